@@ -1,0 +1,1 @@
+"""What the evaluator and the trainer share: the wire contract, launch plans, rewards."""

@@ -1,0 +1,465 @@
+"""The contract: submission, evaluation, verdict and status, as they travel on the wire.
+
+The exported JSON schema is `common/schema/contract.json`; a change to it needs a new `CONTRACT_VERSION`.
+"""
+
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from common.launch_plan import LaunchPlan
+from common.wire import DType, Wire
+
+CONTRACT_VERSION = "1.0"
+
+MAX_SOURCE_BYTES = 1 << 20
+
+
+class Status(StrEnum):
+    """How an evaluation ended. A closed list."""
+
+    PASSED = "passed"
+    INCORRECT = "incorrect"
+    COMPILE_ERROR = "compile_error"
+    RUNTIME_ERROR = "runtime_error"
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out_of_memory"
+    INVALID_SUBMISSION = "invalid_submission"
+    REJECTED = "rejected"
+    UNSUPPORTED = "unsupported"
+    CANCELLED = "cancelled"
+    INTERNAL_ERROR = "internal_error"
+
+    @property
+    def carries_reward(self) -> bool:
+        """False where the submission itself was not judged: no reward, rather than a reward of 0."""
+        return self not in (Status.UNSUPPORTED, Status.CANCELLED, Status.INTERNAL_ERROR)
+
+
+class Phase(StrEnum):
+    """The part of the pipeline that decided a verdict, in the order in which they run."""
+
+    SCREEN = "screen"
+    LIFT = "lift"
+    COMPILE = "compile"
+    LAUNCH = "launch"
+    VERIFY = "verify"
+    TIME = "time"
+    PROFILE = "profile"
+
+
+class Severity(StrEnum):
+    """How much a finding or a diagnostic matters."""
+
+    NOTE = "note"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class RewardName(StrEnum):
+    """The reward functions of `common.reward`."""
+
+    WEIGHTED = "weighted"
+    GATED = "gated"
+    COMPONENTS = "components"
+    SPEEDUP = "speedup"
+    COVERAGE = "coverage"
+    SOL = "sol"
+
+
+class Settings(Wire):
+    """What the caller may choose about an evaluation. Limits can only be lowered."""
+
+    sizes: dict[str, int] | None = None
+    """Grade at these sizes as well (every size of the problem by name); null grades at the problem's own."""
+    target_speedup: float = Field(default=2.0, gt=0, le=1000)
+    """Speedup over the baseline at which the speed terms of a reward are full."""
+    reward: RewardName = RewardName.WEIGHTED
+    """The reward that the verdict carries."""
+    arch: str | None = Field(default=None, pattern=r"^sm_[0-9]{2,3}a?$")
+    """GPU architecture to compile for; null asks the backend."""
+    flags: tuple[str, ...] = Field(default=(), max_length=16)
+    """Extra nvcc flags from the allow-list: --use_fast_math, -maxrregcount=N, --extended-lambda, -std=c++NN."""
+    compile_timeout_s: float = Field(default=30.0, gt=0, le=30)
+    """Wall-clock limit of all compiling, seconds."""
+    run_timeout_s: float = Field(default=30.0, gt=0, le=30)
+    """Wall-clock limit of all running, seconds."""
+    memory_bytes: int = Field(default=8 << 30, gt=0, le=8 << 30)
+    """Memory limit of each sandbox, bytes."""
+
+
+class Submission(Wire):
+    """One kernel for one problem, as the caller sends it."""
+
+    problem: str = Field(min_length=1, max_length=100)
+    """Id of the problem."""
+    source: str = Field(max_length=MAX_SOURCE_BYTES)
+    """The source text, at most 1 MiB of UTF-8."""
+    dialect: Literal["cuda"] = "cuda"
+    """What kind of text `source` is."""
+    plan: LaunchPlan | None = None
+    """Launch plan; null takes it from `// assay:` directives in the source, or infers it."""
+    backend: Literal["auto", "gpu", "sim"] = "auto"
+    """Where to run: a GPU, the simulator, or whichever this evaluator has."""
+    settings: Settings = Settings()
+
+
+class Finding(Wire):
+    """Something that the static look at the source noticed."""
+
+    rule: str
+    """Short name of the rule, for example `inline-assembly`."""
+    severity: Severity
+    line: int = Field(ge=1)
+    """Line in the cleaned source, from 1."""
+    text: str
+    """What was found."""
+    why: str
+    """Why it matters."""
+
+
+class Screening(Wire):
+    """The static look at the source."""
+
+    changes: tuple[str, ...] = ()
+    """What cleaning did to the text (code fences, prose, invisible characters), one sentence each."""
+    findings: tuple[Finding, ...] = ()
+    risk: float = Field(default=0.0, ge=0, le=1)
+    """Risk score: 0 for nothing noticed, 1 for certain abuse."""
+
+
+class Diagnostic(Wire):
+    """One message of the compiler, with the paths of the grading machine removed."""
+
+    file: str | None
+    """File, as the submission would name it (`kernel.cu`), or a toolkit header's short name."""
+    line: int | None
+    column: int | None
+    severity: Severity
+    code: str | None
+    """The compiler's own number or flag, for example `#20014-D`."""
+    text: str
+
+
+class KernelResources(Wire):
+    """What one compiled kernel needs, from ptxas."""
+
+    kernel: str
+    """Demangled name."""
+    registers: int
+    """Registers per thread."""
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+    """Stack frame per thread, bytes."""
+    shared_bytes: int
+    """Static shared memory per block, bytes."""
+    constant_bytes: int
+    """Constant memory in all banks, bytes."""
+    barriers: int
+
+
+class Compilation(Wire):
+    """What compiling gave."""
+
+    succeeded: bool | None
+    """Null when the submission was refused before it was compiled."""
+    screening: Screening
+    toolchain: str | None = None
+    """Compiler and its version, for example `nvcc 13.0.88`."""
+    arch: str | None = None
+    flags: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    kernels: tuple[KernelResources, ...] = ()
+    cached: bool = False
+    """True when nothing had to be compiled for this evaluation."""
+    duration_s: float | None = None
+    """Wall-clock time of this evaluation's compile phase, seconds."""
+
+
+class Fault(Wire):
+    """An illegal act of a running kernel, pinned to its thread and line where the backend can tell."""
+
+    kind: str
+    """For example `out_of_bounds`, `misaligned`, `null`, `assert`, `trap`, `watchdog`, `deadlock`."""
+    message: str
+    kernel: str | None = None
+    line: int | None = None
+    """Line of the submission's source, from 1."""
+    thread: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    buffer: str | None = None
+    """Name of the tensor or temporary that was nearest to the address."""
+    element: int | None = None
+    """Flat element index into `buffer`; may lie outside it."""
+
+
+class Mismatch(Wire):
+    """The worst wrong element of one output."""
+
+    output: str
+    index: tuple[int, ...]
+    expected: str
+    actual: str
+    """Values as text with enough digits, so that nan and inf survive JSON."""
+    error: float | None
+    """Absolute error over the allowed error at that element; above 1 is wrong; null where not finite."""
+    wrong_count: int
+    """How many elements of the output are wrong."""
+    count: int
+    """How many elements the output has."""
+    pattern: str
+    """Where the wrong elements lie, in words: for example `only the last 31 of 1055 elements`."""
+    heat: tuple[tuple[float, ...], ...] = ()
+    """Share of wrong elements over the output's shape, as a grid of at most 48 x 48 cells, rows first."""
+
+
+class Trial(Wire):
+    """One run of the submission on one input."""
+
+    sizes: dict[str, int]
+    distribution: str
+    """Name of the input distribution or probe."""
+    hidden: bool
+    """True when the sizes are not among those that the problem publishes."""
+    passed: bool
+    worst_error: float | None = None
+    """Largest error over the allowed error, all outputs; null where not measured or not finite."""
+    mismatch: Mismatch | None = None
+
+
+class Correctness(Wire):
+    """What verification saw."""
+
+    passed: bool
+    trials: tuple[Trial, ...]
+    """Trials that ran, in order; verification stops after the first that fails."""
+    planned_trials: int
+    worst_error: float | None = None
+    """Largest error over the allowed error in all passed trials."""
+    deterministic: bool | None = None
+    """Whether two runs on the same input gave the same bits; null when not tried."""
+    plan_source: Literal["json", "directives", "inferred"] | None = None
+    binding: str | None = None
+    """How parameters were bound to tensors and sizes, in words."""
+    fault: Fault | None = None
+    warnings: tuple[str, ...] = ()
+    printed: str = ""
+    """What the kernels printed, up to the limit."""
+
+
+class Timing(Wire):
+    """Measured on a GPU only; the simulator never fills this in."""
+
+    latency_us: float = Field(gt=0)
+    baseline_us: float = Field(gt=0)
+    speedup: float = Field(gt=0)
+    speedup_low: float = Field(gt=0)
+    """Lower end of the confidence interval."""
+    speedup_high: float = Field(gt=0)
+    confidence: float = Field(gt=0, lt=1)
+    compared_with: str
+    sizes: dict[str, int]
+
+
+class Occupancy(Wire):
+    """Theoretical occupancy of one launch: warps that fit on a multiprocessor over the most it can hold."""
+
+    kernel: str
+    block_threads: int
+    registers: int
+    shared_bytes: int
+    """Static and dynamic shared memory per block."""
+    active_warps: int
+    max_warps: int
+    occupancy: float = Field(ge=0, le=1)
+    limited_by: Literal["registers", "shared memory", "threads", "blocks"]
+
+
+class Profile(Wire):
+    """Resources and what limits them. Null where this backend or this run cannot measure it."""
+
+    occupancy: tuple[Occupancy, ...] = ()
+    thread_instructions: int | None = None
+    """Thread-instructions that the simulator executed, all trials."""
+    memory_efficiency: float | None = Field(default=None, ge=0, le=1)
+    """Useful bytes over bytes of the sectors moved."""
+    bank_conflict_ways: float | None = Field(default=None, ge=1)
+    lane_efficiency: float | None = Field(default=None, ge=0, le=1)
+    coverage: float | None = Field(default=None, ge=0, le=1)
+    """Share of the measured time that was spent in the submission's own kernels."""
+    warp_shuffles: bool | None = None
+    """Whether a warp shuffle was executed."""
+    sol_score: float | None = Field(default=None, ge=0, le=1)
+    estimated_speedup: float | None = Field(default=None, gt=0)
+    """The simulator's estimate; never a measurement."""
+
+
+class RewardTerm(Wire):
+    """One term of a reward."""
+
+    name: str
+    value: float | None
+    """Null where nobody could measure it on this backend or in this run: then it is left out."""
+    weight: float
+    """Weight after rescaling; negative for a penalty."""
+    contribution: float
+    explanation: str
+
+
+class Reward(Wire):
+    """A reward and where it comes from."""
+
+    name: RewardName
+    version: int
+    value: float
+    maximum: float
+    """The largest value that this reward can take in this run."""
+    terms: tuple[RewardTerm, ...]
+    reward_stderr: float | None = None
+
+
+class Receipt(Wire):
+    """What is needed to reproduce a verdict and to trust it."""
+
+    contract_version: str
+    grader_version: str
+    problem_version: str
+    source_sha256: str
+    plan_sha256: str | None = None
+    ptx_sha256: str | None = None
+    canonical_ptx_sha256: str | None = None
+    """Hash of the PTX without debug lines and with canonical names: equal where only comments or names differ."""
+    cubin_sha256: str | None = None
+    toolchain: str | None = None
+    arch: str | None = None
+    device: str
+    sandbox: str
+    """The isolation that untrusted work ran in: docker, bubblewrap or process."""
+    settings: Settings
+    seed_commitment: str
+    """SHA-256 of the seed, fixed before the first run."""
+    seed: str | None = None
+    """The seed, revealed after the last run."""
+    duration_s: float
+
+
+class Verdict(Wire):
+    """The outcome of an evaluation."""
+
+    status: Status
+    phase: Phase
+    message: str
+    """What happened and where, in words that a model can learn from."""
+    hint: str | None
+    """What to do about it; null when there is nothing to do."""
+    backend: Literal["gpu", "sim"]
+    problem: str
+    compile: Compilation | None
+    correctness: Correctness | None
+    timing: Timing | None
+    profile: Profile | None
+    reward: Reward | None
+    receipt: Receipt | None
+
+    @model_validator(mode="after")
+    def _status_fits_fields(self) -> Self:
+        """Tie each status to the fields that it allows."""
+        problems = list(_misfits(self))
+        if problems:
+            raise ValueError(f"a verdict with status {self.status} " + "; ".join(problems))
+        return self
+
+
+_PHASES: dict[Status, tuple[Phase, ...]] = {
+    Status.PASSED: (Phase.VERIFY, Phase.TIME, Phase.PROFILE),
+    Status.INCORRECT: (Phase.VERIFY, Phase.TIME),
+    Status.COMPILE_ERROR: (Phase.COMPILE, Phase.LIFT),
+    Status.RUNTIME_ERROR: (Phase.LIFT, Phase.LAUNCH, Phase.VERIFY, Phase.TIME),
+    Status.INVALID_SUBMISSION: (Phase.SCREEN, Phase.LIFT, Phase.COMPILE, Phase.LAUNCH),
+}
+
+
+def _misfits(verdict: Verdict) -> list[str]:
+    found: list[str] = []
+    if verdict.phase not in _PHASES.get(verdict.status, tuple(Phase)):
+        found.append(f"cannot be decided in phase {verdict.phase}")
+    compiled = verdict.compile is not None and verdict.compile.succeeded
+    correct = verdict.correctness is not None and verdict.correctness.passed
+    if verdict.status is Status.PASSED and not (compiled and correct):
+        found.append("needs a compilation that succeeded and a verification that passed")
+    if verdict.status is Status.INCORRECT and (verdict.correctness is None or correct):
+        found.append("needs a verification that failed")
+    if verdict.status is Status.COMPILE_ERROR and (verdict.compile is None or compiled):
+        found.append("needs a compilation that failed")
+    if verdict.status is Status.COMPILE_ERROR and verdict.correctness is not None:
+        found.append("cannot carry correctness")
+    if verdict.phase in (Phase.SCREEN, Phase.LIFT, Phase.COMPILE) and verdict.correctness is not None:
+        found.append(f"cannot carry correctness from phase {verdict.phase}")
+    if verdict.timing is not None and verdict.status not in (Status.PASSED, Status.REJECTED):
+        found.append("cannot carry timing")
+    if verdict.timing is not None and verdict.backend != "gpu":
+        found.append("cannot carry timing from the simulator")
+    if verdict.reward is not None and not verdict.status.carries_reward:
+        found.append("cannot carry a reward")
+    if verdict.reward is None and verdict.status.carries_reward:
+        found.append("needs a reward")
+    return found
+
+
+class Evaluation(Wire):
+    """One submission's way through the evaluator."""
+
+    id: str
+    state: Literal["queued", "running", "done"]
+    submission: Submission
+    created_at: str
+    """ISO 8601, UTC."""
+    progress: str | None = None
+    verdict: Verdict | None = None
+    links: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _done_means_verdict(self) -> Self:
+        if (self.state == "done") != (self.verdict is not None):
+            raise ValueError("an evaluation has a verdict exactly when it is done")
+        return self
+
+
+class TensorFace(Wire):
+    """One tensor of a problem, as a kernel author sees it. Contiguous, row-major, 256-byte aligned."""
+
+    name: str
+    dtype: DType
+    shape: tuple[str, ...]
+    """Extents as expressions over the sizes."""
+
+
+class ScalarFace(Wire):
+    """One scalar of a problem."""
+
+    name: str
+    dtype: DType
+    value: float
+
+
+class ProblemFace(Wire):
+    """What a kernel author needs to know about a problem; hidden sizes and seeds are not in it."""
+
+    id: str
+    version: str
+    tier: int = Field(ge=0, le=3)
+    title: str
+    statement: str
+    inputs: tuple[TensorFace, ...]
+    outputs: tuple[TensorFace, ...]
+    scalars: tuple[ScalarFace, ...]
+    sizes: tuple[str, ...]
+    example_sizes: tuple[dict[str, int], ...]
+    tolerance: str
+    """The tolerance and its reason, in words."""
+    distributions: tuple[str, ...]
+    probes: tuple[str, ...]
+    starter: str
+    """A source file to start from: right signature, empty body."""

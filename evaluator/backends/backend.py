@@ -1,0 +1,161 @@
+"""The backend interface: run a concrete launch plan on given contents, and hand back what memory holds afterwards.
+
+A backend decides nothing. It reports outputs and faults as facts; the referee (`stages/verification.py`) judges.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Literal, Protocol, Self
+
+from common.contract import Fault
+from evaluator.problems.problem import Array
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a compiled kernel."""
+
+    name: str
+    type: str
+    """As the source declares it, for example `const float*` or `long long`."""
+    kind: Literal["pointer", "int", "uint", "float", "struct"]
+    size_bytes: int
+    offset: int
+    """Byte offset in the parameter block."""
+    pointee: str | None = None
+    """For a pointer, the C type that it points to, without const: `float`, `__half`, `float4`; `void` when unknown."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One `__global__` function of a compiled program."""
+
+    symbol: str
+    """Mangled name, as in the PTX."""
+    name: str
+    """Demangled, with namespace, template arguments and parameter types: `ns::scale<float, 4>(float const*, …)`."""
+    parameters: tuple[Parameter, ...]
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """What compiling gave: the one PTX text that every backend judges."""
+
+    ptx: str
+    entries: tuple[Entry, ...]
+    arch: str
+    cubin: bytes = b""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One piece of device memory of a run."""
+
+    name: str
+    role: Literal["input", "output", "temporary"]
+    size_bytes: int
+    item_bytes: int
+    content: Array | None
+    """What it holds at the start; None is poison (outputs and temporaries)."""
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """An argument that is the address of a buffer."""
+
+    buffer: str
+
+
+@dataclass(frozen=True)
+class KernelLaunch:
+    """A launch with every number known. `arguments` are in parameter order: pointers, or the value's bytes."""
+
+    symbol: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    cooperative: bool
+    arguments: tuple[Pointer | bytes, ...]
+
+
+@dataclass(frozen=True)
+class BufferFill:
+    """Repeat `pattern` (one element) over the whole buffer."""
+
+    buffer: str
+    pattern: bytes
+
+
+@dataclass(frozen=True)
+class BufferCopy:
+    """Copy all of `source` over the start of `target`."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class PlanRun:
+    """One run of a plan at one size on one set of contents."""
+
+    buffers: tuple[Buffer, ...]
+    steps: tuple[KernelLaunch | BufferFill | BufferCopy, ...]
+    poison: int
+    """Byte that undefined memory is made of: outputs, temporaries, shared and local memory, registers."""
+    time_limit_s: float
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What a run left behind."""
+
+    contents: Mapping[str, bytes | bytearray]
+    """Bytes of every input and output after the run; empty when the run faulted."""
+    fault: Fault | None = None
+    warnings: tuple[str, ...] = ()
+    printed: str = ""
+    thread_instructions: int = 0
+    facts: Mapping[str, int] = field(default_factory=dict)
+    """Counts that the backend took, for example `shuffles`."""
+
+
+class Unsupported(Exception):
+    """This backend cannot run the program: names the instruction or feature, and where."""
+
+    def __init__(self, feature: str, line: int | None = None) -> None:
+        super().__init__(feature)
+        self.feature = feature
+        self.line = line
+
+
+class Session(Protocol):
+    """One program, loaded and isolated, for all runs of one evaluation. Module state lives as long as it does."""
+
+    def run(self, run: PlanRun) -> RunOutcome:
+        """Run a plan. Raises InfrastructureFault for our own failures only."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Backend(Protocol):
+    """One way to run programs."""
+
+    @property
+    def name(self) -> Literal["gpu", "sim"]: ...
+
+    @property
+    def device(self) -> str:
+        """The device, for the receipt."""
+
+    @property
+    def arch(self) -> str:
+        """The architecture that this backend wants programs compiled for, for example `sm_80`."""
+
+    def prepare(self, program: Program, memory_bytes: int, time_limit_s: float) -> Session:
+        """Load `program` in a fresh sandbox. Raises Unsupported, InfrastructureFault."""

@@ -1,0 +1,58 @@
+"""Every error of the evaluator.
+
+    AssayError
+    ├── UsageError              the caller asked for something that cannot be: exit code 2
+    │   └── UnknownProblem
+    └── InfrastructureFault     ours: the verdict is internal_error, retryable, without a reward
+        ├── ToolchainMissing    no compiler, or one that does not work
+        ├── SandboxFault        the isolation could not be set up
+        └── StorageFault        disk full, no write permission
+
+A bad submission is never an error: stages return a `Ruling`, which becomes a verdict.
+"""
+
+from dataclasses import dataclass
+
+from common.contract import Phase, Status
+
+
+class AssayError(Exception):
+    """What happened, where, and (in `remedy`) what to do about it."""
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class UsageError(AssayError):
+    """The caller asked for something that cannot be."""
+
+
+class UnknownProblem(UsageError):
+    """No problem has this id; `remedy` names the nearest ones."""
+
+
+class InfrastructureFault(AssayError):
+    """Our own failure: never held against a submission."""
+
+
+class ToolchainMissing(InfrastructureFault):
+    """No compiler was found, or the one found does not work."""
+
+
+class SandboxFault(InfrastructureFault):
+    """The isolation that untrusted work needs could not be set up."""
+
+
+class StorageFault(InfrastructureFault):
+    """A folder of ours cannot be written, or its disk is full."""
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """A stage's decision that ends an evaluation: the heart of a verdict."""
+
+    status: Status
+    phase: Phase
+    message: str
+    hint: str | None = None

@@ -1,0 +1,201 @@
+"""What a problem is: named tensors and sizes, inputs, a float64 oracle, tolerances and probes.
+
+The error of an element is measured against the 2-norm of the terms that make it (not against the element, which may
+cancel): an element passes when |actual - expected| <= relative * scale + absolute.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.contract import ProblemFace, ScalarFace, TensorFace
+from common.expressions import evaluate
+from common.wire import DType
+
+Array: TypeAlias = NDArray[Any]
+Arrays: TypeAlias = Mapping[str, Array]
+Sizes: TypeAlias = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A named tensor; `shape` holds expressions over the problem's sizes."""
+
+    name: str
+    shape: tuple[str, ...]
+    dtype: DType = DType.FLOAT32
+
+    def shape_at(self, sizes: Sizes) -> tuple[int, ...]:
+        """The extents at `sizes`."""
+        return tuple(evaluate(extent, sizes) for extent in self.shape)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A named scalar with the one value that it has in every trial."""
+
+    name: str
+    value: float
+    dtype: DType = DType.FLOAT32
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What one output should be. Both arrays are float64 (int64 for integer outputs) of the output's shape."""
+
+    value: Array
+    scale: Array
+    """2-norm of the terms that make each element; broadcast to the output's shape. 0 asks for exactness."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an element may be from the oracle."""
+
+    relative: float
+    """Share of the element's scale. Admits any order of summation with chains up to the length in `reason`."""
+    absolute: float
+    """Admits flushed denormals and the output type's smallest step."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One way to draw the inputs.
+
+    `draw(generator, sizes)` gives every input by name, contiguous, in its dtype and shape. Values are finite and
+    their squares do not overflow.
+    """
+
+    name: str
+    reason: str
+    draw: Callable[[np.random.Generator, Sizes], dict[str, Array]]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Extra inputs that a lower precision inside the kernel cannot survive.
+
+    One non-zero term for each output element, with values that differ below the mantissa of the next lower
+    precision, so that an honest kernel is exact to a few roundings whatever its order of summation.
+    """
+
+    distribution: Distribution
+    tolerance: Tolerance
+    sizes: Sizes
+
+
+@dataclass(frozen=True)
+class Work:
+    """The least that the problem must move and do at given sizes: what bounds the time from below."""
+
+    read_bytes: int
+    written_bytes: int
+    flops: int
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One of our own kernels for a problem: complete source text with its launch directives."""
+
+    name: str
+    source: str
+    remark: str
+    """What makes it naive or fast."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem. Every function in it is pure; randomness comes in as a generator."""
+
+    id: str
+    tier: int
+    title: str
+    statement: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    sizes: tuple[str, ...]
+    example_sizes: tuple[Sizes, ...]
+    """Published; the first is the typical one. Small enough for the simulator (about 2e8 thread-instructions)."""
+    hidden_sizes: Callable[[np.random.Generator], tuple[Sizes, ...]]
+    """Sizes that only the referee knows: 1, odd, prime, one off a multiple of 32 and 256, and random ones."""
+    distributions: tuple[Distribution, ...]
+    """The first is the typical one, the others are hostile (large, tiny, cancellation, signed zeros, constant)."""
+    probes: tuple[Probe, ...]
+    tolerance: Tolerance
+    oracle: Callable[[Arrays, Sizes], dict[str, Expected]]
+    """Inputs by name to each output's expected value, computed in float64 (int64 for integers)."""
+    work: Callable[[Sizes], Work]
+    naive: Kernel
+    fast: Kernel
+    scalars: tuple[Scalar, ...] = ()
+    version: str = "1"
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Inputs, outputs, scalars, sizes: the order in which an inferred plan binds parameters."""
+        tensors = tuple(tensor.name for tensor in (*self.inputs, *self.outputs))
+        return (*tensors, *(scalar.name for scalar in self.scalars), *self.sizes)
+
+    @property
+    def face(self) -> ProblemFace:
+        """What a kernel author may see, as it travels on the wire."""
+        return ProblemFace(
+            id=self.id,
+            version=self.version,
+            tier=self.tier,
+            title=self.title,
+            statement=self.statement,
+            inputs=tuple(TensorFace(name=t.name, dtype=t.dtype, shape=t.shape) for t in self.inputs),
+            outputs=tuple(TensorFace(name=t.name, dtype=t.dtype, shape=t.shape) for t in self.outputs),
+            scalars=tuple(ScalarFace(name=s.name, dtype=s.dtype, value=s.value) for s in self.scalars),
+            sizes=self.sizes,
+            example_sizes=tuple(dict(sizes) for sizes in self.example_sizes),
+            tolerance=(
+                f"|actual - expected| <= {self.tolerance.relative:g} * scale + {self.tolerance.absolute:g}. "
+                f"{self.tolerance.reason}"
+            ),
+            distributions=tuple(f"{d.name}: {d.reason}" for d in self.distributions),
+            probes=tuple(f"{p.distribution.name}: {p.distribution.reason}" for p in self.probes),
+            starter=starter(self),
+        )
+
+
+_C_TYPES = {
+    DType.FLOAT64: "double",
+    DType.FLOAT32: "float",
+    DType.FLOAT16: "__half",
+    DType.BFLOAT16: "__nv_bfloat16",
+    DType.INT64: "long long",
+    DType.UINT64: "unsigned long long",
+    DType.INT32: "int",
+    DType.UINT32: "unsigned",
+    DType.INT16: "short",
+    DType.UINT16: "unsigned short",
+    DType.INT8: "signed char",
+    DType.UINT8: "unsigned char",
+}
+
+
+def starter(problem: Problem) -> str:
+    """A source file to start from: the right signature, a launch directive, an empty body."""
+    parameters = [f"const {_C_TYPES[t.dtype]}* {t.name}" for t in problem.inputs]
+    parameters += [f"{_C_TYPES[t.dtype]}* {t.name}" for t in problem.outputs]
+    parameters += [f"{_C_TYPES[s.dtype]} {s.name}" for s in problem.scalars]
+    parameters += [f"int {name}" for name in problem.sizes]
+    elements = " * ".join(extent if extent.isidentifier() else f"({extent})" for extent in problem.outputs[0].shape)
+    arguments = ", ".join(problem.parameter_names)
+    include = "#include <cuda_fp16.h>\n\n" if any(t.dtype is DType.FLOAT16 for t in problem.inputs) else ""
+    return (
+        f"// {problem.title}\n"
+        f"// assay: launch {problem.id}_kernel grid=(ceil_div({elements}, 256)) block=(256) args=({arguments})\n\n"
+        f"{include}"
+        f'extern "C" __global__ void {problem.id}_kernel(\n    {f",{chr(10)}    ".join(parameters)})\n'
+        "{\n"
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        f"    // one thread for each element of {problem.outputs[0].name}; change the launch line as you like\n"
+        "}\n"
+    )

@@ -1,0 +1,1 @@
+"""Where untrusted work runs: one small interface, several strengths of isolation."""

@@ -1,0 +1,104 @@
+"""The sandbox interface: run one untrusted program with files in, bytes out, and hard limits.
+
+Everything that a submission can influence (the compiler, the simulated run) runs behind this interface, and nothing
+that decides a verdict does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Hard limits of one job. Every one ends the whole process tree."""
+
+    wall_s: float = 30.0
+    cpu_s: float = 60.0
+    memory_bytes: int = 8 << 30
+    file_bytes: int = 256 << 20
+    """Largest file that the job may write."""
+    work_bytes: int = 512 << 20
+    """Size of the work folder, where the implementation can bound it."""
+    processes: int = 64
+    open_files: int = 256
+    output_bytes: int = 16 << 20
+    """Most bytes taken from each of stdout and stderr; the job is ended when it writes more."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run. The program sees a fresh, empty work folder as its current folder, and `files` in it."""
+
+    argv: tuple[str, ...]
+    """Absolute path of the program, then its arguments."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Plain file names (no folders) and contents, written into the work folder before the start."""
+    collect: tuple[str, ...] = ()
+    """Plain file names to bring back from the work folder; links are never followed."""
+    readable: tuple[Path, ...] = ()
+    """Host paths that the program needs to read beside the system's own libraries."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The whole environment, beside PATH, HOME and TMPDIR; nothing is inherited."""
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a job ended. A program that fails is a result, never an exception."""
+
+    exit_code: int | None
+    """None when a signal ended it."""
+    signal: int | None
+    stdout: bytes
+    stderr: bytes
+    files: Mapping[str, bytes]
+    wall_s: float
+    timed_out: bool = False
+    output_exceeded: bool = False
+    memory_exceeded: bool = False
+    """True only where the implementation knows it; a job can also die of memory on its own."""
+
+    @property
+    def succeeded(self) -> bool:
+        """True when the program ended by itself with exit code 0 and within its limits."""
+        return self.exit_code == 0 and not (self.timed_out or self.output_exceeded or self.memory_exceeded)
+
+
+class SessionEnded(Exception):
+    """The program of a session ended, or its time was up, before it had sent what was asked for."""
+
+
+class Session(Protocol):
+    """A job that is talked to over its stdin and stdout while it runs. Leaving the context ends it for sure."""
+
+    def send(self, *parts: bytes | memoryview) -> None:
+        """Write all parts to the program's stdin. Raises SessionEnded."""
+
+    def receive(self, size_bytes: int) -> bytearray:
+        """Read exactly `size_bytes` from the program's stdout. Raises SessionEnded."""
+
+    def finish(self) -> Finished:
+        """End the program (if it still runs) with all its children, remove the work folder, and say how it ended."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Sandbox(Protocol):
+    """One kind of isolation."""
+
+    @property
+    def name(self) -> str:
+        """docker, bubblewrap or process; every verdict records it."""
+
+    def run(self, job: Job) -> Finished:
+        """Run the job to its end."""
+
+    def start(self, job: Job) -> Session:
+        """Start the job and talk to it. Its wall-clock limit counts from here."""

@@ -1,0 +1,1 @@
+"""The trainer: multi-turn reinforcement learning against the evaluator, which it reaches only over HTTP."""
