@@ -418,7 +418,7 @@ class Evaluation(Wire):
     """ISO 8601, UTC."""
     progress: str | None = None
     verdict: Verdict | None = None
-    links: dict[str, str] = {}
+    links: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _done_means_verdict(self) -> Self:

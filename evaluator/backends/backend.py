@@ -24,7 +24,7 @@ class Parameter:
     offset: int
     """Byte offset in the parameter block."""
     pointee: str | None = None
-    """For a pointer, the C type that it points to, without const: `float`, `__half`, `float4`; `void` when unknown."""
+    """For a pointer, the C type behind it, without const: `float`, `__half`, `float4`; `void` when unknown."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class RunOutcome:
 
 
 class Unsupported(Exception):
-    """This backend cannot run the program: names the instruction or feature, and where."""
+    """The backend cannot run the program: names the instruction or feature, and where."""
 
     def __init__(self, feature: str, line: int | None = None) -> None:
         super().__init__(feature)
