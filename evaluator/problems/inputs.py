@@ -1,0 +1,301 @@
+"""Makers that all problem files share: contents of inputs, distributions, probes, hidden sizes and tolerances.
+
+A `Maker` draws the contents of one tensor in float64; `distribution` casts to each tensor's dtype. Tensors draw one
+after another from the same generator, so that no tensor of a distribution says anything about another one.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from common.wire import DType
+from evaluator.problems.problem import Array, Distribution, Probe, Sizes, Tensor, Tolerance
+
+Maker: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], Array]
+"""Draws the contents of a tensor of the given shape; float64, or int64 for integer tensors."""
+
+EPSILON: Final = 2.0**-24
+"""Largest relative error of one float32 rounding to nearest."""
+EPSILON_F16: Final = 2.0**-11
+"""Largest relative error of one float16 rounding to nearest."""
+SMALLEST_NORMAL: Final = 2.0**-126
+"""Smallest normal float32; anything below may be flushed to zero."""
+
+
+def normal(scale: float = 1.0, mean: float = 0.0) -> Maker:
+    """Normal values."""
+
+    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return generator.standard_normal(shape) * scale + mean
+
+    return make
+
+
+def uniform(low: float, high: float) -> Maker:
+    """Values spread evenly over [low, high)."""
+
+    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return generator.uniform(low, high, shape)
+
+    return make
+
+
+def uniform_int(low: int, high: int) -> Maker:
+    """Integers from `low` to `high`, both included."""
+
+    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return generator.integers(low, high, shape, endpoint=True)
+
+    return make
+
+
+def large(scale: float = 1e15) -> Maker:
+    """Normal values times `scale`: sums of a million squares still fit in float32 at the default."""
+    return normal(scale)
+
+
+def tiny(scale: float = 1e-15) -> Maker:
+    """Normal values times `scale`: squares are still normal float32 at the default."""
+    return normal(scale)
+
+
+def cancellation(axis: int = -1, residue: float = 1e-3) -> Maker:
+    """Along `axis` the second half is minus the first, but for a relative `residue`: sums are small against terms.
+
+    The halves meet at distance length // 2, so partial sums walk away from zero before they return. An odd last
+    element is of the residue's size. Beside it, `repeated` gives the other factor of a sum of products.
+    """
+
+    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        values = generator.standard_normal(shape)
+        along = np.moveaxis(values, axis, 0)
+        half = along.shape[0] // 2
+        along[half:] *= residue
+        along[half : 2 * half] -= along[:half]
+        return values
+
+    return make
+
+
+def repeated(axis: int = -1) -> Maker:
+    """Along `axis` the second half equals the first, so that a `cancellation` cancels in a sum of products."""
+
+    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        values = generator.standard_normal(shape)
+        along = np.moveaxis(values, axis, 0)
+        half = along.shape[0] // 2
+        along[half : 2 * half] = along[:half]
+        return values
+
+    return make
+
+
+def signed_zeros(scale: float = 1e-3) -> Maker:
+    """A third +0, a third -0, a third small normal values."""
+
+    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        kind = generator.integers(0, 3, shape)
+        values: Array = np.where(kind == 2, generator.standard_normal(shape) * scale, 0.0)
+        return np.where(kind == 1, -0.0, values)
+
+    return make
+
+
+def constant_rows(steps: int = 8) -> Maker:
+    """One value for each row (all of a 1-D tensor), a non-zero multiple of 1/4 of at most `steps` / 4 in magnitude.
+
+    So few bits that sums of 2**21 of them, and of 2**18 products of two, are exact in float32 in every order: values
+    of one sign would otherwise let roundings add up beyond any tolerance that is measured against the 2-norm.
+    """
+
+    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        rows = (*shape[:-1], 1)
+        value = generator.integers(1, steps, rows, endpoint=True) * generator.choice([-0.25, 0.25], rows)
+        return np.broadcast_to(value, shape).copy()
+
+    return make
+
+
+def mixed_scales(decades: float = 6.0) -> Maker:
+    """Values of both signs whose magnitudes spread evenly over 10**-decades to 10**decades."""
+
+    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return generator.choice([-1.0, 1.0], shape) * 10.0 ** generator.uniform(-decades, decades, shape)
+
+    return make
+
+
+def fine(bits: int = 23) -> Maker:
+    """Values in (1, 2) and (-2, -1) that need all `bits` fraction bits: the next lower precision cannot hold one.
+
+    The last bits - 10 of them are an odd number near the middle of their range, so that rounding to TF32's 10, float16's 10 or bfloat16's 7
+    fraction bits moves every value by at least 2**-13 of it, whichever way it rounds.
+    """
+
+    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        low_bits = bits - 10
+        quarter = 1 << (low_bits - 2)
+        high = generator.integers(0, 1 << 10, shape) << low_bits
+        low = generator.integers(quarter, 3 * quarter, shape) | 1
+        return generator.choice([-1.0, 1.0], shape) * (1.0 + (high + low) * 2.0**-bits)
+
+    return make
+
+
+def sparse(values: Maker, axis: int = -1) -> Maker:
+    """One element of `values` at a random place along `axis` for each position of the other axes, +0 elsewhere."""
+
+    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        dense = values(generator, shape)
+        length = dense.shape[axis]
+        places = generator.integers(0, length, tuple(np.delete(shape, axis % len(shape))))
+        chosen = np.zeros(shape, dtype=dense.dtype)
+        index = np.expand_dims(places, axis)
+        np.put_along_axis(chosen, index, np.take_along_axis(dense, index, axis), axis)
+        return chosen
+
+    return make
+
+
+def one_hot(axis: int = -1) -> Maker:
+    """A single 1 at a random place along `axis` for each position of the other axes, 0 elsewhere."""
+    return sparse(constant(1.0), axis)
+
+
+def constant(value: float) -> Maker:
+    """`value` everywhere."""
+
+    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return np.full(shape, value)
+
+    return make
+
+
+def distribution(
+    name: str, reason: str, tensors: Sequence[Tensor], maker: Maker, own: Mapping[str, Maker] | None = None
+) -> Distribution:
+    """A distribution that draws each of `tensors` by its maker in `own`, else by `maker`."""
+    makers = {tensor.name: (own or {}).get(tensor.name, maker) for tensor in tensors}
+
+    def draw(generator: np.random.Generator, sizes: Sizes) -> dict[str, Array]:
+        return {
+            tensor.name: np.ascontiguousarray(
+                makers[tensor.name](generator, tensor.shape_at(sizes)), dtype=numpy_dtype(tensor.dtype)
+            )
+            for tensor in tensors
+        }
+
+    return Distribution(name, reason, draw)
+
+
+def usual_distributions(
+    tensors: Sequence[Tensor], large_scale: float = 1e15, tiny_scale: float = 1e-15, axis: int = -1
+) -> tuple[Distribution, ...]:
+    """The typical distribution and the hostile ones that suit most problems; `axis` is the one summed over."""
+    return (
+        distribution("normal", "standard normal values", tensors, normal()),
+        distribution("large", f"normal values times {large_scale:g}", tensors, large(large_scale)),
+        distribution("tiny", f"normal values times {tiny_scale:g}", tensors, tiny(tiny_scale)),
+        distribution(
+            "cancellation", "pairs that cancel, so that sums are small against terms", tensors, cancellation(axis)
+        ),
+        distribution("signed_zeros", "+0, -0 and small values mixed", tensors, signed_zeros()),
+        distribution("constant_rows", "one value for each row", tensors, constant_rows()),
+    )
+
+
+def probe(
+    name: str,
+    reason: str,
+    tensors: Sequence[Tensor],
+    maker: Maker,
+    tolerance: Tolerance,
+    sizes: Sizes,
+    own: Mapping[str, Maker] | None = None,
+) -> Probe:
+    """A probe that draws each of `tensors` by its maker in `own`, else by `maker`."""
+    return Probe(distribution(name, reason, tensors, maker, own), tolerance, sizes)
+
+
+def numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
+    """The numpy dtype of an element type. Raises TypeError for bfloat16, which numpy does not have."""
+    return np.dtype(dtype.value)
+
+
+_AWKWARD: Final = (
+    *(3, 5, 7, 13, 17, 31, 33, 61, 63, 65, 95, 97, 127, 129, 191, 193, 251, 255, 257, 509, 511, 513, 767, 769, 1021),
+    *(1023, 1025, 2039, 2047, 2049, 4093, 4095, 4097, 8191, 8193, 16381, 16385, 32749, 32769, 65521, 65535, 65537),
+    *(131071, 131073, 262139, 262143, 262145, 524287, 524289, 1048573, 1048577),
+)
+"""Primes, and one off the multiples of 32 and 256."""
+
+
+def hidden_sizes(**most: int) -> Callable[[np.random.Generator], tuple[Sizes, ...]]:
+    """Sizes that only the referee knows, each name between 1 and its `most`.
+
+    All ones; where there are several names, each of them 1 once with the others awkward (a prime, or one off a
+    multiple of 32 or 256); three awkward ones, the largest drawn from the upper half of what `most` admits; and one
+    drawn log-uniformly. Keep the product small: the simulator does about 2e9 thread-instructions a second.
+    """
+    pools = {name: [value for value in _AWKWARD if value <= limit] or [limit] for name, limit in most.items()}
+
+    def draw(generator: np.random.Generator) -> tuple[Sizes, ...]:
+        def awkward(upper: bool = False) -> dict[str, int]:
+            return {
+                name: int(generator.choice(pool[len(pool) // 2 :] if upper else pool)) for name, pool in pools.items()
+            }
+
+        sizes: list[dict[str, int]] = [dict.fromkeys(most, 1)]
+        if len(most) > 1:
+            sizes += [awkward() | {name: 1} for name in most]
+        sizes += [awkward(), awkward(), awkward(upper=True)]
+        sizes.append({name: math.ceil(limit ** generator.random()) for name, limit in most.items()})
+        return tuple(dict(entry) for entry in {tuple(entry.items()): entry for entry in sizes}.values())
+
+    return draw
+
+
+def exact(reason: str = "No rounding is needed, so every bit counts (+0 and -0 are equal).") -> Tolerance:
+    """Nothing but the expected value."""
+    return Tolerance(0.0, 0.0, reason)
+
+
+def roundings(count: float, why: str, absolute: float = SMALLEST_NORMAL) -> Tolerance:
+    """Element-wise functions: at most `count` float32 roundings, each of at most 2**-24 of the scale."""
+    return Tolerance(
+        count * EPSILON,
+        absolute,
+        f"Admits {count:g} float32 roundings (2^-24 of the scale each): {why}. "
+        f"The absolute part admits denormals that are flushed to zero.",
+    )
+
+
+def summation(chain: int, extra: float = 4.0, absolute: float = SMALLEST_NORMAL, why: str = "") -> Tolerance:
+    """Sums of independent terms in any order whose longest chain of additions is at most `chain`.
+
+    Each addition rounds by at most 2**-24 of a partial sum. Partial sums of terms of both signs stay within a few
+    times the 2-norm of the terms, and the roundings add up like a random walk: about 0.4 * sqrt(chain) * 2**-24 of
+    the 2-norm (root mean square). The factor 4 puts the limit ten of those away. `extra` admits the roundings that
+    make each term and finish the result; `why` says what they are.
+    """
+    relative = (4.0 * math.sqrt(chain) + extra) * EPSILON
+    return Tolerance(
+        relative,
+        absolute,
+        f"Admits any order of summation in float32 with chains of up to {chain} additions: "
+        f"(4 * sqrt({chain}) + {extra:g}) * 2^-24 of the 2-norm of the terms. "
+        + (f"{why} " if why else "")
+        + "The absolute part admits denormals that are flushed to zero.",
+    )
+
+
+def one_term(count: float = 4.0, absolute: float = SMALLEST_NORMAL) -> Tolerance:
+    """For probes: one non-zero term for each output, so that adding is exact and few roundings remain."""
+    return Tolerance(
+        count * EPSILON,
+        absolute,
+        f"One non-zero term makes each output, so the sum is exact in any order and {count:g} roundings of 2^-24 are "
+        "enough; TF32, float16 and bfloat16 inside are off by at least 2^-13.",
+    )
