@@ -213,6 +213,8 @@ class Mismatch(Wire):
     """Where the wrong elements lie, in words: for example `only the last 31 of 1055 elements`."""
     heat: tuple[tuple[float, ...], ...] = ()
     """Share of wrong elements over the output's shape, as a grid of at most 48 x 48 cells, rows first."""
+    shape: tuple[int, ...] = ()
+    """Shape of the output; empty when not recorded. It labels the axes of `heat`."""
 
 
 class Trial(Wire):
@@ -287,6 +289,9 @@ class Profile(Wire):
     """Useful bytes over bytes of the sectors moved."""
     bank_conflict_ways: float | None = Field(default=None, ge=1)
     lane_efficiency: float | None = Field(default=None, ge=0, le=1)
+    """Active lanes over all lanes of the warps that ran (Nsight's warp execution efficiency)."""
+    bandwidth_share: float | None = Field(default=None, ge=0, le=1)
+    """Memory bandwidth reached over the device's peak."""
     coverage: float | None = Field(default=None, ge=0, le=1)
     """Share of the measured time that was spent in the submission's own kernels."""
     warp_shuffles: bool | None = None
@@ -315,7 +320,7 @@ class Reward(Wire):
     version: int
     value: float
     maximum: float
-    """The largest value that this reward can take in this run."""
+    """The largest value that this reward can take in this run; 0 where nothing of it can be measured."""
     terms: tuple[RewardTerm, ...]
     reward_stderr: float | None = None
 

@@ -1,0 +1,165 @@
+"""The measured facts that a reward is made of, and how they are read off the parts of a verdict."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import NormalDist
+
+from common.contract import Compilation, Correctness, Profile, Settings, Severity, Status, Timing
+
+# Shared memory that one block can opt into, and warps that a multiprocessor holds, by compute capability.
+# CUDA C++ Programming Guide 13.0, table "Technical Specifications per Compute Capability".
+_SHARED_LIMIT_KB = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227}
+_MAX_WARPS = {75: 32, 86: 48, 87: 48, 89: 48, 110: 48, 120: 48, 121: 48}
+
+
+class Measure(StrEnum):
+    """What a backend may or may not be able to measure in a run."""
+
+    SPEEDUP = "speedup"
+    MEMORY_EFFICIENCY = "memory_efficiency"
+    REGISTERS = "registers"
+    SHARED_MEMORY = "shared_memory"
+    OCCUPANCY = "occupancy"
+    LANE_EFFICIENCY = "lane_efficiency"
+    BANK_CONFLICTS = "bank_conflicts"
+    WARP_SHUFFLE = "warp_shuffle"
+    BANDWIDTH = "bandwidth"
+    COVERAGE = "coverage"
+    SOL = "sol"
+
+
+STATIC_MEASURES = frozenset({Measure.REGISTERS, Measure.SHARED_MEMORY, Measure.OCCUPANCY})
+"""What ptxas tells about any submission that compiles, on every backend."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was measured about one submission. None means not measured; `measurable` tells why.
+
+    A None that is in `measurable` was lost because the submission failed first and counts as 0; any other None could
+    be measured for nobody in this run, and its term is left out.
+    """
+
+    status: Status
+    compiled: bool
+    correct: bool
+    pass_rate: float = 0.0
+    """Passed trials over planned trials, in [0, 1]."""
+    timed_out: bool = False
+    target_speedup: float = 2.0
+    speedup: float | None = None
+    """Lower end of the confidence interval, or the estimate."""
+    speedup_stderr: float | None = None
+    """Standard error of the speedup; None for an estimate."""
+    estimated: bool = False
+    """True when `speedup` is the simulator's estimate."""
+    previous_best_speedup: float | None = None
+    """Best speedup of the caller's earlier submissions for this problem."""
+    warnings: int = 0
+    """Compiler warnings."""
+    registers: int | None = None
+    """Registers per thread of the neediest kernel."""
+    max_warps: int = 64
+    """Warps that a multiprocessor can hold."""
+    spill_bytes: int = 0
+    """Bytes that all kernels spill, stores and loads."""
+    shared_bytes: int | None = None
+    """Shared memory per block of the neediest launch, static and dynamic."""
+    shared_limit_bytes: int = 163 << 10
+    """Shared memory per block that the GPU allows."""
+    occupancy: float | None = None
+    """Theoretical occupancy of the launch with the lowest."""
+    memory_efficiency: float | None = None
+    lane_efficiency: float | None = None
+    bank_conflict_ways: float | None = None
+    bandwidth_share: float | None = None
+    """Memory bandwidth reached over the device's peak."""
+    warp_shuffle: bool | None = None
+    coverage: float | None = None
+    sol_score: float | None = None
+    measurable: frozenset[Measure] = frozenset()
+
+    @property
+    def passed(self) -> bool:
+        """True when the submission's speed counts."""
+        return self.status is Status.PASSED and self.compiled and self.correct
+
+
+FACT_OF_MEASURE = {
+    Measure.SPEEDUP: "speedup",
+    Measure.MEMORY_EFFICIENCY: "memory_efficiency",
+    Measure.REGISTERS: "registers",
+    Measure.SHARED_MEMORY: "shared_bytes",
+    Measure.OCCUPANCY: "occupancy",
+    Measure.LANE_EFFICIENCY: "lane_efficiency",
+    Measure.BANK_CONFLICTS: "bank_conflict_ways",
+    Measure.WARP_SHUFFLE: "warp_shuffle",
+    Measure.BANDWIDTH: "bandwidth_share",
+    Measure.COVERAGE: "coverage",
+    Measure.SOL: "sol_score",
+}
+
+
+def facts_of(
+    *,
+    status: Status,
+    compilation: Compilation | None,
+    correctness: Correctness | None,
+    timing: Timing | None,
+    profile: Profile | None,
+    settings: Settings,
+    measurable: Iterable[Measure] = STATIC_MEASURES,
+    previous_best_speedup: float | None = None,
+) -> Facts:
+    """Collect the facts of a verdict's parts.
+
+    `measurable` names what this backend measures in this run for a submission that passes; without it a failing
+    submission could not be told from a run that measures less.
+    """
+    profile = profile or Profile()
+    kernels = compilation.kernels if compilation else ()
+    launches = profile.occupancy
+    # Timing.speedup_low is one end of a two-sided normal interval: half its width is z standard errors.
+    z = NormalDist().inv_cdf(0.5 + timing.confidence / 2) if timing else 1.0
+    shared = [launch.shared_bytes for launch in launches] or [kernel.shared_bytes for kernel in kernels]
+    capability = _capability(compilation)
+    verified = correctness is not None and correctness.passed
+    return Facts(
+        status=status,
+        compiled=compilation is not None and compilation.succeeded is True,
+        correct=verified and status not in (Status.INCORRECT, Status.RUNTIME_ERROR, Status.REJECTED),
+        pass_rate=_pass_rate(correctness),
+        timed_out=status is Status.TIMEOUT,
+        target_speedup=settings.target_speedup,
+        speedup=timing.speedup_low if timing else profile.estimated_speedup,
+        speedup_stderr=(timing.speedup_high - timing.speedup_low) / (2 * z) if timing else None,
+        estimated=timing is None and profile.estimated_speedup is not None,
+        previous_best_speedup=previous_best_speedup,
+        warnings=sum(d.severity is Severity.WARNING for d in compilation.diagnostics) if compilation else 0,
+        registers=max((kernel.registers for kernel in kernels), default=None),
+        max_warps=max((launch.max_warps for launch in launches), default=_MAX_WARPS.get(capability, 64)),
+        spill_bytes=sum(kernel.spill_store_bytes + kernel.spill_load_bytes for kernel in kernels),
+        shared_bytes=max(shared, default=None),
+        shared_limit_bytes=_SHARED_LIMIT_KB.get(capability, 99) << 10,
+        occupancy=min((launch.occupancy for launch in launches), default=None),
+        memory_efficiency=profile.memory_efficiency,
+        lane_efficiency=profile.lane_efficiency,
+        bank_conflict_ways=profile.bank_conflict_ways,
+        bandwidth_share=profile.bandwidth_share,
+        warp_shuffle=profile.warp_shuffles,
+        coverage=profile.coverage,
+        sol_score=profile.sol_score,
+        measurable=frozenset(measurable),
+    )
+
+
+def _capability(compilation: Compilation | None) -> int:
+    arch = compilation.arch if compilation else None
+    return int("".join(c for c in arch if c.isdigit()) or 0) if arch else 0
+
+
+def _pass_rate(correctness: Correctness | None) -> float:
+    if correctness is None or not correctness.planned_trials:
+        return 0.0
+    return min(sum(trial.passed for trial in correctness.trials) / correctness.planned_trials, 1.0)
