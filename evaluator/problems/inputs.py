@@ -130,8 +130,8 @@ def mixed_scales(decades: float = 6.0) -> Maker:
 def fine(bits: int = 23) -> Maker:
     """Values in (1, 2) and (-2, -1) that need all `bits` fraction bits: the next lower precision cannot hold one.
 
-    The last bits - 10 of them are an odd number near the middle of their range, so that rounding to TF32's 10, float16's 10 or bfloat16's 7
-    fraction bits moves every value by at least 2**-13 of it, whichever way it rounds.
+    The last bits - 10 of them are an odd number near the middle of their range, so that rounding to TF32's 10,
+    float16's 10 or bfloat16's 7 fraction bits moves every value by at least 2**-13 of it, whichever way it rounds.
     """
 
     def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
