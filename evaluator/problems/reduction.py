@@ -110,8 +110,8 @@ REDUCE_SUM: Final = Problem(
     title="Sum of a vector",
     statement=(
         "total[0] is the sum of x[0] to x[n - 1], in float32, added in any order. total holds no defined value at "
-        "the start: a kernel that accumulates into it needs `// assay: fill total value=0` or a launch of its own that "
-        "clears it. n may be any size from 1."
+        "the start: a kernel that accumulates into it needs `// assay: fill total value=0`, or a launch of its own "
+        "that clears it. n may be any size from 1."
     ),
     inputs=(_X,),
     outputs=(Tensor("total", ("1",)),),
@@ -332,7 +332,7 @@ HISTOGRAM: Final = Problem(
     example_sizes=({"n": 1 << 18}, {"n": 1000}, {"n": 100_003}),
     hidden_sizes=hidden_sizes(n=1 << 17),
     distributions=tuple(distribution(name, reason, (_VALUES,), maker) for name, reason, maker in _HISTOGRAM_INPUTS),
-    probes=(probe("one_value", "a count that 16 bits cannot hold", (_VALUES,), _one_value, _COUNTED, {"n": 70_001}),),
+    probes=(probe("full_bin", "a count that 16 bits cannot hold", (_VALUES,), _one_value, _COUNTED, {"n": 70_001}),),
     tolerance=_COUNTED,
     oracle=_histogram_oracle,
     work=lambda sizes: Work(4 * sizes["n"], 1024, 0),

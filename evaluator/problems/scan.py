@@ -146,7 +146,8 @@ PREFIX_SUM: Final = Problem(
     title="Prefix sum (inclusive)",
     statement=(
         "y[i] is the sum of x[0] to x[i], x[i] included, for 0 <= i < n, in float32, added in any order. Each y[i] "
-        "is judged against the 2-norm of its own terms x[0] to x[i], so it must not be the difference of longer sums. n may be any size from 1."
+        "is judged against the 2-norm of its own terms x[0] to x[i], so it must not be the difference of longer "
+        "sums. n may be any size from 1."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),

@@ -1,0 +1,46 @@
+"""The built-in problems by id."""
+
+import difflib
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from evaluator.errors import UnknownProblem
+from evaluator.problems.problem import Problem
+
+
+@cache
+def problems() -> Mapping[str, Problem]:
+    """Every built-in problem by its id, in order of tier. Built at the first call: the families import scipy."""
+    from evaluator.problems.activation import GELU, RELU, SWIGLU
+    from evaluator.problems.attention import ATTENTION
+    from evaluator.problems.convolution import CONV2D
+    from evaluator.problems.elementwise import SAXPY, SCALAR_MULTIPLY, VECTOR_ADD
+    from evaluator.problems.linear_algebra import LINEAR_GELU, MATMUL, MATMUL_F16, MATVEC
+    from evaluator.problems.normalization import LAYER_NORM, RMS_NORM, SOFTMAX
+    from evaluator.problems.reduction import HISTOGRAM, REDUCE_SUM, ROW_SUM
+    from evaluator.problems.scan import PREFIX_SUM
+    from evaluator.problems.transpose import TRANSPOSE
+
+    ordered = (
+        *(VECTOR_ADD, SCALAR_MULTIPLY, SAXPY, RELU, GELU),
+        *(REDUCE_SUM, ROW_SUM, TRANSPOSE, PREFIX_SUM, HISTOGRAM),
+        *(MATVEC, MATMUL, SOFTMAX, LAYER_NORM, RMS_NORM, CONV2D),
+        *(LINEAR_GELU, SWIGLU, ATTENTION, MATMUL_F16),
+    )
+    return MappingProxyType({problem.id: problem for problem in ordered})
+
+
+def find(problem_id: str) -> Problem:
+    """The problem with this id. Raises UnknownProblem, whose remedy names the nearest ids."""
+    known = problems()
+    if problem_id in known:
+        return known[problem_id]
+    wanted = problem_id.strip().lower().replace("-", "_").replace(" ", "_")
+    near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.5)
+    remedy = (
+        f"did you mean {' or '.join(repr(name) for name in near)}?"
+        if near
+        else f"the problems are: {', '.join(known)}"
+    )
+    raise UnknownProblem(f"there is no problem '{problem_id}'", remedy)

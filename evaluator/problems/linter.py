@@ -1,0 +1,229 @@
+"""Refuses problems that a wrong kernel could pass: degenerate answers, idle inputs, tolerances that are too wide.
+
+The rules were written after graders in the field that called a softmax of zeros, a relu that returned its input and a
+float16 matrix product correct.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.expressions import ExpressionError, names_in
+from common.wire import DType
+from evaluator.problems.problem import Array, Arrays, Distribution, Expected, Problem, Sizes, Tensor, Tolerance
+
+_REDRAWS = 4
+
+# Fraction bits that the next lower precision keeps: TF32 and float16 have 10, bfloat16 has 7.
+_LOWER_BITS: Mapping[DType, int] = {DType.FLOAT64: 23, DType.FLOAT32: 10, DType.FLOAT16: 7, DType.BFLOAT16: 4}
+
+
+def lint(problem: Problem, seed: int = 0) -> tuple[str, ...]:
+    """What is wrong with `problem`, one sentence each; empty when it can be graded.
+
+    Draws inputs and calls the oracle at the first example sizes, the hidden sizes and the probes. A fault in the
+    problem's own functions is a finding, never an exception.
+    """
+    found = tuple(_declarations(problem))
+    if found:
+        return found  # nothing can be drawn from declarations that contradict each other
+    try:
+        found = tuple(dict.fromkeys(_consistency(problem, seed)))
+        return found or tuple(dict.fromkeys((*_degeneracy(problem, seed), *_precision(problem, seed))))
+    except Exception as error:  # foreign problems bring their own code
+        return (f"drawing inputs or computing the answer failed: {type(error).__name__}: {error}",)
+
+
+def within(actual: Array, expected: Expected, tolerance: Tolerance) -> bool:
+    """Whether every element of `actual` is as close to the expected value as the tolerance asks."""
+    error = np.abs(np.asarray(actual, np.float64) - expected.value)
+    return bool(np.all(error <= tolerance.relative * expected.scale + tolerance.absolute))
+
+
+def keep_bits(values: Array, bits: int) -> Array:
+    """`values` rounded to nearest with `bits` fraction bits and an unlimited exponent, in float64."""
+    mantissa, exponent = np.frexp(np.asarray(values, np.float64))
+    rounded: Array = np.ldexp(np.rint(np.ldexp(mantissa, bits + 1)), exponent - bits - 1)
+    return rounded
+
+
+def _declarations(problem: Problem) -> Iterator[str]:
+    names = problem.parameter_names
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"the name '{name}' stands for more than one tensor, scalar or size"
+    for name in names:
+        if not name.isidentifier() or not name.isascii():
+            yield f"'{name}' cannot be the name of a kernel parameter"
+    if not problem.inputs or not problem.outputs or not problem.example_sizes or not problem.distributions:
+        yield "a problem needs at least one input, one output, one set of example sizes and one distribution"
+    used: set[str] = set()
+    for tensor in (*problem.inputs, *problem.outputs):
+        for extent in tensor.shape:
+            try:
+                used.update(names_in(extent))
+            except ExpressionError as error:
+                yield f"the extent '{extent}' of '{tensor.name}' is not an expression: {error.reason}"
+    for name in sorted(used - set(problem.sizes)):
+        yield f"a shape uses the size '{name}', which the problem does not declare"
+    for name in problem.sizes:
+        if name not in used:
+            yield f"the size '{name}' does not appear in any shape"
+    # The same distribution may serve as a probe too; a trial is reported by this name alone.
+    labels = [d.name for d in {*problem.distributions, *(probe.distribution for probe in problem.probes)}]
+    for label in sorted({label for label in labels if labels.count(label) > 1}):
+        yield f"different distributions or probes are called '{label}'"
+    published = (*problem.example_sizes, *(probe.sizes for probe in problem.probes))
+    yield from _sizes_match(problem, published)
+
+
+def _sizes_match(problem: Problem, sets: tuple[Sizes, ...]) -> Iterator[str]:
+    for sizes in sets:
+        if set(sizes) != set(problem.sizes):
+            yield f"the sizes {dict(sizes)} do not name exactly {', '.join(problem.sizes)}"
+        elif any(value < 1 for value in sizes.values()):
+            yield f"the sizes {dict(sizes)} are not all at least 1"
+
+
+@dataclass(frozen=True)
+class _Draw:
+    inputs: dict[str, Array]
+    expected: dict[str, Expected]
+
+
+def _draw(problem: Problem, distribution: Distribution, sizes: Sizes, seed: int) -> _Draw:
+    inputs = distribution.draw(np.random.default_rng(seed), sizes)
+    return _Draw(inputs, _answer(problem, inputs, sizes))
+
+
+def _answer(problem: Problem, inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
+    with np.errstate(all="ignore"):
+        return dict(problem.oracle(inputs, sizes))
+
+
+def _consistency(problem: Problem, seed: int) -> Iterator[str]:
+    hidden = problem.hidden_sizes(np.random.default_rng(seed))
+    mismatched = tuple(_sizes_match(problem, hidden))
+    if mismatched:
+        yield from mismatched
+        return
+    if not any(1 in sizes.values() for sizes in hidden):
+        yield "no hidden size is 1"
+    typical = problem.distributions[0]
+    trials = [(typical, sizes) for sizes in (*problem.example_sizes, *hidden)]
+    trials += [(d, hidden[at % len(hidden)]) for at, d in enumerate(problem.distributions)]
+    trials += [(d, hidden[-1]) for d in problem.distributions]
+    trials += [(probe.distribution, probe.sizes) for probe in problem.probes]
+    for distribution, sizes in trials:
+        yield from _drawn_well(problem, distribution, sizes, seed)
+
+
+def _drawn_well(problem: Problem, distribution: Distribution, sizes: Sizes, seed: int) -> Iterator[str]:
+    where = f"with '{distribution.name}' at {dict(sizes)}"
+    inputs = distribution.draw(np.random.default_rng(seed), sizes)
+    if set(inputs) != {tensor.name for tensor in problem.inputs}:
+        yield f"{where} the inputs drawn are {', '.join(sorted(inputs))}, not the declared ones"
+        return
+    for tensor in problem.inputs:
+        yield from _input_fits(tensor, inputs[tensor.name], sizes, where)
+    for array in inputs.values():
+        array.setflags(write=False)
+    expected = _answer(problem, inputs, sizes)
+    if set(expected) != {tensor.name for tensor in problem.outputs}:
+        yield f"{where} the oracle gives {', '.join(sorted(expected))}, not the declared outputs"
+        return
+    for tensor in problem.outputs:
+        yield from _output_fits(tensor, expected[tensor.name], sizes, where)
+
+
+def _input_fits(tensor: Tensor, array: Array, sizes: Sizes, where: str) -> Iterator[str]:
+    if array.shape != tensor.shape_at(sizes):
+        yield f"{where} the input '{tensor.name}' has shape {array.shape}, declared is {tensor.shape_at(sizes)}"
+    if tensor.dtype is not DType.BFLOAT16 and array.dtype != np.dtype(tensor.dtype.value):
+        yield f"{where} the input '{tensor.name}' is {array.dtype}, declared is {tensor.dtype}"
+    if not array.flags.c_contiguous:
+        yield f"{where} the input '{tensor.name}' is not contiguous"
+    if tensor.dtype.is_float:
+        with np.errstate(over="ignore"):
+            if not np.isfinite(np.square(array)).all():
+                yield f"{where} the input '{tensor.name}' has values that are not finite or whose squares overflow"
+
+
+def _output_fits(tensor: Tensor, expected: Expected, sizes: Sizes, where: str) -> Iterator[str]:
+    shape = tensor.shape_at(sizes)
+    if expected.value.shape != shape:
+        yield f"{where} the oracle gives '{tensor.name}' shape {expected.value.shape}, declared is {shape}"
+        return
+    wanted = np.float64 if tensor.dtype.is_float else np.int64
+    if expected.value.dtype != wanted:
+        yield f"{where} the oracle gives '{tensor.name}' as {expected.value.dtype} instead of {np.dtype(wanted)}"
+    try:
+        scale = np.broadcast_to(expected.scale, shape)
+    except ValueError:
+        yield f"{where} the scale of '{tensor.name}' has shape {expected.scale.shape}, which does not fit {shape}"
+        return
+    limit = np.finfo(np.float16).max if tensor.dtype is DType.FLOAT16 else np.finfo(np.float32).max
+    if not np.isfinite(expected.value).all():
+        yield f"{where} the oracle's '{tensor.name}' is not finite everywhere"
+    elif tensor.dtype.is_float and tensor.dtype is not DType.FLOAT64 and np.abs(expected.value).max() > limit:
+        yield f"{where} the oracle's '{tensor.name}' does not fit in {tensor.dtype}"
+    if not (np.isfinite(scale).all() and (scale >= 0).all()):
+        yield f"{where} the scale of '{tensor.name}' is negative or not finite"
+
+
+def _degeneracy(problem: Problem, seed: int) -> Iterator[str]:
+    """Guesses that need no kernel must fail on the typical distribution, all outputs taken together."""
+    typical, sizes = problem.distributions[0], problem.example_sizes[0]
+    draw = _draw(problem, typical, sizes, seed)
+    others = [_draw(problem, typical, sizes, seed + 1 + at) for at in range(_REDRAWS)]
+
+    def passes(guess: Callable[[Tensor], Array]) -> bool:
+        return all(within(guess(t), draw.expected[t.name], problem.tolerance) for t in problem.outputs)
+
+    if passes(lambda tensor: np.zeros(tensor.shape_at(sizes))):
+        yield "zeros pass: the answer is inside the tolerance of zero"
+    elif passes(lambda tensor: others[0].expected[tensor.name].value):
+        yield "the answer to other inputs passes: the answer is nearly constant"
+    elif passes(lambda tensor: np.mean([other.expected[tensor.name].value for other in others], axis=0)):
+        yield "the mean of the answers to other inputs passes: the answer is nearly constant"
+    if all(draw.expected[tensor.name].value.size > 1 for tensor in problem.outputs):
+        if passes(lambda tensor: np.full(tensor.shape_at(sizes), draw.expected[tensor.name].value.mean())):
+            yield "the mean of the answer passes for every element: the answer is nearly constant"
+        elif all(draw.expected[tensor.name].value.shape[-1] > 1 for tensor in problem.outputs) and passes(
+            lambda tensor: draw.expected[tensor.name].value.mean(axis=-1, keepdims=True)
+        ):
+            yield "the mean of each row passes: the answer is nearly constant along the last axis"
+    yield from _copied_inputs(problem, draw)
+    for tensor in problem.inputs:
+        changed = draw.inputs | {tensor.name: others[0].inputs[tensor.name]}
+        answer = _answer(problem, changed, sizes)
+        if all(within(answer[t.name].value, draw.expected[t.name], problem.tolerance) for t in problem.outputs):
+            yield f"no output depends on the input '{tensor.name}'"
+
+
+def _copied_inputs(problem: Problem, draw: _Draw) -> Iterator[str]:
+    for output in problem.outputs:
+        expected = draw.expected[output.name]
+        for name, values in draw.inputs.items():
+            same_count = values.size == expected.value.size
+            if same_count and within(values.reshape(expected.value.shape), expected, problem.tolerance):
+                yield f"the output '{output.name}' equals the input '{name}' on the typical distribution"
+
+
+def _precision(problem: Problem, seed: int) -> Iterator[str]:
+    """The answer, rounded to the next lower precision, must fail a probe (the typical input where there is none)."""
+    trials = [(probe.distribution, probe.sizes, probe.tolerance) for probe in problem.probes]
+    trials = trials or [(problem.distributions[0], problem.example_sizes[0], problem.tolerance)]
+    draws = [(_draw(problem, distribution, sizes, seed), tolerance) for distribution, sizes, tolerance in trials]
+    for output in problem.outputs:
+        bits = _LOWER_BITS.get(output.dtype)
+        if bits is None:
+            continue
+        if all(
+            within(keep_bits(draw.expected[output.name].value, bits), draw.expected[output.name], tolerance)
+            for draw, tolerance in draws
+        ):
+            yield (
+                f"'{output.name}' rounded to {bits} fraction bits passes every probe: the tolerance is too wide to "
+                "tell a lower precision, or the probes' answers are too round"
+            )
