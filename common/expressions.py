@@ -14,7 +14,9 @@ MAX_CHARACTERS: Final = 256
 MAX_DEPTH: Final = 32
 LIMIT: Final = 1 << 63
 
-_TOKEN = re.compile(r"\s*(?:(?P<number>\d+)(?![\w.])|(?P<name>[A-Za-z_]\w*)|(?P<operator>//|\*\*|[-+*%/(),]))")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>\d+)(?![\w.])|(?P<name>[A-Za-z_]\w*)|(?P<operator>//|\*\*|[-+*%/(),]))", re.ASCII
+)
 _FUNCTIONS: Final = ("ceil_div", "min", "max")
 
 
@@ -48,17 +50,24 @@ class _Token:
 def evaluate(text: str | int, names: Mapping[str, int]) -> int:
     """The value of `text` with `names` bound. Raises ExpressionError; never takes more than microseconds."""
     if isinstance(text, int):
-        return _bounded(text, str(text), 0)
+        return _bounded_literal(text)
     return _Reader(text, names).whole()
 
 
 def names_in(text: str | int) -> tuple[str, ...]:
     """The names that `text` reads, in order of appearance. Raises ExpressionError where it does not parse."""
     if isinstance(text, int):
+        _bounded_literal(text)
         return ()
     reader = _Reader(text, None)
     reader.whole()
     return tuple(dict.fromkeys(reader.names_read))
+
+
+def _bounded_literal(value: int) -> int:
+    # The decimal text of a huge integer is costly, and above 4300 digits Python refuses to make it.
+    shown = str(value) if value.bit_length() <= 256 else f"an integer of {value.bit_length()} bits"
+    return _bounded(value, shown, 0)
 
 
 def _bounded(value: int, text: str, position: int) -> int:
@@ -68,7 +77,7 @@ def _bounded(value: int, text: str, position: int) -> int:
 
 
 class _Reader:
-    """Recursive descent that computes as it parses. Without `names` it only parses: each name counts as 1."""
+    """Recursive descent that computes as it parses. Without `names` it only parses: every operation gives 1."""
 
     def __init__(self, text: str, names: Mapping[str, int] | None) -> None:
         if len(text) > MAX_CHARACTERS:
@@ -78,7 +87,7 @@ class _Reader:
         self.names_read: list[str] = []
         self.tokens = self._tokens()
         self.index = 0
-        self.depth = 0
+        self.depth = -1
 
     def _tokens(self) -> list[_Token]:
         tokens: list[_Token] = []
@@ -88,7 +97,9 @@ class _Reader:
             match = _TOKEN.match(self.text, position)
             if match is None:
                 culprit = position + len(self.text[position:]) - len(self.text[position:].lstrip())
-                raise ExpressionError("expected an integer, a name or an operator", self.text, culprit)
+                digit = self.text[culprit] in "0123456789"
+                reason = "not a plain integer" if digit else "expected an integer, a name or an operator"
+                raise ExpressionError(reason, self.text, culprit)
             kind = match.lastgroup or ""
             tokens.append(_Token(kind, match[kind], match.start(kind)))
             position = match.end()
@@ -124,7 +135,7 @@ class _Reader:
         while self._peek().text in ("+", "-"):
             operator = self._take()
             right = self._product()
-            value = _bounded(value + right if operator.text == "+" else value - right, self.text, operator.position)
+            value = self._result(value + right if operator.text == "+" else value - right, operator)
         self.depth -= 1
         return value
 
@@ -138,19 +149,22 @@ class _Reader:
                 raise self._fail("'**' is not allowed: write the product out", operator)
             right = self._atom()
             if operator.text == "*":
-                value = _bounded(value * right, self.text, operator.position)
+                value = self._result(value * right, operator)
             else:
                 value = self._divide(operator, value, right)
         return value
 
+    def _result(self, value: int, operator: _Token) -> int:
+        return 1 if self.names is None else _bounded(value, self.text, operator.position)
+
     def _divide(self, operator: _Token, left: int, right: int) -> int:
+        if self.names is None:
+            return 1
         if right == 0:
-            if self.names is None:
-                return 1
             raise self._fail("division by zero", operator)
         if operator.text == "%":
             return left % right
-        return -(-left // right) if operator.text == "ceil_div" else left // right
+        return self._result(-(-left // right) if operator.text == "ceil_div" else left // right, operator)
 
     def _atom(self) -> int:
         token = self._take()
@@ -176,7 +190,7 @@ class _Reader:
             if token.text not in self.names:
                 known = ", ".join(sorted(self.names)) or "none"
                 raise self._fail(f"unknown name '{token.text}' (known here: {known})", token)
-            return self.names[token.text]
+            return _bounded(self.names[token.text], self.text, token.position)
         raise self._fail("expected an integer, a name or '('", token)
 
     def _call(self, function: _Token) -> int:
