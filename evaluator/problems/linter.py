@@ -69,12 +69,19 @@ def _declarations(problem: Problem) -> Iterator[str]:
     for name in problem.sizes:
         if name not in used:
             yield f"the size '{name}' does not appear in any shape"
-    # The same distribution may serve as a probe too; a trial is reported by this name alone.
-    labels = [d.name for d in {*problem.distributions, *(probe.distribution for probe in problem.probes)}]
-    for label in sorted({label for label in labels if labels.count(label) > 1}):
-        yield f"different distributions or probes are called '{label}'"
+    yield from _trial_names_clash(problem)
     published = (*problem.example_sizes, *(probe.sizes for probe in problem.probes))
     yield from _sizes_match(problem, published)
+
+
+def _trial_names_clash(problem: Problem) -> Iterator[str]:
+    """A trial is reported by its distribution's name and its sizes; one distribution may serve as a probe too."""
+    seen: dict[tuple[str, str], Distribution] = {}
+    trials = [(distribution, "") for distribution in problem.distributions]
+    for distribution, sizes in [*trials, *((probe.distribution, str(dict(probe.sizes))) for probe in problem.probes)]:
+        published = seen.get((distribution.name, ""), distribution)
+        if seen.setdefault((distribution.name, sizes), distribution) != distribution or published != distribution:
+            yield f"different distributions or probes are called '{distribution.name}'"
 
 
 def _sizes_match(problem: Problem, sets: tuple[Sizes, ...]) -> Iterator[str]:
@@ -144,8 +151,9 @@ def _input_fits(tensor: Tensor, array: Array, sizes: Sizes, where: str) -> Itera
     if not array.flags.c_contiguous:
         yield f"{where} the input '{tensor.name}' is not contiguous"
     if tensor.dtype.is_float:
+        # Products of float16 are accumulated in float32, so that is where squares must fit.
         with np.errstate(over="ignore"):
-            if not np.isfinite(np.square(array)).all():
+            if not np.isfinite(np.square(array, dtype=np.promote_types(array.dtype, np.float32))).all():
                 yield f"{where} the input '{tensor.name}' has values that are not finite or whose squares overflow"
 
 
@@ -211,9 +219,9 @@ def _copied_inputs(problem: Problem, draw: _Draw) -> Iterator[str]:
 
 
 def _precision(problem: Problem, seed: int) -> Iterator[str]:
-    """The answer, rounded to the next lower precision, must fail a probe (the typical input where there is none)."""
-    trials = [(probe.distribution, probe.sizes, probe.tolerance) for probe in problem.probes]
-    trials = trials or [(problem.distributions[0], problem.example_sizes[0], problem.tolerance)]
+    """The answer, rounded to the next lower precision, must fail a probe or the typical input."""
+    trials = [(problem.distributions[0], problem.example_sizes[0], problem.tolerance)]
+    trials += [(probe.distribution, probe.sizes, probe.tolerance) for probe in problem.probes]
     draws = [(_draw(problem, distribution, sizes, seed), tolerance) for distribution, sizes, tolerance in trials]
     for output in problem.outputs:
         bits = _LOWER_BITS.get(output.dtype)
@@ -224,6 +232,6 @@ def _precision(problem: Problem, seed: int) -> Iterator[str]:
             for draw, tolerance in draws
         ):
             yield (
-                f"'{output.name}' rounded to {bits} fraction bits passes every probe: the tolerance is too wide to "
-                "tell a lower precision, or the probes' answers are too round"
+                f"'{output.name}' rounded to {bits} fraction bits passes the typical input and every probe: the tolerance "
+                "is too wide to tell a lower precision, or the answers are too round"
             )
