@@ -308,7 +308,8 @@ LINEAR_GELU: Final = Problem(
     statement=(
         "y[i, j] = gelu(bias[j] + sum over l of x[i, l] * weight[j, l]), for row-major x[m, k], weight[n, k] (a row "
         "for each output feature, as in torch.nn.Linear) and y[m, n], in float32. "
-        "gelu(z) = z * (1 + erf(z / sqrt(2))) / 2 exactly, not its tanh approximation. m, n and k are at least 1 and need not be multiples of anything; "
+        "gelu(z) = z * (1 + erf(z / sqrt(2))) / 2 exactly, not its tanh approximation. "
+        "m, n and k are at least 1 and need not be multiples of anything; "
         "inputs are finite and no sum overflows. Products and sums must keep float32's 24 bits; the order of "
         "summation is free."
     ),
