@@ -21,6 +21,8 @@ from evaluator.problems.inputs import (
 from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Scalar, Sizes, Tensor, Work
 from evaluator.problems.softmax import CHAIN, ROW_SIZES, SOFTMAX, few_terms, positive_sums
 
+__all__ = ["LAYER_NORM", "PROBLEMS", "RMS_NORM", "SOFTMAX"]
+
 _X = Tensor("x", ("rows", "cols"))
 _WEIGHT = Tensor("weight", ("cols",))
 _BIAS = Tensor("bias", ("cols",))
