@@ -1,1 +1,1 @@
-"""Where untrusted work runs: one small interface, several strengths of isolation."""
+"""What untrusted work runs in: the interface in sandbox.py, one module for each kind of isolation, and their proof."""

@@ -6,9 +6,37 @@ that decides a verdict does.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
+
+
+class Isolation(StrEnum):
+    """One thing that a sandbox may keep from a job; `selftest.probe` shows each by trying to break it."""
+
+    NETWORK = "network"
+    """No connection to anyone, the host's own loopback included."""
+    HOST_FILES = "host_files"
+    """No file of the host can be read beside the system's and `Job.readable`."""
+    WRITE_OUTSIDE = "write_outside"
+    """Nothing of the host can be written beside the work folder."""
+    OTHER_PROCESSES = "other_processes"
+    """The host's other processes can be neither seen nor signalled."""
+    IDENTITY = "identity"
+    """The job is not root and not the grader's user, as far as it can tell."""
+    CAPABILITIES = "capabilities"
+    """No capability, and no way to gain one (no new privileges)."""
+    ENVIRONMENT = "environment"
+    """No environment variable of the grader."""
+    WALL_TIME = "wall_time"
+    PROCESS_LIMIT = "process_limit"
+    MEMORY_LIMIT = "memory_limit"
+    OUTPUT_LIMIT = "output_limit"
+    WORK_LIMIT = "work_limit"
+    """Single files and the whole work folder are bounded."""
+    NO_LEFTOVERS = "no_leftovers"
+    """No process and no file remains after the job, not even a daemon's."""
 
 
 @dataclass(frozen=True)
@@ -17,15 +45,19 @@ class Limits:
 
     wall_s: float = 30.0
     cpu_s: float = 60.0
+    """CPU time of each process."""
     memory_bytes: int = 8 << 30
+    """Address space of each process, and memory of all of them together."""
     file_bytes: int = 256 << 20
     """Largest file that the job may write."""
     work_bytes: int = 512 << 20
     """Size of the work folder, where the implementation can bound it."""
     processes: int = 64
+    """Processes and threads at one time."""
     open_files: int = 256
     output_bytes: int = 16 << 20
-    """Most bytes taken from each of stdout and stderr; the job is ended when it writes more."""
+    """Most bytes taken from each of stdout and stderr; the job is ended when it writes more. In a session: most bytes
+    of stdout that may wait to be received (what `receive` asks for is not counted)."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +65,12 @@ class Job:
     """What to run. The program sees a fresh, empty work folder as its current folder, and `files` in it."""
 
     argv: tuple[str, ...]
-    """Absolute path of the program, then its arguments."""
+    """Absolute path of the program, or `./name` of one of `files`, then its arguments."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Plain file names (no folders) and contents, written into the work folder before the start."""
     collect: tuple[str, ...] = ()
-    """Plain file names to bring back from the work folder; links are never followed."""
+    """Plain file names to bring back from the work folder. What is not there, is not a regular file (links are never
+    followed) or is larger than `Limits.file_bytes` is missing in the result."""
     readable: tuple[Path, ...] = ()
     """Host paths that the program needs to read beside the system's own libraries."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -58,13 +91,17 @@ class Finished:
     wall_s: float
     timed_out: bool = False
     output_exceeded: bool = False
+    """It wrote more than allowed to stdout, stderr, one file or the work folder."""
     memory_exceeded: bool = False
     """True only where the implementation knows it; a job can also die of memory on its own."""
+    limit_hit: str | None = None
+    """The limit that ended the job, in words (`more than 64 processes and threads`); None when none did."""
 
     @property
     def succeeded(self) -> bool:
         """True when the program ended by itself with exit code 0 and within its limits."""
-        return self.exit_code == 0 and not (self.timed_out or self.output_exceeded or self.memory_exceeded)
+        exceeded = self.timed_out or self.output_exceeded or self.memory_exceeded or self.limit_hit is not None
+        return self.exit_code == 0 and not exceeded
 
 
 class SessionEnded(Exception):
@@ -96,6 +133,10 @@ class Sandbox(Protocol):
     @property
     def name(self) -> str:
         """docker, bubblewrap or process; every verdict records it."""
+
+    @property
+    def promises(self) -> frozenset[Isolation]:
+        """What this kind of isolation keeps from a job; whatever is not in here, it does not."""
 
     def run(self, job: Job) -> Finished:
         """Run the job to its end."""

@@ -1,0 +1,298 @@
+"""Which sandbox works on this machine, and the proof of what it keeps from a job: by trying to break each promise."""
+
+import contextlib
+import functools
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from evaluator.errors import SandboxFault, UsageError
+from evaluator.sandbox.bubblewrap import BubblewrapSandbox
+from evaluator.sandbox.process import ProcessSandbox
+from evaluator.sandbox.sandbox import Finished, Isolation, Job, Limits, Sandbox
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of isolation, as found."""
+
+    name: str
+    promised: bool
+    holds: bool
+    detail: str
+    """What the attempt to break it brought."""
+
+
+def choose(root: Path, wanted: Literal["auto", "bubblewrap", "process"] = "auto") -> Sandbox:
+    """The best sandbox that works here, with its work folders under `root`.
+
+    `auto` takes bubblewrap where a real trial of it succeeds (tried once in each process), else the plain process
+    sandbox. Raises SandboxFault, with the reason and the remedy, when bubblewrap is wanted and does not work.
+    """
+    if wanted not in ("auto", "bubblewrap", "process"):
+        raise UsageError(f"There is no sandbox {wanted!r} here.", "Choose auto, bubblewrap or process.")
+    if wanted == "process":
+        return ProcessSandbox(root)
+    fault = _bubblewrap_fault(root)
+    if fault is None:
+        return BubblewrapSandbox(root)
+    if wanted == "bubblewrap":
+        raise SandboxFault(str(fault), fault.remedy)
+    return ProcessSandbox(root)
+
+
+@functools.cache
+def _bubblewrap_fault(root: Path) -> SandboxFault | None:
+    try:
+        finished = BubblewrapSandbox(root).run(Job(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=10)))
+    except SandboxFault as fault:
+        return fault
+    if finished.exit_code != 7:
+        return SandboxFault(f"A trial of bubblewrap ended with {_ending(finished)} instead of exit code 7.")
+    return None
+
+
+def probe(sandbox: Sandbox) -> tuple[Layer, ...]:
+    """Try to break every layer of this sandbox with a real job; takes a few seconds."""
+    layers = []
+    for layer, attempt in _ATTEMPTS.items():
+        holds, detail = attempt(sandbox)
+        layers.append(Layer(layer.value, layer in sandbox.promises, holds, detail))
+    return tuple(layers)
+
+
+# An attempt counts as held off only when the job says so itself or was ended for it: a job that could not run at all
+# proves nothing.
+Outcome = tuple[bool, str]
+
+
+def _shell(sandbox: Sandbox, script: str, *arguments: str, limits: Limits | None = None) -> Finished:
+    return sandbox.run(Job(("/bin/sh", "-c", script, "sh", *arguments), limits=limits or Limits(wall_s=10)))
+
+
+def _python(sandbox: Sandbox, script: str, *arguments: str, limits: Limits | None = None) -> Finished:
+    argv = (sys.executable, "-I", "-S", "-c", script, *arguments)
+    readable = tuple({Path(sys.prefix), Path(sys.base_prefix)})
+    return sandbox.run(Job(argv, readable=readable, limits=limits or Limits(wall_s=10)))
+
+
+def _said(finished: Finished, good: str) -> Outcome:
+    text = finished.stdout.decode(errors="replace").strip()
+    return text == good, text or f"no answer: {_ending(finished)} {finished.stderr.decode(errors='replace').strip()}"
+
+
+def _ending(finished: Finished) -> str:
+    if finished.limit_hit:
+        return f"ended: it {finished.limit_hit}"
+    return f"exit code {finished.exit_code}" if finished.signal is None else f"signal {finished.signal}"
+
+
+_CONNECT = """
+import socket, sys
+reached = []
+for family, address in ((socket.AF_INET, ("127.0.0.1", int(sys.argv[1]))), (socket.AF_UNIX, "\\0" + sys.argv[2])):
+    try:
+        with socket.socket(family) as s:
+            s.settimeout(2)
+            s.connect(address)
+            reached.append(family.name)
+    except OSError:
+        pass
+print("reached the host by", *reached) if reached else print("unreachable")
+"""
+
+
+def _network(sandbox: Sandbox) -> Outcome:
+    name = secrets.token_hex(8)
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(socket.AF_UNIX) as abstract:
+        abstract.bind("\0" + name)
+        abstract.listen()
+        port = listener.getsockname()[1]
+        socket.create_connection(("127.0.0.1", port), timeout=2).close()  # else "unreachable" would prove nothing
+        return _said(_python(sandbox, _CONNECT, str(port), name), "unreachable")
+
+
+@contextlib.contextmanager
+def _host_folders() -> Iterator[list[Path]]:
+    with contextlib.ExitStack() as stack:
+        folders = []
+        for place in (Path(tempfile.gettempdir()), Path.home()):
+            if os.access(place, os.W_OK):
+                folders.append(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="canary-", dir=place))))
+        yield folders
+
+
+def _host_files(sandbox: Sandbox) -> Outcome:
+    with _host_folders() as folders:
+        canaries = [folder / "canary" for folder in folders]
+        for canary in canaries:
+            canary.write_text("seen")
+        script = 'for f in "$@"; do cat "$f" 2>/dev/null && echo " $f"; done; echo end'
+        return _said(_shell(sandbox, script, *map(str, canaries), "/etc/passwd", "/etc/hostname"), "end")
+
+
+def _write_outside(sandbox: Sandbox) -> Outcome:
+    with _host_folders() as folders:
+        # /proc/sys is only asked about: a write that succeeds would change the machine.
+        script = """
+            for d in "$@" /usr /etc; do (: > "$d/written") 2>/dev/null; done
+            [ -w /proc/sys/kernel/core_pattern ] && echo "may write /proc/sys"
+            echo end"""
+        try:
+            held, detail = _said(_shell(sandbox, script, *map(str, folders)), "end")
+            places = [place for place in (*folders, Path("/usr"), Path("/etc")) if (place / "written").exists()]
+        finally:
+            for place in (Path("/usr/written"), Path("/etc/written")):
+                with contextlib.suppress(OSError):
+                    place.unlink()
+        return held and not places, f"wrote in {', '.join(map(str, places))}" if places else detail
+
+
+def _other_processes(sandbox: Sandbox) -> Outcome:
+    mark = secrets.token_hex(8)
+    with subprocess.Popen(["/bin/sh", "-c", "read x", mark], stdin=subprocess.PIPE) as bystander:
+        script = """
+            cd /proc; for p in [0-9]*; do
+                case "$(tr '\\0' ' ' < $p/cmdline 2>/dev/null)" in *"read x"*) echo "sees process $p";; esac
+            done; echo end"""
+        outcome = _said(_shell(sandbox, script), "end")
+        assert bystander.stdin is not None
+        bystander.stdin.close()
+    return outcome
+
+
+def _identity(sandbox: Sandbox) -> Outcome:
+    finished = _shell(sandbox, 'echo "$(id -u) $(id -g)"')
+    text = finished.stdout.decode().strip()
+    strange = text not in ("", f"{os.getuid()} {os.getgid()}") and not text.startswith("0 ")
+    return strange, f"runs as user and group {text}" if text else f"no answer: {_ending(finished)}"
+
+
+def _capabilities(sandbox: Sandbox) -> Outcome:
+    finished = _shell(sandbox, "grep -E '^(Cap(Inh|Prm|Eff|Amb)|NoNewPrivs)' /proc/self/status")
+    found = dict(line.split(":") for line in finished.stdout.decode().splitlines())
+    locked = found.pop("NoNewPrivs", "0").strip() == "1"
+    held = len(found) == 4 and not any(int(value, 16) for value in found.values()) and locked
+    return held, "none, and no new privileges" if held else f"{found}, no new privileges: {locked}"
+
+
+def _environment(sandbox: Sandbox) -> Outcome:
+    finished = _shell(sandbox, "env -0")
+    names = {entry.partition("=")[0] for entry in finished.stdout.decode(errors="replace").split("\0") if entry}
+    leaked = sorted(names - {"PATH", "HOME", "TMPDIR", "PWD", "OLDPWD", "SHLVL", "_"})
+    held = "PATH" in names and not leaked
+    return held, f"leaked {', '.join(leaked)}" if leaked else f"{len(names)} variables, all ours"
+
+
+def _running(mark: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and mark.encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+_STUBBORN = """
+trap '' TERM INT HUP
+(setsid /bin/sh -c "trap '' TERM INT HUP; while :; do sleep 0.05; done" "$1" &)
+while :; do sleep 0.05; done
+"""
+
+
+def _wall_time(sandbox: Sandbox) -> Outcome:
+    mark = secrets.token_hex(8)
+    start = time.monotonic()
+    finished = _shell(sandbox, _STUBBORN, mark, limits=Limits(wall_s=0.5))
+    took_s = time.monotonic() - start
+    left = _running(mark)
+    held = finished.timed_out and took_s < 5 and not left
+    return held, f"0.5 s allowed, ended after {took_s:.2f} s, {len(left)} processes left"
+
+
+def _process_limit(sandbox: Sandbox) -> Outcome:
+    script = "i=0; while [ $i -lt 200 ]; do sleep 5 & i=$((i+1)); done; wait; echo all"
+    finished = _shell(sandbox, script, limits=Limits(wall_s=10, processes=16))
+    held = finished.limit_hit is not None and not finished.timed_out and b"all" not in finished.stdout
+    return held, _ending(finished)
+
+
+_SHARE_MEMORY = """
+import os, time
+try:
+    bytearray(400 << 20)
+    print("one process took 400 MiB", flush=True)
+except MemoryError:
+    pass
+for _ in range(4):
+    if os.fork() == 0:
+        block = bytearray(os.urandom(1 << 20) * 100)
+        time.sleep(5)
+        os._exit(0)
+for _ in range(4):
+    os.wait()
+print("four processes took 400 MiB")
+"""
+
+
+def _memory_limit(sandbox: Sandbox) -> Outcome:
+    finished = _python(sandbox, _SHARE_MEMORY, limits=Limits(wall_s=10, memory_bytes=256 << 20))
+    text = finished.stdout.decode().strip()
+    return finished.memory_exceeded and not text, text or _ending(finished)
+
+
+def _output_limit(sandbox: Sandbox) -> Outcome:
+    finished = _shell(sandbox, "yes", limits=Limits(wall_s=10, output_bytes=1 << 20))
+    return finished.output_exceeded and len(finished.stdout) <= 1 << 20, _ending(finished)
+
+
+def _work_limit(sandbox: Sandbox) -> Outcome:
+    limits = Limits(wall_s=20, file_bytes=1 << 20, work_bytes=8 << 20)
+    one = _shell(sandbox, "head -c 2000000 /dev/zero > one; stat -c %s one", limits=limits)
+    script = "i=0; while :; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); done"
+    many = _shell(sandbox, script, limits=limits)
+    size_text = one.stdout.decode().strip()
+    held = size_text == str(1 << 20) and many.output_exceeded and not many.timed_out
+    return held, f"one file: {size_text} bytes; many files: {_ending(many)}"
+
+
+_DAEMON = """
+echo "$1" > "$1"
+(env -i setsid /bin/sh -c "sleep 30" "$1" > /dev/null 2>&1 < /dev/null &)
+exit 0
+"""
+
+
+def _no_leftovers(sandbox: Sandbox) -> Outcome:
+    mark = secrets.token_hex(8)
+    finished = _shell(sandbox, _DAEMON, mark)
+    left: list[object] = list(_running(mark))
+    root = getattr(sandbox, "root", None)
+    if isinstance(root, Path):
+        left += root.rglob(mark)
+    return finished.exit_code == 0 and not left, f"left: {left}" if left else f"nothing left; {_ending(finished)}"
+
+
+_ATTEMPTS: dict[Isolation, Callable[[Sandbox], Outcome]] = {
+    Isolation.NETWORK: _network,
+    Isolation.HOST_FILES: _host_files,
+    Isolation.WRITE_OUTSIDE: _write_outside,
+    Isolation.OTHER_PROCESSES: _other_processes,
+    Isolation.IDENTITY: _identity,
+    Isolation.CAPABILITIES: _capabilities,
+    Isolation.ENVIRONMENT: _environment,
+    Isolation.WALL_TIME: _wall_time,
+    Isolation.PROCESS_LIMIT: _process_limit,
+    Isolation.MEMORY_LIMIT: _memory_limit,
+    Isolation.OUTPUT_LIMIT: _output_limit,
+    Isolation.WORK_LIMIT: _work_limit,
+    Isolation.NO_LEFTOVERS: _no_leftovers,
+}
