@@ -1,0 +1,1 @@
+"""The stages of the pipeline: functions of frozen values that do not import the pipeline."""
