@@ -28,6 +28,7 @@ from evaluator.problems.inputs import (
     one_term,
     probe,
     repeated,
+    roundings,
     signed_zeros,
     sparse,
     summation,
@@ -51,6 +52,9 @@ from evaluator.problems.product_kernel import tiled_product
 
 _CHAIN: Final = 4096
 """Longest chain of additions that the tolerances admit."""
+
+_ROUNDINGS: Final = 16
+"""Roundings of one product: 1 in float32, more where it is put together from shorter numbers without a loss."""
 
 
 def _signs(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -79,7 +83,7 @@ def _product_distributions(tensors: tuple[Tensor, ...], right_axis: int) -> tupl
 
 
 def _product_probes(
-    tensors: tuple[Tensor, ...], right_axis: int, sizes: tuple[Sizes, Sizes], roundings: float, exact_sums: Tolerance
+    tensors: tuple[Tensor, ...], right_axis: int, sizes: tuple[Sizes, Sizes], count: float, exact_sums: Tolerance
 ) -> tuple[Probe, ...]:
     """One term for each output at the first size; sums of which float32 rounds none at the second."""
     left, right = tensors[0].name, tensors[1].name
@@ -91,7 +95,7 @@ def _product_probes(
             "one non-zero term for each output; both factors need all 24 bits",
             tensors,
             fine(),
-            one_term(roundings),
+            one_term(count),
             sizes[0],
             rest | {right: sparse(fine(), right_axis)},
         ),
@@ -188,13 +192,13 @@ MATVEC: Final = Problem(
     hidden_sizes=hidden_sizes(m=1100, k=1100),
     distributions=_product_distributions(_MATVEC_IN, 0),
     probes=(
-        *_product_probes(_MATVEC_IN, 0, ({"m": 256, "k": 128}, {"m": 131, "k": 1021}), 4, exact())[1:],
+        *_product_probes(_MATVEC_IN, 0, ({"m": 256, "k": 128}, {"m": 131, "k": 1021}), _ROUNDINGS, exact())[1:],
         probe(
             "one_term",
             "one non-zero element in each row of a; both factors need all 24 bits",
             _MATVEC_IN,
             fine(),
-            one_term(4),
+            one_term(_ROUNDINGS),
             {"m": 1024, "k": 1024},
             {"a": sparse(fine())},
         ),
@@ -252,7 +256,9 @@ MATMUL: Final = Problem(
     example_sizes=({"m": 128, "n": 128, "k": 128}, {"m": 64, "n": 96, "k": 160}, {"m": 256, "n": 256, "k": 256}),
     hidden_sizes=hidden_sizes(m=129, n=129, k=257),
     distributions=_product_distributions(_MATMUL_IN, 0),
-    probes=_product_probes(_MATMUL_IN, 0, ({"m": 128, "n": 128, "k": 128}, {"m": 61, "n": 67, "k": 257}), 4, exact()),
+    probes=_product_probes(
+        _MATMUL_IN, 0, ({"m": 128, "n": 128, "k": 128}, {"m": 61, "n": 67, "k": 257}), _ROUNDINGS, exact()
+    ),
     tolerance=summation(_CHAIN),
     oracle=_matmul_oracle,
     work=lambda s: Work(_bytes(_MATMUL_IN, s), _bytes(_MATMUL_OUT, s), 2 * s["m"] * s["n"] * s["k"]),
@@ -329,7 +335,11 @@ LINEAR_GELU: Final = Problem(
         ),
     ),
     probes=_product_probes(
-        _LINEAR_IN, -1, ({"m": 128, "n": 128, "k": 128}, {"m": 61, "n": 67, "k": 257}), 12, one_term(12)
+        _LINEAR_IN,
+        -1,
+        ({"m": 128, "n": 128, "k": 128}, {"m": 61, "n": 67, "k": 257}),
+        _ROUNDINGS + 8,
+        roundings(8, "the sum needs none, evaluating GELU takes a few"),
     ),
     tolerance=summation(_CHAIN, 16.0, why="GELU's slope is at most 1.13, and evaluating it takes a few roundings."),
     oracle=_linear_gelu_oracle,
