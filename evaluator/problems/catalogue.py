@@ -17,9 +17,10 @@ def problems() -> Mapping[str, Problem]:
     from evaluator.problems.convolution import CONV2D
     from evaluator.problems.elementwise import SAXPY, SCALAR_MULTIPLY, VECTOR_ADD
     from evaluator.problems.linear_algebra import LINEAR_GELU, MATMUL, MATMUL_F16, MATVEC
-    from evaluator.problems.normalization import LAYER_NORM, RMS_NORM, SOFTMAX
+    from evaluator.problems.normalization import LAYER_NORM, RMS_NORM
     from evaluator.problems.reduction import HISTOGRAM, REDUCE_SUM, ROW_SUM
     from evaluator.problems.scan import PREFIX_SUM
+    from evaluator.problems.softmax import SOFTMAX
     from evaluator.problems.transpose import TRANSPOSE
 
     ordered = (

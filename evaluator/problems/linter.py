@@ -232,6 +232,6 @@ def _precision(problem: Problem, seed: int) -> Iterator[str]:
             for draw, tolerance in draws
         ):
             yield (
-                f"'{output.name}' rounded to {bits} fraction bits passes the typical input and every probe: the tolerance "
-                "is too wide to tell a lower precision, or the answers are too round"
+                f"'{output.name}' rounded to {bits} fraction bits passes the typical input and every probe: the "
+                "tolerance is too wide to tell a lower precision, or the answers are too round"
             )
