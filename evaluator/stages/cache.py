@@ -1,4 +1,4 @@
-"""Content-addressed cache on disk, written by trusted code only, and the canonical form of PTX that it shares work by.
+"""Content-addressed cache on disk, written by trusted code only, and the canonical form of PTX.
 
 An entry is a mapping of names to bytes in one file: a header with lengths and a checksum, then the contents. It
 appears by an atomic rename, so a reader sees all of it or none. One maker at a time for each key, across threads and
@@ -40,7 +40,7 @@ def key_of(*parts: str | bytes) -> str:
 
 
 class Cache:
-    """Entries under `root`, least recently used ones dropped beyond `capacity_bytes`. Safe to share between processes."""
+    """Entries under `root`, least recently used dropped beyond `capacity_bytes`. Processes may share it."""
 
     def __init__(self, root: Path, capacity_bytes: int) -> None:
         self.root = root
@@ -53,16 +53,17 @@ class Cache:
     def get_or_make(self, key: str, make: Callable[[], Mapping[str, bytes]]) -> tuple[Mapping[str, bytes], bool]:
         """The entry for `key` and whether it was there; `make` makes it if not. What `make` raises is not stored.
 
-        `make` must not ask this cache for another key. Of several callers that want the same key at once, in any process, one makes it and the others wait for it.
+        Of several callers that want the same key at once, in any process, one makes it and the others wait for it.
+        `make` must not ask this cache for another key: locks are shared by keys.
         """
         if (entry := self._read(key)) is not None:
             return entry, True
         with self._exclusive(key):
             if (entry := self._read(key)) is not None:
                 return entry, True
-            entry = make()
-            self._write(key, entry)
-            return entry, False
+            made = make()
+            self._write(key, made)
+            return made, False
 
     def _path(self, key: str) -> Path:
         if not re.fullmatch(r"[0-9a-f]{8,128}", key):
@@ -95,9 +96,8 @@ class Cache:
     def _exclusive(self, key: str) -> Iterator[None]:
         """Hold the key's lock, or nothing where no lock file can be made.
 
-        The lock file is never removed while someone may wait for it: a removed one would let a second maker in. There
-        are 4096 of them, shared by keys, so that they cannot pile up; the price is that two keys may now and then wait
-        for each other.
+        Lock files are never removed: a removed one would let a second maker in. There are 4096 of them, shared by
+        keys, so that they cannot pile up; the price is that two keys may now and then wait for each other.
         """
         path = self.root / "locks" / key[:3]
         try:
@@ -219,12 +219,14 @@ _SPACES: Final = frozenset((".reg", ".param", ".local", ".shared", ".global", ".
 
 
 def without_debug(ptx: str) -> tuple[str, list[int]]:
-    """`ptx` without comments, blank lines and what serves debuggers only (`.loc`, `.file`, `.section`); all names stay.
+    """`ptx` without comments, blank lines and what is for debuggers (`.loc`, `.file`, `.section`); all names stay.
 
-    Only lines of exactly the shape that the compiler writes are left out, so that no text from inline assembly can
-    hide code in them. Also the number in `ptx` of each line that is left. What ptxas makes of it is the same code, so it is what cubins
-    are made from and shared by: kernels keep their names, hence the cubin loads under the names of every submission
-    that shares it. (The wholly canonical text is not: its cubin would need a map of names beside it wherever it goes.)
+    Also the number in `ptx` of each line that is left. Only lines of exactly the shape that the compiler writes are
+    left out, so that no text from inline assembly can hide code in them.
+
+    ptxas makes the same code of it, so it is what cubins are made from and shared by: kernels keep their names, hence
+    a cubin loads under the names of every submission that shares it. (The wholly canonical text is not: its cubin
+    would need a map of names beside it wherever it goes, to save one short run of ptxas.)
     """
     lines = ptx.split("\n")
     ambiguous = bool(_AMBIGUOUS.search(ptx))
@@ -249,7 +251,7 @@ def without_debug(ptx: str) -> tuple[str, list[int]]:
 
 
 def _section_end(lines: list[str], number: int) -> int:
-    """The line number of the `}` that ends the debug section after line `number`, or 0 if it holds anything but data."""
+    """The line of the `}` that ends the debug section after line `number`; 0 if it holds anything but data."""
     for position in range(number + 1, len(lines) + 1):
         text = lines[position - 1].strip()
         if position == number + 1:
@@ -343,7 +345,7 @@ def _split(name: str) -> tuple[str, int | None]:
 
 
 def _names_after(tokens: list[tuple[str, str]], index: int, directive: str) -> tuple[list[str], dict[str, int]]:
-    """The names that one declaration declares: `.reg .b32 %r<5>, x;`, `.param .u64 p`, `.entry k(`, `.func (…) f(`."""
+    """The names that one declaration declares: `.reg .b32 %r<5>, x`, `.param .u64 p`, `.entry k`, `.func (…) f`."""
     names: list[str] = []
     families: dict[str, int] = {}
     depth = 0

@@ -69,7 +69,7 @@ def parse(
 
 
 def source_lines(ptx: str) -> dict[int, int]:
-    """For each line of `ptx` inside a function, the source line that its last `.loc` names (inlined code: the call)."""
+    """For each line of `ptx` in a function, the source line that its last `.loc` names (inlined code: the call)."""
     names = dict(re.findall(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', ptx, re.MULTILINE))
     own = {number for number, name in names.items() if PurePosixPath(name).name == SOURCE_NAME}
     lines: dict[int, int] = {}

@@ -1,7 +1,7 @@
 """The CUDA compiler of this machine: where it is, what it is, and what it can compile for.
 
-Looked for in this order: `ASSAY_NVCC`, `CUDA_HOME` and `CUDA_PATH`, `PATH`, `/usr/local/cuda*`, and the PyPI wheels in
-this Python's site-packages (`nvidia/cu*/bin/nvcc`; they need no extra flags: nvcc finds its headers beside itself).
+Looked for in this order: `ASSAY_NVCC`, `CUDA_HOME` and `CUDA_PATH`, `PATH`, `/usr/local/cuda*`, and the PyPI wheels
+in this Python's site-packages (`nvidia/cu*/bin/nvcc`; they need no extra flags: nvcc finds headers beside itself).
 """
 
 import ctypes
@@ -128,10 +128,10 @@ def _candidates() -> Iterator[tuple[Path, str]]:
             yield Path(root, "bin/nvcc"), variable
     if on_path := shutil.which("nvcc"):
         yield Path(on_path), "PATH"
-    for root in (Path("/usr/local/cuda"), *sorted(Path("/usr/local").glob("cuda-*"), key=_natural, reverse=True)):
-        yield root / "bin/nvcc", "/usr/local"
-    for folder in dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib")):
-        for wheel in sorted(Path(folder).glob("nvidia/cu*/bin/nvcc"), key=_natural, reverse=True):
+    for folder in (Path("/usr/local/cuda"), *sorted(Path("/usr/local").glob("cuda-*"), key=_natural, reverse=True)):
+        yield folder / "bin/nvcc", "/usr/local"
+    for packages in dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib")):
+        for wheel in sorted(Path(packages).glob("nvidia/cu*/bin/nvcc"), key=_natural, reverse=True):
             yield wheel, "site-packages"
 
 
