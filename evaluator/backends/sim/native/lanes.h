@@ -1,0 +1,277 @@
+// Lanes: one PTX register of a warp as a pack of the machine's own vectors, and elementwise operations on it.
+//
+// U32 holds 32 lanes of 32 bits (also for 8 and 16-bit registers, upper bits zero), U64 32 lanes of 64 bits. A
+// predicate is a u32 with one bit a lane. Packs nest instead of using arrays, so that the compiler keeps them in
+// registers.
+#pragma once
+#include <stdint.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int8_t i8;
+typedef int16_t i16;
+typedef int32_t i32;
+typedef int64_t i64;
+
+#define INLINE static inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#define CHUNK 64
+#elif defined(__AVX2__)
+#define CHUNK 32
+#else
+#define CHUNK 16
+#endif
+enum { LANES = 32, PER32 = CHUNK / 4, PER64 = CHUNK / 8 };
+
+typedef u32 c32 __attribute__((vector_size(CHUNK)));
+typedef i32 c32s __attribute__((vector_size(CHUNK)));
+typedef float c32f __attribute__((vector_size(CHUNK)));
+typedef u64 c64 __attribute__((vector_size(CHUNK)));
+typedef i64 c64s __attribute__((vector_size(CHUNK)));
+typedef double c64f __attribute__((vector_size(CHUNK)));
+typedef u32 h32 __attribute__((vector_size(CHUNK / 2)));
+typedef i32 h32s __attribute__((vector_size(CHUNK / 2)));
+
+template <class C> struct PerChunk;
+template <> struct PerChunk<c32> {
+    enum { COUNT = PER32 };
+};
+template <> struct PerChunk<c64> {
+    enum { COUNT = PER64 };
+};
+template <class C, int N> struct Pack {
+    Pack<C, N / 2> lo, hi;
+};
+template <class C> struct Pack<C, 1> {
+    C v;
+};
+typedef Pack<c32, LANES / PER32> U32;
+typedef Pack<c64, LANES / PER64> U64;
+
+// Plain arrays, for work lane by lane.
+struct alignas(64) A32 {
+    u32 e[LANES];
+};
+struct alignas(64) A64 {
+    u64 e[LANES];
+};
+
+INLINE A32 spread(U32 x) {
+    A32 r;
+    __builtin_memcpy(&r, &x, sizeof r);
+    return r;
+}
+INLINE A64 spread(U64 x) {
+    A64 r;
+    __builtin_memcpy(&r, &x, sizeof r);
+    return r;
+}
+INLINE U32 gather(const A32 &x) {
+    U32 r;
+    __builtin_memcpy(&r, &x, sizeof r);
+    return r;
+}
+INLINE U64 gather(const A64 &x) {
+    U64 r;
+    __builtin_memcpy(&r, &x, sizeof r);
+    return r;
+}
+
+INLINE Pack<c32, 1> all(u32 k, Pack<c32, 1>) { return {c32{} + k}; }
+INLINE Pack<c64, 1> all(u64 k, Pack<c64, 1>) { return {c64{} + k}; }
+template <class K, class C, int N> INLINE Pack<C, N> all(K k, Pack<C, N> shape) {
+    return {all(k, shape.lo), all(k, shape.hi)};
+}
+INLINE U32 all32(u32 k) { return all(k, U32()); }
+INLINE U64 all64(u64 k) { return all(k, U64()); }
+
+// Bits from a vector comparison (each lane 0 or -1).
+INLINE u32 bits_of(c32s m) {
+#if CHUNK == 64
+    typedef int native __attribute__((vector_size(64)));
+    return (u16)__builtin_ia32_cvtd2mask512((native)m);
+#elif CHUNK == 32
+    return (u32)__builtin_ia32_movmskps256((c32f)m);
+#elif defined(__SSE2__)
+    return (u32)__builtin_ia32_movmskps((c32f)m);
+#else
+    u32 r = 0;
+    for (int i = 0; i < PER32; i++) r |= (u32)(m[i] & 1) << i;
+    return r;
+#endif
+}
+INLINE u32 bits_of(c64s m) {
+#if CHUNK == 64
+    typedef long long native __attribute__((vector_size(64)));
+    return (u8)__builtin_ia32_cvtq2mask512((native)m);
+#elif CHUNK == 32
+    return (u32)__builtin_ia32_movmskpd256((c64f)m);
+#elif defined(__SSE2__)
+    return (u32)__builtin_ia32_movmskpd((c64f)m);
+#else
+    u32 r = 0;
+    for (int i = 0; i < PER64; i++) r |= (u32)(m[i] & 1) << i;
+    return r;
+#endif
+}
+
+#define UNARY(name, C, expression)                                                                                     \
+    INLINE Pack<C, 1> name(Pack<C, 1> x) {                                                                             \
+        C a = x.v;                                                                                                     \
+        return {(C)(expression)};                                                                                      \
+    }                                                                                                                  \
+    template <int N> INLINE Pack<C, N> name(Pack<C, N> x) { return {name(x.lo), name(x.hi)}; }
+#define BINARY(name, C, expression)                                                                                    \
+    INLINE Pack<C, 1> name(Pack<C, 1> x, Pack<C, 1> y) {                                                               \
+        C a = x.v, b = y.v;                                                                                            \
+        return {(C)(expression)};                                                                                      \
+    }                                                                                                                  \
+    template <int N> INLINE Pack<C, N> name(Pack<C, N> x, Pack<C, N> y) {                                              \
+        return {name(x.lo, y.lo), name(x.hi, y.hi)};                                                                   \
+    }
+#define TERNARY(name, C, expression)                                                                                   \
+    INLINE Pack<C, 1> name(Pack<C, 1> x, Pack<C, 1> y, Pack<C, 1> z) {                                                 \
+        C a = x.v, b = y.v, c = z.v;                                                                                   \
+        return {(C)(expression)};                                                                                      \
+    }                                                                                                                  \
+    template <int N> INLINE Pack<C, N> name(Pack<C, N> x, Pack<C, N> y, Pack<C, N> z) {                                \
+        return {name(x.lo, y.lo, z.lo), name(x.hi, y.hi, z.hi)};                                                       \
+    }
+#define COMPARE(name, C, expression)                                                                                   \
+    INLINE u32 name(Pack<C, 1> x, Pack<C, 1> y) {                                                                      \
+        C a = x.v, b = y.v;                                                                                            \
+        return bits_of(expression);                                                                                    \
+    }                                                                                                                  \
+    template <int N> INLINE u32 name(Pack<C, N> x, Pack<C, N> y) {                                                     \
+        return name(x.lo, y.lo) | name(x.hi, y.hi) << (N / 2 * PerChunk<C>::COUNT);                     \
+    }
+#define INTEGER_OPERATIONS(suffix, C, S, BITS)                                                                         \
+    BINARY(add_##suffix, C, a + b)                                                                                     \
+    BINARY(sub_##suffix, C, a - b)                                                                                     \
+    BINARY(mul_##suffix, C, a *b)                                                                                      \
+    BINARY(and_##suffix, C, a &b)                                                                                      \
+    BINARY(or_##suffix, C, a | b)                                                                                      \
+    BINARY(xor_##suffix, C, a ^ b)                                                                                     \
+    UNARY(not_##suffix, C, ~a)                                                                                         \
+    UNARY(neg_##suffix, C, -a)                                                                                         \
+    UNARY(abs_##suffix, C, (C)((((S)a >> (BITS - 1)) ^ (S)a) - ((S)a >> (BITS - 1))))                                  \
+    BINARY(min_u##BITS, C, (a & (C)(a < b)) | (b & ~(C)(a < b)))                                                       \
+    BINARY(max_u##BITS, C, (a & (C)(a > b)) | (b & ~(C)(a > b)))                                                       \
+    BINARY(min_s##BITS, C, (a & (C)((S)a < (S)b)) | (b & ~(C)((S)a < (S)b)))                                           \
+    BINARY(max_s##BITS, C, (a & (C)((S)a > (S)b)) | (b & ~(C)((S)a > (S)b)))                                           \
+    BINARY(shl_##suffix, C, (a << (b & (BITS - 1))) & (C)(b < BITS))                                                   \
+    BINARY(shr_u##BITS, C, (a >> (b & (BITS - 1))) & (C)(b < BITS))                                                    \
+    BINARY(shr_s##BITS, C, (S)a >> (S)((b & (C)(b < BITS)) | ((BITS - 1) & (C)(b >= BITS))))                           \
+    COMPARE(eq_##suffix, C, a == b)                                                                                    \
+    COMPARE(ne_##suffix, C, a != b)                                                                                    \
+    COMPARE(lt_u##BITS, C, a < b)                                                                                      \
+    COMPARE(le_u##BITS, C, a <= b)                                                                                     \
+    COMPARE(lt_s##BITS, C, (S)a < (S)b)                                                                                \
+    COMPARE(le_s##BITS, C, (S)a <= (S)b)
+INTEGER_OPERATIONS(b32, c32, c32s, 32)
+INTEGER_OPERATIONS(b64, c64, c64s, 64)
+
+// no = inactive lanes' value; mask has one bit a lane.
+INLINE Pack<c32, 1> pick(u32 mask, Pack<c32, 1> yes, Pack<c32, 1> no) {
+#if CHUNK == 64
+    typedef int native __attribute__((vector_size(64)));
+    return {(c32)__builtin_ia32_blendmd_512_mask((native)no.v, (native)yes.v, (u16)mask)};
+#else
+    c32 bit;
+    for (int i = 0; i < PER32; i++) bit[i] = 1u << i;
+    c32 m = (c32)(((c32{} + mask) & bit) != 0);
+    return {(yes.v & m) | (no.v & ~m)};
+#endif
+}
+INLINE Pack<c64, 1> pick(u32 mask, Pack<c64, 1> yes, Pack<c64, 1> no) {
+#if CHUNK == 64
+    typedef long long native __attribute__((vector_size(64)));
+    return {(c64)__builtin_ia32_blendmq_512_mask((native)no.v, (native)yes.v, (u8)mask)};
+#else
+    c64 bit;
+    for (int i = 0; i < PER64; i++) bit[i] = 1u << i;
+    c64 m = (c64)(((c64{} + mask) & bit) != 0);
+    return {(yes.v & m) | (no.v & ~m)};
+#endif
+}
+template <class C, int N> INLINE Pack<C, N> pick(u32 mask, Pack<C, N> yes, Pack<C, N> no) {
+    return {pick(mask, yes.lo, no.lo), pick(mask >> (N / 2 * PerChunk<C>::COUNT), yes.hi, no.hi)};
+}
+INLINE u32 pick(u32 mask, u32 yes, u32 no) { return (yes & mask) | (no & ~mask); }
+
+// 32 to 64 bits and back.
+INLINE Pack<c64, 2> widen_u(Pack<c32, 1> x) {
+    h32 h[2];
+    __builtin_memcpy(h, &x.v, CHUNK);
+    return {{__builtin_convertvector(h[0], c64)}, {__builtin_convertvector(h[1], c64)}};
+}
+INLINE Pack<c64, 2> widen_s(Pack<c32, 1> x) {
+    h32s h[2];
+    __builtin_memcpy(h, &x.v, CHUNK);
+    return {{(c64)__builtin_convertvector(h[0], c64s)}, {(c64)__builtin_convertvector(h[1], c64s)}};
+}
+INLINE Pack<c32, 1> narrow(Pack<c64, 2> x) {
+    h32 h[2] = {__builtin_convertvector(x.lo.v, h32), __builtin_convertvector(x.hi.v, h32)};
+    Pack<c32, 1> r;
+    __builtin_memcpy(&r.v, h, CHUNK);
+    return r;
+}
+template <int N> INLINE Pack<c64, 2 * N> widen_u(Pack<c32, N> x) { return {widen_u(x.lo), widen_u(x.hi)}; }
+template <int N> INLINE Pack<c64, 2 * N> widen_s(Pack<c32, N> x) { return {widen_s(x.lo), widen_s(x.hi)}; }
+template <int N> INLINE Pack<c32, N / 2> narrow(Pack<c64, N> x) { return {narrow(x.lo), narrow(x.hi)}; }
+
+INLINE U32 extend_s8(U32 x) { return shr_s32(shl_b32(x, all32(24)), all32(24)); }
+INLINE U32 extend_s16(U32 x) { return shr_s32(shl_b32(x, all32(16)), all32(16)); }
+INLINE U32 low16(U32 x) { return and_b32(x, all32(0xffff)); }
+INLINE U32 low8(U32 x) { return and_b32(x, all32(0xff)); }
+INLINE U64 pack64(U32 lo, U32 hi) { return or_b64(widen_u(lo), shl_b64(widen_u(hi), all64(32))); }
+INLINE U32 high32(U64 x) { return narrow(shr_u64(x, all64(32))); }
+
+// Lane by lane.
+template <class F> INLINE U32 map(F f, U32 x) {
+    A32 a = spread(x);
+    for (int i = 0; i < LANES; i++) a.e[i] = f(a.e[i]);
+    return gather(a);
+}
+template <class F> INLINE U32 map(F f, U32 x, U32 y) {
+    A32 a = spread(x), b = spread(y);
+    for (int i = 0; i < LANES; i++) a.e[i] = f(a.e[i], b.e[i]);
+    return gather(a);
+}
+template <class F> INLINE U32 map(F f, U32 x, U32 y, U32 z) {
+    A32 a = spread(x), b = spread(y), c = spread(z);
+    for (int i = 0; i < LANES; i++) a.e[i] = f(a.e[i], b.e[i], c.e[i]);
+    return gather(a);
+}
+template <class F> INLINE U64 map(F f, U64 x) {
+    A64 a = spread(x);
+    for (int i = 0; i < LANES; i++) a.e[i] = f(a.e[i]);
+    return gather(a);
+}
+template <class F> INLINE U64 map(F f, U64 x, U64 y) {
+    A64 a = spread(x), b = spread(y);
+    for (int i = 0; i < LANES; i++) a.e[i] = f(a.e[i], b.e[i]);
+    return gather(a);
+}
+template <class F> INLINE U64 map(F f, U64 x, U64 y, U64 z) {
+    A64 a = spread(x), b = spread(y), c = spread(z);
+    for (int i = 0; i < LANES; i++) a.e[i] = f(a.e[i], b.e[i], c.e[i]);
+    return gather(a);
+}
+// From one width to the other.
+template <class F> INLINE U64 map_wide(F f, U32 x) {
+    A32 a = spread(x);
+    A64 r;
+    for (int i = 0; i < LANES; i++) r.e[i] = f(a.e[i]);
+    return gather(r);
+}
+template <class F> INLINE U32 map_narrow(F f, U64 x) {
+    A64 a = spread(x);
+    A32 r;
+    for (int i = 0; i < LANES; i++) r.e[i] = f(a.e[i]);
+    return gather(r);
+}

@@ -1,0 +1,211 @@
+// The machine that a translated kernel runs on: warps, address space, checked memory, barriers, faults.
+//
+// Address space: every buffer, module variable and special region has a slot of 16 GiB to itself and lies in the
+// middle of it, so a wrong index lands in nobody's memory and the nearest buffer is found by a shift. Device addresses
+// are host addresses: the slots are mapped at a fixed place.
+#pragma once
+#include "floats.h"
+
+enum : u64 { SLOT_BASE = 1ull << 44, SLOT_SHIFT = 34, SLOT_COUNT = 4096 };
+enum : u64 { SHARED_SLOT = 0, LOCAL_SLOT = 1, PARAMETER_SLOT = 2, HEAP_SLOT = 3, MODULE_SLOT = 4, BUFFER_SLOT = 2048 };
+constexpr u64 slot_address(u64 slot) { return SLOT_BASE + (slot << SLOT_SHIFT) + (1ull << (SLOT_SHIFT - 1)); }
+
+// One memory instruction: where it stands, and the last allocation that it found ([low, low + count) are valid starts).
+struct Site {
+    u64 low, count;
+    i32 line;
+};
+
+struct Block;
+struct Warp {
+    u32 live;  // lanes that have not exited
+    u32 index; // in its block
+    U32 tid[3];
+    Block *block;
+    u64 executed; // thread-instructions
+    i64 fuel;     // backward branches until the next look at the clock
+    u32 local_top;
+    const u8 *parameters;
+    // Coroutine.
+    u8 *stack, *stack_limit;
+    void *saved;
+    i32 waits_at; // barrier number, -1 when runnable, -2 when done
+    u32 expects;  // threads that the barrier waits for, 0 for all
+    i32 wait_line;
+    u32 vote, reduced; // for bar.red
+};
+
+struct Kernel {
+    const char *symbol;
+    void (*run)(Warp &);
+    u32 parameter_bytes, shared_bytes, local_bytes;
+    bool barriers;
+};
+struct Initial {
+    u32 offset, bytes;
+    u64 value;
+};
+struct ModuleVariable {
+    const char *name;
+    u64 size, item;
+    const u8 *content;
+    bool constant;
+};
+struct Program {
+    const Kernel *kernels;
+    u32 kernel_count;
+    const ModuleVariable *variables;
+    u32 variable_count;
+    Site *sites;
+    u32 site_count;
+};
+extern const Program PROGRAM;
+
+// Special registers that are the same for a whole launch or block.
+struct Launch {
+    u32 grid[3], block[3], shared_bytes, dynamic_bytes;
+    u64 grid_id;
+};
+extern Launch LAUNCH;
+extern u8 POISON; // the byte that undefined memory and registers are made of
+struct Block {
+    u32 id[3];
+    u32 warp_count;
+};
+
+// Faults end the session. `lanes` tells which thread to name (the first).
+[[noreturn]] void fault(Warp &w, u32 lanes, const char *kind, i32 line, const char *message);
+void warn(i32 line, const char *message);
+void watchdog(Warp &w, u32 lanes, i32 line); // returns while there is time left
+
+// Memory. T is U32 for elements up to 4 bytes, else U64; out and in have PARTS packs.
+template <int BYTES> struct Element {
+    typedef U32 T;
+};
+template <> struct Element<8> {
+    typedef U64 T;
+};
+template <int BYTES, int PARTS> void load(Warp &w, u32 mask, const U64 &address, Site &site, typename Element<BYTES>::T *out);
+template <int BYTES, int PARTS>
+void store(Warp &w, u32 mask, const U64 &address, Site &site, const typename Element<BYTES>::T *in);
+
+enum Atomic { A_ADD, A_MIN, A_MAX, A_INC, A_DEC, A_AND, A_OR, A_XOR, A_EXCH, A_CAS, A_FADD, A_SMIN, A_SMAX, A_HADD, A_H2ADD, A_BADD, A_B2ADD };
+U32 atomic32(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U32 &b, const U32 &c);
+U64 atomic64(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U64 &b, const U64 &c);
+U32 atomic16(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U32 &b, const U32 &c);
+u32 in_slot(const U64 &address, u64 slot);
+// The local window of each lane starts at base + lane * stride; `frame` bytes are taken from it.
+U64 local_frame(Warp &w, u32 bytes, i32 line);
+
+// Kernel parameters are the same for all lanes.
+template <int BYTES> INLINE u64 parameter(Warp &w, u32 offset) {
+    u64 r = 0;
+    __builtin_memcpy(&r, w.parameters + offset, BYTES);
+    return r;
+}
+
+// Parameters and results of a device function: bytes for each lane.
+template <int SIZE> struct Slot {
+    alignas(16) u8 bytes[LANES][(SIZE + 15) / 16 * 16];
+};
+INLINE void slot_store(u8 *slot, u32 stride, u32 offset, u32 size, u32 mask, U32 x) {
+    A32 a = spread(x);
+    for (int i = 0; i < LANES; i++)
+        if (mask >> i & 1) __builtin_memcpy(slot + i * stride + offset, &a.e[i], size);
+}
+INLINE void slot_store(u8 *slot, u32 stride, u32 offset, u32 size, u32 mask, U64 x) {
+    A64 a = spread(x);
+    for (int i = 0; i < LANES; i++)
+        if (mask >> i & 1) __builtin_memcpy(slot + i * stride + offset, &a.e[i], size);
+}
+INLINE U32 slot_load32(const u8 *slot, u32 stride, u32 offset, u32 size) {
+    A32 a = {};
+    for (int i = 0; i < LANES; i++) __builtin_memcpy(&a.e[i], slot + i * stride + offset, size);
+    return gather(a);
+}
+INLINE U64 slot_load64(const u8 *slot, u32 stride, u32 offset, u32 size) {
+    A64 a = {};
+    for (int i = 0; i < LANES; i++) __builtin_memcpy(&a.e[i], slot + i * stride + offset, size);
+    return gather(a);
+}
+
+// Warp-wide operations (warp.cpp). `mask` are the lanes that execute, `members` each lane's own member mask.
+enum Shuffle { IDX, UP_, DOWN_, BFLY };
+U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, const U32 &c, const U32 &members, u32 *valid, i32 line);
+enum Vote { ALL, ANY, UNI, BALLOT };
+u32 vote(Warp &w, u32 mask, Vote mode, u32 predicate, const U32 &members, i32 line);
+U32 match_any(Warp &w, u32 mask, const U32 &value, const U32 &members);
+U32 match_any(Warp &w, u32 mask, const U64 &value, const U32 &members);
+U32 match_all(Warp &w, u32 mask, const U32 &value, const U32 &members, u32 *same);
+U32 match_all(Warp &w, u32 mask, const U64 &value, const U32 &members, u32 *same);
+U32 reduce(Warp &w, u32 mask, Atomic operation, const U32 &value, const U32 &members, i32 line);
+u32 first_lane(u32 mask);
+
+// Barriers: called with every live lane of the warp arrived. Returns the reduction of the votes for bar.red.
+enum Reduction { NO_REDUCTION, POPC, AND, OR };
+u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 line);
+
+void device_printf(Warp &w, u32 mask, const U64 &format, const U64 &arguments, U32 *count);
+[[noreturn]] void device_assert(Warp &w, u32 mask, const u8 *slots[], const u32 strides[], i32 line);
+U64 device_malloc(Warp &w, u32 mask, const U64 &size);
+void device_free(Warp &w, u32 mask, const U64 &address);
+U32 special_clock(Warp &w, int word);
+
+// Lanes that wait to run, by block of the flow graph; the lowest block runs first. `parked` lanes wait at a barrier
+// for the rest of their warp, and go on at the block behind it.
+template <int BLOCKS> struct Pending {
+    enum { WORDS = (BLOCKS + 63) / 64 };
+    u64 any[WORDS] = {};
+    u32 lanes[BLOCKS] = {};
+    u32 behind[BLOCKS] = {};
+    u32 parked = 0;
+    int next = BLOCKS; // lowest pending block, BLOCKS for none
+
+    inline __attribute__((always_inline)) void add(int block, u32 mask) {
+        any[block / 64] |= 1ull << (block % 64);
+        lanes[block] |= mask;
+        if (block < next) next = block;
+    }
+    // Take the lanes of the lowest pending block, which is stored in `block`.
+    inline u32 take(int &block) {
+        block = next;
+        u32 mask = lanes[block];
+        lanes[block] = 0;
+        any[block / 64] &= ~(1ull << (block % 64));
+        find();
+        return mask;
+    }
+    // Take the highest instead: for lanes that spin on what diverged lanes of their own warp must do.
+    inline u32 take_last(int &block) {
+        for (int word = WORDS - 1;; word--)
+            if (any[word]) {
+                block = word * 64 + 63 - __builtin_clzll(any[word]);
+                break;
+            }
+        u32 mask = lanes[block];
+        lanes[block] = 0;
+        any[block / 64] &= ~(1ull << (block % 64));
+        find();
+        return mask;
+    }
+    inline void find() {
+        next = BLOCKS;
+        for (int word = 0; word < WORDS; word++)
+            if (any[word]) {
+                next = word * 64 + __builtin_ctzll(any[word]);
+                break;
+            }
+    }
+    inline void park(int block, u32 mask) {
+        behind[block] |= mask;
+        parked |= mask;
+    }
+    inline void unpark() {
+        for (int block = 0; block < BLOCKS; block++)
+            if (behind[block]) {
+                add(block, behind[block]);
+                behind[block] = 0;
+            }
+        parked = 0;
+    }
+};

@@ -1,0 +1,264 @@
+// Checked memory: loads, stores and atomics of 32 lanes. The fast paths are a full warp on consecutive or equal
+// addresses inside the allocation that the instruction used last.
+#include "runtime.h"
+
+namespace {
+
+u32 misaligned(u32 mask, const U64 &address, u64 bytes) {
+    return ne_b64(and_b64(address, all64(bytes - 1)), all64(0)) & mask;
+}
+
+// Name what is nearest to a bad address, and stop.
+[[noreturn]] void bad_address(Warp &w, u32 lane, u64 address, int bytes, const Site &site, bool writes, const char *why) {
+    Fault &f = FAULT;
+    const char *verb = writes ? "wrote" : "read";
+    f.lane_address = address;
+    if (address < 1 << 16) {
+        f.kind = "null";
+        format(f.message, "%s address 0x%llx, a null pointer", verb, (unsigned long long)address);
+    } else {
+        const SlotInfo *slot = slot_of(address);
+        f.kind = why;
+        if (!slot || !slot->size) {
+            format(f.message, "%s address 0x%llx, which belongs to no buffer", verb, (unsigned long long)address);
+        } else {
+            i64 offset = (i64)(address - slot->low);
+            i64 item = slot->item ? (i64)slot->item : 1;
+            f.buffer = slot->name;
+            f.element = offset >= 0 ? offset / item : -((-offset + item - 1) / item);
+            i64 count = (i64)slot->size / item;
+            const char *where = "";
+            char past[64] = "";
+            if (f.kind[0] == 'm') {
+                format(past, ", %lld bytes behind a multiple of %d", (long long)(address % bytes), bytes);
+            } else if (f.element < 0) {
+                where = ", before its start";
+            } else if (f.element == count) {
+                where = ", one past the end";
+            } else if (f.element > count) {
+                format(past, ", %lld past the end", (long long)(f.element - count + 1));
+            } else if (offset + bytes > (i64)slot->size) {
+                where = ", which reaches past the end";
+            }
+            format(f.message, "%s %s[%lld]%s%s", verb, slot->name, (long long)f.element, where, past);
+        }
+    }
+    fault(w, 1u << lane, f.kind, site.line, f.message);
+}
+
+u64 local_low(Warp &w, u32 lane) { return slot_address(LOCAL_SLOT) + (u64)(w.index * LANES + lane) * LOCAL_STRIDE; }
+
+// Check lane by lane; remember the allocation when all lanes share it.
+NOINLINE void resolve(Warp &w, u32 mask, const U64 &address, Site &site, int bytes, bool writes) {
+    A64 a = spread(address);
+    const SlotInfo *common = nullptr;
+    bool same = true;
+    for (u32 lane = 0; lane < LANES; lane++) {
+        if (!(mask >> lane & 1)) continue;
+        const SlotInfo *slot = slot_of(a.e[lane]);
+        u64 low = 0, size = 0;
+        if (slot == &SLOTS[LOCAL_SLOT]) {
+            low = local_low(w, lane);
+            size = w.local_top;
+            same = false;
+        } else if (slot) {
+            low = slot->low;
+            size = slot->size;
+        }
+        u64 offset = a.e[lane] - low;
+        if (!slot || offset >= size || size - offset < (u64)bytes) bad_address(w, lane, a.e[lane], bytes, site, writes, "out_of_bounds");
+        if (writes && slot->constant) bad_address(w, lane, a.e[lane], bytes, site, writes, "write_to_constant");
+        if (common && common != slot) same = false;
+        common = slot;
+    }
+    if (same && common && common->size >= (u64)bytes && !(writes && common->constant)) {
+        site.low = common->low;
+        site.count = common->size - bytes + 1;
+    }
+}
+
+INLINE void check(Warp &w, u32 mask, const U64 &address, Site &site, int bytes, bool writes) {
+    u32 good = lt_u64(sub_b64(address, all64(site.low)), all64(site.count));
+    if (__builtin_expect(~good & mask, 0)) resolve(w, mask, address, site, bytes, writes);
+    u32 odd = bytes > 1 ? misaligned(mask, address, bytes) : 0;
+    if (__builtin_expect(odd, 0)) {
+        u32 lane = __builtin_ctz(odd);
+        bad_address(w, lane, spread(address).e[lane], bytes, site, writes, "misaligned");
+    }
+}
+
+U64 lane_offsets(u64 bytes) {
+    A64 r;
+    for (int i = 0; i < LANES; i++) r.e[i] = i * bytes;
+    return gather(r);
+}
+const U64 IOTA[33] = {lane_offsets(0), lane_offsets(1), lane_offsets(2), {}, lane_offsets(4), {}, {}, {}, lane_offsets(8),
+                      {}, {}, {}, {}, {}, {}, {}, lane_offsets(16), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, lane_offsets(32)};
+
+template <int BYTES> struct Item;
+template <> struct Item<1> { typedef u8 T; };
+template <> struct Item<2> { typedef u16 T; };
+template <> struct Item<4> { typedef u32 T; };
+template <> struct Item<8> { typedef u64 T; };
+
+} // namespace
+
+template <int BYTES, int PARTS> NOINLINE void load(Warp &w, u32 mask, const U64 &address, Site &site, typename Element<BYTES>::T *out) {
+    typedef typename Item<BYTES>::T item;
+    typedef typename Element<BYTES>::T pack;
+    constexpr int SIZE = BYTES * PARTS, WIDTH = BYTES == 8 ? 8 : 4;
+    check(w, mask, address, site, SIZE, false);
+    alignas(64) typename Item<WIDTH>::T r[PARTS][LANES];
+    if (mask == ~0u) {
+        u64 first;
+        __builtin_memcpy(&first, &address, 8);
+        U64 relative = sub_b64(address, all64(first));
+        if (eq_b64(relative, IOTA[SIZE]) == ~0u) {
+            const item *p = (const item *)first;
+            if (PARTS == 1 && BYTES == WIDTH) {
+                __builtin_memcpy(out, p, sizeof(pack));
+                return;
+            }
+            for (int i = 0; i < LANES; i++)
+                for (int j = 0; j < PARTS; j++) r[j][i] = p[i * PARTS + j];
+            __builtin_memcpy(out, r, sizeof r);
+            return;
+        }
+        A64 a = spread(address);
+        for (int i = 0; i < LANES; i++)
+            for (int j = 0; j < PARTS; j++) r[j][i] = ((const item *)a.e[i])[j];
+        __builtin_memcpy(out, r, sizeof r);
+        return;
+    }
+    A64 a = spread(address);
+    for (int i = 0; i < LANES; i++)
+        for (int j = 0; j < PARTS; j++) r[j][i] = mask >> i & 1 ? ((const item *)a.e[i])[j] : 0;
+    __builtin_memcpy(out, r, sizeof r);
+}
+
+template <int BYTES, int PARTS>
+NOINLINE void store(Warp &w, u32 mask, const U64 &address, Site &site, const typename Element<BYTES>::T *in) {
+    typedef typename Item<BYTES>::T item;
+    constexpr int SIZE = BYTES * PARTS, WIDTH = BYTES == 8 ? 8 : 4;
+    check(w, mask, address, site, SIZE, true);
+    alignas(64) typename Item<WIDTH>::T r[PARTS][LANES];
+    if (mask == ~0u) {
+        u64 first;
+        __builtin_memcpy(&first, &address, 8);
+        U64 relative = sub_b64(address, all64(first));
+        if (eq_b64(relative, IOTA[SIZE]) == ~0u) {
+            item *p = (item *)first;
+            if (PARTS == 1 && BYTES == WIDTH) {
+                __builtin_memcpy(p, in, LANES * BYTES);
+                return;
+            }
+            __builtin_memcpy(r, in, sizeof r);
+            for (int i = 0; i < LANES; i++)
+                for (int j = 0; j < PARTS; j++) p[i * PARTS + j] = (item)r[j][i];
+            return;
+        }
+    }
+    __builtin_memcpy(r, in, sizeof r);
+    A64 a = spread(address);
+    for (u32 left = mask; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
+        for (int j = 0; j < PARTS; j++) ((item *)a.e[i])[j] = (item)r[j][i];
+    }
+}
+
+#define INSTANCES(BYTES, PARTS)                                                                                        \
+    template void load<BYTES, PARTS>(Warp &, u32, const U64 &, Site &, typename Element<BYTES>::T *);                  \
+    template void store<BYTES, PARTS>(Warp &, u32, const U64 &, Site &, const typename Element<BYTES>::T *);
+INSTANCES(1, 1) INSTANCES(1, 2) INSTANCES(1, 4) INSTANCES(2, 1) INSTANCES(2, 2) INSTANCES(2, 4)
+INSTANCES(4, 1) INSTANCES(4, 2) INSTANCES(4, 4) INSTANCES(4, 8) INSTANCES(8, 1) INSTANCES(8, 2) INSTANCES(8, 4)
+
+namespace {
+
+template <class T, class S> T combine(Atomic operation, T old, T b, T c) {
+    switch (operation) {
+    case A_ADD: return old + b;
+    case A_MIN: return old < b ? old : b;
+    case A_MAX: return old > b ? old : b;
+    case A_SMIN: return (S)old < (S)b ? old : b;
+    case A_SMAX: return (S)old > (S)b ? old : b;
+    case A_INC: return old >= b ? 0 : old + 1;
+    case A_DEC: return old == 0 || old > b ? b : old - 1;
+    case A_AND: return old & b;
+    case A_OR: return old | b;
+    case A_XOR: return old ^ b;
+    case A_EXCH: return b;
+    case A_CAS: return old == b ? c : old;
+    default: return old;
+    }
+}
+u32 half_sum(Narrow kind, u32 a, u32 b) {
+    A32 r = spread(half_operation(kind, H_ADD, all32(a & 0xffff), all32(b & 0xffff), all32(0)));
+    return r.e[0];
+}
+u32 combine_float(Atomic operation, u32 old, u32 b) {
+    switch (operation) {
+    case A_FADD: return bits(f32_of(old) + f32_of(b));
+    case A_HADD: return half_sum(F16, old, b);
+    case A_BADD: return half_sum(BF16, old, b);
+    case A_H2ADD: return half_sum(F16, old, b) | half_sum(F16, old >> 16, b >> 16) << 16;
+    default: return half_sum(BF16, old, b) | half_sum(BF16, old >> 16, b >> 16) << 16;
+    }
+}
+bool is_float(Atomic operation) { return operation == A_FADD || operation >= A_HADD; }
+
+} // namespace
+
+U32 atomic32(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U32 &b, const U32 &c) {
+    check(w, mask, address, site, 4, true);
+    A64 a = spread(address);
+    A32 x = spread(b), y = spread(c), old = {};
+    for (u32 left = mask; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
+        u32 *p = (u32 *)a.e[i];
+        old.e[i] = *p;
+        *p = is_float(operation) ? combine_float(operation, *p, x.e[i]) : combine<u32, i32>(operation, *p, x.e[i], y.e[i]);
+    }
+    return gather(old);
+}
+
+U64 atomic64(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U64 &b, const U64 &c) {
+    check(w, mask, address, site, 8, true);
+    A64 a = spread(address), x = spread(b), y = spread(c), old = {};
+    for (u32 left = mask; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
+        u64 *p = (u64 *)a.e[i];
+        old.e[i] = *p;
+        *p = operation == A_FADD ? bits(f64_of(*p) + f64_of(x.e[i])) : combine<u64, i64>(operation, *p, x.e[i], y.e[i]);
+    }
+    return gather(old);
+}
+
+U32 atomic16(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U32 &b, const U32 &c) {
+    check(w, mask, address, site, 2, true);
+    A64 a = spread(address);
+    A32 x = spread(b), y = spread(c), old = {};
+    for (u32 left = mask; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
+        u16 *p = (u16 *)a.e[i];
+        old.e[i] = *p;
+        *p = (u16)(is_float(operation) ? combine_float(operation, *p, x.e[i])
+                                       : combine<u32, i32>(operation, *p, x.e[i] & 0xffff, y.e[i] & 0xffff));
+    }
+    return gather(old);
+}
+
+u32 in_slot(const U64 &address, u64 slot) {
+    U64 low = all64(SLOT_BASE + (slot << SLOT_SHIFT));
+    return lt_u64(sub_b64(address, low), all64(1ull << SLOT_SHIFT));
+}
+
+U64 local_frame(Warp &w, u32 bytes, i32 line) {
+    if (w.local_top + bytes > LOCAL_STRIDE) fault(w, w.live, "stack_overflow", line, "used more local memory than a thread has: recursion too deep, or arrays too large");
+    A64 r;
+    for (u32 i = 0; i < LANES; i++) {
+        r.e[i] = local_low(w, i) + w.local_top;
+        __builtin_memset((void *)r.e[i], POISON, bytes);
+    }
+    w.local_top += bytes;
+    return gather(r);
+}

@@ -1,0 +1,180 @@
+// Integer operations of PTX that are more than one vector word (PTX ISA 9.0, section 9.7.1 and 9.7.8).
+#pragma once
+#include "machine.h"
+
+UNARY(f32_from_s32, c32, __builtin_convertvector((c32s)a, c32f))
+UNARY(f32_from_u32, c32, __builtin_convertvector(a, c32f))
+
+// Any function of three bits: `TABLE` bit (4a + 2b + c).
+template <int TABLE> INLINE c32 lop3_chunk(c32 a, c32 b, c32 c) {
+    c32 r = {};
+    if (TABLE & 1) r |= ~a & ~b & ~c;
+    if (TABLE & 2) r |= ~a & ~b & c;
+    if (TABLE & 4) r |= ~a & b & ~c;
+    if (TABLE & 8) r |= ~a & b & c;
+    if (TABLE & 16) r |= a & ~b & ~c;
+    if (TABLE & 32) r |= a & ~b & c;
+    if (TABLE & 64) r |= a & b & ~c;
+    if (TABLE & 128) r |= a & b & c;
+    return r;
+}
+template <int TABLE> INLINE Pack<c32, 1> lop3(Pack<c32, 1> x, Pack<c32, 1> y, Pack<c32, 1> z) {
+    return {lop3_chunk<TABLE>(x.v, y.v, z.v)};
+}
+template <int TABLE, int N> INLINE Pack<c32, N> lop3(Pack<c32, N> x, Pack<c32, N> y, Pack<c32, N> z) {
+    return {lop3<TABLE>(x.lo, y.lo, z.lo), lop3<TABLE>(x.hi, y.hi, z.hi)};
+}
+
+INLINE U64 mul_wide_u32(U32 a, U32 b) { return mul_b64(widen_u(a), widen_u(b)); }
+INLINE U64 mul_wide_s32(U32 a, U32 b) { return mul_b64(widen_s(a), widen_s(b)); }
+INLINE U32 mul_hi_u32(U32 a, U32 b) { return high32(mul_wide_u32(a, b)); }
+INLINE U32 mul_hi_s32(U32 a, U32 b) { return high32(mul_wide_s32(a, b)); }
+INLINE U64 mul_hi_u64(U64 a, U64 b) {
+    return map([](u64 x, u64 y) { return (u64)((unsigned __int128)x * y >> 64); }, a, b);
+}
+INLINE U64 mul_hi_s64(U64 a, U64 b) {
+    return map([](u64 x, u64 y) { return (u64)((__int128)(i64)x * (i64)y >> 64); }, a, b);
+}
+// Division by zero gives all ones, as the hardware does; the remainder is then the dividend.
+INLINE U32 div_u32(U32 a, U32 b) {
+    return map([](u32 x, u32 y) { return y ? x / y : ~0u; }, a, b);
+}
+INLINE U32 rem_u32(U32 a, U32 b) {
+    return map([](u32 x, u32 y) { return y ? x % y : x; }, a, b);
+}
+INLINE U32 div_s32(U32 a, U32 b) {
+    return map([](u32 x, u32 y) { return !y ? ~0u : y == ~0u ? -x : (u32)((i32)x / (i32)y); }, a, b);
+}
+INLINE U32 rem_s32(U32 a, U32 b) {
+    return map([](u32 x, u32 y) { return !y ? x : y == ~0u ? 0 : (u32)((i32)x % (i32)y); }, a, b);
+}
+INLINE U64 div_u64(U64 a, U64 b) {
+    return map([](u64 x, u64 y) { return y ? x / y : ~0ull; }, a, b);
+}
+INLINE U64 rem_u64(U64 a, U64 b) {
+    return map([](u64 x, u64 y) { return y ? x % y : x; }, a, b);
+}
+INLINE U64 div_s64(U64 a, U64 b) {
+    return map([](u64 x, u64 y) { return !y ? ~0ull : y == ~0ull ? -x : (u64)((i64)x / (i64)y); }, a, b);
+}
+INLINE U64 rem_s64(U64 a, U64 b) {
+    return map([](u64 x, u64 y) { return !y ? x : y == ~0ull ? 0 : (u64)((i64)x % (i64)y); }, a, b);
+}
+INLINE U32 add_saturated_s32(U32 a, U32 b) {
+    return map([](u32 x, u32 y) { i64 s = (i64)(i32)x + (i32)y; return (u32)(s > 0x7fffffff ? 0x7fffffff : s < -0x80000000ll ? -0x80000000ll : s); }, a, b);
+}
+INLINE U32 popc32(U32 a) {
+    return map([](u32 x) { return (u32)__builtin_popcount(x); }, a);
+}
+INLINE U32 popc64(U64 a) {
+    return map_narrow([](u64 x) { return (u32)__builtin_popcountll(x); }, a);
+}
+INLINE U32 clz32(U32 a) {
+    return map([](u32 x) { return x ? (u32)__builtin_clz(x) : 32u; }, a);
+}
+INLINE U32 clz64(U64 a) {
+    return map_narrow([](u64 x) { return x ? (u32)__builtin_clzll(x) : 64u; }, a);
+}
+INLINE u32 reversed(u32 x) {
+    x = x >> 16 | x << 16;
+    x = (x & 0xff00ff00) >> 8 | (x & 0x00ff00ff) << 8;
+    x = (x & 0xf0f0f0f0) >> 4 | (x & 0x0f0f0f0f) << 4;
+    x = (x & 0xcccccccc) >> 2 | (x & 0x33333333) << 2;
+    return (x & 0xaaaaaaaa) >> 1 | (x & 0x55555555) << 1;
+}
+INLINE U32 brev32(U32 a) {
+    return map([](u32 x) { return reversed(x); }, a);
+}
+INLINE U64 brev64(U64 a) {
+    return map([](u64 x) { return (u64)reversed((u32)x) << 32 | reversed((u32)(x >> 32)); }, a);
+}
+// The position of the most significant bit that differs from the sign, -1 for none.
+INLINE U32 bfind32(U32 a, bool is_signed, bool shift) {
+    return map([=](u32 x) { u32 y = is_signed && (i32)x < 0 ? ~x : x; return !y ? ~0u : shift ? (u32)__builtin_clz(y) : 31u - (u32)__builtin_clz(y); }, a);
+}
+INLINE U32 bfind64(U64 a, bool is_signed, bool shift) {
+    return map_narrow([=](u64 x) { u64 y = is_signed && (i64)x < 0 ? ~x : x; return !y ? ~0u : shift ? (u32)__builtin_clzll(y) : 63u - (u32)__builtin_clzll(y); }, a);
+}
+template <class T> INLINE T bit_field(T x, u32 position, u32 length, bool is_signed) {
+    u32 width = sizeof(T) * 8, top = position + length - 1;
+    position &= 0xff;
+    length &= 0xff;
+    top = position + length - 1 < width - 1 ? position + length - 1 : width - 1;
+    T sign = is_signed && length ? x >> top & 1 : 0, r = sign ? (T)~(T)0 : 0;
+    for (u32 i = 0; i < width; i++) {
+        T bit = i < length && position + i < width ? x >> (position + i) & 1 : sign;
+        r = (r & ~((T)1 << i)) | bit << i;
+    }
+    return r;
+}
+INLINE U32 bfe32(U32 a, U32 b, U32 c, bool is_signed) {
+    return map([=](u32 x, u32 y, u32 z) { return bit_field(x, y, z, is_signed); }, a, b, c);
+}
+INLINE U64 bfe64(U64 a, U32 b, U32 c, bool is_signed) {
+    return map([=](u64 x, u64 y, u64 z) { return bit_field(x, (u32)y, (u32)z, is_signed); }, a, widen_u(b), widen_u(c));
+}
+template <class T> INLINE T insert_field(T x, T into, u32 position, u32 length) {
+    u32 width = sizeof(T) * 8;
+    position &= 0xff;
+    length &= 0xff;
+    for (u32 i = 0; i < length && position + i < width; i++)
+        into = (into & ~((T)1 << (position + i))) | (x >> i & 1) << (position + i);
+    return into;
+}
+INLINE U32 bfi32(U32 a, U32 b, U32 c, U32 d) {
+    A32 x = spread(a), y = spread(b), z = spread(c), v = spread(d);
+    for (int i = 0; i < LANES; i++) x.e[i] = insert_field(x.e[i], y.e[i], z.e[i], v.e[i]);
+    return gather(x);
+}
+INLINE U64 bfi64(U64 a, U64 b, U32 c, U32 d) {
+    A64 x = spread(a), y = spread(b);
+    A32 z = spread(c), v = spread(d);
+    for (int i = 0; i < LANES; i++) x.e[i] = insert_field(x.e[i], y.e[i], z.e[i], v.e[i]);
+    return gather(x);
+}
+INLINE U32 prmt(U32 a, U32 b, U32 c) {
+    return map(
+        [](u32 x, u32 y, u32 s) {
+            u64 bytes = (u64)y << 32 | x;
+            u32 r = 0;
+            for (int i = 0; i < 4; i++) {
+                u32 pick = s >> (4 * i) & 15, byte = (u32)(bytes >> (8 * (pick & 7))) & 0xff;
+                if (pick & 8) byte = byte & 0x80 ? 0xff : 0;
+                r |= byte << (8 * i);
+            }
+            return r;
+        },
+        a, b, c);
+}
+INLINE U32 funnel_left(U32 a, U32 b, U32 c, bool clamp) {
+    return map([=](u32 lo, u32 hi, u32 n) { n = clamp ? (n > 32 ? 32 : n) : n & 31; return n == 32 ? lo : (u32)((((u64)hi << 32 | lo) << n) >> 32); }, a, b, c);
+}
+INLINE U32 funnel_right(U32 a, U32 b, U32 c, bool clamp) {
+    return map([=](u32 lo, u32 hi, u32 n) { n = clamp ? (n > 32 ? 32 : n) : n & 31; return n == 32 ? hi : (u32)(((u64)hi << 32 | lo) >> n); }, a, b, c);
+}
+// Dot products of bytes (PARTS 4), or of two 16-bit with two bytes (PARTS 2; HIGH takes the upper bytes).
+INLINE i64 small(u32 x, int at, int width, bool is_signed) {
+    u32 v = x >> at & ((1u << width) - 1);
+    return is_signed && v >> (width - 1) ? (i64)v - (1ll << width) : (i64)v;
+}
+INLINE U32 dp4a(U32 a, U32 b, U32 c, bool a_signed, bool b_signed) {
+    return map([=](u32 x, u32 y, u32 z) { for (int i = 0; i < 4; i++) z += (u32)(small(x, 8 * i, 8, a_signed) * small(y, 8 * i, 8, b_signed)); return z; }, a, b, c);
+}
+INLINE U32 dp2a(U32 a, U32 b, U32 c, bool a_signed, bool b_signed, bool high) {
+    return map([=](u32 x, u32 y, u32 z) { for (int i = 0; i < 2; i++) z += (u32)(small(x, 16 * i, 16, a_signed) * small(y, 8 * i + 16 * high, 8, b_signed)); return z; }, a, b, c);
+}
+// float32 to tf32: 10 mantissa bits, to nearest, ties away or to even.
+INLINE U32 to_tf32(U32 a, bool away) {
+    return map([=](u32 x) { return (x & 0x7f800000) == 0x7f800000 ? x : (x + (away ? 0x1000 : 0xfff + (x >> 13 & 1))) & 0xffffe000; }, a);
+}
+INLINE U32 lane_ids() {
+    A32 r;
+    for (int i = 0; i < LANES; i++) r.e[i] = (u32)i;
+    return gather(r);
+}
+INLINE U32 pair16(U32 lo, U32 hi) { return or_b32(low16(lo), shl_b32(hi, all32(16))); }
+INLINE U32 high16(U32 x) { return shr_u32(x, all32(16)); }
+INLINE U32 half2_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c) {
+    return pair16(half_operation(kind, operation, low16(a), low16(b), low16(c)),
+                  half_operation(kind, operation, high16(a), high16(b), high16(c)));
+}

@@ -1,0 +1,465 @@
+// The simulator's process: reads runs from the referee on stdin, executes them block by block, answers on stdout.
+//
+// It decides nothing: it hands back memory and facts. Numbers are little-endian u64; texts and contents follow their
+// length. One process serves all runs of one evaluation, so module variables keep their state from run to run.
+#include "runtime.h"
+#include <errno.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+SlotInfo SLOTS[SLOT_COUNT];
+u64 LOCAL_STRIDE;
+u8 POISON;
+Fault FAULT;
+Launch LAUNCH;
+char PRINTED[PRINT_LIMIT];
+u32 PRINTED_BYTES;
+u64 SHUFFLES, LOST_PRINTS;
+
+namespace {
+
+char WARNINGS[4096];
+u32 WARNINGS_BYTES;
+u64 DEADLINE_NS, EXECUTED, HEAP_USED;
+const char *CURRENT_KERNEL = "";
+char NAMES[1 << 16]; // buffer names of the current run
+enum : i64 { FUEL = 4096 };
+enum : u64 { STACK_BYTES = 2 << 20, HEAP_BYTES = 8 << 20 };
+
+u64 now_ns() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (u64)t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+// The pipe.
+
+void read_all(void *to, u64 bytes) {
+    u8 *p = (u8 *)to;
+    while (bytes) {
+        ssize_t n = read(0, p, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) _exit(n == 0 && p == to ? 0 : 3);
+        p += n;
+        bytes -= n;
+    }
+}
+void write_all(const void *from, u64 bytes) {
+    const u8 *p = (const u8 *)from;
+    while (bytes) {
+        ssize_t n = write(1, p, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) _exit(3);
+        p += n;
+        bytes -= n;
+    }
+}
+u64 get() {
+    u64 x;
+    read_all(&x, 8);
+    return x;
+}
+void put(u64 x) { write_all(&x, 8); }
+void put_text(const char *text, u64 bytes) {
+    put(bytes);
+    write_all(text, bytes);
+}
+void put_text(const char *text) { put_text(text, strlen(text)); }
+
+// Slots.
+
+void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant) {
+    SlotInfo &slot = SLOTS[number];
+    u64 low = slot_address(number), bytes = (size + 4095) & ~4095ull;
+    if (bytes > slot.mapped) {
+        if (slot.mapped) munmap((void *)low, slot.mapped);
+        slot.mapped = 0;
+        void *at = mmap((void *)low, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (at == MAP_FAILED) out_of_memory(name, size);
+        slot.mapped = bytes;
+    }
+    slot.name = name;
+    slot.low = low;
+    slot.size = size;
+    slot.item = item;
+    slot.constant = constant;
+}
+
+// Answers.
+
+enum : u64 { OK = 0, FAULTED = 1 };
+
+void put_facts() {
+    put(EXECUTED);
+    put(SHUFFLES);
+    put(LOST_PRINTS);
+    put_text(PRINTED, PRINTED_BYTES);
+    put_text(WARNINGS, WARNINGS_BYTES);
+}
+
+[[noreturn]] void answer_fault(const char *kind, const char *message, i32 line, const u32 thread[3], const u32 block[3]) {
+    put(FAULTED);
+    put_facts();
+    put_text(kind);
+    put_text(message);
+    put_text(CURRENT_KERNEL);
+    put((u64)(i64)line);
+    put(thread != nullptr);
+    for (int i = 0; i < 3; i++) put(thread ? thread[i] : 0);
+    for (int i = 0; i < 3; i++) put(block ? block[i] : 0);
+    put_text(FAULT.buffer ? FAULT.buffer : "");
+    put((u64)FAULT.element);
+    _exit(0);
+}
+
+} // namespace
+
+void warn(i32 line, const char *message) {
+    char text[256];
+    int n = line > 0 ? format(text, "line %d: %s\n", line, message) : format(text, "%s\n", message);
+    if (n <= 0 || WARNINGS_BYTES + n > sizeof WARNINGS || memmem(WARNINGS, WARNINGS_BYTES, text, n)) return;
+    memcpy(WARNINGS + WARNINGS_BYTES, text, n);
+    WARNINGS_BYTES += n;
+}
+
+void out_of_memory(const char *what, u64 bytes) {
+    char text[200];
+    format(text, "%.100s of %llu bytes does not fit in the memory limit", what, (unsigned long long)bytes);
+    answer_fault("out_of_memory", text, 0, nullptr, nullptr);
+}
+
+void fault(Warp &w, u32 lanes, const char *kind, i32 line, const char *message) {
+    u32 lane = lanes ? __builtin_ctz(lanes) : 0, thread[3];
+    for (int i = 0; i < 3; i++) thread[i] = spread(w.tid[i]).e[lane];
+    EXECUTED += w.executed;
+    answer_fault(kind, message, line, thread, w.block->id);
+}
+
+void watchdog(Warp &w, u32 lanes, i32 line) {
+    w.fuel = FUEL;
+    if (now_ns() < DEADLINE_NS) return;
+    fault(w, lanes, "watchdog", line, "was still running when its time was up");
+}
+
+// Coroutines: each warp of a block with barriers has a stack of its own.
+
+namespace {
+
+#if defined(__x86_64__)
+// Switch stacks, keeping what the System V ABI says a call keeps.
+asm(R"(
+.text
+.globl assay_switch
+.type assay_switch,@function
+assay_switch:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+.size assay_switch,.-assay_switch
+)");
+extern "C" void assay_switch(void **save, void *to);
+void *SCHEDULER;
+Warp *STARTING;
+void (*BODY)(Warp &);
+
+void coroutine_main() {
+    Warp &w = *STARTING;
+    BODY(w);
+    w.waits_at = -2;
+    assay_switch(&w.saved, SCHEDULER);
+    __builtin_trap();
+}
+void make_coroutine(Warp &w) {
+    u64 *top = (u64 *)(w.stack + STACK_BYTES);
+    *--top = 0;
+    *--top = (u64)&coroutine_main;
+    for (int i = 0; i < 6; i++) *--top = 0;
+    w.saved = top;
+}
+void resume(Warp &w) {
+    STARTING = &w;
+    assay_switch(&SCHEDULER, w.saved);
+}
+void suspend(Warp &w) { assay_switch(&w.saved, SCHEDULER); }
+#else
+ucontext_t SCHEDULER;
+Warp *STARTING;
+void (*BODY)(Warp &);
+void coroutine_main() {
+    Warp &w = *STARTING;
+    BODY(w);
+    w.waits_at = -2;
+    swapcontext((ucontext_t *)w.saved, &SCHEDULER);
+}
+void make_coroutine(Warp &w) {
+    ucontext_t *c = (ucontext_t *)(w.saved ? w.saved : calloc(1, sizeof(ucontext_t)));
+    getcontext(c);
+    c->uc_stack.ss_sp = w.stack;
+    c->uc_stack.ss_size = STACK_BYTES;
+    c->uc_link = nullptr;
+    makecontext(c, coroutine_main, 0);
+    w.saved = c;
+}
+void resume(Warp &w) {
+    STARTING = &w;
+    swapcontext(&SCHEDULER, (ucontext_t *)w.saved);
+}
+void suspend(Warp &w) { swapcontext((ucontext_t *)w.saved, &SCHEDULER); }
+#endif
+
+enum { MAX_WARPS = 32, BARRIERS = 16 };
+Warp WARPS[MAX_WARPS];
+Block BLOCK;
+u32 ARRIVED[BARRIERS]; // threads that only arrive (bar.arrive)
+
+// Release the warps of every barrier that is complete. Returns whether any was.
+bool release() {
+    bool any = false;
+    for (int number = 0; number < BARRIERS; number++) {
+        u32 waiting = 0, unfinished = 0, expects = 0;
+        for (u32 i = 0; i < BLOCK.warp_count; i++) {
+            const Warp &w = WARPS[i];
+            if (w.waits_at != -2) unfinished++;
+            if (w.waits_at == number) {
+                waiting++;
+                expects = w.expects > expects ? w.expects : expects;
+            }
+        }
+        if (!waiting) continue;
+        bool complete = expects ? waiting * LANES + ARRIVED[number] >= expects : waiting + ARRIVED[number] / LANES >= unfinished;
+        if (!complete) continue;
+        u32 count = 0, every = 1, some = 0;
+        for (u32 i = 0; i < BLOCK.warp_count; i++) {
+            if (WARPS[i].waits_at != number) continue;
+            count += __builtin_popcount(WARPS[i].vote & WARPS[i].live);
+            every &= (WARPS[i].vote & WARPS[i].live) == WARPS[i].live;
+            some |= (WARPS[i].vote & WARPS[i].live) != 0;
+        }
+        for (u32 i = 0; i < BLOCK.warp_count; i++) {
+            Warp &w = WARPS[i];
+            if (w.waits_at != number) continue;
+            w.reduced = w.reduced == POPC ? count : w.reduced == AND ? every : some;
+            w.waits_at = -1;
+        }
+        ARRIVED[number] = 0;
+        any = true;
+    }
+    return any;
+}
+
+[[noreturn]] void deadlock() {
+    Warp *first = nullptr;
+    u32 waiting = 0, unfinished = 0;
+    for (u32 i = 0; i < BLOCK.warp_count; i++) {
+        if (WARPS[i].waits_at == -2) continue;
+        unfinished++;
+        if (!first) first = &WARPS[i];
+        if (WARPS[i].waits_at == first->waits_at) waiting++;
+    }
+    format(FAULT.message, "waits for ever at barrier %d: %u of the block's %u unfinished warps are there%s", first->waits_at,
+           waiting, unfinished, first->expects ? ", fewer threads than the barrier names" : ", the others wait elsewhere");
+    fault(*first, first->live, "deadlock", first->wait_line, FAULT.message);
+}
+
+void run_block(const Kernel &kernel) {
+    if (kernel.shared_bytes + LAUNCH.dynamic_bytes) memset((void *)SLOTS[SHARED_SLOT].low, POISON, SLOTS[SHARED_SLOT].size);
+    u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
+    for (u32 i = 0; i < BLOCK.warp_count; i++) {
+        Warp &w = WARPS[i];
+        u32 rest = threads - i * LANES;
+        w.live = rest >= LANES ? ~0u : (1u << rest) - 1;
+        w.waits_at = -1;
+        w.local_top = 0;
+        w.fuel = FUEL;
+        if (kernel.barriers) make_coroutine(w);
+    }
+    if (!kernel.barriers) {
+        for (u32 i = 0; i < BLOCK.warp_count; i++) kernel.run(WARPS[i]);
+        return;
+    }
+    memset(ARRIVED, 0, sizeof ARRIVED);
+    BODY = kernel.run;
+    for (;;) {
+        bool ran = false, unfinished = false;
+        for (u32 i = 0; i < BLOCK.warp_count; i++) {
+            if (WARPS[i].waits_at == -1) {
+                resume(WARPS[i]);
+                ran = true;
+            }
+            unfinished |= WARPS[i].waits_at != -2;
+        }
+        if (!unfinished) return;
+        if (!release() && !ran) deadlock();
+    }
+}
+
+void run_launch(const Kernel &kernel, const u8 *parameters) {
+    CURRENT_KERNEL = kernel.symbol;
+    for (u32 i = 0; i < PROGRAM.site_count; i++) PROGRAM.sites[i].low = PROGRAM.sites[i].count = 0;
+    u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
+    BLOCK.warp_count = (threads + LANES - 1) / LANES;
+    LAUNCH.shared_bytes = kernel.shared_bytes + LAUNCH.dynamic_bytes;
+    LAUNCH.grid_id++;
+    map_slot(SHARED_SLOT, LAUNCH.shared_bytes, "shared memory", 1, false);
+    u64 stride = kernel.local_bytes;
+    LOCAL_STRIDE = stride;
+    map_slot(LOCAL_SLOT, (u64)BLOCK.warp_count * LANES * stride, "local memory", 1, false);
+    map_slot(PARAMETER_SLOT, kernel.parameter_bytes, "parameters", 1, true);
+    if (kernel.parameter_bytes) memcpy((void *)SLOTS[PARAMETER_SLOT].low, parameters, kernel.parameter_bytes);
+    for (u32 i = 0; i < BLOCK.warp_count; i++) {
+        Warp &w = WARPS[i];
+        w.index = i;
+        w.block = &BLOCK;
+        w.executed = 0;
+        w.parameters = parameters;
+        A32 t[3];
+        for (u32 lane = 0; lane < LANES; lane++) {
+            u32 linear = i * LANES + lane;
+            t[0].e[lane] = linear % LAUNCH.block[0];
+            t[1].e[lane] = linear / LAUNCH.block[0] % LAUNCH.block[1];
+            t[2].e[lane] = linear / LAUNCH.block[0] / LAUNCH.block[1];
+        }
+        for (int d = 0; d < 3; d++) w.tid[d] = gather(t[d]);
+        if (!w.stack) {
+            // A page that cannot be touched below the stack: running over it would be our fault, and must not be silent.
+            u8 *at = (u8 *)mmap(nullptr, STACK_BYTES + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (at == MAP_FAILED) out_of_memory("the simulator's stacks", STACK_BYTES);
+            mprotect(at, 4096, PROT_NONE);
+            w.stack = at + 4096;
+        }
+        w.stack_limit = kernel.barriers ? w.stack + (256 << 10) : (u8 *)__builtin_frame_address(0) - (5 << 20);
+    }
+    u32 until_look = 1;
+    for (u32 z = 0; z < LAUNCH.grid[2]; z++)
+        for (u32 y = 0; y < LAUNCH.grid[1]; y++)
+            for (u32 x = 0; x < LAUNCH.grid[0]; x++) {
+                BLOCK.id[0] = x;
+                BLOCK.id[1] = y;
+                BLOCK.id[2] = z;
+                run_block(kernel);
+                if (--until_look == 0) {
+                    until_look = 64;
+                    if (now_ns() >= DEADLINE_NS) fault(WARPS[0], 1, "watchdog", 0, "was still running when its time was up");
+                }
+            }
+    for (u32 i = 0; i < BLOCK.warp_count; i++) EXECUTED += WARPS[i].executed;
+}
+
+} // namespace
+
+u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 line) {
+    if (number >= BARRIERS) fault(w, w.live, "bad_barrier", line, "named a barrier above 15");
+    if (threads % LANES) fault(w, w.live, "bad_barrier", line, "gave a barrier a thread count that is not a multiple of 32");
+    if (!wait) {
+        ARRIVED[number] += LANES;
+        return 0;
+    }
+    w.waits_at = (i32)number;
+    w.expects = threads;
+    w.wait_line = line;
+    w.vote = predicate;
+    w.reduced = (u32)reduction;
+    suspend(w);
+    return w.reduced;
+}
+
+U64 device_malloc(Warp &w, u32 mask, const U64 &size) {
+    map_slot(HEAP_SLOT, HEAP_BYTES, "the device heap", 1, false);
+    A64 bytes = spread(size), r = {};
+    for (u32 lane = 0; lane < LANES; lane++) {
+        if (!(mask >> lane & 1)) continue;
+        u64 wanted = (bytes.e[lane] + 15) & ~15ull;
+        if (bytes.e[lane] > HEAP_BYTES || HEAP_USED + wanted > HEAP_BYTES) continue; // null, as on a GPU
+        r.e[lane] = SLOTS[HEAP_SLOT].low + HEAP_USED;
+        memset((void *)r.e[lane], POISON, wanted);
+        HEAP_USED += wanted;
+    }
+    return gather(r);
+}
+void device_free(Warp &, u32, const U64 &) {} // the heap is bounded and ends with the run
+
+U32 special_clock(Warp &w, int word) {
+    u64 clock = w.executed / LANES;
+    return all32(word ? (u32)(clock >> 32) : (u32)clock);
+}
+
+namespace {
+
+void run_plan() {
+    u64 count = get(), names = 0, returned[SLOT_COUNT - BUFFER_SLOT], returning = 0;
+    POISON = (u8)get();
+    DEADLINE_NS = now_ns() + get() * 1000000ull;
+    EXECUTED = SHUFFLES = LOST_PRINTS = HEAP_USED = 0;
+    PRINTED_BYTES = WARNINGS_BYTES = 0;
+    if (count > SLOT_COUNT - BUFFER_SLOT) _exit(4);
+    for (u64 slot = BUFFER_SLOT; slot < SLOT_COUNT; slot++) SLOTS[slot].size = 0;
+    for (u64 i = 0; i < count; i++) {
+        u64 size = get(), item = get(), flags = get(), length = get();
+        if (names + length + 1 > sizeof NAMES) _exit(4);
+        char *name = NAMES + names;
+        read_all(name, length);
+        name[length] = 0;
+        names += length + 1;
+        map_slot(BUFFER_SLOT + i, size, name, item, false);
+        if (flags & 1) read_all((void *)slot_address(BUFFER_SLOT + i), size);
+        else memset((void *)slot_address(BUFFER_SLOT + i), POISON, size);
+        if (flags & 2) returned[returning++] = BUFFER_SLOT + i;
+    }
+    for (u64 steps = get(); steps; steps--) {
+        u64 kind = get();
+        if (kind == 0) {
+            u64 index = get();
+            if (index >= PROGRAM.kernel_count) _exit(4);
+            for (int d = 0; d < 3; d++) LAUNCH.grid[d] = (u32)get();
+            for (int d = 0; d < 3; d++) LAUNCH.block[d] = (u32)get();
+            LAUNCH.dynamic_bytes = (u32)get();
+            static u8 parameters[1 << 16];
+            memset(parameters, 0, sizeof parameters);
+            for (u64 arguments = get(); arguments; arguments--) {
+                u64 is_buffer = get(), offset = get(), size = get(), value = get();
+                if (offset + 8 > sizeof parameters || size > 8) _exit(4);
+                if (is_buffer) value = slot_address(BUFFER_SLOT + value);
+                memcpy(parameters + offset, &value, size);
+            }
+            run_launch(PROGRAM.kernels[index], parameters);
+        } else if (kind == 1) {
+            u64 slot = BUFFER_SLOT + get(), size = get(), pattern = get();
+            u8 *p = (u8 *)slot_address(slot);
+            for (u64 i = 0; i + size <= SLOTS[slot].size; i += size) memcpy(p + i, &pattern, size);
+        } else {
+            u64 from = BUFFER_SLOT + get(), to = BUFFER_SLOT + get();
+            u64 bytes = SLOTS[from].size < SLOTS[to].size ? SLOTS[from].size : SLOTS[to].size;
+            memcpy((void *)slot_address(to), (void *)slot_address(from), bytes);
+        }
+    }
+    put(OK);
+    put_facts();
+    for (u64 i = 0; i < returning; i++) write_all((void *)slot_address(returned[i]), SLOTS[returned[i]].size);
+}
+
+} // namespace
+
+int main() {
+    for (u32 i = 0; i < PROGRAM.variable_count; i++) {
+        const ModuleVariable &v = PROGRAM.variables[i];
+        map_slot(MODULE_SLOT + i, v.size, v.name, v.item, v.constant);
+        if (v.content) memcpy((void *)slot_address(MODULE_SLOT + i), v.content, v.size);
+    }
+    for (;;) run_plan();
+}

@@ -1,0 +1,37 @@
+// What the parts of the runtime share with each other, but not with translated code.
+#pragma once
+#include "machine.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct SlotInfo {
+    const char *name;
+    u64 low, size, item;
+    bool constant;
+    u64 mapped; // bytes mapped at `low`
+};
+extern SlotInfo SLOTS[SLOT_COUNT];
+extern u64 LOCAL_STRIDE;
+INLINE const SlotInfo *slot_of(u64 address) {
+    u64 slot = (address - SLOT_BASE) >> SLOT_SHIFT;
+    return slot < SLOT_COUNT ? &SLOTS[slot] : nullptr;
+}
+
+struct Fault {
+    const char *kind;
+    char message[400];
+    const char *buffer;
+    i64 element;
+    u64 lane_address;
+};
+extern Fault FAULT;
+
+#define format(out, ...) snprintf(out, sizeof out, __VA_ARGS__)
+
+// Text that kernels print, up to the limit.
+enum { PRINT_LIMIT = 64 << 10 };
+extern char PRINTED[PRINT_LIMIT];
+extern u32 PRINTED_BYTES;
+extern u64 SHUFFLES, LOST_PRINTS;
+[[noreturn]] void out_of_memory(const char *what, u64 bytes);

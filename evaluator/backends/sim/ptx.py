@@ -1,0 +1,594 @@
+"""PTX text to functions of typed instructions (PTX ISA 9.0, sections 4 to 6 and 10 to 11).
+
+PTX may hold whatever a submission's inline assembly says, so the reader is strict: what it does not know is
+`Unsupported`, and nothing of the text but numbers ever reaches the C++ compiler (names are replaced by indexes).
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from evaluator.backends.backend import Unsupported
+
+TYPE_BYTES = {
+    "pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2,
+    "b32": 4, "u32": 4, "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4,
+    "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16,
+}  # fmt: skip
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)
+      | (?P<float>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|\d+\.\d+(?:[eE][-+]?\d+)?)
+      | (?P<number>0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+U?)
+      | (?P<name>[A-Za-z_$%.][\w$%]*(?:::[\w$%]+)*)
+      | (?P<string>"(?:[^"\\\n]|\\.)*")
+      | (?P<mark>[-+!|<>=(){}\[\],;:@*~?/&^])""",
+    re.X | re.S,
+)
+_MAX_TOKENS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Register:
+    """A virtual register; `name` is unique within its function."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Special:
+    """A special register such as `%tid.x`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Immediate:
+    """A constant. `bits` is its 64-bit two's complement; `float_bytes` is 4 or 8 for 0f and 0d literals, else 0."""
+
+    bits: int
+    float_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A variable, parameter, function or label."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Address:
+    """`[base + offset]`."""
+
+    base: "Register | Symbol | Immediate"
+    offset: int
+
+
+@dataclass(frozen=True)
+class Vector:
+    """`{a, b, …}`."""
+
+    parts: "tuple[Operand, ...]"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`d|p`: a destination and its predicate."""
+
+    first: "Operand"
+    second: "Operand"
+
+
+@dataclass(frozen=True)
+class Negated:
+    """`!p`."""
+
+    register: Register
+
+
+Operand = Register | Special | Immediate | Symbol | Address | Vector | Pair | Negated
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction; `opcode` is the first word, `modifiers` the others without their dots."""
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    line: int
+    """Line of the submission's source, 0 when unknown."""
+    guard: Register | None = None
+    guard_negated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The full name, for example `ld.global.nc.f32`."""
+        return ".".join((self.opcode, *self.modifiers))
+
+    @property
+    def type(self) -> str:
+        """The last type among the modifiers: what the operation works in."""
+        for modifier in reversed(self.modifiers):
+            if modifier in TYPE_BYTES:
+                return modifier
+        return ""
+
+
+@dataclass(frozen=True)
+class Label:
+    """A place in a function's body."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable, or a parameter of a function. `size_bytes` is 0 for dynamic shared memory."""
+
+    name: str
+    space: str
+    type: str
+    size_bytes: int
+    align: int
+    initial: "tuple[int | Symbol, ...]" = ()
+    external: bool = False
+
+
+@dataclass
+class Function:
+    """One `.entry` or `.func`."""
+
+    name: str
+    is_entry: bool
+    parameters: list[Variable]
+    returns: list[Variable]
+    registers: dict[str, str] = field(default_factory=dict)
+    """Register name to PTX type."""
+    variables: dict[str, Variable] = field(default_factory=dict)
+    """Shared, local and call-parameter variables declared inside, by unique name."""
+    body: list[Instruction | Label] = field(default_factory=list)
+    branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    defined: bool = False
+
+
+@dataclass
+class Module:
+    """A whole PTX text."""
+
+    functions: dict[str, Function] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+
+
+def parse(text: str) -> Module:
+    """Read a PTX module. Raises Unsupported, naming what is not understood."""
+    return _Parser(text).module()
+
+
+def _main_file(text: str) -> str:
+    """The number that `.loc` gives to the submission's own file (`.file` lines may stand at the end)."""
+    files = re.findall(r'^\s*\.file\s+(\d+)\s+"([^"\n]*)"', text, re.M)
+    ours = [number for number, name in files if name.rsplit("/", 1)[-1] == "kernel.cu"]
+    return (ours or [number for number, _ in files] or ["1"])[0]
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    position = 0
+    count = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise Unsupported(f"PTX text {text[position : position + 20]!r}")
+        position = match.end()
+        if match.lastgroup != "space":
+            count += 1
+            if count > _MAX_TOKENS:
+                raise Unsupported(f"PTX of more than {_MAX_TOKENS} words")
+            yield _Token(match.lastgroup or "", match[0])
+    yield _Token("end", "")
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.tokens = list(_tokens(text))
+        self.index = 0
+        self.result = Module()
+        self.line = 0
+        self.scopes: list[dict[str, str]] = []
+        self.serial = 0
+        self.main_file = _main_file(text)
+
+    # Words
+
+    def peek(self, ahead: int = 0) -> str:
+        return self.tokens[min(self.index + ahead, len(self.tokens) - 1)].text
+
+    def kind(self) -> str:
+        return self.tokens[self.index].kind
+
+    def take(self) -> str:
+        token = self.tokens[self.index]
+        if token.kind == "end":
+            raise Unsupported("PTX that ends in the middle")
+        self.index += 1
+        return token.text
+
+    def accept(self, text: str) -> bool:
+        if self.peek() == text and self.kind() != "string":
+            self.index += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> None:
+        found = self.take()
+        if found != text:
+            raise Unsupported(f"PTX {found!r} where {text!r} was expected", self.line or None)
+
+    def number(self) -> int:
+        sign = -1 if self.accept("-") else 1
+        text = self.take().rstrip("U")
+        try:
+            return sign * int(text, 0 if not text.startswith("0") or len(text) < 2 or not text[1].isdigit() else 8)
+        except ValueError:
+            raise Unsupported(f"PTX {text!r} where a number was expected", self.line or None) from None
+
+    # Module level
+
+    def module(self) -> Module:
+        while self.kind() != "end":
+            word = self.take()
+            if word in (".version", ".target"):
+                self._skip_list()
+            elif word == ".address_size":
+                if self.number() != 64:
+                    raise Unsupported(".address_size other than 64")
+            elif word == ".file":
+                self._file()
+            elif word == ".section":
+                self._skip_section()
+            elif word in (
+                ".visible",
+                ".extern",
+                ".weak",
+                ".common",
+                ".entry",
+                ".func",
+                ".global",
+                ".const",
+                ".shared",
+            ):
+                self.index -= 1
+                self._linked()
+            elif word == ".alias":
+                raise Unsupported(".alias")
+            elif word == ".pragma":
+                while self.take() != ";":
+                    pass
+            elif word != ";":
+                raise Unsupported(f"PTX {word!r}")
+        return self.result
+
+    def _skip_list(self) -> None:
+        self.take()
+        while self.accept(","):
+            self.take()
+
+    def _file(self) -> None:
+        self.number()
+        self.take()
+        while self.accept(","):
+            self.number()
+
+    def _skip_section(self) -> None:
+        self.take()
+        self.expect("{")
+        while self.take() != "}":
+            pass
+
+    def _linked(self) -> None:
+        external = False
+        while self.peek() in (".visible", ".extern", ".weak", ".common"):
+            external = self.take() == ".extern" or external
+        if self.peek() in (".entry", ".func"):
+            self._function()
+            return
+        variable = self._variable(external)
+        self.result.variables[variable.name] = variable
+        self.expect(";")
+
+    def _variable(self, external: bool = False) -> Variable:
+        """`.global .align 4 .b8 name[64] = {…}`, up to but without the semicolon."""
+        space = self.take().lstrip(".")
+        align = 0
+        kind = ""
+        lanes = 1
+        while self.peek().startswith("."):
+            word = self.take().lstrip(".")
+            if word == "align":
+                align = self.number()
+            elif word in TYPE_BYTES:
+                kind = word
+            elif word in ("v2", "v4"):
+                lanes = int(word[1])
+            elif word in ("ptr", "attribute", "managed", "unified"):
+                if word == "attribute":
+                    raise Unsupported("managed variables")
+                self._pointer_attribute()
+            elif word in ("texref", "samplerref", "surfref"):
+                raise Unsupported(f".{word}", self.line or None)
+            elif word not in ("global", "const", "shared", "local", "param"):
+                raise Unsupported(f"PTX .{word} in a declaration", self.line or None)
+        name = self.take()
+        size = lanes * TYPE_BYTES.get(kind, 0)
+        if size == 0:
+            raise Unsupported(f"a variable of type {kind or 'unknown'}", self.line or None)
+        align = align or size
+        while self.accept("["):
+            size *= 0 if self.peek() == "]" else self.number()
+            self.expect("]")
+        initial = tuple(self._initial()) if self.accept("=") else ()
+        return Variable(name, space, kind, size, align, initial, external)
+
+    def _pointer_attribute(self) -> None:
+        while self.peek() in (".global", ".const", ".shared", ".local", ".param"):
+            self.take()
+
+    def _initial(self) -> Iterator[int | Symbol]:
+        if self.accept("{"):
+            while not self.accept("}"):
+                yield from self._initial()
+                self.accept(",")
+            return
+        if self.kind() == "float":
+            value = self._literal()
+            yield value.bits
+        elif self.kind() == "number" or self.peek() == "-":
+            yield self.number()
+        elif self.kind() == "name":
+            name = self.take()
+            if name == "generic":
+                self.expect("(")
+                name = self.take()
+                self.expect(")")
+            if self.peek() in ("+", "-"):
+                raise Unsupported("an initial value of symbol plus offset")
+            yield Symbol(name)
+        else:
+            raise Unsupported(f"an initial value {self.peek()!r}")
+
+    # Functions
+
+    def _function(self) -> None:
+        is_entry = self.take() == ".entry"
+        returns = self._parameters() if self.peek() == "(" else []
+        name = self.take()
+        parameters = self._parameters() if self.peek() == "(" else []
+        known = self.result.functions.get(name)
+        function = Function(name, is_entry, parameters, returns)
+        while self.peek().startswith(".") and self.kind() == "name":
+            if self.take() in (".noreturn",):
+                continue
+            while self.kind() == "number" or self.peek() == ",":
+                self.take()
+        if self.accept(";"):
+            self.result.functions.setdefault(name, function)
+            return
+        if known is not None and known.defined:
+            raise Unsupported(f"two bodies for {name}")
+        function.defined = True
+        self.result.functions[name] = function
+        self.expect("{")
+        self.scopes = [{}]
+        self._block(function)
+
+    def _parameters(self) -> list[Variable]:
+        self.expect("(")
+        found = []
+        while not self.accept(")"):
+            if self.peek() == ".reg":
+                raise Unsupported("parameters in registers")
+            found.append(self._variable())
+            self.accept(",")
+        return found
+
+    def _unique(self, name: str) -> str:
+        """The unique name of a new declaration in the innermost scope."""
+        self.serial += 1
+        unique = name if len(self.scopes) == 1 else f"{name}#{self.serial}"
+        self.scopes[-1][name] = unique
+        return unique
+
+    def _resolve(self, name: str) -> str:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return name
+
+    def _block(self, function: Function) -> None:
+        while True:
+            if self.accept("{"):
+                self.scopes.append({})
+                self._block(function)
+                self.scopes.pop()
+                continue
+            if self.accept("}"):
+                return
+            if self.accept(";"):
+                continue
+            self._statement(function)
+
+    def _statement(self, function: Function) -> None:
+        word = self.peek()
+        if word == ".loc":
+            self._location()
+        elif word == ".reg":
+            self._registers(function)
+        elif word in (".local", ".shared", ".param"):
+            variable = self._variable()
+            self.expect(";")
+            unique = self._unique(variable.name)
+            function.variables[unique] = replace(variable, name=unique)
+        elif word == ".pragma":
+            while self.take() != ";":
+                pass
+        elif word.startswith(".") and self.kind() == "name":
+            raise Unsupported(f"PTX directive {word}", self.line or None)
+        elif self.kind() == "name" and self.peek(1) == ":":
+            self._label(function)
+        else:
+            function.body.append(self._instruction(function))
+
+    def _location(self) -> None:
+        """`.loc file line column[, function_name label, inlined_at file line column]`: the submission's line."""
+        self.take()
+        file, line = self.take(), self.number()
+        self.number()
+        while self.accept(","):
+            self.take()
+            if self.peek() in ("file",) or self.kind() == "number":
+                inlined_file, inlined_line = self.take(), self.number()
+                self.number()
+                if file != self.main_file and inlined_file == self.main_file:
+                    file, line = inlined_file, inlined_line
+            else:
+                self.take()
+                if self.peek() in ("+", "-"):
+                    self.take()
+                    self.take()
+        if file == self.main_file:
+            self.line = line
+
+    def _registers(self, function: Function) -> None:
+        self.take()
+        kind = self.take().lstrip(".")
+        if kind in ("v2", "v4") or kind not in TYPE_BYTES:
+            raise Unsupported(f"registers of type {kind}", self.line or None)
+        while True:
+            name = self.take()
+            if self.accept("<"):
+                count = self.number()
+                self.expect(">")
+                if count > 1_000_000:
+                    raise Unsupported("more than a million registers", self.line or None)
+                names = [f"{name}{index}" for index in range(count)]
+            else:
+                names = [name]
+            for each in names:
+                function.registers[self._unique(each)] = kind
+            if not self.accept(","):
+                break
+        self.expect(";")
+
+    def _label(self, function: Function) -> None:
+        name = self.take()
+        self.expect(":")
+        if self.peek() == ".branchtargets":
+            self.take()
+            targets = [self.take()]
+            while self.accept(","):
+                targets.append(self.take())
+            self.expect(";")
+            function.branch_targets[name] = tuple(self._resolve(target) for target in targets)
+        elif self.peek() in (".callprototype", ".calltargets"):
+            raise Unsupported("calls through a function pointer", self.line or None)
+        else:
+            function.body.append(Label(self._resolve(name) if name in self.scopes[-1] else self._label_name(name)))
+
+    def _label_name(self, name: str) -> str:
+        """Labels of an inner scope may repeat; a forward reference inside the scope finds this one."""
+        return self._unique(name) if len(self.scopes) > 1 else name
+
+    def _instruction(self, function: Function) -> Instruction:
+        guard: Register | None = None
+        negated = False
+        if self.accept("@"):
+            negated = self.accept("!")
+            guard = Register(self._resolve(self.take()))
+            if function.registers.get(guard.name) != "pred":
+                raise Unsupported("a guard that is not a predicate", self.line or None)
+        word = self.take()
+        opcode, *modifiers = word.split(".")
+        while self.kind() == "name" and self.peek().startswith(".") and self.peek() != ".":
+            modifiers += self.take().lstrip(".").split(".")
+        operands: list[Operand] = []
+        if self.peek() != ";":
+            operands.append(self._operand(function))
+            while self.accept(","):
+                operands.append(self._operand(function))
+        self.expect(";")
+        if not re.fullmatch(r"[a-z]\w*", opcode):
+            raise Unsupported(f"PTX {word!r}", self.line or None)
+        return Instruction(opcode, tuple(modifiers), tuple(operands), self.line, guard, negated)
+
+    def _operand(self, function: Function) -> Operand:
+        first = self._atom(function)
+        if self.accept("|"):
+            return Pair(first, self._atom(function))
+        return first
+
+    def _atom(self, function: Function) -> Operand:
+        if self.accept("["):
+            return self._address(function)
+        if self.peek() in ("{", "("):
+            return self._vector(function)
+        if self.accept("!"):
+            return Negated(Register(self._resolve(self.take())))
+        if self.kind() == "float" or (self.peek() == "-" and self.tokens[self.index + 1].kind == "float"):
+            return self._literal()
+        if self.kind() == "number" or self.peek() in ("-", "~"):
+            inverted = self.accept("~")
+            value = self.number()
+            return Immediate((~value if inverted else value) & (1 << 64) - 1)
+        if self.kind() != "name":
+            raise Unsupported(f"PTX operand {self.peek()!r}", self.line or None)
+        return self._named(function)
+
+    def _named(self, function: Function) -> Operand:
+        name = self.take()
+        resolved = self._resolve(name)
+        if resolved in function.registers:
+            return Register(resolved)
+        if name == "_":
+            return Symbol("_")
+        if name.startswith("%"):
+            while self.peek().startswith(".") and self.kind() == "name":
+                name += self.take()
+            return Special(name)
+        return Symbol(resolved)
+
+    def _vector(self, function: Function) -> Vector:
+        closing = "}" if self.take() == "{" else ")"
+        parts = []
+        while not self.accept(closing):
+            parts.append(self._operand(function))
+            self.accept(",")
+        return Vector(tuple(parts))
+
+    def _address(self, function: Function) -> Address:
+        base = self._atom(function)
+        if not isinstance(base, Register | Symbol | Immediate):
+            raise Unsupported("an address that is not a register, a symbol or a number", self.line or None)
+        offset = 0
+        while self.peek() in ("+", "-"):
+            sign = 1 if self.take() == "+" else -1
+            offset += sign * self.number()
+        if self.peek() == ",":
+            raise Unsupported("texture or tensor addresses", self.line or None)
+        self.expect("]")
+        return Address(base, offset)
+
+    def _literal(self) -> Immediate:
+        negative = self.accept("-")
+        text = self.take()
+        if text[:2] in ("0f", "0F"):
+            return Immediate(int(text[2:], 16) ^ (0x80000000 if negative else 0), 4)
+        if text[:2] in ("0d", "0D"):
+            return Immediate(int(text[2:], 16) ^ (1 << 63 if negative else 0), 8)
+        raise Unsupported(f"a decimal constant {text!r}", self.line or None)
