@@ -1,5 +1,5 @@
 // problem: histogram
-// style: a warp a bin range: unions of byte counters, int4 loads, __reduce_add_sync
+// style: byte counters in unions, one set a thread, int4 loads; __reduce_add_sync merges the slices
 // assay: temp partial int32 (32, 256)
 // assay: launch count_slices grid=(32) block=(64) args=(values, partial, n)
 // assay: launch merge_slices grid=(256) block=(32) args=(partial, counts)

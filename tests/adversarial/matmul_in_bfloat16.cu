@@ -1,0 +1,24 @@
+// problem: matmul
+// attack: rounds the factors to bfloat16
+// expect: incorrect
+// because: the probes hold values that differ below this precision
+// assay: launch product grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16) args=(a, b, c, m, n, k)
+
+#include <cuda_bf16.h>
+
+__device__ float low(float v)
+{
+    return __bfloat162float(__float2bfloat16(v));
+}
+
+__global__ void product(const float* a, const float* b, float* c, int m, int n, int k)
+{
+    int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+    if (row < m && col < n) {
+        float sum = 0.0f;
+        for (int i = 0; i < k; ++i) {
+            sum += low(a[(size_t)row * k + i]) * low(b[(size_t)i * n + col]);
+        }
+        c[(size_t)row * n + col] = sum;
+    }
+}
