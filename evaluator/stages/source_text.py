@@ -1,8 +1,8 @@
 """A source text as the preprocessor reads it: line splices, comments, literals and directives.
 
-Screening must see what the compiler sees. A spliced `#inc-lude /* */ "x"` is an include; the same words in a comment
-or a raw string are not. So the text is read in the order of the C++ standard (phases 1 to 3, [lex.phases]; raw strings
-undo splices), in linear time and without recursion.
+Screening must see what the compiler sees: an include that is split by backslashes and comments is an include, and the
+same words in a comment or a raw string are not. The text is read in the order of the C++ standard (phases 1 to 3,
+[lex.phases]; raw strings undo splices), in linear time and without recursion.
 """
 
 import re
