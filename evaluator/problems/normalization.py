@@ -51,11 +51,14 @@ _LAYER_IN = (_X, _WEIGHT, _BIAS)
 
 
 def _layer_norm_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    """The terms of an element are x * r * weight, mean * r * weight and bias, where r is 1 / sqrt(variance + eps)."""
+    """The terms of an element are x * r * weight, mean * r * weight and bias, where r is 1 / sqrt(variance + eps).
+
+    The mean counts by the root mean square of the elements that make it: it may cancel.
+    """
     x, weight, bias = (inputs[name].astype(np.float64) for name in ("x", "weight", "bias"))
     mean = x.mean(axis=-1, keepdims=True)
     rate = 1.0 / np.sqrt(((x - mean) ** 2).mean(axis=-1, keepdims=True) + _EPS_F32)
-    scale = np.sqrt((x**2 + mean**2) * rate**2 * weight**2 + bias**2)
+    scale = np.sqrt((x**2 + (x**2).mean(axis=-1, keepdims=True)) * rate**2 * weight**2 + bias**2)
     return {"y": Expected((x - mean) * rate * weight + bias, scale)}
 
 
@@ -134,7 +137,7 @@ LAYER_NORM: Final = Problem(
         "y[i, j] = (x[i, j] - mean[i]) / sqrt(variance[i] + eps) * weight[j] + bias[j], with the mean and the "
         "(biased) variance of row i, for row-major float32 x and y of rows rows and cols columns, both at least 1. "
         "A row can have a mean of thousands of standard deviations, where E[x^2] - E[x]^2 in float32 is lost: take "
-        "the variance from deviations from the mean (two passes, Welford, or shifted by an element of the row). "
+        "the variance from deviations from the mean (two passes, or Welford). "
         "A constant row gives the bias."
     ),
     inputs=_LAYER_IN,
@@ -185,7 +188,7 @@ LAYER_NORM: Final = Problem(
     tolerance=positive_sums(
         CHAIN,
         64,
-        "The scale is the 2-norm of x * r * weight, mean * r * weight and bias, r = 1 / sqrt(variance + eps).",
+        "The scale is the 2-norm of x * r * weight, rms * r * weight and bias, r = 1 / sqrt(variance + eps).",
     ),
     oracle=_layer_norm_oracle,
     work=lambda s: Work(4 * (s["rows"] + 2) * s["cols"], 4 * s["rows"] * s["cols"], 7 * s["rows"] * s["cols"]),

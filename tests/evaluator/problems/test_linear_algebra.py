@@ -92,7 +92,7 @@ def test_float32_in_any_order_passes(problem, product, failed_trials):
     assert failed_trials(problem, kernel(problem, product)) == []
 
 
-@pytest.mark.parametrize("problem", (MATVEC, MATMUL), ids=lambda problem: problem.id)
+@pytest.mark.parametrize("problem", [MATVEC, MATMUL], ids=lambda problem: problem.id)
 def test_float32_out_of_three_bfloat16_passes(problem, failed_trials):
     assert failed_trials(problem, kernel(problem, split_in_three)) == []
 
@@ -107,7 +107,7 @@ def test_long_chains_pass(problem):
             assert within(actual, expected[name], problem.tolerance), distribution.name
 
 
-@pytest.mark.parametrize("which", ("both", 0, 1))
+@pytest.mark.parametrize("which", ["both", 0, 1])
 @pytest.mark.parametrize("problem", FLOAT32_PROBLEMS, ids=lambda problem: problem.id)
 def test_lower_precision_of_an_operand_fails_the_probes(problem, which, lower_precision, failed_trials):
     chosen = {problem.inputs[at].name for at in ((0, 1) if which == "both" else (which,))}
@@ -144,7 +144,7 @@ def test_tanh_approximation_of_gelu_fails(failed_trials):
     assert "around_zero" in failed
 
 
-@pytest.mark.parametrize("mistake", ("no bias", "no gelu"))
+@pytest.mark.parametrize("mistake", ["no bias", "no gelu"])
 def test_half_of_linear_gelu_fails(mistake, failed_trials):
     def compute(inputs, sizes):
         z = inputs["x"] @ inputs["weight"].T
@@ -177,7 +177,7 @@ def f16_chunks(length):
     return product
 
 
-@pytest.mark.parametrize("length", (1 << 20, 16, 4))
+@pytest.mark.parametrize("length", [1 << 20, 16, 4])
 def test_matmul_f16_fails_with_float16_sums(length, failed_trials):
     assert "lost_partials" in " ".join(failed_trials(MATMUL_F16, widened(f16_chunks(length))))
 
