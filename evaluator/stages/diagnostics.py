@@ -58,8 +58,7 @@ def parse(
     lines of the PTX that ptxas read to lines of the source (see `source_lines`).
     """
     folders = tuple(str(folder) for folder in headers)
-    line_count = source.count("\n") + 1
-    found = [_shown(match, extra, folders, line_count, ptx_lines or {}) for match, extra in _messages(stderr)]
+    found = [_shown(match, extra, folders, source, ptx_lines or {}) for match, extra in _messages(stderr)]
     unique = list(dict.fromkeys(found))
     if len(unique) > MAX_DIAGNOSTICS:
         order = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
@@ -122,9 +121,10 @@ def _belongs(line: str, following: str) -> bool:
 
 
 def _shown(
-    match: re.Match[str], extra: list[str], folders: tuple[str, ...], line_count: int, ptx_lines: dict[int, int]
+    match: re.Match[str], extra: list[str], folders: tuple[str, ...], source: str, ptx_lines: dict[int, int]
 ) -> Diagnostic:
     groups = match.groupdict()
+    line_count = source.count("\n") + 1
     severity = _SEVERITIES.get(groups["severity"].lower(), Severity.ERROR)
     line = int(groups["line"]) if groups.get("line") else None
     file: str | None = None
@@ -146,8 +146,13 @@ def _shown(
         column=int(groups["column"]) if groups.get("column") and file == SOURCE_NAME else None,
         severity=severity,
         code=groups.get("code"),
-        text=_PATH.sub(lambda path: short_name(path[0], folders) or "(path)", text)[:_MAX_TEXT],
+        text=_PATH.sub(lambda path: _shown_path(path[0], folders, source), text)[:_MAX_TEXT],
     )
+
+
+def _shown_path(path: str, folders: tuple[str, ...], source: str) -> str:
+    """A path inside a message: as it is where the source has it, short where it is a header's, else left out."""
+    return path if path in source else short_name(path, folders) or "(path)"
 
 
 _HEADERS_OF: Final = (

@@ -64,7 +64,7 @@ def entries(ptx: str, debug_ptx: str | None) -> tuple[Entry, ...]:
     found: list[Entry] = []
     for match in _ENTRY.finditer(ptx):
         symbol, slots = match[1], tuple(_slots(match[2] or ""))
-        line, parameters = described.get(symbol, (None, ()))
+        line, parameters = described.get(_same_in_every_folder(symbol), (None, ()))
         found.append(Entry(symbol, demangled(symbol), _merged(symbol, slots, parameters), line))
     return tuple(found)
 
@@ -77,6 +77,11 @@ def demangled(symbol: str) -> str:
         return symbol
     # Instantiations of templates have their return type in the mangled name; a kernel's is always void.
     return name.removeprefix("void ")
+
+
+def _same_in_every_folder(symbol: str) -> str:
+    """`symbol` without the hash of the source's path that names in anonymous namespaces carry."""
+    return re.sub(r"(_GLOBAL__N__|_INTERNAL_)[0-9a-f]{8}_", r"\g<1>00000000_", symbol)
 
 
 def _slots(text: str) -> Iterator[_Slot]:
@@ -228,7 +233,7 @@ def _functions(
                 line = die.attributes.get("DW_AT_decl_line")
                 children = (child for child in die.iter_children() if child.tag == "DW_TAG_formal_parameter")
                 yield (
-                    name or "",
+                    _same_in_every_folder(name or ""),
                     (line.value if line else None, tuple(_parameter(child, symbols) for child in children)),
                 )
 
