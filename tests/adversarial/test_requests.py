@@ -125,7 +125,6 @@ PLANS: dict[str, dict[str, object]] = {
     "block beyond the hardware": {"steps": [launch(block=[4096])]},
     "unknown kernel": {"steps": [launch(kernel="system")]},
     "kernel by a path": {"steps": [launch(kernel="../../etc/passwd")]},
-    "argument that is no expression": {"steps": [launch(args=["a", "b", "c", "n; DROP TABLE evaluations"])]},
     "float for an int": {"steps": [launch(args=["a", "b", "c", 0.5])]},
     "negative shared memory": {"steps": [launch(shared_bytes=-1)]},
     "temporary of a petabyte": {
@@ -155,6 +154,7 @@ REFUSED: dict[str, dict[str, object]] = {
     "unknown step": {"steps": [{"kind": "host", "code": "import os"}]},
     "four extents": {"steps": [launch(grid=[1, 1, 1, 1])]},
     "boolean extent": {"steps": [launch(grid=[True])]},
+    "argument that is no expression": {"steps": [launch(args=["a", "b", "c", "n; DROP TABLE evaluations"])]},
     "nested arguments": {"steps": [launch(args=[["a"]])]},
     "expression too long": {"steps": [launch(grid=["1+" * 200 + "1"])]},
     "odd name of a temporary": {

@@ -1,6 +1,6 @@
 // problem: histogram
 // style: eight ballots, one for each bit, give every lane the mask of its equals; __clz picks the leader
-// assay: fill counts
+// assay: fill counts value=0
 // assay: launch count_bits grid=(min(ceil_div(n, 128), 1024)) block=(128) args=(values, counts, n)
 
 __global__ void count_bits(const int* __restrict__ values, unsigned* __restrict__ counts, int n)

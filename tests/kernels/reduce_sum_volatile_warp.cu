@@ -1,6 +1,6 @@
 // problem: reduce_sum
 // style: volatile shared memory in the last warp, with the __syncwarp that newer GPUs need
-// assay: fill total
+// assay: fill total value=0
 // assay: launch sum_volatile grid=(ceil_div(n, 2048)) block=(128) args=(x, total, n)
 
 __global__ void sum_volatile(const float* x, float* total, int n)
