@@ -4,8 +4,8 @@ A block of the flow graph is a label. `m` holds the lanes that run now; lanes th
 the lowest block runs first (see flow.py). Lanes meet again by themselves, and a loop's early leavers wait behind it.
 """
 
-import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from evaluator.backends.backend import Unsupported
 from evaluator.backends.sim.flow import Block, Flow, analyse, branch_labels, is_barrier, registers_in
@@ -40,9 +40,24 @@ _MEMORY_MODIFIERS = {
 _SHUFFLES = {"up": "UP_", "down": "DOWN_", "bfly": "BFLY", "idx": "IDX"}
 
 
-def translate(module: Module) -> str:
-    """C++ text for the whole module. Raises Unsupported by the name of the first thing that cannot be run."""
-    return _ModuleText(module).text()
+@dataclass(frozen=True)
+class Translation:
+    """C++ text that holds neither names nor source lines, so programs that differ only in those share one object.
+
+    The runtime is told the names and lines when it starts.
+    """
+
+    text: str
+    lines: tuple[int, ...]
+    """Source line (0 unknown) of each place that the text mentions by number."""
+    kernels: tuple[str, ...]
+    """Symbols, in the order of the text's table."""
+    variables: tuple[str, ...]
+
+
+def translate(module: Module) -> Translation:
+    """Translate the whole module. Raises Unsupported by the name of the first thing that cannot be run."""
+    return _ModuleText(module).translation()
 
 
 class _ModuleText:
@@ -55,26 +70,36 @@ class _ModuleText:
         self.functions = [f for f in module.functions.values() if f.defined]
         self.indexes = {function.name: index for index, function in enumerate(self.functions)}
         self.sites: list[int] = []
+        self.lines: list[int] = []
         self.size = sum(len(function.body) for function in self.functions)
         if self.size > MAX_INSTRUCTIONS:
             raise Unsupported(f"a program of {self.size} instructions (the simulator takes {MAX_INSTRUCTIONS})")
 
     def site(self, line: int) -> str:
-        self.sites.append(line)
+        """A new memory instruction's site."""
+        self.sites.append(self.place(line))
         return f"S[{len(self.sites) - 1}]"
 
-    def text(self) -> str:
+    def place(self, line: int) -> int:
+        """The number by which the text speaks of a source line."""
+        self.lines.append(line)
+        return len(self.lines) - 1
+
+    def translation(self) -> Translation:
         bodies = [_FunctionText(self, function).text() for function in self.functions]
         declarations = [f"{_signature(self.indexes[f.name], f)};" for f in self.functions if not f.is_entry]
-        return "\n".join(
+        sites = _joined(f"{{0, 0, {place}}}" for place in self.sites) or "{}"
+        text = "\n".join(
             [
                 '#include "operations.h"',
-                f"static Site S[{max(1, len(self.sites))}] = {{{_joined(f'{{0, 0, {line}}}' for line in self.sites)}}};",
+                f"static Site S[] = {{{sites}}};",
                 *declarations,
                 *bodies,
                 *self._tables(),
             ]
         )
+        kernels = tuple(function.name for function in self.functions if function.is_entry)
+        return Translation(text, tuple(self.lines), kernels, tuple(variable.name for variable in self.globals))
 
     def _tables(self) -> Iterator[str]:
         for index, variable in enumerate(self.globals):
@@ -83,16 +108,16 @@ class _ModuleText:
             if variable.initial:
                 yield f"static const u8 v{index}[] = {{{_joined(map(str, self._content(variable)))}}};"
         rows = [
-            f'{{"{_plain(v.name)}", {v.size_bytes}, {TYPE_BYTES[v.type]}, {f"v{i}" if v.initial else "nullptr"}, '
+            f"{{{v.size_bytes}, {TYPE_BYTES[v.type]}, {f'v{i}' if v.initial else 'nullptr'}, "
             f"{'true' if v.space == 'const' else 'false'}}}"
             for i, v in enumerate(self.globals)
         ]
         yield f"static const ModuleVariable V[] = {{{_joined(rows) or '{}'}}};"
-        entries = [function for function in self.functions if function.is_entry]
         kernels = [
-            f'{{"{_plain(f.name)}", k{self.indexes[f.name]}, {_parameter_layout(f)[1]}, {self._shared_bytes(f)}, '
+            f"{{k{self.indexes[f.name]}, {_parameter_layout(f)[1]}, {self._shared_bytes(f)}, "
             f"{self._local_bytes()}, {'true' if self._uses_barriers() else 'false'}}}"
-            for f in entries
+            for f in self.functions
+            if f.is_entry
         ]
         yield f"static const Kernel K[] = {{{_joined(kernels) or '{}'}}};"
         yield f"const Program PROGRAM = {{K, {len(kernels)}, V, {len(rows)}, S, {len(self.sites)}}};"
@@ -148,13 +173,6 @@ class _ModuleText:
 
 def _joined(parts: "Iterator[str] | list[str] | map[str]") -> str:
     return ", ".join(parts)
-
-
-def _plain(name: str) -> str:
-    """Only a name that is no more than a name may stand in a C++ string."""
-    if not re.fullmatch(r"[\w$.%]{1,4000}", name):
-        raise Unsupported("a name with odd characters")
-    return name
 
 
 def _slot_address(slot: int) -> int:
@@ -244,7 +262,7 @@ class _FunctionText:
         used = {n for b in self.flow.blocks for i in b.body for o in i.operands for n in registers_in(o)}
         used |= {i.guard.name for b in self.flow.blocks for i in b.body if i.guard is not None}
         lines = [_signature(self.module.indexes[self.function.name], self.function) + " {"]
-        for name in used:
+        for name in sorted(used, key=lambda name: int(self.registers[name][0][1:])):
             text, width = self.registers[name]
             kind = "u32" if width == 1 else "U64" if width == 64 else "U32"
             poisoned = name in self.flow.blocks[0].live_in
@@ -256,9 +274,9 @@ class _FunctionText:
         if not self.function.is_entry:
             lines.append("u32 local_top = w.local_top;")
             lines.append("if ((u8 *)__builtin_frame_address(0) < w.stack_limit)")
-            lines.append('fault(w, m, "stack_overflow", 0, "called functions too deep");')
+            lines.append('fault(w, m, "stack_overflow", -1, "called functions too deep");')
         if self.frame_bytes:
-            lines.append(f"U64 frame = local_frame(w, {self.frame_bytes}, 0);")
+            lines.append(f"U64 frame = local_frame(w, {self.frame_bytes}, -1);")
         lines.append("goto B0;")
         lines += self._dispatch(count)
         for block in self.flow.blocks:
@@ -317,7 +335,7 @@ class _FunctionText:
             yield f"pending.add({target}, m); goto dispatch;"
 
     def _look_at_clock(self, line: int, target: int) -> Iterator[str]:
-        yield f"if (__builtin_expect(--w.fuel < 0, 0)) watchdog(w, m, {line});"
+        yield f"if (__builtin_expect(--w.fuel < 0, 0)) watchdog(w, m, {self.module.place(line)});"
         if self.flow.spins:
             count = len(self.flow.blocks)
             yield f"if (pending.next != {count} && ++turns >= 256) {{ turns = 0;"
@@ -355,7 +373,7 @@ class _FunctionText:
             index = self.emitter.b32(instruction.operands[0])
             for n, label in enumerate(labels):
                 yield f"{{ u32 t = m & eq_b32({index}, all32({n})); if (t) pending.add({self.flow.labels[label]}, t); }}"
-            yield f"if (--w.fuel < 0) watchdog(w, m, {instruction.line});"
+            yield f"if (--w.fuel < 0) watchdog(w, m, {self.module.place(instruction.line)});"
             yield "goto dispatch;"
             return
         taken = self.flow.labels[labels[0]]
@@ -369,7 +387,7 @@ class _FunctionText:
         yield "}"
         yield "if (taken) {"
         if taken <= self.block.index or otherwise <= self.block.index:
-            yield f"if (--w.fuel < 0) watchdog(w, m, {instruction.line});"
+            yield f"if (--w.fuel < 0) watchdog(w, m, {self.module.place(instruction.line)});"
         yield f"pending.add({otherwise}, m & ~taken); m = taken;"
         if taken <= self.block.index:
             yield from self._go(taken, instruction.line)
@@ -390,26 +408,26 @@ class _FunctionText:
         threads = f"spread({self.emitter.b32(operands[1])}).e[__builtin_ctz(m)]" if len(operands) > 1 else "0"
         count = len(self.flow.blocks)
         if "arrive" in i.modifiers:
-            yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, false, {i.line});"
+            yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, false, {self.module.place(i.line)});"
         elif destination is not None:
             reduction = next((m.upper() for m in i.modifiers if m in ("popc", "and", "or")), "POPC")
             yield f"if (m != w.live || pending.next != {count})"
-            yield f'fault(w, m, "divergent_barrier", {i.line}, "reached a reducing barrier with part of its warp");'
-            yield f"u32 voted = barrier(w, {number}, {threads}, {reduction}, {predicate}, true, {i.line});"
+            yield f'fault(w, m, "divergent_barrier", {self.module.place(i.line)}, "reached a reducing barrier with part of its warp");'
+            yield f"u32 voted = barrier(w, {number}, {threads}, {reduction}, {predicate}, true, {self.module.place(i.line)});"
             assert isinstance(destination, Register)
             value = "all32(voted)" if reduction == "POPC" else "(voted ? ~0u : 0u)"
             yield self._set(destination, value)
         elif self.function.is_entry:
             yield f"if (m == w.live && pending.next == {count}) {{"
-            yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {i.line});"
+            yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {self.module.place(i.line)});"
             yield "} else {"
-            yield f'warn({i.line}, "a barrier was reached by part of a warp");'
-            yield f"bar_number = {number}; bar_threads = {threads}; bar_line = {i.line};"
+            yield f'warn({self.module.place(i.line)}, "a barrier was reached by part of a warp");'
+            yield f"bar_number = {number}; bar_threads = {threads}; bar_line = {self.module.place(i.line)};"
             yield f"pending.park({following if following is not None else 0}, m); goto dispatch; }}"
         else:
-            yield f"if (m != w.live) fault(w, m, \"divergent_barrier\", {i.line}, "
+            yield f"if (m != w.live) fault(w, m, \"divergent_barrier\", {self.module.place(i.line)}, "
             yield '"reached a barrier inside a device function with part of its warp");'
-            yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {i.line});"
+            yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {self.module.place(i.line)});"
         yield from self._go(following, i.line)
 
     # Single instructions
@@ -653,7 +671,7 @@ class _FunctionText:
         first, second = pair(i.operands[0])
         value, b, c, members = (self.emitter.b32(operand) for operand in i.operands[1:5])
         mode = _SHUFFLES[i.modifiers[1]]
-        yield f"u32 valid; U32 r = shuffle(w, {self.mask}, {mode}, {value}, {b}, {c}, {members}, &valid, {i.line});"
+        yield f"u32 valid; U32 r = shuffle(w, {self.mask}, {mode}, {value}, {b}, {c}, {members}, &valid, {self.module.place(i.line)});"
         yield self._set(first, "r")
         if second is not None:
             yield self._set(second, "valid")
@@ -663,7 +681,7 @@ class _FunctionText:
             raise self.emitter.unsupported("a vote without .sync")
         mode = i.modifiers[1].upper()
         predicate, members = self.emitter.predicate(i.operands[1]), self.emitter.b32(i.operands[2])
-        call = f"vote(w, {self.mask}, {mode}, {predicate}, {members}, {i.line})"
+        call = f"vote(w, {self.mask}, {mode}, {predicate}, {members}, {self.module.place(i.line)})"
         yield self._set(i.operands[0], f"all32({call})" if mode == "BALLOT" else call)
 
     def _do_match(self, i: Instruction) -> Iterator[str]:
@@ -684,7 +702,7 @@ class _FunctionText:
             raise self.emitter.unsupported()
         name = f"A_{'S' if i.type == 's32' and operation in ('min', 'max') else ''}{operation.upper()}"
         value, members = (self.emitter.b32(operand) for operand in i.operands[1:3])
-        yield self._set(i.operands[0], f"reduce(w, {self.mask}, {name}, {value}, {members}, {i.line})")
+        yield self._set(i.operands[0], f"reduce(w, {self.mask}, {name}, {value}, {members}, {self.module.place(i.line)})")
 
     def _do_elect(self, i: Instruction) -> Iterator[str]:
         first, second = pair(i.operands[0])
@@ -693,7 +711,7 @@ class _FunctionText:
             yield self._set(second, f"first_lane({self.mask})")
 
     def _do_trap(self, i: Instruction) -> Iterator[str]:
-        yield f'fault(w, {self.mask}, "trap", {i.line}, "executed a trap");'
+        yield f'fault(w, {self.mask}, "trap", {self.module.place(i.line)}, "executed a trap");'
 
     def _do_call(self, i: Instruction) -> Iterator[str]:
         operands = [operand for operand in i.operands if not isinstance(operand, Immediate)]
@@ -711,7 +729,7 @@ class _FunctionText:
             yield from self._built_in(i, target.name, slots)
             return
         if target.name not in self.module.indexes:
-            raise self.emitter.unsupported(f"an unknown function {_plain(target.name)}")
+            raise self.emitter.unsupported(f"an unknown function {target.name}")
         callee = self.module.functions[self.module.indexes[target.name]]
         if callee.is_entry:
             raise self.emitter.unsupported("of a kernel: dynamic parallelism")
@@ -739,7 +757,7 @@ class _FunctionText:
             pointers = ", ".join(pointer for pointer, _ in slots)
             strides = ", ".join(str(stride) for _, stride in slots)
             yield f"const u8 *texts[] = {{{pointers}}}; const u32 strides[] = {{{strides}}};"
-            yield f"device_assert(w, {self.mask}, texts, strides, {i.line});"
+            yield f"device_assert(w, {self.mask}, texts, strides, {self.module.place(i.line)});"
 
 
 _SIDE_EFFECTS = {

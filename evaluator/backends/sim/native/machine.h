@@ -13,7 +13,7 @@ constexpr u64 slot_address(u64 slot) { return SLOT_BASE + (slot << SLOT_SHIFT) +
 // One memory instruction: where it stands, and the last allocation that it found ([low, low + count) are valid starts).
 struct Site {
     u64 low, count;
-    i32 line;
+    i32 place;
 };
 
 struct Block;
@@ -31,22 +31,17 @@ struct Warp {
     void *saved;
     i32 waits_at; // barrier number, -1 when runnable, -2 when done
     u32 expects;  // threads that the barrier waits for, 0 for all
-    i32 wait_line;
+    i32 wait_place;
     u32 vote, reduced; // for bar.red
 };
 
+// Names and source lines are not in the translated text: a place is an index into the lines that the runtime is told.
 struct Kernel {
-    const char *symbol;
     void (*run)(Warp &);
     u32 parameter_bytes, shared_bytes, local_bytes;
     bool barriers;
 };
-struct Initial {
-    u32 offset, bytes;
-    u64 value;
-};
 struct ModuleVariable {
-    const char *name;
     u64 size, item;
     const u8 *content;
     bool constant;
@@ -74,9 +69,9 @@ struct Block {
 };
 
 // Faults end the session. `lanes` tells which thread to name (the first).
-[[noreturn]] void fault(Warp &w, u32 lanes, const char *kind, i32 line, const char *message);
-void warn(i32 line, const char *message);
-void watchdog(Warp &w, u32 lanes, i32 line); // returns while there is time left
+[[noreturn]] void fault(Warp &w, u32 lanes, const char *kind, i32 place, const char *message);
+void warn(i32 place, const char *message);
+void watchdog(Warp &w, u32 lanes, i32 place); // returns while there is time left
 
 // Memory. T is U32 for elements up to 4 bytes, else U64; out and in have PARTS packs.
 template <int BYTES> struct Element {
@@ -95,7 +90,7 @@ U64 atomic64(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
 U32 atomic16(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U32 &b, const U32 &c);
 u32 in_slot(const U64 &address, u64 slot);
 // The local window of each lane starts at base + lane * stride; `frame` bytes are taken from it.
-U64 local_frame(Warp &w, u32 bytes, i32 line);
+U64 local_frame(Warp &w, u32 bytes, i32 place);
 
 // Kernel parameters are the same for all lanes.
 template <int BYTES> INLINE u64 parameter(Warp &w, u32 offset) {
@@ -131,22 +126,22 @@ INLINE U64 slot_load64(const u8 *slot, u32 stride, u32 offset, u32 size) {
 
 // Warp-wide operations (warp.cpp). `mask` are the lanes that execute, `members` each lane's own member mask.
 enum Shuffle { IDX, UP_, DOWN_, BFLY };
-U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, const U32 &c, const U32 &members, u32 *valid, i32 line);
+U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, const U32 &c, const U32 &members, u32 *valid, i32 place);
 enum Vote { ALL, ANY, UNI, BALLOT };
-u32 vote(Warp &w, u32 mask, Vote mode, u32 predicate, const U32 &members, i32 line);
+u32 vote(Warp &w, u32 mask, Vote mode, u32 predicate, const U32 &members, i32 place);
 U32 match_any(Warp &w, u32 mask, const U32 &value, const U32 &members);
 U32 match_any(Warp &w, u32 mask, const U64 &value, const U32 &members);
 U32 match_all(Warp &w, u32 mask, const U32 &value, const U32 &members, u32 *same);
 U32 match_all(Warp &w, u32 mask, const U64 &value, const U32 &members, u32 *same);
-U32 reduce(Warp &w, u32 mask, Atomic operation, const U32 &value, const U32 &members, i32 line);
+U32 reduce(Warp &w, u32 mask, Atomic operation, const U32 &value, const U32 &members, i32 place);
 u32 first_lane(u32 mask);
 
 // Barriers: called with every live lane of the warp arrived. Returns the reduction of the votes for bar.red.
 enum Reduction { NO_REDUCTION, POPC, AND, OR };
-u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 line);
+u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place);
 
 void device_printf(Warp &w, u32 mask, const U64 &format, const U64 &arguments, U32 *count);
-[[noreturn]] void device_assert(Warp &w, u32 mask, const u8 *slots[], const u32 strides[], i32 line);
+[[noreturn]] void device_assert(Warp &w, u32 mask, const u8 *slots[], const u32 strides[], i32 place);
 U64 device_malloc(Warp &w, u32 mask, const U64 &size);
 void device_free(Warp &w, u32 mask, const U64 &address);
 U32 special_clock(Warp &w, int word);

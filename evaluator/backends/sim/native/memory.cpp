@@ -43,7 +43,7 @@ u32 misaligned(u32 mask, const U64 &address, u64 bytes) {
             format(f.message, "%s %s[%lld]%s%s", verb, slot->name, (long long)f.element, where, past);
         }
     }
-    fault(w, 1u << lane, f.kind, site.line, f.message);
+    fault(w, 1u << lane, f.kind, site.place, f.message);
 }
 
 u64 local_low(Warp &w, u32 lane) { return slot_address(LOCAL_SLOT) + (u64)(w.index * LANES + lane) * LOCAL_STRIDE; }
@@ -252,8 +252,8 @@ u32 in_slot(const U64 &address, u64 slot) {
     return lt_u64(sub_b64(address, low), all64(1ull << SLOT_SHIFT));
 }
 
-U64 local_frame(Warp &w, u32 bytes, i32 line) {
-    if (w.local_top + bytes > LOCAL_STRIDE) fault(w, w.live, "stack_overflow", line, "used more local memory than a thread has: recursion too deep, or arrays too large");
+U64 local_frame(Warp &w, u32 bytes, i32 place) {
+    if (w.local_top + bytes > LOCAL_STRIDE) fault(w, w.live, "stack_overflow", place, "used more local memory than a thread has: recursion too deep, or arrays too large");
     A64 r;
     for (u32 i = 0; i < LANES; i++) {
         r.e[i] = local_low(w, i) + w.local_top;

@@ -108,8 +108,8 @@ void device_printf(Warp &, u32 mask, const U64 &format, const U64 &arguments, U3
     *count = all32(0);
 }
 
-// __assertfail(message, file, line, function, character size): addresses of strings in `slots`.
-void device_assert(Warp &w, u32 mask, const u8 *slots[], const u32 strides[], i32 line) {
+// __assertfail(message, file, place, function, character size): addresses of strings in `slots`.
+void device_assert(Warp &w, u32 mask, const u8 *slots[], const u32 strides[], i32 place) {
     u32 lane = __builtin_ctz(mask);
     u64 address = 0;
     u32 at = 0;
@@ -118,5 +118,5 @@ void device_assert(Warp &w, u32 mask, const u8 *slots[], const u32 strides[], i3
     char text[200];
     copy_string(text, sizeof text, address);
     format(FAULT.message, "failed the assertion `%s`", text);
-    fault(w, mask, "assert", at ? (i32)at : line, FAULT.message);
+    fault(w, mask, "assert", at ? -(i32)at : place, FAULT.message);
 }

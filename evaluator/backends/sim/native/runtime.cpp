@@ -92,6 +92,12 @@ void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant) {
 // Answers.
 
 enum : u64 { OK = 0, FAULTED = 1 };
+i32 *LINES; // source line of each place
+u64 PLACES;
+char **KERNEL_NAMES, **VARIABLE_NAMES;
+
+// A negative place is a line already, negated; -1 is unknown.
+i32 line_of(i32 place) { return place < -1 ? -place : place >= 0 && (u64)place < PLACES ? LINES[place] : 0; }
 
 void put_facts() {
     put(EXECUTED);
@@ -101,13 +107,13 @@ void put_facts() {
     put_text(WARNINGS, WARNINGS_BYTES);
 }
 
-[[noreturn]] void answer_fault(const char *kind, const char *message, i32 line, const u32 thread[3], const u32 block[3]) {
+[[noreturn]] void answer_fault(const char *kind, const char *message, i32 place, const u32 thread[3], const u32 block[3]) {
     put(FAULTED);
     put_facts();
     put_text(kind);
     put_text(message);
     put_text(CURRENT_KERNEL);
-    put((u64)(i64)line);
+    put((u64)(i64)line_of(place));
     put(thread != nullptr);
     for (int i = 0; i < 3; i++) put(thread ? thread[i] : 0);
     for (int i = 0; i < 3; i++) put(block ? block[i] : 0);
@@ -118,8 +124,9 @@ void put_facts() {
 
 } // namespace
 
-void warn(i32 line, const char *message) {
+void warn(i32 place, const char *message) {
     char text[256];
+    i32 line = line_of(place);
     int n = line > 0 ? format(text, "line %d: %s\n", line, message) : format(text, "%s\n", message);
     if (n <= 0 || WARNINGS_BYTES + n > sizeof WARNINGS || memmem(WARNINGS, WARNINGS_BYTES, text, n)) return;
     memcpy(WARNINGS + WARNINGS_BYTES, text, n);
@@ -129,20 +136,20 @@ void warn(i32 line, const char *message) {
 void out_of_memory(const char *what, u64 bytes) {
     char text[200];
     format(text, "%.100s of %llu bytes does not fit in the memory limit", what, (unsigned long long)bytes);
-    answer_fault("out_of_memory", text, 0, nullptr, nullptr);
+    answer_fault("out_of_memory", text, -1, nullptr, nullptr);
 }
 
-void fault(Warp &w, u32 lanes, const char *kind, i32 line, const char *message) {
+void fault(Warp &w, u32 lanes, const char *kind, i32 place, const char *message) {
     u32 lane = lanes ? __builtin_ctz(lanes) : 0, thread[3];
     for (int i = 0; i < 3; i++) thread[i] = spread(w.tid[i]).e[lane];
     EXECUTED += w.executed;
-    answer_fault(kind, message, line, thread, w.block->id);
+    answer_fault(kind, message, place, thread, w.block->id);
 }
 
-void watchdog(Warp &w, u32 lanes, i32 line) {
+void watchdog(Warp &w, u32 lanes, i32 place) {
     w.fuel = FUEL;
     if (now_ns() < DEADLINE_NS) return;
-    fault(w, lanes, "watchdog", line, "was still running when its time was up");
+    fault(w, lanes, "watchdog", place, "was still running when its time was up");
 }
 
 // Coroutines: each warp of a block with barriers has a stack of its own.
@@ -274,7 +281,7 @@ bool release() {
     }
     format(FAULT.message, "waits for ever at barrier %d: %u of the block's %u unfinished warps are there%s", first->waits_at,
            waiting, unfinished, first->expects ? ", fewer threads than the barrier names" : ", the others wait elsewhere");
-    fault(*first, first->live, "deadlock", first->wait_line, FAULT.message);
+    fault(*first, first->live, "deadlock", first->wait_place, FAULT.message);
 }
 
 void run_block(const Kernel &kernel) {
@@ -310,7 +317,7 @@ void run_block(const Kernel &kernel) {
 }
 
 void run_launch(const Kernel &kernel, const u8 *parameters) {
-    CURRENT_KERNEL = kernel.symbol;
+    CURRENT_KERNEL = KERNEL_NAMES[&kernel - PROGRAM.kernels];
     for (u32 i = 0; i < PROGRAM.site_count; i++) PROGRAM.sites[i].low = PROGRAM.sites[i].count = 0;
     u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
     BLOCK.warp_count = (threads + LANES - 1) / LANES;
@@ -355,7 +362,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
                 run_block(kernel);
                 if (--until_look == 0) {
                     until_look = 64;
-                    if (now_ns() >= DEADLINE_NS) fault(WARPS[0], 1, "watchdog", 0, "was still running when its time was up");
+                    if (now_ns() >= DEADLINE_NS) fault(WARPS[0], 1, "watchdog", -1, "was still running when its time was up");
                 }
             }
     for (u32 i = 0; i < BLOCK.warp_count; i++) EXECUTED += WARPS[i].executed;
@@ -363,16 +370,16 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
 
 } // namespace
 
-u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 line) {
-    if (number >= BARRIERS) fault(w, w.live, "bad_barrier", line, "named a barrier above 15");
-    if (threads % LANES) fault(w, w.live, "bad_barrier", line, "gave a barrier a thread count that is not a multiple of 32");
+u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place) {
+    if (number >= BARRIERS) fault(w, w.live, "bad_barrier", place, "named a barrier above 15");
+    if (threads % LANES) fault(w, w.live, "bad_barrier", place, "gave a barrier a thread count that is not a multiple of 32");
     if (!wait) {
         ARRIVED[number] += LANES;
         return 0;
     }
     w.waits_at = (i32)number;
     w.expects = threads;
-    w.wait_line = line;
+    w.wait_place = place;
     w.vote = predicate;
     w.reduced = (u32)reduction;
     suspend(w);
@@ -455,10 +462,31 @@ void run_plan() {
 
 } // namespace
 
+namespace {
+
+char **read_names(u64 expected) {
+    u64 count = get();
+    if (count != expected) _exit(4);
+    char **names = (char **)calloc(count + 1, sizeof(char *));
+    for (u64 i = 0; i < count; i++) {
+        u64 length = get();
+        names[i] = (char *)calloc(length + 1, 1);
+        read_all(names[i], length);
+    }
+    return names;
+}
+
+} // namespace
+
 int main() {
+    PLACES = get();
+    LINES = (i32 *)calloc(PLACES + 1, sizeof(i32));
+    read_all(LINES, PLACES * sizeof(i32));
+    KERNEL_NAMES = read_names(PROGRAM.kernel_count);
+    VARIABLE_NAMES = read_names(PROGRAM.variable_count);
     for (u32 i = 0; i < PROGRAM.variable_count; i++) {
         const ModuleVariable &v = PROGRAM.variables[i];
-        map_slot(MODULE_SLOT + i, v.size, v.name, v.item, v.constant);
+        map_slot(MODULE_SLOT + i, v.size, VARIABLE_NAMES[i], v.item, v.constant);
         if (v.content) memcpy((void *)slot_address(MODULE_SLOT + i), v.content, v.size);
     }
     for (;;) run_plan();

@@ -4,9 +4,9 @@
 namespace {
 
 // Lanes that a member mask names but that have not come here: the result is undefined, which a note says once.
-void check_members(Warp &w, u32 mask, const U32 &members, i32 line) {
+void check_members(Warp &w, u32 mask, const U32 &members, i32 place) {
     u32 named = spread(members).e[__builtin_ctz(mask)];
-    if (named & w.live & ~mask) warn(line, "a warp-wide operation names lanes that do not take part in it");
+    if (named & w.live & ~mask) warn(place, "a warp-wide operation names lanes that do not take part in it");
 }
 
 template <class A> U32 match_any_of(u32 mask, const A &a, const A32 &members) {
@@ -36,8 +36,8 @@ template <class A> U32 match_all_of(u32 mask, const A &a, const A32 &members, u3
 
 } // namespace
 
-U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, const U32 &c, const U32 &members, u32 *valid, i32 line) {
-    check_members(w, mask, members, line);
+U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, const U32 &c, const U32 &members, u32 *valid, i32 place) {
+    check_members(w, mask, members, place);
     SHUFFLES++;
     A32 a = spread(value), lanes = spread(b), clamp = spread(c), r;
     *valid = 0;
@@ -59,8 +59,8 @@ U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, con
     return gather(r);
 }
 
-u32 vote(Warp &w, u32 mask, Vote mode, u32 predicate, const U32 &members, i32 line) {
-    check_members(w, mask, members, line);
+u32 vote(Warp &w, u32 mask, Vote mode, u32 predicate, const U32 &members, i32 place) {
+    check_members(w, mask, members, place);
     u32 taking = mask & spread(members).e[__builtin_ctz(mask)];
     u32 yes = predicate & taking;
     switch (mode) {
@@ -80,8 +80,8 @@ U32 match_all(Warp &, u32 mask, const U64 &value, const U32 &members, u32 *same)
     return match_all_of(mask, spread(value), spread(members), same);
 }
 
-U32 reduce(Warp &w, u32 mask, Atomic operation, const U32 &value, const U32 &members, i32 line) {
-    check_members(w, mask, members, line);
+U32 reduce(Warp &w, u32 mask, Atomic operation, const U32 &value, const U32 &members, i32 place) {
+    check_members(w, mask, members, place);
     A32 a = spread(value);
     u32 taking = mask & spread(members).e[__builtin_ctz(mask)];
     bool started = false;

@@ -1,0 +1,333 @@
+"""The simulator as a backend: translate, compile, and talk to the process that runs.
+
+The process is untrusted all the same (what it executes was made from a submission's text), so it runs in a sandbox,
+and what it says is only facts for the referee.
+"""
+
+import functools
+import hashlib
+import platform
+import re
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Protocol, Self
+
+import cxxfilt
+import numpy as np
+
+from common.contract import Fault
+from evaluator.backends.backend import (
+    BufferCopy,
+    BufferFill,
+    KernelLaunch,
+    PlanRun,
+    Pointer,
+    Program,
+    RunOutcome,
+    Unsupported,
+)
+from evaluator.backends.sim import ptx, translation
+from evaluator.errors import InfrastructureFault, ToolchainMissing
+from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox, SessionEnded
+from evaluator.sandbox.sandbox import Session as SandboxSession
+
+NATIVE: Final = Path(__file__).parent / "native"
+_RUNTIME_SOURCES: Final = ("memory.cpp", "warp.cpp", "numbers.cpp", "printing.cpp", "runtime.cpp")
+_HEADERS: Final = ("lanes.h", "floats.h", "machine.h", "operations.h", "runtime.h")
+_COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-w")
+_RUNTIME_FLAGS: Final = (*_COMMON_FLAGS, "-O2", "-ftree-vectorize", "-mprefer-vector-width=512")
+_PROGRAM_FLAGS: Final = (*_COMMON_FLAGS, "-O1")
+_MAX_TEXT_BYTES: Final = 1 << 20
+_MAX_ANSWER_BYTES: Final = 4 << 30
+
+
+class Builds(Protocol):
+    """Where compiled objects are kept: `stages.cache.Cache`, or anything with its one method."""
+
+    def get_or_make(self, key: str, make: Callable[[], Mapping[str, bytes]]) -> tuple[Mapping[str, bytes], bool]: ...
+
+
+class CompileTimeout(Unsupported):
+    """The host compiler did not finish the translated program in time."""
+
+
+class Simulator:
+    """Runs programs on the CPU. Safe to use from several threads."""
+
+    name: Literal["gpu", "sim"] = "sim"
+    arch = "sm_80"
+    """Its PTX has neither TMA nor wgmma, which the simulator lacks."""
+
+    def __init__(self, sandbox: Sandbox, builds: Builds, host_compiler: Path) -> None:
+        self.sandbox = sandbox
+        self.builds = builds
+        self.host_compiler = host_compiler
+
+    @property
+    def device(self) -> str:
+        """The processor that simulates."""
+        return f"simulator on {_processor()}"
+
+    def prepare(self, program: Program, memory_bytes: int, time_limit_s: float) -> "SimulatorSession":
+        """Translate and compile `program` (or take it from the cache) and start its process.
+
+        Raises Unsupported for what cannot be simulated, InfrastructureFault for our own failures.
+        """
+        translated = translation.translate(ptx.parse(program.ptx))
+        executable = self._executable(translated.text, time_limit_s)
+        limits = Limits(
+            wall_s=time_limit_s + 5, cpu_s=time_limit_s + 5, memory_bytes=memory_bytes, output_bytes=_MAX_ANSWER_BYTES
+        )
+        job = Job(("./program",), files={"program": executable}, limits=limits)
+        offsets = {entry.symbol: tuple(p.offset for p in entry.parameters) for entry in program.entries}
+        return SimulatorSession(self.sandbox.start(job), translated, offsets)
+
+    def warm_up(self) -> None:
+        """Build the runtime now, so that the first program does not wait for it."""
+        self._runtime()
+
+    def _compile(self, arguments: Iterable[str], files: Mapping[str, bytes], output: str, time_limit_s: float) -> Finished:
+        job = Job(
+            (str(self.host_compiler), *arguments, "-o", output),
+            files=files,
+            collect=(output,),
+            readable=(self.host_compiler.parent,),
+            limits=Limits(wall_s=time_limit_s, cpu_s=time_limit_s * 2),
+        )
+        return self.sandbox.run(job)
+
+    def _runtime(self) -> Mapping[str, bytes]:
+        """Object files of the runtime, made once for each machine and compiler."""
+
+        def make() -> Mapping[str, bytes]:
+            headers = _native_files(_HEADERS)
+            made: dict[str, bytes] = {}
+            for name in _RUNTIME_SOURCES:
+                output = name.replace(".cpp", ".o")
+                finished = self._compile((*_RUNTIME_FLAGS, "-c", name), {**headers, **_native_files((name,))}, output, 300)
+                if output not in finished.files:
+                    raise ToolchainMissing(
+                        f"The simulator's runtime does not compile with {self.host_compiler}: "
+                        f"{finished.stderr.decode(errors='replace')[-800:]}",
+                        "Install g++ 11 or newer (or clang++ 14 or newer) and set CXX to it.",
+                    )
+                made[output] = finished.files[output]
+            return made
+
+        key = _key("runtime", *_RUNTIME_FLAGS, self._machine(), *_native_files((*_HEADERS, *_RUNTIME_SOURCES)).values())
+        return self.builds.get_or_make(key, make)[0]
+
+    def _executable(self, text: str, time_limit_s: float) -> bytes:
+        runtime = self._runtime()
+
+        def make() -> Mapping[str, bytes]:
+            files = {**_native_files(_HEADERS), **runtime, "program.cpp": text.encode()}
+            arguments = (*_PROGRAM_FLAGS, "program.cpp", *runtime, "-lm")
+            finished = self._compile(arguments, files, "program", time_limit_s)
+            if finished.timed_out:
+                raise CompileTimeout(f"a program that takes the host compiler more than {time_limit_s:g} s")
+            if "program" not in finished.files:
+                raise InfrastructureFault(
+                    "The simulator's translation of this program does not compile: "
+                    + finished.stderr.decode(errors="replace")[-1500:],
+                    "Please report it with the kernel's source.",
+                )
+            return {"program": finished.files["program"]}
+
+        key = _key("program", *_PROGRAM_FLAGS, self._machine(), text.encode(), *runtime.values())
+        return self.builds.get_or_make(key, make)[0]["program"]
+
+    def _machine(self) -> str:
+        """What a native object depends on beside its source."""
+        status = self.host_compiler.stat()
+        return f"{self.host_compiler} {status.st_mtime_ns} {status.st_size} {_processor_features()}"
+
+
+def _key(*parts: str | bytes) -> str:
+    digest = hashlib.sha256(b"simulator 1\n")
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
+@functools.cache
+def _native_files(names: tuple[str, ...]) -> dict[str, bytes]:
+    return {name: (NATIVE / name).read_bytes() for name in names}
+
+
+@functools.cache
+def _cpu_facts() -> dict[str, str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text(errors="replace").split("\n\n")[0]
+    except OSError:
+        return {}
+    pairs = (line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+def _processor() -> str:
+    return _cpu_facts().get("model name") or platform.processor() or platform.machine()
+
+
+def _processor_features() -> str:
+    facts = _cpu_facts()
+    return " ".join((platform.machine(), _processor(), facts.get("flags", facts.get("Features", ""))))
+
+
+class SimulatorSession:
+    """One program in its process. See `native/runtime.cpp` for the other side of the pipe."""
+
+    def __init__(
+        self,
+        process: SandboxSession,
+        translated: translation.Translation,
+        offsets: Mapping[str, tuple[int, ...]],
+    ) -> None:
+        self.process = process
+        self.offsets = offsets
+        """Byte offsets of each kernel's parameters, by symbol."""
+        self.translated = translated
+        self._introduced = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.finish()
+
+    def run(self, run: PlanRun) -> RunOutcome:
+        """Send the run, wait, and read what memory holds. Raises InfrastructureFault when the process breaks."""
+        try:
+            self.process.send(*self._introduction(), *self._request(run))
+            return self._answer(run)
+        except SessionEnded as ended:
+            finished = self.process.finish()
+            if finished.memory_exceeded:
+                return RunOutcome({}, Fault(kind="out_of_memory", message="ran out of the simulator's memory limit"))
+            if finished.timed_out:
+                return RunOutcome({}, Fault(kind="watchdog", message="was still running when its time was up"))
+            raise InfrastructureFault(
+                f"The simulator's process ended unexpectedly (exit code {finished.exit_code}, signal {finished.signal}): "
+                f"{finished.stderr.decode(errors='replace')[-500:]}",
+                "Please report it with the kernel's source.",
+            ) from ended
+
+    def _introduction(self) -> list[bytes]:
+        """Names and lines, which the translated text does not hold; sent once."""
+        if self._introduced:
+            return []
+        self._introduced = True
+        lines = self.translated.lines
+        parts = [struct.pack("<Q", len(lines)), struct.pack(f"<{len(lines)}i", *lines)]
+        for names in (self.translated.kernels, self.translated.variables):
+            parts.append(struct.pack("<Q", len(names)))
+            parts += [_text(name) for name in names]
+        return [b"".join(parts)]
+
+    def _request(self, run: PlanRun) -> list[bytes | memoryview]:
+        parts: list[bytes | memoryview] = []
+        numbers: dict[str, int] = {}
+        limit_ms = max(1, int(run.time_limit_s * 1000))
+        parts.append(struct.pack("<3Q", len(run.buffers), run.poison, limit_ms))
+        for index, buffer in enumerate(run.buffers):
+            numbers[buffer.name] = index
+            flags = (buffer.content is not None) | (buffer.role != "temporary") << 1
+            parts.append(struct.pack("<3Q", buffer.size_bytes, buffer.item_bytes, flags) + _text(buffer.name))
+            if buffer.content is not None:
+                content = np.ascontiguousarray(buffer.content)
+                assert content.nbytes == buffer.size_bytes
+                parts.append(memoryview(content.reshape(-1).view(np.uint8)))
+        parts.append(struct.pack("<Q", len(run.steps)))
+        parts += [self._step(step, numbers) for step in run.steps]
+        return parts
+
+    def _step(self, step: KernelLaunch | BufferFill | BufferCopy, numbers: Mapping[str, int]) -> bytes:
+        if isinstance(step, BufferFill):
+            return struct.pack("<3Q", 1, numbers[step.buffer], len(step.pattern)) + step.pattern.ljust(8, b"\0")
+        if isinstance(step, BufferCopy):
+            return struct.pack("<3Q", 2, numbers[step.source], numbers[step.target])
+        if step.cooperative:
+            raise Unsupported("a cooperative launch")
+        index = self.translated.kernels.index(step.symbol)
+        head = struct.pack("<9Q", 0, index, *step.grid, *step.block, step.shared_bytes)
+        arguments = []
+        for offset, argument in zip(self.offsets[step.symbol], step.arguments, strict=True):
+            if isinstance(argument, Pointer):
+                arguments.append(struct.pack("<4Q", 1, offset, 8, numbers[argument.buffer]))
+            else:
+                value = int.from_bytes(argument, "little")
+                arguments.append(struct.pack("<4Q", 0, offset, len(argument), value))
+        return head + struct.pack("<Q", len(arguments)) + b"".join(arguments)
+
+    # Answers
+
+    def _number(self) -> int:
+        return int.from_bytes(self.process.receive(8), "little")
+
+    def _numbers(self, count: int) -> tuple[int, ...]:
+        return struct.unpack(f"<{count}q", self.process.receive(8 * count))
+
+    def _words(self) -> str:
+        size = self._number()
+        if size > _MAX_TEXT_BYTES:
+            raise InfrastructureFault("The simulator's process sent a text that is too long.")
+        return self.process.receive(size).decode(errors="replace")
+
+    def _answer(self, run: PlanRun) -> RunOutcome:
+        faulted, executed, shuffles, lost_prints = self._numbers(4)
+        printed, warnings = self._words(), tuple(self._words().splitlines())
+        if lost_prints:
+            warnings = (*warnings, f"{lost_prints} prints beyond the limit were dropped")
+        fault = self._fault() if faulted else None
+        contents: dict[str, bytearray] = {}
+        if fault is None:
+            for buffer in run.buffers:
+                if buffer.role != "temporary":
+                    contents[buffer.name] = self.process.receive(buffer.size_bytes)
+        return RunOutcome(contents, fault, warnings, printed, executed, {"shuffles": shuffles})
+
+    def _fault(self) -> Fault:
+        kind, message, symbol = self._words(), self._words(), self._words()
+        line, has_thread, *position = self._numbers(8)
+        buffer = self._words()
+        (element,) = self._numbers(1)
+        thread = (position[0], position[1], position[2])
+        block = (position[3], position[4], position[5])
+        name = _kernel_name(symbol)
+        where = f"thread {_place(thread)} of block {_place(block)} " if has_thread else ""
+        at = f", line {line}" if line > 0 else ""
+        return Fault(
+            kind=kind,
+            message=f"{name + ': ' if name else ''}{where}{message}{at}",
+            kernel=name or None,
+            line=line if line > 0 else None,
+            thread=thread if has_thread else None,
+            block=block if has_thread else None,
+            buffer=buffer or None,
+            element=element if buffer else None,
+        )
+
+
+def _place(index: tuple[int, int, int]) -> str:
+    """`3` where the other two coordinates are 0, else `(3, 1, 0)`."""
+    return str(index[0]) if index[1] == index[2] == 0 else str(index)
+
+
+def _kernel_name(symbol: str) -> str:
+    if not symbol:
+        return ""
+    try:
+        full = str(cxxfilt.demangle(symbol))
+    except cxxfilt.Error:
+        return symbol
+    return re.sub(r"\(.*", "", full).removeprefix("void ")
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
