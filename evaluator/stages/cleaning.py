@@ -7,6 +7,7 @@ findings, diagnostics and directives are lines of it. A change names the line wh
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 from common.contract import MAX_SOURCE_BYTES, Phase, Status
@@ -136,7 +137,7 @@ def _control(text: str, note: _Note) -> str:
             more = f" and {len(found) - 1} more like it" if len(found) > 1 else ""
             were = "were" if more else "was"
             first = found[0]
-            note(f"A {name} (U+{ord(first[0]):04X}) in line {_line(text, first.start())}{more} {were} removed.")
+            note(f"One {name} (U+{ord(first[0]):04X}) in line {_line(text, first.start())}{more} {were} removed.")
             text = pattern.sub("", text)
     return text
 
@@ -149,41 +150,56 @@ _CLOSE_THOUGHT = re.compile(
 
 
 def _reasoning(text: str, note: _Note) -> str:
-    opened = _OPEN_THOUGHT.match(text)
-    if opened:
-        closed = text.lower().find(f"</{opened[1].lower()}>", opened.end())
+    lowered = text.lower()
+    end = 0
+    while opened := _OPEN_THOUGHT.match(text, end):
+        closed = lowered.find(f"</{opened[1].lower()}>", opened.end())
         if closed < 0:
             note("The reasoning at the start never ends, so nothing after it counts as code.")
             return ""
         end = closed + len(opened[1]) + 3
-    elif "</" in text and (last := _CLOSE_THOUGHT.search(text)):
-        # Chat templates often put the opening tag into the prompt.
+    # Chat templates often put the opening tag into the prompt, so that only the closing one is here.
+    if not end and "</" in text and (last := _CLOSE_THOUGHT.search(text)):
         end = last.end()
-    else:
+    if not end:
         return text
+    while again := _CLOSED_AGAIN.match(text, end):
+        end = again.end()
     note(f"The reasoning up to line {_line(text, end)} was removed.")
     return text[end:].lstrip("\n")
 
 
+_CLOSED_AGAIN = re.compile(r"\s*</(think|thinking|reasoning|thought|reflection)>", re.IGNORECASE)
+_LAST_TOKENS = ("</s>", "<eos>", "<end_of_turn>")
 _SPECIAL = re.compile(
     r"<[|｜](?:im_start|start_header_id|start)[|｜]>[ \t]*(?:assistant|user|system)?"
     r"(?:<[|｜]end_header_id[|｜]>)?[ \t]*\n?"
     r"|<[|｜][A-Za-z][\w▁ ]{0,40}[|｜]>|\[/?INST\]|\A\s*<s>"
-    r"|<(?:/s|eos|end_of_turn)>(?=\s*\Z)|<start_of_turn>(?:model|user)?"
+    r"|<start_of_turn>(?:model|user)?"
 )
 
 
 def _special_tokens(text: str, note: _Note) -> str:
+    end = len(text.rstrip())
+    while token := next((token for token in _LAST_TOKENS if text.endswith(token, 0, end)), None):
+        end -= len(token)
+        while end and text[end - 1].isspace():
+            end -= 1
+    if end < len(text.rstrip()):
+        note(f"The chat tokens after line {_line(text, end)} were removed.")
+        text = text[:end] + "\n"
     if not _SPECIAL.search(text):
         return text
-    kept, last = [], 0
     protected = _protected(text)
-    for match in _SPECIAL.finditer(text):
-        if protected[match.start()]:
-            continue
-        note(f"The chat token `{match[0].strip()}` in line {_line(text, match.start())} was removed.")
+    found = [match for match in _SPECIAL.finditer(text) if not protected[match.start()]]
+    if not found:
+        return text
+    kept, last = [], 0
+    for match in found:
         kept.append(text[last : match.start()])
         last = match.end()
+    more = f" and {len(found) - 1} more were" if len(found) > 1 else " was"
+    note(f"The chat token `{found[0][0].strip()}` in line {_line(text, found[0].start())}{more} removed.")
     return "".join(kept) + text[last:]
 
 
@@ -198,7 +214,9 @@ def _protected(text: str) -> bytearray:
 
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([\w+#.\-]*)[^`\n]*$", re.MULTILINE)
-_KERNEL = re.compile(r"\b__global__\b(?:[^;{}()]|__launch_bounds__\s*\([^()]*\))*?(\w+)\s*\((?!\s*\()")
+_KERNEL = re.compile(
+    r"\b__global__\b(?:[^;{}()]|__launch_bounds__\s*\([^()]{0,200}\)){0,200}?\b(\w{1,200})\s{0,20}\((?!\s*\()"
+)
 _HELPER = re.compile(r"\b__device__\b|^// assay:", re.MULTILINE)
 _USAGE = re.compile(r"<<<|\bmain\s*\(")
 _NOT_CUDA = frozenset(
@@ -215,7 +233,7 @@ class _Block:
     last_line: int
     closed: bool
 
-    @property
+    @cached_property
     def kernels(self) -> frozenset[str]:
         return frozenset(_KERNEL.findall(self.text)) if self.language not in _NOT_CUDA else frozenset()
 
@@ -264,9 +282,10 @@ def _fences(text: str, note: _Note) -> str:
     improve on themselves. Blocks with only device functions or directives come along. Usage examples and other
     languages do not. Without any kernel, the longest block is taken.
     """
-    blocks = [block for block in _blocks(text) if block.text.strip()]
+    found = _blocks(text)
+    blocks = [block for block in found if block.text.strip()]
     if not blocks:
-        if _blocks(text):
+        if found:
             note("Empty Markdown fences were removed.")
             return _FENCE.sub("", text)
         return text

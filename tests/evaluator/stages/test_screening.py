@@ -131,7 +131,7 @@ RULE_CASES = [
         "template <int N> __device__ int f() { return N; }\n" + device("f<4>();"),
     ),
     ("huge-constant", "__device__ const int a[1000000000] = {1};\n", 1, "__shared__ int a[1024];\n"),
-    ("not-outlined", "\nvoid f() {" + "while(1)" * 3000, 1, "void f() { while(1) while(1); }"),
+    ("not-outlined", "\nvoid f() {" + "while(1)" * 3000 + ";}", 1, "void f() { while(1) while(1); }"),
 ]
 
 
