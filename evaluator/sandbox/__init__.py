@@ -1,1 +1,1 @@
-"""What untrusted work runs in: the interface in sandbox.py, one module for each kind of isolation, and their proof."""
+"""What untrusted work runs in: the interface (sandbox.py), a module for each kind of isolation, and the proof."""

@@ -124,10 +124,12 @@ def _stat_fields(pid: int) -> list[str] | None:
         return None
 
 
-def descendants(pid: int) -> list[int]:
-    """All processes below `pid`, nearest first."""
+def descendants(pid: int, most: int = 1 << 30) -> list[int]:
+    """The processes below `pid`, nearest first; looking stops once there are more than `most`."""
     found = list_children(pid)
     for child in found:  # grows while it is walked
+        if len(found) > most:
+            break
         found += list_children(child)
     return found
 
@@ -140,11 +142,7 @@ def end_children(keep: frozenset[int] = frozenset()) -> dict[int, int]:
     statuses: dict[int, int] = {}
     patience = time.monotonic() + END_PATIENCE_S
     while True:
-        strangers = [pid for pid in list_children(os.getpid()) if pid not in keep]
-        for pid in strangers:
-            for target in (pid, *descendants(pid)):
-                with contextlib.suppress(OSError):
-                    os.kill(target, signal.SIGKILL)
+        _kill_below([pid for pid in list_children(os.getpid()) if pid not in keep])
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -154,6 +152,23 @@ def end_children(keep: frozenset[int] = frozenset()) -> dict[int, int]:
         if not [pid for pid in list_children(os.getpid()) if pid not in keep] or time.monotonic() > patience:
             return statuses
         time.sleep(0.0005)
+
+
+def _kill_below(pending: list[int]) -> None:
+    # Whole groups first, in one call that no fork can slip through; and every process before its children are looked
+    # for, so that the death of a namespace's first process ends the rest before anyone has to list it.
+    own_group = os.getpgid(0)
+    killed_groups = {own_group}
+    for pid in pending:
+        with contextlib.suppress(OSError):
+            group = os.getpgid(pid)
+            if group not in killed_groups:
+                killed_groups.add(group)
+                os.killpg(group, signal.SIGKILL)
+        below = list_children(pid)
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+        pending += below  # grows while it is walked
 
 
 # ---- the parent warden ----
@@ -328,6 +343,9 @@ def _become(
         try:
             os.execve(order["argv"][0], order["argv"], order["environment"])
         except OSError as error:
+            if error.errno == errno.ENOEXEC:  # the file is the caller's to judge, not a failure of ours
+                os.write(2, f"{order['argv'][0]}: {error.strerror}\n".encode())
+                os._exit(126)
             # A process forked elsewhere in the grader may hold the fresh file open for writing for a moment.
             if error.errno != errno.ETXTBSY or attempt == 19:
                 raise
@@ -386,7 +404,9 @@ def _supervise(
 
 def _watch_tree(order: dict[str, Any]) -> tuple[str | None, int]:
     tasks = resident = 0
-    tree = descendants(os.getpid())
+    tree = descendants(os.getpid(), most=order["processes"])
+    if len(tree) > 2 * order["processes"]:
+        return "processes", 0  # far too many: no time to look at each
     for pid in tree:
         fields = _stat_fields(pid)
         if fields and fields[0] not in "ZX":

@@ -1,0 +1,53 @@
+"""The proof of the layers, and the choice of a sandbox."""
+
+import pytest
+
+from evaluator.errors import SandboxFault, UsageError
+from evaluator.sandbox import bubblewrap, selftest
+from evaluator.sandbox.process import ProcessSandbox
+from evaluator.sandbox.sandbox import Isolation
+from evaluator.sandbox.selftest import choose, probe
+
+UNPROMISED_BY_PROCESS = {"network", "host_files", "write_outside", "other_processes", "identity"}
+
+
+@pytest.fixture
+def broken_bubblewrap(tmp_path, monkeypatch):
+    program = tmp_path / "bwrap"
+    program.write_text("#!/bin/sh\necho 'bwrap: No namespace: Operation not permitted' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: program)
+    selftest._bubblewrap_fault.cache_clear()
+    yield
+    selftest._bubblewrap_fault.cache_clear()
+
+
+@pytest.mark.parametrize("kind", ["process", "bubblewrap"])
+def test_every_promise_holds(tmp_path, kind):
+    layers = probe(choose(tmp_path, kind))
+    assert {layer.name for layer in layers} == {isolation.value for isolation in Isolation}
+    assert [layer for layer in layers if layer.promised and not layer.holds] == []
+
+
+def test_the_process_sandbox_promises_neither_network_nor_host_files(tmp_path):
+    layers = {layer.name: layer for layer in probe(ProcessSandbox(tmp_path))}
+    assert {name for name, layer in layers.items() if not layer.promised} == UNPROMISED_BY_PROCESS
+    # The attempts succeed where nothing stops them, so a held layer elsewhere is no accident.
+    assert not any(layers[name].holds for name in UNPROMISED_BY_PROCESS)
+
+
+def test_auto_takes_bubblewrap_where_it_works(tmp_path):
+    assert choose(tmp_path).name == "bubblewrap"
+
+
+def test_auto_falls_back_and_a_wish_is_answered_with_reason_and_remedy(tmp_path, broken_bubblewrap):
+    assert choose(tmp_path / "jobs").name == "process"
+    with pytest.raises(SandboxFault, match="Operation not permitted") as caught:
+        choose(tmp_path / "jobs", "bubblewrap")
+    assert "user namespaces" in caught.value.remedy
+    assert list((tmp_path / "jobs").iterdir()) == []
+
+
+def test_an_unknown_kind_is_a_usage_error(tmp_path):
+    with pytest.raises(UsageError, match="chroot"):
+        choose(tmp_path, "chroot")
