@@ -1,7 +1,8 @@
 // problem: vector_add
 // attack: inline assembly that ends its function and starts another entry
-// expect: compile_error|unsupported|rejected|invalid_submission
+// expect: incorrect|compile_error|unsupported|rejected|invalid_submission
 // because: PTX is parsed strictly, and an entry that the source does not declare is none
+// assay: launch add grid=(ceil_div(n, 256)) block=(256) args=(a, b, c, n)
 
 __global__ void add(const float* a, const float* b, float* c, int n)
 {

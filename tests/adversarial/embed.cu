@@ -1,6 +1,6 @@
 // problem: vector_add
 // attack: #embed as a reader of files
-// expect: compile_error|rejected
+// expect: rejected
 // because: the compiler has no such directive, and no file to read
 // hides: root:
 

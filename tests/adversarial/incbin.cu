@@ -1,6 +1,6 @@
 // problem: vector_add
 // attack: a file pulled into the image by the assembler
-// expect: compile_error|rejected|unsupported|invalid_submission
+// expect: rejected
 // because: PTX has no .incbin, and the host part is never assembled
 // hides: root:
 

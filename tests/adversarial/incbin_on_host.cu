@@ -1,6 +1,6 @@
 // problem: vector_add
 // attack: a file pulled in by the host assembler, with a wrong kernel
-// expect: incorrect|compile_error|rejected
+// expect: rejected
 // because: the host part is never assembled
 // hides: root:
 

@@ -1,6 +1,6 @@
 // problem: vector_add
 // attack: an include without end
-// expect: compile_error|timeout|out_of_memory|rejected
+// expect: rejected
 // because: compiling has limits of time and memory
 // compile_timeout_s: 5
 

@@ -1,6 +1,6 @@
 // problem: vector_add
 // attack: the environment of the compiler by way of /proc
-// expect: compile_error|rejected
+// expect: rejected
 // because: nothing is inherited, and diagnostics show no line of a foreign file
 // hides: PATH=
 

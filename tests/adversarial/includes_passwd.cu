@@ -1,6 +1,6 @@
 // problem: vector_add
 // attack: the compiler as a reader of files
-// expect: compile_error|rejected
+// expect: rejected
 // because: no file of the grading machine is there to be read, and diagnostics show no line of a foreign file
 // hides: root:
 
