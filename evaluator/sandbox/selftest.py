@@ -218,8 +218,11 @@ def _wall_time(sandbox: Sandbox) -> Outcome:
 def _process_limit(sandbox: Sandbox) -> Outcome:
     script = "i=0; while [ $i -lt 200 ]; do sleep 5 & i=$((i+1)); done; wait; echo all"
     finished = _shell(sandbox, script, limits=Limits(wall_s=10, processes=16))
-    held = finished.limit_hit is not None and not finished.timed_out and b"all" not in finished.stdout
-    return held, _ending(finished)
+    # Either the watch ended it, or (for an ordinary user) the kernel already refused to fork.
+    refused = b"fork" in finished.stderr and not finished.succeeded
+    ended = finished.limit_hit is not None and not finished.timed_out
+    held = (ended or refused) and b"all" not in finished.stdout
+    return held, "the kernel refused to fork" if refused else _ending(finished)
 
 
 _SHARE_MEMORY = """

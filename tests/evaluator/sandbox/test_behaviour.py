@@ -202,7 +202,8 @@ def test_a_fork_bomb_is_ended(sandbox):
     start = time.monotonic()
     script = "bomb() { bomb | bomb & }; bomb; sleep 20"
     finished = sandbox.run(shell(script, mark, limits=Limits(wall_s=20, processes=32)))
-    assert "32 processes" in (finished.limit_hit or "")
+    # Root's processes are counted by the watch; for an ordinary user the kernel refuses to fork first.
+    assert "32 processes" in (finished.limit_hit or "") or b"fork" in finished.stderr
     assert time.monotonic() - start < 15
     assert running(mark) == []
 
