@@ -183,7 +183,7 @@ _FLOAT = re.compile(r"-?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0
 _SUFFIXED = re.compile(r"(-?[0-9.]+(?:[eE][+-]?[0-9]+)?)[fFlLuUhH]+")
 _NOT_A_NUMBER = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 _KEY = re.compile(r"(?P<key>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=(?!=)|(?P<flag>cooperative)(?=\s|$)")
-_NEAR = re.compile(r"\s*/{2,}[^\w\n]*(?P<mark>\w+)[ \t]*(?P<colon>[:;=]?)[ \t]*(?P<word>\w*)")
+_NEAR = re.compile(r"\s*+/{2,}+[^\w\n]*+(?P<mark>\w+)[ \t]*(?P<colon>[:;=]?)[ \t]*(?P<word>\w*)")
 _LEXEME = re.compile(
     r"""//(?:\\\r?\n|[^\n])*+
     | /\*.*?(?:\*/|\Z)
@@ -332,7 +332,10 @@ def _parse_launch(line: _Line, position: int) -> Launch:
     if not kernel.text:
         raise line.error("expected the name of a kernel", kernel.position)
     for key in ("grid", "block", "args"):
-        if key not in keys:
+        if key in keys:
+            # Read before the next key is missed, which may stand in this one's value for want of a blank.
+            _items(line, keys[key], f"{key}=(…)", 64)
+        else:
             raise line.error(f"{key}=(…) is missing", len(line.text))
     shared = keys.get("shared")
     if shared is not None:
@@ -352,11 +355,11 @@ def _split(line: _Line, position: int, known: tuple[str, ...]) -> tuple[_Piece, 
     """What stands before the first key, and each key's value. Keys are looked for outside parentheses only."""
     marks: list[re.Match[str]] = []
     opened: list[int] = []
-    at = position
+    at = first = line.after_blanks(position)
     while at < len(line.text):
         character = line.text[at]
         match = _KEY.match(line.text, at) if not opened and line.text[at - 1] in " \t" else None
-        if match is not None:
+        if match is not None and not (match["flag"] and at == first):
             marks.append(match)
             at = match.end()
             continue

@@ -84,8 +84,8 @@ def pack(value: float, dtype: DType) -> bytes:
         return _pack_integer(value, dtype)
     try:
         if dtype is not DType.BFLOAT16:
-            return struct.pack({2: "<e", 4: "<f", 8: "<d"}[dtype.size_bytes], value)
-        (bits,) = struct.unpack("<I", struct.pack("<f", value))
+            return struct.pack({2: "<e", 4: "<f", 8: "<d"}[dtype.size_bytes], float(value))
+        (bits,) = struct.unpack("<I", struct.pack("<f", float(value)))
     except OverflowError:
         raise Misfit(f"{_short(value)} is too large for {dtype}") from None
     upper = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16

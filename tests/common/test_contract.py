@@ -1,0 +1,135 @@
+import pytest
+from pydantic import ValidationError
+
+from common.contract import (
+    Compilation,
+    Correctness,
+    Evaluation,
+    Phase,
+    Reward,
+    RewardName,
+    Screening,
+    Settings,
+    Status,
+    Submission,
+    Timing,
+    Verdict,
+)
+from common.wire import DType
+
+GOOD_COMPILATION = Compilation(succeeded=True, screening=Screening())
+BAD_COMPILATION = Compilation(succeeded=False, screening=Screening())
+CORRECT = Correctness(passed=True, trials=(), planned_trials=1)
+WRONG = Correctness(passed=False, trials=(), planned_trials=1)
+REWARD = Reward(name=RewardName.WEIGHTED, version=1, value=0.3, maximum=1.4, terms=())
+TIMING = Timing(
+    latency_us=1, baseline_us=2, speedup=2, speedup_low=1.9, speedup_high=2.1, confidence=0.95,
+    compared_with="PyTorch eager", sizes={"n": 1},
+)  # fmt: skip
+
+GOOD = {
+    Status.PASSED: {"phase": Phase.VERIFY, "compile": GOOD_COMPILATION, "correctness": CORRECT},
+    Status.INCORRECT: {"phase": Phase.VERIFY, "compile": GOOD_COMPILATION, "correctness": WRONG},
+    Status.COMPILE_ERROR: {"phase": Phase.COMPILE, "compile": BAD_COMPILATION},
+    Status.RUNTIME_ERROR: {"phase": Phase.VERIFY, "compile": GOOD_COMPILATION, "correctness": WRONG},
+    Status.TIMEOUT: {"phase": Phase.VERIFY, "compile": GOOD_COMPILATION},
+    Status.OUT_OF_MEMORY: {"phase": Phase.VERIFY, "compile": GOOD_COMPILATION},
+    Status.INVALID_SUBMISSION: {"phase": Phase.LAUNCH, "compile": GOOD_COMPILATION},
+    Status.REJECTED: {"phase": Phase.TIME, "compile": GOOD_COMPILATION, "correctness": CORRECT},
+    Status.UNSUPPORTED: {"phase": Phase.LAUNCH, "compile": GOOD_COMPILATION},
+    Status.CANCELLED: {"phase": Phase.VERIFY},
+    Status.INTERNAL_ERROR: {"phase": Phase.VERIFY},
+}
+
+
+def verdict(status, **changes):
+    fields = {
+        "message": "what happened", "hint": None, "backend": "gpu", "problem": "vector_add", "compile": None,
+        "correctness": None, "timing": None, "profile": None, "receipt": None,
+        "reward": REWARD if status.carries_reward else None,
+    }  # fmt: skip
+    return Verdict(status=status, **{**fields, **GOOD[status], **changes})
+
+
+@pytest.mark.parametrize("status", Status)
+def test_each_status_has_a_verdict_that_survives_the_wire(status):
+    made = verdict(status)
+    assert Verdict.model_validate_json(made.model_dump_json()) == made
+
+
+UNREWARDED = (Status.UNSUPPORTED, Status.CANCELLED, Status.INTERNAL_ERROR)
+
+
+@pytest.mark.parametrize(
+    ("status", "changes", "reason"),
+    [
+        (Status.PASSED, {"compile": None}, "needs a compilation that succeeded"),
+        (Status.PASSED, {"compile": BAD_COMPILATION}, "needs a compilation that succeeded"),
+        (Status.PASSED, {"correctness": None}, "a verification that passed"),
+        (Status.PASSED, {"correctness": WRONG}, "a verification that passed"),
+        (Status.PASSED, {"phase": Phase.COMPILE}, "cannot be decided in phase compile"),
+        (Status.PASSED, {"timing": TIMING, "backend": "sim"}, "timing from the simulator"),
+        (Status.INCORRECT, {"correctness": None}, "needs a verification that failed"),
+        (Status.INCORRECT, {"correctness": CORRECT}, "needs a verification that failed"),
+        (Status.INCORRECT, {"phase": Phase.LAUNCH}, "cannot be decided in phase launch"),
+        (Status.INCORRECT, {"timing": TIMING}, "cannot carry timing"),
+        (Status.COMPILE_ERROR, {"compile": None}, "needs a compilation that failed"),
+        (Status.COMPILE_ERROR, {"compile": GOOD_COMPILATION}, "needs a compilation that failed"),
+        (Status.COMPILE_ERROR, {"correctness": WRONG}, "cannot carry correctness"),
+        (Status.COMPILE_ERROR, {"phase": Phase.VERIFY}, "cannot be decided in phase verify"),
+        (Status.RUNTIME_ERROR, {"phase": Phase.COMPILE, "correctness": None}, "cannot be decided in phase compile"),
+        (Status.RUNTIME_ERROR, {"timing": TIMING}, "cannot carry timing"),
+        (Status.TIMEOUT, {"phase": Phase.COMPILE, "correctness": WRONG}, "cannot carry correctness from phase"),
+        (Status.TIMEOUT, {"timing": TIMING}, "cannot carry timing"),
+        (Status.OUT_OF_MEMORY, {"timing": TIMING}, "cannot carry timing"),
+        (Status.INVALID_SUBMISSION, {"phase": Phase.VERIFY}, "cannot be decided in phase verify"),
+        (Status.INVALID_SUBMISSION, {"timing": TIMING}, "cannot carry timing"),
+        (Status.REJECTED, {"phase": Phase.SCREEN}, "cannot carry correctness from phase screen"),
+        (Status.REJECTED, {"timing": TIMING, "backend": "sim"}, "timing from the simulator"),
+        *((status, {"reward": REWARD}, "cannot carry a reward") for status in UNREWARDED),
+        *((status, {"reward": None}, "needs a reward") for status in Status if status not in UNREWARDED),
+    ],
+)
+def test_a_verdict_that_contradicts_its_status_is_refused(status, changes, reason):
+    with pytest.raises(ValidationError, match=reason):
+        verdict(status, **changes)
+
+
+def test_timing_belongs_to_a_gpu_verdict_that_passed_or_was_rejected():
+    for status in (Status.PASSED, Status.REJECTED):
+        assert verdict(status, timing=TIMING).timing == TIMING
+
+
+def test_an_evaluation_has_a_verdict_exactly_when_it_is_done():
+    fields = {"id": "e1", "submission": Submission(problem="relu", source=""), "created_at": "2026-01-01T00:00:00Z"}
+    assert Evaluation(state="done", verdict=verdict(Status.PASSED), **fields).verdict is not None
+    for state, held in (("done", None), ("queued", verdict(Status.PASSED)), ("running", verdict(Status.PASSED))):
+        with pytest.raises(ValidationError, match="exactly when it is done"):
+            Evaluation(state=state, verdict=held, **fields)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("run_timeout_s", 31), ("compile_timeout_s", 0), ("memory_bytes", (8 << 30) + 1), ("arch", "native"),
+     ("target_speedup", 0), ("flags", ("-g",) * 17), ("colour", "red")],
+)  # fmt: skip
+def test_settings_only_lower_limits(field, value):
+    with pytest.raises(ValidationError, match=field):
+        Settings(**{field: value})
+
+
+def test_messages_are_frozen_and_refuse_unknown_fields():
+    submission = Submission(problem="relu", source="")
+    with pytest.raises(ValidationError):
+        submission.problem = "gelu"
+    with pytest.raises(ValidationError, match="extra"):
+        Submission(problem="relu", source="", extra=1)
+
+
+def test_sizes_of_the_element_types():
+    sizes = {dtype.value: dtype.size_bytes for dtype in DType}
+    assert sizes == {
+        "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "uint64": 8, "int32": 4, "uint32": 4,
+        "int16": 2, "uint16": 2, "int8": 1, "uint8": 1,
+    }  # fmt: skip
+    assert {dtype for dtype in DType if dtype.is_float} == {"float64", "float32", "float16", "bfloat16"}
