@@ -5,8 +5,9 @@ CPU, memory, processes, files and output, and an end of the whole tree, daemons 
 
 Not promised: the program runs as the grader's own user on the grader's own network and files. It can read and write
 what that user can, see and signal that user's processes (its own warden and the grader among them), and open
-connections. A program that never stops forking into new process groups is ended by a race, which the warden wins
-only slowly where the kernel does not count processes (root). Only for code that is trusted about as much as the grader, or inside a container that protects the rest.
+connections. A program that never stops forking into new process groups is ended by a race, which the warden wins only
+slowly where the kernel does not count processes (root). Only for code that is trusted about as much as the grader, or
+inside a container that protects the rest.
 """
 
 from pathlib import Path
