@@ -94,8 +94,8 @@ class Submission(Wire):
 
     problem: str = Field(min_length=1, max_length=100)
     """Id of the problem."""
-    source: str = Field(max_length=MAX_SOURCE_BYTES)
-    """The source text, at most 1 MiB of UTF-8."""
+    source: str = Field(max_length=16 << 20)
+    """The source text, UTF-8. Above 1 MiB the verdict is `invalid_submission`."""
     dialect: Literal["cuda"] = "cuda"
     """What kind of text `source` is."""
     plan: LaunchPlan | None = None

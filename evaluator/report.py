@@ -344,4 +344,4 @@ def _next_steps(verdict: Verdict) -> Iterator[str]:
     if verdict.correctness and verdict.correctness.deterministic is False:
         yield "Two runs on the same input differ in their bits: look for atomics or a missing barrier."
     if verdict.status is Status.PASSED and verdict.timing is None:
-        yield "It is right. To learn how fast it is, grade it on a machine with a GPU: `--backend gpu`."
+        yield "It is right. To learn how fast it is, grade it with --backend gpu on a machine that has one."

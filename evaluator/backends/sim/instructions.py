@@ -1,4 +1,7 @@
-"""Each PTX instruction as C++ on packs of lanes (PTX ISA 9.0, section 9.7). What is not here is `Unsupported` by name."""
+"""Each PTX instruction as C++ on packs of lanes (PTX ISA 9.0, section 9.7).
+
+What is not here is `Unsupported` by name.
+"""
 
 from collections.abc import Callable
 
@@ -254,13 +257,12 @@ class Emitter:
     def _op_mul24(self, i: Instruction) -> str:
         if "hi" in i.modifiers:
             raise self.unsupported()
-        a, b = (self.b32(operand) for operand in i.operands[1:3])
-        cut = (
-            (lambda x: f"shr_s32(shl_b32({x}, all32(8)), all32(8))")
-            if i.type == "s32"
-            else (lambda x: f"and_b32({x}, all32(0xffffff))")
-        )
-        return f"mul_b32({cut(a)}, {cut(b)})"
+        a, b = (self._low24(operand, i.type == "s32") for operand in i.operands[1:3])
+        return f"mul_b32({a}, {b})"
+
+    def _low24(self, operand: Operand, signed: bool) -> str:
+        text = self.b32(operand)
+        return f"shr_s32(shl_b32({text}, all32(8)), all32(8))" if signed else f"and_b32({text}, all32(0xffffff))"
 
     def _op_mad24(self, i: Instruction) -> str:
         return f"add_b32({self._op_mul24(i)}, {self.b32(i.operands[3])})"

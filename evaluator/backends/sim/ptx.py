@@ -168,7 +168,7 @@ def parse(text: str) -> Module:
 
 def _main_file(text: str) -> str:
     """The number that `.loc` gives to the submission's own file (`.file` lines may stand at the end)."""
-    files = re.findall(r'^\s*\.file\s+(\d+)\s+"([^"\n]*)"', text, re.M)
+    files: list[tuple[str, str]] = re.findall(r'^\s*\.file\s+(\d+)\s+"([^"\n]*)"', text, re.M)
     ours = [number for number, name in files if name.rsplit("/", 1)[-1] == "kernel.cu"]
     return (ours or [number for number, _ in files] or ["1"])[0]
 

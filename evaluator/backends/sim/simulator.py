@@ -88,7 +88,9 @@ class Simulator:
         """Build the runtime now, so that the first program does not wait for it."""
         self._runtime()
 
-    def _compile(self, arguments: Iterable[str], files: Mapping[str, bytes], output: str, time_limit_s: float) -> Finished:
+    def _compile(
+        self, arguments: Iterable[str], files: Mapping[str, bytes], output: str, time_limit_s: float
+    ) -> Finished:
         job = Job(
             (str(self.host_compiler), *arguments, "-o", output),
             files=files,
@@ -106,7 +108,9 @@ class Simulator:
             made: dict[str, bytes] = {}
             for name in _RUNTIME_SOURCES:
                 output = name.replace(".cpp", ".o")
-                finished = self._compile((*_RUNTIME_FLAGS, "-c", name), {**headers, **_native_files((name,))}, output, 300)
+                finished = self._compile(
+                    (*_RUNTIME_FLAGS, "-c", name), {**headers, **_native_files((name,))}, output, 300
+                )
                 if output not in finished.files:
                     raise ToolchainMissing(
                         f"The simulator's runtime does not compile with {self.host_compiler}: "
@@ -116,7 +120,9 @@ class Simulator:
                 made[output] = finished.files[output]
             return made
 
-        key = _key("runtime", *_RUNTIME_FLAGS, self._machine(), *_native_files((*_HEADERS, *_RUNTIME_SOURCES)).values())
+        key = _key(
+            "runtime", *_RUNTIME_FLAGS, self._machine(), *_native_files((*_HEADERS, *_RUNTIME_SOURCES)).values()
+        )
         return self.builds.get_or_make(key, make)[0]
 
     def _executable(self, text: str, time_limit_s: float) -> bytes:
@@ -241,7 +247,7 @@ class SimulatorSession:
             if buffer.content is not None:
                 content = np.ascontiguousarray(buffer.content)
                 assert content.nbytes == buffer.size_bytes
-                parts.append(memoryview(content.reshape(-1).view(np.uint8)))
+                parts.append(content.reshape(-1).view(np.uint8).data)
         parts.append(struct.pack("<Q", len(run.steps)))
         parts += [self._step(step, numbers) for step in run.steps]
         return parts

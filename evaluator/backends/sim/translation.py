@@ -425,7 +425,7 @@ class _FunctionText:
             yield f"bar_number = {number}; bar_threads = {threads}; bar_line = {self.module.place(i.line)};"
             yield f"pending.park({following if following is not None else 0}, m); goto dispatch; }}"
         else:
-            yield f"if (m != w.live) fault(w, m, \"divergent_barrier\", {self.module.place(i.line)}, "
+            yield f'if (m != w.live) fault(w, m, "divergent_barrier", {self.module.place(i.line)}, '
             yield '"reached a barrier inside a device function with part of its warp");'
             yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {self.module.place(i.line)});"
         yield from self._go(following, i.line)
@@ -477,7 +477,9 @@ class _FunctionText:
             kept = [f"t{n}" for n in range(len(parts))]
             yield "{ " + " ".join(f"U32 {t} = {value};" for t, value in zip(kept, values, strict=True))
             yield " ".join(self._set(p, t, guarded) for p, t in zip(parts, kept, strict=True)) + " }"
-        elif i.opcode in ("add", "sub", "addc", "subc", "mad", "madc") and ("cc" in i.modifiers or i.opcode[-1] == "c"):
+        elif i.opcode in ("add", "sub", "addc", "subc", "mad", "madc") and (
+            "cc" in i.modifiers or i.opcode[-1] == "c"
+        ):
             yield from self._carrying(i, guarded)
         elif i.opcode in _IGNORED:
             yield ";"
@@ -491,7 +493,9 @@ class _FunctionText:
 
     def _setp(self, i: Instruction, guarded: bool) -> Iterator[str]:
         first, second = pair(i.operands[0])
-        plain = Instruction(i.opcode, tuple(m for m in i.modifiers if m not in ("and", "or", "xor")), i.operands, i.line)
+        plain = Instruction(
+            i.opcode, tuple(m for m in i.modifiers if m not in ("and", "or", "xor")), i.operands, i.line
+        )
         value = self.emitter.comparison(plain)
         boolean = next((m for m in i.modifiers[1:] if m in ("and", "or", "xor")), None)
         if boolean is None:
@@ -515,9 +519,13 @@ class _FunctionText:
         kind = f"U{bits}"
         sources = [self.emitter.any(operand, bits) for operand in i.operands[1:]]
         name = i.opcode.removesuffix("c") if i.opcode != "sub" else "sub"
-        carry_in = f"pick(cc, all{bits}(1), all{bits}(0))" if i.opcode in ("addc", "subc", "madc") else f"all{bits}(0)"
+        carry_in = (
+            f"pick(cc, all{bits}(1), all{bits}(0))" if i.opcode in ("addc", "subc", "madc") else f"all{bits}(0)"
+        )
         if name == "mad":
-            product = "mul_b" + str(bits) if "lo" in i.modifiers else f"mul_hi_{'s' if i.type[0] == 's' else 'u'}{bits}"
+            product = (
+                "mul_b" + str(bits) if "lo" in i.modifiers else f"mul_hi_{'s' if i.type[0] == 's' else 'u'}{bits}"
+            )
             yield f"{{ {kind} x = {product}({sources[0]}, {sources[1]}), y = {sources[2]};"
         else:
             yield f"{{ {kind} x = {sources[0]}, y = {sources[1]};"
@@ -543,7 +551,11 @@ class _FunctionText:
         for modifier in i.modifiers:
             if modifier in _MEMORY_MODIFIERS or modifier in TYPE_BYTES or modifier in _ATOMICS:
                 continue
-            if "::" in modifier and modifier.split("::")[0] in ("L1", "L2", "shared", "param") and "cache_hint" not in modifier:
+            if (
+                "::" in modifier
+                and modifier.split("::")[0] in ("L1", "L2", "shared", "param")
+                and "cache_hint" not in modifier
+            ):
                 if modifier != "shared::cluster":
                     continue
             raise self.emitter.unsupported()
@@ -659,7 +671,9 @@ class _FunctionText:
         texts = [self.emitter.any(v, bits) for v in values]
         texts += [f"all{bits}(0)"] * (2 - len(texts))
         address = self._address(i, target)
-        call = f"atomic{size * 8}(w, {self.mask}, {address}, {self.module.site(i.line)}, {name}, {texts[0]}, {texts[1]})"
+        call = (
+            f"atomic{size * 8}(w, {self.mask}, {address}, {self.module.site(i.line)}, {name}, {texts[0]}, {texts[1]})"
+        )
         yield self._set(destination, call)
 
     def _do_red(self, i: Instruction) -> Iterator[str]:
@@ -702,7 +716,9 @@ class _FunctionText:
             raise self.emitter.unsupported()
         name = f"A_{'S' if i.type == 's32' and operation in ('min', 'max') else ''}{operation.upper()}"
         value, members = (self.emitter.b32(operand) for operand in i.operands[1:3])
-        yield self._set(i.operands[0], f"reduce(w, {self.mask}, {name}, {value}, {members}, {self.module.place(i.line)})")
+        yield self._set(
+            i.operands[0], f"reduce(w, {self.mask}, {name}, {value}, {members}, {self.module.place(i.line)})"
+        )
 
     def _do_elect(self, i: Instruction) -> Iterator[str]:
         first, second = pair(i.operands[0])

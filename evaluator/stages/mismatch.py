@@ -1,0 +1,158 @@
+"""Comparing one output with the oracle: is it right, where is it wrong, and how does that look."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from common.contract import Mismatch
+from evaluator.problems.problem import Array, Expected, Tolerance
+
+_HEAT_CELLS: Final = 48
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One output against the oracle."""
+
+    worst_error: float | None
+    """Largest error over the allowed error; None where an element is not finite."""
+    mismatch: Mismatch | None
+
+
+def compare(name: str, actual: Array, expected: Expected, tolerance: Tolerance, poison: int) -> Comparison:
+    """Judge `actual`: every element within `relative * scale + absolute` of the oracle, none NaN or infinite.
+
+    `poison` is the byte that outputs were made of before the run: elements that still hold it were never written.
+    """
+    shape = actual.shape
+    wanted = np.broadcast_to(expected.value, shape)
+    with np.errstate(all="ignore"):
+        error = np.abs(actual.astype(np.float64) - wanted.astype(np.float64))
+        if actual.dtype.kind in "iu":
+            error = np.where(actual == wanted, 0.0, np.maximum(error, 1.0))
+        allowed = tolerance.relative * np.broadcast_to(expected.scale, shape).astype(np.float64) + tolerance.absolute
+        wrong = ~(error <= allowed)
+        ratio = np.where(error == 0, 0.0, error / np.maximum(allowed, np.finfo(np.float64).tiny))
+    if not wrong.any():
+        return Comparison(float(ratio.max(initial=0.0)), None)
+    badness = np.where(wrong, np.where(np.isfinite(ratio), ratio, np.inf), -1.0)
+    worst = int(np.argmax(badness))
+    finite = bool(np.isfinite(ratio[wrong]).all())
+    index = tuple(int(i) for i in np.unravel_index(worst, shape))
+    unwritten = wrong & _is_poison(actual, poison)
+    mismatch = Mismatch(
+        output=name,
+        index=index,
+        expected=_digits(wanted[index]),
+        actual=_digits(actual[index]),
+        error=float(ratio[index]) if np.isfinite(ratio[index]) else None,
+        wrong_count=int(wrong.sum()),
+        count=int(actual.size),
+        pattern=where_wrong(wrong) + _nature(actual, wrong, unwritten),
+        heat=heat(wrong),
+    )
+    return Comparison(float(ratio.max()) if finite else None, mismatch)
+
+
+def _digits(value: object) -> str:
+    """Enough digits to tell neighbours apart."""
+    if isinstance(value, np.floating):
+        return f"{float(value):.9g}"
+    return str(value)
+
+
+def _is_poison(actual: Array, poison: int) -> Array:
+    item = actual.dtype.itemsize
+    raw = np.ascontiguousarray(actual).view(np.uint8).reshape(*actual.shape, item)
+    return np.asarray((raw == poison).all(axis=-1))
+
+
+def _nature(actual: Array, wrong: Array, unwritten: Array) -> str:
+    """What the wrong elements have in common, beside their place."""
+    values = actual[wrong]
+    if unwritten.sum() == wrong.sum():
+        return "; none of them was ever written"
+    if unwritten.any():
+        return f"; {int(unwritten.sum())} of them were never written"
+    if values.dtype.kind == "f" and np.isnan(values).all():
+        return "; all of them are NaN"
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        return "; some of them are NaN or infinite"
+    if not values.any():
+        return "; all of them are 0"
+    return ""
+
+
+def where_wrong(wrong: Array) -> str:
+    """Where the true elements of `wrong` lie, in words."""
+    flat = np.flatnonzero(wrong)
+    count, total = len(flat), wrong.size
+    if count == total:
+        return f"all {total} elements are wrong" if total > 1 else "the only element is wrong"
+    first, last = int(flat[0]), int(flat[-1])
+    by_axis = _along_axis(wrong) if wrong.ndim > 1 else None
+    if by_axis is not None:
+        return by_axis
+    if last - first + 1 == count:
+        if last == total - 1:
+            return (
+                f"only the last {count} of {total} elements are wrong"
+                if count > 1
+                else "only the last element is wrong"
+            )
+        if first == 0:
+            return f"only the first {count} of {total} elements are wrong" if count > 1 else "only element 0 is wrong"
+        return f"elements {first} to {last} of {total} are wrong" if count > 1 else f"only element {first} is wrong"
+    step = int(np.gcd.reduce(np.diff(flat)))
+    if count > 2 and step > 1 and (last - first) // step + 1 == count:
+        return f"every {step}th element from {first} to {last} is wrong ({count} of {total})"
+    return f"{count} of {total} elements are wrong, the first at {_index(wrong, first)}"
+
+
+def _index(wrong: Array, flat: int) -> str:
+    index = tuple(int(i) for i in np.unravel_index(flat, wrong.shape))
+    return str(index[0]) if len(index) == 1 else str(index)
+
+
+def _along_axis(wrong: Array) -> str | None:
+    """`wrong` as whole slices along one axis: the last columns, the rows from 32 on."""
+    for axis in range(wrong.ndim):
+        others = tuple(a for a in range(wrong.ndim) if a != axis)
+        touched, full = wrong.any(axis=others), wrong.all(axis=others)
+        if not np.array_equal(touched, full) or touched.all():
+            continue
+        hits = np.flatnonzero(touched)
+        extent = wrong.shape[axis]
+        name = "column" if wrong.ndim == 2 and axis == 1 else "row" if wrong.ndim == 2 else f"slice of axis {axis}"
+        plural = name.replace("slice", "slices") if "slice" in name else name + "s"
+        if len(hits) == 1:
+            return f"only {name} {int(hits[0])} of {extent} is wrong, all of it"
+        if int(hits[-1]) - int(hits[0]) + 1 == len(hits):
+            return f"all of the {plural} {int(hits[0])} to {int(hits[-1])} of {extent} are wrong, the others right"
+        return f"{len(hits)} of {extent} {plural} are wrong, the first is {int(hits[0])}"
+    return None
+
+
+def heat(wrong: Array) -> tuple[tuple[float, ...], ...]:
+    """Share of wrong elements over the shape, at most 48 x 48 cells; a vector is laid out in rows."""
+    plane: Array
+    weight: Array
+    if wrong.ndim > 1:
+        plane = wrong.reshape(-1, wrong.shape[-1]).astype(np.float64)
+        weight = np.ones_like(plane)
+    else:
+        columns = min(wrong.size, max(1, int(np.ceil(np.sqrt(wrong.size)))))
+        rows = -(-wrong.size // columns)
+        padded = np.zeros(rows * columns)
+        padded[: wrong.size] = wrong
+        weight = np.zeros(rows * columns)
+        weight[: wrong.size] = 1
+        plane, weight = padded.reshape(rows, columns), weight.reshape(rows, columns)
+    for axis in (0, 1):
+        extent = plane.shape[axis]
+        cells = min(extent, _HEAT_CELLS)
+        edges = np.linspace(0, extent, cells + 1).astype(np.int64)[:-1]
+        plane, weight = np.add.reduceat(plane, edges, axis=axis), np.add.reduceat(weight, edges, axis=axis)
+    share = np.divide(plane, weight, out=np.zeros_like(plane), where=weight > 0)
+    return tuple(tuple(round(float(cell), 4) for cell in row) for row in share)

@@ -1,0 +1,323 @@
+"""Verification: fresh inputs at known and hidden sizes, hostile values and probes, judged against the float64 oracle.
+
+The referee's side. It holds seeds, inputs and answers; the backend gets one trial's inputs at a time and returns what
+memory holds afterwards. Every trial has its own content, so nothing that was seen before helps.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from common.contract import Correctness, Fault, Phase, Settings, Status, Trial
+from evaluator.backends.backend import Buffer, PlanRun, RunOutcome, Session
+from evaluator.errors import Ruling, UsageError
+from evaluator.problems.problem import Array, Arrays, Distribution, Problem, Sizes, Tolerance
+from evaluator.stages.launchable import Concrete, Launchable
+from evaluator.stages.mismatch import Comparison, compare
+
+POISONS: Final = (0xFF, 0x5B)
+"""Bytes of undefined memory: NaN in every float format, then a large finite number."""
+_TWICE_INSTRUCTIONS: Final = 4_000_000
+_TWICE_MOST: Final = 5
+_NUMPY = {"bfloat16": "uint16"}
+
+
+@dataclass(frozen=True)
+class PlannedTrial:
+    """One trial, before it runs."""
+
+    sizes: Sizes
+    distribution: Distribution
+    tolerance: Tolerance
+    hidden: bool
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What verification gives."""
+
+    ruling: Ruling | None
+    correctness: Correctness | None
+    thread_instructions: int = 0
+    facts: Mapping[str, int] | None = None
+
+
+def plan_trials(problem: Problem, settings: Settings, generator: np.random.Generator) -> tuple[PlannedTrial, ...]:
+    """Which trials to run: the published sizes, hidden ones with every distribution in turn, then the probes."""
+    typical, *hostile = problem.distributions
+    trials = [PlannedTrial(sizes, typical, problem.tolerance, False) for sizes in problem.example_sizes]
+    if settings.sizes is not None:
+        trials.append(PlannedTrial(_asked_sizes(problem, settings.sizes), typical, problem.tolerance, False))
+    hidden = problem.hidden_sizes(generator)
+    turns = max(len(hidden), len(hostile))
+    for turn in range(turns):
+        sizes = hidden[turn % len(hidden)]
+        kinds = [typical] if turn < len(hidden) else []
+        kinds += [hostile[turn % len(hostile)]] if hostile else []
+        trials += [PlannedTrial(sizes, kind, problem.tolerance, True) for kind in kinds]
+    trials += [PlannedTrial(p.sizes, p.distribution, p.tolerance, True) for p in problem.probes]
+    return tuple(trials)
+
+
+def _asked_sizes(problem: Problem, sizes: Mapping[str, int]) -> Sizes:
+    unknown = sorted(set(sizes) - set(problem.sizes))
+    if unknown:
+        raise UsageError(
+            f"{problem.id} has no size named {', '.join(unknown)}.", f"Its sizes are {', '.join(problem.sizes)}."
+        )
+    asked = {**problem.example_sizes[0], **sizes}
+    for name, size in asked.items():
+        if not 1 <= size < 1 << 31:
+            raise UsageError(f"The size {name}={size} is out of range.", "A size is at least 1 and below 2^31.")
+    return asked
+
+
+def verify(
+    launchable: Launchable,
+    session: Session,
+    settings: Settings,
+    generator: np.random.Generator,
+    progress: Callable[[int, int], None] = lambda done, planned: None,
+) -> Verified:
+    """Run all trials on `session`, up to the first that fails. Raises Unsupported, InfrastructureFault."""
+    problem = launchable.problem
+    trials = plan_trials(problem, settings, generator)
+    concretes: list[Concrete] = []
+    for trial in trials:
+        concrete = launchable.at(trial.sizes, settings.memory_bytes)
+        if isinstance(concrete, Ruling):
+            return Verified(concrete, None)
+        concretes.append(concrete)
+    bench = _Bench(launchable, session, settings, generator, len(trials))
+    for number, (trial, concrete) in enumerate(zip(trials, concretes, strict=True)):
+        progress(number, len(trials))
+        ruling = bench.run(trial, concrete)
+        if ruling is not None:
+            return bench.verified(ruling)
+    progress(len(trials), len(trials))
+    return bench.verified(None)
+
+
+class _Bench:
+    """The trials of one evaluation and what they gave so far."""
+
+    def __init__(
+        self,
+        launchable: Launchable,
+        session: Session,
+        settings: Settings,
+        generator: np.random.Generator,
+        planned: int,
+    ) -> None:
+        self.launchable = launchable
+        self.problem = launchable.problem
+        self.session = session
+        self.generator = generator
+        self.planned = planned
+        self.deadline = time.monotonic() + settings.run_timeout_s
+        self.limit_s = settings.run_timeout_s
+        self.trials: list[Trial] = []
+        self.warnings: dict[str, None] = {}
+        self.printed = ""
+        self.fault: Fault | None = None
+        self.thread_instructions = 0
+        self.facts: dict[str, int] = {}
+        self.twice = 0
+
+    def verified(self, ruling: Ruling | None) -> Verified:
+        """Everything seen, as the verdict will show it."""
+        errors = [trial.worst_error for trial in self.trials if trial.passed and trial.worst_error is not None]
+        correctness = Correctness(
+            passed=ruling is None,
+            trials=tuple(self.trials),
+            planned_trials=self.planned,
+            worst_error=max(errors, default=None),
+            deterministic=True if self.twice and ruling is None else None,
+            plan_source=self.launchable.plan_source,
+            binding=self.launchable.binding,
+            fault=self.fault,
+            warnings=tuple(self.warnings),
+            printed=self.printed,
+        )
+        return Verified(ruling, correctness, self.thread_instructions, self.facts)
+
+    def run(self, trial: PlannedTrial, concrete: Concrete) -> Ruling | None:
+        """One trial: run, judge, and where it is cheap run again on other undefined memory."""
+        inputs = trial.distribution.draw(self.generator, trial.sizes)
+        first = self._execute(concrete, inputs, POISONS[0])
+        ruling = self._fault_ruling(first, trial) or self._changed_inputs(first, inputs)
+        if ruling is not None:
+            self.trials.append(_trial(trial, False))
+            return ruling
+        outputs = self._outputs(first, concrete)
+        if first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST:
+            self.twice += 1
+            second = self._execute(concrete, inputs, POISONS[1])
+            ruling = self._fault_ruling(second, trial) or self._undefined(
+                outputs, self._outputs(second, concrete), trial
+            )
+            if ruling is not None:
+                self.trials.append(_trial(trial, False))
+                return ruling
+        return self._judge(trial, inputs, outputs)
+
+    def _execute(self, concrete: Concrete, inputs: Arrays, poison: int) -> RunOutcome:
+        buffers = tuple(
+            Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
+            for b in concrete.buffers
+        )
+        remaining_s = max(0.05, self.deadline - time.monotonic())
+        outcome = self.session.run(PlanRun(buffers, concrete.steps, poison, remaining_s))
+        self.thread_instructions += outcome.thread_instructions
+        self.warnings.update(dict.fromkeys(outcome.warnings))
+        for name, count in outcome.facts.items():
+            self.facts[name] = self.facts.get(name, 0) + count
+        self.printed = self.printed or outcome.printed
+        return outcome
+
+    def _outputs(self, outcome: RunOutcome, concrete: Concrete) -> dict[str, Array]:
+        found: dict[str, Array] = {}
+        for buffer in concrete.buffers:
+            if buffer.role == "output":
+                kind = np.dtype(_NUMPY.get(buffer.dtype.value, buffer.dtype.value))
+                found[buffer.name] = np.frombuffer(outcome.contents[buffer.name], kind).reshape(buffer.shape)
+        return found
+
+    def _fault_ruling(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
+        fault = outcome.fault
+        if fault is None:
+            return None
+        self.fault = fault
+        status = _FAULT_STATUS.get(fault.kind, Status.RUNTIME_ERROR)
+        message = f"At {_at(trial.sizes)}: {fault.message}."
+        if fault.kind == "watchdog":
+            message = f"At {_at(trial.sizes)}: {fault.message} (limit {self.limit_s:g} s)."
+        return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))
+
+    def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
+        for name, given in inputs.items():
+            before = np.ascontiguousarray(given).view(np.uint8).reshape(-1)
+            after = np.frombuffer(outcome.contents[name], np.uint8)
+            changed = np.flatnonzero(before != after)
+            if len(changed):
+                element = int(changed[0]) // given.dtype.itemsize
+                return Ruling(
+                    Status.REJECTED,
+                    Phase.VERIFY,
+                    f"The input {name} was changed: {name}[{element}] is the first of the elements that differ.",
+                    "Inputs are read only. Write results to the outputs and scratch values to a temporary "
+                    "(`// assay: temp NAME DTYPE (extents)`).",
+                )
+        return None
+
+    def _undefined(
+        self, first: Mapping[str, Array], second: Mapping[str, Array], trial: PlannedTrial
+    ) -> Ruling | None:
+        """The same inputs on two kinds of undefined memory must give the same bits."""
+        for name, one in first.items():
+            differ = np.flatnonzero(
+                (one.view(np.uint8) != second[name].view(np.uint8)).reshape(one.size, one.dtype.itemsize).any(axis=1)
+            )
+            if not len(differ):
+                continue
+            element = int(differ[0])
+            untouched = all(
+                np.ascontiguousarray(array).reshape(-1)[element : element + 1].tobytes()
+                == bytes([poison]) * one.dtype.itemsize
+                for array, poison in ((one, POISONS[0]), (second[name], POISONS[1]))
+            )
+            if untouched:
+                return Ruling(
+                    Status.INCORRECT,
+                    Phase.VERIFY,
+                    f"At {_at(trial.sizes)}: {name}[{element}] was never written "
+                    f"({len(differ)} of {one.size} elements differ between two runs on the same input).",
+                    "Outputs hold no defined value before the first launch: every element must be written. Check the "
+                    "grid's extent and the condition that guards the store.",
+                )
+            return Ruling(
+                Status.INCORRECT,
+                Phase.VERIFY,
+                f"At {_at(trial.sizes)}: {name}[{element}] depends on memory that was never written: two runs on the "
+                f"same input, with different undefined memory, differ in {len(differ)} of {one.size} elements.",
+                "Initialise what you read: shared memory, local arrays and temporaries are undefined at the start, and "
+                "an output that is accumulated into needs `// assay: fill NAME value=0` or an earlier launch.",
+            )
+        return None
+
+    def _judge(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> Ruling | None:
+        expected = self.problem.oracle(inputs, trial.sizes)
+        comparisons: list[Comparison] = []
+        for name, actual in outputs.items():
+            comparison = compare(name, actual, expected[name], trial.tolerance, POISONS[0])
+            comparisons.append(comparison)
+            if comparison.mismatch is not None:
+                self.trials.append(_trial(trial, False, comparison))
+                return self._incorrect(trial, comparison)
+        worst = max(comparisons, key=lambda comparison: comparison.worst_error or 0.0)
+        self.trials.append(_trial(trial, True, worst))
+        return None
+
+    def _incorrect(self, trial: PlannedTrial, comparison: Comparison) -> Ruling:
+        mismatch = comparison.mismatch
+        assert mismatch is not None
+        index = ", ".join(map(str, mismatch.index))
+        how_far = "" if mismatch.error is None else f", {mismatch.error:.3g} times the allowed error"
+        message = (
+            f"At {_at(trial.sizes)} with {trial.distribution.name} inputs: {mismatch.pattern}. "
+            f"Worst: {mismatch.output}[{index}] is {mismatch.actual}, expected {mismatch.expected}{how_far}."
+        )
+        return Ruling(Status.INCORRECT, Phase.VERIFY, message, self._advice(trial))
+
+    def _advice(self, trial: PlannedTrial) -> str:
+        """What the trials that passed say about the one that failed."""
+        passed = [done for done in self.trials if done.passed]
+        if any(probe.distribution is trial.distribution for probe in self.problem.probes):
+            return f"This input probes the precision: {trial.distribution.reason}"
+        if not passed:
+            return "No trial has passed: compare the kernel with the problem's statement, index by index."
+        if all(done.sizes != trial.sizes for done in passed):
+            sizes = "; ".join(dict.fromkeys(_at(done.sizes) for done in passed))
+            return f"It was right at {sizes}. Look for what depends on the size: tails, strides, the grid's extent."
+        return f"The same size was right with other inputs. These inputs are hostile: {trial.distribution.reason}"
+
+
+def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = None) -> Trial:
+    return Trial(
+        sizes=dict(planned.sizes),
+        distribution=planned.distribution.name,
+        hidden=planned.hidden,
+        passed=passed,
+        worst_error=comparison.worst_error if comparison else None,
+        mismatch=comparison.mismatch if comparison else None,
+    )
+
+
+def _at(sizes: Sizes) -> str:
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+
+
+_FAULT_STATUS: Final = {
+    "watchdog": Status.TIMEOUT,
+    "deadlock": Status.TIMEOUT,
+    "out_of_memory": Status.OUT_OF_MEMORY,
+}
+_FAULT_HINTS: Final = {
+    "watchdog": "Check that every loop's condition becomes false for every thread, also at the smallest and odd sizes.",
+    "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions that "
+    "depend on the thread, and do not return before it.",
+    "out_of_bounds": "Guard the access with the tensor's extent: the last block usually has threads beyond the end.",
+    "null": "No tensor of the plan is null: check how the pointer was computed.",
+    "misaligned": "A vector access needs an address that is a multiple of its size: use it only where the row's start "
+    "is aligned, and handle the rest element by element.",
+    "write_to_constant": "Constant memory and parameters cannot be written.",
+    "assert": "The kernel's own assertion failed on this input.",
+    "trap": "The kernel stopped itself (`__trap()`), or fell off a function that must return a value.",
+    "stack_overflow": "Make recursion shallower, or large local arrays smaller.",
+    "out_of_memory": "Ask for smaller temporaries.",
+    "divergent_barrier": "A barrier inside a function must be reached by whole warps.",
+    "bad_barrier": "Barriers have numbers 0 to 15 and thread counts that are multiples of 32.",
+}
