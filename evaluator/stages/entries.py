@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final, Literal, TypeAlias
 
-import cxxfilt  # type: ignore[import-untyped]
+import cxxfilt
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
 
@@ -27,11 +27,11 @@ _PARAM = re.compile(
     r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>[bsuf]\d+|pred)"
     r"(?:\s+\.ptr(?:\s+\.\w+)*?(?:\s+\.align\s+\d+)?)?\s+(?P<name>[\w$]+)\s*(?:\[(?P<count>\d+)\])?"
 )
-_SECTION = re.compile(r"^\s*\.section\s+\.(debug_\w+)\s*\{(.*?)^\s*\}", re.MULTILINE | re.DOTALL)
 _LABEL = re.compile(r"([\w$]+):$")
 _DATA = re.compile(r"\.b(8|16|32|64)\s+(.+)$")
 _HALVES: Final = ("__half", "__nv_bfloat16")
 _MAX_DEPTH: Final = 32
+_MAX_NAME: Final = 8192
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _merged(symbol: str, slots: tuple[_Slot, ...], described: tuple[_Described, 
 def _signature(symbol: str, count: int) -> tuple[str | None, ...]:
     """The parameter types in a mangled name, or None for each where they are not there."""
     name = demangled(symbol)
-    if name == symbol or not name.endswith(")"):
+    if name == symbol or not name.endswith(")") or len(name) > _MAX_NAME:
         return (None,) * count
     depth = 0
     parts: list[str] = [""]
@@ -171,7 +171,7 @@ def _const_first(declared: str) -> str:
 
 def _described(debug_ptx: str) -> dict[str, tuple[int | None, tuple[_Described, ...]]]:
     """For each function with debug information: its line and parameters. Empty where the DWARF cannot be read."""
-    sections = dict(_SECTION.findall(debug_ptx))
+    sections = _sections(debug_ptx)
     if "debug_info" not in sections or "debug_abbrev" not in sections:
         return {}
     try:
@@ -179,21 +179,38 @@ def _described(debug_ptx: str) -> dict[str, tuple[int | None, tuple[_Described, 
         data: dict[str, bytes] = {}
         # Strings first: the others refer to labels in them.
         for name in ("debug_str", "debug_abbrev", "debug_info"):
-            data[name], symbols = _assembled(sections.get(name, ""), labels)
+            data[name], symbols = _assembled(sections.get(name, []), labels)
         return dict(_functions(_dwarf(data), symbols))
     except (DWARFError, ELFError, KeyError, ValueError, IndexError, AttributeError, RecursionError, TypeError):
         # The text is shaped by the submission: what cannot be read is the same as not there.
         return {}
 
 
-def _assembled(text: str, labels: dict[str, int]) -> tuple[bytes, dict[int, str]]:
+def _sections(text: str) -> dict[str, list[str]]:
+    """The lines of each debug section: `.section .debug_info`, `{`, data, `}`."""
+    sections: dict[str, list[str]] = {}
+    current: list[str] | None = None
+    for line in map(str.strip, text.split("\n")):
+        if line.startswith(".section"):
+            current = sections.setdefault(line.removeprefix(".section").strip(" \t.{"), [])
+        elif line == "}":
+            current = None
+        elif current is not None:
+            current.append(line)
+    return sections
+
+
+def _assembled(lines: list[str], labels: dict[str, int]) -> tuple[bytes, dict[int, str]]:
     """The bytes of a section, and the symbol at each offset that holds an address. Adds the section's `labels`."""
     found: list[tuple[int, str]] = []
-    for line in text.splitlines():
-        if label := _LABEL.match(line.strip()):
-            labels[label[1]] = sum(size for size, _ in found)
-        elif data := _DATA.match(line.strip()):
-            found += [(int(data[1]) // 8, value.strip()) for value in data[2].split(",")]
+    position = 0
+    for line in lines:
+        if label := _LABEL.match(line):
+            labels[label[1]] = position
+        elif data := _DATA.match(line):
+            values = data[2].split(",")
+            position += int(data[1]) // 8 * len(values)
+            found += [(int(data[1]) // 8, value.strip()) for value in values]
     content = bytearray()
     symbols: dict[int, str] = {}
     for size, value in found:

@@ -43,6 +43,7 @@ def compare(name: str, actual: Array, expected: Expected, tolerance: Tolerance, 
     unwritten = wrong & _is_poison(actual, poison)
     mismatch = Mismatch(
         output=name,
+        shape=tuple(shape),
         index=index,
         expected=_digits(wanted[index]),
         actual=_digits(actual[index]),

@@ -1,0 +1,273 @@
+"""The command `assay`: grade a file, look at problems, examine this machine."""
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from pydantic import ValidationError
+from rich.console import Console
+
+from common.contract import RewardName, Settings, Status, Submission, Verdict
+from common.launch_plan import LaunchPlan
+from evaluator import __version__, cards, report
+from evaluator.doctor import examine
+from evaluator.errors import AssayError, UsageError
+from evaluator.pipeline import evaluate
+from evaluator.problems.catalogue import find, problems
+from evaluator.settings import MachineSettings
+from evaluator.workshop import Workshop
+
+EXIT_PASSED, EXIT_OTHER, EXIT_USAGE, EXIT_INTERNAL = 0, 1, 2, 3
+_MAX_READ_BYTES = 16 << 20
+_EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+class Failure(click.ClickException):
+    """An error that is shown as one or two lines, never as a traceback."""
+
+    def __init__(self, message: str, exit_code: int = EXIT_USAGE) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+    def show(self, file: object = None) -> None:
+        click.echo(f"assay: {self.message}", err=True)
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Our own errors as text with their remedy."""
+    try:
+        yield
+    except UsageError as error:
+        raise Failure(_with_remedy(error)) from error
+    except AssayError as error:
+        raise Failure(_with_remedy(error), EXIT_INTERNAL) from error
+
+
+def _with_remedy(error: AssayError) -> str:
+    return f"{error}\n       {error.remedy}" if error.remedy else str(error)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="assay")
+def main() -> None:
+    """Grade CUDA kernels honestly, on any machine."""
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--problem", "problem_id", help="What the kernel computes; see `assay problems`.")
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Launch plan as a JSON file.")
+@click.option("--backend", type=click.Choice(["auto", "gpu", "sim"]), default="auto", show_default=True)
+@click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Grade at this size as well; repeatable.")
+@click.option("--arch", help="GPU architecture to compile for, for example sm_90.")
+@click.option("--flag", "flags", multiple=True, help="An nvcc flag, for example --flag=--use_fast_math; repeatable.")
+@click.option(
+    "--reward", type=click.Choice([name.value for name in RewardName]), default="weighted", show_default=True
+)
+@click.option("--target-speedup", type=float, default=2.0, show_default=True)
+@click.option(
+    "--timeout", "timeout_s", type=float, default=30.0, show_default=True, help="Limit of all runs, seconds."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one verdict as JSON and nothing else.")
+@click.option("--report", "report_file", type=click.Path(path_type=Path), help="Write an HTML report to this file.")
+def grade(
+    file: Path,
+    problem_id: str | None,
+    plan_file: Path | None,
+    backend: str,
+    sizes: tuple[str, ...],
+    arch: str | None,
+    flags: tuple[str, ...],
+    reward: str,
+    target_speedup: float,
+    timeout_s: float,
+    as_json: bool,
+    report_file: Path | None,
+) -> None:
+    """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
+    with _plain_errors():
+        raw = _read(file)
+        chosen = problem_id or _named_problem(raw)
+        if chosen is None:
+            raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to the file.")
+        find(chosen)
+        settings = _settings(
+            {
+                "sizes": _sizes(sizes),
+                "arch": arch,
+                "flags": flags,
+                "reward": reward,
+                "target_speedup": target_speedup,
+                "run_timeout_s": timeout_s,
+            }
+        )
+        plan = _plan(plan_file) if plan_file else None
+        source = raw.decode(errors="replace")
+        submission = Submission.model_validate(
+            {"problem": chosen, "source": source, "plan": plan, "backend": backend, "settings": settings}
+        )
+        verdict = _evaluate(submission, Workshop(MachineSettings.from_environment()), raw, quiet=as_json)
+        if report_file:
+            _write(report_file, report.render(verdict, source))
+    if as_json:
+        click.echo(verdict.model_dump_json(indent=2))
+    else:
+        Console().print(cards.card(verdict, source, str(file)))
+        if report_file:
+            click.echo(f"report: {report_file}")
+    sys.exit(_exit_code(verdict))
+
+
+@main.command(name="problems")
+@click.argument("problem_id", metavar="[ID]", required=False)
+@click.option("--starter", is_flag=True, help="Print only a source file to start from.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def show_problems(problem_id: str | None, starter: bool, as_json: bool) -> None:
+    """List the problems, or show all that a kernel author needs to know about one."""
+    with _plain_errors():
+        if starter and problem_id is None:
+            raise UsageError("A starter file for which problem?", "Run `assay problems ID --starter`.")
+        chosen = [find(problem_id)] if problem_id else list(problems().values())
+    faces = [problem.face for problem in chosen]
+    if starter:
+        click.echo(faces[0].starter, nl=False)
+    elif as_json:
+        dumped = [face.model_dump(mode="json") for face in faces]
+        click.echo(json.dumps(dumped[0] if problem_id else dumped, indent=2))
+    elif problem_id:
+        Console().print(cards.problem_card(faces[0]))
+    else:
+        Console().print(cards.problem_table(faces))
+
+
+@main.command()
+def doctor() -> None:
+    """Say what works on this machine, what does not, and the command that mends it."""
+    broken = False
+    with _plain_errors():
+        for finding in examine(Workshop(MachineSettings.from_environment())):
+            mark = {True: "ok  ", False: "FAIL", None: "note"}[finding.ok]
+            click.echo(f"{mark}  {finding.name:12} {finding.detail}")
+            if finding.remedy:
+                click.echo(f"      {'':12} {finding.remedy}")
+            broken = broken or finding.ok is False
+    sys.exit(EXIT_OTHER if broken else EXIT_PASSED)
+
+
+@main.command()
+@click.option(
+    "--report",
+    "report_file",
+    type=click.Path(path_type=Path),
+    default=Path("assay-report.html"),
+    show_default=True,
+    help="Where to write the HTML report.",
+)
+def demo(report_file: Path) -> None:
+    """Grade the example kernels, show a verdict card for each, and write one report."""
+    console = Console()
+    graded: list[tuple[str, Verdict, str]] = []
+    started_s = time.monotonic()
+    with _plain_errors():
+        files = sorted(_EXAMPLES.glob("*.cu"))
+        if not files:
+            raise UsageError(f"There are no examples in {_EXAMPLES}.", "Run this from a checkout of the repository.")
+        workshop = Workshop(MachineSettings.from_environment())
+        for file in files:
+            raw = _read(file)
+            source = raw.decode()
+            named = _named_problem(raw)
+            if named is None:
+                raise UsageError(f"{file} does not name its problem.", "Begin it with `// problem: ID`.")
+            settings = Settings(run_timeout_s=2.0)
+            submission = Submission(problem=named, source=source, settings=settings)
+            verdict = _evaluate(submission, workshop, raw, quiet=False)
+            console.print(cards.card(verdict, source, f"examples/{file.name}"))
+            graded.append((f"examples/{file.name}", verdict, source))
+        _write(report_file, report.render_many(graded))
+    took_s = time.monotonic() - started_s
+    console.print(f"Graded {len(graded)} kernels in {took_s:.1f} s.", highlight=False)
+    console.print(f"Report:  {report_file.absolute()}", highlight=False, soft_wrap=True)
+    console.print("Next:    .venv/bin/assay problems softmax --starter > my.cu", highlight=False)
+    console.print("         .venv/bin/assay grade my.cu --problem softmax", highlight=False)
+
+
+def _evaluate(submission: Submission, workshop: Workshop, raw: bytes, quiet: bool) -> Verdict:
+    """Grade with a line of progress on a terminal's stderr."""
+    console = Console(stderr=True, quiet=quiet)
+    with console.status("grading") as status:
+        return evaluate(submission, workshop, raw, lambda text: status.update(f"grading: {text}"))
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if str(file) == "-":
+            return sys.stdin.buffer.read(_MAX_READ_BYTES)
+        if not file.is_file():
+            what = (
+                "is a folder" if file.is_dir() else "does not exist" if not file.exists() else "is not a plain file"
+            )
+            raise UsageError(f"{file} {what}.", "Give the path of one CUDA source file.")
+        with file.open("rb") as opened:
+            return opened.read(_MAX_READ_BYTES)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"The report {file} cannot be written: {error.strerror}.") from error
+
+
+def _named_problem(raw: bytes) -> str | None:
+    """The problem that a first comment `// problem: ID` names."""
+    match = re.match(rb"\s*// problem:\s*(\w{1,100})\s*$", raw[:4096], re.M)
+    return match[1].decode() if match else None
+
+
+def _sizes(given: tuple[str, ...]) -> dict[str, int] | None:
+    sizes: dict[str, int] = {}
+    for text in given:
+        match = re.fullmatch(r"([A-Za-z_]\w*)=(\d{1,12})", text)
+        if match is None:
+            raise UsageError(f"--size {text} cannot be read.", "Write it as NAME=N, for example --size n=1000003.")
+        sizes[match[1]] = int(match[2])
+    return sizes or None
+
+
+def _settings(given: dict[str, object]) -> Settings:
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        raise UsageError(f"The settings cannot be used: {_problems_of(error)}") from error
+
+
+def _plan(file: Path) -> LaunchPlan:
+    try:
+        return LaunchPlan.model_validate_json(_read(file))
+    except ValidationError as error:
+        raise UsageError(
+            f"The launch plan {file} cannot be used: {_problems_of(error)}",
+            "The README shows what a launch plan holds.",
+        ) from error
+
+
+def _problems_of(error: ValidationError) -> str:
+    """The first few of pydantic's findings, in one line each."""
+    found = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors()[:3]]
+    return "; ".join(found)
+
+
+def _exit_code(verdict: Verdict) -> int:
+    if verdict.status is Status.INTERNAL_ERROR:
+        return EXIT_INTERNAL
+    return EXIT_PASSED if verdict.status is Status.PASSED else EXIT_OTHER
