@@ -1,0 +1,99 @@
+# What there is: `make`, or `make help`. Needed beforehand: Python 3.11 or later, and a C++ compiler.
+SHELL := /bin/sh
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+# The Python that builds the environment, for example `make test PYTHON=/opt/python3.12/bin/python3`.
+PYTHON ?=
+# More for pytest: `make test ARGS="-k softmax -x"`.
+ARGS ?=
+
+# Relative, so that a checkout may lie in a folder whose name has spaces.
+VENV := .venv
+PY := $(VENV)/bin/python
+INSTALL := $(PY) -m pip install -q --disable-pip-version-check -c constraints-dev.txt
+FIND_NVCC := $(PY) -c 'from evaluator.stages.toolchain import find_toolchain; find_toolchain()'
+TYPED := common evaluator trainer
+
+.PHONY: help
+help: ## Say what there is
+	@echo 'Assay grades CUDA kernels. First of all:'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo
+demo: compilers ## Grade six example kernels and write an HTML report (installs what is missing)
+	@$(VENV)/bin/assay demo
+
+.PHONY: test
+test: $(VENV)/installed-dev compilers ## Run all tests
+	@$(PY) -m pytest $(ARGS)
+
+.PHONY: check
+check: $(VENV)/installed-dev ## Style, format, types, and what may import what
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy $(TYPED)
+	@$(PY) -m pytest tests/test_architecture.py tests/test_house.py
+
+.PHONY: format
+format: $(VENV)/installed-dev ## Put the code into its format, and mend what ruff can mend
+	@$(PY) -m ruff check --fix-only -q .
+	@$(PY) -m ruff format .
+
+.PHONY: bench
+bench: compilers ## Measure again what the README claims
+	@set -- benchmarks/*.py; \
+	if [ ! -f "$$1" ]; then echo 'There is nothing under benchmarks/ yet.'; exit 0; fi; \
+	for each in "$$@"; do echo "== $$each"; $(PY) "$$each" || exit 1; done
+
+.PHONY: nvcc
+nvcc: $(VENV)/installed ## Install the CUDA compiler from PyPI into .venv
+	@echo 'Installing the CUDA compiler into $(VENV) (about 100 MB from PyPI) ...'
+	@$(INSTALL) -e '.[nvcc]'
+
+.PHONY: clean
+clean: ## Remove the environment and everything that tools have left
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info assay-report.html reports
+	@find common evaluator trainer tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+# The machine's own nvcc serves where there is one of CUDA 12.4 to 13.x; else the one from PyPI.
+.PHONY: compilers
+compilers: $(VENV)/installed
+	@for each in g++ c++ clang++; do if command -v $$each >/dev/null 2>&1; then exit 0; fi; done; \
+	echo 'Assay needs a C++ compiler, and there is none on PATH (looked for g++, c++, clang++).' >&2; \
+	echo 'Install one, for example with: apt-get install g++   or: dnf install gcc-c++' >&2; exit 1
+	@$(FIND_NVCC) 2>/dev/null || { $(MAKE) nvcc && $(VENV)/bin/assay doctor; }
+
+$(VENV)/made:
+	@if [ -x $(PY) ] && $(PY) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+		touch $@; exit 0; \
+	fi; \
+	for each in "$(PYTHON)" python3.11 python3.12 python3.13 python3.14 python3 python; do \
+		if [ -n "$$each" ] && "$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			found=$$each; break; \
+		elif [ -n "$$each" ] && [ "$$each" = "$(PYTHON)" ]; then \
+			echo "PYTHON=$$each is not a Python 3.11 or later." >&2; exit 1; \
+		fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo 'Assay needs Python 3.11 or later, and there is none on PATH.' >&2; \
+		echo 'Install one, for example with: apt-get install python3 python3-venv' >&2; \
+		echo 'or say where it is: make PYTHON=/path/to/python3 ...' >&2; exit 1; \
+	fi; \
+	if ! "$$found" -c 'import venv, ensurepip' 2>/dev/null; then \
+		echo "$$found cannot make virtual environments: its module venv or ensurepip is missing." >&2; \
+		echo 'On Debian and Ubuntu install it with: apt-get install python3-venv' >&2; exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$("$$found" --version) ..."; \
+	rm -rf $(VENV) && "$$found" -m venv $(VENV) && touch $@
+
+$(VENV)/installed: $(VENV)/made pyproject.toml constraints-dev.txt
+	@echo 'Installing Assay into $(VENV) (once; up to a minute) ...'
+	@$(INSTALL) -e . && touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed pyproject.toml constraints-dev.txt
+	@echo 'Installing the tools for development into $(VENV) (once; up to a minute) ...'
+	@$(INSTALL) -e '.[dev]' && touch $@
