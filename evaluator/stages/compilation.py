@@ -263,7 +263,7 @@ class _Compilation:
         """
         text = ptx.decode(errors="replace")
         text = re.sub(
-            r'^(\s*\.file\s+\d+\s+)"([^"\n]*)"',
+            r'^([^\S\n]*\.file[^\S\n]+\d+[^\S\n]+)"([^"\n]*)"',
             lambda match: f'{match[1]}"{self._short_name(match[2])}"',
             text,
             flags=re.MULTILINE,
@@ -318,16 +318,18 @@ class _Compilation:
         return _ruling("compile_error", "The compiler refused this source without saying why.")
 
     def _first_error(self, errors: list[Diagnostic]) -> Ruling:
-        first = errors[0]
+        # One slip gives a line several errors; the one that we can say something about is the most telling.
+        alike = [(one, diagnostics.hint(one, self.source)) for one in errors if one.line == errors[0].line]
+        first, hint = next((pair for pair in alike if pair[1]), alike[0])
         where = (
             f"{first.file}:{first.line}: " if first.file and first.line else f"{first.file}: " if first.file else ""
         )
-        more = f" (the first of {len(errors)} errors)" if len(errors) > 1 else ""
+        more = f" (one of {len(errors)} errors)" if len(errors) > 1 else ""
         quoted = ""
         lines = self.source.splitlines()
         if first.file == SOURCE_NAME and first.line and first.line <= len(lines):
             quoted = f"\n    {first.line} | {lines[first.line - 1].strip()[:200]}"
-        return _ruling("compile_error", f"{where}{first.text}{more}{quoted}", diagnostics.hint(first, self.source))
+        return _ruling("compile_error", f"{where}{first.text}{more}{quoted}", hint)
 
     # --- ptxas -----------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,9 @@ from common.contract import Diagnostic, Severity
 SOURCE_NAME: Final = "kernel.cu"
 MAX_DIAGNOSTICS: Final = 50
 _MAX_TEXT: Final = 1000
+_MAX_LINE: Final = 4000
+_MAX_STDERR: Final = 1 << 20
+"""A source can make a compiler talk without end; what is read of it stays cheap to read."""
 _HIDDEN: Final = "message about a file that the submission did not bring"
 
 _EDG = re.compile(
@@ -69,7 +72,7 @@ def parse(
 
 def source_lines(ptx: str) -> dict[int, int]:
     """For each line of `ptx` in a function, the source line that its last `.loc` names (inlined code: the call)."""
-    names = dict(re.findall(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', ptx, re.MULTILINE))
+    names = dict(re.findall(r'^[^\S\n]*\.file[^\S\n]+(\d+)[^\S\n]+"([^"\n]*)"', ptx, re.MULTILINE))
     own = {number for number, name in names.items() if PurePosixPath(name).name == SOURCE_NAME}
     lines: dict[int, int] = {}
     current: int | None = None
@@ -98,7 +101,7 @@ def _messages(stderr: str) -> Iterator[tuple[re.Match[str], list[str]]]:
     """Each message's first line with the lines of text that belong to it; quoted source and noise left out."""
     current: re.Match[str] | None = None
     extra: list[str] = []
-    lines = stderr.splitlines()
+    lines = [line[:_MAX_LINE] for line in stderr[:_MAX_STDERR].splitlines()]
     for index, line in enumerate(lines):
         match = next((m for m in (p.match(line) for p in (_EDG, _EDG_END, _GNU, _PTXAS, _CICC)) if m), None)
         if match and not _NOISE.match(line):

@@ -5,7 +5,10 @@ source compiled with `-G` carries DWARF, as text in `.section` blocks, which is 
 with pyelftools. Where DWARF says nothing about a kernel, types come from its mangled name and names are arg0, arg1, …
 """
 
+import functools
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -32,6 +35,7 @@ _DATA = re.compile(r"\.b(8|16|32|64)\s+(.+)$")
 _HALVES: Final = ("__half", "__nv_bfloat16")
 _MAX_DEPTH: Final = 32
 _MAX_NAME: Final = 8192
+_MAX_DEBUG_TEXT: Final = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class _Described:
 
 def entries(ptx: str, debug_ptx: str | None) -> tuple[Entry, ...]:
     """The kernels of `ptx` in the order of the text; `debug_ptx` is the same source compiled with `-G`."""
-    described = _described(debug_ptx) if debug_ptx else {}
+    described = _described(debug_ptx) if debug_ptx and len(debug_ptx) <= _MAX_DEBUG_TEXT else {}
     found: list[Entry] = []
     for match in _ENTRY.finditer(ptx):
         symbol, slots = match[1], tuple(_slots(match[2] or ""))
@@ -69,14 +73,49 @@ def entries(ptx: str, debug_ptx: str | None) -> tuple[Entry, ...]:
     return tuple(found)
 
 
+@functools.lru_cache(maxsize=4096)
 def demangled(symbol: str) -> str:
-    """The name as a reader of C++ knows it; an `extern "C"` name and one that is not C++ stay as they are."""
+    """The name as a reader of C++ knows it; an `extern "C"` name and one that is not C++ stay as they are.
+
+    So do names that are too long to read. A short mangled name can stand for gigabytes (each back reference can
+    double it) or for very deep nesting, so one that might is taken apart in a child process with limits.
+    """
+    if not symbol.startswith("_Z"):
+        return symbol
+    risky = len(symbol) > 512 or len(re.findall(r"S[0-9A-Z]*_", symbol)) > 16
     try:
-        name = str(cxxfilt.demangle(symbol))
+        name = _demangled_apart(symbol) if risky else str(cxxfilt.demangle(symbol))
     except cxxfilt.Error:
         return symbol
     # Instantiations of templates have their return type in the mangled name; a kernel's is always void.
-    return name.removeprefix("void ")
+    return name.removeprefix("void ") if 0 < len(name) <= _MAX_NAME else symbol
+
+
+_DEMANGLE: Final = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
+resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+import cxxfilt
+name = cxxfilt.demangle(sys.stdin.read())
+sys.stdout.write(name if len(name) <= {_MAX_NAME} else "")
+"""
+
+
+def _demangled_apart(symbol: str) -> str:
+    """The demangled name, or nothing where that takes too much."""
+    try:
+        child = subprocess.run(
+            [sys.executable, "-I", "-c", _DEMANGLE],
+            input=symbol,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return child.stdout if child.returncode == 0 else ""
 
 
 def _same_in_every_folder(symbol: str) -> str:
@@ -202,23 +241,22 @@ def _sections(text: str) -> dict[str, list[str]]:
 
 def _assembled(lines: list[str], labels: dict[str, int]) -> tuple[bytes, dict[int, str]]:
     """The bytes of a section, and the symbol at each offset that holds an address. Adds the section's `labels`."""
-    found: list[tuple[int, str]] = []
     position = 0
     for line in lines:
         if label := _LABEL.match(line):
             labels[label[1]] = position
         elif data := _DATA.match(line):
-            values = data[2].split(",")
-            position += int(data[1]) // 8 * len(values)
-            found += [(int(data[1]) // 8, value.strip()) for value in values]
+            position += int(data[1]) // 8 * (data[2].count(",") + 1)
     content = bytearray()
     symbols: dict[int, str] = {}
-    for size, value in found:
-        number = re.fullmatch(r"-?\d+", value)
-        if number is None and size == 8:
-            symbols[len(content)] = value
-        amount = int(value) if number else labels.get(value, 0)
-        content += (amount % (1 << 8 * size)).to_bytes(size, "little")
+    for data in filter(None, map(_DATA.match, lines)):
+        size = int(data[1]) // 8
+        for value in map(str.strip, data[2].split(",")):
+            number = re.fullmatch(r"-?\d{1,20}", value)
+            if number is None and size == 8:
+                symbols[len(content)] = value
+            amount = int(value) if number else labels.get(value, 0)
+            content += (amount % (1 << 8 * size)).to_bytes(size, "little")
     return bytes(content), symbols
 
 
@@ -271,7 +309,11 @@ def _parameter(die: Any, symbols: dict[int, str]) -> _Described:
 
 def _text(die: Any, attribute: str) -> str | None:
     value = die.attributes.get(attribute)
-    return value.value.decode(errors="replace") if value is not None and isinstance(value.value, bytes) else None
+    return (
+        value.value[:_MAX_NAME].decode(errors="replace")
+        if value is not None and isinstance(value.value, bytes)
+        else None
+    )
 
 
 def _type_of(die: Any) -> Any:

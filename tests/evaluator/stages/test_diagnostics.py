@@ -63,7 +63,9 @@ kernel.cu:10:2: warning: #warning "hello" [-Wcpp]
 
 
 def test_toolkit_headers_have_short_names():
-    (one,) = parse("/opt/cuda/include/cuda_fp16.hpp(12): error: bad thing in /opt/cuda/include/mma.h\n", SOURCE, HEADERS)
+    (one,) = parse(
+        "/opt/cuda/include/cuda_fp16.hpp(12): error: bad thing in /opt/cuda/include/mma.h\n", SOURCE, HEADERS
+    )
     assert (one.file, one.line, one.text) == ("cuda_fp16.hpp", 12, "bad thing in mma.h")
 
 
