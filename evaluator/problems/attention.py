@@ -104,6 +104,7 @@ constexpr int LINE = MOST + 4;                      // lines of shared memory: f
 __device__ __forceinline__ void load_lines(float (*to)[LINE], const float* from, int lines, int count, int dim)
 {
     int quads = (dim + 3) / 4;
+    #pragma unroll 1
     for (int i = threadIdx.x; i < lines * quads; i += 128) {
         int line = i / quads, d = i % quads * 4;
         float4 value = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -146,6 +147,7 @@ __global__ void attention_fast(
         __syncthreads();
 
         float weight[4] = {};
+        #pragma unroll 2
         for (int d = 0; d < dim; d += 4) {
             float4 b = *reinterpret_cast<const float4*>(&keys[lane][d]);
             #pragma unroll
@@ -169,6 +171,7 @@ __global__ void attention_fast(
             for (int c = 0; c < 4; c++) out[r][c] *= shrink;
         }
         int count = min(KEYS, seq - key0);
+        #pragma unroll 1
         for (int i = 0; i < count; i++) {
             float p[4];
             #pragma unroll

@@ -141,6 +141,7 @@ __global__ void conv2d_fast(
             taps[from][tap][to] = inside ? weight[((size_t)(to0 + to) * in_channels + from0 + from) * 9 + tap] : 0.0f;
         }
         __syncthreads();
+        #pragma unroll 1
         for (int from = 0; from < FROM; from++) {
             float near[4][3];
             #pragma unroll
