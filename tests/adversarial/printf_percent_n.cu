@@ -1,6 +1,7 @@
 // problem: relu
 // attack: printf formats that write memory, or read arguments that are not there
 // expect: passed|runtime_error|unsupported|compile_error
+// run_timeout_s: 5
 // because: formats come from the submission and are never given to the host's own printf
 // assay: launch relu grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
 
