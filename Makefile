@@ -20,7 +20,7 @@ TYPED := common evaluator trainer
 
 .PHONY: help
 help: ## Say what there is
-	@echo 'Assay grades CUDA kernels. First of all:'
+	@echo 'Assay grades CUDA kernels. Begin with `make demo`:'
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
@@ -51,7 +51,7 @@ bench: compilers ## Measure again what the README claims
 
 .PHONY: nvcc
 nvcc: $(VENV)/installed ## Install the CUDA compiler from PyPI into .venv
-	@echo 'Installing the CUDA compiler into $(VENV) (about 100 MB from PyPI) ...'
+	@echo 'Installing the CUDA compiler into $(VENV) from PyPI (once; 270 MB on disk) ...'
 	@$(INSTALL) -e '.[nvcc]'
 
 .PHONY: clean
@@ -65,7 +65,7 @@ compilers: $(VENV)/installed
 	@for each in g++ c++ clang++; do if command -v $$each >/dev/null 2>&1; then exit 0; fi; done; \
 	echo 'Assay needs a C++ compiler, and there is none on PATH (looked for g++, c++, clang++).' >&2; \
 	echo 'Install one, for example with: apt-get install g++   or: dnf install gcc-c++' >&2; exit 1
-	@$(FIND_NVCC) 2>/dev/null || { $(MAKE) nvcc && $(VENV)/bin/assay doctor; }
+	@$(FIND_NVCC) 2>/dev/null || { $(MAKE) nvcc && { $(FIND_NVCC) 2>/dev/null || $(VENV)/bin/assay doctor; }; }
 
 $(VENV)/made:
 	@if [ -x $(PY) ] && $(PY) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
