@@ -50,12 +50,18 @@ class Flow:
     """Whether a loop waits on memory, so that diverged lanes must take turns."""
 
     def needs_mask(self, block: Block, register: str) -> bool:
-        """Whether a write to `register` in `block` can meet an inactive lane that still needs its old value."""
-        if register not in block.live_out:
-            return False
-        return block.in_cycle or self.spins or self._definitions.get(register, 0) != 1
+        """Whether a write to `register` in `block` can meet an inactive lane that still needs its old value.
+
+        That lane waits at some other block. Where there is one definition only, it must have come through this very
+        block, so the register is live at the block's end; where there are several it may hold another one's value.
+        """
+        if self._definitions.get(register, 0) != 1:
+            return register in self._crossing
+        return register in block.live_out and (block.in_cycle or self.spins)
 
     _definitions: dict[str, int] = field(default_factory=dict)
+    _crossing: frozenset[str] = frozenset()
+    """Registers that are live at the start of any block."""
 
 
 def registers_in(operand: Operand) -> Iterator[str]:
@@ -116,7 +122,8 @@ def analyse(function: Function) -> Flow:
             for name in written(instruction):
                 definitions[name] = definitions.get(name, 0) + 1
     reachable_labels = {name: position[old] for name, old in labels.items() if old in position}
-    return Flow(ordered, reachable_labels, any(map(_waits_on_memory, ordered)), definitions)
+    crossing = frozenset().union(*(block.live_in for block in ordered))
+    return Flow(ordered, reachable_labels, any(map(_waits_on_memory, ordered)), definitions, crossing)
 
 
 def _splits(instruction: Instruction) -> bool:
