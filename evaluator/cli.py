@@ -30,12 +30,16 @@ _EXAMPLES = Path(__file__).parents[1] / "examples"
 class Failure(click.ClickException):
     """An error that is shown as one or two lines, never as a traceback."""
 
-    def __init__(self, message: str, exit_code: int = EXIT_USAGE) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+    exit_code = EXIT_USAGE
 
     def show(self, file: object = None) -> None:
         click.echo(f"assay: {self.message}", err=True)
+
+
+class InternalFailure(Failure):
+    """Our own fault."""
+
+    exit_code = EXIT_INTERNAL
 
 
 @contextmanager
@@ -46,7 +50,7 @@ def _plain_errors() -> Iterator[None]:
     except UsageError as error:
         raise Failure(_with_remedy(error)) from error
     except AssayError as error:
-        raise Failure(_with_remedy(error), EXIT_INTERNAL) from error
+        raise InternalFailure(_with_remedy(error)) from error
 
 
 def _with_remedy(error: AssayError) -> str:

@@ -239,6 +239,7 @@ class _FunctionText:
         for n, variable in enumerate(self.call_slots):
             self.slots[variable.name] = (f"(u8 *)c{n}.bytes", _stride(variable))
         self.block = self.flow.blocks[0]
+        self.waited_for = self._waited_for()
         self.mask = "m"
 
     # Names
@@ -288,6 +289,25 @@ class _FunctionText:
         pattern = "(u64)POISON * 0x0101010101010101ull"
         return " = ~0u" if width == 1 else f" = all64({pattern})" if width == 64 else f" = all32((u32)({pattern}))"
 
+    def _waited_for(self) -> set[int]:
+        """Blocks at which lanes may wait: joins, the far sides of branches, and what follows a barrier."""
+        found: set[int] = set()
+        arrivals: dict[int, int] = {}
+        for block in self.flow.blocks:
+            last = block.body[-1] if block.body else None
+            for successor in block.successors:
+                arrivals[successor] = arrivals.get(successor, 0) + 1
+            if last is not None and is_barrier(last):
+                found.update(block.successors)
+            if last is not None and last.opcode == "brx":
+                found.update(block.successors)
+            elif len(block.successors) > 1:
+                forward = [s for s in block.successors if s > block.index]
+                if len(forward) == len(block.successors):
+                    forward.remove(min(forward))
+                found.update(forward)
+        return found | {block for block, count in arrivals.items() if count > 1}
+
     def _dispatch(self, count: int) -> Iterator[str]:
         yield "dispatch:"
         yield f"if (pending.next == {count}) {{"
@@ -300,7 +320,7 @@ class _FunctionText:
         yield "m = pending.take(at);"
         yield "resume:"
         yield "m &= w.live; if (!m) goto dispatch;"
-        cases = " ".join(f"case {n}: goto B{n};" for n in range(count))
+        cases = " ".join(f"case {n}: goto B{n};" for n in sorted(self.waited_for))
         yield f"switch (at) {{ {cases} default: __builtin_unreachable(); }}"
 
     def _block(self, block: Block) -> Iterator[str]:
@@ -329,6 +349,8 @@ class _FunctionText:
             yield "goto dispatch;"
         elif target <= self.block.index:
             yield from self._look_at_clock(line, target)
+            yield f"goto B{target};"
+        elif target not in self.waited_for:
             yield f"goto B{target};"
         else:
             yield f"if (__builtin_expect(pending.next > {target}, 1)) goto B{target};"
@@ -369,32 +391,37 @@ class _FunctionText:
 
     def _branch(self, instruction: Instruction) -> Iterator[str]:
         labels = branch_labels(self.function, instruction)
+        place = self.module.place(instruction.line)
         if instruction.opcode == "brx":
             index = self.emitter.b32(instruction.operands[0])
             for n, label in enumerate(labels):
                 yield f"{{ u32 t = m & eq_b32({index}, all32({n})); if (t) pending.add({self.flow.labels[label]}, t); }}"
-            yield f"if (--w.fuel < 0) watchdog(w, m, {self.module.place(instruction.line)});"
+            yield f"if (--w.fuel < 0) watchdog(w, m, {place});"
             yield "goto dispatch;"
             return
         taken = self.flow.labels[labels[0]]
         if instruction.guard is None:
             yield from self._go(taken, instruction.line)
             return
-        otherwise = self.block.index + 1 if self.block.successors[-1:] == [] else self.block.successors[-1]
+        here, otherwise = self.block.index, self.block.successors[-1]
         yield f"u32 taken = m & {self._guard(instruction)};"
-        yield "if (taken == m) {"
-        yield from self._go(taken, instruction.line)
-        yield "}"
-        yield "if (taken) {"
-        if taken <= self.block.index or otherwise <= self.block.index:
-            yield f"if (--w.fuel < 0) watchdog(w, m, {self.module.place(instruction.line)});"
-        yield f"pending.add({otherwise}, m & ~taken); m = taken;"
-        if taken <= self.block.index:
-            yield from self._go(taken, instruction.line)
+        if taken > here and otherwise > here:
+            # The lower block runs first; the lanes of the other wait there.
+            first, second = min(taken, otherwise), max(taken, otherwise)
+            waiting = "taken" if second == taken else "(m & ~taken)"
+            yield f"u32 waiting = {waiting}; if (waiting != m) {{"
+            yield f"if (waiting) {{ pending.add({second}, waiting); m &= ~waiting; }}"
+            yield from self._go(first, instruction.line)
+            yield "}"
+            yield from self._go(second, instruction.line)
         else:
-            yield f"pending.add({taken}, taken); goto dispatch;"
-        yield "}"
-        yield from self._go(otherwise, instruction.line)
+            back, ahead = (taken, otherwise) if taken <= here else (otherwise, taken)
+            looping = "taken" if back == taken else "(m & ~taken)"
+            yield f"u32 looping = {looping}; if (looping) {{"
+            yield f"if (looping != m) {{ pending.add({ahead}, m & ~looping); m = looping; }}"
+            yield from self._go(back, instruction.line)
+            yield "}"
+            yield from self._go(ahead, instruction.line)
 
     def _barrier(self, i: Instruction) -> Iterator[str]:
         """bar.sync, bar.arrive, bar.red; lanes of a diverged warp wait for each other first."""

@@ -36,21 +36,32 @@ typedef double c64f __attribute__((vector_size(CHUNK)));
 typedef u32 h32 __attribute__((vector_size(CHUNK / 2)));
 typedef i32 h32s __attribute__((vector_size(CHUNK / 2)));
 
-template <class C> struct PerChunk;
-template <> struct PerChunk<c32> {
-    enum { COUNT = PER32 };
+// Flat members instead of arrays or nested packs: each operation is one small function, quick to compile.
+#if CHUNK == 64
+#define REPEAT_c32(M, ...) M(0, __VA_ARGS__) M(1, __VA_ARGS__)
+#define REPEAT_c64(M, ...) M(0, __VA_ARGS__) M(1, __VA_ARGS__) M(2, __VA_ARGS__) M(3, __VA_ARGS__)
+#elif CHUNK == 32
+#define REPEAT_c32(M, ...) M(0, __VA_ARGS__) M(1, __VA_ARGS__) M(2, __VA_ARGS__) M(3, __VA_ARGS__)
+#define REPEAT_c64(M, ...)                                                                                             \
+    REPEAT_c32(M, __VA_ARGS__) M(4, __VA_ARGS__) M(5, __VA_ARGS__) M(6, __VA_ARGS__) M(7, __VA_ARGS__)
+#else
+#define REPEAT_c32(M, ...)                                                                                             \
+    M(0, __VA_ARGS__) M(1, __VA_ARGS__) M(2, __VA_ARGS__) M(3, __VA_ARGS__)                                            \
+    M(4, __VA_ARGS__) M(5, __VA_ARGS__) M(6, __VA_ARGS__) M(7, __VA_ARGS__)
+#define REPEAT_c64(M, ...)                                                                                             \
+    REPEAT_c32(M, __VA_ARGS__) M(8, __VA_ARGS__) M(9, __VA_ARGS__) M(10, __VA_ARGS__) M(11, __VA_ARGS__)               \
+    M(12, __VA_ARGS__) M(13, __VA_ARGS__) M(14, __VA_ARGS__) M(15, __VA_ARGS__)
+#endif
+#define MEMBER(i, C) C v##i;
+struct U32 {
+    REPEAT_c32(MEMBER, c32)
 };
-template <> struct PerChunk<c64> {
-    enum { COUNT = PER64 };
+struct U64 {
+    REPEAT_c64(MEMBER, c64)
 };
-template <class C, int N> struct Pack {
-    Pack<C, N / 2> lo, hi;
-};
-template <class C> struct Pack<C, 1> {
-    C v;
-};
-typedef Pack<c32, LANES / PER32> U32;
-typedef Pack<c64, LANES / PER64> U64;
+typedef U32 PACK_c32;
+typedef U64 PACK_c64;
+enum { COUNT_c32 = PER32, COUNT_c64 = PER64 };
 
 // Plain arrays, for work lane by lane.
 struct alignas(64) A32 {
@@ -81,13 +92,15 @@ INLINE U64 gather(const A64 &x) {
     return r;
 }
 
-INLINE Pack<c32, 1> all(u32 k, Pack<c32, 1>) { return {c32{} + k}; }
-INLINE Pack<c64, 1> all(u64 k, Pack<c64, 1>) { return {c64{} + k}; }
-template <class K, class C, int N> INLINE Pack<C, N> all(K k, Pack<C, N> shape) {
-    return {all(k, shape.lo), all(k, shape.hi)};
+#define ALL_STEP(i, C) r.v##i = C{} + k;
+INLINE U32 all32(u32 k) {
+    U32 r;
+    REPEAT_c32(ALL_STEP, c32) return r;
 }
-INLINE U32 all32(u32 k) { return all(k, U32()); }
-INLINE U64 all64(u64 k) { return all(k, U64()); }
+INLINE U64 all64(u64 k) {
+    U64 r;
+    REPEAT_c64(ALL_STEP, c64) return r;
+}
 
 // Bits from a vector comparison (each lane 0 or -1).
 INLINE u32 bits_of(c32s m) {
@@ -119,35 +132,45 @@ INLINE u32 bits_of(c64s m) {
 #endif
 }
 
+#define UNARY_STEP(i, C, expression)                                                                                   \
+    {                                                                                                                  \
+        C a = x.v##i;                                                                                                  \
+        r.v##i = (C)(expression);                                                                                      \
+    }
+#define BINARY_STEP(i, C, expression)                                                                                  \
+    {                                                                                                                  \
+        C a = x.v##i, b = y.v##i;                                                                                      \
+        r.v##i = (C)(expression);                                                                                      \
+    }
+#define TERNARY_STEP(i, C, expression)                                                                                 \
+    {                                                                                                                  \
+        C a = x.v##i, b = y.v##i, c = z.v##i;                                                                          \
+        r.v##i = (C)(expression);                                                                                      \
+    }
+#define COMPARE_STEP(i, C, expression)                                                                                 \
+    {                                                                                                                  \
+        C a = x.v##i, b = y.v##i;                                                                                      \
+        r |= bits_of(expression) << (i * COUNT_##C);                                                                   \
+    }
 #define UNARY(name, C, expression)                                                                                     \
-    INLINE Pack<C, 1> name(Pack<C, 1> x) {                                                                             \
-        C a = x.v;                                                                                                     \
-        return {(C)(expression)};                                                                                      \
-    }                                                                                                                  \
-    template <int N> INLINE Pack<C, N> name(Pack<C, N> x) { return {name(x.lo), name(x.hi)}; }
+    INLINE PACK_##C name(PACK_##C x) {                                                                                 \
+        PACK_##C r;                                                                                                    \
+        REPEAT_##C(UNARY_STEP, C, expression) return r;                                                                \
+    }
 #define BINARY(name, C, expression)                                                                                    \
-    INLINE Pack<C, 1> name(Pack<C, 1> x, Pack<C, 1> y) {                                                               \
-        C a = x.v, b = y.v;                                                                                            \
-        return {(C)(expression)};                                                                                      \
-    }                                                                                                                  \
-    template <int N> INLINE Pack<C, N> name(Pack<C, N> x, Pack<C, N> y) {                                              \
-        return {name(x.lo, y.lo), name(x.hi, y.hi)};                                                                   \
+    INLINE PACK_##C name(PACK_##C x, PACK_##C y) {                                                                     \
+        PACK_##C r;                                                                                                    \
+        REPEAT_##C(BINARY_STEP, C, expression) return r;                                                               \
     }
 #define TERNARY(name, C, expression)                                                                                   \
-    INLINE Pack<C, 1> name(Pack<C, 1> x, Pack<C, 1> y, Pack<C, 1> z) {                                                 \
-        C a = x.v, b = y.v, c = z.v;                                                                                   \
-        return {(C)(expression)};                                                                                      \
-    }                                                                                                                  \
-    template <int N> INLINE Pack<C, N> name(Pack<C, N> x, Pack<C, N> y, Pack<C, N> z) {                                \
-        return {name(x.lo, y.lo, z.lo), name(x.hi, y.hi, z.hi)};                                                       \
+    INLINE PACK_##C name(PACK_##C x, PACK_##C y, PACK_##C z) {                                                         \
+        PACK_##C r;                                                                                                    \
+        REPEAT_##C(TERNARY_STEP, C, expression) return r;                                                              \
     }
 #define COMPARE(name, C, expression)                                                                                   \
-    INLINE u32 name(Pack<C, 1> x, Pack<C, 1> y) {                                                                      \
-        C a = x.v, b = y.v;                                                                                            \
-        return bits_of(expression);                                                                                    \
-    }                                                                                                                  \
-    template <int N> INLINE u32 name(Pack<C, N> x, Pack<C, N> y) {                                                     \
-        return name(x.lo, y.lo) | name(x.hi, y.hi) << (N / 2 * PerChunk<C>::COUNT);                     \
+    INLINE u32 name(PACK_##C x, PACK_##C y) {                                                                          \
+        u32 r = 0;                                                                                                     \
+        REPEAT_##C(COMPARE_STEP, C, expression) return r;                                                              \
     }
 #define INTEGER_OPERATIONS(suffix, C, S, BITS)                                                                         \
     BINARY(add_##suffix, C, a + b)                                                                                     \
@@ -176,53 +199,66 @@ INTEGER_OPERATIONS(b32, c32, c32s, 32)
 INTEGER_OPERATIONS(b64, c64, c64s, 64)
 
 // no = inactive lanes' value; mask has one bit a lane.
-INLINE Pack<c32, 1> pick(u32 mask, Pack<c32, 1> yes, Pack<c32, 1> no) {
+INLINE c32 pick_chunk(u32 mask, c32 yes, c32 no) {
 #if CHUNK == 64
     typedef int native __attribute__((vector_size(64)));
-    return {(c32)__builtin_ia32_blendmd_512_mask((native)no.v, (native)yes.v, (u16)mask)};
+    return (c32)__builtin_ia32_blendmd_512_mask((native)no, (native)yes, (u16)mask);
 #else
     c32 bit;
     for (int i = 0; i < PER32; i++) bit[i] = 1u << i;
     c32 m = (c32)(((c32{} + mask) & bit) != 0);
-    return {(yes.v & m) | (no.v & ~m)};
+    return (yes & m) | (no & ~m);
 #endif
 }
-INLINE Pack<c64, 1> pick(u32 mask, Pack<c64, 1> yes, Pack<c64, 1> no) {
+INLINE c64 pick_chunk(u32 mask, c64 yes, c64 no) {
 #if CHUNK == 64
     typedef long long native __attribute__((vector_size(64)));
-    return {(c64)__builtin_ia32_blendmq_512_mask((native)no.v, (native)yes.v, (u8)mask)};
+    return (c64)__builtin_ia32_blendmq_512_mask((native)no, (native)yes, (u8)mask);
 #else
     c64 bit;
     for (int i = 0; i < PER64; i++) bit[i] = 1u << i;
     c64 m = (c64)(((c64{} + mask) & bit) != 0);
-    return {(yes.v & m) | (no.v & ~m)};
+    return (yes & m) | (no & ~m);
 #endif
 }
-template <class C, int N> INLINE Pack<C, N> pick(u32 mask, Pack<C, N> yes, Pack<C, N> no) {
-    return {pick(mask, yes.lo, no.lo), pick(mask >> (N / 2 * PerChunk<C>::COUNT), yes.hi, no.hi)};
+#define PICK_STEP(i, C) r.v##i = pick_chunk(mask >> (i * COUNT_##C), yes.v##i, no.v##i);
+INLINE U32 pick(u32 mask, U32 yes, U32 no) {
+    U32 r;
+    REPEAT_c32(PICK_STEP, c32) return r;
+}
+INLINE U64 pick(u32 mask, U64 yes, U64 no) {
+    U64 r;
+    REPEAT_c64(PICK_STEP, c64) return r;
 }
 INLINE u32 pick(u32 mask, u32 yes, u32 no) { return (yes & mask) | (no & ~mask); }
 
 // 32 to 64 bits and back.
-INLINE Pack<c64, 2> widen_u(Pack<c32, 1> x) {
-    h32 h[2];
-    __builtin_memcpy(h, &x.v, CHUNK);
-    return {{__builtin_convertvector(h[0], c64)}, {__builtin_convertvector(h[1], c64)}};
+struct Halves32 {
+    h32 part[LANES / PER64];
+};
+struct Halves32s {
+    h32s part[LANES / PER64];
+};
+#define WIDEN_STEP(i, C) r.v##i = (c64)__builtin_convertvector(h.part[i], C);
+INLINE U64 widen_u(U32 x) {
+    Halves32 h;
+    U64 r;
+    __builtin_memcpy(&h, &x, sizeof h);
+    REPEAT_c64(WIDEN_STEP, c64) return r;
 }
-INLINE Pack<c64, 2> widen_s(Pack<c32, 1> x) {
-    h32s h[2];
-    __builtin_memcpy(h, &x.v, CHUNK);
-    return {{(c64)__builtin_convertvector(h[0], c64s)}, {(c64)__builtin_convertvector(h[1], c64s)}};
+INLINE U64 widen_s(U32 x) {
+    Halves32s h;
+    U64 r;
+    __builtin_memcpy(&h, &x, sizeof h);
+    REPEAT_c64(WIDEN_STEP, c64s) return r;
 }
-INLINE Pack<c32, 1> narrow(Pack<c64, 2> x) {
-    h32 h[2] = {__builtin_convertvector(x.lo.v, h32), __builtin_convertvector(x.hi.v, h32)};
-    Pack<c32, 1> r;
-    __builtin_memcpy(&r.v, h, CHUNK);
+#define NARROW_STEP(i, C) h.part[i] = __builtin_convertvector(x.v##i, C);
+INLINE U32 narrow(U64 x) {
+    Halves32 h;
+    U32 r;
+    REPEAT_c64(NARROW_STEP, h32) __builtin_memcpy(&r, &h, sizeof r);
     return r;
 }
-template <int N> INLINE Pack<c64, 2 * N> widen_u(Pack<c32, N> x) { return {widen_u(x.lo), widen_u(x.hi)}; }
-template <int N> INLINE Pack<c64, 2 * N> widen_s(Pack<c32, N> x) { return {widen_s(x.lo), widen_s(x.hi)}; }
-template <int N> INLINE Pack<c32, N / 2> narrow(Pack<c64, N> x) { return {narrow(x.lo), narrow(x.hi)}; }
 
 INLINE U32 extend_s8(U32 x) { return shr_s32(shl_b32(x, all32(24)), all32(24)); }
 INLINE U32 extend_s16(U32 x) { return shr_s32(shl_b32(x, all32(16)), all32(16)); }

@@ -18,12 +18,7 @@ template <int TABLE> INLINE c32 lop3_chunk(c32 a, c32 b, c32 c) {
     if (TABLE & 128) r |= a & b & c;
     return r;
 }
-template <int TABLE> INLINE Pack<c32, 1> lop3(Pack<c32, 1> x, Pack<c32, 1> y, Pack<c32, 1> z) {
-    return {lop3_chunk<TABLE>(x.v, y.v, z.v)};
-}
-template <int TABLE, int N> INLINE Pack<c32, N> lop3(Pack<c32, N> x, Pack<c32, N> y, Pack<c32, N> z) {
-    return {lop3<TABLE>(x.lo, y.lo, z.lo), lop3<TABLE>(x.hi, y.hi, z.hi)};
-}
+template <int TABLE> TERNARY(lop3, c32, lop3_chunk<TABLE>(a, b, c))
 
 INLINE U64 mul_wide_u32(U32 a, U32 b) { return mul_b64(widen_u(a), widen_u(b)); }
 INLINE U64 mul_wide_s32(U32 a, U32 b) { return mul_b64(widen_s(a), widen_s(b)); }
