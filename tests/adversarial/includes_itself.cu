@@ -1,6 +1,6 @@
 // problem: vector_add
 // attack: a file that includes itself, twice
-// expect: compile_error|timeout
+// expect: compile_error|timeout|out_of_memory
 // because: compiling has limits
 // compile_timeout_s: 5
 
