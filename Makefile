@@ -56,7 +56,8 @@ nvcc: $(VENV)/installed ## Install the CUDA compiler from PyPI into .venv
 
 .PHONY: clean
 clean: ## Remove the environment and everything that tools have left
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info assay-report.html reports
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache \
+		.hypothesis .assay build dist *.egg-info assay-report.html reports
 	@find common evaluator trainer tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # The machine's own nvcc serves where there is one of CUDA 12.4 to 13.x; else the one from PyPI.

@@ -1,0 +1,123 @@
+"""What the documents say is what the code says, and nothing of one machine is in the repository."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from common.contract import Status
+from evaluator import __version__
+from evaluator.problems.catalogue import problems
+
+ROOT = Path(__file__).parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+TEXT = {".cfg", ".cpp", ".cu", ".css", ".h", ".j2", ".json", ".md", ".py", ".toml", ".txt", ".yaml", ".yml", ""}
+
+
+def tracked() -> list[Path]:
+    """Files that git knows; without git (an exported tree), all that a checkout would hold."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode == 0 and listed.stdout:
+        return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+    hidden = {".venv", ".git", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__"}
+    return [path for path in ROOT.rglob("*") if path.is_file() and not hidden & set(path.relative_to(ROOT).parts)]
+
+
+def dependencies() -> list[str]:
+    project = PYPROJECT["project"]
+    wanted = [*project["dependencies"], *PYPROJECT["build-system"]["requires"]]
+    wanted += [one for extra in project["optional-dependencies"].values() for one in extra]
+    return sorted({re.match(r"[A-Za-z0-9._-]+", one)[0].lower() for one in wanted})
+
+
+def table(heading: str) -> list[list[str]]:
+    """The cells of the first table under a heading of the README, without its two lines of heading."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(rf"^#+ {re.escape(heading)}$.*?^(\|.*?)(?:\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"the README has no table under {heading!r}"
+    rows = [line for line in found[1].splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in rows[2:]]
+
+
+def test_the_version_is_the_same_everywhere():
+    assert PYPROJECT["project"]["version"] == __version__
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == __version__
+
+
+@pytest.mark.parametrize("name", dependencies())
+def test_every_dependency_is_explained(name):
+    reasons = (ROOT / "DECISIONS.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| [^|]*`{re.escape(name)}`[^|]*\| [^|]{{20,}}", reasons, re.MULTILINE | re.IGNORECASE)
+
+
+def test_every_explained_dependency_is_still_one():
+    reasons = (ROOT / "DECISIONS.md").read_text(encoding="utf-8").split("## Dependencies")[1]
+    rows = re.findall(r"^\| (`[^|]*)\|", reasons, re.MULTILINE)
+    assert sorted(name for row in rows for name in re.findall(r"`([^`]+)`", row)) == dependencies()
+
+
+def test_every_dependency_is_pinned_for_development():
+    pins = (ROOT / "constraints-dev.txt").read_text().lower()
+    build = {re.match(r"[a-z0-9-]+", one)[0] for one in PYPROJECT["build-system"]["requires"]}
+    pinned = {re.sub(r"[_.]", "-", line.split("==")[0]) for line in pins.splitlines() if "==" in line}
+    assert set(dependencies()) - build <= pinned
+
+
+def test_the_readme_lists_every_problem_as_it_is():
+    def tensors(faces):
+        return ", ".join(
+            f"{tensor.name}[{', '.join(tensor.shape)}]" + (f" {tensor.dtype}" if tensor.dtype != "float32" else "")
+            for tensor in faces
+        )
+
+    faces = [problem.face for problem in problems().values()]
+    expected = [
+        [
+            str(face.tier),
+            f"`{face.id}`",
+            face.title,
+            tensors(face.inputs),
+            tensors(face.outputs),
+            ", ".join([*(scalar.name for scalar in face.scalars), *face.sizes]),
+        ]
+        for face in faces
+    ]
+    assert table("The problems") == expected
+
+
+def test_the_readme_lists_every_status_in_order():
+    rows = table("Statuses")
+    assert [row[0] for row in rows] == [f"`{status}`" for status in Status]
+    assert [row[-1] == "yes" for row in rows] == [status.carries_reward for status in Status]
+
+
+def test_the_readme_lists_every_setting_of_the_machine():
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "evaluator").rglob("*.py"))
+    known = {f"`{name}`" for name in re.findall(r"ASSAY_[A-Z]+(?:_[A-Z]+)*", code)}
+    assert {row[0] for row in table("Settings of the machine")} == known
+
+
+def test_every_file_and_make_target_that_the_readme_names_exists():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"\bmake ([a-z]+)\b", "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for link in re.findall(r"\]\((?!http)([^)#]+)\)", text):
+        assert (ROOT / link).exists(), link
+
+
+def test_nothing_of_one_machine_is_in_the_repository():
+    # Put together here, so that this file does not find itself.
+    homes = ["/" + "root/", "/" + "home/(?!someone)[a-z]", r"(?<!\w)/" + "work/", "/" + "Users/", "pypi" + "\\.org/simple"]
+    homes += ["extra-" + "index-url", "--index-" + "url", "find-" + "links"]
+    pattern = re.compile("|".join(homes))
+    found = []
+    for path in tracked():
+        if path.suffix in TEXT:
+            text = path.read_text(encoding="utf-8", errors="replace")
+            found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in pattern.finditer(text)]
+    assert found == []
