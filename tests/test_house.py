@@ -112,8 +112,8 @@ def test_every_file_and_make_target_that_the_readme_names_exists():
 
 def test_nothing_of_one_machine_is_in_the_repository():
     # Put together here, so that this file does not find itself.
-    homes = ["/" + "root/", "/" + "home/(?!someone)[a-z]", r"(?<!\w)/" + "work/", "/" + "Users/", "pypi" + "\\.org/simple"]
-    homes += ["extra-" + "index-url", "--index-" + "url", "find-" + "links"]
+    homes = ["/" + "root/", "/" + "home/(?!someone)[a-z]", r"(?<!\w)/" + "work/", "/" + "Users/"]
+    homes += ["pypi" + r"\.org/simple", "extra-" + "index-url", "--index-" + "url", "find-" + "links"]
     pattern = re.compile("|".join(homes))
     found = []
     for path in tracked():
