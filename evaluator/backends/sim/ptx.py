@@ -557,6 +557,8 @@ class _Parser:
             return Register(resolved)
         if name == "_":
             return Symbol("_")
+        if name == "WARP_SZ":
+            return Immediate(32)
         if name.startswith("%"):
             while self.peek().startswith(".") and self.kind() == "name":
                 name += self.take()

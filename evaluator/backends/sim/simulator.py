@@ -4,6 +4,7 @@ The process is untrusted all the same (what it executes was made from a submissi
 and what it says is only facts for the referee.
 """
 
+import contextlib
 import functools
 import hashlib
 import platform
@@ -209,7 +210,9 @@ class SimulatorSession:
     def run(self, run: PlanRun) -> RunOutcome:
         """Send the run, wait, and read what memory holds. Raises InfrastructureFault when the process breaks."""
         try:
-            self.process.send(*self._introduction(), *self._request(run))
+            # A process that has no room for the buffers answers before it has read them all.
+            with contextlib.suppress(SessionEnded):
+                self.process.send(*self._introduction(), *self._request(run))
             return self._answer(run)
         except SessionEnded as ended:
             finished = self.process.finish()
@@ -239,7 +242,7 @@ class SimulatorSession:
         parts: list[bytes | memoryview] = []
         numbers: dict[str, int] = {}
         limit_ms = max(1, int(run.time_limit_s * 1000))
-        parts.append(struct.pack("<3Q", len(run.buffers), run.poison, limit_ms))
+        parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ms))
         for index, buffer in enumerate(run.buffers):
             numbers[buffer.name] = index
             flags = (buffer.content is not None) | (buffer.role != "temporary") << 1

@@ -51,7 +51,11 @@ void print_lane(u64 format_address, u64 arguments) {
         char spec[32];
         u64 n = 0;
         spec[n++] = *p++;
-        while (*p && strchr("-+ #0123456789.", *p) && n < 20) spec[n++] = *p++;
+        // Widths and precisions of more than three digits are cut: the host would fill gigabytes with blanks.
+        for (int digits = 0; *p && strchr("-+ #0123456789.", *p); p++) {
+            digits = *p >= '0' && *p <= '9' ? digits + 1 : 0;
+            if (digits <= 3 && n < 20) spec[n++] = *p;
+        }
         int longs = 0;
         while (*p == 'l' || *p == 'h' || *p == 'z' || *p == 'j' || *p == 't') {
             longs += *p == 'l' || *p == 'z' || *p == 'j' || *p == 't';

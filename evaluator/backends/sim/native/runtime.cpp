@@ -24,6 +24,7 @@ namespace {
 
 char WARNINGS[4096];
 u32 WARNINGS_BYTES;
+bool BACKWARDS; // blocks and warps run last first
 u64 DEADLINE_NS, EXECUTED, HEAP_USED;
 const char *CURRENT_KERNEL = "";
 char NAMES[1 << 16]; // buffer names of the current run
@@ -284,6 +285,8 @@ bool release() {
     fault(*first, first->live, "deadlock", first->wait_place, FAULT.message);
 }
 
+u32 ordered(u32 i) { return BACKWARDS ? BLOCK.warp_count - 1 - i : i; }
+
 void run_block(const Kernel &kernel) {
     if (kernel.shared_bytes + LAUNCH.dynamic_bytes) memset((void *)SLOTS[SHARED_SLOT].low, POISON, SLOTS[SHARED_SLOT].size);
     u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
@@ -297,7 +300,7 @@ void run_block(const Kernel &kernel) {
         if (kernel.barriers) make_coroutine(w);
     }
     if (!kernel.barriers) {
-        for (u32 i = 0; i < BLOCK.warp_count; i++) kernel.run(WARPS[i]);
+        for (u32 i = 0; i < BLOCK.warp_count; i++) kernel.run(WARPS[ordered(i)]);
         return;
     }
     memset(ARRIVED, 0, sizeof ARRIVED);
@@ -305,11 +308,12 @@ void run_block(const Kernel &kernel) {
     for (;;) {
         bool ran = false, unfinished = false;
         for (u32 i = 0; i < BLOCK.warp_count; i++) {
-            if (WARPS[i].waits_at == -1) {
-                resume(WARPS[i]);
+            Warp &w = WARPS[ordered(i)];
+            if (w.waits_at == -1) {
+                resume(w);
                 ran = true;
             }
-            unfinished |= WARPS[i].waits_at != -2;
+            unfinished |= w.waits_at != -2;
         }
         if (!unfinished) return;
         if (!release() && !ran) deadlock();
@@ -353,18 +357,18 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
         w.stack_limit = kernel.barriers ? w.stack + (256 << 10) : (u8 *)__builtin_frame_address(0) - (5 << 20);
     }
     u32 until_look = 1;
-    for (u32 z = 0; z < LAUNCH.grid[2]; z++)
-        for (u32 y = 0; y < LAUNCH.grid[1]; y++)
-            for (u32 x = 0; x < LAUNCH.grid[0]; x++) {
-                BLOCK.id[0] = x;
-                BLOCK.id[1] = y;
-                BLOCK.id[2] = z;
-                run_block(kernel);
-                if (--until_look == 0) {
-                    until_look = 64;
-                    if (now_ns() >= DEADLINE_NS) fault(WARPS[0], 1, "watchdog", -1, "was still running when its time was up");
-                }
-            }
+    u64 blocks = (u64)LAUNCH.grid[0] * LAUNCH.grid[1] * LAUNCH.grid[2];
+    for (u64 i = 0; i < blocks; i++) {
+        u64 number = BACKWARDS ? blocks - 1 - i : i;
+        BLOCK.id[0] = (u32)(number % LAUNCH.grid[0]);
+        BLOCK.id[1] = (u32)(number / LAUNCH.grid[0] % LAUNCH.grid[1]);
+        BLOCK.id[2] = (u32)(number / LAUNCH.grid[0] / LAUNCH.grid[1]);
+        run_block(kernel);
+        if (--until_look == 0) {
+            until_look = 64;
+            if (now_ns() >= DEADLINE_NS) fault(WARPS[0], 1, "watchdog", -1, "was still running when its time was up");
+        }
+    }
     for (u32 i = 0; i < BLOCK.warp_count; i++) EXECUTED += WARPS[i].executed;
 }
 
@@ -411,6 +415,7 @@ namespace {
 void run_plan() {
     u64 count = get(), names = 0, returned[SLOT_COUNT - BUFFER_SLOT], returning = 0;
     POISON = (u8)get();
+    BACKWARDS = get() != 0;
     DEADLINE_NS = now_ns() + get() * 1000000ull;
     EXECUTED = SHUFFLES = LOST_PRINTS = HEAP_USED = 0;
     PRINTED_BYTES = WARNINGS_BYTES = 0;
