@@ -113,7 +113,9 @@ class Emitter:
         raise self.unsupported("an operand of an unexpected kind")
 
     def any(self, operand: Operand, bits: int) -> str:
-        """A U32 or U64 expression by width."""
+        """A U32 or U64 expression by width. Nothing stands above the bits of a narrow one: -1 is 0xffff in 16."""
+        if isinstance(operand, Immediate) and bits < 32:
+            return f"all32({operand.bits & (1 << bits) - 1}u)"
         return self.b64(operand) if bits == 64 else self.b32(operand)
 
     def predicate(self, operand: Operand) -> str:
@@ -226,12 +228,12 @@ class Emitter:
             if bits == 32:
                 return self._wide(a, b, sign)
             if bits == 16:
-                x, y = (self.signed(self.b32(operand), kind) for operand in (a, b))
+                x, y = (self.signed(self.any(operand, 16), kind) for operand in (a, b))
                 return f"mul_b32({x}, {y})"
             raise self.unsupported()
         if "hi" in i.modifiers:
             if bits == 16:
-                x, y = (self.signed(self.b32(operand), kind) for operand in (a, b))
+                x, y = (self.signed(self.any(operand, 16), kind) for operand in (a, b))
                 return f"low16(shr_u32(mul_b32({x}, {y}), all32(16)))"
             return f"mul_hi_{sign}{bits}({self.any(a, bits)}, {self.any(b, bits)})"
         return self._integer(i, "mul")
