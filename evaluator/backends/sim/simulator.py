@@ -69,7 +69,7 @@ class Simulator:
     @property
     def device(self) -> str:
         """The processor that simulates."""
-        return f"simulator on {_processor()}"
+        return f"simulator on {processor()}"
 
     def prepare(self, program: Program, memory_bytes: int, time_limit_s: float) -> "SimulatorSession":
         """Translate and compile `program` (or take it from the cache) and start its process.
@@ -175,13 +175,14 @@ def _cpu_facts() -> dict[str, str]:
     return {key.strip(): value.strip() for key, value in pairs}
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The model name of this machine's processor."""
     return _cpu_facts().get("model name") or platform.processor() or platform.machine()
 
 
 def _processor_features() -> str:
     facts = _cpu_facts()
-    return " ".join((platform.machine(), _processor(), facts.get("flags", facts.get("Features", ""))))
+    return " ".join((platform.machine(), processor(), facts.get("flags", facts.get("Features", ""))))
 
 
 class SimulatorSession:
