@@ -18,14 +18,19 @@ TYPE_BYTES = {
 
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)
+      | (?P<unclosed>/\*)
       | (?P<float>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|\d+\.\d+(?:[eE][-+]?\d+)?)
       | (?P<number>0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+U?)
       | (?P<name>[A-Za-z_$%.][\w$%]*(?:::[\w$%]+)*)
       | (?P<string>"(?:[^"\\\n]|\\.)*")
       | (?P<mark>[-+!|<>=(){}\[\],;:@*~?/&^])""",
-    re.X | re.S,
+    re.X | re.S | re.ASCII,
 )
 _MAX_TOKENS = 4_000_000
+_MAX_REGISTERS = 1_000_000
+_MAX_DEPTH = 50
+_MAX_VARIABLE_BYTES = 4 << 30
+"""Far below the distance of two variables in the simulator's address space."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,7 @@ def parse(text: str) -> Module:
 
 def _main_file(text: str) -> str:
     """The number that `.loc` gives to the submission's own file (`.file` lines may stand at the end)."""
-    files: list[tuple[str, str]] = re.findall(r'^\s*\.file\s+(\d+)\s+"([^"\n]*)"', text, re.M)
+    files: list[tuple[str, str]] = re.findall(r'^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"', text, re.M)
     ours = [number for number, name in files if name.rsplit("/", 1)[-1] == "kernel.cu"]
     return (ours or [number for number, _ in files] or ["1"])[0]
 
@@ -184,7 +189,7 @@ def _tokens(text: str) -> Iterator[_Token]:
     count = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
-        if match is None:
+        if match is None or match.lastgroup == "unclosed":
             raise Unsupported(f"PTX text {text[position : position + 20]!r}")
         position = match.end()
         if match.lastgroup != "space":
@@ -203,6 +208,7 @@ class _Parser:
         self.line = 0
         self.scopes: list[dict[str, str]] = []
         self.serial = 0
+        self.depth = 0
         self.main_file = _main_file(text)
 
     # Words
@@ -235,9 +241,23 @@ class _Parser:
         sign = -1 if self.accept("-") else 1
         text = self.take().rstrip("U")
         try:
-            return sign * int(text, 0 if not text.startswith("0") or len(text) < 2 or not text[1].isdigit() else 8)
+            value = int(text, 0 if not text.startswith("0") or len(text) < 2 or not text[1].isdigit() else 8)
         except ValueError:
-            raise Unsupported(f"PTX {text!r} where a number was expected", self.line or None) from None
+            raise Unsupported(f"PTX {text[:40]!r} where a number was expected", self.line or None) from None
+        if value >> 64:
+            raise Unsupported("a number of more than 64 bits", self.line or None)
+        return sign * value
+
+    def name(self) -> str:
+        if self.kind() != "name":
+            raise Unsupported(f"PTX {self.peek()[:40]!r} where a name was expected", self.line or None)
+        return self.take()
+
+    def deeper(self) -> None:
+        """Count one more level of brackets; the caller counts it off again."""
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise Unsupported(f"brackets more than {_MAX_DEPTH} deep", self.line or None)
 
     # Module level
 
@@ -325,7 +345,7 @@ class _Parser:
                 raise Unsupported(f".{word}", self.line or None)
             elif word not in ("global", "const", "shared", "local", "param"):
                 raise Unsupported(f"PTX .{word} in a declaration", self.line or None)
-        name = self.take()
+        name = self.name()
         size = lanes * TYPE_BYTES.get(kind, 0)
         if size == 0:
             raise Unsupported(f"a variable of type {kind or 'unknown'}", self.line or None)
@@ -333,6 +353,10 @@ class _Parser:
         while self.accept("["):
             size *= 0 if self.peek() == "]" else self.number()
             self.expect("]")
+        if not 0 <= size <= _MAX_VARIABLE_BYTES:
+            raise Unsupported(f"a variable of {size} bytes", self.line or None)
+        if align not in (1, 2, 4, 8, 16, 32, 64, 128, 256):
+            raise Unsupported(f"an alignment of {align}", self.line or None)
         initial = tuple(self._initial()) if self.accept("=") else ()
         return Variable(name, space, kind, size, align, initial, external)
 
@@ -342,9 +366,11 @@ class _Parser:
 
     def _initial(self) -> Iterator[int | Symbol]:
         if self.accept("{"):
+            self.deeper()
             while not self.accept("}"):
                 yield from self._initial()
                 self.accept(",")
+            self.depth -= 1
             return
         if self.kind() == "float":
             value = self._literal()
@@ -368,7 +394,7 @@ class _Parser:
     def _function(self) -> None:
         is_entry = self.take() == ".entry"
         returns = self._parameters() if self.peek() == "(" else []
-        name = self.take()
+        name = self.name()
         parameters = self._parameters() if self.peek() == "(" else []
         known = self.result.functions.get(name)
         function = Function(name, is_entry, parameters, returns)
@@ -414,15 +440,29 @@ class _Parser:
     def _block(self, function: Function) -> None:
         while True:
             if self.accept("{"):
+                self.deeper()
                 self.scopes.append({})
+                self._declare_labels()
                 self._block(function)
                 self.scopes.pop()
+                self.depth -= 1
                 continue
             if self.accept("}"):
                 return
             if self.accept(";"):
                 continue
             self._statement(function)
+
+    def _declare_labels(self) -> None:
+        """Find an inner scope's labels before it is read: branches go forward too, and other scopes repeat names."""
+        depth, at = 0, self.index
+        while depth >= 0 and self.tokens[at].kind != "end":
+            token, before = self.tokens[at], self.tokens[at - 1].text
+            depth += {"{": 1, "}": -1}.get(token.text, 0)
+            is_label = token.kind == "name" and self.tokens[at + 1].text == ":"
+            if depth == 0 and is_label and before in (";", "{", "}", ":"):
+                self._unique(token.text)
+            at += 1
 
     def _statement(self, function: Function) -> None:
         word = self.peek()
@@ -471,12 +511,12 @@ class _Parser:
         if kind in ("v2", "v4") or kind not in TYPE_BYTES:
             raise Unsupported(f"registers of type {kind}", self.line or None)
         while True:
-            name = self.take()
+            name = self.name()
             if self.accept("<"):
                 count = self.number()
                 self.expect(">")
-                if count > 1_000_000:
-                    raise Unsupported("more than a million registers", self.line or None)
+                if count + len(function.registers) > _MAX_REGISTERS:
+                    raise Unsupported(f"more than {_MAX_REGISTERS} registers", self.line or None)
                 names = [f"{name}{index}" for index in range(count)]
             else:
                 names = [name]
@@ -487,7 +527,7 @@ class _Parser:
         self.expect(";")
 
     def _label(self, function: Function) -> None:
-        name = self.take()
+        name = self._resolve(self.take())
         self.expect(":")
         if self.peek() == ".branchtargets":
             self.take()
@@ -499,11 +539,7 @@ class _Parser:
         elif self.peek() in (".callprototype", ".calltargets"):
             raise Unsupported("calls through a function pointer", self.line or None)
         else:
-            function.body.append(Label(self._resolve(name) if name in self.scopes[-1] else self._label_name(name)))
-
-    def _label_name(self, name: str) -> str:
-        """Labels of an inner scope may repeat; a forward reference inside the scope finds this one."""
-        return self._unique(name) if len(self.scopes) > 1 else name
+            function.body.append(Label(name))
 
     def _instruction(self, function: Function) -> Instruction:
         guard: Register | None = None
@@ -539,7 +575,10 @@ class _Parser:
         if self.peek() in ("{", "("):
             return self._vector(function)
         if self.accept("!"):
-            return Negated(Register(self._resolve(self.take())))
+            register = Register(self._resolve(self.take()))
+            if function.registers.get(register.name) != "pred":
+                raise Unsupported("! before what is not a predicate", self.line or None)
+            return Negated(register)
         if self.kind() == "float" or (self.peek() == "-" and self.tokens[self.index + 1].kind == "float"):
             return self._literal()
         if self.kind() == "number" or self.peek() in ("-", "~"):
@@ -568,19 +607,25 @@ class _Parser:
     def _vector(self, function: Function) -> Vector:
         closing = "}" if self.take() == "{" else ")"
         parts = []
+        self.deeper()
         while not self.accept(closing):
             parts.append(self._operand(function))
             self.accept(",")
+        self.depth -= 1
         return Vector(tuple(parts))
 
     def _address(self, function: Function) -> Address:
+        self.deeper()
         base = self._atom(function)
+        self.depth -= 1
         if not isinstance(base, Register | Symbol | Immediate):
             raise Unsupported("an address that is not a register, a symbol or a number", self.line or None)
         offset = 0
         while self.peek() in ("+", "-"):
             sign = 1 if self.take() == "+" else -1
             offset += sign * self.number()
+        if not -(1 << 63) <= offset < 1 << 63:
+            raise Unsupported("an offset of more than 64 bits", self.line or None)
         if self.peek() == ",":
             raise Unsupported("texture or tensor addresses", self.line or None)
         self.expect("]")

@@ -103,17 +103,21 @@ template <> struct Item<8> { typedef u64 T; };
 
 } // namespace
 
+// Whether `count` bytes from `first` lie in the allocation that the instruction used last, and are aligned.
+INLINE bool covered(const Site &site, u64 first, u64 last, u64 align) {
+    return first - site.low < site.count && last - site.low < site.count && !(first & (align - 1));
+}
+
 template <int BYTES, int PARTS> NOINLINE void load(Warp &w, u32 mask, const U64 &address, Site &site, typename Element<BYTES>::T *out) {
     typedef typename Item<BYTES>::T item;
     typedef typename Element<BYTES>::T pack;
     constexpr int SIZE = BYTES * PARTS, WIDTH = BYTES == 8 ? 8 : 4;
-    check(w, mask, address, site, SIZE, false);
     alignas(64) typename Item<WIDTH>::T r[PARTS][LANES];
     if (mask == ~0u) {
         u64 first;
         __builtin_memcpy(&first, &address, 8);
         U64 relative = sub_b64(address, all64(first));
-        if (eq_b64(relative, IOTA[SIZE]) == ~0u) {
+        if (eq_b64(relative, IOTA[SIZE]) == ~0u && covered(site, first, first + (LANES - 1) * SIZE, SIZE)) {
             const item *p = (const item *)first;
             if (PARTS == 1 && BYTES == WIDTH) {
                 __builtin_memcpy(out, p, sizeof(pack));
@@ -124,15 +128,24 @@ template <int BYTES, int PARTS> NOINLINE void load(Warp &w, u32 mask, const U64 
             __builtin_memcpy(out, r, sizeof r);
             return;
         }
-        A64 a = spread(address);
+        if (eq_b64(relative, all64(0)) == ~0u && covered(site, first, first, SIZE)) {
+            for (int j = 0; j < PARTS; j++) {
+                typename Item<WIDTH>::T value = ((const item *)first)[j];
+                for (int i = 0; i < LANES; i++) r[j][i] = value;
+            }
+            __builtin_memcpy(out, r, sizeof r);
+            return;
+        }
+    }
+    check(w, mask, address, site, SIZE, false);
+    A64 a = spread(address);
+    if (mask == ~0u) {
         for (int i = 0; i < LANES; i++)
             for (int j = 0; j < PARTS; j++) r[j][i] = ((const item *)a.e[i])[j];
-        __builtin_memcpy(out, r, sizeof r);
-        return;
+    } else {
+        for (int i = 0; i < LANES; i++)
+            for (int j = 0; j < PARTS; j++) r[j][i] = mask >> i & 1 ? ((const item *)a.e[i])[j] : 0;
     }
-    A64 a = spread(address);
-    for (int i = 0; i < LANES; i++)
-        for (int j = 0; j < PARTS; j++) r[j][i] = mask >> i & 1 ? ((const item *)a.e[i])[j] : 0;
     __builtin_memcpy(out, r, sizeof r);
 }
 
@@ -140,13 +153,12 @@ template <int BYTES, int PARTS>
 NOINLINE void store(Warp &w, u32 mask, const U64 &address, Site &site, const typename Element<BYTES>::T *in) {
     typedef typename Item<BYTES>::T item;
     constexpr int SIZE = BYTES * PARTS, WIDTH = BYTES == 8 ? 8 : 4;
-    check(w, mask, address, site, SIZE, true);
     alignas(64) typename Item<WIDTH>::T r[PARTS][LANES];
     if (mask == ~0u) {
         u64 first;
         __builtin_memcpy(&first, &address, 8);
         U64 relative = sub_b64(address, all64(first));
-        if (eq_b64(relative, IOTA[SIZE]) == ~0u) {
+        if (eq_b64(relative, IOTA[SIZE]) == ~0u && covered(site, first, first + (LANES - 1) * SIZE, SIZE)) {
             item *p = (item *)first;
             if (PARTS == 1 && BYTES == WIDTH) {
                 __builtin_memcpy(p, in, LANES * BYTES);
@@ -158,6 +170,7 @@ NOINLINE void store(Warp &w, u32 mask, const U64 &address, Site &site, const typ
             return;
         }
     }
+    check(w, mask, address, site, SIZE, true);
     __builtin_memcpy(r, in, sizeof r);
     A64 a = spread(address);
     for (u32 left = mask; left; left &= left - 1) {
