@@ -189,7 +189,7 @@ def _planned(workshop: Workshop, problem: Problem, source: str) -> tuple[Launcha
     assert compiled.program is not None, compiled.ruling
     planned = plan_launches(problem, compiled.program, None, source)
     assert planned.launchable is not None, planned.ruling
-    return planned.launchable, workshop.simulator.prepare(compiled.program, 8 << 30, 300.0)
+    return planned.launchable, workshop.simulator.prepare(compiled.program, Settings())
 
 
 def _inputs(problem: Problem, sizes: dict[str, int]) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def _simulated(launchable: Launchable, session: Session, sizes: dict[str, int], 
     buffers = tuple(
         Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in concrete.buffers
     )
-    run = PlanRun(buffers, concrete.steps, 0xFF, 120.0)
+    run = PlanRun(buffers, concrete.steps, 0xFF, 30.0)
     seconds, outcome = _best(repeats, lambda: session.run(run))
     assert outcome.fault is None, outcome.fault
     return seconds, outcome

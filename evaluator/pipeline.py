@@ -47,9 +47,13 @@ def evaluate(
     text is a verdict too. Raises UsageError for a problem, backend or size that does not exist; whatever is wrong with
     the submission is a verdict, and so are our own failures (`internal_error`, without a reward).
     """
-    backend = workshop.backend(submission)
+    problem = find(submission.problem)
+    try:
+        backend = workshop.backend(submission)
+    except InfrastructureFault as fault:
+        return _nothing_was_tried(problem, fault)
     content = raw if raw is not None else submission.source.encode(errors="surrogatepass")
-    case = Case(submission, find(submission.problem), workshop, backend, content)
+    case = Case(submission, problem, workshop, backend, content)
     phase = Phase.SCREEN
 
     def note(text: str) -> None:
@@ -91,8 +95,7 @@ def _grade(case: "Case", progress: Progress) -> Verdict:
 
     progress("verify")
     try:
-        limits = (settings.memory_bytes, settings.run_timeout_s)
-        with backend.prepare(compiled.program, *limits) as session:
+        with backend.prepare(compiled.program, settings) as session:
             verified = verify(
                 planned.launchable,
                 session,
@@ -104,6 +107,24 @@ def _grade(case: "Case", progress: Progress) -> Verdict:
         return case.verdict(_unsupported(missing))
     case = replace(case, verified=verified)
     return case.verdict(verified.ruling)
+
+
+def _nothing_was_tried(problem: Problem, fault: InfrastructureFault) -> Verdict:
+    """The verdict where this machine has no compiler, or no place to work: not even a receipt can be given."""
+    return Verdict(
+        status=Status.INTERNAL_ERROR,
+        phase=Phase.SCREEN,
+        message=str(fault),
+        hint=fault.remedy,
+        backend="sim",
+        problem=problem.id,
+        compile=None,
+        correctness=None,
+        timing=None,
+        profile=None,
+        reward=None,
+        receipt=None,
+    )
 
 
 def _unsupported(missing: Unsupported) -> Ruling:

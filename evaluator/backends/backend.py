@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
-from common.contract import Fault
+from common.contract import Fault, Settings
 from evaluator.problems.problem import Array
 
 
@@ -159,5 +159,5 @@ class Backend(Protocol):
     def arch(self) -> str:
         """The architecture that this backend wants programs compiled for, for example `sm_80`."""
 
-    def prepare(self, program: Program, memory_bytes: int, time_limit_s: float) -> Session:
-        """Load `program` in a fresh sandbox. Raises Unsupported, InfrastructureFault."""
+    def prepare(self, program: Program, settings: Settings) -> Session:
+        """Load `program` in a fresh sandbox, within the caller's limits. Raises Unsupported, InfrastructureFault."""

@@ -119,7 +119,7 @@ class _Bench:
         self.session = session
         self.generator = generator
         self.planned = planned
-        self.deadline = time.monotonic() + settings.run_timeout_s
+        self.left_s = settings.run_timeout_s
         self.limit_s = settings.run_timeout_s
         self.trials: list[Trial] = []
         self.warnings: dict[str, None] = {}
@@ -184,7 +184,7 @@ class _Bench:
             inputs = typical.draw(self.generator, sizes)
             outcome = self._execute(concrete, inputs, POISONS[0], backwards=True)
             if outcome.fault is not None:
-                self.warnings[f"not judged with blocks in another order: {outcome.fault.message}"] = None
+                self.warnings[f"not judged with blocks in another order: {_sentence(outcome.fault)}"] = None
                 return None
             expected = self.problem.oracle(inputs, sizes)
             for name, actual in self._outputs(outcome, concrete).items():
@@ -205,10 +205,11 @@ class _Bench:
             Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
             for b in concrete.buffers
         )
-        remaining_s = max(0.05, self.deadline - time.monotonic())
-        if backwards:
-            remaining_s = min(remaining_s, _OTHER_ORDER_S)
-        outcome = self.session.run(PlanRun(buffers, concrete.steps, poison, remaining_s, backwards))
+        # Only the submission's own time counts: drawing inputs and computing answers is ours.
+        limit_s = max(0.05, min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s)
+        started_s = time.monotonic()
+        outcome = self.session.run(PlanRun(buffers, concrete.steps, poison, limit_s, backwards))
+        self.left_s -= time.monotonic() - started_s
         self.thread_instructions += outcome.thread_instructions
         self.warnings.update(dict.fromkeys(outcome.warnings))
         for name, count in outcome.facts.items():
@@ -237,9 +238,8 @@ class _Bench:
             return None
         self.fault = fault
         status = _FAULT_STATUS.get(fault.kind, Status.RUNTIME_ERROR)
-        message = f"At {_at(trial.sizes)}: {fault.message}."
-        if fault.kind == "watchdog":
-            message = f"At {_at(trial.sizes)}: {fault.message} (limit {self.limit_s:g} s)."
+        limit = f" (limit {self.limit_s:g} s)" if fault.kind == "watchdog" else ""
+        message = f"At {_at(trial.sizes)}: {_sentence(fault)}{limit}."
         return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))
 
     def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
@@ -339,6 +339,19 @@ def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = 
         worst_error=comparison.worst_error if comparison else None,
         mismatch=comparison.mismatch if comparison else None,
     )
+
+
+def _sentence(fault: Fault) -> str:
+    """`scale: thread 3 of block (1, 2, 0) wrote y[8], one past the end, line 7`."""
+    kernel = f"{fault.kernel}: " if fault.kernel else ""
+    who = f"thread {_place(fault.thread)} of block {_place(fault.block)} " if fault.thread and fault.block else ""
+    line = f", line {fault.line}" if fault.line else ""
+    return f"{kernel}{who}{fault.message}{line}"
+
+
+def _place(index: tuple[int, int, int]) -> str:
+    """`3` where the other two coordinates are 0, else `(3, 1, 0)`."""
+    return str(index[0]) if index[1] == index[2] == 0 else str(index)
 
 
 def _at(sizes: Sizes) -> str:

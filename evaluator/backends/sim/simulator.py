@@ -18,7 +18,7 @@ from typing import Final, Literal, Protocol, Self
 import cxxfilt
 import numpy as np
 
-from common.contract import Fault
+from common.contract import Fault, Settings
 from evaluator.backends.backend import (
     BufferCopy,
     BufferFill,
@@ -40,6 +40,8 @@ _HEADERS: Final = ("lanes.h", "floats.h", "machine.h", "operations.h", "runtime.
 _COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-w")
 _RUNTIME_FLAGS: Final = (*_COMMON_FLAGS, "-O2", "-ftree-vectorize", "-mprefer-vector-width=512")
 _PROGRAM_FLAGS: Final = (*_COMMON_FLAGS, "-O1")
+_REFEREE_S: Final = 120.0
+"""How long the process may wait for the referee, all trials together; its own time is limited run by run."""
 _MAX_TEXT_BYTES: Final = 1 << 20
 _MAX_ANSWER_BYTES: Final = 4 << 30
 
@@ -71,15 +73,18 @@ class Simulator:
         """The processor that simulates."""
         return f"simulator on {processor()}"
 
-    def prepare(self, program: Program, memory_bytes: int, time_limit_s: float) -> "SimulatorSession":
+    def prepare(self, program: Program, settings: Settings) -> "SimulatorSession":
         """Translate and compile `program` (or take it from the cache) and start its process.
 
         Raises Unsupported for what cannot be simulated, InfrastructureFault for our own failures.
         """
         translated = translation.translate(ptx.parse(program.ptx))
-        executable = self._executable(translated.text, time_limit_s)
+        executable = self._executable(translated.text, settings.compile_timeout_s)
         limits = Limits(
-            wall_s=time_limit_s + 5, cpu_s=time_limit_s + 5, memory_bytes=memory_bytes, output_bytes=_MAX_ANSWER_BYTES
+            wall_s=settings.run_timeout_s + _REFEREE_S,
+            cpu_s=settings.run_timeout_s + 5,
+            memory_bytes=settings.memory_bytes,
+            output_bytes=_MAX_ANSWER_BYTES,
         )
         job = Job(("./program",), files={"program": executable}, limits=limits)
         offsets = {entry.symbol: tuple(p.offset for p in entry.parameters) for entry in program.entries}
@@ -308,24 +313,16 @@ class SimulatorSession:
         (element,) = self._numbers(1)
         thread = (position[0], position[1], position[2])
         block = (position[3], position[4], position[5])
-        name = _kernel_name(symbol)
-        where = f"thread {_place(thread)} of block {_place(block)} " if has_thread else ""
-        at = f", line {line}" if line > 0 else ""
         return Fault(
             kind=kind,
-            message=f"{name + ': ' if name else ''}{where}{message}{at}",
-            kernel=name or None,
+            message=message,
+            kernel=_kernel_name(symbol) or None,
             line=line if line > 0 else None,
             thread=thread if has_thread else None,
             block=block if has_thread else None,
             buffer=buffer or None,
             element=element if buffer else None,
         )
-
-
-def _place(index: tuple[int, int, int]) -> str:
-    """`3` where the other two coordinates are 0, else `(3, 1, 0)`."""
-    return str(index[0]) if index[1] == index[2] == 0 else str(index)
 
 
 def _kernel_name(symbol: str) -> str:

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 from interpreter import Machine
 
+from common.contract import Settings
 from evaluator.backends.backend import (
     Buffer,
     BufferCopy,
@@ -50,7 +51,7 @@ class Duel:
         if isinstance(program, str):
             program = Program(text, entries_of(self.module), "sm_80")
         self.program = program
-        self.session = simulator.prepare(program, 2 << 30, 120)
+        self.session = simulator.prepare(program, Settings(memory_bytes=2 << 30))
         self.machine = Machine(self.module, POISON)
 
     def __enter__(self) -> Self:
