@@ -1,9 +1,11 @@
 """The command `assay`: grade a file, look at problems, examine this machine."""
 
 import json
+import os
 import re
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +25,10 @@ from evaluator.settings import MachineSettings
 from evaluator.workshop import Workshop
 
 EXIT_PASSED, EXIT_OTHER, EXIT_USAGE, EXIT_INTERNAL = 0, 1, 2, 3
+EXIT_INTERRUPTED = 130
 _MAX_READ_BYTES = 16 << 20
+_MAX_ERROR_CHARS = 2000
+_NARROWEST = 40
 _EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -33,7 +38,9 @@ class Failure(click.ClickException):
     exit_code = EXIT_USAGE
 
     def show(self, file: object = None) -> None:
-        click.echo(f"assay: {self.message}", err=True)
+        # File names and problem ids come from outside: no terminal escape, and not more than a screen.
+        shown = cards.printable(self.message)
+        click.echo(f"assay: {shown if len(shown) <= _MAX_ERROR_CHARS else shown[:_MAX_ERROR_CHARS] + ' …'}", err=True)
 
 
 class InternalFailure(Failure):
@@ -42,15 +49,56 @@ class InternalFailure(Failure):
     exit_code = EXIT_INTERNAL
 
 
+class Interrupted(Failure):
+    """Ctrl-C."""
+
+    exit_code = EXIT_INTERRUPTED
+
+
+class Screen(Console):
+    """Standard output, never narrower than a card needs; a reader that has gone away is no error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.width = max(self.width, _NARROWEST)
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Our own errors as text with their remedy."""
+    """Whatever goes wrong, as text with its remedy: a traceback would end with the exit code of a bad submission."""
     try:
         yield
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except KeyboardInterrupt as error:
+        raise Interrupted("interrupted; everything that ran was ended.") from error
     except UsageError as error:
         raise Failure(_with_remedy(error)) from error
     except AssayError as error:
         raise InternalFailure(_with_remedy(error)) from error
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise InternalFailure(
+            f"This is a mistake in Assay itself: {type(error).__name__}: {error} "
+            f"({Path(where.filename).name}:{where.lineno}).\n       Please report it, with the file if you can."
+        ) from error
+
+
+@contextmanager
+def _printing() -> Iterator[None]:
+    """What is printed to standard output here is flushed too; whoever stops reading does not change the exit code."""
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        # Python flushes once more at its end, and would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise InternalFailure(f"Standard output cannot be written: {error.strerror}.") from error
 
 
 def _with_remedy(error: AssayError) -> str:
@@ -78,6 +126,9 @@ def main() -> None:
 @click.option(
     "--timeout", "timeout_s", type=float, default=30.0, show_default=True, help="Limit of all runs, seconds."
 )
+@click.option(
+    "--compile-timeout", "compile_timeout_s", type=float, default=30.0, show_default=True, help="Of all compiling."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one verdict as JSON and nothing else.")
 @click.option("--report", "report_file", type=click.Path(path_type=Path), help="Write an HTML report to this file.")
 def grade(
@@ -91,6 +142,7 @@ def grade(
     reward: str,
     target_speedup: float,
     timeout_s: float,
+    compile_timeout_s: float,
     as_json: bool,
     report_file: Path | None,
 ) -> None:
@@ -101,6 +153,8 @@ def grade(
         if chosen is None:
             raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to the file.")
         find(chosen)
+        if report_file:
+            _check_report(report_file, file)
         settings = _settings(
             {
                 "sizes": _sizes(sizes),
@@ -109,6 +163,7 @@ def grade(
                 "reward": reward,
                 "target_speedup": target_speedup,
                 "run_timeout_s": timeout_s,
+                "compile_timeout_s": compile_timeout_s,
             }
         )
         plan = _plan(plan_file) if plan_file else None
@@ -117,14 +172,16 @@ def grade(
             {"problem": chosen, "source": source, "plan": plan, "backend": backend, "settings": settings}
         )
         verdict = _evaluate(submission, Workshop(MachineSettings.from_environment()), raw, quiet=as_json)
+        with _printing():
+            if as_json:
+                click.echo(verdict.model_dump_json(indent=2))
+            else:
+                Screen().print(cards.card(verdict, source, str(file)))
         if report_file:
             _write(report_file, report.render(verdict, source))
-    if as_json:
-        click.echo(verdict.model_dump_json(indent=2))
-    else:
-        Console().print(cards.card(verdict, source, str(file)))
-        if report_file:
-            click.echo(f"report: {report_file}")
+            if not as_json:
+                with _printing():
+                    click.echo(f"report: {cards.printable(str(report_file))}")
     sys.exit(_exit_code(verdict))
 
 
@@ -138,16 +195,17 @@ def show_problems(problem_id: str | None, starter: bool, as_json: bool) -> None:
         if starter and problem_id is None:
             raise UsageError("A starter file for which problem?", "Run `assay problems ID --starter`.")
         chosen = [find(problem_id)] if problem_id else list(problems().values())
-    faces = [problem.face for problem in chosen]
-    if starter:
-        click.echo(faces[0].starter, nl=False)
-    elif as_json:
-        dumped = [face.model_dump(mode="json") for face in faces]
-        click.echo(json.dumps(dumped[0] if problem_id else dumped, indent=2))
-    elif problem_id:
-        Console().print(cards.problem_card(faces[0]))
-    else:
-        Console().print(cards.problem_table(faces))
+        faces = [problem.face for problem in chosen]
+        with _printing():
+            if starter:
+                click.echo(faces[0].starter, nl=False)
+            elif as_json:
+                dumped = [face.model_dump(mode="json") for face in faces]
+                click.echo(json.dumps(dumped[0] if problem_id else dumped, indent=2))
+            elif problem_id:
+                Screen().print(cards.problem_card(faces[0]))
+            else:
+                Screen().print(cards.problem_table(faces))
 
 
 @main.command()
@@ -157,9 +215,10 @@ def doctor() -> None:
     with _plain_errors():
         for finding in examine(Workshop(MachineSettings.from_environment())):
             mark = {True: "ok  ", False: "FAIL", None: "note"}[finding.ok]
-            click.echo(f"{mark}  {finding.name:12} {finding.detail}")
-            if finding.remedy:
-                click.echo(f"      {'':12} {finding.remedy}")
+            with _printing():
+                click.echo(f"{mark}  {finding.name:12} {cards.printable(finding.detail)}")
+                if finding.remedy:
+                    click.echo(f"      {'':12} {cards.printable(finding.remedy)}")
             broken = broken or finding.ok is False
     sys.exit(EXIT_OTHER if broken else EXIT_PASSED)
 
@@ -175,13 +234,14 @@ def doctor() -> None:
 )
 def demo(report_file: Path) -> None:
     """Grade the example kernels, show a verdict card for each, and write one report."""
-    console = Console()
+    console = Screen()
     graded: list[tuple[str, Verdict, str]] = []
     started_s = time.monotonic()
     with _plain_errors():
         files = sorted(_EXAMPLES.glob("*.cu"))
         if not files:
             raise UsageError(f"There are no examples in {_EXAMPLES}.", "Run this from a checkout of the repository.")
+        _check_report(report_file)
         workshop = Workshop(MachineSettings.from_environment())
         for file in files:
             raw = _read(file)
@@ -192,14 +252,19 @@ def demo(report_file: Path) -> None:
             settings = Settings(run_timeout_s=2.0)
             submission = Submission(problem=named, source=source, settings=settings)
             verdict = _evaluate(submission, workshop, raw, quiet=False)
-            console.print(cards.card(verdict, source, f"examples/{file.name}"))
+            with _printing():
+                console.print(cards.card(verdict, source, f"examples/{file.name}"))
             graded.append((f"examples/{file.name}", verdict, source))
         _write(report_file, report.render_many(graded))
-    took_s = time.monotonic() - started_s
-    console.print(f"Graded {len(graded)} kernels in {took_s:.1f} s.", highlight=False)
-    console.print(f"Report:  {report_file.absolute()}", highlight=False, soft_wrap=True)
-    console.print("Next:    .venv/bin/assay problems softmax --starter > my.cu", highlight=False)
-    console.print("         .venv/bin/assay grade my.cu --problem softmax", highlight=False)
+        took_s = time.monotonic() - started_s
+        with _printing():
+            for line in (
+                f"Graded {len(graded)} kernels in {took_s:.1f} s.",
+                f"Report:  {cards.printable(str(report_file.absolute()))}",
+                "Next:    .venv/bin/assay problems softmax --starter > my.cu",
+                "         .venv/bin/assay grade my.cu --problem softmax",
+            ):
+                console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def _evaluate(submission: Submission, workshop: Workshop, raw: bytes, quiet: bool) -> Verdict:
@@ -209,19 +274,32 @@ def _evaluate(submission: Submission, workshop: Workshop, raw: bytes, quiet: boo
         return evaluate(submission, workshop, raw, lambda text: status.update(f"grading: {text}"))
 
 
-def _read(file: Path) -> bytes:
+def _read(file: Path, remedy: str = "Give the path of one CUDA source file.") -> bytes:
     try:
         if str(file) == "-":
+            if sys.stdin is None:
+                raise UsageError("Standard input is closed.", remedy)
             return sys.stdin.buffer.read(_MAX_READ_BYTES)
         if not file.is_file():
             what = (
                 "is a folder" if file.is_dir() else "does not exist" if not file.exists() else "is not a plain file"
             )
-            raise UsageError(f"{file} {what}.", "Give the path of one CUDA source file.")
+            raise UsageError(f"{file} {what}.", remedy)
         with file.open("rb") as opened:
             return opened.read(_MAX_READ_BYTES)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _check_report(report_file: Path, source_file: Path | None = None) -> None:
+    """Refuse before the work what could not be written after it. Raises UsageError."""
+    if source_file and report_file.exists() and source_file.exists() and report_file.samefile(source_file):
+        raise UsageError(f"The report would overwrite {source_file}.", "Name another file, for example report.html.")
+    if report_file.is_dir():
+        raise UsageError(f"The report {report_file} cannot be written: it is a folder.", "Name a file in it.")
+    nearest = next(path for path in (report_file, *report_file.absolute().parents) if path.exists())
+    if not os.access(nearest, os.W_OK):
+        raise UsageError(f"The report {report_file} cannot be written: no permission for {nearest}.")
 
 
 def _write(file: Path, text: str) -> None:
@@ -234,16 +312,18 @@ def _write(file: Path, text: str) -> None:
 
 def _named_problem(raw: bytes) -> str | None:
     """The problem that a first comment `// problem: ID` names."""
-    match = re.match(rb"\s*// problem:\s*(\w{1,100})\s*$", raw[:4096], re.M)
+    match = re.match(rb"(?:\xef\xbb\xbf)?\s*(?:```\w*\s*)?// problem:[ \t]*(\w{1,100})\s*$", raw[:4096], re.M)
     return match[1].decode() if match else None
 
 
 def _sizes(given: tuple[str, ...]) -> dict[str, int] | None:
     sizes: dict[str, int] = {}
     for text in given:
-        match = re.fullmatch(r"([A-Za-z_]\w*)=(\d{1,12})", text)
+        match = re.fullmatch(r"([A-Za-z_]\w*)=([0-9]{1,12})", text)
         if match is None:
             raise UsageError(f"--size {text} cannot be read.", "Write it as NAME=N, for example --size n=1000003.")
+        if match[1] in sizes:
+            raise UsageError(f"--size gives {match[1]} twice.", "One more size can be asked for in each run.")
         sizes[match[1]] = int(match[2])
     return sizes or None
 
@@ -257,7 +337,7 @@ def _settings(given: dict[str, object]) -> Settings:
 
 def _plan(file: Path) -> LaunchPlan:
     try:
-        return LaunchPlan.model_validate_json(_read(file))
+        return LaunchPlan.model_validate_json(_read(file, "Give the path of a launch plan in JSON."))
     except ValidationError as error:
         raise UsageError(
             f"The launch plan {file} cannot be used: {_problems_of(error)}",

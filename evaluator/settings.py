@@ -4,6 +4,7 @@ What a caller may set for one evaluation is `common.contract.Settings`.
 """
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -28,12 +29,17 @@ class MachineSettings:
     def from_environment() -> "MachineSettings":
         """Read the variables. Raises UsageError for a value that cannot be."""
         cache_home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        data_dir = Path(os.environ.get("ASSAY_DATA_DIR") or f"{cache_home}/assay").expanduser()
+        try:
+            data_dir = Path(os.environ.get("ASSAY_DATA_DIR") or f"{cache_home}/assay").expanduser()
+        except RuntimeError as error:  # a user without a home, as in many containers
+            raise UsageError("This user has no home folder for caches.", "Set ASSAY_DATA_DIR to a folder.") from error
         sandbox = os.environ.get("ASSAY_SANDBOX", "auto")
         if sandbox not in _SANDBOXES:
             raise UsageError(f"ASSAY_SANDBOX is {sandbox!r}.", f"Set it to one of {', '.join(_SANDBOXES)}.")
         text = os.environ.get("ASSAY_CACHE_BYTES", str(4 << 30))
-        if not text.isdigit() or int(text) < 1 << 20:
-            raise UsageError(f"ASSAY_CACHE_BYTES is {text!r}.", "Set it to a number of bytes, at least 1048576.")
+        if not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1 << 20:
+            raise UsageError(
+                f"ASSAY_CACHE_BYTES is {text[:100]!r}.", "Set it to a number of bytes, at least 1048576."
+            )
         kind = cast(Literal["auto", "bubblewrap", "process"], sandbox)
         return MachineSettings(data_dir.absolute(), int(text), kind)
