@@ -168,7 +168,7 @@ def _successors(function: Function, block: Block, labels: dict[str, int], count:
 
 def branch_labels(function: Function, instruction: Instruction) -> tuple[str, ...]:
     """The labels that a `bra` or `brx.idx` can go to."""
-    target = instruction.operands[-1]
+    target = instruction.operands[-1] if instruction.operands else None
     if not isinstance(target, Symbol):
         raise Unsupported(f"{instruction.text} through a register", instruction.line or None)
     if instruction.opcode == "brx":
@@ -271,7 +271,10 @@ def _mark_live(blocks: list[Block]) -> None:
 
 def _waits_on_memory(block: Block) -> bool:
     """A loop with an atomic, volatile or acquiring access may be a lock: its lanes must take turns."""
-    if not block.in_cycle:
-        return False
+    return block.in_cycle and any(map(may_wait, block.body))
+
+
+def may_wait(instruction: Instruction) -> bool:
+    """Whether a loop around this access may wait for what another thread writes."""
     waits = {"volatile", "acquire", "relaxed", "mmio", "acq_rel"}
-    return any((i.opcode == "atom") or (i.opcode == "ld" and waits.intersection(i.modifiers)) for i in block.body)
+    return instruction.opcode == "atom" or (instruction.opcode == "ld" and bool(waits & set(instruction.modifiers)))

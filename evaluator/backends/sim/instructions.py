@@ -748,6 +748,9 @@ class Emitter:
         return f"low16({text})" if register == 16 else text
 
 
+COMPARISONS = {
+    "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
+}  # fmt: skip
 _ROUND = {"rn", "rz", "rm", "rp"}
 _ALLOWED: dict[str, set[str]] = {
     "add": _ROUND | {"ftz", "sat"},
@@ -773,8 +776,7 @@ _ALLOWED: dict[str, set[str]] = {
     "shf": {"l", "r", "wrap", "clamp"},
     "bfind": {"shiftamt"},
     "dp2a": {"lo", "hi"},
-    "set": {"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu"}
-    | {"num", "nan", "ftz"},
+    "set": COMPARISONS | {"ftz"},
     "testp": {"finite", "infinite", "number", "notanumber", "normal", "subnormal"},
     "cvta": {"to", "global", "shared", "local", "const", "param"},
     "isspacep": {"global", "shared", "local", "const", "param"},

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evaluator.backends.backend import Unsupported
-from evaluator.backends.sim.flow import Block, Flow, analyse, branch_labels, is_barrier, registers_in
-from evaluator.backends.sim.instructions import Emitter, pair
+from evaluator.backends.sim.flow import Block, Flow, analyse, branch_labels, is_barrier, may_wait, registers_in
+from evaluator.backends.sim.instructions import COMPARISONS, Emitter, pair
 from evaluator.backends.sim.ptx import (
     TYPE_BYTES,
     Address,
@@ -37,6 +37,37 @@ _MEMORY_MODIFIERS = {
     "cta", "gpu", "sys", "cluster", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "v2", "v4", "v8", "noftz", "sc",
     "unified", "entry", "func",
 }  # fmt: skip
+_FENCES = {"cta", "gpu", "sys", "gl", "cluster", "sc", "acq_rel", "acquire", "release"}
+_MODIFIERS: dict[str, set[str]] = {
+    "setp": COMPARISONS | {"and", "or", "xor", "ftz"},
+    "mov": set(),
+    "trap": set(),
+    "exit": set(),
+    "add": {"cc"},
+    "sub": {"cc"},
+    "mad": {"cc", "lo", "hi"},
+    "addc": {"cc"},
+    "subc": {"cc"},
+    "madc": {"cc", "lo", "hi"},
+    "shfl": {"sync", "up", "down", "bfly", "idx"},
+    "vote": {"sync", "all", "any", "uni", "ballot"},
+    "match": {"sync", "any", "all"},
+    "redux": {"sync", "add", "min", "max", "and", "or", "xor"},
+    "elect": {"sync"},
+    "call": {"uni"},
+    "bra": {"uni"},
+    "brx": {"idx", "uni"},
+    "ret": {"uni"},
+    "bar": {"sync", "arrive", "red", "cta", "warp", "popc", "and", "or"},
+    "barrier": {"sync", "arrive", "red", "cta", "aligned", "popc", "and", "or"},
+    "membar": _FENCES,
+    "fence": _FENCES,
+    "prefetch": {"global", "local", "L1", "L2"},
+    "prefetchu": {"L1"},
+}
+"""What may stand behind an opcode that `Emitter.value` does not check, beside types."""
+_MALFORMED = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
+_MAX_PARAMETER_BYTES = 32 << 10
 _SHUFFLES = {"up": "UP_", "down": "DOWN_", "bfly": "BFLY", "idx": "IDX"}
 
 
@@ -115,7 +146,7 @@ class _ModuleText:
         yield f"static const ModuleVariable V[] = {{{_joined(rows) or '{}'}}};"
         kernels = [
             f"{{k{self.indexes[f.name]}, {_parameter_layout(f)[1]}, {self._shared_bytes(f)}, "
-            f"{self._local_bytes()}, {'true' if self._uses_barriers() else 'false'}}}"
+            f"{self._local_bytes()}, {'true' if self._warps_wait() else 'false'}}}"
             for f in self.functions
             if f.is_entry
         ]
@@ -167,8 +198,11 @@ class _ModuleText:
         frames = sum(_frame(function)[1] for function in self.functions)
         return frames + (_LOCAL_STACK_BYTES if any(not f.is_entry for f in self.functions) and frames else 0)
 
-    def _uses_barriers(self) -> bool:
-        return any(isinstance(i, Instruction) and is_barrier(i) for f in self.functions for i in f.body)
+    def _warps_wait(self) -> bool:
+        """Whether a warp may wait for another one of its block: at a barrier, or for what that one writes."""
+        return any(
+            isinstance(i, Instruction) and (is_barrier(i) or may_wait(i)) for f in self.functions for i in f.body
+        )
 
 
 def _joined(parts: "Iterator[str] | list[str] | map[str]") -> str:
@@ -186,6 +220,8 @@ def _parameter_layout(function: Function) -> tuple[dict[str, int], int]:
         top = -(-top // variable.align) * variable.align
         offsets[variable.name] = top
         top += variable.size_bytes
+    if top > _MAX_PARAMETER_BYTES:
+        raise Unsupported(f"{top} bytes of parameters")
     return offsets, top
 
 
@@ -236,6 +272,8 @@ class _FunctionText:
             for n, variable in enumerate((*function.returns, *function.parameters)):
                 self.slots[variable.name] = (f"a{n}", _stride(variable))
         self.call_slots = [v for v in function.variables.values() if v.space == "param"]
+        if sum(v.size_bytes for v in self.call_slots) > _MAX_PARAMETER_BYTES:
+            raise Unsupported(f"more than {_MAX_PARAMETER_BYTES} bytes of call parameters")
         for n, variable in enumerate(self.call_slots):
             self.slots[variable.name] = (f"(u8 *)c{n}.bytes", _stride(variable))
         self.block = self.flow.blocks[0]
@@ -292,7 +330,7 @@ class _FunctionText:
     def _waited_for(self) -> set[int]:
         """Blocks at which lanes may wait: joins, the far sides of branches, and what follows a barrier."""
         found: set[int] = set()
-        arrivals: dict[int, int] = {}
+        arrivals: dict[int, int] = {0: 1}
         for block in self.flow.blocks:
             last = block.body[-1] if block.body else None
             for successor in block.successors:
@@ -361,7 +399,7 @@ class _FunctionText:
         if self.flow.spins:
             count = len(self.flow.blocks)
             yield f"if (pending.next != {count} && ++turns >= 256) {{ turns = 0;"
-            yield f"pending.add({target}, m); m = pending.take_last(at); goto resume; }}"
+            yield f"pending.add({target}, m); m = pending.take_turn(at); goto resume; }}"
             yield f"if (pending.next <= {target}) {{ pending.add({target}, m); goto dispatch; }}"
 
     def _leave(self, mask: str) -> Iterator[str]:
@@ -393,6 +431,8 @@ class _FunctionText:
         labels = branch_labels(self.function, instruction)
         place = self.module.place(instruction.line)
         if instruction.opcode == "brx":
+            if instruction.guard is not None:
+                raise self.emitter.unsupported("guarded")
             index = self.emitter.b32(instruction.operands[0])
             for n, label in enumerate(labels):
                 yield f"{{ u32 t = m & eq_b32({index}, all32({n})); if (t) pending.add({self.flow.labels[label]}, t); }}"
@@ -459,8 +499,24 @@ class _FunctionText:
 
     # Single instructions
 
-    def _instruction(self, i: Instruction) -> Iterator[str]:
+    def _instruction(self, i: Instruction) -> list[str]:
         self.emitter.instruction = i
+        try:
+            return list(self._translated(i))
+        except _MALFORMED as error:
+            # ptxas lets no such instruction pass; whatever did is still the submission's, and named.
+            raise self.emitter.unsupported("in this form") from error
+
+    def _check_modifiers(self, i: Instruction) -> None:
+        carrying = "cc" in i.modifiers or i.opcode in ("addc", "subc", "madc")
+        if i.opcode in ("add", "sub", "mad") and not carrying:
+            return
+        allowed = _MODIFIERS.get(i.opcode)
+        if allowed is not None and not set(i.modifiers) <= allowed | TYPE_BYTES.keys():
+            raise self.emitter.unsupported()
+
+    def _translated(self, i: Instruction) -> Iterator[str]:
+        self._check_modifiers(i)
         if i.opcode in ("bra", "brx"):
             yield from self._branch(i)
         elif i.opcode in ("ret", "exit"):
@@ -576,7 +632,9 @@ class _FunctionText:
 
     def _check_memory(self, i: Instruction) -> None:
         for modifier in i.modifiers:
-            if modifier in _MEMORY_MODIFIERS or modifier in TYPE_BYTES or modifier in _ATOMICS:
+            if modifier in _MEMORY_MODIFIERS or modifier in TYPE_BYTES:
+                continue
+            if modifier in _ATOMICS and i.opcode in ("atom", "red"):
                 continue
             if (
                 "::" in modifier
@@ -608,9 +666,10 @@ class _FunctionText:
     def _shape(self, i: Instruction) -> tuple[int, int]:
         """Bytes of an element, and elements."""
         size = TYPE_BYTES[i.type]
-        if size == 16:
+        parts = next((int(m[1]) for m in i.modifiers if m in ("v2", "v4", "v8")), 1)
+        if size == 16 or (parts == 8 and size != 4):
             raise self.emitter.unsupported()
-        return size, next((int(m[1]) for m in i.modifiers if m in ("v2", "v4", "v8")), 1)
+        return size, parts
 
     def _loaded(self, text: str, kind: str, register: Operand) -> str:
         """Extend a loaded element to its register."""

@@ -155,6 +155,7 @@ template <int BLOCKS> struct Pending {
     u32 behind[BLOCKS] = {};
     u32 parked = 0;
     int next = BLOCKS; // lowest pending block, BLOCKS for none
+    int turn = 0;
 
     inline __attribute__((always_inline)) void add(int block, u32 mask) {
         any[block / 64] |= 1ull << (block % 64);
@@ -170,13 +171,11 @@ template <int BLOCKS> struct Pending {
         find();
         return mask;
     }
-    // Take the highest instead: for lanes that spin on what diverged lanes of their own warp must do.
-    inline u32 take_last(int &block) {
-        for (int word = WORDS - 1;; word--)
-            if (any[word]) {
-                block = word * 64 + 63 - __builtin_clzll(any[word]);
-                break;
-            }
+    // Take the next in turn instead: for lanes that spin on what diverged lanes of their own warp must do.
+    inline u32 take_turn(int &block) {
+        do turn = turn + 1 < BLOCKS ? turn + 1 : 0;
+        while (!(any[turn / 64] >> (turn % 64) & 1));
+        block = turn;
         u32 mask = lanes[block];
         lanes[block] = 0;
         any[block / 64] &= ~(1ull << (block % 64));

@@ -147,12 +147,6 @@ void fault(Warp &w, u32 lanes, const char *kind, i32 place, const char *message)
     answer_fault(kind, message, place, thread, w.block->id);
 }
 
-void watchdog(Warp &w, u32 lanes, i32 place) {
-    w.fuel = FUEL;
-    if (now_ns() < DEADLINE_NS) return;
-    fault(w, lanes, "watchdog", place, "was still running when its time was up");
-}
-
 // Coroutines: each warp of a block with barriers has a stack of its own.
 
 namespace {
@@ -299,12 +293,12 @@ void run_block(const Kernel &kernel) {
         w.fuel = FUEL;
         if (kernel.barriers) make_coroutine(w);
     }
+    BODY = kernel.barriers ? kernel.run : nullptr;
     if (!kernel.barriers) {
         for (u32 i = 0; i < BLOCK.warp_count; i++) kernel.run(WARPS[ordered(i)]);
         return;
     }
     memset(ARRIVED, 0, sizeof ARRIVED);
-    BODY = kernel.run;
     for (;;) {
         bool ran = false, unfinished = false;
         for (u32 i = 0; i < BLOCK.warp_count; i++) {
@@ -373,6 +367,13 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
 }
 
 } // namespace
+
+// A long loop may wait for what another warp of the block has yet to write, so that one gets its turn.
+void watchdog(Warp &w, u32 lanes, i32 place) {
+    w.fuel = FUEL;
+    if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, "was still running when its time was up");
+    if (BODY && BLOCK.warp_count > 1) suspend(w);
+}
 
 u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place) {
     if (number >= BARRIERS) fault(w, w.live, "bad_barrier", place, "named a barrier above 15");

@@ -144,8 +144,9 @@ class _Block:
             ready = [t for t in warp if t.stop is not None and t.stop.instruction.opcode not in ("bar", "barrier")]
             if not ready:
                 return moved
-            # Every now and then the latest goes first, so that lanes that wait for each other all get on.
-            chosen = (max if turn % 20 == 19 else min)(t.stop.order for t in ready if t.stop)
+            # Every now and then another place has its turn, so that lanes that wait for each other all get on.
+            places = sorted({t.stop.order for t in ready if t.stop})
+            chosen = places[turn // 20 % len(places) if turn % 20 == 19 else 0]
             group = [t for t in ready if t.stop and t.stop.order == chosen]
             results = values.together(self.machine, group)
             for thread, result in zip(group, results, strict=True):
@@ -163,10 +164,9 @@ class _Block:
         for group in waiting.values():
             sleepers = [t for t in group if t.stop and "arrive" not in t.stop.instruction.modifiers]
             expected = max(t.stop.operands[1] for t in group if t.stop) or len(alive)
-            if len(group) < expected:
-                for thread in group:
-                    if thread not in sleepers and thread.stop and not thread.arrived:
-                        thread.arrived = True
+            # A thread count means whole warps.
+            came = 32 * len({t.number // 32 for t in group}) if any(t.stop.operands[1] for t in group) else len(group)
+            if came < expected:
                 continue
             votes = [t.stop.operands[2] for t in sleepers if t.stop]
             for thread in group:
@@ -185,7 +185,7 @@ class Thread:
         x, y = block.size[0], block.size[1]
         self.index = (number % x, number // x % y, number // x // y)
         self.local = bytearray()
-        self.alive, self.arrived = True, False
+        self.alive = True
         self.stop: _Stop | None = None
         self.result: int | None = None
         self.code = self.call(function, {}, ())

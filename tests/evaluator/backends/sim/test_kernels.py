@@ -1,0 +1,73 @@
+"""Whole kernels, ours and the corpus of honest ones, at tiny sizes: both sides leave the same bytes in memory."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from duel import Duel
+
+from common.contract import Settings
+from evaluator.backends.backend import Buffer
+from evaluator.errors import Ruling
+from evaluator.problems.catalogue import find, problems
+from evaluator.problems.problem import Problem
+from evaluator.stages.cleaning import clean
+from evaluator.stages.compilation import compile_source
+from evaluator.stages.launchable import Concrete
+from evaluator.stages.launching import plan_launches
+
+CORPUS = sorted((Path(__file__).parents[3] / "kernels").glob("*.cu"))
+OURS = [(problem, kind) for problem in problems() for kind in ("naive", "fast")]
+SIZES = {
+    "n": 77, "rows": 3, "cols": 37, "m": 5, "k": 19, "batch": 1, "in_channels": 2, "out_channels": 2, "height": 5,
+    "width": 7, "heads": 1, "seq": 5, "dim": 8,
+}  # fmt: skip
+
+
+def tiny(problem: Problem) -> dict[str, int]:
+    sizes = {name: SIZES[name] for name in problem.sizes}
+    return sizes | {"n": 7} if "m" in sizes and "n" in sizes else sizes
+
+
+def prepared(source: bytes, problem: Problem, flags: tuple[str, ...], bench) -> tuple[Duel, Concrete]:
+    cleaned = clean(source)
+    settings = Settings(flags=flags)
+    compiled = compile_source(cleaned.source, settings, "sm_80", bench.toolchain, bench.sandbox, bench.cache)
+    assert compiled.program is not None, compiled.ruling
+    shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
+    planned = plan_launches(problem, compiled.program, None, cleaned.source, shared)
+    assert planned.launchable is not None, planned.ruling
+    concrete = planned.launchable.at(tiny(problem))
+    assert not isinstance(concrete, Ruling), concrete
+    return Duel(bench.simulator, compiled.program), concrete
+
+
+def agree(source: bytes, problem: Problem, flags: tuple[str, ...], bench) -> None:
+    duel, concrete = prepared(source, problem, flags, bench)
+    with duel:
+        inputs = problem.distributions[0].draw(np.random.default_rng(3), tiny(problem))
+        buffers = tuple(
+            Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in concrete.buffers
+        )
+        outcome = duel.simulate(buffers, concrete.steps)
+        assert outcome.fault is None, outcome.fault
+        expected = duel.interpret(buffers, concrete.steps)
+        shapes = {b.name: b for b in concrete.buffers}
+        for name, theirs in expected.items():
+            x, y = (np.frombuffer(data, str(shapes[name].dtype.value)) for data in (outcome.contents[name], theirs))
+            different = np.flatnonzero(x.view(np.uint8) != y.view(np.uint8))
+            assert different.size == 0, f"{name}: simulator {x[:9]}, interpreter {y[:9]}"
+
+
+@pytest.mark.parametrize(("problem", "kind"), OURS)
+def test_our_kernels(problem, kind, bench):
+    found = find(problem)
+    agree(getattr(found, kind).source.encode(), found, (), bench)
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_the_corpus(path, bench):
+    source = path.read_bytes()
+    head = dict(re.findall(r"^// (problem|flags): (.*?)\r?$", source.decode(), re.MULTILINE))
+    agree(source, find(head["problem"]), tuple(head.get("flags", "").split()), bench)
