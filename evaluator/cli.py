@@ -1,5 +1,6 @@
 """The command `assay`: grade a file, look at problems, examine this machine."""
 
+import contextlib
 import json
 import os
 import re
@@ -40,7 +41,10 @@ class Failure(click.ClickException):
     def show(self, file: object = None) -> None:
         # File names and problem ids come from outside: no terminal escape, and not more than a screen.
         shown = cards.printable(self.message)
-        click.echo(f"assay: {shown if len(shown) <= _MAX_ERROR_CHARS else shown[:_MAX_ERROR_CHARS] + ' …'}", err=True)
+        if len(shown) > _MAX_ERROR_CHARS:
+            shown = shown[:_MAX_ERROR_CHARS] + " ..."
+        with contextlib.suppress(OSError):  # where nobody can be told, the exit code still tells
+            click.echo(f"assay: {shown}", err=True)
 
 
 class InternalFailure(Failure):
@@ -269,7 +273,8 @@ def demo(report_file: Path) -> None:
 
 def _evaluate(submission: Submission, workshop: Workshop, raw: bytes, quiet: bool) -> Verdict:
     """Grade with a line of progress on a terminal's stderr."""
-    console = Console(stderr=True, quiet=quiet)
+    console = Console(stderr=True)
+    console.quiet = quiet or not console.is_terminal
     with console.status("grading") as status:
         return evaluate(submission, workshop, raw, lambda text: status.update(f"grading: {text}"))
 
