@@ -44,7 +44,7 @@ format: $(VENV)/installed-dev ## Put the code into its format, and mend what ruf
 	@$(PY) -m ruff format .
 
 .PHONY: bench
-bench: compilers ## Measure again what the README claims
+bench: $(VENV)/installed-dev compilers ## Measure again what the README claims
 	@set -- benchmarks/*.py; \
 	if [ ! -f "$$1" ]; then echo 'There is nothing under benchmarks/ yet.'; exit 0; fi; \
 	for each in "$$@"; do echo "== $$each"; $(PY) "$$each" || exit 1; done
