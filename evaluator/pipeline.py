@@ -44,8 +44,8 @@ def evaluate(
     """Grade one submission.
 
     `raw` is the source's own bytes where the caller has a file (else `submission.source` counts), so that what is not
-    text is a verdict too. Raises UsageError for a problem, backend or size that does not exist; whatever is wrong with
-    the submission is a verdict, and so are our own failures (`internal_error`, without a reward).
+    text is a verdict too. Raises UsageError for a problem, backend or size that does not exist; whatever is wrong
+    with the submission is a verdict, and so are our own failures (`internal_error`, without a reward).
     """
     problem = find(submission.problem)
     try:

@@ -106,7 +106,7 @@ class PlanRun:
     """Byte that undefined memory is made of: outputs, temporaries, shared and local memory, registers."""
     time_limit_s: float
     backwards: bool = False
-    """Run blocks and warps last first, where the backend can choose: a right kernel gives a right answer either way."""
+    """Run blocks and warps last first, where the backend can choose; a right kernel is right either way."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from evaluator.backends.backend import Buffer, PlanRun, RunOutcome, Session
 from evaluator.errors import Ruling, UsageError
 from evaluator.problems.problem import Array, Arrays, Distribution, Problem, Sizes, Tolerance
 from evaluator.stages.launchable import Concrete, Launchable
-from evaluator.stages.mismatch import Comparison, compare
+from evaluator.stages.mismatch import Comparison, compare, is_poison
 
 POISONS: Final = (0xFF, 0x5B)
 """Bytes of undefined memory: NaN in every float format, then a large finite number."""
@@ -159,11 +159,14 @@ class _Bench:
         outputs = self._outputs(first, concrete)
         if first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
             self._consider_for_order(trial.sizes, first.thread_instructions)
-        if first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST:
-            self.twice += 1
+        cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
+        # A NaN keeps its bits through arithmetic: only other undefined memory tells "never written" from "computed
+        # from what is undefined".
+        if cheap or any(is_poison(array, POISONS[0]).any() for array in outputs.values()):
+            self.twice += cheap
             second = self._execute(concrete, inputs, POISONS[1])
             ruling = self._fault_ruling(second, trial) or self._undefined(
-                outputs, self._outputs(second, concrete), trial
+                outputs, self._outputs(second, concrete), trial, unwritten_too=cheap
             )
             if ruling is not None:
                 self.trials.append(_trial(trial, False))
@@ -195,8 +198,7 @@ class _Bench:
                     return replace(
                         ruling,
                         message=f"With blocks and warps run in another order. {ruling.message}",
-                        hint="Nothing orders the blocks of a launch, or the warps between two barriers: this is a race. "
-                        "Use atomics, a barrier, or a second launch.",
+                        hint=_RACE_HINT,
                     )
         return None
 
@@ -259,27 +261,23 @@ class _Bench:
         return None
 
     def _undefined(
-        self, first: Mapping[str, Array], second: Mapping[str, Array], trial: PlannedTrial
+        self, first: Mapping[str, Array], second: Mapping[str, Array], trial: PlannedTrial, unwritten_too: bool
     ) -> Ruling | None:
         """The same inputs on two kinds of undefined memory must give the same bits."""
         for name, one in first.items():
-            differ = np.flatnonzero(
-                (one.view(np.uint8) != second[name].view(np.uint8)).reshape(one.size, one.dtype.itemsize).any(axis=1)
-            )
-            if not len(differ):
+            bytes_differ = one.view(np.uint8) != second[name].view(np.uint8)
+            unwritten = (is_poison(one, POISONS[0]) & is_poison(second[name], POISONS[1])).reshape(-1)
+            differ = bytes_differ.reshape(one.size, one.dtype.itemsize).any(axis=1)
+            elements = np.flatnonzero(differ if unwritten_too else differ & ~unwritten)
+            if not len(elements):
                 continue
-            element = int(differ[0])
-            untouched = all(
-                np.ascontiguousarray(array).reshape(-1)[element : element + 1].tobytes()
-                == bytes([poison]) * one.dtype.itemsize
-                for array, poison in ((one, POISONS[0]), (second[name], POISONS[1]))
-            )
-            if untouched:
+            element = int(elements[0])
+            if unwritten[element]:
                 return Ruling(
                     Status.INCORRECT,
                     Phase.VERIFY,
                     f"At {_at(trial.sizes)}: {name}[{element}] was never written "
-                    f"({len(differ)} of {one.size} elements differ between two runs on the same input).",
+                    f"({int(differ.sum())} of {one.size} elements differ between two runs on the same input).",
                     "Outputs hold no defined value before the first launch: every element must be written. Check the "
                     "grid's extent and the condition that guards the store.",
                 )
@@ -287,9 +285,9 @@ class _Bench:
                 Status.INCORRECT,
                 Phase.VERIFY,
                 f"At {_at(trial.sizes)}: {name}[{element}] depends on memory that was never written: two runs on the "
-                f"same input, with different undefined memory, differ in {len(differ)} of {one.size} elements.",
-                "Initialise what you read: shared memory, local arrays and temporaries are undefined at the start, and "
-                "an output that is accumulated into needs `// assay: fill NAME value=0` or an earlier launch.",
+                f"same input, with different undefined memory, differ in {int(differ.sum())} of {one.size} elements.",
+                "Initialise what you read: shared memory, local arrays and temporaries are undefined at the start, "
+                "and an output that is accumulated into needs `// assay: fill NAME value=0` or an earlier launch.",
             )
         return None
 
@@ -358,19 +356,23 @@ def _at(sizes: Sizes) -> str:
     return ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 
+_RACE_HINT: Final = (
+    "Nothing orders the blocks of a launch, or the warps between two barriers: this is a race. Use atomics, a "
+    "barrier, or a second launch."
+)
 _FAULT_STATUS: Final = {
     "watchdog": Status.TIMEOUT,
     "deadlock": Status.TIMEOUT,
     "out_of_memory": Status.OUT_OF_MEMORY,
 }
 _FAULT_HINTS: Final = {
-    "watchdog": "Check that every loop's condition becomes false for every thread, also at the smallest and odd sizes.",
-    "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions that "
-    "depend on the thread, and do not return before it.",
+    "watchdog": "Check that every loop ends for every thread, also at the smallest and at odd sizes.",
+    "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions "
+    "that depend on the thread, and do not return before it.",
     "out_of_bounds": "Guard the access with the tensor's extent: the last block usually has threads beyond the end.",
     "null": "No tensor of the plan is null: check how the pointer was computed.",
-    "misaligned": "A vector access needs an address that is a multiple of its size: use it only where the row's start "
-    "is aligned, and handle the rest element by element.",
+    "misaligned": "A vector access needs an address that is a multiple of its size: use it only where the row's "
+    "start is aligned, and handle the rest element by element.",
     "write_to_constant": "Constant memory and parameters cannot be written.",
     "assert": "The kernel's own assertion failed on this input.",
     "trap": "The kernel stopped itself (`__trap()`), or fell off a function that must return a value.",

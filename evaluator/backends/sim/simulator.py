@@ -227,7 +227,8 @@ class SimulatorSession:
             if finished.timed_out:
                 return RunOutcome({}, Fault(kind="watchdog", message="was still running when its time was up"))
             raise InfrastructureFault(
-                f"The simulator's process ended unexpectedly (exit code {finished.exit_code}, signal {finished.signal}): "
+                "The simulator's process ended unexpectedly "
+                f"(exit code {finished.exit_code}, signal {finished.signal}): "
                 f"{finished.stderr.decode(errors='replace')[-500:]}",
                 "Please report it with the kernel's source.",
             ) from ended
