@@ -315,7 +315,7 @@ class _FunctionText:
             lines.append("if ((u8 *)__builtin_frame_address(0) < w.stack_limit)")
             lines.append('fault(w, m, "stack_overflow", -1, "called functions too deep");')
         if self.frame_bytes:
-            lines.append(f"U64 frame = local_frame(w, {self.frame_bytes}, -1);")
+            lines.append(f"U64 frame = local_frame(w, m, {self.frame_bytes}, -1);")
         lines.append("goto B0;")
         lines += self._dispatch(count)
         for block in self.flow.blocks:

@@ -90,7 +90,7 @@ U64 atomic64(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
 U32 atomic16(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U32 &b, const U32 &c);
 u32 in_slot(const U64 &address, u64 slot);
 // The local window of each lane starts at base + lane * stride; `frame` bytes are taken from it.
-U64 local_frame(Warp &w, u32 bytes, i32 place);
+U64 local_frame(Warp &w, u32 mask, u32 bytes, i32 place);
 
 // Kernel parameters are the same for all lanes.
 template <int BYTES> INLINE u64 parameter(Warp &w, u32 offset) {

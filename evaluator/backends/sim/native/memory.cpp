@@ -265,8 +265,8 @@ u32 in_slot(const U64 &address, u64 slot) {
     return lt_u64(sub_b64(address, low), all64(1ull << SLOT_SHIFT));
 }
 
-U64 local_frame(Warp &w, u32 bytes, i32 place) {
-    if (w.local_top + bytes > LOCAL_STRIDE) fault(w, w.live, "stack_overflow", place, "used more local memory than a thread has: recursion too deep, or arrays too large");
+U64 local_frame(Warp &w, u32 mask, u32 bytes, i32 place) {
+    if (w.local_top + bytes > LOCAL_STRIDE) fault(w, mask, "stack_overflow", place, "used more local memory than a thread has: recursion too deep, or arrays too large");
     A64 r;
     for (u32 i = 0; i < LANES; i++) {
         r.e[i] = local_low(w, i) + w.local_top;

@@ -48,17 +48,26 @@ void print_lane(u64 format_address, u64 arguments) {
             p += 2;
             continue;
         }
-        char spec[32];
+        char spec[48];
         u64 n = 0;
         spec[n++] = *p++;
         // Widths and precisions of more than three digits are cut: the host would fill gigabytes with blanks.
-        for (int digits = 0; *p && strchr("-+ #0123456789.", *p); p++) {
+        for (int digits = 0; *p && strchr("-+ #0123456789.*", *p); p++) {
+            if (*p == '*') { // the next argument is the width
+                i32 width = 0;
+                used = (used + 3) & ~3ull;
+                if (readable(arguments + used, 4)) memcpy(&width, (const void *)(arguments + used), 4);
+                used += 4;
+                if (n < 20 && width > -1000 && width < 1000) n += snprintf(spec + n, 6, "%d", width);
+                continue;
+            }
             digits = *p >= '0' && *p <= '9' ? digits + 1 : 0;
             if (digits <= 3 && n < 20) spec[n++] = *p;
         }
-        int longs = 0;
+        int longs = 0, halves = 0;
         while (*p == 'l' || *p == 'h' || *p == 'z' || *p == 'j' || *p == 't') {
             longs += *p == 'l' || *p == 'z' || *p == 'j' || *p == 't';
+            halves += *p == 'h';
             p++;
         }
         char kind = *p;
@@ -82,12 +91,18 @@ void print_lane(u64 format_address, u64 arguments) {
             copy_string(string, sizeof string, value);
             length = snprintf(piece, 1000, spec, string);
         } else if (kind == 'c') {
-            piece[0] = (char)value;
-            length = 1;
+            spec[n++] = 'c';
+            spec[n] = 0;
+            length = snprintf(piece, 1000, spec, (int)(char)value);
         } else if (kind == 'p') {
-            length = snprintf(piece, 1000, "0x%llx", (unsigned long long)value);
+            spec[n++] = 'p';
+            spec[n] = 0;
+            length = snprintf(piece, 1000, spec, (void *)value);
         } else if (strchr("diouxX", kind)) {
-            if (!wide && (kind == 'd' || kind == 'i')) value = (u64)(i64)(i32)value;
+            bool is_signed = kind == 'd' || kind == 'i';
+            if (halves == 1) value = is_signed ? (u64)(i64)(i16)value : (u16)value;
+            else if (halves > 1) value = is_signed ? (u64)(i64)(i8)value : (u8)value;
+            else if (!wide && is_signed) value = (u64)(i64)(i32)value;
             spec[n++] = 'l';
             spec[n++] = 'l';
             spec[n++] = kind;
