@@ -41,6 +41,7 @@ U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, con
     SHUFFLES++;
     A32 a = spread(value), lanes = spread(b), clamp = spread(c), r;
     *valid = 0;
+    u32 absent = 0;
     for (u32 lane = 0; lane < LANES; lane++) {
         u32 bval = lanes.e[lane] & 31, cval = clamp.e[lane] & 31, segment = clamp.e[lane] >> 8 & 31;
         u32 max_lane = (lane & segment) | (cval & ~segment), min_lane = lane & segment;
@@ -53,9 +54,14 @@ U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, con
         case IDX: j = (int)(min_lane | (bval & ~segment)); in = j <= (int)max_lane; break;
         }
         if (!in) j = (int)lane;
-        r.e[lane] = a.e[j & 31];
+        // PTX leaves undefined what comes from a lane that is not here. GPUs give 0 (measured), and well-known kernels
+        // that read such lanes are right only because of it; a stale register would be a value that no GPU gives.
+        bool here = mask >> j & 1;
+        r.e[lane] = here ? a.e[j] : 0;
+        absent |= (u32)!here << lane;
         *valid |= (u32)in << lane;
     }
+    if (absent & mask) warn(place, "a shuffle reads from a lane that does not take part in it: undefined, taken as 0");
     return gather(r);
 }
 
