@@ -40,7 +40,7 @@ def compare(name: str, actual: Array, expected: Expected, tolerance: Tolerance, 
     worst = int(np.argmax(badness))
     finite = bool(np.isfinite(ratio[wrong]).all())
     index = tuple(int(i) for i in np.unravel_index(worst, shape))
-    unwritten = wrong & _is_poison(actual, poison)
+    unwritten = wrong & is_poison(actual, poison)
     mismatch = Mismatch(
         output=name,
         shape=tuple(shape),
@@ -63,7 +63,8 @@ def _digits(value: object) -> str:
     return str(value)
 
 
-def _is_poison(actual: Array, poison: int) -> Array:
+def is_poison(actual: Array, poison: int) -> Array:
+    """For each element: does it consist of the byte `poison` alone?"""
     item = actual.dtype.itemsize
     raw = np.ascontiguousarray(actual).view(np.uint8).reshape(*actual.shape, item)
     return np.asarray((raw == poison).all(axis=-1))
