@@ -126,8 +126,8 @@ def _quote(verdict: Verdict, source: str, plain: bool) -> RenderableType | None:
     """The source line that the verdict is about, with a caret below it."""
     place = line_of(verdict)
     lines = source.splitlines()
-    if place is None or not 1 <= place[0] <= len(lines):
-        return None
+    if place is None or not 1 <= place[0] <= len(lines) or "\n" in verdict.message:
+        return None  # a message of several lines quotes the place itself
     number, column = place
     line = lines[number - 1]
     indent = len(line) - len(line.lstrip())

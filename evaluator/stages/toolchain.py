@@ -67,7 +67,21 @@ class Toolchain:
 @functools.cache
 def find_toolchain() -> Toolchain:
     """The toolchain of this machine, found once for each process. Raises ToolchainMissing."""
-    return _describe(*_nvcc(), _host_compiler())
+    host = _host_compiler()
+    first_fault: ToolchainMissing | None = None
+    for candidate, origin in _candidates():
+        if not (candidate.is_file() and os.access(candidate, os.X_OK)):
+            if origin == "ASSAY_NVCC":
+                raise ToolchainMissing(f"ASSAY_NVCC names {candidate}, which is not a program", _REMEDY)
+            continue
+        try:
+            return _describe(_behind_wrapper(candidate), origin, host)
+        except ToolchainMissing as fault:
+            if origin == "ASSAY_NVCC":
+                raise
+            # One that is too old or incomplete must not hide a good one further down.
+            first_fault = first_fault or fault
+    raise first_fault or ToolchainMissing("no CUDA compiler (nvcc) was found on this machine", _REMEDY)
 
 
 def default_arch() -> str:
@@ -110,16 +124,6 @@ if not (
 """
 
 
-def _nvcc() -> tuple[Path, str]:
-    """The first nvcc that is there, with where it was found in words."""
-    for candidate, origin in _candidates():
-        if candidate.is_file() and os.access(candidate, os.X_OK):
-            return _behind_wrapper(candidate), origin
-        if origin == "ASSAY_NVCC":
-            raise ToolchainMissing(f"ASSAY_NVCC names {candidate}, which is not a program", _REMEDY)
-    raise ToolchainMissing("no CUDA compiler (nvcc) was found on this machine", _REMEDY)
-
-
 def _candidates() -> Iterator[tuple[Path, str]]:
     if named := os.environ.get("ASSAY_NVCC"):
         yield Path(named), "ASSAY_NVCC"
@@ -160,6 +164,10 @@ def _behind_wrapper(nvcc: Path) -> Path:
 
 
 def _host_compiler() -> Path:
+    if named := os.environ.get("CXX"):
+        if found := shutil.which(named):
+            return Path(found).resolve()
+        raise ToolchainMissing(f"CXX names {named}, which is not a program", "set CXX to a C++ compiler, or unset it")
     for name in ("g++", "c++", "clang++"):
         if found := shutil.which(name):
             return Path(found).resolve()

@@ -15,13 +15,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Protocol, Self
 
-import cxxfilt
 import numpy as np
 
 from common.contract import Fault, Settings
 from evaluator.backends.backend import (
     BufferCopy,
     BufferFill,
+    Entry,
     KernelLaunch,
     PlanRun,
     Pointer,
@@ -38,7 +38,8 @@ NATIVE: Final = Path(__file__).parent / "native"
 _RUNTIME_SOURCES: Final = ("memory.cpp", "warp.cpp", "numbers.cpp", "printing.cpp", "runtime.cpp")
 _HEADERS: Final = ("lanes.h", "floats.h", "machine.h", "operations.h", "runtime.h")
 _COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-w")
-_RUNTIME_FLAGS: Final = (*_COMMON_FLAGS, "-O2", "-ftree-vectorize", "-mprefer-vector-width=512")
+_WIDE: Final = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
+_RUNTIME_FLAGS: Final = (*_COMMON_FLAGS, "-O2", "-ftree-vectorize", *_WIDE)
 _PROGRAM_FLAGS: Final = (*_COMMON_FLAGS, "-O1")
 _REFEREE_S: Final = 120.0
 """How long the process may wait for the referee, all trials together; its own time is limited run by run."""
@@ -87,8 +88,7 @@ class Simulator:
             output_bytes=_MAX_ANSWER_BYTES,
         )
         job = Job(("./program",), files={"program": executable}, limits=limits)
-        offsets = {entry.symbol: tuple(p.offset for p in entry.parameters) for entry in program.entries}
-        return SimulatorSession(self.sandbox.start(job), translated, offsets)
+        return SimulatorSession(self.sandbox.start(job), translated, program.entries)
 
     def warm_up(self) -> None:
         """Build the runtime now, so that the first program does not wait for it."""
@@ -197,11 +197,10 @@ class SimulatorSession:
         self,
         process: SandboxSession,
         translated: translation.Translation,
-        offsets: Mapping[str, tuple[int, ...]],
+        entries: Iterable[Entry],
     ) -> None:
         self.process = process
-        self.offsets = offsets
-        """Byte offsets of each kernel's parameters, by symbol."""
+        self.entries = {entry.symbol: entry for entry in entries}
         self.translated = translated
         self._introduced = False
 
@@ -272,7 +271,8 @@ class SimulatorSession:
         index = self.translated.kernels.index(step.symbol)
         head = struct.pack("<9Q", 0, index, *step.grid, *step.block, step.shared_bytes)
         arguments = []
-        for offset, argument in zip(self.offsets[step.symbol], step.arguments, strict=True):
+        for parameter, argument in zip(self.entries[step.symbol].parameters, step.arguments, strict=True):
+            offset = parameter.offset
             if isinstance(argument, Pointer):
                 arguments.append(struct.pack("<4Q", 1, offset, 8, numbers[argument.buffer]))
             else:
@@ -307,6 +307,11 @@ class SimulatorSession:
                     contents[buffer.name] = self.process.receive(buffer.size_bytes)
         return RunOutcome(contents, fault, warnings, printed, executed, {"shuffles": shuffles})
 
+    def _kernel_name(self, symbol: str) -> str | None:
+        """`ns::scale<float, 4>`: the kernel as its author calls it, without its parameters."""
+        entry = self.entries.get(symbol)
+        return re.sub(r"\(.*", "", entry.name).removeprefix("void ") if entry else None
+
     def _fault(self) -> Fault:
         kind, message, symbol = self._words(), self._words(), self._words()
         line, has_thread, *position = self._numbers(8)
@@ -317,23 +322,13 @@ class SimulatorSession:
         return Fault(
             kind=kind,
             message=message,
-            kernel=_kernel_name(symbol) or None,
+            kernel=self._kernel_name(symbol),
             line=line if line > 0 else None,
             thread=thread if has_thread else None,
             block=block if has_thread else None,
             buffer=buffer or None,
             element=element if buffer else None,
         )
-
-
-def _kernel_name(symbol: str) -> str:
-    if not symbol:
-        return ""
-    try:
-        full = str(cxxfilt.demangle(symbol))
-    except cxxfilt.Error:
-        return symbol
-    return re.sub(r"\(.*", "", full).removeprefix("void ")
 
 
 def _text(text: str) -> bytes:

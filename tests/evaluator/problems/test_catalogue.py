@@ -1,4 +1,3 @@
-import shutil
 import subprocess
 
 import numpy as np
@@ -8,6 +7,7 @@ from common.launch_plan import Launch, parse_directives
 from evaluator.errors import UnknownProblem
 from evaluator.problems.catalogue import find, problems
 from evaluator.problems.linter import lint
+from evaluator.stages.toolchain import find_toolchain
 
 # Tier, id, then inputs, outputs, scalars and sizes in the order in which an inferred plan binds them.
 TABLE = """
@@ -115,7 +115,6 @@ def test_the_catalogue_cannot_be_changed():
     assert problems() is problems()
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 @pytest.mark.parametrize("which", ["naive", "fast", "starter"])
 @pytest.mark.parametrize("problem_id", IDS)
 def test_kernels_compile(problem_id, which, tmp_path):
@@ -124,7 +123,12 @@ def test_kernels_compile(problem_id, which, tmp_path):
     (tmp_path / "kernel.cu").write_text(source)
     options = ("-ptx", "-std=c++17", "-O3", "-lineinfo", "-arch=sm_80", "-o", "kernel.ptx")
     compiled = subprocess.run(
-        ["nvcc", *options, "kernel.cu"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [find_toolchain().nvcc, *options, "kernel.cu"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert compiled.returncode == 0, compiled.stderr
     assert "error" not in compiled.stderr
