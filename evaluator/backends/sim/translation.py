@@ -42,6 +42,10 @@ _MODIFIERS: dict[str, set[str]] = {
     "setp": COMPARISONS | {"and", "or", "xor", "ftz"},
     "mov": set(),
     "trap": set(),
+    "brkpt": set(),
+    "pmevent": set(),
+    "nanosleep": set(),
+    "discard": {"global", "L2"},
     "exit": set(),
     "add": {"cc"},
     "sub": {"cc"},
@@ -508,6 +512,8 @@ class _FunctionText:
             raise self.emitter.unsupported("in this form") from error
 
     def _check_modifiers(self, i: Instruction) -> None:
+        if i.type == "b128":
+            raise self.emitter.unsupported()
         carrying = "cc" in i.modifiers or i.opcode in ("addc", "subc", "madc")
         if i.opcode in ("add", "sub", "mad") and not carrying:
             return

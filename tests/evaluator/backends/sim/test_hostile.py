@@ -1,0 +1,203 @@
+"""Inline assembly may say anything: it is translated, or `Unsupported` by name, quickly; and names stay outside."""
+
+import random
+import re
+import time
+
+import pytest
+from duel import HEADER, entries_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_flow import FUNCTIONS, WAITING
+from test_flow import module as flow_module
+from test_instructions import FAMILIES, INTEGERS, kernel
+
+from common.contract import Settings
+from evaluator.backends.backend import Program, Unsupported
+from evaluator.backends.sim import instructions, ptx
+from evaluator.backends.sim.translation import translate
+
+REAL = [FUNCTIONS, WAITING, flow_module(), kernel(list(FAMILIES["integers"]())[:40]), kernel(list(FAMILIES["bits"]())[-12:])]
+WORDS = re.findall(r"[%.\w]+|[^\s\w]", "\n".join(REAL[:3])) + [
+    "0x", "-", "99999999999999999999", "{", "}", "(", ")", "[", "]", "@", "!", '"', "/*", "//", "::", "\\", "\0", "é", "٣",
+    ".align", "0", "-1", ".b8", ".reg", ".branchtargets", ":", ";", ",", "|", "_", "+", ".param", ".func", ".entry",
+]  # fmt: skip
+
+
+def translated(text: str) -> bool:
+    """Whether the text can be run; anything but Unsupported is a failure."""
+    try:
+        translate(ptx.parse(text))
+    except Unsupported as missing:
+        assert missing.feature
+        return False
+    return True
+
+
+def body(text: str, declared: str = "") -> str:
+    return (
+        HEADER
+        + declared
+        + ".visible .entry k(.param .u64 out) { .reg .u32 %r, %s; .reg .u64 %a; .reg .pred %p; .reg .f32 %f; "
+        + f".reg .b16 %h; ld.param.u64 %a, [out]; {text} ret; }}"
+    )
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=150, deadline=None)
+def test_any_text_is_unsupported_or_translated(text):
+    translated(text)
+    translated(HEADER + text)
+    translated(body(text))
+
+
+@given(st.integers(0, 1 << 32), st.integers(0, len(REAL) - 1))
+@settings(max_examples=150, deadline=None)
+def test_damaged_ptx_is_unsupported_or_translated(seed, which):
+    source = random.Random(seed)
+    words = re.findall(r"\s+|[%.\w]+|[^\s\w]", REAL[which])
+    for _ in range(source.choice([1, 1, 2, 5, 20])):
+        at = source.randrange(len(words))
+        kind = source.randrange(4)
+        if kind == 0:
+            del words[at : at + source.choice([1, 2, 10])]
+        elif kind == 1:
+            words.insert(at, source.choice(WORDS))
+        elif kind == 2:
+            words[at] = source.choice(WORDS)
+        else:
+            other = source.randrange(len(words))
+            words[at], words[other] = words[other], words[at]
+    translated("".join(words))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 100_000,
+        "/*" * 300_000,
+        "\n" * 1_000_000,
+        '"' * 100_000,
+        HEADER + ".reg" * 50_000,
+        body("{" * 2000 + "}" * 2000),
+        body("mov.u32 %r, " + "{" * 5000),
+        body("ld.u32 %r, " + "[" * 5000),
+        body(".reg .b32 %z<999999>; .reg .b32 %y<999999>;"),
+        body(".reg .b32 " + ",".join(f"%z{n}<999999>" for n in range(2000)) + ";"),
+        body("", ".global .b8 x[" + "9" * 5000 + "];"),
+        body("", ".global .b8 x[99999999999];"),
+        body("", ".global .b8 x[-1];"),
+        body("", ".global .align 0 .b8 x[4];"),
+        body("", ".global .align 3 .b8 x[4];"),
+        body("", ".global .b8 x[4] = " + "{" * 20_000),
+        body("ld.global.u32 %r, [%a+" + "9" * 3000 + "];"),
+        body("ld.global.u32 %r, [%a+99999999999999999];"),
+        body(".param .b8 huge[100000000];"),
+        body("mov.u32 %r, 0x" + "f" * 1000 + ";"),
+    ],
+    ids=lambda text: text[-24:].strip()[:20] if len(text) < 400_000 else text[:4],
+)
+def test_large_and_deep_texts_end_quickly(text):
+    start = time.perf_counter()
+    translated(text)
+    assert time.perf_counter() - start < 5
+
+
+NAMES = [
+    'k"; system("id"); //', "k\\n#include </etc/passwd>", "k$(id)", "k*/ int main() {} /*", "k;}", "k'", "k\"", "été",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_cannot_be_code(name):
+    for text in (
+        HEADER + f".visible .entry {name}() {{ ret; }}",
+        HEADER + f'.visible .entry "{name}"() {{ ret; }}',
+        body(f"bra {name}; {name}: "),
+        body(f".reg .u32 {name}; mov.u32 {name}, 1;"),
+        body("", f".global .u32 {name};"),
+    ):
+        try:
+            found = translate(ptx.parse(text))
+        except Unsupported:
+            continue
+        assert name not in found.text
+
+
+def test_nothing_of_a_name_reaches_the_compiler():
+    names = ["zqx_kernel", "zqx_label", "zqx_register", "zqx_variable", "zqx_function", "zqx_shared", "zqx_parameter"]
+    text = HEADER + """
+        .global .u32 zqx_variable; .func zqx_function(.param .b32 zqx_parameter) { ret; }
+        .visible .entry zqx_kernel(.param .u64 zqx_parameter) { .shared .b8 zqx_shared[16]; .reg .u32 zqx_register;
+        .param .b32 zqx_call; mov.u32 zqx_register, zqx_shared; zqx_label: st.param.b32 [zqx_call], zqx_register;
+        call zqx_function, (zqx_call); ld.global.u32 zqx_register, [zqx_variable]; bra zqx_label; }"""
+    found = translate(ptx.parse(text))
+    assert "zqx" not in found.text
+    assert found.kernels == ("zqx_kernel",)
+    assert names
+
+
+MISSING = {
+    "wgmma.fence.sync.aligned;": "wgmma",
+    "cp.async.ca.shared.global [%r], [%a], 16;": "cp.async",
+    "cp.async.bulk.commit_group;": "cp.async.bulk",
+    "tex.1d.v4.f32.s32 {%f, %f, %f, %f}, [%a, {%r}];": "texture",
+    "mov.u32 %r, %envreg0;": "%envreg0",
+    "mbarrier.init.shared.b64 [%a], 1;": "mbarrier",
+    "shfl.up.b32 %r, %r, 1, 0;": "shfl",
+    "vote.any.pred %p, %p;": "vote",
+    "barrier.cluster.arrive;": "barrier.cluster",
+    "mapa.u64 %a, %a, 0;": "mapa",
+    "add.rn.frob.f32 %f, %f, %f;": "add.rn.frob.f32",
+    "setp.lt.frob.u32 %p, %r, %r;": "setp.lt.frob.u32",
+    "ld.global.frob.u32 %r, [%a];": "ld.global.frob.u32",
+    "ld.global.L2::cache_hint.u32 %r, [%a], %a;": "ld.global",
+    "mov.frob.u32 %r, %r;": "mov.frob",
+    "bra.frob L; L:": "bra.frob",
+    "bar.sync.frob 0;": "bar.sync.frob",
+    "membar.frob;": "membar.frob",
+    "fence.proxy.async;": "fence.proxy.async",
+    "add.cc.frob.u32 %r, %r, %r;": "add.cc.frob",
+    "redux.sync.frob.u32 %r, %r, -1;": "redux.sync.frob",
+    "ret.frob;": "ret.frob",
+    "atom.global.add.frob.u32 %r, [%a], 1;": "atom.global.add.frob",
+    "call.frob (%r), nothing;": "call.frob",
+    "mov.b128 %a, %a;": "mov.b128",
+    "brkpt.frob %r;": "brkpt",
+    "griddepcontrol.wait;": "griddepcontrol",
+    "ld.v8.u64 {%a, %a, %a, %a, %a, %a, %a, %a}, [%a];": "ld.v8",
+    "sust.b.1d.b32.clamp [%a, {%r}], {%r};": "texture",
+    "frobnicate.u32 %r, %r;": "frobnicate",
+}
+
+
+@pytest.mark.parametrize("text", MISSING)
+def test_what_is_not_known_is_named(text):
+    with pytest.raises(Unsupported, match=re.escape(MISSING[text])):
+        translate(ptx.parse(body(text)))
+
+
+OPCODES = sorted(name.removeprefix("_op_") for name in dir(instructions.Emitter) if name.startswith("_op_"))
+TYPES = (*INTEGERS, "b16", "b32", "b64", "f16", "f16x2", "bf16", "f32", "f64", "pred", "u8", "tf32")
+FLAGS = ("", "rn", "rz", "lo", "hi", "wide", "sat", "ftz", "approx", "eq", "l.wrap", "to.global", "shared", "finite")
+
+
+def test_whatever_is_translated_also_compiles(simulator):
+    """Every opcode with every type and one modifier, sensible or not: ptxas would refuse most, and so may we."""
+    accepted = []
+    registers = {"u64": "%a", "s64": "%a", "b64": "%a", "f64": "%a", "pred": "%p"}
+    for opcode in OPCODES:
+        for kind in TYPES:
+            for flag in FLAGS:
+                r = registers.get(kind, "%h" if ptx.TYPE_BYTES[kind] <= 2 else "%r")
+                types = f".{kind}.u32" if opcode in ("set", "slct", "cvt") else f".{kind}"
+                for count in (1, 2, 3):
+                    name = f"{opcode}{'.' + flag if flag else ''}{types}"
+                    line = f"{name} {r}, {', '.join(['%r' if opcode == 'cvt' else r] * count)};"
+                    if translated(body(line)):
+                        accepted.append(line)
+    assert len(accepted) > 150
+    text = body(" ".join(accepted))
+    program = Program(text, entries_of(ptx.parse(text)), "sm_80")
+    with simulator.prepare(program, Settings()):
+        pass
