@@ -135,6 +135,10 @@ class Sandbox(Protocol):
         """docker, bubblewrap or process; every verdict records it."""
 
     @property
+    def root(self) -> Path:
+        """The folder of this machine in which jobs get their work folders."""
+
+    @property
     def promises(self) -> frozenset[Isolation]:
         """What this kind of isolation keeps from a job; whatever is not in here, it does not."""
 

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -399,8 +398,11 @@ class _Compilation:
                 )
             )
         if _NO_SPACE in _unplaced(stderr):
-            if shutil.disk_usage(tempfile.gettempdir()).free < Limits().work_bytes:
-                raise StorageFault("the disk of the sandboxes' work folders is full", "free some space")
+            if shutil.disk_usage(self.sandbox.root).free < Limits().work_bytes:
+                raise StorageFault(
+                    f"No space left on the disk of the work folder {self.sandbox.root}.",
+                    "Free some space there, or choose another folder with ASSAY_DATA_DIR.",
+                )
             raise _Unstored(_too_large("output"))
         if run.output_exceeded or by_signal == signal.SIGXFSZ:
             raise _Unstored(_too_large("output"))

@@ -296,16 +296,16 @@ def _remembered(nvcc: Path, stamps: dict[str, list[int]]) -> dict[str, Any] | No
         known = json.loads(_memory(nvcc).read_text())
         matches = known["format"] == _CACHE_VERSION and known["stamps"] == stamps
         return dict(known["facts"]) if matches else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError):  # RuntimeError: a user without a home
         return None
 
 
 def _remember(nvcc: Path, stamps: dict[str, list[int]], facts: dict[str, Any]) -> None:
-    path = _memory(nvcc)
     try:
+        path = _memory(nvcc)
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
             json.dump({"format": _CACHE_VERSION, "stamps": stamps, "facts": facts}, file)
         Path(file.name).replace(path)
-    except OSError:
+    except (OSError, RuntimeError):
         return  # only costs the next process the time to look again
