@@ -204,11 +204,12 @@ def hint(error: Diagnostic, source: str) -> str | None:
 def _about_missing_header(name: str) -> str:
     if name.startswith(("torch/", "ATen/", "c10/")):
         return (
-            "PyTorch's headers are not part of this dialect: submit only the `__global__` kernels and a launch plan, "
-            "or choose the dialect `torch-extension`."
+            "PyTorch's headers are not here, and host code never runs: submit only the `__global__` kernels, with a "
+            "launch plan in place of the wrapper that called them."
         )
     return (
-        f"A submission is one file: `{name}` is neither in it nor in the CUDA toolkit. Put its text into the source."
+        f"`{name}` is not here: a submission is one file, with the headers of nvcc and no libraries. Put its text "
+        "into the source; if only host code needs it, delete both, since host code never runs."
     )
 
 

@@ -161,7 +161,7 @@ def test_architectures(compiled, sandbox, cache):
         ("__global__ void k(int* a) {\n  int i = 0\n  a[i] = 1;\n}\n", 3, 'expected a ";"', "line 2"),
         ("__global__ void k(int* a) { a[0] = thredIdx.x; }\n", 1, "undefined", "threadIdx"),
         ("__global__ void k(__half* a) {}\n", 1, "__half", "cuda_fp16.h"),
-        ("#include <torch/extension.h>\n", 1, "No such file", "torch-extension"),
+        ("#include <torch/extension.h>\n", 1, "No such file", "launch plan"),
         ("void h();\n__global__ void k() { h(); }\n", 2, "__host__", "__device__"),
         ("__global__ int k() { return 1; }\n", 1, "void", "void"),
         ('__global__ void k(int n) {\n  asm("foo.s32 %0, 1;" :: "r"(n));\n}\n', 2, "foo", "PTX"),
