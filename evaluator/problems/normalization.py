@@ -159,7 +159,7 @@ LAYER_NORM: Final = Problem(
     probes=(
         probe(
             "short_rows",
-            "rows of four; x and weight need all 24 bits, bias is zero",
+            "rows of four, some with a variance far below the mean's square; x and weight need all 24 bits",
             _LAYER_IN,
             fine(),
             few_terms(4, 12, "mean, deviation, root, products"),
