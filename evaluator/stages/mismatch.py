@@ -108,8 +108,13 @@ def where_wrong(wrong: Array) -> str:
         return f"elements {first} to {last} of {total} are wrong" if count > 1 else f"only element {first} is wrong"
     step = int(np.gcd.reduce(np.diff(flat)))
     if count > 2 and step > 1 and (last - first) // step + 1 == count:
-        return f"every {step}th element from {first} to {last} is wrong ({count} of {total})"
+        return f"every {_ordinal(step)} element from {first} to {last} is wrong ({count} of {total})"
     return f"{count} of {total} elements are wrong, the first at {_index(wrong, first)}"
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{ending}"
 
 
 def _index(wrong: Array, flat: int) -> str:
