@@ -217,6 +217,8 @@ class _Sized:
     def _argument(self, place: str, value: Pointer | float | str, parameter: Parameter) -> Pointer | bytes:
         if isinstance(value, Pointer):
             return value
+        if parameter.kind == "pointer":
+            return bytes(parameter.size_bytes)
         taken = takes_number(parameter)
         if taken is None:
             raise AssertionError(f"{parameter.type} was let through by the type check")

@@ -307,7 +307,11 @@ def _check_type(
             raise Refused(f"{place}: '{value.buffer}' is a {dtype} tensor: {reason}.")
         return
     if parameter.kind == "pointer":
-        raise Refused(f"{place}: a pointer takes a tensor or a temporary by name, and '{argument}' is none.")
+        if isinstance(value, int) and value == 0:
+            return
+        raise Refused(
+            f"{place}: a pointer takes a tensor or a temporary by name, or 0 for null, and '{argument}' is neither."
+        )
     taken = takes_number(parameter)
     if taken is None:
         raise Refused(

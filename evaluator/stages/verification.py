@@ -370,7 +370,7 @@ _FAULT_HINTS: Final = {
     "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions "
     "that depend on the thread, and do not return before it.",
     "out_of_bounds": "Guard the access with the tensor's extent: the last block usually has threads beyond the end.",
-    "null": "No tensor of the plan is null: check how the pointer was computed.",
+    "null": "No tensor is null: check how the pointer was computed, and which argument of the plan is 0.",
     "misaligned": "A vector access needs an address that is a multiple of its size: use it only where the row's "
     "start is aligned, and handle the rest element by element.",
     "write_to_constant": "Constant memory and parameters cannot be written.",
