@@ -145,9 +145,31 @@ class Emitter:
         for modifier in instruction.modifiers:
             if modifier not in allowed:
                 raise self.unsupported()
+        self._check_types(instruction)
         text = method(instruction)
         assert isinstance(text, str)
         return text
+
+    def _check_types(self, i: Instruction) -> None:
+        """The type is one that the instruction has, and the destination is as wide as the result."""
+        if i.opcode in _TYPES and i.type not in _TYPES[i.opcode]:
+            raise self.unsupported()
+        if i.opcode != "cvt" and len(i.operands) != _OPERANDS.get(i.opcode, 3):
+            raise self.unsupported("with a wrong number of operands")
+        types = [m for m in i.modifiers if m in TYPE_BYTES]
+        if i.opcode == "cvt" and not {"pred", "b8", *_BITS}.isdisjoint(types):
+            raise self.unsupported()
+        if not types or i.opcode in ("testp", "isspacep"):
+            bits = 1 if types else self.width(i.operands[0])
+        elif i.opcode in ("popc", "clz", "bfind"):
+            bits = 32
+        else:
+            first = types[0] if i.opcode in ("cvt", "set", "slct") else i.type
+            bits = 1 if first == "pred" else 8 * TYPE_BYTES[first] << ("wide" in i.modifiers)
+        found = self.width(i.operands[0])
+        extended = i.opcode == "cvt" and types[0][0] in "su" and bits < 64
+        if found and (found == 64, found == 1) != (bits == 64, bits == 1) and not (extended and found == 64):
+            raise self.unsupported("into a register of another width")
 
     def _flags(self, i: Instruction) -> tuple[str, bool, bool]:
         rounding = next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "NEAREST")
@@ -199,6 +221,8 @@ class Emitter:
         if i.type in _HALVES:
             return self._half(i, "H_ADD")
         if "sat" in i.modifiers:
+            if i.type != "s32":
+                raise self.unsupported()
             return f"add_saturated_s32({self.b32(i.operands[1])}, {self.b32(i.operands[2])})"
         if i.type in ("u16x2", "s16x2"):
             raise self.unsupported()
@@ -752,6 +776,39 @@ COMPARISONS = {
     "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
 }  # fmt: skip
 _ROUND = {"rn", "rz", "rm", "rp"}
+_INTEGERS = {"u16", "s16", "u32", "s32", "u64", "s64"}
+_BITS = {"b16", "b32", "b64"}
+_NUMBERS = _INTEGERS | _FLOATS | _HALVES.keys()
+_TYPES: dict[str, set[str]] = {
+    **dict.fromkeys(("add", "sub", "mul", "min", "max", "neg", "abs"), _NUMBERS),
+    **dict.fromkeys(("mad", "div"), _INTEGERS | _FLOATS),
+    **dict.fromkeys(("and", "or", "xor", "not"), _BITS | {"pred"}),
+    **dict.fromkeys(("popc", "clz", "brev", "bfi"), {"b32", "b64"}),
+    **dict.fromkeys(("bfe", "bfind"), {"u32", "s32", "u64", "s64"}),
+    **dict.fromkeys(("sqrt", "rsqrt", "rcp", "testp", "copysign"), _FLOATS),
+    **dict.fromkeys(("mul24", "mad24", "sad", "dp4a", "dp2a"), {"u32", "s32"}),
+    **dict.fromkeys(("shf", "lop3", "prmt"), {"b32"}),
+    **dict.fromkeys(("cvta", "isspacep"), {"", "u64"}),
+    **dict.fromkeys(("sin", "cos", "lg2"), {"f32"}),
+    **dict.fromkeys(("ex2", "tanh"), {"f32"} | _HALVES.keys()),
+    "fma": _FLOATS | _HALVES.keys(),
+    "rem": _INTEGERS,
+    "cnot": _BITS,
+    "shl": _BITS,
+    "shr": _BITS | _INTEGERS,
+    "selp": _BITS | _INTEGERS | _FLOATS,
+    "slct": {"s32", "f32"},
+    "mov": _BITS | _INTEGERS | _FLOATS | {"pred"},
+}
+"""The types that an instruction works in (for a conversion or `slct`: the last one)."""
+_OPERANDS = {
+    **dict.fromkeys(("neg", "abs", "not", "cnot", "popc", "clz", "brev", "bfind", "sqrt", "rsqrt", "rcp"), 2),
+    **dict.fromkeys(("sin", "cos", "lg2", "ex2", "tanh", "testp", "cvta", "isspacep", "mov"), 2),
+    **dict.fromkeys(("mad", "fma", "mad24", "sad", "dp4a", "dp2a", "shf", "prmt", "bfe", "selp", "slct"), 4),
+    **dict.fromkeys(("lop3", "bfi"), 5),
+    "activemask": 1,
+}
+"""Operands with the destination, where they are not three."""
 _ALLOWED: dict[str, set[str]] = {
     "add": _ROUND | {"ftz", "sat"},
     "sub": _ROUND | {"ftz", "sat"},

@@ -17,7 +17,13 @@ from evaluator.backends.backend import Program, Unsupported
 from evaluator.backends.sim import instructions, ptx
 from evaluator.backends.sim.translation import translate
 
-REAL = [FUNCTIONS, WAITING, flow_module(), kernel(list(FAMILIES["integers"]())[:40]), kernel(list(FAMILIES["bits"]())[-12:])]
+REAL = [
+    FUNCTIONS,
+    WAITING,
+    flow_module(),
+    kernel(list(FAMILIES["integers"]())[:40]),
+    kernel(list(FAMILIES["bits"]())[-12:]),
+]
 WORDS = re.findall(r"[%.\w]+|[^\s\w]", "\n".join(REAL[:3])) + [
     "0x", "-", "99999999999999999999", "{", "}", "(", ")", "[", "]", "@", "!", '"', "/*", "//", "::", "\\", "\0", "é", "٣",
     ".align", "0", "-1", ".b8", ".reg", ".branchtargets", ":", ";", ",", "|", "_", "+", ".param", ".func", ".entry",
@@ -126,11 +132,14 @@ def test_a_name_cannot_be_code(name):
 
 def test_nothing_of_a_name_reaches_the_compiler():
     names = ["zqx_kernel", "zqx_label", "zqx_register", "zqx_variable", "zqx_function", "zqx_shared", "zqx_parameter"]
-    text = HEADER + """
+    text = (
+        HEADER
+        + """
         .global .u32 zqx_variable; .func zqx_function(.param .b32 zqx_parameter) { ret; }
         .visible .entry zqx_kernel(.param .u64 zqx_parameter) { .shared .b8 zqx_shared[16]; .reg .u32 zqx_register;
         .param .b32 zqx_call; mov.u32 zqx_register, zqx_shared; zqx_label: st.param.b32 [zqx_call], zqx_register;
         call zqx_function, (zqx_call); ld.global.u32 zqx_register, [zqx_variable]; bra zqx_label; }"""
+    )
     found = translate(ptx.parse(text))
     assert "zqx" not in found.text
     assert found.kernels == ("zqx_kernel",)

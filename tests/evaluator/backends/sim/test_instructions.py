@@ -211,9 +211,9 @@ def _conversions() -> Iterator[str]:
                 d, a = register.get(target, target), register.get(source, source)
                 yield f"cvt.{target}.{source} {{d:{d}}}, {{a:{a}}};"
                 yield f"cvt.sat.{target}.{source} {{d:{d}}}, {{a:{a}}};"
-    for source in integers:
+    for source in ("u8", "s8", "u16", "s16", "s32", "s64"):
         yield f"cvt.u32.{source} {{d:u32}}, {{a:{'u64' if source[1:] == '64' else 'u32'}}};"
-        yield f"cvt.s64.{source} {{d:s64}}, {{a:{'u64' if source[1:] == '64' else 'u32'}}};"
+        yield f"cvt.s64.{source} {{d:s64}}, {{a:{'u64' if source[1:] == '64' else 'b32'}}};"
     for target in ("u8", "s8"):
         yield f"cvt.{target}.u64 {{d:u32}}, {{a:u64}};"
         yield f"cvt.{target}.s32 {{d:u64}}, {{a:s32}};"

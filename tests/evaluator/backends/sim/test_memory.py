@@ -39,8 +39,10 @@ def _accesses() -> Iterator[str]:
     yield "ld.global.nc.L1::no_allocate.L2::128B.v2.u64 {%q, %a}, [%in]; xor.b64 %q, %q, %a;"
     yield "ld.global.f64 %e, [%in+8]; mov.b64 %q, %e;"
     for kind in ("u8", "u16", "u32"):
-        yield f"st.shared.{kind} [%spot+5], %x; ld.shared.u64 %q, [%spot];" if kind == "u8" else (
-            f"st.shared.{kind} [%spot+4], %y; ld.shared.u64 %q, [%spot];"
+        yield (
+            f"st.shared.{kind} [%spot+5], %x; ld.shared.u64 %q, [%spot];"
+            if kind == "u8"
+            else (f"st.shared.{kind} [%spot+4], %y; ld.shared.u64 %q, [%spot];")
         )
         yield f"mov.u64 %a, room; st.local.{kind} [%a+8], %w; ld.local.u64 %q, [%a+8];"
     yield "st.shared.v2.u8 [%spot+2], {%x, %y}; st.shared.v2.u16 [%spot+4], {%y, %x}; ld.shared.u64 %q, [%spot];"
@@ -72,7 +74,9 @@ def _atomics() -> Iterator[str]:
         ):  # fmt: skip
             for kind in kinds:
                 yield f"{start} atom.{space}.{operation}.{kind} %r, [{place}], %x; {end}"
-                yield f"{start} @%p red.{space}.{operation}.{kind} [{place}], %y; {end}" if operation != "exch" else ";"
+                yield (
+                    f"{start} @%p red.{space}.{operation}.{kind} [{place}], %y; {end}" if operation != "exch" else ";"
+                )
         yield f"{start} atom.{space}.cas.b32 %r, [{place}], %t, %x; {end}"
         yield f"{start} cvt.rn.f32.u32 %f, %t; atom.{space}.add.f32 %f, [{place}], %f; mov.b32 %r, %f; {end}"
         yield f"{start} atom.{space}.add.noftz.f16x2 %r, [{place}], 0x3C003800; {end}"
