@@ -1,3 +1,4 @@
+# ruff: noqa: E501, PT017, RUF005 - PTX reads best one statement after the other
 """Inline assembly may say anything: it is translated, or `Unsupported` by name, quickly; and names stay outside."""
 
 import random
