@@ -1,4 +1,4 @@
-# ruff: noqa: E501, PT017, RUF005 - PTX reads best one statement after the other
+# ruff: noqa: E501 - PTX reads best one statement after the other
 """What goes wrong is named: kind, thread, block, line, buffer and element; and what is printed is what C prints."""
 
 import ctypes

@@ -1,4 +1,4 @@
-# ruff: noqa: E501, PT017, RUF005 - PTX reads best one statement after the other
+# ruff: noqa: E501 - PTX reads best one statement after the other
 """Lanes that go different ways: whatever the shape of the branches, every thread gets what it would get alone."""
 
 import numpy as np

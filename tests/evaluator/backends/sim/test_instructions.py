@@ -1,7 +1,7 @@
 """Every instruction with one result, on values that hurt: the simulator and the interpreter must agree bit for bit.
 
-A family of instructions is one PTX kernel, so that it is one compilation. `{a:f32}` in a template is an input register
-of that type, `{d:f32}` the result.
+A family of instructions is one PTX kernel, so that it is one compilation. `{a:f32}` in a template is a register of
+that type that holds an input, `{d:f32}` the result.
 """
 
 import math

@@ -1,4 +1,4 @@
-# ruff: noqa: E501, PT017, RUF005 - PTX reads best one statement after the other
+# ruff: noqa: E501 - PTX reads best one statement after the other
 """Loads and stores of every width in every space, atomics, and operations of a whole warp, against the interpreter."""
 
 from collections.abc import Iterator
