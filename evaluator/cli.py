@@ -303,6 +303,8 @@ def _check_report(report_file: Path, source_file: Path | None = None) -> None:
     if report_file.is_dir():
         raise UsageError(f"The report {report_file} cannot be written: it is a folder.", "Name a file in it.")
     nearest = next(path for path in (report_file, *report_file.absolute().parents) if path.exists())
+    if nearest != report_file and not nearest.is_dir():
+        raise UsageError(f"The report {report_file} cannot be written: {nearest} is not a folder.")
     if not os.access(nearest, os.W_OK):
         raise UsageError(f"The report {report_file} cannot be written: no permission for {nearest}.")
 

@@ -159,7 +159,7 @@ class Case:
         compilation = self._compilation()
         correctness = self.verified.correctness if self.verified else None
         found = None
-        if self.compiled and self.launchable and self.verified:
+        if self.compiled and self.launchable and self.verified and self.verified.correctness:
             found = profile(self.compiled, self.launchable, self.verified.thread_instructions, self.verified.facts)
         ruling = ruling or Ruling(Status.PASSED, Phase.VERIFY, self._praise(), self._next_step())
         settings = self.submission.settings

@@ -94,8 +94,11 @@ def test_content_that_cannot_be_graded(content, message, assay, write):
 @pytest.mark.parametrize(
     "source",
     [
-        ADD.replace("int n", "int count, int pitch"),
-        ADD.replace("const float* b, ", "").replace("b[i]", "a[i]"),
+        ADD.replace("int n", "int n, int pitch"),
+        ADD.replace("const float* b, ", "")
+        .replace("b[i]", "a[i]")
+        .replace("float* a", "float* left")
+        .replace("a[i]", "left[i]"),
         ADD.replace("const float* a", "float a").replace("a[i]", "a"),
         planned("grid=(9**9**9) block=(256) args=(a, b, c, n)"),
         planned("grid=(-1) block=(256) args=(a, b, c, n)"),
@@ -278,7 +281,7 @@ def test_no_colour_and_a_plain_locale(assay, write):
 
 @pytest.mark.parametrize(
     "name",
-    ["my kernel.cu", "two\nlines.cu", "[bold red]x[/].cu", "\x1b[31mred.cu", "-rf.cu", "bad\udcff.cu", "é" * 100],
+    ["my kernel.cu", "two\nlines.cu", "[bold red]x[dim].cu", "\x1b[31mred.cu", "-rf.cu", "bad\udcff.cu", "é" * 100],
 )
 def test_odd_file_names(name, assay, write):
     write(f"// problem: vector_add\n{ADD}", name)
