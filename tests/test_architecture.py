@@ -65,9 +65,7 @@ OWNERS = {
 
 LINES = 500
 LONGER = {
-    "evaluator/backends/sim/instructions.py": "one method for each family of PTX instructions: a table, not a tangle",
-    "evaluator/backends/sim/translation.py": "from flow graph to C++: its parts share one state, the text that grows",
-    "evaluator/backends/sim/ptx.py": "one grammar, read from the top down",
+    "evaluator/backends/sim/parsing.py": "one grammar, read from the top down",
     "evaluator/sandbox/supervision.py": "one conversation with the warden, whose order is its proof",
 }
 

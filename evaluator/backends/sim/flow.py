@@ -202,7 +202,7 @@ def _exits_first(block: Block) -> list[int]:
 
 
 def _mark_cycles(blocks: list[Block]) -> None:
-    """A block is in a cycle when it lies in a strongly connected component of more than itself, or loops to itself."""
+    """A block is in a cycle when its strongly connected component has other blocks, or it follows itself."""
     index_of: dict[int, int] = {}
     low: dict[int, int] = {}
     on_stack: set[int] = set()

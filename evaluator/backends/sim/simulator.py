@@ -29,7 +29,7 @@ from evaluator.backends.backend import (
     RunOutcome,
     Unsupported,
 )
-from evaluator.backends.sim import ptx, translation
+from evaluator.backends.sim import parsing, translation
 from evaluator.errors import InfrastructureFault, ToolchainMissing
 from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox, SessionEnded
 from evaluator.sandbox.sandbox import Session as SandboxSession
@@ -79,7 +79,7 @@ class Simulator:
 
         Raises Unsupported for what cannot be simulated, InfrastructureFault for our own failures.
         """
-        translated = translation.translate(ptx.parse(program.ptx))
+        translated = translation.translate(parsing.parse(program.ptx))
         executable = self._executable(translated.text, settings.compile_timeout_s)
         limits = Limits(
             wall_s=settings.run_timeout_s + _REFEREE_S,

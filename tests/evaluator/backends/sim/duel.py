@@ -20,7 +20,7 @@ from evaluator.backends.backend import (
     Program,
     RunOutcome,
 )
-from evaluator.backends.sim import ptx
+from evaluator.backends.sim import parsing, ptx
 from evaluator.backends.sim.simulator import Simulator
 from evaluator.problems.problem import Array
 
@@ -47,7 +47,7 @@ class Duel:
 
     def __init__(self, simulator: Simulator, program: "str | Program") -> None:
         text = program if isinstance(program, str) else program.ptx
-        self.module = ptx.parse(text)
+        self.module = parsing.parse(text)
         if isinstance(program, str):
             program = Program(text, entries_of(self.module), "sm_80")
         self.program = program

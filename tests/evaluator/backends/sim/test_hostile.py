@@ -15,7 +15,7 @@ from test_instructions import FAMILIES, INTEGERS, kernel
 
 from common.contract import Settings
 from evaluator.backends.backend import Program, Unsupported
-from evaluator.backends.sim import instructions, ptx
+from evaluator.backends.sim import instructions, parsing, ptx
 from evaluator.backends.sim.translation import translate
 
 REAL = [
@@ -34,7 +34,7 @@ WORDS = re.findall(r"[%.\w]+|[^\s\w]", "\n".join(REAL[:3])) + [
 def translated(text: str) -> bool:
     """Whether the text can be run; anything but Unsupported is a failure."""
     try:
-        translate(ptx.parse(text))
+        translate(parsing.parse(text))
     except Unsupported as missing:
         assert missing.feature
         return False
@@ -125,7 +125,7 @@ def test_a_name_cannot_be_code(name):
         body("", f".global .u32 {name};"),
     ):
         try:
-            found = translate(ptx.parse(text))
+            found = translate(parsing.parse(text))
         except Unsupported:
             continue
         assert name not in found.text
@@ -141,7 +141,7 @@ def test_nothing_of_a_name_reaches_the_compiler():
         .param .b32 zqx_call; mov.u32 zqx_register, zqx_shared; zqx_label: st.param.b32 [zqx_call], zqx_register;
         call zqx_function, (zqx_call); ld.global.u32 zqx_register, [zqx_variable]; bra zqx_label; }"""
     )
-    found = translate(ptx.parse(text))
+    found = translate(parsing.parse(text))
     assert "zqx" not in found.text
     assert found.kernels == ("zqx_kernel",)
     assert names
@@ -184,7 +184,7 @@ MISSING = {
 @pytest.mark.parametrize("text", MISSING)
 def test_what_is_not_known_is_named(text):
     with pytest.raises(Unsupported, match=re.escape(MISSING[text])):
-        translate(ptx.parse(body(text)))
+        translate(parsing.parse(body(text)))
 
 
 OPCODES = sorted(name.removeprefix("_op_") for name in dir(instructions.Emitter) if name.startswith("_op_"))
@@ -208,6 +208,6 @@ def test_whatever_is_translated_also_compiles(simulator):
                         accepted.append(line)
     assert len(accepted) > 150
     text = body(" ".join(accepted))
-    program = Program(text, entries_of(ptx.parse(text)), "sm_80")
+    program = Program(text, entries_of(parsing.parse(text)), "sm_80")
     with simulator.prepare(program, Settings()):
         pass

@@ -1,0 +1,259 @@
+"""Memory, atomics, warp-wide operations and calls of PTX as C++ (PTX ISA 9.0, sections 9.7.9 to 9.7.13)."""
+
+from collections.abc import Iterator
+
+from evaluator.backends.sim.operands import pair
+from evaluator.backends.sim.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand, Symbol, Vector
+from evaluator.backends.sim.scope import FunctionScope, stride_of
+
+_BUILT_IN = ("vprintf", "__assertfail", "malloc", "free")
+_ATOMICS = {
+    "add": "A_ADD", "min": "A_MIN", "max": "A_MAX", "inc": "A_INC", "dec": "A_DEC",
+    "and": "A_AND", "or": "A_OR", "xor": "A_XOR", "exch": "A_EXCH", "cas": "A_CAS",
+}  # fmt: skip
+_MEMORY_MODIFIERS = {
+    "global", "shared", "local", "const", "param", "weak", "relaxed", "acquire", "release", "acq_rel", "volatile",
+    "cta", "gpu", "sys", "cluster", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "v2", "v4", "v8", "noftz", "sc",
+    "unified", "entry", "func",
+}  # fmt: skip
+_SHUFFLES = {"up": "UP_", "down": "DOWN_", "bfly": "BFLY", "idx": "IDX"}
+
+
+class Effects(FunctionScope):
+    """Instructions that reach beyond their own lane's registers: memory, warp-wide operations, calls."""
+
+    # Memory and the rest with side effects
+
+    def _effect(self, i: Instruction) -> Iterator[str]:
+        method = getattr(self, f"_do_{i.opcode}", None)
+        if method is None:
+            raise self.emitter.unsupported()
+        yield from method(i)
+
+    def _check_memory(self, i: Instruction) -> None:
+        for modifier in i.modifiers:
+            if modifier in _MEMORY_MODIFIERS or modifier in TYPE_BYTES:
+                continue
+            if modifier in _ATOMICS and i.opcode in ("atom", "red"):
+                continue
+            first, _, rest = modifier.partition("::")
+            if first in ("L1", "L2", "shared", "param") and rest not in ("", "cluster", "cache_hint"):
+                continue
+            raise self.emitter.unsupported()
+
+    def _space(self, i: Instruction) -> str:
+        for modifier in i.modifiers:
+            name = modifier.split("::")[0]
+            if name in ("global", "shared", "local", "const", "param"):
+                return name
+        return "generic"
+
+    def _address(self, i: Instruction, operand: Operand) -> str:
+        if not isinstance(operand, Address):
+            raise self.emitter.unsupported("no address")
+        text = self.emitter.b64(operand.base)
+        offset = operand.offset
+        if self._space(i) == "shared":
+            return f"add_b64({text}, all64(slot_address(SHARED_SLOT) + {offset}ll))"
+        if isinstance(operand.base, Symbol) and operand.base.name in self.shared:
+            raise self.emitter.unsupported("a shared variable in another space")
+        return f"add_b64({text}, all64((u64){offset}ll))" if offset else text
+
+    def _shape(self, i: Instruction) -> tuple[int, int]:
+        """Bytes of an element, and elements."""
+        size = TYPE_BYTES[i.type]
+        parts = next((int(m[1]) for m in i.modifiers if m in ("v2", "v4", "v8")), 1)
+        if size == 16 or (parts == 8 and size != 4):
+            raise self.emitter.unsupported()
+        return size, parts
+
+    def _loaded(self, text: str, kind: str, register: Operand) -> str:
+        """Extend a loaded element to its register."""
+        width = self.emitter.width(register)
+        size = TYPE_BYTES[kind]
+        if size == 8:
+            return text
+        text = self.emitter.signed(text, kind)
+        if width == 64:
+            return f"widen_{'s' if kind[0] == 's' else 'u'}({text})"
+        return f"low16({text})" if width == 16 and kind in ("s8", "s16") else text
+
+    def _do_ld(self, i: Instruction) -> Iterator[str]:
+        self._check_memory(i)
+        size, parts = self._shape(i)
+        destination, source = i.operands[0], i.operands[1]
+        registers = destination.parts if isinstance(destination, Vector) else (destination,)
+        if not isinstance(source, Address) or len(registers) != parts:
+            raise self.emitter.unsupported()
+        if self._space(i) == "param" and isinstance(source.base, Symbol):
+            for n, register in enumerate(registers):
+                value = self._parameter(source.base.name, source.offset + n * size, size)
+                yield self._set(register, self._loaded(value, i.type, register))
+            return
+        kind = "U64" if size == 8 else "U32"
+        address = self._address(i, source)
+        yield f"{kind} t[{parts}]; load<{size}, {parts}>(w, {self.mask}, {address}, {self.module.site(i.line)}, t);"
+        for n, register in enumerate(registers):
+            yield self._set(register, self._loaded(f"t[{n}]", i.type, register))
+
+    _do_ldu = _do_ld
+
+    def _parameter(self, name: str, offset: int, size: int) -> str:
+        if name in self.slots:
+            pointer, stride = self.slots[name]
+            if offset < 0 or offset + size > stride:
+                raise self.emitter.unsupported("outside a parameter")
+            return f"slot_load{64 if size == 8 else 32}({pointer}, {stride}, {offset}, {size})"
+        if name not in self.parameters:
+            raise self.emitter.unsupported("an unknown parameter")
+        declared = next(p for p in self.function.parameters if p.name == name)
+        if offset < 0 or offset + size > declared.size_bytes:
+            raise self.emitter.unsupported("outside a parameter")
+        bits = 64 if size == 8 else 32
+        cast = "" if size == 8 else "(u32)"
+        return f"all{bits}({cast}parameter<{size}>(w, {self.parameters[name] + offset}))"
+
+    def _do_st(self, i: Instruction) -> Iterator[str]:
+        self._check_memory(i)
+        size, parts = self._shape(i)
+        target, source = i.operands
+        values = source.parts if isinstance(source, Vector) else (source,)
+        if not isinstance(target, Address) or len(values) != parts:
+            raise self.emitter.unsupported()
+        texts = [self.emitter.b64(v) if size == 8 else self.emitter.b32(v) for v in values]
+        if self._space(i) == "param" and isinstance(target.base, Symbol) and target.base.name in self.slots:
+            pointer, stride = self.slots[target.base.name]
+            for n, text in enumerate(texts):
+                offset = target.offset + n * size
+                if offset < 0 or offset + size > stride:
+                    raise self.emitter.unsupported("outside a parameter")
+                yield f"slot_store({pointer}, {stride}, {offset}, {size}, {self.mask}, {text});"
+            return
+        kind = "U64" if size == 8 else "U32"
+        yield f"{kind} t[{parts}] = {{{', '.join(texts)}}};"
+        address = self._address(i, target)
+        yield f"store<{size}, {parts}>(w, {self.mask}, {address}, {self.module.site(i.line)}, t);"
+
+    def _do_atom(self, i: Instruction) -> Iterator[str]:
+        self._check_memory(i)
+        destination, target, *values = i.operands
+        operation = next((m for m in i.modifiers if m in _ATOMICS), "")
+        size = TYPE_BYTES[i.type]
+        if not operation or size not in (2, 4, 8) or any(isinstance(v, Vector) for v in values):
+            raise self.emitter.unsupported()
+        name = _ATOMICS[operation]
+        if i.type in ("f32", "f64", "f16", "f16x2", "bf16", "bf16x2"):
+            halves = {"f16": "A_HADD", "f16x2": "A_H2ADD", "bf16": "A_BADD", "bf16x2": "A_B2ADD"}
+            if operation != "add":
+                raise self.emitter.unsupported()
+            name = halves.get(i.type, "A_FADD")
+        elif i.type[0] == "s" and operation in ("min", "max"):
+            name = f"A_S{operation.upper()}"
+        bits = 64 if size == 8 else 32
+        texts = [self.emitter.any(v, bits) for v in values]
+        texts += [f"all{bits}(0)"] * (2 - len(texts))
+        address = self._address(i, target)
+        call = (
+            f"atomic{size * 8}(w, {self.mask}, {address}, {self.module.site(i.line)}, {name}, {texts[0]}, {texts[1]})"
+        )
+        yield self._set(destination, call)
+
+    def _do_red(self, i: Instruction) -> Iterator[str]:
+        yield from self._do_atom(Instruction("red", i.modifiers, (Symbol("_"), *i.operands), i.line))
+
+    def _do_shfl(self, i: Instruction) -> Iterator[str]:
+        if i.modifiers[0] != "sync" or i.modifiers[1] not in _SHUFFLES:
+            raise self.emitter.unsupported("a shuffle without .sync" if i.modifiers[0] != "sync" else "")
+        first, second = pair(i.operands[0])
+        value, b, c, members = (self.emitter.b32(operand) for operand in i.operands[1:5])
+        mode = _SHUFFLES[i.modifiers[1]]
+        arguments = f"{self.mask}, {mode}, {value}, {b}, {c}, {members}, &valid, {self.module.place(i.line)}"
+        yield f"u32 valid; U32 r = shuffle(w, {arguments});"
+        yield self._set(first, "r")
+        if second is not None:
+            yield self._set(second, "valid")
+
+    def _do_vote(self, i: Instruction) -> Iterator[str]:
+        if i.modifiers[0] != "sync":
+            raise self.emitter.unsupported("a vote without .sync")
+        mode = i.modifiers[1].upper()
+        predicate, members = self.emitter.predicate(i.operands[1]), self.emitter.b32(i.operands[2])
+        call = f"vote(w, {self.mask}, {mode}, {predicate}, {members}, {self.module.place(i.line)})"
+        yield self._set(i.operands[0], f"all32({call})" if mode == "BALLOT" else call)
+
+    def _do_match(self, i: Instruction) -> Iterator[str]:
+        first, second = pair(i.operands[0])
+        bits = TYPE_BYTES[i.type] * 8
+        value, members = self.emitter.any(i.operands[1], bits), self.emitter.b32(i.operands[2])
+        if "any" in i.modifiers:
+            yield self._set(first, f"match_any(w, {self.mask}, {value}, {members})")
+            return
+        yield f"u32 same; U32 r = match_all(w, {self.mask}, {value}, {members}, &same);"
+        yield self._set(first, "r")
+        if second is not None:
+            yield self._set(second, "same")
+
+    def _do_redux(self, i: Instruction) -> Iterator[str]:
+        operation = next((m for m in i.modifiers if m in _ATOMICS), "")
+        if operation not in ("add", "min", "max", "and", "or", "xor") or i.type[0] == "f":
+            raise self.emitter.unsupported()
+        name = f"A_{'S' if i.type == 's32' and operation in ('min', 'max') else ''}{operation.upper()}"
+        value, members = (self.emitter.b32(operand) for operand in i.operands[1:3])
+        yield self._set(
+            i.operands[0], f"reduce(w, {self.mask}, {name}, {value}, {members}, {self.module.place(i.line)})"
+        )
+
+    def _do_elect(self, i: Instruction) -> Iterator[str]:
+        first, second = pair(i.operands[0])
+        yield self._set(first, f"all32(__builtin_ctz({self.mask}))")
+        if second is not None:
+            yield self._set(second, f"first_lane({self.mask})")
+
+    def _do_trap(self, i: Instruction) -> Iterator[str]:
+        yield f'fault(w, {self.mask}, "trap", {self.module.place(i.line)}, "executed a trap");'
+
+    def _do_call(self, i: Instruction) -> Iterator[str]:
+        operands = [operand for operand in i.operands if not isinstance(operand, Immediate)]
+        returns = operands.pop(0).parts if isinstance(operands[0], Vector) else ()  # type: ignore[union-attr]
+        target = operands[0]
+        arguments = operands[1].parts if len(operands) > 1 and isinstance(operands[1], Vector) else ()
+        if not isinstance(target, Symbol):
+            raise self.emitter.unsupported("through a function pointer")
+        slots = []
+        for operand in (*returns, *arguments):
+            if not isinstance(operand, Symbol) or operand.name not in self.slots:
+                raise self.emitter.unsupported("an argument that is not a parameter variable")
+            slots.append(self.slots[operand.name])
+        if target.name in _BUILT_IN:
+            yield from self._built_in(i, target.name, slots)
+            return
+        if target.name not in self.module.indexes:
+            raise self.emitter.unsupported(f"an unknown function {target.name}")
+        callee = self.module.functions[self.module.indexes[target.name]]
+        if callee.is_entry:
+            raise self.emitter.unsupported("of a kernel: dynamic parallelism")
+        declared = (*callee.returns, *callee.parameters)
+        if [stride_of(v) for v in declared] != [stride for _, stride in slots]:
+            raise self.emitter.unsupported("with other parameters than declared")
+        pointers = ", ".join(["w", self.mask, *(pointer for pointer, _ in slots)])
+        yield f"u32 back = k{self.module.indexes[target.name]}({pointers}); (void)back;"
+        yield "m &= w.live; if (!m) goto dispatch;"
+
+    def _built_in(self, i: Instruction, name: str, slots: list[tuple[str, int]]) -> Iterator[str]:
+        def value(n: int) -> str:
+            pointer, stride = slots[n]
+            return f"slot_load64({pointer}, {stride}, 0, 8)"
+
+        if name == "vprintf":
+            yield f"U32 n; device_printf(w, {self.mask}, {value(1)}, {value(2)}, &n);"
+            yield f"slot_store({slots[0][0]}, {slots[0][1]}, 0, 4, {self.mask}, n);"
+        elif name == "malloc":
+            yield f"U64 p = device_malloc(w, {self.mask}, {value(1)});"
+            yield f"slot_store({slots[0][0]}, {slots[0][1]}, 0, 8, {self.mask}, p);"
+        elif name == "free":
+            yield f"device_free(w, {self.mask}, {value(0)});"
+        else:
+            pointers = ", ".join(pointer for pointer, _ in slots)
+            strides = ", ".join(str(stride) for _, stride in slots)
+            yield f"const u8 *texts[] = {{{pointers}}}; const u32 strides[] = {{{strides}}};"
+            yield f"device_assert(w, {self.mask}, texts, strides, {self.module.place(i.line)});"
