@@ -12,19 +12,19 @@ NAMES = ("ASSAY_DATA_DIR", "ASSAY_CACHE_BYTES", "ASSAY_SANDBOX", "XDG_CACHE_HOME
 def nothing_set(monkeypatch):
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("HOME", "/home/someone")
 
 
 def test_without_anything_set():
-    assert MachineSettings.from_environment() == MachineSettings(Path("/home/somebody/.cache/assay"), 4 << 30, "auto")
+    assert MachineSettings.from_environment() == MachineSettings(Path("/home/someone/.cache/assay"), 4 << 30, "auto")
 
 
 @pytest.mark.parametrize(
     ("given", "data_dir"),
     [
         ({"ASSAY_DATA_DIR": "/data", "XDG_CACHE_HOME": "/cache"}, "/data"),
-        ({"ASSAY_DATA_DIR": "~/data"}, "/home/somebody/data"),
-        ({"ASSAY_DATA_DIR": "", "XDG_CACHE_HOME": ""}, "/home/somebody/.cache/assay"),
+        ({"ASSAY_DATA_DIR": "~/data"}, "/home/someone/data"),
+        ({"ASSAY_DATA_DIR": "", "XDG_CACHE_HOME": ""}, "/home/someone/.cache/assay"),
         ({"XDG_CACHE_HOME": "/cache"}, "/cache/assay"),
         ({"ASSAY_DATA_DIR": "data"}, str(Path("data").absolute())),
     ],
