@@ -186,7 +186,7 @@ def starter(problem: Problem) -> str:
     parameters += [f"{_C_TYPES[t.dtype]}* {t.name}" for t in problem.outputs]
     parameters += [f"{_C_TYPES[s.dtype]} {s.name}" for s in problem.scalars]
     parameters += [f"int {name}" for name in problem.sizes]
-    elements = " * ".join(extent if extent.isidentifier() else f"({extent})" for extent in problem.outputs[0].shape)
+    elements = " * ".join(extent if extent.isalnum() else f"({extent})" for extent in problem.outputs[0].shape)
     arguments = ", ".join(problem.parameter_names)
     include = "#include <cuda_fp16.h>\n\n" if any(t.dtype is DType.FLOAT16 for t in problem.inputs) else ""
     return (

@@ -118,7 +118,7 @@ def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]
         raise Refused(
             f"The source has {len(entries)} kernels ({', '.join(shortest(e, entries) for e in entries)}) "
             "and no launch plan says which to launch.",
-            f"Add a line for each launch, in order, for example\n{lines}",
+            f"Add a line for each launch, in order, for example\n{lines}{_to_replace(problem, entries)}",
         )
     entry = entries[0]
     names = [parameter.name for parameter in entry.parameters]
@@ -130,7 +130,7 @@ def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]
             f"No launch plan was given, and `{_signature(entry)}` cannot be matched with {problem.id}: it has "
             f"{len(names)} parameters, and in order there are {len(offered)} to pass ({', '.join(offered)}).",
             "Name every parameter as the problem does, or say how to launch with a line such as\n"
-            f"{as_directives(_guess(problem, entry, entries))}",
+            f"{as_directives(_guess(problem, entry, entries))}{_to_replace(problem, (entry,))}",
         )
     pairs = ", ".join(f"{name} = {what}" for name, what in zip(names, offered, strict=True))
     return _guess(problem, entry, entries), f"bound by order: {pairs}"
@@ -139,7 +139,8 @@ def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]
 def _guess(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> LaunchPlan:
     """One launch of `entry`: arguments by name, else by order; a thread for each element of the largest output."""
     names = tuple(parameter.name for parameter in entry.parameters)
-    arguments = names if set(names) <= set(problem.parameter_names) else problem.parameter_names
+    by_order = len(names) == len(problem.parameter_names) and not set(names) <= set(problem.parameter_names)
+    arguments = problem.parameter_names if by_order else names
     counts = dict.fromkeys(
         " * ".join(extent if extent.isalnum() or extent.isidentifier() else f"({extent})" for extent in output.shape)
         for output in problem.outputs
@@ -151,6 +152,19 @@ def _guess(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> LaunchPl
         return LaunchPlan.model_validate(plan)
     except ValueError:
         raise Refused("No launch plan was given, and none can be inferred for this problem.", _see_grammar) from None
+
+
+def _to_replace(problem: Problem, entries: Iterable[Entry]) -> str:
+    """What to do with the names in a guessed plan that the problem does not have."""
+    names = [
+        p.name for entry in entries if len(entry.parameters) != len(problem.parameter_names) for p in entry.parameters
+    ]
+    unknown = [name for name in dict.fromkeys(names) if name not in problem.parameter_names]
+    if not unknown:
+        return ""
+    return (
+        f"with a tensor, size or scalar of {problem.id}, a temporary, or a number in place of {', '.join(unknown)}."
+    )
 
 
 class _Scope:

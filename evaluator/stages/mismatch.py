@@ -73,6 +73,8 @@ def is_poison(actual: Array, poison: int) -> Array:
 def _nature(actual: Array, wrong: Array, unwritten: Array) -> str:
     """What the wrong elements have in common, beside their place."""
     values = actual[wrong]
+    if values.size == 1:
+        return "; it was never written" if unwritten.any() else ""
     if unwritten.sum() == wrong.sum():
         return "; none of them was ever written"
     if unwritten.any():

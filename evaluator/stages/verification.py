@@ -4,6 +4,7 @@ The referee's side. It holds seeds, inputs and answers; the backend gets one tri
 memory holds afterwards. Every trial has its own content, so nothing that was seen before helps.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ _TWICE_INSTRUCTIONS: Final = 4_000_000
 _TWICE_MOST: Final = 5
 _OTHER_ORDER_INSTRUCTIONS: Final = 20_000_000
 _OTHER_ORDER_S: Final = 2.0
+_MOST_ASKED_BYTES: Final = 1 << 30
+"""The float64 oracle and the comparison take about ten times as much on the host."""
 _NUMPY = {"bfloat16": "uint16"}
 
 
@@ -74,6 +77,13 @@ def _asked_sizes(problem: Problem, sizes: Mapping[str, int]) -> Sizes:
     for name, size in asked.items():
         if not 1 <= size < 1 << 31:
             raise UsageError(f"The size {name}={size} is out of range.", "A size is at least 1 and below 2^31.")
+    tensors = (*problem.inputs, *problem.outputs)
+    needed = sum(math.prod(tensor.shape_at(asked)) * tensor.dtype.size_bytes for tensor in tensors)
+    if needed > _MOST_ASKED_BYTES:
+        raise UsageError(
+            f"At {_at(asked)} the tensors of {problem.id} take {needed / (1 << 30):.3g} GiB.",
+            f"A size that is asked for may take up to {_MOST_ASKED_BYTES >> 30} GiB.",
+        )
     return asked
 
 
@@ -323,7 +333,8 @@ class _Bench:
             f"At {_at(trial.sizes)} with {trial.distribution.name} inputs: {mismatch.pattern}. "
             f"Worst: {mismatch.output}[{index}] is {mismatch.actual}, expected {mismatch.expected}{how_far}."
         )
-        return Ruling(Status.INCORRECT, Phase.VERIFY, message, self._advice(trial))
+        advice = " ".join((self._advice(trial), *(f"Note: {warning}." for warning in list(self.warnings)[:2])))
+        return Ruling(Status.INCORRECT, Phase.VERIFY, message, advice)
 
     def _advice(self, trial: PlannedTrial) -> str:
         """What the trials that passed say about the one that failed."""

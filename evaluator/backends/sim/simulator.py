@@ -83,7 +83,7 @@ class Simulator:
         executable = self._executable(translated.text, settings.compile_timeout_s)
         limits = Limits(
             wall_s=settings.run_timeout_s + _REFEREE_S,
-            cpu_s=settings.run_timeout_s + 5,
+            cpu_s=settings.run_timeout_s + _REFEREE_S,
             memory_bytes=settings.memory_bytes,
             output_bytes=_MAX_ANSWER_BYTES,
         )

@@ -100,7 +100,8 @@ def test_inference_binds_by_order_when_one_name_is_foreign():
 
 
 def test_inference_refuses_what_does_not_fit():
-    refused(plan("", (entry("k", "float* p", "float* q"),)).ruling, "args=(a, b, c, n)")
+    hint = refused(plan("", (entry("k", "float* p", "float* q"),)).ruling, "args=(p, q)").hint
+    assert "vector_add, a temporary, or a number in place of p, q" in hint
     misfit = refused(plan("", (entry("k", "float* a", "int n", "float* c", "float* q"),)).ruling, "is a tensor")
     assert "// assay: launch k" in misfit.hint
     refused(plan("", (entry("k", "const float* a", "int n"),)).ruling, "writes the output c")

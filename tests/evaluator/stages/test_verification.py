@@ -53,7 +53,7 @@ def test_a_size_that_is_asked_for_is_one_more_trial_and_its_other_sizes_are_the_
     assert [t.sizes for t in more if t.sizes == {**problem.example_sizes[0], "k": 17}]
 
 
-@pytest.mark.parametrize("sizes", [{"n": 0}, {"n": -1}, {"n": 1 << 31}, {"m": 4}, {"": 1}])
+@pytest.mark.parametrize("sizes", [{"n": 0}, {"n": -1}, {"n": 1 << 31}, {"n": (1 << 31) - 1}, {"m": 4}, {"": 1}])
 def test_a_size_that_cannot_be_is_the_callers_mistake(sizes):
     with pytest.raises(UsageError) as caught:
         plan_trials(find("relu"), Settings(sizes=sizes), np.random.default_rng(1))
