@@ -24,6 +24,7 @@ from record import save
 
 from common.contract import Settings
 from evaluator.backends.backend import Buffer, KernelLaunch, PlanRun, Session
+from evaluator.problems.arrays import NumpyDice
 from evaluator.problems.catalogue import find
 from evaluator.problems.problem import Problem
 from evaluator.settings import MachineSettings
@@ -193,7 +194,7 @@ def _planned(workshop: Workshop, problem: Problem, source: str) -> tuple[Launcha
 
 
 def _inputs(problem: Problem, sizes: dict[str, int]) -> dict[str, Any]:
-    return problem.distributions[0].draw(np.random.default_rng(1), sizes)
+    return problem.distributions[0].draw(NumpyDice(np.random.default_rng(1)), sizes)
 
 
 def _best(repeats: int, act: Callable[[], Any]) -> tuple[float, Any]:

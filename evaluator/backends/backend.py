@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from common.contract import Fault, Settings
-from evaluator.problems.problem import Array
+from evaluator.problems.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """Activation functions: relu, gelu and swiglu."""
 
+import math
 from typing import Final
 
-import numpy as np
-from scipy.special import erfc, expit
-
+from evaluator.problems.arrays import doubles, erfc, sigmoid
 from evaluator.problems.elementwise import FLAT_SIZES, MOST, PROBE_SIZES, plain_distributions
 from evaluator.problems.inputs import (
     constant_rows,
@@ -34,8 +33,8 @@ _X = Tensor("x", ("n",))
 
 
 def _relu_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    value = np.maximum(arrays["x"].astype(np.float64), 0.0)
-    return {"y": Expected(value, np.zeros_like(value))}
+    xp, x = doubles(arrays, "x")
+    return {"y": Expected(xp.maximum(x, 0.0), xp.zeros_like(x))}
 
 
 _RELU_NAIVE = """\
@@ -95,10 +94,10 @@ RELU: Final = Problem(
 
 
 def _gelu_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    x = arrays["x"].astype(np.float64)
-    value = 0.5 * x * erfc(-x * np.sqrt(0.5))  # 1 + erf(t) = erfc(-t), without its cancellation
+    xp, x = doubles(arrays, "x")
+    value = 0.5 * x * erfc(-x * math.sqrt(0.5))  # 1 + erf(t) = erfc(-t), without its cancellation
     # The terms are x/2 and x/2 * erf. Below -8 they cancel to exactly 0 in float32, so nothing grows beyond there.
-    return {"y": Expected(value, np.hypot(value, 0.5 * np.minimum(np.abs(x), 8.0)))}
+    return {"y": Expected(value, xp.hypot(value, 0.5 * xp.minimum(xp.abs(x), 8.0)))}
 
 
 _GELU_NAIVE = """\
@@ -180,11 +179,11 @@ _GATE, _UP = Tensor("gate", ("rows", "cols")), Tensor("up", ("rows", "cols"))
 
 
 def _swiglu_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    gate, up = arrays["gate"].astype(np.float64), arrays["up"].astype(np.float64)
-    value = gate * expit(gate) * up
+    xp, gate, up = doubles(arrays, "gate", "up")
+    value = gate * sigmoid(gate) * up
     # Rounding the argument of exp by one part in 2**24 changes exp(-gate), and for negative gates the result, by
     # |gate| parts: that is the condition of the problem, not a fault of the kernel.
-    return {"y": Expected(value, np.abs(value) * np.hypot(1.0, np.minimum(gate, 0.0)))}
+    return {"y": Expected(value, xp.abs(value) * xp.sqrt(1.0 + xp.minimum(gate, 0.0) ** 2))}
 
 
 _SWIGLU_NAIVE = """\

@@ -3,8 +3,7 @@
 import math
 from typing import Final
 
-import numpy as np
-
+from evaluator.problems.arrays import doubles
 from evaluator.problems.inputs import (
     cancellation,
     constant_rows,
@@ -20,7 +19,7 @@ from evaluator.problems.inputs import (
     tiny,
 )
 from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Work
-from evaluator.problems.softmax import few_terms, positive_sums
+from evaluator.problems.softmax import few_terms, positive_sums, softened
 
 _SHAPE = ("heads", "seq", "dim")
 _IN = (Tensor("q", _SHAPE), Tensor("k", _SHAPE), Tensor("v", _SHAPE))
@@ -33,14 +32,11 @@ def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     A score whose terms q * k / sqrt(dim) have the 2-norm s moves p by p * s times its relative error, and the element
     by that times (v - o): v and o count apart, so that nothing cancels in the scale.
     """
-    q, k, v = (inputs[name].astype(np.float64) for name in ("q", "k", "v"))
-    root = math.sqrt(sizes["dim"])
-    scores = q @ k.swapaxes(1, 2) / root
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    p = powers / powers.sum(axis=-1, keepdims=True)
+    xp, q, k, v = doubles(inputs, "q", "k", "v")
+    p = softened(q @ k.mT / math.sqrt(sizes["dim"]))
     o = p @ v
-    moved = p**2 * (q**2 @ (k**2).swapaxes(1, 2)) / sizes["dim"]
-    scale = np.sqrt((p**2 + moved) @ v**2 + (1.0 + moved.sum(axis=-1, keepdims=True)) * o**2)
+    moved = p**2 * (q**2 @ (k**2).mT) / sizes["dim"]
+    scale = xp.sqrt((p**2 + moved) @ v**2 + (1.0 + xp.sum(moved, axis=-1, keepdims=True)) * o**2)
     return {"o": Expected(o, scale)}
 
 
@@ -261,7 +257,7 @@ ATTENTION: Final = Problem(
             fine(),
             few_terms(128, 28, "one product for each score, exp, the final quotient"),
             {"heads": 4, "seq": 128, "dim": 64},
-            {"q": lambda generator, shape: 32.0 * sparse(fine())(generator, shape)},
+            {"q": lambda dice, shape: 32.0 * sparse(fine())(dice, shape)},
         ),
     ),
     tolerance=positive_sums(

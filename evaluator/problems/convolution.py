@@ -3,8 +3,7 @@
 import math
 from typing import Final
 
-import numpy as np
-
+from evaluator.problems.arrays import Array, Dice, Shape, doubles, namespace, with_border
 from evaluator.problems.inputs import (
     EPSILON,
     SMALLEST_NORMAL,
@@ -21,7 +20,7 @@ from evaluator.problems.inputs import (
     summation,
     tiny,
 )
-from evaluator.problems.problem import Array, Arrays, Expected, Kernel, Problem, Sizes, Tensor, Tolerance, Work
+from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Tolerance, Work
 
 _IN = (
     Tensor("x", ("batch", "in_channels", "height", "width")),
@@ -32,22 +31,28 @@ _OUT = (Tensor("y", ("batch", "out_channels", "height", "width")),)
 
 def _correlate(x: Array, weight: Array) -> Array:
     """The 3 x 3 cross-correlation with a border of zeros: one matrix product for each of the nine taps."""
-    batch, _, height, width = x.shape
-    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
-    y = np.zeros((weight.shape[0], batch, height, width))
-    for row in range(3):
-        for column in range(3):
-            window = padded[:, :, row : row + height, column : column + width]
-            y += np.tensordot(weight[:, :, row, column], window, axes=(1, 1))
-    return np.moveaxis(y, 0, 1)
+    height, width = x.shape[2:]
+    padded = with_border(x, 1)
+    taps = (
+        _mixed(weight[:, :, row, column], padded[:, :, row : row + height, column : column + width])
+        for row in range(3)
+        for column in range(3)
+    )
+    return sum(taps)
+
+
+def _mixed(weight: Array, x: Array) -> Array:
+    """Each pixel's channels times weight[out_channels, in_channels]."""
+    xp = namespace(weight, x)
+    return xp.moveaxis(xp.tensordot(weight, x, axes=((1,), (1,))), 0, 1)
 
 
 def _box_sum(x: Array) -> Array:
     """Sums over 5 x 5 neighbourhoods, with a border of zeros."""
     height, width = x.shape[2:]
-    padded = np.pad(x, ((0, 0), (0, 0), (2, 2), (2, 2)))
-    rows = np.sum([padded[:, :, i : i + height, :] for i in range(5)], axis=0)
-    return np.asarray(np.sum([rows[:, :, :, i : i + width] for i in range(5)], axis=0))
+    padded = with_border(x, 2)
+    rows = sum(padded[:, :, i : i + height, :] for i in range(5))
+    return sum(rows[:, :, :, i : i + width] for i in range(5))
 
 
 def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
@@ -56,16 +61,15 @@ def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     Winograd's F(2x2, 3x3) is honest, but an element of it also sees neighbours within two of it, and all taps: terms
     that cancel exactly only without rounding. They count as (5 x 5 neighbours' squares) * (mean square of the taps).
     """
-    x, weight = inputs["x"].astype(np.float64), inputs["weight"].astype(np.float64)
+    xp, x, weight = doubles(inputs, "x", "weight")
     direct = _correlate(x**2, weight**2)
-    taps = (weight**2).mean(axis=(2, 3))
-    nearby = np.moveaxis(np.tensordot(taps, _box_sum(x**2), axes=(1, 1)), 0, 1)
-    return {"y": Expected(_correlate(x, weight), np.sqrt(np.maximum(direct, nearby)))}
+    nearby = _mixed(xp.mean(weight**2, axis=(2, 3)), _box_sum(x**2))
+    return {"y": Expected(_correlate(x, weight), xp.sqrt(xp.maximum(direct, nearby)))}
 
 
-def _one_tap(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def _one_tap(dice: Dice, shape: Shape) -> Array:
     """One non-zero tap in all for each output channel."""
-    return sparse(fine())(generator, (shape[0], math.prod(shape[1:]))).reshape(shape)
+    return dice.xp.reshape(sparse(fine())(dice, (shape[0], math.prod(shape[1:]))), shape)
 
 
 def _work(sizes: Sizes) -> Work:

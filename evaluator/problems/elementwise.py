@@ -2,8 +2,7 @@
 
 from typing import Final
 
-import numpy as np
-
+from evaluator.problems.arrays import Array, Dice, cast, doubles
 from evaluator.problems.inputs import (
     distribution,
     fine,
@@ -14,7 +13,6 @@ from evaluator.problems.inputs import (
     usual_distributions,
 )
 from evaluator.problems.problem import (
-    Array,
     Arrays,
     Distribution,
     Expected,
@@ -43,11 +41,11 @@ def plain_distributions(tensors: tuple[Tensor, ...]) -> tuple[Distribution, ...]
 def _opposed(first: Tensor, second: Tensor, alpha: float) -> Distribution:
     """`second` is -alpha * `first` up to a thousandth, so that alpha * first + second is small against its terms."""
 
-    def draw(generator: np.random.Generator, sizes: Sizes) -> dict[str, Array]:
+    def draw(dice: Dice, sizes: Sizes) -> dict[str, Array]:
         shape = first.shape_at(sizes)
-        one = generator.standard_normal(shape)
-        other = -alpha * one + 1e-3 * generator.standard_normal(shape)
-        return {first.name: one.astype(np.float32), second.name: other.astype(np.float32)}
+        one = dice.normal(shape)
+        other = -alpha * one + 1e-3 * dice.normal(shape)
+        return {first.name: cast(one, first.dtype), second.name: cast(other, second.dtype)}
 
     return Distribution("cancellation", "terms that nearly cancel in each element", draw)
 
@@ -58,8 +56,8 @@ _A, _B = Tensor("a", ("n",)), Tensor("b", ("n",))
 
 
 def _vector_add_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    a, b = arrays["a"].astype(np.float64), arrays["b"].astype(np.float64)
-    return {"c": Expected(a + b, np.hypot(a, b))}
+    xp, a, b = doubles(arrays, "a", "b")
+    return {"c": Expected(a + b, xp.hypot(a, b))}
 
 
 _VECTOR_ADD_NAIVE = """\
@@ -131,8 +129,9 @@ _X = Tensor("x", ("n",))
 
 
 def _scalar_multiply_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    value = SCALAR_MULTIPLY_ALPHA * arrays["x"].astype(np.float64)
-    return {"y": Expected(value, np.abs(value))}
+    xp, x = doubles(arrays, "x")
+    value = SCALAR_MULTIPLY_ALPHA * x
+    return {"y": Expected(value, xp.abs(value))}
 
 
 _SCALAR_MULTIPLY_NAIVE = """\
@@ -204,9 +203,9 @@ _Y = Tensor("y", ("n",))
 
 
 def _saxpy_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    product = SAXPY_ALPHA * arrays["x"].astype(np.float64)
-    y = arrays["y"].astype(np.float64)
-    return {"out": Expected(product + y, np.hypot(product, y))}
+    xp, x, y = doubles(arrays, "x", "y")
+    product = SAXPY_ALPHA * x
+    return {"out": Expected(product + y, xp.hypot(product, y))}
 
 
 _SAXPY_NAIVE = """\

@@ -1,7 +1,7 @@
 """Makers that all problem files share: contents of inputs, distributions, probes, hidden sizes and tolerances.
 
 A `Maker` draws the contents of one tensor in float64; `distribution` casts to each tensor's dtype. Tensors draw one
-after another from the same generator, so that no tensor of a distribution says anything about another one.
+after another from the same dice, so that no tensor of a distribution says anything about another one.
 """
 
 import math
@@ -10,10 +10,10 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from common.wire import DType
-from evaluator.problems.problem import Array, Distribution, Probe, Sizes, Tensor, Tolerance
+from evaluator.problems.arrays import Array, Dice, Shape, cast
+from evaluator.problems.problem import Distribution, Probe, Sizes, Tensor, Tolerance
 
-Maker: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], Array]
+Maker: TypeAlias = Callable[[Dice, Shape], Array]
 """Draws the contents of a tensor of the given shape; float64, or int64 for integer tensors."""
 
 EPSILON: Final = 2.0**-24
@@ -27,8 +27,8 @@ SMALLEST_NORMAL: Final = 2.0**-126
 def normal(scale: float = 1.0, mean: float = 0.0) -> Maker:
     """Normal values."""
 
-    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        return generator.standard_normal(shape) * scale + mean
+    def make(dice: Dice, shape: Shape) -> Array:
+        return dice.normal(shape) * scale + mean
 
     return make
 
@@ -36,8 +36,8 @@ def normal(scale: float = 1.0, mean: float = 0.0) -> Maker:
 def uniform(low: float, high: float) -> Maker:
     """Values spread evenly over [low, high)."""
 
-    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        return generator.uniform(low, high, shape)
+    def make(dice: Dice, shape: Shape) -> Array:
+        return dice.uniform(low, high, shape)
 
     return make
 
@@ -45,8 +45,8 @@ def uniform(low: float, high: float) -> Maker:
 def uniform_int(low: int, high: int) -> Maker:
     """Integers from `low` to `high`, both included."""
 
-    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        return generator.integers(low, high, shape, endpoint=True)
+    def make(dice: Dice, shape: Shape) -> Array:
+        return dice.integers(low, high, shape)
 
     return make
 
@@ -68,9 +68,9 @@ def cancellation(axis: int = -1, residue: float = 1e-3) -> Maker:
     element is of the residue's size. Beside it, `repeated` gives the other factor of a sum of products.
     """
 
-    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        values = generator.standard_normal(shape)
-        along = np.moveaxis(values, axis, 0)
+    def make(dice: Dice, shape: Shape) -> Array:
+        values = dice.normal(shape)
+        along = dice.xp.moveaxis(values, axis, 0)  # a view: what is written to it is in `values`
         half = along.shape[0] // 2
         along[half:] *= residue
         along[half : 2 * half] -= along[:half]
@@ -82,9 +82,9 @@ def cancellation(axis: int = -1, residue: float = 1e-3) -> Maker:
 def repeated(axis: int = -1) -> Maker:
     """Along `axis` the second half equals the first, so that a `cancellation` cancels in a sum of products."""
 
-    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        values = generator.standard_normal(shape)
-        along = np.moveaxis(values, axis, 0)
+    def make(dice: Dice, shape: Shape) -> Array:
+        values = dice.normal(shape)
+        along = dice.xp.moveaxis(values, axis, 0)  # a view: what is written to it is in `values`
         half = along.shape[0] // 2
         along[half : 2 * half] = along[:half]
         return values
@@ -95,10 +95,10 @@ def repeated(axis: int = -1) -> Maker:
 def signed_zeros(scale: float = 1e-3) -> Maker:
     """A third +0, a third -0, a third small normal values."""
 
-    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        kind = generator.integers(0, 3, shape)
-        values: Array = np.where(kind == 2, generator.standard_normal(shape) * scale, 0.0)
-        return np.where(kind == 1, -0.0, values)
+    def make(dice: Dice, shape: Shape) -> Array:
+        kind = dice.integers(0, 2, shape)
+        values = dice.xp.where(kind == 2, dice.normal(shape) * scale, 0.0)
+        return dice.xp.where(kind == 1, -0.0, values)
 
     return make
 
@@ -110,10 +110,10 @@ def constant_rows(steps: int = 8) -> Maker:
     of one sign would otherwise let roundings add up beyond any tolerance that is measured against the 2-norm.
     """
 
-    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    def make(dice: Dice, shape: Shape) -> Array:
         rows = (*shape[:-1], 1)
-        value = generator.integers(1, steps, rows, endpoint=True) * generator.choice([-0.25, 0.25], rows)
-        return np.broadcast_to(value, shape).copy()
+        value = dice.integers(1, steps, rows) * 0.25 * dice.signs(rows)
+        return dice.xp.broadcast_to(value, shape)
 
     return make
 
@@ -121,8 +121,8 @@ def constant_rows(steps: int = 8) -> Maker:
 def mixed_scales(decades: float = 6.0) -> Maker:
     """Values of both signs whose magnitudes spread evenly over 10**-decades to 10**decades."""
 
-    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        return generator.choice([-1.0, 1.0], shape) * 10.0 ** generator.uniform(-decades, decades, shape)
+    def make(dice: Dice, shape: Shape) -> Array:
+        return dice.signs(shape) * 10.0 ** dice.uniform(-decades, decades, shape)
 
     return make
 
@@ -134,12 +134,12 @@ def fine(bits: int = 23) -> Maker:
     float16's 10 or bfloat16's 7 fraction bits moves every value by at least 2**-13 of it, whichever way it rounds.
     """
 
-    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    def make(dice: Dice, shape: Shape) -> Array:
         low_bits = bits - 10
         quarter = 1 << (low_bits - 2)
-        high = generator.integers(0, 1 << 10, shape) << low_bits
-        low = generator.integers(quarter, 3 * quarter, shape) | 1
-        return generator.choice([-1.0, 1.0], shape) * (1.0 + (high + low) * 2.0**-bits)
+        high = dice.integers(0, (1 << 10) - 1, shape) << low_bits
+        low = dice.integers(quarter, 3 * quarter - 1, shape) | 1
+        return dice.signs(shape) * (1.0 + dice.xp.astype(high + low, dice.xp.float64) * 2.0**-bits)
 
     return make
 
@@ -147,16 +147,18 @@ def fine(bits: int = 23) -> Maker:
 def sparse(values: Maker, axis: int = -1) -> Maker:
     """One element of `values` at a random place along `axis` for each position of the other axes, +0 elsewhere."""
 
-    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        dense = values(generator, shape)
-        length = dense.shape[axis]
-        places = generator.integers(0, length, tuple(np.delete(shape, axis % len(shape))))
-        chosen = np.zeros(shape, dtype=dense.dtype)
-        index = np.expand_dims(places, axis)
-        np.put_along_axis(chosen, index, np.take_along_axis(dense, index, axis), axis)
-        return chosen
+    def make(dice: Dice, shape: Shape) -> Array:
+        length = shape[axis]
+        chosen = dice.integers(0, length - 1, _with_extent(shape, axis, 1))
+        places = dice.xp.reshape(dice.arange(length), _with_extent((1,) * len(shape), axis, length))
+        return dice.xp.where(places == chosen, values(dice, shape), 0.0)
 
     return make
+
+
+def _with_extent(shape: Shape, axis: int, extent: int) -> Shape:
+    at = axis % len(shape)
+    return (*shape[:at], extent, *shape[at + 1 :])
 
 
 def one_hot(axis: int = -1) -> Maker:
@@ -167,8 +169,8 @@ def one_hot(axis: int = -1) -> Maker:
 def constant(value: float) -> Maker:
     """`value` everywhere."""
 
-    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        return np.full(shape, value)
+    def make(dice: Dice, shape: Shape) -> Array:
+        return dice.full(shape, value)
 
     return make
 
@@ -179,12 +181,9 @@ def distribution(
     """A distribution that draws each of `tensors` by its maker in `own`, else by `maker`."""
     makers = {tensor.name: (own or {}).get(tensor.name, maker) for tensor in tensors}
 
-    def draw(generator: np.random.Generator, sizes: Sizes) -> dict[str, Array]:
+    def draw(dice: Dice, sizes: Sizes) -> dict[str, Array]:
         return {
-            tensor.name: np.ascontiguousarray(
-                makers[tensor.name](generator, tensor.shape_at(sizes)), dtype=numpy_dtype(tensor.dtype)
-            )
-            for tensor in tensors
+            tensor.name: cast(makers[tensor.name](dice, tensor.shape_at(sizes)), tensor.dtype) for tensor in tensors
         }
 
     return Distribution(name, reason, draw)
@@ -217,11 +216,6 @@ def probe(
 ) -> Probe:
     """A probe that draws each of `tensors` by its maker in `own`, else by `maker`."""
     return Probe(distribution(name, reason, tensors, maker, own), tolerance, sizes)
-
-
-def numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
-    """The numpy dtype of an element type. Raises TypeError for bfloat16, which numpy does not have."""
-    return np.dtype(dtype.value)
 
 
 _AWKWARD: Final = (

@@ -5,13 +5,11 @@ factors need all 24 bits, and probes whose every partial sum is a float32 number
 order while anything shorter, of operands or of the accumulator, is not.
 """
 
-from collections.abc import Mapping
+import math
 from typing import Final
 
-import numpy as np
-from scipy.special import ndtr
-
 from common.wire import DType
+from evaluator.problems.arrays import Array, Dice, Shape, cast, doubles, normal_below
 from evaluator.problems.inputs import (
     EPSILON_F16,
     Maker,
@@ -36,7 +34,6 @@ from evaluator.problems.inputs import (
     uniform,
 )
 from evaluator.problems.problem import (
-    Array,
     Arrays,
     Distribution,
     Expected,
@@ -57,9 +54,9 @@ _ROUNDINGS: Final = 16
 """Roundings of one product: 1 in float32, more where it is put together from shorter numbers without a loss."""
 
 
-def _signs(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def _signs(dice: Dice, shape: Shape) -> Array:
     """+1 and -1."""
-    return generator.choice([-1.0, 1.0], shape)
+    return dice.signs(shape)
 
 
 def _product_distributions(tensors: tuple[Tensor, ...], right_axis: int) -> tuple[Distribution, ...]:
@@ -121,11 +118,7 @@ def _product_probes(
 
 
 def _bytes(tensors: tuple[Tensor, ...], sizes: Sizes) -> int:
-    return sum(int(np.prod(tensor.shape_at(sizes), dtype=object)) * tensor.dtype.size_bytes for tensor in tensors)
-
-
-def _doubles(inputs: Arrays) -> Mapping[str, Array]:
-    return {name: array.astype(np.float64) for name, array in inputs.items()}
+    return sum(math.prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for tensor in tensors)
 
 
 # --- matvec -----------------------------------------------------------------------------------------------------
@@ -135,8 +128,8 @@ _MATVEC_OUT = (Tensor("y", ("m",)),)
 
 
 def _matvec_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    of = _doubles(inputs)
-    return {"y": Expected(of["a"] @ of["x"], np.sqrt(of["a"] ** 2 @ of["x"] ** 2))}
+    xp, a, x = doubles(inputs, "a", "x")
+    return {"y": Expected(a @ x, xp.sqrt(a**2 @ x**2))}
 
 
 _MATVEC_NAIVE = r"""
@@ -217,8 +210,8 @@ _MATMUL_OUT = (Tensor("c", ("m", "n")),)
 
 
 def _matmul_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    of = _doubles(inputs)
-    return {"c": Expected(of["a"] @ of["b"], np.sqrt(of["a"] ** 2 @ of["b"] ** 2))}
+    xp, a, b = doubles(inputs, "a", "b")
+    return {"c": Expected(a @ b, xp.sqrt(a**2 @ b**2))}
 
 
 _MATMUL_NAIVE = r"""
@@ -278,10 +271,10 @@ _LINEAR_OUT = (Tensor("y", ("m", "n")),)
 
 def _linear_gelu_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     """The scale is the 2-norm of the terms before GELU, bias included: its slope is at most 1.13."""
-    of = _doubles(inputs)
-    before = of["x"] @ of["weight"].T + of["bias"]
-    scale = np.sqrt(of["x"] ** 2 @ (of["weight"] ** 2).T + of["bias"] ** 2)
-    return {"y": Expected(before * ndtr(before), scale)}
+    xp, x, weight, bias = doubles(inputs, "x", "weight", "bias")
+    before = x @ weight.mT + bias
+    scale = xp.sqrt(x**2 @ (weight**2).mT + bias**2)
+    return {"y": Expected(before * normal_below(before), scale)}
 
 
 _LINEAR_GELU_NAIVE = r"""
@@ -360,23 +353,23 @@ _HALF_OUT = (Tensor("c", ("m", "n"), DType.FLOAT16),)
 
 def _matmul_f16_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     """The scale counts the element itself among the terms, because it is rounded to float16 in the end."""
-    of = _doubles(inputs)
-    value = of["a"] @ of["b"]
-    return {"c": Expected(value, np.sqrt(of["a"] ** 2 @ of["b"] ** 2 + value**2))}
+    xp, a, b = doubles(inputs, "a", "b")
+    value = a @ b
+    return {"c": Expected(value, xp.sqrt(a**2 @ b**2 + value**2))}
 
 
-def _draw_lost_partials(generator: np.random.Generator, sizes: Sizes) -> dict[str, Array]:
+def _draw_lost_partials(dice: Dice, sizes: Sizes) -> dict[str, Array]:
     """Integers of which pairs of large ones, far apart, leave -1, 0 or 1."""
     m, n, k = sizes["m"], sizes["n"], sizes["k"]
-    place = generator.permutation(k)
+    place = dice.xp.argsort(dice.uniform(0.0, 1.0, (k,)))  # a permutation
     first, second = place[: k // 2], place[k // 2 : k // 2 * 2]
-    a = generator.integers(-1, 1, (m, k), endpoint=True)
-    big = generator.integers(512, 2000, (m, k // 2), endpoint=True) * generator.choice([-1, 1], (m, k // 2))
+    a = dice.xp.astype(dice.integers(-1, 1, (m, k)), dice.xp.float64)
+    big = dice.integers(512, 2000, (m, k // 2)) * dice.signs((m, k // 2))
     a[:, first] = big
     a[:, second] -= big
-    b = generator.choice([-1, 1], (k, n))
+    b = dice.signs((k, n))
     b[second] = b[first]
-    return {"a": a.astype(np.float16), "b": b.astype(np.float16)}
+    return {"a": cast(a, DType.FLOAT16), "b": cast(b, DType.FLOAT16)}
 
 
 _LOST_PARTIALS: Final = Distribution(

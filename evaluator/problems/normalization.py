@@ -4,6 +4,7 @@ from typing import Final
 
 import numpy as np
 
+from evaluator.problems.arrays import doubles
 from evaluator.problems.inputs import (
     cancellation,
     constant,
@@ -55,10 +56,10 @@ def _layer_norm_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
 
     The mean counts by the root mean square of the elements that make it: it may cancel.
     """
-    x, weight, bias = (inputs[name].astype(np.float64) for name in ("x", "weight", "bias"))
-    mean = x.mean(axis=-1, keepdims=True)
-    rate = 1.0 / np.sqrt(((x - mean) ** 2).mean(axis=-1, keepdims=True) + _EPS_F32)
-    scale = np.sqrt((x**2 + (x**2).mean(axis=-1, keepdims=True)) * rate**2 * weight**2 + bias**2)
+    xp, x, weight, bias = doubles(inputs, "x", "weight", "bias")
+    mean = xp.mean(x, axis=-1, keepdims=True)
+    rate = 1.0 / xp.sqrt(xp.mean((x - mean) ** 2, axis=-1, keepdims=True) + _EPS_F32)
+    scale = xp.sqrt((x**2 + xp.mean(x**2, axis=-1, keepdims=True)) * rate**2 * weight**2 + bias**2)
     return {"y": Expected((x - mean) * rate * weight + bias, scale)}
 
 
@@ -207,9 +208,9 @@ _RMS_IN = (_X, _WEIGHT)
 
 def _rms_norm_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     """The scale is the element itself: nothing cancels in it, so its relative error counts."""
-    x, weight = (inputs[name].astype(np.float64) for name in ("x", "weight"))
-    y = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + _EPS_F32) * weight
-    return {"y": Expected(y, np.abs(y))}
+    xp, x, weight = doubles(inputs, "x", "weight")
+    y = x / xp.sqrt(xp.mean(x**2, axis=-1, keepdims=True) + _EPS_F32) * weight
+    return {"y": Expected(y, xp.abs(y))}
 
 
 _RMS_NORM_NAIVE = r"""

@@ -6,16 +6,15 @@ cancel): an element passes when |actual - expected| <= relative * scale + absolu
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.contract import ProblemFace, ScalarFace, TensorFace
 from common.expressions import evaluate
 from common.wire import DType
+from evaluator.problems.arrays import Array, Dice
 
-Array: TypeAlias = NDArray[Any]
 Arrays: TypeAlias = Mapping[str, Array]
 Sizes: TypeAlias = Mapping[str, int]
 
@@ -44,7 +43,10 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Expected:
-    """What one output should be. Both arrays are float64 (int64 for integer outputs) of the output's shape."""
+    """What one output should be. Both arrays are float64 (int64 for integer outputs) of the output's shape.
+
+    They are of the inputs' namespace, on the inputs' device.
+    """
 
     value: Array
     scale: Array
@@ -66,13 +68,13 @@ class Tolerance:
 class Distribution:
     """One way to draw the inputs.
 
-    `draw(generator, sizes)` gives every input by name, contiguous, in its dtype and shape. Values are finite and
+    `draw(dice, sizes)` gives every input by name, contiguous, in its dtype and shape. Values are finite and
     their squares do not overflow.
     """
 
     name: str
     reason: str
-    draw: Callable[[np.random.Generator, Sizes], dict[str, Array]]
+    draw: Callable[[Dice, Sizes], dict[str, Array]]
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem. Every function in it is pure; randomness comes in as a generator."""
+    """One problem. Every function in it is pure; randomness comes in as dice or a generator."""
 
     id: str
     tier: int

@@ -2,9 +2,8 @@
 
 from typing import Final
 
-import numpy as np
-
 from common.wire import DType
+from evaluator.problems.arrays import Array, Dice, Shape, counts, doubles
 from evaluator.problems.inputs import (
     Maker,
     distribution,
@@ -20,7 +19,6 @@ from evaluator.problems.inputs import (
     usual_distributions,
 )
 from evaluator.problems.problem import (
-    Array,
     Arrays,
     Distribution,
     Expected,
@@ -46,8 +44,8 @@ def summed_distributions(tensor: Tensor) -> tuple[Distribution, ...]:
 
 
 def _reduce_sum_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    x = arrays["x"].astype(np.float64)
-    return {"total": Expected(x.sum(keepdims=True), np.sqrt((x * x).sum(keepdims=True)))}
+    xp, x = doubles(arrays, "x")
+    return {"total": Expected(xp.sum(x, keepdims=True), xp.sqrt(xp.sum(x * x, keepdims=True)))}
 
 
 _REDUCE_SUM_NAIVE = """\
@@ -137,8 +135,8 @@ REDUCE_SUM: Final = Problem(
 
 
 def _row_sum_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    x = arrays["x"].astype(np.float64)
-    return {"y": Expected(x.sum(axis=1), np.linalg.norm(x, axis=1))}
+    xp, x = doubles(arrays, "x")
+    return {"y": Expected(xp.sum(x, axis=1), xp.sqrt(xp.sum(x * x, axis=1)))}
 
 
 _ROW_SUM_NAIVE = """\
@@ -234,27 +232,26 @@ _COUNTED = exact("Counts are integers, so every one must be right.")
 
 
 def _histogram_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    counts = np.bincount(arrays["values"], minlength=256).astype(np.int64)
-    return {"counts": Expected(counts, np.zeros_like(counts))}
+    found = counts(arrays["values"], 256)
+    return {"counts": Expected(found, 0 * found)}
 
 
-def _one_value(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    return np.full(shape, generator.integers(0, 256))
+def _one_value(dice: Dice, shape: Shape) -> Array:
+    return dice.xp.broadcast_to(dice.integers(0, 255, (1,)), shape)
 
 
-def _skewed(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def _skewed(dice: Dice, shape: Shape) -> Array:
     """Four in five elements share one of three values, the others are even."""
-    favourites = generator.integers(0, 256, 3)
-    even = generator.integers(0, 256, shape)
-    return np.where(generator.random(shape) < 0.8, generator.choice(favourites, shape), even)
+    favourite = dice.integers(0, 255, (3,))[dice.integers(0, 2, shape)]
+    return dice.xp.where(dice.uniform(0.0, 1.0, shape) < 0.8, favourite, dice.integers(0, 255, shape))
 
 
-def _runs(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    return np.sort(generator.integers(0, 256, shape))
+def _runs(dice: Dice, shape: Shape) -> Array:
+    return dice.xp.sort(dice.integers(0, 255, shape))
 
 
-def _ends(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    return 255 * generator.integers(0, 2, shape)
+def _ends(dice: Dice, shape: Shape) -> Array:
+    return 255 * dice.integers(0, 1, shape)
 
 
 _HISTOGRAM_INPUTS: Final[tuple[tuple[str, str, Maker], ...]] = (

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-import numpy as np
-
+from evaluator.problems.arrays import doubles
 from evaluator.problems.inputs import fine, hidden_sizes, one_term, probe, sparse, summation
 from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Work
 from evaluator.problems.reduction import ONE_TERM_REASON, summed_distributions
@@ -12,8 +11,8 @@ _X = Tensor("x", ("n",))
 
 
 def _oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    x = arrays["x"].astype(np.float64)
-    return {"y": Expected(np.cumsum(x), np.sqrt(np.cumsum(x * x)))}
+    xp, x = doubles(arrays, "x")
+    return {"y": Expected(xp.cumulative_sum(x), xp.sqrt(xp.cumulative_sum(x * x)))}
 
 
 _NAIVE = """\

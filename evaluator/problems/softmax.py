@@ -2,8 +2,7 @@
 
 from typing import Final
 
-import numpy as np
-
+from evaluator.problems.arrays import Array, Dice, Shape, doubles, namespace
 from evaluator.problems.inputs import (
     EPSILON,
     SMALLEST_NORMAL,
@@ -19,7 +18,6 @@ from evaluator.problems.inputs import (
     uniform,
 )
 from evaluator.problems.problem import (
-    Array,
     Arrays,
     Expected,
     Kernel,
@@ -68,24 +66,30 @@ def few_terms(cols: int, extra: float, why: str) -> Tolerance:
 def _around(values: Maker, spread: float) -> Maker:
     """Each row about a value of its own, of at most `spread` in magnitude."""
 
-    def make(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        return values(generator, shape) + generator.uniform(-spread, spread, (*shape[:-1], 1))
+    def make(dice: Dice, shape: Shape) -> Array:
+        return values(dice, shape) + dice.uniform(-spread, spread, (*shape[:-1], 1))
 
     return make
 
 
-def _staircase(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def _staircase(dice: Dice, shape: Shape) -> Array:
     """Rising rows in the upper half, falling ones in the lower: the running maximum changes always or never."""
-    values = np.sort(generator.normal(0.0, 30.0, shape), axis=-1)
-    values[shape[0] // 2 :] = values[shape[0] // 2 :, ::-1]
-    return values
+    values = dice.xp.sort(30.0 * dice.normal(shape), axis=-1)
+    half = shape[0] // 2
+    return dice.xp.concat([values[:half], dice.xp.flip(values[half:], axis=-1)])
+
+
+def softened(x: Array) -> Array:
+    """exp(x) over its sum along the last axis."""
+    xp = namespace(x)
+    powers = xp.exp(x - xp.max(x, axis=-1, keepdims=True))
+    return powers / xp.sum(powers, axis=-1, keepdims=True)
 
 
 def _softmax_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     """The scale is the element itself: nothing cancels in it, so its relative error counts."""
-    x = inputs["x"].astype(np.float64)
-    powers = np.exp(x - x.max(axis=-1, keepdims=True))
-    y = powers / powers.sum(axis=-1, keepdims=True)
+    _, x = doubles(inputs, "x")
+    y = softened(x)
     return {"y": Expected(y, y)}
 
 

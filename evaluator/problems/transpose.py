@@ -2,8 +2,7 @@
 
 from typing import Final
 
-import numpy as np
-
+from evaluator.problems.arrays import doubles
 from evaluator.problems.inputs import (
     distribution,
     exact,
@@ -19,8 +18,8 @@ _X = Tensor("x", ("rows", "cols"))
 
 
 def _oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    value = np.ascontiguousarray(arrays["x"].astype(np.float64).T)
-    return {"y": Expected(value, np.zeros_like(value))}
+    xp, x = doubles(arrays, "x")
+    return {"y": Expected(x.mT, xp.zeros_like(x.mT))}
 
 
 _NAIVE = """\

@@ -1,14 +1,20 @@
 """Comparing one output with the oracle: is it right, where is it wrong, and how does that look."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.contract import Mismatch
-from evaluator.problems.problem import Array, Expected, Tolerance
+from evaluator.problems.arrays import Array, element_bytes, namespace, to_numpy
+from evaluator.problems.problem import Expected, Tolerance
+
+_OnHost: TypeAlias = NDArray[Any]
 
 _HEAT_CELLS: Final = 48
+_TINY: Final = 2.0**-1022
+"""Smallest normal float64."""
 
 
 @dataclass(frozen=True)
@@ -24,26 +30,36 @@ def compare(name: str, actual: Array, expected: Expected, tolerance: Tolerance, 
     """Judge `actual`: every element within `relative * scale + absolute` of the oracle, none NaN or infinite.
 
     `poison` is the byte that outputs were made of before the run: elements that still hold it were never written.
+    Works where the arrays are, numpy's or torch's; what is wrong is copied to the host and described there.
     """
-    shape = actual.shape
-    wanted = np.broadcast_to(expected.value, shape)
+    xp, shape = namespace(actual), tuple(actual.shape)
+    wanted = xp.broadcast_to(expected.value, shape)
     with np.errstate(all="ignore"):
-        error = np.abs(actual.astype(np.float64) - wanted.astype(np.float64))
-        if actual.dtype.kind in "iu":
-            error = np.where(actual == wanted, 0.0, np.maximum(error, 1.0))
-        allowed = tolerance.relative * np.broadcast_to(expected.scale, shape).astype(np.float64) + tolerance.absolute
-        wrong = ~(error <= allowed)
-        ratio = np.where(error == 0, 0.0, error / np.maximum(allowed, np.finfo(np.float64).tiny))
-    if not wrong.any():
-        return Comparison(float(ratio.max(initial=0.0)), None)
+        error = xp.abs(xp.astype(actual, xp.float64) - xp.astype(wanted, xp.float64))
+        if xp.isdtype(actual.dtype, "integral"):
+            # Large integers that differ may be one number in float64.
+            same = xp.astype(actual, xp.int64) == xp.astype(wanted, xp.int64)
+            error = xp.where(same, error, xp.maximum(error, 1.0))
+        scale = xp.astype(xp.broadcast_to(expected.scale, shape), xp.float64)
+        allowed = tolerance.relative * scale + tolerance.absolute
+        right = error <= allowed
+        ratio = xp.where(error == 0, 0.0, error / xp.maximum(allowed, _TINY))
+    if bool(xp.all(right)):
+        return Comparison(float(xp.max(ratio)), None)
+    unwritten = to_numpy(~right & is_poison(actual, poison))
+    return _described(name, to_numpy(actual), to_numpy(wanted), ~to_numpy(right), to_numpy(ratio), unwritten)
+
+
+def _described(
+    name: str, actual: _OnHost, wanted: _OnHost, wrong: _OnHost, ratio: _OnHost, unwritten: _OnHost
+) -> Comparison:
     badness = np.where(wrong, np.where(np.isfinite(ratio), ratio, np.inf), -1.0)
     worst = int(np.argmax(badness))
     finite = bool(np.isfinite(ratio[wrong]).all())
-    index = tuple(int(i) for i in np.unravel_index(worst, shape))
-    unwritten = wrong & is_poison(actual, poison)
+    index = tuple(int(i) for i in np.unravel_index(worst, actual.shape))
     mismatch = Mismatch(
         output=name,
-        shape=tuple(shape),
+        shape=actual.shape,
         index=index,
         expected=_digits(wanted[index]),
         actual=_digits(actual[index]),
@@ -65,12 +81,10 @@ def _digits(value: object) -> str:
 
 def is_poison(actual: Array, poison: int) -> Array:
     """For each element: does it consist of the byte `poison` alone?"""
-    item = actual.dtype.itemsize
-    raw = np.ascontiguousarray(actual).view(np.uint8).reshape(*actual.shape, item)
-    return np.asarray((raw == poison).all(axis=-1))
+    return namespace(actual).all(element_bytes(actual) == poison, axis=-1)
 
 
-def _nature(actual: Array, wrong: Array, unwritten: Array) -> str:
+def _nature(actual: _OnHost, wrong: _OnHost, unwritten: _OnHost) -> str:
     """What the wrong elements have in common, beside their place."""
     values = actual[wrong]
     if values.size == 1:
@@ -88,7 +102,7 @@ def _nature(actual: Array, wrong: Array, unwritten: Array) -> str:
     return ""
 
 
-def where_wrong(wrong: Array) -> str:
+def where_wrong(wrong: _OnHost) -> str:
     """Where the true elements of `wrong` lie, in words."""
     flat = np.flatnonzero(wrong)
     count, total = len(flat), wrong.size
@@ -119,12 +133,12 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _index(wrong: Array, flat: int) -> str:
+def _index(wrong: _OnHost, flat: int) -> str:
     index = tuple(int(i) for i in np.unravel_index(flat, wrong.shape))
     return str(index[0]) if len(index) == 1 else str(index)
 
 
-def _along_axis(wrong: Array) -> str | None:
+def _along_axis(wrong: _OnHost) -> str | None:
     """`wrong` as whole slices along one axis: the last columns, the rows from 32 on."""
     for axis in range(wrong.ndim):
         others = tuple(a for a in range(wrong.ndim) if a != axis)
@@ -143,10 +157,10 @@ def _along_axis(wrong: Array) -> str | None:
     return None
 
 
-def heat(wrong: Array) -> tuple[tuple[float, ...], ...]:
+def heat(wrong: _OnHost) -> tuple[tuple[float, ...], ...]:
     """Share of wrong elements over the shape, at most 48 x 48 cells; a vector is laid out in rows."""
-    plane: Array
-    weight: Array
+    plane: _OnHost
+    weight: _OnHost
     if wrong.ndim > 1:
         plane = wrong.reshape(-1, wrong.shape[-1]).astype(np.float64)
         weight = np.ones_like(plane)

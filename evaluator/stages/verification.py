@@ -15,7 +15,8 @@ import numpy as np
 from common.contract import Correctness, Fault, Phase, Settings, Status, Trial
 from evaluator.backends.backend import Buffer, PlanRun, RunOutcome, Session
 from evaluator.errors import Ruling, UsageError
-from evaluator.problems.problem import Array, Arrays, Distribution, Problem, Sizes, Tolerance
+from evaluator.problems.arrays import Array, NumpyDice
+from evaluator.problems.problem import Arrays, Distribution, Problem, Sizes, Tolerance
 from evaluator.stages.launchable import Concrete, Launchable
 from evaluator.stages.mismatch import Comparison, compare, is_poison
 
@@ -160,7 +161,7 @@ class _Bench:
 
     def run(self, trial: PlannedTrial, concrete: Concrete) -> Ruling | None:
         """One trial: run, judge, and where it is cheap run again on other undefined memory."""
-        inputs = trial.distribution.draw(self.generator, trial.sizes)
+        inputs = trial.distribution.draw(NumpyDice(self.generator), trial.sizes)
         first = self._execute(concrete, inputs, POISONS[0])
         ruling = self._fault_ruling(first, trial) or self._changed_inputs(first, inputs)
         if ruling is not None:
@@ -204,7 +205,7 @@ class _Bench:
             concrete = self.launchable.at(sizes)
             assert isinstance(concrete, Concrete)
             trial = PlannedTrial(sizes, typical, self.problem.tolerance, True)
-            inputs = typical.draw(self.generator, sizes)
+            inputs = typical.draw(NumpyDice(self.generator), sizes)
             outcome = self._execute(concrete, inputs, POISONS[0], backwards=True)
             if outcome.fault is not None:
                 self.warnings[f"not judged with blocks in another order: {_sentence(outcome.fault)}"] = None

@@ -54,20 +54,20 @@ def write_into(inputs, sizes):
     return RELU.oracle(inputs, sizes)
 
 
-def other_dtype(generator, sizes):
-    return {"x": generator.standard_normal(sizes["n"])}
+def other_dtype(dice, sizes):
+    return {"x": dice.normal((sizes["n"],))}
 
 
-def strided(generator, sizes):
-    return {"x": generator.standard_normal(2 * sizes["n"]).astype(np.float32)[::2]}
+def strided(dice, sizes):
+    return {"x": dice.normal((2 * sizes["n"],)).astype(np.float32)[::2]}
 
 
-def too_long(generator, sizes):
-    return {"x": generator.standard_normal(sizes["n"] + 1).astype(np.float32)}
+def too_long(dice, sizes):
+    return {"x": dice.normal((sizes["n"] + 1,)).astype(np.float32)}
 
 
-def misnamed(generator, sizes):
-    return {"z": generator.standard_normal(sizes["n"]).astype(np.float32)}
+def misnamed(dice, sizes):
+    return {"z": dice.normal((sizes["n"],)).astype(np.float32)}
 
 
 def drawing(draw):
@@ -168,7 +168,7 @@ DEGENERATE = {
     ),
     "round probes": (
         replace(
-            draw_with(SCALAR_MULTIPLY, lambda generator, shape: generator.integers(-40, 40, shape) / 4),
+            draw_with(SCALAR_MULTIPLY, lambda dice, shape: dice.integers(-40, 39, shape) / 4),
             probes=(),
         ),
         "rounded to 10 fraction bits passes",

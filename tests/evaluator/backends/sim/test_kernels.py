@@ -10,6 +10,7 @@ from duel import Duel
 from common.contract import Settings
 from evaluator.backends.backend import Buffer
 from evaluator.errors import Ruling
+from evaluator.problems.arrays import NumpyDice
 from evaluator.problems.catalogue import find, problems
 from evaluator.problems.problem import Problem
 from evaluator.stages.cleaning import clean
@@ -48,7 +49,7 @@ def prepared(source: bytes, problem: Problem, flags: tuple[str, ...], bench) -> 
 def agree(source: bytes, problem: Problem, flags: tuple[str, ...], bench) -> None:
     duel, concrete = prepared(source, problem, flags, bench)
     with duel:
-        inputs = problem.distributions[0].draw(np.random.default_rng(3), tiny(problem))
+        inputs = problem.distributions[0].draw(NumpyDice(np.random.default_rng(3)), tiny(problem))
         buffers = tuple(
             Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in concrete.buffers
         )

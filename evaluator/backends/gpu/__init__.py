@@ -1,0 +1,1 @@
+"""The GPU backend: real launches, in a process apart from the one that judges."""

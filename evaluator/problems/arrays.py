@@ -1,0 +1,161 @@
+"""Arrays of numpy and of torch alike, through the array API, and where their random contents come from.
+
+Problems draw inputs and compute answers on whatever arrays they are given: numpy's in the grader, torch's where the
+referee works on a device. Nothing here imports torch: an array says itself which namespace it belongs to.
+Source: https://data-apis.org/array-api/2024.12
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+import array_api_compat.numpy as numpy_namespace
+import numpy as np
+import scipy.special
+from array_api_compat import array_namespace, device, is_numpy_array
+from numpy.typing import NDArray
+
+from common.wire import DType
+
+Array: TypeAlias = Any
+"""A numpy array or a torch tensor. The standard has no type for them yet."""
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+class Dice(Protocol):
+    """Random contents and plain ones, as arrays of one namespace on one device; each call draws afresh."""
+
+    @property
+    def xp(self) -> Any:
+        """The namespace of the array API that its arrays belong to."""
+
+    def normal(self, shape: Shape) -> Array:
+        """Standard normal values, float64."""
+
+    def uniform(self, low: float, high: float, shape: Shape) -> Array:
+        """Values spread evenly over [low, high), float64."""
+
+    def integers(self, low: int, high: int, shape: Shape) -> Array:
+        """Integers from `low` to `high`, both included, int64."""
+
+    def signs(self, shape: Shape) -> Array:
+        """+1 and -1, float64."""
+
+    def full(self, shape: Shape, value: float) -> Array:
+        """`value` everywhere, float64."""
+
+    def arange(self, stop: int) -> Array:
+        """0 to stop - 1, int64."""
+
+
+@dataclass(frozen=True)
+class NumpyDice:
+    """Dice that draw numpy arrays."""
+
+    generator: np.random.Generator
+
+    @property
+    def xp(self) -> Any:
+        return numpy_namespace
+
+    def normal(self, shape: Shape) -> Array:
+        return self.generator.standard_normal(shape)
+
+    def uniform(self, low: float, high: float, shape: Shape) -> Array:
+        return self.generator.uniform(low, high, shape)
+
+    def integers(self, low: int, high: int, shape: Shape) -> Array:
+        return self.generator.integers(low, high, shape, endpoint=True)
+
+    def signs(self, shape: Shape) -> Array:
+        return self.generator.choice([-1.0, 1.0], shape)
+
+    def full(self, shape: Shape, value: float) -> Array:
+        return np.full(shape, value, np.float64)
+
+    def arange(self, stop: int) -> Array:
+        return np.arange(stop, dtype=np.int64)
+
+
+def namespace(*arrays: Array) -> Any:
+    """The namespace that `arrays` belong to. Raises TypeError where they are of several, or no arrays at all."""
+    return array_namespace(*arrays)
+
+
+def dtype_in(xp: Any, dtype: DType) -> Any:
+    """An element type in the words of a namespace. Raises TypeError for bfloat16 in numpy, which has none."""
+    found = getattr(xp, dtype.value, None)
+    if found is None:
+        raise TypeError(f"{xp.__name__.rpartition('.')[2]} has no {dtype}")
+    return found
+
+
+def cast(array: Array, dtype: DType) -> Array:
+    """A contiguous copy of `array` in an element type."""
+    xp = namespace(array)
+    return contiguous(xp.astype(array, dtype_in(xp, dtype)))
+
+
+def contiguous(array: Array) -> Array:
+    """`array` itself if it is contiguous in row-major order, else a copy that is."""
+    return np.ascontiguousarray(array) if is_numpy_array(array) else array.contiguous()
+
+
+def doubles(arrays: Mapping[str, Array], *names: str) -> tuple[Any, ...]:
+    """The namespace of `arrays`, then those of the given names in float64: what an oracle begins with."""
+    xp = namespace(*(arrays[name] for name in names))
+    return (xp, *(xp.astype(arrays[name], xp.float64) for name in names))
+
+
+def to_numpy(array: Array) -> NDArray[Any]:
+    """The same values in a numpy array on the host; bfloat16, which numpy lacks, becomes float32."""
+    if is_numpy_array(array):
+        return np.asarray(array)
+    xp = namespace(array)
+    if array.dtype == getattr(xp, "bfloat16", None):
+        array = xp.astype(array, xp.float32)
+    return np.asarray(array.cpu())
+
+
+def element_bytes(array: Array) -> Array:
+    """The memory of each element: uint8 of the array's shape with the bytes of an element as one axis more."""
+    raw = contiguous(array).view(namespace(array).uint8)
+    return raw.reshape((*array.shape, array.dtype.itemsize))
+
+
+def with_border(array: Array, width: int) -> Array:
+    """`array` with `width` zeros before and after it along its last two axes."""
+    xp = namespace(array)
+    *outer, rows, columns = array.shape
+    padded = xp.zeros((*outer, rows + 2 * width, columns + 2 * width), dtype=array.dtype, device=device(array))
+    padded[..., width : width + rows, width : width + columns] = array
+    return padded
+
+
+def counts(values: Array, bins: int) -> Array:
+    """How many of the 1-D integers `values` equal 0, 1, … bins - 1: int64[bins]. Others are not counted."""
+    xp = namespace(values)
+    edges = xp.arange(bins + 1, dtype=xp.int64, device=device(values))
+    below = xp.searchsorted(xp.sort(xp.astype(values, xp.int64)), edges)
+    return below[1:] - below[:-1]
+
+
+def erfc(x: Array) -> Array:
+    """1 - erf(x) without its cancellation, of float64 values. The array API has no error function."""
+    return scipy.special.erfc(x) if is_numpy_array(x) else x.erfc()
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)), where exp never overflows."""
+    xp = namespace(x)
+    return xp.exp(xp.minimum(x, 0.0)) / (1.0 + xp.exp(-xp.abs(x)))
+
+
+def normal_below(x: Array) -> Array:
+    """The share of the standard normal distribution that lies below `x`."""
+    return 0.5 * erfc(-_ROOT_HALF * x)
+
+
+_ROOT_HALF: Final = math.sqrt(0.5)
