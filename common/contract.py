@@ -9,6 +9,8 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from common.launch_plan import LaunchPlan
+from common.timing import DeviceState as DeviceState
+from common.timing import Timing as Timing
 from common.wire import DType, Wire
 
 CONTRACT_VERSION = "1.0"
@@ -87,6 +89,10 @@ class Settings(Wire):
     """Wall-clock limit of all running, seconds."""
     memory_bytes: int = Field(default=8 << 30, gt=0, le=8 << 30)
     """Memory limit of each sandbox, bytes."""
+    timing: bool = True
+    """Measure the speed where there is a GPU; false stops after verification."""
+    max_launches: int = Field(default=200, ge=10, le=200)
+    """Most timed launches of the submission; fewer are made where the interval is narrow before."""
 
 
 class Submission(Wire):
@@ -251,20 +257,6 @@ class Correctness(Wire):
     """What the kernels printed, up to the limit."""
 
 
-class Timing(Wire):
-    """Measured on a GPU only; the simulator never fills this in."""
-
-    latency_us: float = Field(gt=0)
-    baseline_us: float = Field(gt=0)
-    speedup: float = Field(gt=0)
-    speedup_low: float = Field(gt=0)
-    """Lower end of the confidence interval."""
-    speedup_high: float = Field(gt=0)
-    confidence: float = Field(gt=0, lt=1)
-    compared_with: str
-    sizes: dict[str, int]
-
-
 class Occupancy(Wire):
     """Theoretical occupancy of one launch: warps that fit on a multiprocessor over the most it can hold."""
 
@@ -296,7 +288,6 @@ class Profile(Wire):
     """Share of the measured time that was spent in the submission's own kernels."""
     warp_shuffles: bool | None = None
     """Whether a warp shuffle was executed."""
-    sol_score: float | None = Field(default=None, ge=0, le=1)
     estimated_speedup: float | None = Field(default=None, gt=0)
     """The simulator's estimate; never a measurement."""
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import NormalDist
 
 from common.contract import Compilation, Correctness, Profile, Settings, Severity, Status, Timing
 
@@ -120,8 +119,6 @@ def facts_of(
     profile = profile or Profile()
     kernels = compilation.kernels if compilation else ()
     launches = profile.occupancy
-    # Timing.speedup_low is one end of a two-sided normal interval: half its width is z standard errors.
-    z = NormalDist().inv_cdf(0.5 + timing.confidence / 2) if timing else 1.0
     shared = [launch.shared_bytes for launch in launches] or [kernel.shared_bytes for kernel in kernels]
     capability = _capability(compilation)
     verified = correctness is not None and correctness.passed
@@ -133,7 +130,7 @@ def facts_of(
         timed_out=status is Status.TIMEOUT,
         target_speedup=settings.target_speedup,
         speedup=timing.speedup_low if timing else profile.estimated_speedup,
-        speedup_stderr=(timing.speedup_high - timing.speedup_low) / (2 * z) if timing else None,
+        speedup_stderr=timing.speedup_stderr if timing else None,
         estimated=timing is None and profile.estimated_speedup is not None,
         previous_best_speedup=previous_best_speedup,
         warnings=sum(d.severity is Severity.WARNING for d in compilation.diagnostics) if compilation else 0,
@@ -146,10 +143,10 @@ def facts_of(
         memory_efficiency=profile.memory_efficiency,
         lane_efficiency=profile.lane_efficiency,
         bank_conflict_ways=profile.bank_conflict_ways,
-        bandwidth_share=profile.bandwidth_share,
+        bandwidth_share=_bandwidth_share(profile, timing),
         warp_shuffle=profile.warp_shuffles,
         coverage=profile.coverage,
-        sol_score=profile.sol_score,
+        sol_score=timing.sol_score if timing else None,
         measurable=frozenset(measurable),
     )
 
@@ -157,6 +154,13 @@ def facts_of(
 def _capability(compilation: Compilation | None) -> int:
     arch = compilation.arch if compilation else None
     return int("".join(c for c in arch if c.isdigit()) or 0) if arch else 0
+
+
+def _bandwidth_share(profile: Profile, timing: Timing | None) -> float | None:
+    """As the profiler counted it; else from the bytes that the problem must move, which is at most that."""
+    if profile.bandwidth_share is not None:
+        return profile.bandwidth_share
+    return timing.bandwidth_share if timing else None
 
 
 def _pass_rate(correctness: Correctness | None) -> float:

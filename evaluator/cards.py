@@ -15,7 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from common.contract import Compilation, Correctness, ProblemFace, Reward, Severity, Status, Verdict
+from common.contract import Compilation, Correctness, ProblemFace, Reward, Severity, Status, Timing, Verdict
 
 # C0 and C1 controls, zero-width and direction marks, line separators, surrogates: what changes how a line reads
 # without being seen. Tab and newline are kept.
@@ -162,14 +162,7 @@ def _facts(verdict: Verdict, plain: bool) -> Table:
         row("Wrong", _wrong(verdict.correctness))
         row("Trials", _trials(verdict.correctness))
     if verdict.timing:
-        t = verdict.timing
-        row(
-            "Speed",
-            [
-                f"{t.latency_us:.4g} us, {t.speedup:.3g}x {t.compared_with} "
-                f"({t.confidence:.0%} interval {t.speedup_low:.3g} to {t.speedup_high:.3g})"
-            ],
-        )
+        row("Speed", _speed(verdict.timing))
     if verdict.reward:
         row("Reward", _reward(verdict.reward))
     return table
@@ -220,6 +213,23 @@ def _trials(correctness: Correctness) -> list[str]:
     if correctness.deterministic is not None:
         said += ", same bits each run" if correctness.deterministic else ", bits differ from run to run"
     return [said, *(f"warning: {_short(warning)}" for warning in correctness.warnings[:2])]
+
+
+def _speed(timing: Timing) -> list[str]:
+    said = [
+        f"{timing.speedup:.3g}x ({timing.confidence:.0%} interval {timing.speedup_low:.3g} to "
+        f"{timing.speedup_high:.3g}): {timing.latency_us:.4g} us, against {timing.baseline_us:.4g} us of "
+        f"{_short(timing.compared_with)}"
+    ]
+    launches = f"{timing.launches} launches"
+    if timing.pooled_evaluations > 1:
+        launches += f", pooled over {timing.pooled_evaluations} evaluations"
+    if timing.sol_share is not None:
+        launches = f"{timing.sol_share:.0%} of the speed of light; {launches}"
+    said.append(launches)
+    if timing.device.throttle_reasons:
+        said.append(f"clocks held down: {', '.join(timing.device.throttle_reasons)}")
+    return said
 
 
 def _reward(reward: Reward) -> list[str]:

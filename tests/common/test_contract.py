@@ -4,6 +4,7 @@ from pydantic import ValidationError
 from common.contract import (
     Compilation,
     Correctness,
+    DeviceState,
     Evaluation,
     Phase,
     Reward,
@@ -24,7 +25,8 @@ WRONG = Correctness(passed=False, trials=(), planned_trials=1)
 REWARD = Reward(name=RewardName.WEIGHTED, version=1, value=0.3, maximum=1.4, terms=())
 TIMING = Timing(
     latency_us=1, baseline_us=2, speedup=2, speedup_low=1.9, speedup_high=2.1, confidence=0.95,
-    compared_with="PyTorch eager", sizes={"n": 1},
+    speedup_stderr=0.05, compared_with="PyTorch 2.11.0 eager: torch.relu(x)", sizes={"n": 1}, launches=10, host_us=9,
+    referee_us=200, device=DeviceState(name="NVIDIA H200"),
 )  # fmt: skip
 
 GOOD = {
@@ -111,7 +113,8 @@ def test_an_evaluation_has_a_verdict_exactly_when_it_is_done():
 @pytest.mark.parametrize(
     ("field", "value"),
     [("run_timeout_s", 31), ("compile_timeout_s", 0), ("memory_bytes", (8 << 30) + 1), ("arch", "native"),
-     ("target_speedup", 0), ("flags", ("-g",) * 17), ("colour", "red")],
+     ("target_speedup", 0), ("flags", ("-g",) * 17), ("max_launches", 201),
+     ("max_launches", 9), ("colour", "red")],
 )  # fmt: skip
 def test_settings_only_lower_limits(field, value):
     with pytest.raises(ValidationError, match=field):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from common.contract import (
     Compilation,
     Correctness,
+    DeviceState,
     Diagnostic,
     KernelResources,
     Occupancy,
@@ -249,7 +250,8 @@ def _compilation():
     )
 
 
-def test_facts_are_read_off_the_parts_of_a_verdict():
+@pytest.mark.parametrize("measured", [{}, {"bandwidth_share": 0.8}], ids=["timed", "timed and profiled"])
+def test_facts_are_read_off_the_parts_of_a_verdict(measured):
     trial = Trial(sizes={"n": 8}, distribution="normal", hidden=False, passed=True)
     occupancy = Occupancy(
         kernel="b",
@@ -272,10 +274,17 @@ def test_facts_are_read_off_the_parts_of_a_verdict():
             speedup_low=1.8,
             speedup_high=2.2,
             confidence=0.95,
-            compared_with="PyTorch eager",
+            speedup_stderr=0.11,
+            compared_with="PyTorch 2.11.0 eager: torch.relu(x)",
             sizes={"n": 8},
+            launches=40,
+            host_us=19,
+            referee_us=200,
+            sol_score=0.75,
+            bandwidth_share=0.5,
+            device=DeviceState(name="NVIDIA H200"),
         ),
-        profile=Profile(occupancy=(occupancy,), memory_efficiency=0.5, estimated_speedup=7.0),
+        profile=Profile(occupancy=(occupancy,), memory_efficiency=0.5, estimated_speedup=7.0, **measured),
         settings=Settings(target_speedup=3.0),
         previous_best_speedup=1.5,
     )
@@ -283,7 +292,10 @@ def test_facts_are_read_off_the_parts_of_a_verdict():
     assert facts.correct
     assert facts.pass_rate == 0.75
     assert (facts.target_speedup, facts.speedup, facts.estimated) == (3.0, 1.8, False)
-    assert facts.speedup_stderr == pytest.approx(0.2 / 1.959964)
+    assert facts.speedup_stderr == 0.11
+    assert facts.sol_score == 0.75
+    # What the profiler counted is nearer the truth than what the problem must move at least.
+    assert facts.bandwidth_share == measured.get("bandwidth_share", 0.5)
     assert (facts.warnings, facts.registers, facts.spill_bytes) == (1, 72, 12)
     assert (facts.shared_bytes, facts.shared_limit_bytes) == (50_000, 227 << 10)
     assert (facts.max_warps, facts.occupancy, facts.memory_efficiency) == (64, 0.375, 0.5)

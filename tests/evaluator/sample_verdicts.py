@@ -1,10 +1,12 @@
 """Verdicts of every kind, built from real contract objects and real rewards, for the tests of report and cards."""
 
 import math
+from random import Random
 
 from common.contract import (
     Compilation,
     Correctness,
+    DeviceState,
     Diagnostic,
     Fault,
     Finding,
@@ -182,6 +184,56 @@ def passed():
     )
 
 
+def timing(**changes):
+    """A timing as an H100 gives it: a kernel with a few slow launches, and a baseline with two modes."""
+    random = Random(1)
+    samples = [round(18.3 + 0.032 * int(random.expovariate(0.25)), 3) for _ in range(60)]
+    baseline = [round(random.choice((29.5, 30.1)) + 0.032 * random.randrange(8), 3) for _ in range(60)]
+    measured = Timing(
+        latency_us=18.4,
+        baseline_us=29.8,
+        speedup=1.62,
+        speedup_low=1.55,
+        speedup_high=1.69,
+        confidence=0.95,
+        speedup_stderr=0.036,
+        compared_with="PyTorch 2.11.0 eager: torch.sum(x, dim=1)",
+        sizes={"rows": 4096, "cols": 2048},
+        launches=60,
+        pooled_evaluations=2,
+        samples_us=samples,
+        baseline_samples_us=baseline,
+        host_us=27.9,
+        referee_us=246.2,
+        checked_launches=3,
+        floor_us=10.01,
+        sol_us=10.02,
+        sol_share=0.545,
+        sol_score=0.702,
+        bandwidth_share=0.545,
+        transfer_us=2914.0,
+        device=DeviceState(
+            name="NVIDIA H100 80GB HBM3",
+            uuid="GPU-7f3e0c9a-1d4b-4a52-9a63-0f6f6a1c2b3d",
+            driver="580.159.04",
+            compute_capability="9.0",
+            multiprocessors=132,
+            memory_bus_bits=5120,
+            sm_clock_mhz=1755,
+            memory_clock_mhz=2619,
+            max_sm_clock_mhz=1980,
+            max_memory_clock_mhz=2619,
+            temperature_c=61,
+            power_w=402.5,
+            power_limit_w=700,
+            ecc_errors=0,
+            throttle_reasons=("power cap",),
+        ),
+        notes=("The clocks were held down while the launches were timed (power cap).",),
+    )
+    return measured.model_copy(update=changes)
+
+
 def passed_on_gpu():
     two = (kernel(), kernel("scale<float, 4>(float*, int)", 168, 64, 0))
     launches = (occupancy(), occupancy("scale<float, 4>(float*, int)", 168, 8, "registers"))
@@ -203,25 +255,14 @@ def passed_on_gpu():
         "scale spills 64 bytes: ask for fewer registers, or use smaller blocks.",
         compile=compilation(kernels=two, findings=(finding,), diagnostics=(warning,)),
         correctness=Correctness(passed=True, trials=(trial(),) * 3, planned_trials=3, worst_error=0.031),
-        timing=Timing(
-            latency_us=18.4,
-            baseline_us=29.8,
-            speedup=1.62,
-            speedup_low=1.55,
-            speedup_high=1.69,
-            confidence=0.95,
-            compared_with="PyTorch eager",
-            sizes={"rows": 4096, "cols": 4096},
-        ),
+        timing=timing(),
         profile=Profile(
             occupancy=launches,
             memory_efficiency=0.93,
             bank_conflict_ways=1.0,
             lane_efficiency=0.97,
-            bandwidth_share=0.61,
             coverage=1.0,
             warp_shuffles=False,
-            sol_score=0.58,
         ),
         backend="gpu",
         name=RewardName.COMPONENTS,
