@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.errors import SandboxFault
-from evaluator.sandbox import warden
-from evaluator.sandbox.sandbox import Finished, Isolation, Job
+from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Finished, Isolation, Job
 from evaluator.sandbox.supervision import PATH, Command, SupervisedSession, WorkFolders
 
 WORK = "/box"
@@ -99,16 +98,16 @@ class _WrappedSession(SupervisedSession):
         argv = (
             str(bubblewrap),
             *_NAMESPACES,
-            *_system(),
+            *_system(tuple(map(str, self._job.devices))),
             *("--size", str(MEMORY_FOLDER_BYTES), "--tmpfs", "/tmp"),
             *readable,
             *("--bind", str(self.folder), WORK, "--remount-ro", "/", "--chdir", WORK),
-            *("--json-status-fd", str(warden.FIRST_PASSED_ON), "--"),
+            *("--json-status-fd", str(FIRST_DESCRIPTOR + len(self._job.descriptors)), "--"),
             *self._job.argv,
         )
         self._status_fd, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            self.begin(Command(argv, environment, drop_capabilities=False, passed_on=(writing,)))
+            self.begin(Command(argv, environment, drop_capabilities=False, passed_on=(*self._job.descriptors, writing)))
         finally:
             os.close(writing)
 
@@ -148,7 +147,7 @@ _NAMESPACES = (
 
 
 @functools.cache
-def _system() -> tuple[str, ...]:
+def _system(devices: tuple[str, ...]) -> tuple[str, ...]:
     arguments = ["--ro-bind", "/usr", "/usr"]
     for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
         if os.path.islink(name):
@@ -158,5 +157,9 @@ def _system() -> tuple[str, ...]:
     for name in ("/etc/ld.so.cache", "/etc/alternatives"):
         arguments += ["--ro-bind-try", name, name]
     arguments += ["--proc", "/proc", "--dev", "/dev", "--size", str(MEMORY_FOLDER_BYTES), "--tmpfs", "/dev/shm"]
+    for device in devices:
+        arguments += ["--dev-bind", device, device]
+    if devices:  # their drivers' libraries look there for what the device hangs on
+        arguments += ["--ro-bind", "/sys", "/sys"]
     # /proc/sys trusts the user number, not capabilities: started by root, the job could write core_pattern there.
     return (*arguments, "--remount-ro", "/dev", "--remount-ro", "/proc")

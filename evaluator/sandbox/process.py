@@ -50,7 +50,7 @@ class ProcessSandbox:
         try:
             work = str(session.folder)
             environment = {"PATH": PATH, "HOME": work, "TMPDIR": work, **job.environment}
-            session.begin(Command(job.argv, environment, drop_capabilities=True))
+            session.begin(Command(job.argv, environment, drop_capabilities=True, passed_on=job.descriptors))
         except BaseException:
             session.release()
             raise

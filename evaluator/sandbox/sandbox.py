@@ -9,7 +9,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
+
+
+FIRST_DESCRIPTOR: Final = 100
+"""The number that the first of `Job.descriptors` has in the program."""
 
 
 class Isolation(StrEnum):
@@ -47,7 +51,9 @@ class Limits:
     cpu_s: float = 60.0
     """CPU time of each process."""
     memory_bytes: int = 8 << 30
-    """Address space of each process, and memory of all of them together."""
+    """Address space of each process (where `address_space` says so), and memory of all of them together."""
+    address_space: bool = True
+    """Bound each process's address space. CUDA reserves far more of it than it uses."""
     file_bytes: int = 256 << 20
     """Largest file that the job may write."""
     work_bytes: int = 512 << 20
@@ -75,6 +81,10 @@ class Job:
     """Host paths that the program needs to read beside the system's own libraries."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The whole environment, beside PATH, HOME and TMPDIR; nothing is inherited."""
+    devices: tuple[Path, ...] = ()
+    """Device nodes under /dev that the program may use."""
+    descriptors: tuple[int, ...] = ()
+    """Open descriptors that the program gets, as `FIRST_DESCRIPTOR` and on; the caller closes its own."""
     limits: Limits = Limits()
 
 

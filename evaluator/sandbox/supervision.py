@@ -127,6 +127,9 @@ def check_job(job: Job) -> None:
             raise SandboxFault(f"The program {program!r} is not one of the job's files.", "Put it into Job.files.")
     elif not (os.path.isabs(program) and os.path.isfile(program) and os.access(program, os.X_OK)):
         raise SandboxFault(f"There is no program at {program!r}.", "Give the absolute path of an installed program.")
+    for path in job.devices:
+        if not (path.is_absolute() and path.parts[1] == "dev" and (path.is_char_device() or path.is_dir())):
+            raise SandboxFault(f"The job is to use {path}, which is no device.", "Give device nodes under /dev.")
     for path in job.readable:
         if not (path.is_absolute() and path.exists()):
             raise SandboxFault(f"The job is to read {path}, which does not exist.", "Give existing, absolute paths.")
@@ -212,7 +215,7 @@ class Command:
     environment: dict[str, str]
     drop_capabilities: bool
     passed_on: tuple[int, ...] = ()
-    """Descriptors that the started program gets, as `warden.FIRST_PASSED_ON` and on."""
+    """Descriptors that the started program gets, as `sandbox.FIRST_DESCRIPTOR` and on."""
 
 
 class SupervisedSession:
@@ -264,6 +267,7 @@ class SupervisedSession:
             "wall_s": limits.wall_s,
             "cpu_s": max(1, int(limits.cpu_s + 0.999)),
             "memory_bytes": limits.memory_bytes,
+            "address_space": limits.address_space,
             "file_bytes": limits.file_bytes,
             "work_bytes": limits.work_bytes,
             "processes": limits.processes,

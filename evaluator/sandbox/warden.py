@@ -38,7 +38,7 @@ WORK_ENTRIES = 20_000
 """Most files and folders that a job may make in its work folder."""
 
 FIRST_PASSED_ON = 100
-"""A program finds the descriptors that are passed on to it from this number on."""
+"""`sandbox.FIRST_DESCRIPTOR`, which this script cannot import."""
 
 PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER, PR_CAPBSET_DROP = 38, 36, 24
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -294,9 +294,10 @@ def _rlimits(order: dict[str, Any]) -> list[tuple[int, int, int]]:
         (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),
         (resource.RLIMIT_FSIZE, order["file_bytes"], order["file_bytes"]),
         (resource.RLIMIT_NOFILE, order["open_files"], order["open_files"]),
-        (resource.RLIMIT_AS, order["memory_bytes"], order["memory_bytes"]),
         (resource.RLIMIT_CORE, 0, 0),
     ]
+    if order["address_space"]:
+        limits.append((resource.RLIMIT_AS, order["memory_bytes"], order["memory_bytes"]))
     if os.getuid() != 0:
         # The kernel counts all tasks of the user, not of the job, and does not count root's at all; the exact limit
         # is the watch's.

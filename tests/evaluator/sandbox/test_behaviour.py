@@ -5,6 +5,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -17,7 +18,7 @@ import pytest
 from evaluator.errors import SandboxFault, StorageFault
 from evaluator.sandbox.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.process import ProcessSandbox
-from evaluator.sandbox.sandbox import Job, Limits, SessionEnded
+from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, SessionEnded
 
 REPOSITORY = Path(__file__).parents[3]
 PYTHON = tuple({Path(sys.prefix), Path(sys.base_prefix)})
@@ -509,3 +510,47 @@ def test_gxx_makes_a_program_that_runs_as_a_session(sandbox):
         session.send(len(values).to_bytes(8, "little"), values.cast("B"))
         assert session.receive(values.nbytes) == bytes(values.nbytes)
     assert session.finish().succeeded
+
+
+# ---- descriptors and devices ----
+
+
+def test_a_program_gets_the_descriptors_it_is_given_and_no_others(sandbox):
+    ours, theirs = socket.socketpair()
+    script = f"""
+        import os, socket
+        given = socket.socket(fileno={FIRST_DESCRIPTOR})
+        given.sendall(given.recv(100).upper())
+        others = [int(name) for name in os.listdir("/proc/self/fd") if int(name) > {FIRST_DESCRIPTOR} + 1]
+        given.sendall(b" %d" % len(others))
+    """
+    with ours, theirs:
+        ours.sendall(b"hello")
+        finished = sandbox.run(python(script, descriptors=(theirs.fileno(),)))
+        assert finished.succeeded, finished.stderr
+        assert ours.recv(100) == b"HELLO 0"
+
+
+def test_a_device_is_there_only_when_it_was_asked_for(tmp_path):
+    sandbox = BubblewrapSandbox(tmp_path / "jobs")
+    script = "test -c /dev/kmsg && test -d /sys/bus"
+    assert not sandbox.run(shell(script)).succeeded
+    assert sandbox.run(shell(script, devices=(Path("/dev/kmsg"),))).succeeded
+    with pytest.raises(SandboxFault, match="no device"):
+        sandbox.run(shell(script, devices=(Path("/etc/passwd"),)))
+
+
+def test_address_space_can_be_left_unbounded_while_memory_is_not(sandbox):
+    script = """
+        import mmap
+        room = mmap.mmap(-1, 4 << 30, flags=mmap.MAP_PRIVATE)
+        print("reserved", flush=True)
+        for at in range(0, 4 << 30, 4096):
+            room[at] = 1
+    """
+    bounded = sandbox.run(python(script, limits=Limits(memory_bytes=256 << 20)))
+    assert not bounded.succeeded
+    assert b"reserved" not in bounded.stdout
+    unbounded = sandbox.run(python(script, limits=Limits(memory_bytes=256 << 20, address_space=False)))
+    assert b"reserved" in unbounded.stdout
+    assert unbounded.memory_exceeded
