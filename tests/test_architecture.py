@@ -20,7 +20,7 @@ FLOORS = (
     ("evaluator.pipeline", "evaluator.report", "evaluator.cards"),
     ("evaluator.workshop",),
     ("evaluator.settings", "evaluator.stages"),
-    ("evaluator.backends.sim",),
+    ("evaluator.backends.sim", "evaluator.backends.gpu"),
     ("evaluator.backends.backend", "evaluator.sandbox"),
     ("evaluator.problems",),
     ("evaluator.errors", "evaluator"),
@@ -28,7 +28,14 @@ FLOORS = (
 )
 
 # Inside these floors everything may import everything: each is one deep thing in several files.
-TOGETHER = ("evaluator.backends.sim", "evaluator.sandbox", "evaluator.problems", "evaluator.errors", "common")
+TOGETHER = (
+    "evaluator.backends.sim",
+    "evaluator.backends.gpu",
+    "evaluator.sandbox",
+    "evaluator.problems",
+    "evaluator.errors",
+    "common",
+)
 
 # Stages do not import each other, but for parts of one stage and values that a later stage is about.
 SIDEWAYS = {
@@ -44,6 +51,8 @@ SIDEWAYS = {
     "verification": {"launchable", "mismatch"},
     "profiling": {"compilation", "launchable", "resources"},
     "receipt": {"compilation"},
+    "timing": {"roofline"},
+    "timing_pool": {"cache", "timing"},
 }
 
 # Third-party libraries and the modules that may know them; pydantic and numpy are the language of the whole project.
@@ -55,8 +64,9 @@ OWNERS = {
     "jinja2": {"evaluator.report"},
     "markupsafe": {"evaluator.report"},
     "pygments": {"evaluator.report"},
+    "pynvml": {"evaluator.backends.gpu.health"},
     "rich": {"evaluator.cards", "evaluator.cli"},
-    "scipy": {"evaluator.problems"},
+    "scipy": {"evaluator.problems", "evaluator.stages.timing"},
     "tree_sitter": {"evaluator.stages.syntax"},
     "tree_sitter_cuda": {"evaluator.stages.syntax"},
     "numpy": {"evaluator.backends", "evaluator.problems", "evaluator.stages"},

@@ -65,6 +65,15 @@ class Cache:
             self._write(key, made)
             return made, False
 
+    def update(
+        self, key: str, change: Callable[[Mapping[str, bytes] | None], Mapping[str, bytes]]
+    ) -> Mapping[str, bytes]:
+        """Replace the entry for `key` by what `change` makes of it (None: there is none); no update is lost."""
+        with self._exclusive(key):
+            made = change(self._read(key))
+            self._write(key, made)
+            return made
+
     def _path(self, key: str) -> Path:
         if not re.fullmatch(r"[0-9a-f]{8,128}", key):
             raise ValueError(f"a cache key is lower-case hexadecimal, not {key!r}")
