@@ -20,6 +20,7 @@ from common.facts import facts_of
 from common.reward import reward
 from evaluator.backends.backend import Backend, Unsupported
 from evaluator.errors import InfrastructureFault, Ruling
+from evaluator.problems.arrays import NumpyDice
 from evaluator.problems.catalogue import find
 from evaluator.problems.problem import Problem
 from evaluator.stages.cleaning import clean
@@ -29,7 +30,7 @@ from evaluator.stages.launching import plan_launches
 from evaluator.stages.profiling import profile
 from evaluator.stages.receipt import Seed, receipt
 from evaluator.stages.screening import screen
-from evaluator.stages.verification import Verified, verify
+from evaluator.stages.verification import Verified, plan_trials, verify
 from evaluator.workshop import Workshop
 
 Progress = Callable[[str], None]
@@ -94,13 +95,15 @@ def _grade(case: "Case", progress: Progress) -> Verdict:
     case = replace(case, launchable=planned.launchable)
 
     progress("verify")
+    generator = case.seed.generator()
     try:
         with backend.prepare(compiled.program, settings) as session:
             verified = verify(
                 planned.launchable,
                 session,
                 settings,
-                case.seed.generator(),
+                NumpyDice(generator),
+                plan_trials(case.problem, settings, generator),
                 lambda done, of: progress(f"verify {done}/{of}"),
             )
     except Unsupported as missing:

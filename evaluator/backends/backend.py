@@ -78,6 +78,8 @@ class KernelLaunch:
     shared_bytes: int
     cooperative: bool
     arguments: tuple[Pointer | bytes, ...]
+    cluster: tuple[int, int, int] | None = None
+    """Blocks of a cluster, where the launch asks for clusters."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,9 @@ class PlanRun:
 class RunOutcome:
     """What a run left behind."""
 
-    contents: Mapping[str, bytes | bytearray]
-    """Bytes of every input and output after the run; empty when the run faulted."""
+    contents: Mapping[str, Array]
+    """Memory of every input and output after the run, uint8[size_bytes], in the namespace of the arrays that the run
+    was given; empty when the run faulted."""
     fault: Fault | None = None
     warnings: tuple[str, ...] = ()
     printed: str = ""
@@ -134,6 +137,10 @@ class Unsupported(Exception):
 
 class Session(Protocol):
     """One program, loaded and isolated, for all runs of one evaluation. Module state lives as long as it does."""
+
+    @property
+    def reorders(self) -> bool:
+        """Whether `PlanRun.backwards` has an effect here."""
 
     def run(self, run: PlanRun) -> RunOutcome:
         """Run a plan. Raises InfrastructureFault for our own failures only."""

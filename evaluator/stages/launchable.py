@@ -181,11 +181,10 @@ class _Sized:
                 f"{shared} bytes of dynamic shared memory{static}: {self.launchable.arch} has {most} for a block",
                 "Use smaller tiles, or a `shared=` that does not grow with the sizes." if shared > 0 else None,
             )
-        if launch.cluster is not None:
-            self._check_cluster(place, launch.cluster, grid)
+        cluster = None if launch.cluster is None else self._cluster(place, launch.cluster, grid)
         values = zip(call.values, call.entry.parameters, strict=True)
         arguments = tuple(self._argument(f"{place}, argument {i}", v, p) for i, (v, p) in enumerate(values, 1))
-        return KernelLaunch(call.entry.symbol, grid, block, shared, launch.cooperative, arguments)
+        return KernelLaunch(call.entry.symbol, grid, block, shared, launch.cooperative, arguments, cluster)
 
     def _extents(self, place: str, extents: tuple[Extent, ...], most: tuple[int, int, int]) -> tuple[int, int, int]:
         values = [1, 1, 1]
@@ -198,7 +197,9 @@ class _Sized:
             raise Refused(f"{place}: {reason}\n{caret(str(extent), 0)}", hint)
         return values[0], values[1], values[2]
 
-    def _check_cluster(self, place: str, extents: tuple[Extent, ...], grid: tuple[int, int, int]) -> None:
+    def _cluster(
+        self, place: str, extents: tuple[Extent, ...], grid: tuple[int, int, int]
+    ) -> tuple[int, int, int] | None:
         most = (MAX_CLUSTER_BLOCKS, MAX_CLUSTER_BLOCKS, MAX_CLUSTER_BLOCKS)
         cluster = self._extents(f"{place}, cluster", extents, most)
         if prod(cluster) > MAX_CLUSTER_BLOCKS:
@@ -206,13 +207,7 @@ class _Sized:
         for axis, blocks, size in zip("xyz", grid, cluster, strict=True):
             if blocks % size:
                 raise self._refused(f"{place}, cluster", f"grid {axis} = {blocks} is not a multiple of {size}")
-        if prod(cluster) > 1:
-            # A launch without its cluster would be another program, so it is never dropped in silence.
-            raise Refused(
-                f"{place}: thread block clusters are not supported.",
-                "Write the kernel without clusters.",
-                Status.UNSUPPORTED,
-            )
+        return cluster if prod(cluster) > 1 else None
 
     def _argument(self, place: str, value: Pointer | float | str, parameter: Parameter) -> Pointer | bytes:
         if isinstance(value, Pointer):

@@ -6,7 +6,7 @@ memory holds afterwards. Every trial has its own content, so nothing that was se
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,7 +15,7 @@ import numpy as np
 from common.contract import Correctness, Fault, Phase, Settings, Status, Trial
 from evaluator.backends.backend import Buffer, PlanRun, RunOutcome, Session
 from evaluator.errors import Ruling, UsageError
-from evaluator.problems.arrays import Array, NumpyDice
+from evaluator.problems.arrays import Array, Dice, dtype_in, element_bytes, namespace, to_numpy
 from evaluator.problems.problem import Arrays, Distribution, Problem, Sizes, Tolerance
 from evaluator.stages.launchable import Concrete, Launchable
 from evaluator.stages.mismatch import Comparison, compare, is_poison
@@ -28,7 +28,8 @@ _OTHER_ORDER_INSTRUCTIONS: Final = 20_000_000
 _OTHER_ORDER_S: Final = 2.0
 _MOST_ASKED_BYTES: Final = 1 << 30
 """The float64 oracle and the comparison take about ten times as much on the host."""
-_NUMPY = {"bfloat16": "uint16"}
+_REHEARSED_WORK: Final = 4_000_000
+_REHEARSED_MOST: Final = 4
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,16 @@ class Verified:
     facts: Mapping[str, int] | None = None
 
 
-def plan_trials(problem: Problem, settings: Settings, generator: np.random.Generator) -> tuple[PlannedTrial, ...]:
-    """Which trials to run: the published sizes, hidden ones with every distribution in turn, then the probes."""
+def plan_trials(
+    problem: Problem, settings: Settings, generator: np.random.Generator, timed_too: bool = False
+) -> tuple[PlannedTrial, ...]:
+    """Which trials to run: the published sizes, hidden ones with every distribution in turn, then the probes.
+
+    `timed_too` adds the size that a GPU is timed at, which is much work for a simulator.
+    """
     typical, *hostile = problem.distributions
-    trials = [PlannedTrial(sizes, typical, problem.tolerance, False) for sizes in problem.example_sizes]
+    published = (*problem.example_sizes, *((problem.timing_sizes,) if timed_too else ()))
+    trials = [PlannedTrial(sizes, typical, problem.tolerance, False) for sizes in published]
     if settings.sizes is not None:
         trials.append(PlannedTrial(_asked_sizes(problem, settings.sizes), typical, problem.tolerance, False))
     hidden = problem.hidden_sizes(generator)
@@ -92,26 +99,39 @@ def verify(
     launchable: Launchable,
     session: Session,
     settings: Settings,
-    generator: np.random.Generator,
+    dice: Dice,
+    trials: Sequence[PlannedTrial],
     progress: Callable[[int, int], None] = lambda done, planned: None,
 ) -> Verified:
-    """Run all trials on `session`, up to the first that fails. Raises Unsupported, InfrastructureFault."""
-    problem = launchable.problem
-    trials = plan_trials(problem, settings, generator)
+    """Run `trials` on `session`, up to the first that fails, with contents from `dice`.
+
+    Raises Unsupported, InfrastructureFault.
+    """
     concretes: list[Concrete] = []
     for trial in trials:
         concrete = launchable.at(trial.sizes, settings.memory_bytes)
         if isinstance(concrete, Ruling):
             return Verified(concrete, None)
         concretes.append(concrete)
-    bench = _Bench(launchable, session, settings, generator, len(trials))
+    bench = _Bench(launchable, session, settings, dice, len(trials))
     for number, (trial, concrete) in enumerate(zip(trials, concretes, strict=True)):
         progress(number, len(trials))
         ruling = bench.run(trial, concrete)
         if ruling is not None:
             return bench.verified(ruling)
     progress(len(trials), len(trials))
-    return bench.verified(bench.other_order())
+    return bench.verified(bench.other_order() if session.reorders else None)
+
+
+def rehearsal(problem: Problem, trials: Sequence[PlannedTrial]) -> tuple[PlannedTrial, ...]:
+    """The few of `trials` that a simulator does in a moment: it sees races and bad reads, which a GPU does not show."""
+
+    def cost(trial: PlannedTrial) -> float:
+        work = problem.work(trial.sizes)
+        return work.flops + (work.read_bytes + work.written_bytes) / 4
+
+    cheap = sorted((trial for trial in trials if cost(trial) <= _REHEARSED_WORK), key=cost)
+    return tuple(dict.fromkeys((*cheap[:1], *cheap[-_REHEARSED_MOST:])))
 
 
 class _Bench:
@@ -122,13 +142,13 @@ class _Bench:
         launchable: Launchable,
         session: Session,
         settings: Settings,
-        generator: np.random.Generator,
+        dice: Dice,
         planned: int,
     ) -> None:
         self.launchable = launchable
         self.problem = launchable.problem
         self.session = session
-        self.generator = generator
+        self.dice = dice
         self.planned = planned
         self.left_s = settings.run_timeout_s
         self.limit_s = settings.run_timeout_s
@@ -161,7 +181,7 @@ class _Bench:
 
     def run(self, trial: PlannedTrial, concrete: Concrete) -> Ruling | None:
         """One trial: run, judge, and where it is cheap run again on other undefined memory."""
-        inputs = trial.distribution.draw(NumpyDice(self.generator), trial.sizes)
+        inputs = trial.distribution.draw(self.dice, trial.sizes)
         first = self._execute(concrete, inputs, POISONS[0])
         ruling = self._fault_ruling(first, trial) or self._changed_inputs(first, inputs)
         if ruling is not None:
@@ -173,7 +193,7 @@ class _Bench:
         cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
         # A NaN keeps its bits through arithmetic: only other undefined memory tells "never written" from "computed
         # from what is undefined".
-        if cheap or any(is_poison(array, POISONS[0]).any() for array in outputs.values()):
+        if cheap or any(bool(is_poison(array, POISONS[0]).any()) for array in outputs.values()):
             self.twice += cheap
             second = self._execute(concrete, inputs, POISONS[1])
             ruling = self._fault_ruling(second, trial) or self._undefined(
@@ -183,7 +203,7 @@ class _Bench:
                 self.trials.append(_trial(trial, False))
                 return ruling
         ruling = self._judge(trial, inputs, outputs)
-        if ruling is not None and first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
+        if ruling is not None and self.session.reorders and first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
             other = self._execute(concrete, inputs, POISONS[0], backwards=True)
             if other.fault is None and self._right(trial, inputs, self._outputs(other, concrete)):
                 return replace(ruling, hint=f"With blocks and warps run in another order it is right. {_RACE_HINT}")
@@ -205,7 +225,7 @@ class _Bench:
             concrete = self.launchable.at(sizes)
             assert isinstance(concrete, Concrete)
             trial = PlannedTrial(sizes, typical, self.problem.tolerance, True)
-            inputs = typical.draw(NumpyDice(self.generator), sizes)
+            inputs = typical.draw(self.dice, sizes)
             outcome = self._execute(concrete, inputs, POISONS[0], backwards=True)
             if outcome.fault is not None:
                 self.warnings[f"not judged with blocks in another order: {_sentence(outcome.fault)}"] = None
@@ -244,8 +264,8 @@ class _Bench:
         found: dict[str, Array] = {}
         for buffer in concrete.buffers:
             if buffer.role == "output":
-                kind = np.dtype(_NUMPY.get(buffer.dtype.value, buffer.dtype.value))
-                found[buffer.name] = np.frombuffer(outcome.contents[buffer.name], kind).reshape(buffer.shape)
+                memory = outcome.contents[buffer.name]
+                found[buffer.name] = memory.view(dtype_in(namespace(memory), buffer.dtype)).reshape(buffer.shape)
         return found
 
     def _consider_for_order(self, sizes: Sizes, thread_instructions: int) -> None:
@@ -267,18 +287,18 @@ class _Bench:
 
     def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
         for name, given in inputs.items():
-            before = np.ascontiguousarray(given).view(np.uint8).reshape(-1)
-            after = np.frombuffer(outcome.contents[name], np.uint8)
-            changed = np.flatnonzero(before != after)
-            if len(changed):
-                element = int(changed[0]) // given.dtype.itemsize
-                return Ruling(
-                    Status.REJECTED,
-                    Phase.VERIFY,
-                    f"The input {name} was changed: {name}[{element}] is the first of the elements that differ.",
-                    "Inputs are read only. Write results to the outputs and scratch values to a temporary "
-                    "(`// assay: temp NAME DTYPE (extents)`).",
-                )
+            xp = namespace(given)
+            differs = given.reshape(-1).view(xp.uint8) != outcome.contents[name]
+            if not bool(xp.any(differs)):
+                continue
+            element = int(xp.argmax(xp.astype(differs, xp.uint8))) // given.dtype.itemsize
+            return Ruling(
+                Status.REJECTED,
+                Phase.VERIFY,
+                f"The input {name} was changed: {name}[{element}] is the first of the elements that differ.",
+                "Inputs are read only. Write results to the outputs and scratch values to a temporary "
+                "(`// assay: temp NAME DTYPE (extents)`).",
+            )
         return None
 
     def _undefined(
@@ -286,9 +306,13 @@ class _Bench:
     ) -> Ruling | None:
         """The same inputs on two kinds of undefined memory must give the same bits."""
         for name, one in first.items():
-            bytes_differ = one.view(np.uint8) != second[name].view(np.uint8)
-            unwritten = (is_poison(one, POISONS[0]) & is_poison(second[name], POISONS[1])).reshape(-1)
-            differ = bytes_differ.reshape(one.size, one.dtype.itemsize).any(axis=1)
+            xp = namespace(one)
+            differing = xp.any(element_bytes(one) != element_bytes(second[name]), axis=-1)
+            if not bool(xp.any(differing)):
+                continue
+            differ = to_numpy(differing).reshape(-1)
+            both = is_poison(one, POISONS[0]) & is_poison(second[name], POISONS[1])
+            unwritten = to_numpy(both).reshape(-1)
             elements = np.flatnonzero(differ if unwritten_too else differ & ~unwritten)
             if not len(elements):
                 continue
@@ -298,7 +322,7 @@ class _Bench:
                     Status.INCORRECT,
                     Phase.VERIFY,
                     f"At {_at(trial.sizes)}: {name}[{element}] was never written "
-                    f"({int(differ.sum())} of {one.size} elements differ between two runs on the same input).",
+                    f"({int(differ.sum())} of {differ.size} elements differ between two runs on the same input).",
                     "Outputs hold no defined value before the first launch: every element must be written. Check the "
                     "grid's extent and the condition that guards the store.",
                 )
@@ -306,7 +330,7 @@ class _Bench:
                 Status.INCORRECT,
                 Phase.VERIFY,
                 f"At {_at(trial.sizes)}: {name}[{element}] depends on memory that was never written: two runs on the "
-                f"same input, with different undefined memory, differ in {int(differ.sum())} of {one.size} elements.",
+                f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} elements.",
                 "Initialise what you read: shared memory, local arrays and temporaries are undefined at the start, "
                 "and an output that is accumulated into needs `// assay: fill NAME value=0` or an earlier launch.",
             )

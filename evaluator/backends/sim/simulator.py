@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Final, Literal, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.contract import Fault, Settings
 from evaluator.backends.backend import (
@@ -193,6 +194,8 @@ def _processor_features() -> str:
 class SimulatorSession:
     """One program in its process. See `native/runtime.cpp` for the other side of the pipe."""
 
+    reorders = True
+
     def __init__(
         self,
         process: SandboxSession,
@@ -268,6 +271,8 @@ class SimulatorSession:
             return struct.pack("<3Q", 2, numbers[step.source], numbers[step.target])
         if step.cooperative:
             raise Unsupported("a cooperative launch")
+        if step.cluster is not None:
+            raise Unsupported("a launch of thread block clusters")
         index = self.translated.kernels.index(step.symbol)
         head = struct.pack("<9Q", 0, index, *step.grid, *step.block, step.shared_bytes)
         arguments = []
@@ -300,11 +305,11 @@ class SimulatorSession:
         if lost_prints:
             warnings = (*warnings, f"{lost_prints} prints beyond the limit were dropped")
         fault = self._fault() if faulted else None
-        contents: dict[str, bytearray] = {}
+        contents: dict[str, NDArray[np.uint8]] = {}
         if fault is None:
             for buffer in run.buffers:
                 if buffer.role != "temporary":
-                    contents[buffer.name] = self.process.receive(buffer.size_bytes)
+                    contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
         return RunOutcome(contents, fault, warnings, printed, executed, {"shuffles": shuffles})
 
     def _kernel_name(self, symbol: str) -> str | None:

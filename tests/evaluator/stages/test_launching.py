@@ -284,8 +284,8 @@ def test_clusters_are_never_dropped_in_silence():
     def line(text):
         return LINE.replace("block", f"cluster={text} block").replace("ceil_div(n, 256)", "8, 2")
 
-    assert isinstance(at(line("(1, 1)")), Concrete)
-    refused(at(line("(2)")), "clusters are not supported", Status.UNSUPPORTED)
+    assert at(line("(1, 1)")).steps[0].cluster is None
+    assert at(line("(2)")).steps[0].cluster == (2, 1, 1)
     refused(at(line("(3)")), "grid x = 8 is not a multiple of 3")
     refused(at(line("(0)")), "x must be 1 to 16")
     refused(at(line("(16, 2)")), "at most 16 blocks")

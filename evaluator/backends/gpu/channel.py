@@ -1,0 +1,104 @@
+"""Messages between the referee and what runs in the sandbox: JSON after its length, descriptors beside it.
+
+Only the referee's side trusts nothing: what it reads is bounded in size and time, and is facts, never a judgement.
+"""
+
+import json
+import os
+import select
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+_LENGTH: Final = struct.Struct("<I")
+MAX_MESSAGE_BYTES: Final = 4 << 20
+MAX_DESCRIPTORS: Final = 4
+
+
+class ChannelClosed(Exception):
+    """The other side is gone, or sent what is not a message."""
+
+
+class ChannelSilent(Exception):
+    """Nothing came in time."""
+
+
+class Channel:
+    """One end of a conversation over a stream socket. Not for several threads at once."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._socket.setblocking(True)
+        self._unread = bytearray()
+        self._descriptors: list[int] = []
+
+    @staticmethod
+    def pair() -> tuple["Channel", socket.socket]:
+        """A channel, and the raw socket for the other side."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        return Channel(ours), theirs
+
+    def fileno(self) -> int:
+        """For select and poll."""
+        return self._socket.fileno()
+
+    def send(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+        """Send one message and copies of `descriptors`. Raises ChannelClosed."""
+        text = json.dumps(message, separators=(",", ":")).encode()
+        data = _LENGTH.pack(len(text)) + text
+        try:
+            if descriptors:
+                sent = socket.send_fds(self._socket, [data[:1]], list(descriptors))
+                data = data[sent:]
+            self._socket.sendall(data)
+        except OSError as error:
+            raise ChannelClosed(str(error)) from error
+
+    def receive(self, timeout_s: float | None = None) -> dict[str, Any]:
+        """The next message. Raises ChannelSilent after `timeout_s`, ChannelClosed at the end or for nonsense."""
+        until_s = None if timeout_s is None else time.monotonic() + timeout_s
+        size = _LENGTH.unpack(self._exactly(_LENGTH.size, until_s))[0]
+        if size > MAX_MESSAGE_BYTES:
+            raise ChannelClosed(f"a message of {size} bytes")
+        try:
+            message = json.loads(self._exactly(size, until_s))
+        except ValueError as error:
+            raise ChannelClosed(f"not a message: {error}") from error
+        if not isinstance(message, dict):
+            raise ChannelClosed("not a message")
+        return message
+
+    def take_descriptor(self) -> int:
+        """The next descriptor that came with a message; the caller closes it. Raises ChannelClosed."""
+        if not self._descriptors:
+            raise ChannelClosed("a descriptor is missing")
+        return self._descriptors.pop(0)
+
+    def close(self) -> None:
+        """Close this end, and descriptors that nobody took."""
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._descriptors.clear()
+        self._socket.close()
+
+    def _exactly(self, size: int, until_s: float | None) -> bytes:
+        while len(self._unread) < size:
+            if until_s is not None:
+                left_s = until_s - time.monotonic()
+                if not select.select([self._socket], [], [], max(0.0, left_s))[0]:
+                    raise ChannelSilent
+            try:
+                data, descriptors, _, _ = socket.recv_fds(
+                    self._socket, 1 << 16, MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+                )
+            except OSError as error:
+                raise ChannelClosed(str(error)) from error
+            self._descriptors += descriptors
+            if not data:
+                raise ChannelClosed("the other side is gone")
+            self._unread += data
+        found = bytes(self._unread[:size])
+        del self._unread[:size]
+        return found
