@@ -53,6 +53,11 @@ nvcc: $(VENV)/installed ## Install the CUDA compiler from PyPI into .venv
 	@echo 'Installing the CUDA compiler into $(VENV) from PyPI (once; 270 MB on disk) ...'
 	@$(INSTALL) -e '.[nvcc]'
 
+# The driver is all that a machine needs beforehand: PyCUDA is built against CUDA's headers from PyPI.
+.PHONY: gpu
+gpu: compilers ## Install what grading on an NVIDIA GPU needs (PyCUDA is built here; torch is 2.5 GB)
+	@$(PY) -m evaluator.backends.gpu.install -c constraints-dev.txt
+
 .PHONY: clean
 clean: ## Remove the environment and everything that tools have left
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache \

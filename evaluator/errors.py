@@ -6,7 +6,8 @@
     └── InfrastructureFault     ours: the verdict is internal_error, retryable, without a reward
         ├── ToolchainMissing    no compiler, or one that does not work
         ├── SandboxFault        the isolation could not be set up
-        └── StorageFault        disk full, no write permission
+        ├── StorageFault        disk full, no write permission
+        └── GpuFault            the GPU is missing, lost, or quarantined
 
 A bad submission is never an error: stages return a `Ruling`, which becomes a verdict.
 """
@@ -46,6 +47,10 @@ class SandboxFault(InfrastructureFault):
 
 class StorageFault(InfrastructureFault):
     """A folder of ours cannot be written, or its disk is full."""
+
+
+class GpuFault(InfrastructureFault):
+    """The GPU is missing, lost, or quarantined."""
 
 
 @dataclass(frozen=True)
