@@ -453,6 +453,10 @@ class ProblemFace(Wire):
     scalars: tuple[ScalarFace, ...]
     sizes: tuple[str, ...]
     example_sizes: tuple[dict[str, int], ...]
+    timing_sizes: dict[str, int]
+    """Sizes at which a GPU's time is measured."""
+    baseline: str
+    """What the time is compared with: an expression of PyTorch's eager operators (`F` is torch.nn.functional)."""
     tolerance: str
     """The tolerance and its reason, in words."""
     distributions: tuple[str, ...]

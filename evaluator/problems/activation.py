@@ -4,7 +4,7 @@ import math
 from typing import Final
 
 from evaluator.problems.arrays import doubles, erfc, sigmoid
-from evaluator.problems.elementwise import FLAT_SIZES, MOST, PROBE_SIZES, plain_distributions
+from evaluator.problems.elementwise import FLAT_SIZES, FLAT_TIMING, MOST, PROBE_SIZES, plain_distributions
 from evaluator.problems.inputs import (
     constant_rows,
     distribution,
@@ -87,6 +87,8 @@ RELU: Final = Problem(
     work=lambda sizes: Work(4 * sizes["n"], 4 * sizes["n"], sizes["n"]),
     naive=Kernel("relu_kernel", _RELU_NAIVE, "one thread for each element"),
     fast=Kernel("relu_float4", _RELU_FAST, "float4 loads and stores, grid-stride loop, scalar tail"),
+    timing_sizes=FLAT_TIMING,
+    baseline="F.relu(x)",
 )
 
 
@@ -170,6 +172,8 @@ GELU: Final = Problem(
     work=lambda sizes: Work(4 * sizes["n"], 4 * sizes["n"], 4 * sizes["n"]),
     naive=Kernel("gelu_kernel", _GELU_NAIVE, "one thread for each element, the formula as it stands"),
     fast=Kernel("gelu_float4", _GELU_FAST, "float4 loads and stores, no division, one fused multiply-add at the end"),
+    timing_sizes=FLAT_TIMING,
+    baseline="F.gelu(x)",
 )
 
 
@@ -271,4 +275,6 @@ SWIGLU: Final = Problem(
     ),
     naive=Kernel("swiglu_kernel", _SWIGLU_NAIVE, "one thread for each element"),
     fast=Kernel("swiglu_quads", _SWIGLU_FAST, "float4 loads and stores over the flattened matrices, __expf"),
+    timing_sizes={"rows": 4096, "cols": 4096},
+    baseline="F.silu(gate) * up",
 )

@@ -25,6 +25,7 @@ from evaluator.problems.problem import (
 )
 
 FLAT_SIZES: Final = ({"n": 1 << 18}, {"n": 1000}, {"n": 100_003})
+FLAT_TIMING: Final = {"n": 1 << 24}
 MOST: Final = 1 << 17
 PROBE_SIZES: Final = {"n": 4099}
 
@@ -120,6 +121,8 @@ VECTOR_ADD: Final = Problem(
     work=lambda sizes: Work(8 * sizes["n"], 4 * sizes["n"], sizes["n"]),
     naive=Kernel("add_kernel", _VECTOR_ADD_NAIVE, "one thread for each element, one load at a time"),
     fast=Kernel("add_float4", _VECTOR_ADD_FAST, "float4 loads and stores, grid-stride loop, scalar tail"),
+    timing_sizes=FLAT_TIMING,
+    baseline="torch.add(a, b)",
 )
 
 
@@ -194,6 +197,8 @@ SCALAR_MULTIPLY: Final = Problem(
     work=lambda sizes: Work(4 * sizes["n"], 4 * sizes["n"], sizes["n"]),
     naive=Kernel("scale_kernel", _SCALAR_MULTIPLY_NAIVE, "one thread for each element"),
     fast=Kernel("scale_float4", _SCALAR_MULTIPLY_FAST, "float4 loads and stores, grid-stride loop, scalar tail"),
+    timing_sizes=FLAT_TIMING,
+    baseline="torch.mul(x, alpha)",
 )
 
 
@@ -271,4 +276,6 @@ SAXPY: Final = Problem(
     work=lambda sizes: Work(8 * sizes["n"], 4 * sizes["n"], 2 * sizes["n"]),
     naive=Kernel("saxpy_kernel", _SAXPY_NAIVE, "one thread for each element"),
     fast=Kernel("saxpy_float4", _SAXPY_FAST, "float4 loads and stores, fused multiply-add, grid-stride loop"),
+    timing_sizes=FLAT_TIMING,
+    baseline="torch.add(y, x, alpha=alpha)",
 )

@@ -10,6 +10,7 @@ from typing import Final
 
 from common.wire import DType
 from evaluator.problems.arrays import Array, Dice, Shape, cast, doubles, normal_below
+from evaluator.problems.freivalds import product_check
 from evaluator.problems.inputs import (
     EPSILON_F16,
     Maker,
@@ -201,6 +202,8 @@ MATVEC: Final = Problem(
     work=lambda s: Work(_bytes(_MATVEC_IN, s), _bytes(_MATVEC_OUT, s), 2 * s["m"] * s["k"]),
     naive=Kernel("matvec_naive", _MATVEC_NAIVE, "One thread for each row: neighbours read k elements apart."),
     fast=Kernel("matvec_fast", _MATVEC_FAST, "One warp for each row, 16-byte loads where aligned, warp shuffles."),
+    timing_sizes={"m": 8192, "k": 4096},
+    baseline="torch.mv(a, x)",
 )
 
 # --- matmul -----------------------------------------------------------------------------------------------------
@@ -261,6 +264,9 @@ MATMUL: Final = Problem(
         _MATMUL_FAST,
         "64 x 64 tiles in shared memory, double buffered; 4 x 4 results in each thread's registers.",
     ),
+    timing_sizes={"m": 2048, "n": 2048, "k": 2048},
+    baseline="torch.matmul(a, b)",
+    sketch=product_check("a", "b", "c"),
 )
 
 # --- linear_gelu ------------------------------------------------------------------------------------------------
@@ -343,6 +349,8 @@ LINEAR_GELU: Final = Problem(
         _LINEAR_GELU_FAST,
         "64 x 64 tiles in shared memory, double buffered; bias and GELU applied in registers before the one store.",
     ),
+    timing_sizes={"m": 2048, "n": 2048, "k": 2048},
+    baseline="F.gelu(F.linear(x, weight, bias))",
 )
 
 # --- matmul_f16 -------------------------------------------------------------------------------------------------
@@ -452,6 +460,9 @@ MATMUL_F16: Final = Problem(
         _MATMUL_F16_FAST,
         "8-byte loads of four values where aligned, float32 tiles in shared memory, 4 x 4 results in registers.",
     ),
+    timing_sizes={"m": 4096, "n": 4096, "k": 2048},
+    baseline="torch.matmul(a, b)",
+    sketch=product_check("a", "b", "c", rounded=True),
 )
 
 PROBLEMS: Final = (MATVEC, MATMUL, LINEAR_GELU, MATMUL_F16)

@@ -71,7 +71,7 @@ def _declarations(problem: Problem) -> Iterator[str]:
         if name not in used:
             yield f"the size '{name}' does not appear in any shape"
     yield from _trial_names_clash(problem)
-    published = (*problem.example_sizes, *(probe.sizes for probe in problem.probes))
+    published = (*problem.example_sizes, problem.timing_sizes, *(probe.sizes for probe in problem.probes))
     yield from _sizes_match(problem, published)
 
 

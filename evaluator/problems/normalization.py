@@ -20,7 +20,7 @@ from evaluator.problems.inputs import (
     tiny,
 )
 from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Scalar, Sizes, Tensor, Work
-from evaluator.problems.softmax import CHAIN, ROW_SIZES, SOFTMAX, few_terms, positive_sums
+from evaluator.problems.softmax import CHAIN, ROW_SIZES, SOFTMAX, TIMING_ROWS, few_terms, positive_sums
 
 __all__ = ["LAYER_NORM", "PROBLEMS", "RMS_NORM", "SOFTMAX"]
 
@@ -199,6 +199,8 @@ LAYER_NORM: Final = Problem(
         _LAYER_NORM_FAST,
         "One block for each row, which stays in registers from the mean to the store; warp shuffles.",
     ),
+    timing_sizes=TIMING_ROWS,
+    baseline="F.layer_norm(x, (cols,), weight, bias, eps)",
 )
 
 # --- rms_norm ---------------------------------------------------------------------------------------------------
@@ -308,6 +310,8 @@ RMS_NORM: Final = Problem(
     work=lambda s: Work(4 * (s["rows"] + 1) * s["cols"], 4 * s["rows"] * s["cols"], 4 * s["rows"] * s["cols"]),
     naive=Kernel("rms_norm_naive", _RMS_NORM_NAIVE, "One thread for each row, two passes, uncoalesced."),
     fast=Kernel("rms_norm_fast", _RMS_NORM_FAST, "One block for each row, which stays in registers; warp shuffles."),
+    timing_sizes=TIMING_ROWS,
+    baseline="F.rms_norm(x, (cols,), weight, eps)",
 )
 
 PROBLEMS: Final = (SOFTMAX, LAYER_NORM, RMS_NORM)

@@ -91,6 +91,17 @@ class Probe:
 
 
 @dataclass(frozen=True)
+class Sketch:
+    """One output judged by random combinations of each row, where the whole oracle would take too long."""
+
+    output: str
+    passed: bool
+    worst_ratio: float
+    """Largest residual of a row over what an honest row may have; infinite where a value is not finite."""
+    worst_row: int
+
+
+@dataclass(frozen=True)
 class Work:
     """The least that the problem must move and do at given sizes: what bounds the time from below."""
 
@@ -133,7 +144,17 @@ class Problem:
     work: Callable[[Sizes], Work]
     naive: Kernel
     fast: Kernel
+    timing_sizes: Sizes
+    """Published: where a GPU's time is measured. So large that a launch's own cost hardly counts."""
+    baseline: str
+    """What the time is compared with: an expression of PyTorch's eager operators that gives the output.
+
+    Its names are the inputs, the sizes, the scalars (as Python numbers), `torch` and `F` (torch.nn.functional). It is
+    to be run without TF32.
+    """
     scalars: tuple[Scalar, ...] = ()
+    sketch: Callable[[Dice, Arrays, Arrays, Sizes, Tolerance], Sketch] | None = None
+    """`sketch(dice, inputs, outputs, sizes, tolerance)`: a much cheaper check than the oracle, of known power."""
     version: str = "1"
 
     @property
@@ -156,6 +177,8 @@ class Problem:
             scalars=tuple(ScalarFace(name=s.name, dtype=s.dtype, value=s.value) for s in self.scalars),
             sizes=self.sizes,
             example_sizes=tuple(dict(sizes) for sizes in self.example_sizes),
+            timing_sizes=dict(self.timing_sizes),
+            baseline=self.baseline,
             tolerance=(
                 f"|actual - expected| <= {self.tolerance.relative:g} * scale + {self.tolerance.absolute:g}. "
                 f"{self.tolerance.reason}"

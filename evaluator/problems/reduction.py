@@ -128,6 +128,8 @@ REDUCE_SUM: Final = Problem(
     fast=Kernel(
         "block_sums", _REDUCE_SUM_FAST, "float4 loads, warp shuffles, one partial sum for each block, second stage"
     ),
+    timing_sizes={"n": 1 << 22},
+    baseline="x.sum().reshape(1)",
 )
 
 
@@ -222,6 +224,8 @@ ROW_SUM: Final = Problem(
     ),
     naive=Kernel("row_sum_kernel", _ROW_SUM_NAIVE, "one thread for each row: neighbours read a row's length apart"),
     fast=Kernel("block_row_sum", _ROW_SUM_FAST, "one block for each row, float4 loads past the head, warp shuffles"),
+    timing_sizes={"rows": 8192, "cols": 4096},
+    baseline="x.sum(dim=1)",
 )
 
 
@@ -335,4 +339,6 @@ HISTOGRAM: Final = Problem(
     work=lambda sizes: Work(4 * sizes["n"], 1024, 0),
     naive=Kernel("histogram_kernel", _HISTOGRAM_NAIVE, "one atomic in global memory for each element"),
     fast=Kernel("private_histograms", _HISTOGRAM_FAST, "int4 loads, a copy of the bins in shared memory per warp"),
+    timing_sizes={"n": 1 << 24},
+    baseline="torch.bincount(values, minlength=256).to(torch.int32)",
 )

@@ -37,6 +37,7 @@ ROW_SIZES: Final[tuple[Sizes, ...]] = (
     {"rows": 7, "cols": 5000},
 )
 """Example sizes for functions of whole rows."""
+TIMING_ROWS: Final[Sizes] = {"rows": 8192, "cols": 2048}
 
 _X = Tensor("x", ("rows", "cols"))
 _Y = Tensor("y", ("rows", "cols"))
@@ -232,4 +233,6 @@ SOFTMAX: Final = Problem(
     work=lambda s: Work(4 * s["rows"] * s["cols"], 4 * s["rows"] * s["cols"], 4 * s["rows"] * s["cols"]),
     naive=Kernel("softmax_naive", _SOFTMAX_NAIVE, "One thread for each row, three passes, uncoalesced."),
     fast=Kernel("softmax_fast", _SOFTMAX_FAST, "One block for each row, online softmax, shuffles, 16-byte loads."),
+    timing_sizes=TIMING_ROWS,
+    baseline="torch.softmax(x, dim=-1)",
 )
