@@ -27,6 +27,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import numpy as np
+
 from evaluator.problems.arrays import Array, Dice, namespace
 from evaluator.problems.problem import Arrays, Sizes, Sketch, Tolerance
 
@@ -63,11 +65,12 @@ def product_check(left: str, right: str, output: str, rounded: bool = False) -> 
             scale = xp.hypot(scale, value)
         allowed = _DEVIATIONS * (tolerance.relative * scale + absolute)
         allowed = allowed + (inner + columns + 2) * 2.0**-53 * (2.0 * most + c_sizes)
-        residual = xp.max(xp.abs(claimed - product), axis=1)
-        # What is not finite is wrong, also where the allowance is not finite either.
-        right_rows = xp.isfinite(residual) & (residual <= allowed)
-        ratio = xp.where(residual == 0, 0.0, residual / xp.maximum(allowed, _TINY))
-        ratio = xp.where(right_rows | (xp.isfinite(ratio) & (ratio > 1.0)), ratio, math.inf)
+        with np.errstate(all="ignore"):
+            residual = xp.max(xp.abs(claimed - product), axis=1)
+            # What is not finite is wrong, also where the allowance is not finite either.
+            right_rows = xp.isfinite(residual) & (residual <= allowed)
+            ratio = xp.where(residual == 0, 0.0, residual / xp.maximum(allowed, _TINY))
+            ratio = xp.where(right_rows | (xp.isfinite(ratio) & (ratio > 1.0)), ratio, math.inf)
         worst = int(xp.argmax(ratio))
         return Sketch(output, bool(xp.all(right_rows)), float(ratio[worst]), worst)
 

@@ -5,12 +5,13 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from evaluator.problems.problem import Expected, Tolerance
-from evaluator.stages.mismatch import compare, heat, where_wrong
+from evaluator.stages.mismatch import compare, heat, is_poison, where_wrong
 
 TOLERANCE = Tolerance(1e-3, 1e-6, "for the test")
 SHAPES = npst.array_shapes(min_dims=1, max_dims=3, max_side=9)
@@ -62,6 +63,49 @@ def test_integers_are_right_or_wrong_without_tolerance(wanted, data):
     assert (found.mismatch is None) == bool((off == 0).all())
     if found.mismatch:
         assert found.mismatch.wrong_count == int((off != 0).sum())
+
+
+@given(st.data(), st.sampled_from(["float64", "float32", "float16", "int32", "int64", "uint8"]))
+def test_tensors_are_compared_like_arrays(data, dtype):
+    shape = data.draw(SHAPES)
+    whole = not dtype.startswith("float")
+    wanted = data.draw(npst.arrays(np.int64 if whole else np.float64, shape, elements=st.integers(0, 100)))
+    scale = data.draw(npst.arrays(np.float64, shape, elements=st.floats(0, 1000)))
+    errors = [0, 0, 0, 1, 27] if whole else [0, 0, 0, 1e-4, 0.1, -2.0, math.nan, math.inf]
+    off = data.draw(npst.arrays(wanted.dtype, shape, elements=st.sampled_from(errors)))
+    actual = (wanted + off).astype(dtype)
+    ours = compare("y", actual, Expected(wanted, scale), TOLERANCE, 0x00)
+    tensors = Expected(torch.from_numpy(wanted), torch.from_numpy(scale))
+    assert compare("y", torch.from_numpy(actual), tensors, TOLERANCE, 0x00) == ours
+    assert np.array_equal(is_poison(torch.from_numpy(actual), 0x00).numpy(), is_poison(actual, 0x00))
+
+
+@given(npst.arrays(np.float64, SHAPES, elements=st.integers(-100, 100)), st.data())
+def test_bfloat16_is_compared_like_the_float32_that_it_is(wanted, data):
+    off = data.draw(npst.arrays(np.float64, wanted.shape, elements=st.sampled_from([0, 0, 0, 1.0, math.nan])))
+    actual = torch.from_numpy(wanted + off).to(torch.bfloat16)
+    expected = Expected(torch.from_numpy(wanted), torch.ones((), dtype=torch.float64))
+    found = compare("y", actual, expected, TOLERANCE, 0x5B)
+    same = Expected(wanted, np.ones(()))
+    assert found == compare("y", actual.to(torch.float32).numpy(), same, TOLERANCE, 0x5B)
+    assert (found.mismatch is None) == bool((off == 0).all())
+
+
+def test_a_bfloat16_that_was_never_written_is_told():
+    actual = torch.tensor([1.0, 0.0, 2.0]).to(torch.bfloat16)
+    actual[1:2].view(torch.uint8)[:] = 0x5B
+    expected = Expected(torch.tensor([1.0, 1.0, 2.0], dtype=torch.float64), torch.ones(3, dtype=torch.float64))
+    mismatch = compare("y", actual, expected, TOLERANCE, 0x5B).mismatch
+    assert mismatch.pattern == "only element 1 is wrong; it was never written"
+    assert is_poison(actual, 0x5B).tolist() == [False, True, False]
+
+
+def test_integers_beyond_float64_are_told_apart():
+    wanted = np.array([2**62, 2**62 + 1])
+    for actual in (wanted + np.array([0, 1]), torch.from_numpy(wanted + np.array([0, 1]))):
+        value = wanted if isinstance(actual, np.ndarray) else torch.from_numpy(wanted)
+        found = compare("counts", actual, Expected(value, 0 * value), Tolerance(0.0, 0.0, "exact"), 0x5B)
+        assert (found.mismatch.index, found.mismatch.wrong_count) == ((1,), 1)
 
 
 @pytest.mark.parametrize(
