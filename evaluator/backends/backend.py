@@ -122,6 +122,8 @@ class RunOutcome:
     warnings: tuple[str, ...] = ()
     printed: str = ""
     thread_instructions: int = 0
+    times_us: tuple[float, float, float] | None = None
+    """By events on the device, by the launching host, by the referee; None where the backend has no clocks."""
     facts: Mapping[str, int] = field(default_factory=dict)
     """Counts that the backend took, for example `shuffles`."""
 

@@ -40,6 +40,11 @@ class Channel:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         return Channel(ours), theirs
 
+    @staticmethod
+    def of_descriptor(descriptor: int) -> "Channel":
+        """A channel over a socket that came as a descriptor."""
+        return Channel(socket.socket(fileno=descriptor))
+
     def fileno(self) -> int:
         """For select and poll."""
         return self._socket.fileno()

@@ -95,9 +95,7 @@ class CudaDevice:
             self._own = cuda.module_from_buffer(_SCRUB_AND_CHECK)
             self._check = self._own.get_function("check")
             self._scrub = self._own.get_function("scrub")
-            self._scrub.set_attribute(
-                cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, self._shared_bytes
-            )
+            self._scrub.set_attribute(cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, self._shared_bytes)
         self._arena: driver.SharedMemory | None = None
         self._module: Any = None
         self._functions: dict[str, Any] = {}
@@ -152,9 +150,7 @@ class CudaDevice:
         if isinstance(self._module, driver.Module):
             module, offsets, cooperative = self._module, step["offsets"], step["cooperative"]
             cluster = step["cluster"]
-            return lambda: module.launch(
-                symbol, grid, block, shared_bytes, packed, offsets, cooperative, cluster
-            )
+            return lambda: module.launch(symbol, grid, block, shared_bytes, packed, offsets, cooperative, cluster)
         if symbol not in self._functions:
             self._functions[symbol] = self._module.get_function(symbol)
         function = self._functions[symbol]

@@ -1,12 +1,16 @@
 """Torch tensors: random contents drawn on the device, and the PyTorch baselines of problems."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import array_api_compat.torch as torch_namespace
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional
 
+from evaluator.backends.gpu import driver
+from evaluator.errors import GpuFault
 from evaluator.problems.arrays import Array, Shape
 from evaluator.problems.problem import Problem, Sizes
 
@@ -49,3 +53,64 @@ def eager(problem: Problem, inputs: Mapping[str, Array], sizes: Sizes) -> Callab
     # The text is part of a problem, which is ours, and never comes from a submission.
     compute: Callable[[], torch.Tensor] = eval(f"lambda: {problem.baseline}", names)
     return compute
+
+
+def on_device(array: NDArray[Any], like: torch.Tensor) -> torch.Tensor:
+    """A copy of a numpy array on the device of `like`."""
+    return torch.from_numpy(np.array(array)).to(like.device)
+
+
+def synchronize(tensor: torch.Tensor) -> None:
+    """Wait until all that was queued for the tensor's device is done, so that another process sees it."""
+    if tensor.is_cuda:
+        torch.cuda.current_stream(tensor.device).synchronize()
+
+
+def any_true(masks: Sequence[torch.Tensor]) -> list[bool]:
+    """For each mask whether anything in it is true, asking the device once."""
+    return [bool(flag) for flag in torch.stack([mask.any() for mask in masks]).tolist()]
+
+
+class _Pointer:
+    """Device memory that torch takes as it is: https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html"""
+
+    def __init__(self, pointer: int, size_bytes: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (size_bytes,),
+            "typestr": "|u1",
+            "data": (pointer, False),
+            "strides": None,
+            "version": 3,
+        }
+
+
+class DeviceMemory:
+    """Memory on the first visible GPU that a runner can map (`arena.Memory`)."""
+
+    def __init__(self, size_bytes: int) -> None:
+        """Raises GpuFault where there is not as much."""
+        torch.cuda.current_stream()  # makes the context current that the driver's calls go to
+        try:
+            self._shared = driver.SharedMemory.create(size_bytes)
+        except driver.DriverError as error:
+            free, total = torch.cuda.mem_get_info()
+            raise GpuFault(
+                f"{size_bytes >> 20} MiB of GPU memory could not be had ({error}); {free >> 20} of {total >> 20} MiB "
+                "are free.",
+                "Other processes hold the rest: see `nvidia-smi`.",
+            ) from error
+        self.size_bytes = self._shared.size_bytes
+        self.content = torch.as_tensor(_Pointer(self._shared.pointer, self.size_bytes), device="cuda")
+
+    def descriptor(self) -> int:
+        return self._shared.descriptor()
+
+    def close(self) -> None:
+        torch.cuda.synchronize()
+        del self.content
+        self._shared.close()
+
+
+def free_bytes() -> int:
+    """Free memory of the first visible GPU."""
+    return int(torch.cuda.mem_get_info()[0])

@@ -310,7 +310,7 @@ class SimulatorSession:
             for buffer in run.buffers:
                 if buffer.role != "temporary":
                     contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
-        return RunOutcome(contents, fault, warnings, printed, executed, {"shuffles": shuffles})
+        return RunOutcome(contents, fault, warnings, printed, executed, facts={"shuffles": shuffles})
 
     def _kernel_name(self, symbol: str) -> str | None:
         """`ns::scale<float, 4>`: the kernel as its author calls it, without its parameters."""

@@ -1,0 +1,230 @@
+"""Runners, ready ahead: the referee's hold on the zygote and on the runners that it forks.
+
+A runner that faulted, hung, or leaves any doubt is ended, and its end is waited for before its memory is used again.
+"""
+
+import os
+import sys
+import sysconfig
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from evaluator.backends.gpu.channel import Channel, ChannelClosed, ChannelSilent
+from evaluator.errors import GpuFault
+from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, Sandbox
+
+REAL_DEVICE: Final = "evaluator.backends.gpu.cuda_device:CudaDevice"
+_READY_S: Final = 60.0
+_END_S: Final = 20.0
+_ORDER_S: Final = 20.0
+_LONG_S: Final = 10 * 365 * 86400.0
+
+
+class RunnerFault(Exception):
+    """The device said no, or broke, under this runner. `error` is the driver's name for it, or empty."""
+
+    def __init__(self, error: str, message: str, printed: str = "") -> None:
+        super().__init__(message)
+        self.error = error
+        self.printed = printed
+
+
+class RunnerHung(Exception):
+    """No answer in time."""
+
+
+class Runner:
+    """The referee's end of one runner."""
+
+    def __init__(self, pid: int, channel: Channel) -> None:
+        self.pid = pid
+        self.jobs = 0
+        self.facts: dict[str, Any] = {}
+        self.arena: object | None = None
+        """What the runner has mapped; the session sets it."""
+        self._channel = channel
+
+    def ask(
+        self, order: dict[str, Any], timeout_s: float = _ORDER_S, descriptors: Sequence[int] = ()
+    ) -> dict[str, Any]:
+        """Send an order and wait for its answer. Raises RunnerFault, RunnerHung, GpuFault."""
+        try:
+            self._channel.send(order, descriptors)
+            return self._answer(timeout_s)
+        except ChannelClosed as closed:
+            raise GpuFault(f"A runner ended by itself ({closed}).", "The job can be tried again.") from closed
+
+    def await_ready(self) -> None:
+        """Wait until the context is made. Raises RunnerFault, RunnerHung, GpuFault."""
+        if not self.facts:
+            try:
+                self.facts = self._answer(_READY_S)
+            except ChannelClosed as closed:
+                raise GpuFault(f"A runner ended before it was ready ({closed}).", "See `assay doctor`.") from closed
+
+    def close(self) -> None:
+        """Let it end by itself."""
+        self._channel.close()
+
+    def _answer(self, timeout_s: float) -> dict[str, Any]:
+        try:
+            answer = self._channel.receive(timeout_s)
+        except ChannelSilent:
+            raise RunnerHung from None
+        if "done" in answer and isinstance(answer["done"], dict):
+            return answer["done"]
+        fault = answer.get("fault") or {}
+        raise RunnerFault(str(fault.get("error")), str(fault.get("message")), str(fault.get("printed", "")))
+
+
+class RunnerPool:
+    """Runners of one GPU. Not for several threads at once."""
+
+    def __init__(self, sandbox: Sandbox, gpu: str, ahead: int = 2, device: str = REAL_DEVICE) -> None:
+        """`gpu` is the UUID of the one device that runners see; `ahead`: how many are kept ready.
+
+        Raises SandboxFault, StorageFault, GpuFault.
+        """
+        self._ahead = ahead
+        self._ended: dict[int, int] = {}
+        self._forked: deque[Runner] = deque()
+        self._asked = 0
+        self._channel, theirs = Channel.pair()
+        with theirs:
+            self._session = sandbox.start(_job(gpu, device, theirs.fileno()))
+        try:
+            self._channel.receive(_READY_S)
+        except (ChannelClosed, ChannelSilent) as error:
+            text = self._session.finish().stderr.decode(errors="replace").strip()
+            raise GpuFault(
+                f"The process that makes runners did not start: {text[-600:] or error}.", "Run `assay doctor`."
+            ) from error
+        self._prepare()
+
+    def take(self) -> Runner:
+        """A runner whose context is ready. Raises GpuFault."""
+        self._prepare()
+        while not self._forked:
+            self._listen(_READY_S)
+        runner = self._forked.popleft()
+        self._asked -= 1
+        self._prepare()
+        try:
+            runner.await_ready()
+        except (RunnerFault, RunnerHung, GpuFault) as error:
+            self.end(runner)
+            raise gpu_fault("A context could not be made", error) from error
+        return runner
+
+    def release(self, runner: Runner) -> None:
+        """Let a runner that is in good order end by itself; `has_ended` tells when."""
+        runner.close()
+
+    def end(self, runner: Runner) -> None:
+        """Kill a runner and wait for its end. Raises GpuFault where the driver does not let go of it."""
+        self._send({"order": "kill", "pid": runner.pid})
+        runner.close()
+        self.await_end(runner.pid)
+
+    def has_ended(self, pid: int) -> bool:
+        """Whether nothing is left of the runner with this number."""
+        self._listen(0.0)
+        return pid in self._ended
+
+    def await_end(self, pid: int) -> None:
+        """Wait for the end of a runner. Raises GpuFault."""
+        until_s = time.monotonic() + _END_S
+        while pid not in self._ended:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                raise GpuFault(
+                    f"A runner could not be ended within {_END_S:g} s: the driver holds on to its context.",
+                    "The GPU needs a restart of the machine, or of its driver.",
+                )
+            self._listen(left_s)
+
+    def close(self) -> None:
+        """End all runners and the zygote."""
+        self._channel.close()
+        for runner in self._forked:
+            runner.close()
+        self._session.finish()
+
+    def _prepare(self) -> None:
+        while self._asked < self._ahead:
+            self._send({"order": "fork"})
+            self._asked += 1
+
+    def _send(self, message: dict[str, Any]) -> None:
+        try:
+            self._channel.send(message)
+        except ChannelClosed as closed:
+            raise _zygote_is_gone(closed) from closed
+
+    def _listen(self, timeout_s: float) -> None:
+        """Take in what the zygote says, waiting for the first message at most `timeout_s`."""
+        while True:
+            try:
+                message = self._channel.receive(timeout_s)
+            except ChannelSilent:
+                return
+            except ChannelClosed as closed:
+                raise _zygote_is_gone(closed) from closed
+            if "forked" in message:
+                connection = Channel.of_descriptor(self._channel.take_descriptor())
+                self._forked.append(Runner(int(message["forked"]), connection))
+            elif "ended" in message:
+                self._ended[int(message["ended"])] = int(message["code"])
+            timeout_s = 0.0
+
+
+def gpu_fault(what: str, error: Exception) -> GpuFault:
+    """A fault of ours from what a runner said."""
+    if isinstance(error, GpuFault):
+        return error
+    said = "it does not answer" if isinstance(error, RunnerHung) else str(error)
+    remedy = "Run `assay doctor`."
+    if isinstance(error, RunnerFault) and "OUT_OF_MEMORY" in f"{error.error} {error}".upper().replace(" ", "_"):
+        remedy = "Other processes hold the GPU's memory: see `nvidia-smi`, and end what is not needed."
+    return GpuFault(f"{what}: {said}.", remedy)
+
+
+def _zygote_is_gone(closed: Exception) -> GpuFault:
+    return GpuFault(f"The process that makes runners is gone ({closed}).", "The job can be tried again.")
+
+
+def _job(gpu: str, device: str, descriptor: int) -> Job:
+    environment = {
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": gpu,
+        "CUDA_CACHE_DISABLE": "1",
+        "CUDA_MODULE_LOADING": "EAGER",
+    }
+    if "LD_LIBRARY_PATH" in os.environ:
+        environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+    return Job(
+        (sys.executable, "-m", "evaluator.backends.gpu.zygote", str(FIRST_DESCRIPTOR), device),
+        readable=_readable(),
+        environment=environment,
+        devices=tuple(sorted(path for path in Path("/dev").glob("nvidia*") if path.is_char_device())),
+        descriptors=(descriptor,),
+        limits=Limits(
+            wall_s=_LONG_S, cpu_s=_LONG_S, memory_bytes=32 << 30, address_space=False, processes=1024, open_files=1024
+        ),
+    )
+
+
+def _readable() -> tuple[Path, ...]:
+    """Where the interpreter, its libraries and this package are."""
+    package = Path(__file__).parents[2]
+    places = [Path(sys.prefix), Path(sys.base_prefix), Path(os.path.realpath(sys.executable)).parents[1], package]
+    places += [Path(path) for path in sys.path if path and path != str(package.parent)]
+    places += [Path(sysconfig.get_paths()[name]) for name in ("purelib", "platlib")]
+    places += [Path(path) for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path]
+    found = dict.fromkeys(path for path in places if path.is_dir())
+    return tuple(path for path in found if path != Path("/"))

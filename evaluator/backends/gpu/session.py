@@ -1,0 +1,350 @@
+"""One program on the GPU: the referee writes contents into shared memory, a runner launches, the referee takes over.
+
+Runs are judged elsewhere (`stages.verification`); here they become facts, as from every backend. All arrays are torch
+tensors on the referee's device.
+"""
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+
+from common.contract import Fault
+from evaluator.backends.backend import KernelLaunch, PlanRun, Program, RunOutcome, Unsupported
+from evaluator.backends.gpu.arena import GUARD_BYTES, Layout, Memory, layout, step_order
+from evaluator.backends.gpu.pool import Runner, RunnerFault, RunnerHung, RunnerPool, gpu_fault
+from evaluator.backends.gpu.tensors import any_true, on_device, synchronize
+from evaluator.errors import GpuFault
+from evaluator.problems.arrays import to_numpy
+
+_CANARY_COUNT: Final = 1 << 16
+_SLACK_S: Final = 0.5
+"""How much longer than its time limit a run may take until its runner is ended: waking, flushing, answering."""
+
+
+@dataclass
+class Slot:
+    """Memory that referee and runner share, and the runner that has it mapped."""
+
+    memory: Memory
+    holder: int | None = None
+
+
+class Bench:
+    """Where sessions run: one GPU's runners and the memory shared with them. One session at a time."""
+
+    def __init__(
+        self,
+        pool: RunnerPool,
+        make_memory: Callable[[int], Memory],
+        free_bytes: Callable[[], int],
+        jobs_per_runner: int = 1,
+    ) -> None:
+        self.pool = pool
+        self.jobs_per_runner = jobs_per_runner
+        self.quarantine: str | None = None
+        """Why this GPU serves nobody for now."""
+        self.free_bytes = free_bytes
+        self._make_memory = make_memory
+        self._slots: list[Slot] = []
+        self._kept: Runner | None = None
+        self._doubt = True
+
+    def open(self, program: Program, steps_need_attributes: bool, size_bytes: int) -> "GpuSession":
+        """A session for `program`, with shared memory of at least `size_bytes`. Raises GpuFault, Unsupported."""
+        if self._doubt:
+            self._reassure()
+        runner = self._runner()
+        try:
+            slot = self._slot(runner, size_bytes)
+            return GpuSession(self, runner, slot, program, steps_need_attributes)
+        except (RunnerHung, RunnerFault) as error:
+            self.discard(runner)
+            raise gpu_fault("The program could not be loaded", error) from error
+        except BaseException:
+            self.discard(runner)
+            raise
+
+    def give_back(self, runner: Runner, spotless: bool) -> None:
+        """After a session: keep the runner for the next one, or let it end."""
+        runner.jobs += 1
+        if spotless and runner.jobs < self.jobs_per_runner:
+            try:
+                runner.ask({"order": "unload"})
+                self._kept = runner
+                return
+            except (RunnerFault, RunnerHung, GpuFault):
+                self.discard(runner)
+        else:
+            self.pool.release(runner)
+
+    def discard(self, runner: Runner) -> None:
+        """End a runner that faulted or hung; the GPU is checked before anyone else may use it."""
+        self._doubt = True
+        try:
+            self.pool.end(runner)
+        except GpuFault as fault:
+            self.quarantine = str(fault)
+            raise
+
+    def close(self) -> None:
+        """End everything and give the memory back."""
+        self.pool.close()
+        for slot in self._slots:
+            slot.memory.close()
+        self._slots.clear()
+
+    def _runner(self) -> Runner:
+        kept, self._kept = self._kept, None
+        return kept or self.pool.take()
+
+    def _slot(self, runner: Runner, size_bytes: int) -> Slot:
+        """Memory for this runner: what it has mapped, or some that nobody has mapped any more."""
+        for slot in self._slots:
+            if slot.holder == runner.pid and slot.memory.size_bytes >= size_bytes:
+                return slot
+        free = [slot for slot in self._slots if slot.holder in (None, runner.pid) or self.pool.has_ended(slot.holder)]
+        if not free and len(self._slots) >= 2:
+            oldest = self._slots[0]
+            assert oldest.holder is not None
+            self.pool.await_end(oldest.holder)
+            free = [oldest]
+        slot = self._large_enough(free, size_bytes)
+        slot.holder = runner.pid
+        self._slots.append(slot)  # the longest unused one comes first
+        descriptor = slot.memory.descriptor()
+        try:
+            runner.ask({"order": "arena", "bytes": slot.memory.size_bytes}, descriptors=(descriptor,))
+        finally:
+            os.close(descriptor)
+        return slot
+
+    def _large_enough(self, free: list[Slot], size_bytes: int) -> Slot:
+        for slot in free:
+            if slot.memory.size_bytes >= size_bytes:
+                self._slots.remove(slot)
+                return slot
+        for slot in free:
+            self._slots.remove(slot)
+            slot.memory.close()
+        return Slot(self._make_memory(_rounded_up(size_bytes)))
+
+    def _reassure(self) -> None:
+        """Let a fresh runner compute something that is known: raises GpuFault, and quarantines, where it is wrong."""
+        runner = self.pool.take()
+        try:
+            slot = self._slot(runner, 4 * _CANARY_COUNT)
+            factor = secrets.randbelow(1 << 31) | 1
+            slot.memory.content.fill_(0)
+            synchronize(slot.memory.content)
+            runner.ask({"order": "check", "offset": 0, "count": _CANARY_COUNT, "factor": factor})
+            written = to_numpy(slot.memory.content[: 4 * _CANARY_COUNT])
+            right = np.arange(_CANARY_COUNT, dtype=np.uint64) * factor % (1 << 32)
+            if not np.array_equal(written.view(np.uint32), right.astype(np.uint32)):
+                raise GpuFault("The GPU computed a known sum wrong.", "Look at its ECC errors, and replace it.")
+        except (RunnerFault, RunnerHung, GpuFault) as error:
+            self.quarantine = str(gpu_fault("The GPU failed its check", error))
+            self.pool.end(runner)
+            raise gpu_fault("The GPU failed its check", error) from error
+        self.quarantine = None
+        self._doubt = False
+        self.pool.release(runner)
+
+
+class GpuSession:
+    """One program in one runner."""
+
+    reorders = False
+
+    def __init__(self, bench: Bench, runner: Runner, slot: Slot, program: Program, attributes: bool) -> None:
+        self._bench, self._runner, self._slot = bench, runner, slot
+        self._entries = {entry.symbol: entry for entry in program.entries}
+        self._prints = re.search(r"\bvprintf\b", program.ptx) is not None
+        # What outlives a program on a device beside its memory: the heap, and the stack's and the printer's buffers.
+        self._spotless = re.search(r"\b(vprintf|malloc|__assertfail|\.local)\b", program.ptx) is None
+        self._alive = True
+        self._plans: dict[object, tuple[int, Layout]] = {}
+        word = np.frombuffer(secrets.token_bytes(8), np.uint8)
+        pattern = np.tile(word, (GUARD_BYTES + 512) // 8)
+        content = slot.memory.content
+        self._pattern = on_device(pattern, content)
+        image = os.memfd_create("image")
+        try:
+            os.write(image, program.cubin)
+            order = {"order": "load", "attributes": attributes}
+            runner.ask(order, descriptors=(image,))
+        except RunnerFault as fault:
+            if fault.error in ("CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_INVALID_PTX") or "209" in str(fault):
+                raise Unsupported(f"an image for {program.arch} on this GPU") from fault
+            raise
+        finally:
+            os.close(image)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._alive:
+            return
+        self._alive = False
+        if error is not None:
+            self._bench.discard(self._runner)
+        else:
+            self._bench.give_back(self._runner, self._spotless)
+
+    def run(self, run: PlanRun) -> RunOutcome:
+        """Write the contents, launch, take over. Raises GpuFault."""
+        if not self._alive:
+            raise GpuFault("The runner of this session is gone.", "The job can be tried again.")
+        plan, where = self._plan(run)
+        self._write(run, where)
+        started_us = time.perf_counter_ns() / 1000
+        try:
+            order = {"order": "go", "id": plan, "prints": self._prints}
+            answer = self._runner.ask(order, run.time_limit_s + _SLACK_S)
+        except RunnerHung:
+            self._die()
+            return RunOutcome({}, Fault(kind="watchdog", message="was still running when its time was up"))
+        except RunnerFault as broken:
+            self._die()
+            return RunOutcome({}, self._fault(broken, run), printed=broken.printed)
+        referee_us = time.perf_counter_ns() / 1000 - started_us
+        event_us, host_us = float(answer["event_us"]), float(answer["host_us"])
+        contents = self._taken_over(run, where)
+        return RunOutcome(
+            contents,
+            self._trespass(where),
+            printed=str(answer.get("printed", "")),
+            times_us=(event_us, host_us, referee_us),
+        )
+
+    def views(self, run: PlanRun) -> dict[str, Any]:
+        """The inputs where they lie, uint8, for a baseline that is to read the same memory."""
+        _, where = self._plan(run)
+        return {place.name: self._slot.memory.content[place.offset : place.end] for place in where.places}
+
+    def _plan(self, run: PlanRun) -> tuple[int, Layout]:
+        key = (tuple((b.name, b.size_bytes) for b in run.buffers), run.steps)
+        if key not in self._plans:
+            where = layout(run.buffers)
+            if where.size_bytes > self._slot.memory.size_bytes:
+                raise GpuFault("The shared memory is smaller than the plan needs.", "Please report it.")
+            number = len(self._plans)
+            steps = [step_order(step, where, self._entries) for step in run.steps]
+            try:
+                self._runner.ask({"order": "plan", "id": number, "steps": steps})
+            except (RunnerFault, RunnerHung) as error:
+                raise gpu_fault("A plan could not be prepared", error) from error
+            self._plans[key] = (number, where)
+        return self._plans[key]
+
+    def _write(self, run: PlanRun, where: Layout) -> None:
+        content = self._slot.memory.content
+        for start, end in where.guards():
+            content[start:end] = self._pattern[start % 8 : start % 8 + end - start]
+        for buffer, place in zip(run.buffers, where.places, strict=True):
+            target = content[place.offset : place.end]
+            if buffer.content is None:
+                target.fill_(run.poison)
+            else:
+                target.copy_(buffer.content.reshape(-1).view(target.dtype))
+        synchronize(content)
+
+    def _taken_over(self, run: PlanRun, where: Layout) -> dict[str, Any]:
+        content = self._slot.memory.content
+        return {
+            buffer.name: content[place.offset : place.end].clone()
+            for buffer, place in zip(run.buffers, where.places, strict=True)
+            if buffer.role != "temporary"
+        }
+
+    def _trespass(self, where: Layout) -> Fault | None:
+        """What was written outside of the buffers, if anything."""
+        content = self._slot.memory.content
+        changed = [
+            (start, content[start:end] != self._pattern[start % 8 : start % 8 + end - start])
+            for start, end in where.guards()
+        ]
+        flags = any_true([differs for _, differs in changed])
+        for (start, differs), hit in zip(changed, flags, strict=True):
+            if not hit:
+                continue
+            bytes_hit = differs.nonzero()
+            first, last = start + int(bytes_hit[0]), start + int(bytes_hit[-1])
+            # The guard lies between two buffers: whichever is nearer to what was hit was probably meant.
+            offset = min((first, last), key=where.distance)
+            place, element = where.nearest(offset)
+            beyond = "before its start" if element < 0 else "past its end"
+            return Fault(
+                kind="out_of_bounds",
+                message=f"{place.name}[{element}] was written, {beyond}",
+                buffer=place.name,
+                element=element,
+            )
+        return None
+
+    def _die(self) -> None:
+        self._alive = False
+        self._bench.discard(self._runner)
+
+    def _fault(self, broken: RunnerFault, run: PlanRun) -> Fault:
+        """The runner's fault as a fact; raises GpuFault where it is not the program's."""
+        kernels = [step.symbol for step in run.steps if isinstance(step, KernelLaunch)]
+        kernel = self._entries[kernels[0]].name.partition("(")[0] if len(set(kernels)) == 1 else None
+        asserted = _ASSERTED.search(broken.printed)
+        if asserted:
+            line, *numbers = (int(asserted[i]) for i in range(1, 8))
+            block, thread = tuple(numbers[:3]), tuple(numbers[3:])
+            return Fault(
+                kind="assert",
+                message=f"stopped at an assertion: {asserted[8]}",
+                kernel=kernel,
+                line=line,
+                block=(block[0], block[1], block[2]),
+                thread=(thread[0], thread[1], thread[2]),
+            )
+        for name, (kind, message) in _KINDS.items():
+            if broken.error == name or name.removeprefix("CUDA_ERROR_").replace("_", " ").lower() in str(broken):
+                if kind == "out_of_memory" and self._bench.free_bytes() < 1 << 30:
+                    break
+                return Fault(kind=kind, message=message, kernel=kernel)
+        raise gpu_fault(f"The GPU broke ({broken.error or 'no name'})", broken)
+
+
+_ASSERTED: Final = re.compile(
+    r":(\d+): .*?: block: \[(\d+),(\d+),(\d+)\], thread: \[(\d+),(\d+),(\d+)\] Assertion (.*?) failed", re.DOTALL
+)
+_KINDS: Final = {
+    "CUDA_ERROR_ILLEGAL_ADDRESS": ("out_of_bounds", "touched memory that belongs to no buffer"),
+    "CUDA_ERROR_MISALIGNED_ADDRESS": ("misaligned", "used an address that is no multiple of the access's size"),
+    "CUDA_ERROR_INVALID_ADDRESS_SPACE": ("out_of_bounds", "used an address in the wrong kind of memory"),
+    "CUDA_ERROR_HARDWARE_STACK_ERROR": ("stack_overflow", "overflowed its stack"),
+    "CUDA_ERROR_INVALID_PC": ("trap", "jumped to where no code is"),
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": ("trap", "ran an instruction that is none"),
+    "CUDA_ERROR_ASSERT": ("assert", "stopped at an assertion"),
+    "CUDA_ERROR_LAUNCH_FAILED": ("trap", "stopped itself, or broke in a way that the GPU does not name"),
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": (
+        "too_many_resources",
+        "cannot start: its blocks need more registers or memory than a multiprocessor has",
+    ),
+    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": (
+        "too_many_resources",
+        "cannot start: a cooperative launch needs all its blocks on the GPU at once, and they do not fit",
+    ),
+    "CUDA_ERROR_INVALID_CLUSTER_SIZE": ("too_many_resources", "cannot start: its clusters do not fit on the GPU"),
+    "CUDA_ERROR_LAUNCH_TIMEOUT": ("watchdog", "was ended by the driver's own time limit"),
+    "CUDA_ERROR_OUT_OF_MEMORY": ("out_of_memory", "needs more memory than the GPU has"),
+}
+
+
+def _rounded_up(size_bytes: int) -> int:
+    """A size for shared memory that the next jobs will probably find large enough."""
+    return max(64 << 20, 1 << (size_bytes - 1).bit_length())
