@@ -113,14 +113,14 @@ def verify(
         if isinstance(concrete, Ruling):
             return Verified(concrete, None)
         concretes.append(concrete)
-    bench = _Bench(launchable, session, settings, dice, len(trials))
+    examination = Examination(launchable, session, settings, dice, len(trials))
     for number, (trial, concrete) in enumerate(zip(trials, concretes, strict=True)):
         progress(number, len(trials))
-        ruling = bench.run(trial, concrete)
+        ruling = examination.run(trial, concrete)
         if ruling is not None:
-            return bench.verified(ruling)
+            return examination.verified(ruling)
     progress(len(trials), len(trials))
-    return bench.verified(bench.other_order() if session.reorders else None)
+    return examination.verified(examination.other_order() if session.reorders else None)
 
 
 def rehearsal(problem: Problem, trials: Sequence[PlannedTrial]) -> tuple[PlannedTrial, ...]:
@@ -134,7 +134,7 @@ def rehearsal(problem: Problem, trials: Sequence[PlannedTrial]) -> tuple[Planned
     return tuple(dict.fromkeys((*cheap[:1], *cheap[-_REHEARSED_MOST:])))
 
 
-class _Bench:
+class Examination:
     """The trials of one evaluation and what they gave so far."""
 
     def __init__(
@@ -182,12 +182,11 @@ class _Bench:
     def run(self, trial: PlannedTrial, concrete: Concrete) -> Ruling | None:
         """One trial: run, judge, and where it is cheap run again on other undefined memory."""
         inputs = trial.distribution.draw(self.dice, trial.sizes)
-        first = self._execute(concrete, inputs, POISONS[0])
-        ruling = self._fault_ruling(first, trial) or self._changed_inputs(first, inputs)
+        first = self.execute(concrete, inputs, POISONS[0])
+        ruling = self.intact(first, trial, inputs)
         if ruling is not None:
-            self.trials.append(_trial(trial, False))
             return ruling
-        outputs = self._outputs(first, concrete)
+        outputs = self.outputs(first, concrete)
         if first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
             self._consider_for_order(trial.sizes, first.thread_instructions)
         cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
@@ -195,18 +194,25 @@ class _Bench:
         # from what is undefined".
         if cheap or any(bool(is_poison(array, POISONS[0]).any()) for array in outputs.values()):
             self.twice += cheap
-            second = self._execute(concrete, inputs, POISONS[1])
+            second = self.execute(concrete, inputs, POISONS[1])
             ruling = self._fault_ruling(second, trial) or self._undefined(
-                outputs, self._outputs(second, concrete), trial, unwritten_too=cheap
+                outputs, self.outputs(second, concrete), trial, unwritten_too=cheap
             )
             if ruling is not None:
                 self.trials.append(_trial(trial, False))
                 return ruling
-        ruling = self._judge(trial, inputs, outputs)
+        ruling = self.judge(trial, inputs, outputs)
         if ruling is not None and self.session.reorders and first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
-            other = self._execute(concrete, inputs, POISONS[0], backwards=True)
-            if other.fault is None and self._right(trial, inputs, self._outputs(other, concrete)):
+            other = self.execute(concrete, inputs, POISONS[0], backwards=True)
+            if other.fault is None and self._right(trial, inputs, self.outputs(other, concrete)):
                 return replace(ruling, hint=f"With blocks and warps run in another order it is right. {_RACE_HINT}")
+        return ruling
+
+    def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
+        """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
+        ruling = self._fault_ruling(outcome, trial) or self._changed_inputs(outcome, inputs)
+        if ruling is not None:
+            self.trials.append(_trial(trial, False))
         return ruling
 
     def _right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
@@ -226,12 +232,12 @@ class _Bench:
             assert isinstance(concrete, Concrete)
             trial = PlannedTrial(sizes, typical, self.problem.tolerance, True)
             inputs = typical.draw(self.dice, sizes)
-            outcome = self._execute(concrete, inputs, POISONS[0], backwards=True)
+            outcome = self.execute(concrete, inputs, POISONS[0], backwards=True)
             if outcome.fault is not None:
                 self.warnings[f"not judged with blocks in another order: {_sentence(outcome.fault)}"] = None
                 return None
             expected = self.problem.oracle(inputs, sizes)
-            for name, actual in self._outputs(outcome, concrete).items():
+            for name, actual in self.outputs(outcome, concrete).items():
                 comparison = compare(name, actual, expected[name], trial.tolerance, POISONS[0])
                 if comparison.mismatch is not None:
                     self.trials.append(_trial(trial, False, comparison))
@@ -243,7 +249,8 @@ class _Bench:
                     )
         return None
 
-    def _execute(self, concrete: Concrete, inputs: Arrays, poison: int, backwards: bool = False) -> RunOutcome:
+    def execute(self, concrete: Concrete, inputs: Arrays, poison: int, backwards: bool = False) -> RunOutcome:
+        """Run the plan on these inputs within what is left of the time limit."""
         buffers = tuple(
             Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
             for b in concrete.buffers
@@ -260,7 +267,8 @@ class _Bench:
         self.printed = self.printed or outcome.printed
         return outcome
 
-    def _outputs(self, outcome: RunOutcome, concrete: Concrete) -> dict[str, Array]:
+    def outputs(self, outcome: RunOutcome, concrete: Concrete) -> dict[str, Array]:
+        """What the outputs hold after a run, in their dtypes and shapes."""
         found: dict[str, Array] = {}
         for buffer in concrete.buffers:
             if buffer.role == "output":
@@ -336,7 +344,8 @@ class _Bench:
             )
         return None
 
-    def _judge(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> Ruling | None:
+    def judge(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> Ruling | None:
+        """Compare with the oracle, and record the trial."""
         expected = self.problem.oracle(inputs, trial.sizes)
         comparisons: list[Comparison] = []
         for name, actual in outputs.items():
