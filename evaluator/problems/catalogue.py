@@ -11,7 +11,7 @@ from evaluator.problems.problem import Problem
 
 @cache
 def problems() -> Mapping[str, Problem]:
-    """Every built-in problem by its id, in order of tier. Built at the first call: the families import scipy."""
+    """Every built-in problem by its id, in order of tier. Built at the first call."""
     from evaluator.problems.activation import GELU, RELU, SWIGLU
     from evaluator.problems.attention import ATTENTION
     from evaluator.problems.convolution import CONV2D
