@@ -7,12 +7,15 @@
         ├── ToolchainMissing    no compiler, or one that does not work
         ├── SandboxFault        the isolation could not be set up
         ├── StorageFault        disk full, no write permission
-        └── GpuFault            the GPU is missing, lost, or quarantined
+        ├── GpuFault            the GPU is missing, lost, or quarantined
+        └── OwnMistake          a mistake in Assay's own code
 
 A bad submission is never an error: stages return a `Ruling`, which becomes a verdict.
 """
 
+import traceback
 from dataclasses import dataclass
+from pathlib import Path
 
 from common.contract import Phase, Status
 
@@ -51,6 +54,18 @@ class StorageFault(InfrastructureFault):
 
 class GpuFault(InfrastructureFault):
     """The GPU is missing, lost, or quarantined."""
+
+
+class OwnMistake(InfrastructureFault):
+    """An error that nobody foresaw."""
+
+    def __init__(self, error: Exception) -> None:
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+        super().__init__(
+            f"This is a mistake in Assay itself: {type(error).__name__}: {str(error)[:1000]}{where}.",
+            "Please report it, with the file if you can.",
+        )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from common.contract import (
 from common.facts import facts_of
 from common.reward import reward
 from evaluator.backends.backend import Backend, Unsupported
-from evaluator.errors import InfrastructureFault, Ruling
+from evaluator.errors import InfrastructureFault, OwnMistake, Ruling, UsageError
 from evaluator.problems.arrays import NumpyDice
 from evaluator.problems.catalogue import find
 from evaluator.problems.problem import Problem
@@ -66,6 +66,10 @@ def evaluate(
         return _grade(case, note)
     except InfrastructureFault as fault:
         return case.verdict(Ruling(Status.INTERNAL_ERROR, phase, str(fault), fault.remedy))
+    except UsageError:
+        raise
+    except Exception as error:
+        return _nothing_was_tried(problem, OwnMistake(error))
 
 
 def _grade(case: "Case", progress: Progress) -> Verdict:

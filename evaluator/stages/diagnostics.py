@@ -40,6 +40,7 @@ _NOISE = re.compile(
 )
 _CARET = re.compile(r"^\s*[\^~][\s\^~]*$|^\s*\d* \|")
 _CONTEXT = re.compile(r"^ {6,}(detected |instantiation |implicit |function |because |candidate |argument |object )")
+_RENUMBERS = re.compile(r"^\s*(?:#|%:)\s*(?:line\b|\d)", re.MULTILINE)
 _PATH = re.compile(r"(?:/[\w.+-]+){2,}")
 _SEVERITIES: Final = {
     "warning": Severity.WARNING,
@@ -77,7 +78,7 @@ def source_lines(ptx: str) -> dict[int, int]:
     lines: dict[int, int] = {}
     current: int | None = None
     for number, text in enumerate(ptx.splitlines(), 1):
-        places = re.match(r"\s*\.loc\s+(\d+)\s+(\d+)(?:.*inlined_at\s+(\d+)\s+(\d+))?", text)
+        places = re.match(r"\s*\.loc\s+(\d+)\s+(\d{1,10})\b(?:.*inlined_at\s+(\d+)\s+(\d{1,10})\b)?", text)
         if places:
             pairs = ((places[1], places[2]), (places[3], places[4]))
             current = next((int(line) for file, line in pairs if file in own and line != "0"), current)
@@ -131,18 +132,24 @@ def _shown(
     severity = _SEVERITIES.get(groups["severity"].lower(), Severity.ERROR)
     line = int(groups["line"]) if groups.get("line") else None
     file: str | None = None
+    claimed: int | None = None
     hidden = False
     if match.re is _PTXAS:
         line = ptx_lines.get(line) if line is not None else None
         file = SOURCE_NAME if line is not None else None
     elif groups.get("file"):
         file = short_name(groups["file"], folders)
-        hidden = file is None or (file == SOURCE_NAME and line is not None and line > line_count)
+        if file == SOURCE_NAME and line is not None and line > line_count:
+            # A `#line` gave this number. Without one it is the line of some other file of that name.
+            file, claimed, line = SOURCE_NAME if _RENUMBERS.search(source) else None, line, None
+        hidden = file is None
     elif match.re is _EDG_END:
         file, line = SOURCE_NAME, line_count
     if hidden:
         return Diagnostic(file=None, line=None, column=None, severity=severity, code=groups.get("code"), text=_HIDDEN)
     text = " ".join([groups["text"].strip(), *extra])
+    if claimed is not None:
+        text += f" (line {claimed} by the source's own #line; the file has {line_count})"
     return Diagnostic(
         file=file,
         line=line,

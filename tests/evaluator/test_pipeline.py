@@ -161,3 +161,18 @@ def test_one_workshop_serves_after_a_failure(tmp_path):
     assert graded(workshop, fresh).status is Status.INTERNAL_ERROR
     (tmp_path / "elsewhere").rename(tmp_path / "data" / "work")
     assert graded(workshop, fresh).status is Status.PASSED
+
+
+def test_a_mistake_of_our_own_is_an_internal_error_without_a_reward(workshop, monkeypatch):
+    def broken(*_: object) -> None:
+        raise KeyError("nobody foresaw this")
+
+    monkeypatch.setattr(Simulator, "prepare", broken)
+    verdict = graded(workshop, RIGHT)
+    assert (verdict.status, verdict.reward) == (Status.INTERNAL_ERROR, None)
+    assert "mistake in Assay itself: KeyError: 'nobody foresaw this' (test_pipeline.py:" in verdict.message
+
+
+def test_a_wrong_request_stays_the_callers_mistake(workshop):
+    with pytest.raises(UsageError):
+        graded(workshop, RIGHT, sizes={"nothing": 1})

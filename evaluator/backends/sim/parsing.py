@@ -37,6 +37,8 @@ _TOKEN = re.compile(
       | (?P<mark>[-+!|<>=(){}\[\],;:@*~?/&^])""",
     re.X | re.S | re.ASCII,
 )
+MAX_LINE = (1 << 31) - 1
+"""The largest line number that C++ knows ([cpp.line])."""
 _MAX_TOKENS = 4_000_000
 _MAX_REGISTERS = 1_000_000
 _MAX_DEPTH = 50
@@ -381,7 +383,8 @@ class _Parser:
                     self.take()
                     self.take()
         if file == self.main_file:
-            self.line = line
+            # `#line` and inline assembly may claim any number; one that is no line number says nothing.
+            self.line = line if 0 <= line <= MAX_LINE else 0
 
     def _registers(self, function: Function) -> None:
         self.take()
