@@ -6,14 +6,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from common.contract import Status, Submission
 from evaluator import __version__
+from evaluator.backends.gpu.health import Gpu, GpuState, device_state, driver_fault, gpus, lost
+from evaluator.backends.gpu.install import cuda_of_pycuda, fault_of_pycuda, packages
 from evaluator.errors import AssayError
 from evaluator.pipeline import evaluate
 from evaluator.problems.catalogue import find, problems
 from evaluator.sandbox.selftest import probe
-from evaluator.stages.toolchain import gpu_arch
 from evaluator.workshop import Workshop
 
 _NEEDED_FREE_BYTES = 1 << 30
@@ -36,8 +38,7 @@ def examine(workshop: Workshop) -> Iterator[Finding]:
     yield _finding("sandbox", lambda: _sandbox(workshop))
     yield _finding("data folder", lambda: _storage(workshop))
     yield _finding("simulator", lambda: _simulator(workshop))
-    arch = gpu_arch()
-    yield Finding("GPU", None, f"an NVIDIA GPU ({arch})" if arch else "none: kernels run on the simulator, untimed")
+    yield from _gpu(workshop)
 
 
 def _finding(name: str, look: Callable[[], Finding]) -> Finding:
@@ -95,3 +96,122 @@ def _simulator(workshop: Workshop) -> Finding:
     if verdict.status is not Status.PASSED:
         return Finding("simulator", False, f"a right kernel got {verdict.status}: {verdict.message}", verdict.hint)
     return Finding("simulator", True, f"graded {problem.id} in {took} on {platform.machine()}, {sys.platform}")
+
+
+def _gpu(workshop: Workshop) -> Iterator[Finding]:
+    """One line where there is no GPU; else one for each thing that grading on it needs."""
+    found, absence = gpus(), driver_fault()
+    for silent in lost():
+        yield Finding("GPU", False, silent, "Read `dmesg | grep -i -e NVRM -e Xid`; only a restart brings it back.")
+    if not found:
+        message = absence.message if absence else "the driver lists none"
+        broken = absence is not None and absence.broken
+        yield Finding(
+            "GPU",
+            False if broken else None,
+            f"{message}: kernels run on the simulator, untimed",
+            absence.remedy if absence else None,
+        )
+        return
+    served = ".".join(map(str, found[0].cuda_version))
+    detail = f"{found[0].driver_version}, serves CUDA {served}"
+    if not all(gpu.persistence for gpu in found):
+        detail += "; persistence mode is off, so that a first start takes longer"
+    yield Finding("GPU driver", True, detail)
+    for gpu in found:
+        name = f"GPU {gpu.index}"
+        yield _finding(name, lambda gpu=gpu, name=name: _one_gpu(name, gpu, device_state(gpu.uuid)))  # type: ignore[misc]
+    if absence:
+        yield Finding("GPU access", False, absence.message, absence.remedy)
+    else:
+        yield Finding("GPU access", True, "this user may open the devices")
+    yield _gpu_packages()
+    yield _finding("GPU compiler", lambda: _gpu_compiler(workshop, found))
+    yield _containers()
+
+
+def _one_gpu(name: str, gpu: Gpu, state: GpuState) -> Finding:
+    told = [gpu.name, gpu.arch, f"{gpu.memory_bytes / (1 << 30):.0f} GiB"]
+    told += [f"{gpu.memory_free_bytes / (1 << 30):.0f} GiB free"]
+    if state.sm_clock_mhz is not None and state.sm_clock_max_mhz is not None:
+        told += [f"{state.sm_clock_mhz} of {state.sm_clock_max_mhz} MHz"]
+    if state.temperature_celsius is not None:
+        told += [f"{state.temperature_celsius} °C"]
+    told += [f"slowed by: {', '.join(state.slowed_by)}"] if state.slowed_by else []
+    told += ["MIG on"] if gpu.mig else []
+    told += [f"used by {len(state.other_processes)} other processes"] if state.other_processes else []
+    detail = ", ".join(told)
+    if gpu.compute_mode != "default":
+        return Finding(
+            name,
+            False,
+            f"{detail}; compute mode is {gpu.compute_mode}, and Assay needs two contexts (referee and runner)",
+            f"Its owner can set it: `sudo nvidia-smi -i {gpu.uuid} -c DEFAULT`.",
+        )
+    if state.ecc_uncorrected:
+        return Finding(
+            name,
+            False,
+            f"{detail}; ECC found {state.ecc_uncorrected} errors that it could not correct: trust no result",
+            "Its owner can restart it; if errors come back, the GPU is to be replaced.",
+        )
+    if gpu.mig:
+        return Finding(name, None, f"{detail}; it is divided, and neighbours disturb what is timed on a part")
+    if "clocks set by the machine's owner" not in (state.clock_reasons or ()):
+        detail += "; its clocks follow load and heat, which Assay records and never changes"
+    return Finding(name, True, detail)
+
+
+def _gpu_packages() -> Finding:
+    """Versions as their metadata has them: importing torch would cost seconds and a CUDA context."""
+    releases = {package.name: package.cuda for package in packages()} | {"pycuda": cuda_of_pycuda()}
+    told = []
+    for package in packages():
+        release = releases[package.name]
+        made_for = f" (CUDA {release})" if release else ""
+        told.append(f"{package.name} {package.version}{made_for}" if package.version else f"no {package.name}")
+    detail = ", ".join(told)
+    if any(package.version is None for package in packages()):
+        return Finding("GPU packages", False, detail, "Run `make gpu`.")
+    if fault := fault_of_pycuda():
+        remedy = "Run `pip uninstall -y pycuda` in Assay's environment, then `make gpu`, which builds it again."
+        return Finding("GPU packages", False, f"{detail}; PyCUDA cannot be loaded: {fault}", remedy)
+    if releases["torch"] == "none":
+        remedy = "Run `pip uninstall -y torch` in Assay's environment, then `make gpu`."
+        return Finding("GPU packages", False, f"{detail}; this torch is the build without CUDA", remedy)
+    if len({release.split(".")[0] for release in releases.values() if release}) > 1:
+        remedy = "Run `pip uninstall -y pycuda torch cuda-bindings` in Assay's environment, then `make gpu`."
+        return Finding("GPU packages", False, f"{detail}: made for different CUDA releases", remedy)
+    return Finding("GPU packages", True, detail)
+
+
+def _gpu_compiler(workshop: Workshop, found: tuple[Gpu, ...]) -> Finding:
+    toolchain = workshop.toolchain
+    wanted = sorted({gpu.arch for gpu in found})
+    unknown = [arch for arch in wanted if not toolchain.supports(arch)]
+    if not unknown:
+        return Finding("GPU compiler", True, f"{toolchain.label} makes code for {', '.join(wanted)}")
+    known = f"{toolchain.architectures[0]} to {toolchain.architectures[-1]}"
+    remedy = "Install a CUDA release that knows it, and name its nvcc in ASSAY_NVCC."
+    detail = f"{toolchain.label} cannot make code for {', '.join(unknown)}, only for {known}"
+    return Finding("GPU compiler", False, detail, remedy)
+
+
+def _containers(root: Path = Path("/")) -> Finding:
+    """Whether a container would be given the GPU: only where Docker is, for Assay itself needs no container."""
+    if not shutil.which("docker"):
+        return Finding("containers", None, "no Docker here, and Assay needs none")
+    specifications = [*root.glob("etc/cdi/*nvidia*"), *root.glob("var/run/cdi/*nvidia*")]
+    try:
+        configured = "nvidia" in (root / "etc/docker/daemon.json").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        configured = False
+    if configured or specifications:
+        return Finding("containers", True, "Docker can give the GPU to a container")
+    if shutil.which("nvidia-ctk"):
+        remedy = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
+        detail = "the NVIDIA Container Toolkit is installed, but Docker does not know it"
+    else:
+        remedy = "Install the package nvidia-container-toolkit from NVIDIA's repository, to run Assay in a container."
+        detail = "Docker cannot give the GPU to a container; Assay outside a container does not need that"
+    return Finding("containers", None, detail, remedy)

@@ -1,13 +1,22 @@
-"""What the tests share: one workshop, whose cache is kept between runs in `.assay/` (ignored by git)."""
+"""What the tests share: who needs a GPU, and one workshop, whose cache is kept between runs in `.assay/`."""
 
 from pathlib import Path
 
 import pytest
 
+from evaluator.backends.gpu.health import gpus
 from evaluator.settings import MachineSettings
 from evaluator.workshop import Workshop
 
 ROOT = Path(__file__).parents[1]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `gpu` run where a driver lists a GPU, whether or not the rest is in order there."""
+    if not gpus():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="there is no NVIDIA GPU here"))
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
+from evaluator import doctor
+from evaluator.backends.gpu import health
+from evaluator.backends.gpu.install import Package
 from evaluator.backends.sim.simulator import Simulator
 from evaluator.doctor import examine
 from evaluator.problems.catalogue import problems
@@ -15,7 +20,8 @@ def found(workshop):
 
 def test_a_healthy_machine(workshop):
     findings = found(workshop)
-    assert list(findings) == ["assay", "compiler", "sandbox", "data folder", "simulator", "GPU"]
+    assert list(findings)[:5] == ["assay", "compiler", "sandbox", "data folder", "simulator"]
+    assert list(findings)[5].startswith("GPU")
     assert not [finding for finding in findings.values() if finding.ok is False]
     assert findings["simulator"].ok is True
     assert str(len(problems())) in findings["assay"].detail
@@ -39,3 +45,129 @@ def test_a_simulator_that_cannot_be_built(tmp_path):
     assert findings["simulator"].ok is False
     assert findings["simulator"].remedy
     assert findings["data folder"].ok is not None
+
+
+PACKAGES = (
+    ("pycuda", "2026.1", None),
+    ("torch", "2.13.0", "13.0"),
+    ("cuda-bindings", "13.5.0", "13.5"),
+    ("nvidia-ml-py", "13.615.71", None),
+)
+
+
+def gpu_lines(workshop):
+    return {finding.name: finding for finding in doctor._gpu(workshop)}
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """A machine whose devices are all there and on which `make gpu` has been run; `driver` says how its GPU is."""
+    (tmp_path / "dev").mkdir()
+    for name in ("nvidia0", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / "dev" / name).touch()
+    monkeypatch.setattr(doctor, "driver_fault", lambda: health.driver_fault(tmp_path))
+    monkeypatch.setattr(doctor, "packages", lambda: tuple(Package(*one) for one in PACKAGES))
+    monkeypatch.setattr(doctor, "cuda_of_pycuda", lambda: "13.0")
+    monkeypatch.setattr(doctor, "fault_of_pycuda", lambda: None)
+
+
+def test_no_gpu_is_one_calm_line(workshop):
+    if health.gpus():
+        pytest.skip("there is a GPU here")
+    (line,) = gpu_lines(workshop).values()
+    assert line.ok is None
+    assert line.detail == "no NVIDIA GPU on this machine: kernels run on the simulator, untimed"
+    assert "make gpu" in line.remedy
+
+
+def test_a_gpu_without_its_driver_is_broken(workshop, monkeypatch):
+    fault = health.GpuAbsence("there is an NVIDIA GPU, but its driver is not loaded", "sudo modprobe nvidia", True)
+    monkeypatch.setattr(doctor, "gpus", tuple)
+    monkeypatch.setattr(doctor, "driver_fault", lambda: fault)
+    (line,) = gpu_lines(workshop).values()
+    assert line.ok is False
+    assert "kernels run on the simulator" in line.detail
+    assert line.remedy == "sudo modprobe nvidia"
+
+
+def test_a_gpu_in_order(workshop, driver, machine):
+    driver()
+    lines = gpu_lines(workshop)
+    assert list(lines) == ["GPU driver", "GPU 0", "GPU access", "GPU packages", "GPU compiler", "containers"]
+    assert [name for name, line in lines.items() if not line.ok] in ([], ["containers"])
+    assert lines["GPU driver"].detail == "580.159.04, serves CUDA 13.0"
+    for fact in ("NVIDIA H200", "sm_90", "140 GiB", "1830 of 1980 MHz", "41 °C", "never changes"):
+        assert fact in lines["GPU 0"].detail
+    assert "pycuda 2026.1 (CUDA 13.0), torch 2.13.0 (CUDA 13.0)" in lines["GPU packages"].detail
+    assert workshop.toolchain.label in lines["GPU compiler"].detail
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name", "detail", "remedy"),
+    [
+        ("mode=3", "GPU 0", "compute mode is exclusive process", "-c DEFAULT"),
+        ("ecc=2", "GPU 0", "ECC found 2 errors", "replaced"),
+        ("cuda=12040", "GPU access", "serves CUDA up to 12.4", "580"),
+        ("lost", "GPU", "GPU is lost", "Xid"),
+    ],
+)
+def test_a_gpu_out_of_order(workshop, driver, machine, wrong, name, detail, remedy):
+    driver(wrong)
+    line = gpu_lines(workshop)[name]
+    assert line.ok is False
+    assert detail in line.detail
+    assert remedy in line.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "cuda", "said"),
+    [
+        ("torch", None, None, "no torch"),
+        ("torch", "2.13.0+cpu", "none", "the build without CUDA"),
+        ("torch", "2.8.0", "12.8", "different CUDA releases"),
+        ("cuda-bindings", "12.9.4", "12.9", "different CUDA releases"),
+    ],
+)
+def test_packages_that_do_not_fit(machine, monkeypatch, name, version, cuda, said):
+    others = [one for one in PACKAGES if one[0] != name]
+    monkeypatch.setattr(doctor, "packages", lambda: tuple(Package(*one) for one in (*others, (name, version, cuda))))
+    line = doctor._gpu_packages()
+    assert line.ok is False
+    assert said in line.detail
+    assert "make gpu" in line.remedy
+
+
+def test_a_pycuda_that_cannot_be_loaded(machine, monkeypatch):
+    monkeypatch.setattr(doctor, "fault_of_pycuda", lambda: "ImportError: undefined symbol: cuCtxCreate_v9")
+    line = doctor._gpu_packages()
+    assert line.ok is False
+    assert "cuCtxCreate_v9" in line.detail
+    assert "make gpu" in line.remedy
+
+
+def test_a_gpu_that_the_compiler_does_not_know(workshop):
+    gpu = health.Gpu(0, "GPU-1", "Tesla K80", "sm_37", 1, 1, "470", (11, 4), None, "default", None)
+    line = doctor._gpu_compiler(workshop, (gpu,))
+    assert line.ok is False
+    assert "sm_37" in line.detail
+    assert "ASSAY_NVCC" in line.remedy
+
+
+def test_containers_are_not_needed(monkeypatch, tmp_path):
+    programs = {"docker": "/usr/bin/docker"}
+    monkeypatch.setattr(doctor.shutil, "which", programs.get)
+    assert "nvidia-container-toolkit" in doctor._containers(tmp_path).remedy
+    programs["nvidia-ctk"] = "/usr/bin/nvidia-ctk"
+    assert "nvidia-ctk runtime configure" in doctor._containers(tmp_path).remedy
+    (tmp_path / "etc/docker").mkdir(parents=True)
+    (tmp_path / "etc/docker/daemon.json").write_text('{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}')
+    assert doctor._containers(tmp_path).ok is True
+    programs.clear()
+    assert doctor._containers(tmp_path) == doctor.Finding("containers", None, "no Docker here, and Assay needs none")
+
+
+@pytest.mark.gpu
+def test_a_real_gpu_in_order(workshop):
+    lines = gpu_lines(workshop)
+    assert list(lines)[:2] == ["GPU driver", "GPU 0"]
+    assert not [name for name, line in lines.items() if line.ok is False]

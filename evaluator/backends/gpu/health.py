@@ -170,7 +170,26 @@ def device_state(uuid: str, own: Collection[int] = ()) -> GpuState:
 
 
 def why_not(root: Path = _ROOT) -> GpuAbsence | None:
-    """Why no GPU can be used here, and what mends it; None when one can. `root` is where `dev`, `sys`, `proc` are."""
+    """Why kernels cannot be graded on a GPU here, and what mends it; None when they can.
+
+    The machine first (`driver_fault`), then compute modes, then the packages that `make gpu` installs.
+    """
+    if fault := driver_fault(root):
+        return fault
+    found = gpus()
+    if all(gpu.compute_mode != "default" for gpu in found):
+        return GpuAbsence(
+            f"the GPU's compute mode is {found[0].compute_mode}, and grading needs two contexts at once",
+            f"its owner can set it: `sudo nvidia-smi -i {found[0].uuid} -c DEFAULT`",
+            broken=True,
+        )
+    if lacking := missing():
+        return GpuAbsence(f"there is a GPU, but not installed: {', '.join(lacking)}", _INSTALL, broken=True)
+    return None
+
+
+def driver_fault(root: Path = _ROOT) -> GpuAbsence | None:
+    """Why no GPU answers programs here: device, driver, rights, version. `root` is where `dev`, `sys`, `proc` are."""
     if not _any_trace(root):
         return GpuAbsence(
             "no NVIDIA GPU on this machine",
@@ -199,8 +218,6 @@ def why_not(root: Path = _ROOT) -> GpuAbsence | None:
             f"install a driver of branch {DRIVER} or later",
             broken=True,
         )
-    if lacking := missing():
-        return GpuAbsence(f"there is a GPU, but not installed: {', '.join(lacking)}", _INSTALL, broken=True)
     return None
 
 

@@ -52,11 +52,6 @@ class Package:
     cuda: str | None
     """The CUDA release it was made for, for example `13.0`, where the package says so; `none`: torch for CPUs."""
 
-    @property
-    def cuda_major(self) -> int | None:
-        """The major number of `cuda`; None where the package does not say, or has none."""
-        return int(self.cuda.split(".")[0]) if self.cuda and self.cuda[0].isdigit() else None
-
 
 def packages() -> tuple[Package, ...]:
     """PyCUDA, torch, cuda-bindings and nvidia-ml-py as they are installed here; none of them is imported."""
