@@ -49,6 +49,18 @@ def test_the_oracle_gives_the_same_on_tensors(problem, distribution, sizes):
         assert (np.abs(scale - expected.scale) <= 1e-12 * expected.scale).all()
 
 
+@pytest.mark.parametrize("problem", problems().values(), ids=lambda problem: problem.id)
+def test_the_oracle_stays_on_the_inputs_device(problem):
+    """`meta` is a device of torch's that holds shapes only: mixing it with another one is an error."""
+    sizes = problem.timing_sizes
+    kinds = {tensor.name: getattr(torch, tensor.dtype.value) for tensor in problem.inputs}
+    made = {t.name: torch.zeros(t.shape_at(sizes), dtype=kinds[t.name], device="meta") for t in problem.inputs}
+    for tensor in problem.outputs:
+        expected = problem.oracle(made, sizes)[tensor.name]
+        assert expected.value.device.type == expected.scale.device.type == "meta"
+        assert tuple(expected.value.shape) == tensor.shape_at(sizes)
+
+
 @pytest.mark.parametrize(("problem", "distribution", "sizes"), DRAWS)
 def test_torch_draws_what_numpy_draws(problem, distribution, sizes):
     """Shapes and types to the letter, contents by their quartiles and their share of zeros and negative values."""
