@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from statistics import median, quantiles
 from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -16,7 +17,7 @@ from markupsafe import Markup
 from pygments.lexers import CudaLexer
 from pygments.token import Comment, Keyword, Name, Number, String
 
-from common.contract import Mismatch, Reward, RewardTerm, Severity, Status, Verdict
+from common.contract import Mismatch, Reward, RewardTerm, Severity, Status, Timing, Verdict
 from evaluator.cards import line_of, printable
 
 MAX_LINES = 3000
@@ -139,6 +140,19 @@ class _View:
     @property
     def next_steps(self) -> list[str]:
         return list(_next_steps(self.verdict))
+
+    @property
+    def plots(self) -> list["_Plot"]:
+        """Histograms of the raw samples, where the verdict carries them."""
+        timing = self.verdict.timing
+        named = (("submission", timing.samples_us), ("baseline", timing.baseline_samples_us)) if timing else ()
+        return [_Plot(name, samples) for name, samples in named if samples]
+
+    @property
+    def time_bars(self) -> list[tuple[str, float, float, str]]:
+        """Name, microseconds, percent of the longest, and kind of each time that can be compared."""
+        timing = self.verdict.timing
+        return list(_time_bars(timing)) if timing else []
 
     def heat(self, mismatch: Mismatch) -> "_Heat":
         return _Heat(mismatch)
@@ -311,6 +325,71 @@ class _Heat:
         return [(0, "none"), *((i, f"up to {edge}") for i, edge in enumerate(edges, 1))]
 
 
+def _time_bars(timing: Timing) -> Iterator[tuple[str, float, float, str]]:
+    longest = max(timing.latency_us, timing.baseline_us, timing.sol_us or 0)
+    yield "This submission", timing.latency_us, timing.latency_us / longest * 100, "fill"
+    yield timing.compared_with, timing.baseline_us, timing.baseline_us / longest * 100, "other"
+    if timing.sol_us is not None:
+        yield "Speed of light of this device", timing.sol_us, timing.sol_us / longest * 100, "light"
+
+
+@dataclass(frozen=True)
+class _Plot:
+    """A histogram of times, in the units of its SVG: 480 wide and 64 high."""
+
+    name: str
+    """`submission` or `baseline`."""
+    samples_us: tuple[float, ...]
+
+    @property
+    def median_us(self) -> float:
+        return median(self.samples_us)
+
+    @property
+    def low_us(self) -> float:
+        return min(self.samples_us)
+
+    @property
+    def high_us(self) -> float:
+        """Where the axis ends: the longest time, unless stray ones would press all others into one bar."""
+        if len(self.samples_us) < 4:
+            return max(self.samples_us)
+        first, _, third = quantiles(self.samples_us, n=4)
+        reach = third + 6 * max(third - first, 0.01 * third)
+        return max(time_us for time_us in self.samples_us if time_us <= reach)
+
+    @property
+    def beyond(self) -> list[float]:
+        """Times that lie outside the axis."""
+        return [time_us for time_us in self.samples_us if time_us > self.high_us]
+
+    @property
+    def bars(self) -> list[tuple[float, float, float, str]]:
+        """x, width, height and words of every bar that is not empty."""
+        span = self.high_us - self.low_us
+        count = 40 if span else 1
+        tallies = [0] * count
+        for time_us in self.samples_us:
+            if time_us <= self.high_us:
+                tallies[min(int((time_us - self.low_us) / span * count), count - 1) if span else 0] += 1
+        width = 480 / count if span else 12.0
+        start = 0.0 if span else 234.0
+        return [
+            (start + i * width, width, tally / max(tallies) * 64, self._words(i, count, tally))
+            for i, tally in enumerate(tallies)
+            if tally
+        ]
+
+    def x(self, time_us: float) -> float:
+        span = self.high_us - self.low_us
+        return (time_us - self.low_us) / span * 480 if span else 240.0
+
+    def _words(self, i: int, count: int, tally: int) -> str:
+        step = (self.high_us - self.low_us) / count
+        launches = "1 launch" if tally == 1 else f"{tally} launches"
+        return f"{self.low_us + i * step:.5g} to {self.low_us + (i + 1) * step:.5g} µs: {launches}"
+
+
 def shade(share: float) -> int:
     """Which of the heat map's shades a share of wrong elements has: 0 (none) to 5."""
     return sum(share > step for step in HEAT_STEPS)
@@ -341,7 +420,13 @@ def _next_steps(verdict: Verdict) -> Iterator[str]:
         yield f"Shared memory has {profile.bank_conflict_ways:.1f}-way bank conflicts: pad the rows by one element."
     if profile and profile.lane_efficiency is not None and profile.lane_efficiency < 0.8:
         yield f"{1 - profile.lane_efficiency:.0%} of the lanes idle: let whole warps take the same branch."
+    timing = verdict.timing
+    if timing and timing.sol_share is not None and timing.sol_share < 0.5:
+        yield (
+            f"It takes {1 / timing.sol_share:.3g} times as long as this device needs at least "
+            f"({timing.sol_us:.4g} µs): look for bytes that move twice, idle multiprocessors, or waiting."
+        )
     if verdict.correctness and verdict.correctness.deterministic is False:
         yield "Two runs on the same input differ in their bits: look for atomics or a missing barrier."
-    if verdict.status is Status.PASSED and verdict.timing is None:
+    if verdict.status is Status.PASSED and verdict.backend == "sim":
         yield "It is right. To learn how fast it is, grade it with --backend gpu on a machine that has one."

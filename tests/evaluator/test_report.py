@@ -18,8 +18,10 @@ from sample_verdicts import (
     passed_on_gpu,
     rejected,
     runtime_error,
+    timing,
 )
 
+from common.contract import DeviceState
 from evaluator.cards import printable
 from evaluator.report import MAX_LINES, render, render_many, shade
 
@@ -190,11 +192,80 @@ def test_everything_that_was_measured_is_told():
         "pointless comparison of unsigned integer with zero",
         "-std=c++17 -O3 -lineinfo",
         "3f" * 32,
+        "1.62 times the speed of PyTorch 2.11.0 eager: torch.sum(x, dim=1), between 1.55 and 1.69",
+        "all samples that 2 evaluations of this program took",
+        "SOL score 0.702",
+        "3 of 60 timed launches",
+        "27.9 µs, with the launch",
+        "246.2 µs, with waking another process",
+        "multiprocessors 1,755 of 1,980 MHz, memory 2,619 of 2,619 MHz",
+        "Held down bypower cap",
+        "Note: The clocks were held down",
     ):
         assert said in words
     for term in passed_on_gpu().reward.terms:
         assert term.explanation in words
         assert term.name.replace("_", " ") in words
+
+
+def timed(**changes):
+    return passed_on_gpu().model_copy(update={"timing": timing(**changes)})
+
+
+def plot_of(text, name):
+    """Boxes and titles of one histogram's bars, and the place of its median."""
+    (drawn,) = re.findall(rf'<svg class="plot"[^>]*aria-label="Histogram of the {name}.*?</svg>', text, re.S)
+    bars = re.findall(r'x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"><title>([^<]*)<', drawn)
+    middle = float(re.search(r'class="median" x1="([\d.]+)"', drawn)[1])
+    return [tuple(map(float, bar[:4])) for bar in bars], [bar[4] for bar in bars], middle
+
+
+@pytest.mark.parametrize("name", ["submission", "baseline"])
+def test_a_histogram_shows_every_sample_at_its_place(name):
+    boxes, titles, middle = plot_of(render(timed(), SOURCE), name)
+    assert sum(int(title.split(": ")[1].split()[0]) for title in titles) == 60
+    assert all(x >= 0 and x + width <= 480 and y + height == pytest.approx(64) for x, y, width, height in boxes)
+    assert max(height for *_, height in boxes) == 64
+    assert 0 < middle < 480
+    for title in titles:
+        low, high = map(float, title.split(" µs")[0].split(" to "))
+        samples = timing().samples_us if name == "submission" else timing().baseline_samples_us
+        assert any(low - 1e-3 <= sample <= high + 1e-3 for sample in samples)
+
+
+@pytest.mark.parametrize("samples", [(5.0,), (5.0,) * 30, (4.0, 5.0), (5.0, 5.1, 4.9, 80.0) + (5.0, 5.05) * 10])
+def test_histograms_of_few_equal_and_stray_samples(samples):
+    text = render(timed(samples_us=samples), SOURCE)
+    boxes, titles, middle = plot_of(text, "submission")
+    beyond = sum(sample > 60 for sample in samples)
+    assert sum(int(title.split(": ")[1].split()[0]) for title in titles) == len(samples) - beyond
+    assert all(x >= 0 and x + width <= 480 for x, _, width, _ in boxes)
+    assert 0 <= middle <= 480
+    assert ("1 of the 24 lie further right, the longest at 80 µs" in Page(text).words) == bool(beyond)
+
+
+def test_a_timing_with_nothing_but_its_numbers_is_shown():
+    bare = {"samples_us": (), "baseline_samples_us": (), "notes": (), "transfer_us": None, "pooled_evaluations": 1}
+    bare |= dict.fromkeys(("floor_us", "sol_us", "sol_share", "sol_score", "bandwidth_share"))
+    text = render(timed(**bare, device=DeviceState(name="NVIDIA Mystery")), SOURCE)
+    assert 'class="plot"' not in text
+    words = Page(text).words
+    assert "multiprocessors not known, memory not known" in words
+    assert "Held down bynot known" in words
+    assert "peed of light" not in words
+
+
+def test_a_slow_kernel_is_told_how_far_it_is_from_the_speed_of_light():
+    assert "It takes 4 times as long as this device needs" in Page(render(timed(sol_share=0.25), SOURCE)).words
+    assert "as long as this device needs" not in Page(render(timed(sol_share=0.6), SOURCE)).words
+
+
+def test_the_bars_of_times_are_in_proportion():
+    pattern = r'class="(fill|other|light)" width="([\d.]+)%" height="100%" rx="3"/></svg><span[^>]*>([\d.]+) µs'
+    bars = [(kind, float(percent), float(us)) for kind, percent, us in re.findall(pattern, render(timed(), SOURCE))]
+    assert [(kind, us) for kind, _, us in bars] == [("fill", 18.4), ("other", 29.8), ("light", 10.02)]
+    for _, percent, us in bars:
+        assert percent == pytest.approx(us / 29.8 * 100, abs=0.06)
 
 
 def test_the_bars_of_a_reward_stay_inside_their_track():
