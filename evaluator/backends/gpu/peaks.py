@@ -1,9 +1,9 @@
 """What a GPU can do at most: bytes from memory and floating-point operations, in each second.
 
-Two sources. The maker's data sheets, for common devices by name: dense rates, or half of the rates with sparsity. And
-arithmetic from what the driver tells: multiprocessors x clock x operations in each clock, bus width x memory clock x 2.
-Of both the larger counts, because a peak bounds a time from below: it must not be too small on a device that runs
-above its sheet's clock.
+Two sources. The maker's data sheets, for common devices by name: dense rates, or half of the rates with sparsity.
+And arithmetic from what the driver tells: multiprocessors x clock x operations in each clock, and bus width x
+memory clock x 2. Of both the larger counts, because a peak bounds a time from below: it must not be too small on a
+device that runs above its sheet's clock.
 """
 
 import re
