@@ -89,6 +89,9 @@ class Settings(Wire):
     """Wall-clock limit of all running, seconds."""
     memory_bytes: int = Field(default=8 << 30, gt=0, le=8 << 30)
     """Memory limit of each sandbox, bytes."""
+    rehearse: bool = True
+    """Try a few small inputs on the simulator before a GPU runs the submission: a GPU shows neither races nor bad
+    reads."""
     timing: bool = True
     """Measure the speed where there is a GPU; false stops after verification."""
     max_launches: int = Field(default=200, ge=10, le=200)

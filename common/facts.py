@@ -31,6 +31,9 @@ class Measure(StrEnum):
 STATIC_MEASURES = frozenset({Measure.REGISTERS, Measure.SHARED_MEMORY, Measure.OCCUPANCY})
 """What ptxas tells about any submission that compiles, on every backend."""
 
+TIMED_MEASURES = frozenset({Measure.SPEEDUP, Measure.BANDWIDTH, Measure.SOL})
+"""What timing on a GPU adds."""
+
 
 @dataclass(frozen=True)
 class Facts:

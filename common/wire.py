@@ -1,8 +1,9 @@
 """The ground of the wire contract: the frozen model that every message is made of, and the element types."""
 
 from enum import StrEnum
+from typing import Final, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 
 class Wire(BaseModel):
@@ -36,3 +37,24 @@ class DType(StrEnum):
     def is_float(self) -> bool:
         """True for the floating-point types."""
         return "float" in self.value
+
+
+BYTES_AS_BASE64: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+"""As `__pydantic_config__` of a dataclass that holds bytes and travels as JSON."""
+
+T = TypeVar("T")
+
+
+class Json(Generic[T]):
+    """Dataclasses of plain values as JSON, between our own processes."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._adapter = TypeAdapter(kind)
+
+    def dump(self, value: T) -> bytes:
+        """The text, UTF-8."""
+        return self._adapter.dump_json(value)
+
+    def load(self, text: bytes) -> T:
+        """Raises ValueError where `text` is anything else."""
+        return self._adapter.validate_json(text)

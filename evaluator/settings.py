@@ -24,6 +24,14 @@ class MachineSettings:
     """Capacity of the compilation cache (`ASSAY_CACHE_BYTES`)."""
     sandbox: Literal["auto", "bubblewrap", "process"] = "auto"
     """Isolation of untrusted work (`ASSAY_SANDBOX`)."""
+    gpu: str = ""
+    """The GPU to grade on, by UUID or number (`ASSAY_GPU`); empty takes the first."""
+    jobs_per_runner: int = 1
+    """How many programs one CUDA context serves (`ASSAY_JOBS_PER_RUNNER`); 1 gives each its own."""
+    runners_ahead: int = 2
+    """How many contexts are kept ready (`ASSAY_RUNNERS_AHEAD`)."""
+    referee_idle_s: float = 600.0
+    """How long a GPU's referee waits for the next job before it ends (`ASSAY_REFEREE_IDLE_S`)."""
 
     @staticmethod
     def from_environment() -> "MachineSettings":
@@ -36,10 +44,19 @@ class MachineSettings:
         sandbox = os.environ.get("ASSAY_SANDBOX", "auto")
         if sandbox not in _SANDBOXES:
             raise UsageError(f"ASSAY_SANDBOX is {sandbox!r}.", f"Set it to one of {', '.join(_SANDBOXES)}.")
-        text = os.environ.get("ASSAY_CACHE_BYTES", str(4 << 30))
-        if not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1 << 20:
-            raise UsageError(
-                f"ASSAY_CACHE_BYTES is {text[:100]!r}.", "Set it to a number of bytes, at least 1048576."
-            )
-        kind = cast(Literal["auto", "bubblewrap", "process"], sandbox)
-        return MachineSettings(data_dir.absolute(), int(text), kind)
+        return MachineSettings(
+            data_dir.absolute(),
+            _number("ASSAY_CACHE_BYTES", 4 << 30, 1 << 20, "a number of bytes"),
+            cast(Literal["auto", "bubblewrap", "process"], sandbox),
+            os.environ.get("ASSAY_GPU", ""),
+            _number("ASSAY_JOBS_PER_RUNNER", 1, 1, "a number of jobs"),
+            _number("ASSAY_RUNNERS_AHEAD", 2, 1, "a number of contexts"),
+            _number("ASSAY_REFEREE_IDLE_S", 600, 1, "a number of seconds"),
+        )
+
+
+def _number(variable: str, default: int, least: int, what: str) -> int:
+    text = os.environ.get(variable, str(default))
+    if not re.fullmatch("[0-9]{1,18}", text) or int(text) < least:
+        raise UsageError(f"{variable} is {text[:100]!r}.", f"Set it to {what}, at least {least}.")
+    return int(text)

@@ -3,13 +3,16 @@
 from functools import cached_property
 
 from common.contract import Submission
-from evaluator.backends.backend import Backend
+from evaluator.backends.gpu.health import gpus, why_not
 from evaluator.backends.sim.simulator import Simulator
 from evaluator.errors import StorageFault, UsageError
+from evaluator.gpu_referee import GpuReferee
+from evaluator.judging import Referee, SimulatorReferee
 from evaluator.sandbox import selftest
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.settings import MachineSettings
 from evaluator.stages.cache import Cache
+from evaluator.stages.timing_pool import TimingPool
 from evaluator.stages.toolchain import Toolchain, find_toolchain
 
 
@@ -47,11 +50,39 @@ class Workshop:
         """Raises ToolchainMissing, SandboxFault, StorageFault."""
         return Simulator(self.sandbox, self.cache, self.toolchain.host_compiler)
 
-    def backend(self, submission: Submission) -> Backend:
-        """The backend that a submission asks for. Raises UsageError where this machine does not have it."""
-        if submission.backend == "gpu":
-            raise UsageError(
-                "This version of Assay has no GPU backend.",
-                "Use --backend sim: the simulator gives the same verdicts.",
-            )
-        return self.simulator
+    @cached_property
+    def gpu(self) -> GpuReferee | None:
+        """The referee of the GPU that the settings choose; None where no GPU can be used. Raises UsageError."""
+        wanted = self.settings.gpu
+        found = gpus() if why_not() is None else ()
+        if not wanted:
+            return GpuReferee(found[0], self.settings) if found else None
+        for gpu in found:
+            if wanted in (gpu.uuid, str(gpu.index)):
+                return GpuReferee(gpu, self.settings)
+        raise UsageError(
+            f"ASSAY_GPU is {wanted!r}, and no GPU that can be used here has this UUID or number.",
+            f"There are: {', '.join(f'{gpu.index} = {gpu.uuid}' for gpu in found) or 'none'}.",
+        )
+
+    @cached_property
+    def timings(self) -> TimingPool:
+        """Times of programs that were measured before."""
+        return TimingPool(self.settings.data_dir / "timings")
+
+    def referee(self, submission: Submission) -> Referee:
+        """Who judges this submission. Raises UsageError where this machine does not have what it asks for."""
+        if submission.backend == "sim":
+            return SimulatorReferee(self.simulator)
+        if self.gpu is not None:
+            return self.gpu
+        if submission.backend == "auto":
+            return SimulatorReferee(self.simulator)
+        absence = why_not()
+        assert absence is not None
+        message = absence.message
+        raise UsageError(f"No GPU can be used here: {message}.", f"{absence.remedy}, or use --backend sim.")
+
+    def rehearsal(self, referee: Referee) -> Referee | None:
+        """Who tries a program before a GPU runs it; None where the referee sees everything itself."""
+        return SimulatorReferee(self.simulator, rehearses=True) if referee.name == "gpu" else None

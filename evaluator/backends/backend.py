@@ -6,9 +6,10 @@ A backend decides nothing. It reports outputs and faults as facts; the referee (
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import ClassVar, Literal, Protocol, Self
 
 from common.contract import Fault, Settings
+from common.wire import BYTES_AS_BASE64
 from evaluator.problems.arrays import Array
 
 
@@ -47,6 +48,7 @@ class Program:
     entries: tuple[Entry, ...]
     arch: str
     cubin: bytes = b""
+    __pydantic_config__: ClassVar = BYTES_AS_BASE64
 
 
 @dataclass(frozen=True)

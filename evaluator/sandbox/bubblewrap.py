@@ -107,7 +107,8 @@ class _WrappedSession(SupervisedSession):
         )
         self._status_fd, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            self.begin(Command(argv, environment, drop_capabilities=False, passed_on=(*self._job.descriptors, writing)))
+            passed_on = (*self._job.descriptors, writing)
+            self.begin(Command(argv, environment, drop_capabilities=False, passed_on=passed_on))
         finally:
             os.close(writing)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-
 FIRST_DESCRIPTOR: Final = 100
 """The number that the first of `Job.descriptors` has in the program."""
 

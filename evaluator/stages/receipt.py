@@ -34,6 +34,11 @@ class Seed:
         return np.random.Generator(np.random.PCG64(int.from_bytes(self.secret, "big")))
 
 
+def plan_sha256(plan: LaunchPlan) -> str:
+    """SHA-256 of a plan as it travels."""
+    return hashlib.sha256(plan.model_dump_json().encode()).hexdigest()
+
+
 def receipt(
     *,
     problem: Problem,
@@ -52,7 +57,7 @@ def receipt(
         grader_version=__version__,
         problem_version=problem.version,
         source_sha256=hashlib.sha256(raw).hexdigest(),
-        plan_sha256=hashlib.sha256(plan.model_dump_json().encode()).hexdigest() if plan else None,
+        plan_sha256=plan_sha256(plan) if plan else None,
         ptx_sha256=compiled.ptx_sha256 if compiled else None,
         canonical_ptx_sha256=compiled.canonical_ptx_sha256 if compiled else None,
         cubin_sha256=compiled.cubin_sha256 if compiled else None,

@@ -63,7 +63,7 @@ def plan_trials(
     published = (*problem.example_sizes, *((problem.timing_sizes,) if timed_too else ()))
     trials = [PlannedTrial(sizes, typical, problem.tolerance, False) for sizes in published]
     if settings.sizes is not None:
-        trials.append(PlannedTrial(_asked_sizes(problem, settings.sizes), typical, problem.tolerance, False))
+        trials.append(PlannedTrial(asked_sizes(problem, settings.sizes), typical, problem.tolerance, False))
     hidden = problem.hidden_sizes(generator)
     turns = max(len(hidden), len(hostile))
     for turn in range(turns):
@@ -75,7 +75,8 @@ def plan_trials(
     return tuple(trials)
 
 
-def _asked_sizes(problem: Problem, sizes: Mapping[str, int]) -> Sizes:
+def asked_sizes(problem: Problem, sizes: Mapping[str, int]) -> Sizes:
+    """The problem's typical sizes, but for those that the caller asks for. Raises UsageError for what cannot be."""
     unknown = sorted(set(sizes) - set(problem.sizes))
     if unknown:
         raise UsageError(
@@ -124,7 +125,7 @@ def verify(
 
 
 def rehearsal(problem: Problem, trials: Sequence[PlannedTrial]) -> tuple[PlannedTrial, ...]:
-    """The few of `trials` that a simulator does in a moment: it sees races and bad reads, which a GPU does not show."""
+    """The few of `trials` that a simulator does in a moment: it sees races and bad reads, as no GPU does."""
 
     def cost(trial: PlannedTrial) -> float:
         work = problem.work(trial.sizes)
@@ -338,7 +339,8 @@ class Examination:
                 Status.INCORRECT,
                 Phase.VERIFY,
                 f"At {_at(trial.sizes)}: {name}[{element}] depends on memory that was never written: two runs on the "
-                f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} elements.",
+                f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} "
+                "elements.",
                 "Initialise what you read: shared memory, local arrays and temporaries are undefined at the start, "
                 "and an output that is accumulated into needs `// assay: fill NAME value=0` or an earlier launch.",
             )

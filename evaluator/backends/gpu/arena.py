@@ -74,8 +74,17 @@ def layout(buffers: Sequence[Buffer]) -> Layout:
     at = GUARD_BYTES
     for buffer in buffers:
         places.append(Place(buffer.name, at, buffer.size_bytes, buffer.item_bytes))
-        at += -(-(buffer.size_bytes + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
+        at += _stride(buffer.size_bytes)
     return Layout(tuple(places), at)
+
+
+def room_for(sizes_bytes: Sequence[int]) -> int:
+    """Bytes of memory that buffers of these sizes take, guards included."""
+    return GUARD_BYTES + sum(_stride(size_bytes) for size_bytes in sizes_bytes)
+
+
+def _stride(size_bytes: int) -> int:
+    return -(-(size_bytes + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
 
 
 def step_order(

@@ -1,5 +1,6 @@
 """Torch tensors: random contents drawn on the device, and the PyTorch baselines of problems."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from common.timing import DeviceState
 from evaluator.backends.gpu import driver
 from evaluator.errors import GpuFault
 from evaluator.problems.arrays import Array, Shape
@@ -114,3 +116,82 @@ class DeviceMemory:
 def free_bytes() -> int:
     """Free memory of the first visible GPU."""
     return int(torch.cuda.mem_get_info()[0])
+
+
+class TorchOpponent:
+    """PyTorch's eager operators on the referee's own device and in its own context (`measuring.Opponent`)."""
+
+    def __init__(self, device: str, state: Callable[[], DeviceState]) -> None:
+        self.device = torch.device(device)
+        self.state = state
+        self._scratch = torch.empty(0)
+        if self.device.type == "cuda":
+            l2_bytes = torch.cuda.get_device_properties(self.device).L2_cache_size
+            self._scratch = torch.empty(2 * max(l2_bytes, 16 << 20) // 4, dtype=torch.int32, device=self.device)
+            self._begin = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+            self._end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        self._gb_s = self._transfer_rates()
+
+    def compared_with(self, problem: Problem) -> str:
+        version = torch.__version__.partition("+")[0]
+        return f"PyTorch {version} eager: {problem.baseline}"
+
+    def timer(self, problem: Problem, inputs: Mapping[str, Array], sizes: Sizes) -> Callable[[], float]:
+        compute = eager(problem, inputs, sizes)
+        return lambda: self._time_us(compute)
+
+    def _time_us(self, compute: Callable[[], torch.Tensor]) -> float:
+        if self.device.type != "cuda":
+            started_ns = time.perf_counter_ns()
+            compute()
+            return (time.perf_counter_ns() - started_ns) / 1000
+        # As a runner does it: the flush runs while the host queues what follows.
+        self._scratch.zero_()
+        self._begin.record()
+        compute()
+        self._end.record()
+        self._end.synchronize()
+        return float(self._begin.elapsed_time(self._end)) * 1000
+
+    def transfer_us(self, to_device_bytes: int, to_host_bytes: int) -> float | None:
+        if self._gb_s is None:
+            return None
+        return to_device_bytes / (self._gb_s[0] * 1e3) + to_host_bytes / (self._gb_s[1] * 1e3)
+
+    def _transfer_rates(self) -> tuple[float, float] | None:
+        """10^9 bytes a second from pinned memory to the device and back, measured once."""
+        if self.device.type != "cuda":
+            return None
+        host = torch.empty(64 << 20, dtype=torch.uint8, pin_memory=True)
+        there = torch.empty_like(host, device=self.device)
+        rates = []
+        for target, source in ((there, host), (host, there)):
+            times_us = []
+            for _ in range(5):
+                self._begin.record()
+                target.copy_(source, non_blocking=True)
+                self._end.record()
+                self._end.synchronize()
+                times_us.append(self._begin.elapsed_time(self._end) * 1000)
+            rates.append(host.numel() / min(times_us) / 1e3)
+        return rates[0], rates[1]
+
+
+def claim_device() -> None:
+    """Make the referee's own context on the first visible GPU. Raises GpuFault."""
+    # TF32 in a float32 baseline would compare with another precision; it is off by default, and stays so.
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        torch.zeros(1, device="cuda")
+    except RuntimeError as error:
+        raise GpuFault(f"PyTorch cannot use the GPU: {str(error).splitlines()[0]}", "Run `assay doctor`.") from error
+
+
+def properties() -> dict[str, int | None]:
+    """What torch knows of the first visible GPU and NVML does not say: fields of `DeviceState`."""
+    known = torch.cuda.get_device_properties(0)
+    return {
+        "multiprocessors": known.multi_processor_count,
+        "memory_bus_bits": getattr(known, "memory_bus_width", None),
+    }

@@ -1,0 +1,168 @@
+"""One evaluation: all that is known of it so far, and the verdict that this makes."""
+
+import time
+from dataclasses import dataclass, field
+
+from common.contract import (
+    Compilation,
+    Phase,
+    Receipt,
+    Screening,
+    Status,
+    Submission,
+    Timing,
+    Verdict,
+)
+from common.facts import STATIC_MEASURES, TIMED_MEASURES, facts_of
+from common.reward import reward
+from evaluator.errors import InfrastructureFault, Ruling
+from evaluator.judging import Referee
+from evaluator.problems.problem import Problem
+from evaluator.stages.compilation import Compiled
+from evaluator.stages.launchable import Launchable
+from evaluator.stages.profiling import profile
+from evaluator.stages.receipt import Seed, plan_sha256, receipt
+from evaluator.stages.timing import Measurement, Pooled
+from evaluator.stages.timing_pool import TimingKey, TimingPool
+from evaluator.stages.verification import Verified
+from evaluator.workshop import Workshop
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that is known of one evaluation so far; every stage adds its result."""
+
+    submission: Submission
+    problem: Problem
+    workshop: Workshop
+    referee: Referee
+    raw: bytes
+    seed: Seed = field(default_factory=Seed.fresh)
+    started_s: float = field(default_factory=time.monotonic)
+    screening: Screening = field(default_factory=Screening)
+    compiled: Compiled | None = None
+    launchable: Launchable | None = None
+    verified: Verified | None = None
+    timing: Timing | None = None
+
+    def verdict(self, ruling: Ruling | None) -> Verdict:
+        """The verdict, with everything that is known; no ruling means that all stages passed."""
+        compilation = self._compilation()
+        correctness = self.verified.correctness if self.verified else None
+        found = None
+        if self.compiled and self.launchable and self.verified and self.verified.correctness:
+            found = profile(self.compiled, self.launchable, self.verified.thread_instructions, self.verified.facts)
+        ruling = ruling or Ruling(
+            Status.PASSED, Phase.TIME if self.timing else Phase.VERIFY, self._praise(), self._next_step()
+        )
+        settings = self.submission.settings
+        facts = facts_of(
+            status=ruling.status,
+            compilation=compilation,
+            correctness=correctness,
+            timing=self.timing,
+            profile=found,
+            settings=settings,
+            measurable=STATIC_MEASURES | (TIMED_MEASURES if self._times else frozenset()),
+        )
+        return Verdict(
+            status=ruling.status,
+            phase=ruling.phase,
+            message=ruling.message,
+            hint=ruling.hint,
+            backend=self.referee.name,
+            problem=self.problem.id,
+            compile=compilation,
+            correctness=correctness,
+            timing=self.timing,
+            profile=found,
+            reward=reward(settings.reward, facts) if ruling.status.carries_reward else None,
+            receipt=self._receipt(),
+        )
+
+    @property
+    def _times(self) -> bool:
+        return self.referee.name == "gpu" and self.submission.settings.timing
+
+    def remembered(self, measurement: Measurement, pool: TimingPool) -> Pooled:
+        """The samples of all evaluations of this program and plan, these ones among them."""
+        assert self.compiled is not None
+        assert self.launchable is not None
+        key = TimingKey(
+            canonical_ptx_sha256=self.compiled.canonical_ptx_sha256 or "",
+            plan_sha256=plan_sha256(self.launchable.plan),
+            problem=self.problem.id,
+            problem_version=self.problem.version,
+            sizes=measurement.sizes,
+            device_uuid=measurement.device.uuid or "",
+            driver=measurement.device.driver or "",
+            compared_with=measurement.compared_with,
+        )
+        return pool.add(key, self.seed.commitment, measurement)
+
+    def _compilation(self) -> Compilation:
+        if self.compiled is None:
+            return Compilation(succeeded=None, screening=self.screening)
+        compiled = self.compiled
+        return Compilation(
+            succeeded=compiled.program is not None,
+            screening=self.screening,
+            toolchain=compiled.toolchain,
+            arch=compiled.arch,
+            flags=compiled.flags,
+            diagnostics=compiled.diagnostics,
+            kernels=compiled.kernels,
+            cached=compiled.cached,
+            duration_s=round(compiled.duration_s, 4),
+        )
+
+    def _praise(self) -> str:
+        trials = self.verified.correctness.trials if self.verified and self.verified.correctness else ()
+        sizes = len({tuple(trial.sizes.items()) for trial in trials})
+        right = f"Right in all {len(trials)} trials, at {sizes} sizes."
+        if self.timing is None:
+            return right
+        speed = self.timing
+        return (
+            f"{right} {speed.speedup:.3g} times as fast as {speed.compared_with} "
+            f"({speed.confidence:.0%} interval {speed.speedup_low:.3g} to {speed.speedup_high:.3g})."
+        )
+
+    def _next_step(self) -> str | None:
+        spilled = [k.kernel for k in (self.compiled.kernels if self.compiled else ()) if k.spill_store_bytes]
+        if spilled:
+            return f"{spilled[0]} spills registers to memory: shrink its tile, or its unrolling."
+        return None
+
+    def _receipt(self) -> Receipt:
+        # Nothing was run before the compiler; and asking for a sandbox that cannot be made would fail again.
+        sandbox = self.workshop.sandbox.name if self.compiled else "none"
+        return receipt(
+            problem=self.problem,
+            settings=self.submission.settings,
+            plan=self.launchable.plan if self.launchable else self.submission.plan,
+            raw=self.raw,
+            compiled=self.compiled,
+            device=self.referee.device,
+            sandbox=sandbox,
+            seed=self.seed,
+            duration_s=time.monotonic() - self.started_s,
+        )
+
+
+def nothing_was_tried(problem: Problem, backend: str, fault: InfrastructureFault) -> Verdict:
+    """The verdict where this machine has no compiler, or no place to work: not even a receipt can be given."""
+    return Verdict(
+        status=Status.INTERNAL_ERROR,
+        phase=Phase.SCREEN,
+        message=str(fault),
+        hint=fault.remedy,
+        backend="gpu" if backend == "gpu" else "sim",
+        problem=problem.id,
+        compile=None,
+        correctness=None,
+        timing=None,
+        profile=None,
+        reward=None,
+        receipt=None,
+    )

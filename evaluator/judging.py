@@ -1,0 +1,245 @@
+"""Judging a program that compiled: verified and, on a GPU, timed, by a referee in this process or in another one."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Literal, Protocol
+
+from common.contract import Phase, Settings, Status, Timing
+from common.launch_plan import LaunchPlan
+from common.wire import BYTES_AS_BASE64, Json
+from evaluator.backends.backend import Backend, Program, Session, Unsupported
+from evaluator.backends.gpu.arena import room_for
+from evaluator.backends.gpu.peaks import peaks_of
+from evaluator.errors import InfrastructureFault, Ruling
+from evaluator.problems.arrays import Dice, NumpyDice
+from evaluator.problems.catalogue import find
+from evaluator.problems.problem import Sizes
+from evaluator.stages.launchable import Concrete, Launchable, PlanSource
+from evaluator.stages.launching import plan_launches
+from evaluator.stages.measuring import Look, Opponent, measure
+from evaluator.stages.receipt import Seed
+from evaluator.stages.roofline import Roofline, precision_of
+from evaluator.stages.timing import Measurement, Pooled, below_floor, clocks_agree, summarise, too_fast
+from evaluator.stages.verification import Verified, asked_sizes, plan_trials, rehearsal, verify
+
+Progress = Callable[[str], None]
+_REHEARSAL_S: Final = 5.0
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a referee needs to know: plain values, which travel between processes."""
+
+    problem: str
+    program: Program
+    plan: LaunchPlan
+    plan_source: PlanSource
+    binding: str
+    static_shared_bytes: Mapping[str, int]
+    """By the kernel's demangled name."""
+    settings: Settings
+    secret: bytes
+    """The seed; it never reaches a runner."""
+    __pydantic_config__: ClassVar = BYTES_AS_BASE64
+
+    @property
+    def launchable(self) -> Launchable:
+        """The plan, fitted to the program again."""
+        planned = plan_launches(find(self.problem), self.program, self.plan, "", self.static_shared_bytes)
+        if planned.launchable is None:
+            raise InfrastructureFault("A plan that fitted the program fits it no more.", "Please report it.")
+        return replace(planned.launchable, plan_source=self.plan_source, binding=self.binding)
+
+    def to_json(self) -> bytes:
+        """As it travels."""
+        return _orders.dump(self)
+
+    @staticmethod
+    def from_json(text: bytes) -> "Order":
+        """Raises ValueError for anything else."""
+        return _orders.load(text)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a referee found."""
+
+    verified: Verified
+    look: Look | None = None
+    second_look: Look | None = None
+    """At a larger size, where the first was faster than any right answer can be."""
+
+    def to_json(self) -> bytes:
+        return _findings.dump(self)
+
+    @staticmethod
+    def from_json(text: bytes) -> "Judged":
+        return _findings.load(text)
+
+
+class Referee(Protocol):
+    """Who judges: the simulator's in this process, or the one that owns a GPU."""
+
+    @property
+    def name(self) -> Literal["gpu", "sim"]: ...
+
+    @property
+    def device(self) -> str:
+        """For the receipt."""
+
+    @property
+    def arch(self) -> str:
+        """What programs are compiled for unless the caller says otherwise, for example `sm_90a`."""
+
+    def judge(self, order: Order, progress: Progress) -> Judged:
+        """Raises Unsupported, UsageError, InfrastructureFault."""
+
+
+class SimulatorReferee:
+    """Judges on a backend without clocks, in this process."""
+
+    def __init__(self, backend: Backend, rehearses: bool = False) -> None:
+        """`rehearses`: only the few trials that take a moment, before a GPU does them all."""
+        self._backend = backend
+        self._rehearses = rehearses
+
+    @property
+    def name(self) -> Literal["gpu", "sim"]:
+        return self._backend.name
+
+    @property
+    def device(self) -> str:
+        return self._backend.device
+
+    @property
+    def arch(self) -> str:
+        return self._backend.arch
+
+    def judge(self, order: Order, progress: Progress) -> Judged:
+        generator = Seed(order.secret).generator()
+        launchable = order.launchable
+        trials = plan_trials(launchable.problem, order.settings, generator)
+        if self._rehearses:
+            trials = rehearsal(launchable.problem, trials)
+        with self._backend.prepare(order.program, order.settings) as session:
+            dice = NumpyDice(generator)
+            return Judged(verify(launchable, session, order.settings, dice, trials, _counted(progress)))
+
+
+def judge_and_time(
+    order: Order,
+    open_session: Callable[[Launchable, int], Session],
+    make_dice: Callable[[int], Dice],
+    opponent: Opponent,
+    progress: Progress,
+) -> Judged:
+    """Verify and then time, with contents from `make_dice(seed)`, in the process that owns the GPU.
+
+    `open_session(launchable, memory_bytes)` opens a session that can hold the largest run.
+    Raises Unsupported, UsageError, InfrastructureFault.
+    """
+    settings, launchable = order.settings, order.launchable
+    problem = launchable.problem
+    generator = Seed(order.secret).generator()
+    timed_sizes = asked_sizes(problem, settings.sizes) if settings.sizes else problem.timing_sizes
+    trials = plan_trials(problem, settings, generator, timed_too=settings.timing)
+    dice = make_dice(int(generator.integers(1 << 62)))
+    with open_session(launchable, _largest_bytes(launchable, [trial.sizes for trial in trials])) as session:
+        verified = verify(launchable, session, settings, dice, trials, _counted(progress))
+        if verified.ruling or not settings.timing:
+            return Judged(verified)
+        look = measure(
+            launchable, session, timed_sizes, settings, dice, opponent, lambda done: progress(f"time {done}")
+        )
+    if look.measurement is None or not _suspicious(launchable, look):
+        return Judged(verified, look)
+    sizes = larger(timed_sizes)
+    with open_session(launchable, _largest_bytes(launchable, [sizes])) as session:
+        return Judged(verified, look, measure(launchable, session, sizes, settings, dice, opponent))
+
+
+def rehearse(referee: Referee | None, order: Order) -> Judged | None:
+    """What a rehearsal showed, where it counts: a fault, a race, or a wrong answer that a GPU may not show.
+
+    That a simulator cannot run a program, or not in time, says nothing about a GPU. Raises InfrastructureFault.
+    """
+    if referee is None or not order.settings.rehearse:
+        return None
+    limited = order.settings.model_copy(update={"run_timeout_s": min(order.settings.run_timeout_s, _REHEARSAL_S)})
+    try:
+        judged = referee.judge(replace(order, settings=limited), lambda text: None)
+    except Unsupported:
+        return None
+    ruling = judged.verified.ruling
+    if ruling is not None and ruling.status not in (Status.TIMEOUT, Status.OUT_OF_MEMORY):
+        said = replace(ruling, message=f"In the rehearsal on the simulator. {ruling.message}")
+        return replace(judged, verified=replace(judged.verified, ruling=said))
+    return None
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What the measurements mean."""
+
+    verified: Verified
+    timing: Timing | None
+    ruling: Ruling | None
+
+
+def timed(launchable: Launchable, judged: Judged, remember: Callable[[Measurement], Pooled]) -> Timed:
+    """Statistics of the timed launches, and what their clocks, answers and floor say about the submission.
+
+    `remember(measurement)` gives the samples of all evaluations of the same program and plan.
+    """
+    assert judged.look is not None
+    for look in (judged.look, judged.second_look):
+        if look is not None and look.ruling is not None:
+            return Timed(_with_failure(judged.verified, look), None, look.ruling)
+    look = judged.second_look or judged.look
+    measurement, roofline = look.measurement, roofline_of(launchable, look)
+    assert measurement is not None
+    ruling = clocks_agree(measurement)
+    if ruling is None and judged.second_look and roofline:
+        ruling = too_fast(measurement, roofline)
+    pooled = None if ruling else remember(measurement)
+    return Timed(judged.verified, summarise(measurement, roofline, pooled), ruling)
+
+
+def _with_failure(verified: Verified, look: Look) -> Verified:
+    """The correctness as a failed timed launch leaves it."""
+    correctness = verified.correctness
+    assert correctness is not None
+    failed = {"passed": False, "trials": (*correctness.trials, *look.trials), "fault": look.fault}
+    return replace(verified, correctness=correctness.model_copy(update=failed))
+
+
+def roofline_of(launchable: Launchable, look: Look) -> Roofline | None:
+    """What bounds the measured time from below; None where the device is not known."""
+    if look.measurement is None:
+        return None
+    peaks, problem = peaks_of(look.measurement.device), launchable.problem
+    return Roofline(problem.work(look.measurement.sizes), precision_of(problem), peaks) if peaks else None
+
+
+def larger(sizes: Sizes) -> dict[str, int]:
+    """Twice the first size: twice the work, and no other shape than before."""
+    first = next(iter(sizes))
+    return {**sizes, first: 2 * sizes[first]}
+
+
+def _suspicious(launchable: Launchable, look: Look) -> bool:
+    roofline = roofline_of(launchable, look)
+    return look.measurement is not None and roofline is not None and below_floor(look.measurement, roofline)
+
+
+def _largest_bytes(launchable: Launchable, all_sizes: list[Sizes]) -> int:
+    concretes = [launchable.at(sizes) for sizes in all_sizes]
+    return max((room_for([b.size_bytes for b in c.buffers]) for c in concretes if isinstance(c, Concrete)), default=0)
+
+
+def _counted(progress: Progress) -> Callable[[int, int], None]:
+    return lambda done, of: progress(f"{Phase.VERIFY} {done}/{of}")
+
+
+_orders = Json(Order)
+_findings = Json(Judged)

@@ -1,0 +1,166 @@
+"""Measuring: timed launches on contents never seen before, in turns with the baseline; some verified in secret.
+
+The referee's side of timing. It only collects: what the numbers say is decided in `timing`.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Final, Protocol
+
+from common.contract import DeviceState, Fault, Phase, Settings, Trial
+from evaluator.backends.backend import PlanRun, RunOutcome, Session
+from evaluator.errors import InfrastructureFault, Ruling
+from evaluator.problems.arrays import Array, Dice
+from evaluator.problems.problem import Arrays, Problem, Sizes
+from evaluator.stages.launchable import Concrete, Launchable
+from evaluator.stages.timing import Measurement, enough
+from evaluator.stages.verification import POISONS, Examination, PlannedTrial
+
+_WARM_UPS: Final = 3
+_EMPTY_PLANS: Final = 11
+_CHECK_EVERY: Final = 10
+
+
+class Opponent(Protocol):
+    """The baseline and the device that both run on."""
+
+    def compared_with(self, problem: Problem) -> str:
+        """What the baseline is, in words."""
+
+    def timer(self, problem: Problem, inputs: Arrays, sizes: Sizes) -> Callable[[], float]:
+        """A call that runs the baseline once on these inputs, as they are then, and gives its time in µs."""
+
+    def transfer_us(self, to_device_bytes: int, to_host_bytes: int) -> float | None:
+        """What moving the inputs there and the outputs back would cost."""
+
+    def state(self) -> DeviceState:
+        """The device and how it is now."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one round of timed launches gave: a measurement, or why there is none."""
+
+    measurement: Measurement | None
+    ruling: Ruling | None = None
+    trials: tuple[Trial, ...] = ()
+    """Launches whose output was compared with the oracle."""
+    fault: Fault | None = None
+
+
+def measure(
+    launchable: Launchable,
+    session: Session,
+    sizes: Sizes,
+    settings: Settings,
+    dice: Dice,
+    opponent: Opponent,
+    progress: Callable[[int], None] = lambda launches: None,
+) -> Look:
+    """Launch until the interval is narrow enough. Raises InfrastructureFault, UsageError."""
+    concrete = launchable.at(sizes, settings.memory_bytes)
+    if isinstance(concrete, Ruling):
+        return Look(None, replace(concrete, phase=Phase.LAUNCH))
+    stand = _Stand(launchable, session, sizes, settings, dice, opponent, concrete)
+    while not stand.enough():
+        ruling = stand.launch()
+        if ruling is not None:
+            return Look(None, replace(ruling, phase=Phase.TIME), stand.checked(), stand.examination.fault)
+        progress(len(stand.times))
+    return Look(stand.measurement(), trials=stand.checked())
+
+
+class _Stand:
+    """One plan at one size beside its baseline."""
+
+    def __init__(
+        self,
+        launchable: Launchable,
+        session: Session,
+        sizes: Sizes,
+        settings: Settings,
+        dice: Dice,
+        opponent: Opponent,
+        concrete: Concrete,
+    ) -> None:
+        self.problem, self.session, self.sizes, self.settings = launchable.problem, session, sizes, settings
+        self.dice, self.opponent, self.concrete = dice, opponent, concrete
+        self.examination = Examination(launchable, session, settings, dice, 0)
+        self.trial = PlannedTrial(sizes, self.problem.distributions[0], self.problem.tolerance, False)
+        self.times: list[tuple[float, float, float]] = []
+        self.baseline_us: list[float] = []
+        self.warm_ups = 0
+        self.next_check = secrets.randbelow(_CHECK_EVERY // 2)
+        self.checks = 0
+        self.empty = [self._times(session.run(_EMPTY)) for _ in range(_EMPTY_PLANS)]
+
+    def enough(self) -> bool:
+        """Whether more launches would say nothing new, or the time is up."""
+        events = [event_us for event_us, _, _ in self.times]
+        late = self.examination.left_s <= 0 and len(events) >= 1
+        return late or enough(events, self.baseline_us, self.settings.max_launches)
+
+    def launch(self) -> Ruling | None:
+        """One launch of the plan and one of the baseline on fresh inputs; the first few are not counted."""
+        inputs = self.trial.distribution.draw(self.dice, self.sizes)
+        outcome = self.examination.execute(self.concrete, inputs, POISONS[0])
+        ruling = self.examination.intact(outcome, self.trial, inputs)
+        if ruling is not None:
+            return ruling
+        times = self._times(outcome)
+        # Which launches are verified is secret, because a kernel could tell the timed ones by their size.
+        if self.next_check == 0:
+            ruling = self._check(inputs, self.examination.outputs(outcome, self.concrete))
+            if ruling is not None:
+                return ruling
+            self.next_check = 1 + secrets.randbelow(_CHECK_EVERY)
+        self.next_check -= 1
+        baseline_us = self.opponent.timer(self.problem, inputs, self.sizes)()
+        if self.warm_ups < _WARM_UPS:
+            self.warm_ups += 1
+        else:
+            self.times.append(times)
+            self.baseline_us.append(baseline_us)
+        return None
+
+    def checked(self) -> tuple[Trial, ...]:
+        return tuple(self.examination.trials)
+
+    def measurement(self) -> Measurement:
+        event_us, host_us, referee_us = zip(*self.times, strict=True)
+        sizes = {buffer.name: buffer.size_bytes for buffer in self.concrete.buffers}
+        return Measurement(
+            sizes=dict(self.sizes),
+            event_us=event_us,
+            host_us=host_us,
+            referee_us=referee_us,
+            baseline_us=tuple(self.baseline_us),
+            gap_us=median(host - event for event, host, _ in self.empty),
+            referee_gap_us=median(referee - host for _, host, referee in self.empty),
+            compared_with=self.opponent.compared_with(self.problem),
+            device=self.opponent.state(),
+            checked_launches=self.checks,
+            transfer_us=self.opponent.transfer_us(
+                sum(sizes[tensor.name] for tensor in self.problem.inputs),
+                sum(sizes[tensor.name] for tensor in self.problem.outputs),
+            ),
+        )
+
+    def _check(self, inputs: Arrays, outputs: Mapping[str, Array]) -> Ruling | None:
+        self.checks += 1
+        if self.problem.sketch is None:
+            return self.examination.judge(self.trial, inputs, outputs)
+        found = self.problem.sketch(self.dice, inputs, outputs, self.sizes, self.problem.tolerance)
+        # What the sketch finds is looked at element by element, so that the verdict can say where it is wrong.
+        return None if found.passed else self.examination.judge(self.trial, inputs, outputs)
+
+    @staticmethod
+    def _times(outcome: RunOutcome) -> tuple[float, float, float]:
+        if outcome.times_us is None:
+            raise InfrastructureFault("A launch came back without its times.", "Please report it.")
+        return outcome.times_us
+
+
+_EMPTY: Final = PlanRun((), (), POISONS[0], 5.0)
