@@ -48,7 +48,8 @@ def test_a_shuffle_is_counted_only_when_it_ran(workshop):
 def test_more_work_is_more_instructions_and_nothing_is_timed(workshop):
     once = profiled(workshop, HEAD + "    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n")
     line = "// assay: launch relu grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)\n"
-    twice = profiled(workshop, line + line + HEAD + "    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n")
-    assert twice.profile.thread_instructions > 1.5 * once.profile.thread_instructions
+    # Eight times, because each grading draws hidden sizes of its own, and they differ.
+    often = profiled(workshop, 8 * line + HEAD + "    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n")
+    assert often.profile.thread_instructions > 3 * once.profile.thread_instructions
     assert once.timing is None
     assert once.profile.bandwidth_share is None
