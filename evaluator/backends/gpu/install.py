@@ -131,7 +131,7 @@ def _install(pins: list[str], with_torch: bool) -> None:
     if fault is None:
         print(f"  PyCUDA {_version('pycuda')}: is there", flush=True)
     else:
-        with _step("PyCUDA, built here (one to three minutes)"):
+        with _step("PyCUDA, built here (one to four minutes)"):
             _build_pycuda(pycuda, pins, compiler)
     rest = [one for one in wanted if one not in headers and (with_torch or not one.startswith("torch"))]
     names = ", ".join(re.split(r"[<>=~!]", one)[0] for one in rest)
@@ -204,8 +204,17 @@ def _build_pycuda(requirement: str, pins: list[str], compiler: Path) -> None:
         # In LDFLAGS, which comes before the libraries: many compilers drop a library that resolves no symbol, and
         # the extension would no longer ask the loader for the driver.
         environment["LDFLAGS"] = f"-Wl,--no-as-needed {os.environ.get('LDFLAGS', '')}".strip()
+        environment |= compilers(compiler)
         install = ("install", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--force-reinstall")
         _pip(*install, str(source), environment=environment)
+
+
+def compilers(found: Path) -> dict[str, str]:
+    """`CC` and `CXX` for the build where the compiler that made this Python is not on this machine."""
+    own = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(own) or "CC" in os.environ:
+        return {}
+    return {"CC": str(found), "CXX": str(found)}
 
 
 def configuration(root: Path, link_folder: Path) -> str:

@@ -81,6 +81,14 @@ def test_an_archive_is_unpacked_inside_its_folder(tmp_path):
         install._unpacked(tmp_path / "nothing")
 
 
+def test_another_compiler_builds_where_pythons_own_is_not_here(monkeypatch):
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(install.sysconfig, "get_config_var", lambda name: "no-such-compiler -pthread")
+    assert install.compilers(COMPILER) == {"CC": str(COMPILER), "CXX": str(COMPILER)}
+    monkeypatch.setattr(install.sysconfig, "get_config_var", lambda name: f"{COMPILER} -pthread")
+    assert install.compilers(COMPILER) == {}
+
+
 class TestRefusals:
     """Before anything is downloaded, in words, with exit status 1."""
 
@@ -128,21 +136,20 @@ def test_what_pip_says_when_it_fails_is_shown():
 
 
 def test_packages_are_read_without_importing_them(tmp_path, monkeypatch):
-    def installed(name, version, **files):
+    def installed(name, version):
         folder = tmp_path / f"{name}-{version}.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        for path, text in files.items():
-            (tmp_path / name).mkdir()
-            (tmp_path / name / f"{path}.py").write_text(text)
+        importlib.invalidate_caches()
 
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     importlib.invalidate_caches()
     assert install.missing() == ("pycuda", "torch", "cuda-bindings", "nvidia-ml-py")
     torch = "from typing import Optional\n__version__ = '2.13.0'\ncuda: Optional[str] = '13.0'\nhip = None\n"
-    installed("torch", "2.13.0", version=torch)
+    installed("torch", "2.13.0")
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/version.py").write_text(torch)
     installed("cuda_bindings", "12.9.4")
-    importlib.invalidate_caches()
     found = {package.name: package for package in install.packages()}
     assert found["torch"] == Package("torch", "2.13.0", "13.0")
     assert found["cuda-bindings"] == Package("cuda-bindings", "12.9.4", "12.9")
