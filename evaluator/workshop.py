@@ -48,7 +48,8 @@ class Workshop:
     @cached_property
     def simulator(self) -> Simulator:
         """Raises ToolchainMissing, SandboxFault, StorageFault."""
-        return Simulator(self.sandbox, self.cache, self.toolchain.host_compiler)
+        toolchain = self.toolchain
+        return Simulator(self.sandbox, self.cache, toolchain.host_compiler, toolchain.readable)
 
     @cached_property
     def gpu(self) -> GpuReferee | None:

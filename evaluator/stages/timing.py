@@ -29,7 +29,7 @@ EVENT_RESOLUTION_US = 0.5
 _Z = 1.959964
 _SLACK_US = 25.0
 _SLACK_SHARE = 0.1
-_WAKING_US = 100.0
+_WAKING_US = 1000.0
 _CLOCK_US = 2.0
 """By how much two clocks may differ that measure the same: their granularity, and the reading of them."""
 _DRIFT = 0.01

@@ -200,7 +200,7 @@ def _describe(nvcc: Path, origin: str, host: Path) -> Toolchain:
         nvcc=nvcc,
         cicc=cicc,
         ptxas=ptxas,
-        readable=_outside_system((root, runtime.parent.resolve(), host.parent, *headers)),
+        readable=_outside_system((root, runtime.parent.resolve(), _prefix(host), *headers)),
         headers=tuple(headers),
         version=facts["version"],
         digest=facts["digest"],
@@ -208,6 +208,12 @@ def _describe(nvcc: Path, origin: str, host: Path) -> Toolchain:
         host_compiler_version=facts["host_version"],
         architectures=tuple(facts["architectures"]),
     )
+
+
+def _prefix(host: Path) -> Path:
+    """Where a host compiler has its own programs, headers and libraries, if it is not the system's."""
+    prefix = host.parent.parent if host.parent.name == "bin" else host.parent
+    return host.parent if prefix in (Path("/"), Path("/usr")) else prefix
 
 
 def _runtime_headers(root: Path) -> Iterator[Path]:

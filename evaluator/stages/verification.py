@@ -60,7 +60,7 @@ def plan_trials(
     `timed_too` adds the size that a GPU is timed at, which is much work for a simulator.
     """
     typical, *hostile = problem.distributions
-    published = (*problem.example_sizes, *((problem.timing_sizes,) if timed_too else ()))
+    published = (*problem.example_sizes, *((problem.timing_sizes,) if timed_too and settings.sizes is None else ()))
     trials = [PlannedTrial(sizes, typical, problem.tolerance, False) for sizes in published]
     if settings.sizes is not None:
         trials.append(PlannedTrial(asked_sizes(problem, settings.sizes), typical, problem.tolerance, False))
@@ -132,7 +132,7 @@ def rehearsal(problem: Problem, trials: Sequence[PlannedTrial]) -> tuple[Planned
         return work.flops + (work.read_bytes + work.written_bytes) / 4
 
     cheap = sorted((trial for trial in trials if cost(trial) <= _REHEARSED_WORK), key=cost)
-    return tuple(dict.fromkeys((*cheap[:1], *cheap[-_REHEARSED_MOST:])))
+    return tuple(cheap if len(cheap) <= _REHEARSED_MOST else (cheap[0], *cheap[1 - _REHEARSED_MOST :]))
 
 
 class Examination:

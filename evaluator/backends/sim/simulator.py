@@ -65,10 +65,14 @@ class Simulator:
     arch = "sm_80"
     """Its PTX has neither TMA nor wgmma, which the simulator lacks."""
 
-    def __init__(self, sandbox: Sandbox, builds: Builds, host_compiler: Path) -> None:
+    def __init__(
+        self, sandbox: Sandbox, builds: Builds, host_compiler: Path, readable: tuple[Path, ...] | None = None
+    ) -> None:
+        """`readable`: what the host compiler needs beside the system's files; None for its own folder."""
         self.sandbox = sandbox
         self.builds = builds
         self.host_compiler = host_compiler
+        self.readable = (host_compiler.parent,) if readable is None else readable
 
     @property
     def device(self) -> str:
@@ -102,7 +106,7 @@ class Simulator:
             (str(self.host_compiler), *arguments, "-o", output),
             files=files,
             collect=(output,),
-            readable=(self.host_compiler.parent,),
+            readable=self.readable,
             limits=Limits(wall_s=time_limit_s, cpu_s=time_limit_s * 2),
         )
         return self.sandbox.run(job)

@@ -1,0 +1,166 @@
+"""Referee, zygote and runners as real processes in a real sandbox, on a device that needs no GPU."""
+
+import contextlib
+import os
+import struct
+import time
+
+import pytest
+import torch
+from stand_in import Hall, program
+
+from evaluator.backends.backend import Buffer, BufferCopy, BufferFill, KernelLaunch, PlanRun, Pointer, Unsupported
+from evaluator.backends.gpu.arena import room_for
+from evaluator.errors import GpuFault
+from evaluator.sandbox import selftest
+
+N = 1000
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return selftest.choose(tmp_path_factory.mktemp("work"))
+
+
+@pytest.fixture(params=[1, 3], ids=["single-use", "reused"])
+def bench(place, request):
+    with contextlib.closing(Hall(place, request.param).bench) as bench:
+        yield bench
+
+
+def opened(bench, deed, **more):
+    return bench.open(program(deed, **more), False, room_for([4 * N, 4 * N]))
+
+
+def relu_run(x, time_limit_s=5.0, poison=0xFF, steps=None):
+    buffers = (Buffer("x", "input", 4 * N, 4, x), Buffer("y", "output", 4 * N, 4, None))
+    launch = KernelLaunch("k", (4, 1, 1), (256, 1, 1), 0, False, (Pointer("x"), Pointer("y"), struct.pack("<i", N)))
+    return PlanRun(buffers, steps or (launch,), poison, time_limit_s)
+
+
+def contents(seed=0):
+    return torch.randn(N, generator=torch.Generator().manual_seed(seed))
+
+
+def test_a_run_gives_outputs_and_three_times(bench):
+    x = contents()
+    with opened(bench, "relu") as session:
+        outcome = session.run(relu_run(x))
+    assert outcome.fault is None
+    assert torch.equal(outcome.contents["y"].view(torch.float32), x.clamp(min=0))
+    assert torch.equal(outcome.contents["x"].view(torch.float32), x)
+    event_us, host_us, referee_us = outcome.times_us
+    assert 0 < event_us <= host_us <= referee_us
+
+
+def test_many_runs_and_sessions_one_after_another(bench):
+    for job in range(5):
+        with opened(bench, "relu") as session:
+            for seed in range(3):
+                x = contents(10 * job + seed)
+                outcome = session.run(relu_run(x))
+                assert torch.equal(outcome.contents["y"].view(torch.float32), x.clamp(min=0))
+
+
+def test_an_output_that_nobody_writes_holds_the_poison(bench):
+    with opened(bench, "nothing") as session:
+        for poison in (0xFF, 0x5B):
+            outcome = session.run(relu_run(contents(), poison=poison))
+            assert (outcome.contents["y"] == poison).all()
+
+
+def test_fills_and_copies(bench):
+    x = contents()
+    steps = (BufferFill("y", struct.pack("<f", 2.5)),)
+    with opened(bench, "relu") as session:
+        assert (session.run(relu_run(x, steps=steps)).contents["y"].view(torch.float32) == 2.5).all()
+        outcome = session.run(relu_run(x, steps=(*steps, BufferCopy("x", "y"))))
+        assert torch.equal(outcome.contents["y"].view(torch.float32), x)
+
+
+@pytest.mark.parametrize(("deed", "buffer", "element"), [("beyond", "y", N), ("before", "x", -1)])
+def test_a_write_outside_is_found_and_named(bench, deed, buffer, element):
+    with opened(bench, deed) as session:
+        fault = session.run(relu_run(contents())).fault
+    assert (fault.kind, fault.buffer, fault.element) == ("out_of_bounds", buffer, element)
+
+
+def test_a_changed_input_is_seen(bench):
+    x = contents()
+    with opened(bench, "input") as session:
+        assert not torch.equal(session.run(relu_run(x)).contents["x"].view(torch.float32), x)
+
+
+def test_after_a_hang_a_fault_and_an_assertion_the_next_job_is_right(bench):
+    for deed, kind in (("hang", "watchdog"), ("fault", "out_of_bounds"), ("assert", "assert")):
+        started_s = time.monotonic()
+        with opened(bench, deed) as session:
+            outcome = session.run(relu_run(contents(), time_limit_s=0.3))
+        assert outcome.fault.kind == kind
+        assert time.monotonic() - started_s < 10
+        with opened(bench, "relu") as session:
+            assert session.run(relu_run(contents())).fault is None
+
+
+def test_an_assertion_names_its_line_and_thread(bench):
+    with opened(bench, "assert") as session:
+        fault = session.run(relu_run(contents())).fault
+    assert (fault.line, fault.block, fault.thread) == (7, (1, 0, 0), (3, 0, 0))
+    assert "`i < n`" in fault.message
+
+
+def test_what_is_no_fault_of_the_program_is_ours(bench):
+    for deed in ("broken", "die"):
+        with pytest.raises(GpuFault), opened(bench, deed) as session:
+            session.run(relu_run(contents()))
+        with opened(bench, "relu") as session:
+            assert session.run(relu_run(contents())).fault is None
+
+
+def test_an_image_for_another_architecture_is_unsupported(bench):
+    other = program("relu")
+    object.__setattr__(other, "cubin", b"for another architecture")
+    with pytest.raises(Unsupported, match="sm_90"):
+        bench.open(other, False, 1 << 20)
+    with opened(bench, "relu") as session:
+        assert session.run(relu_run(contents())).fault is None
+
+
+def test_what_the_device_prints_comes_along(bench):
+    with opened(bench, "print", ptx=".extern .func vprintf") as session:
+        assert session.run(relu_run(contents())).printed == "hello from the device\n"
+
+
+def test_a_runner_serves_as_many_jobs_as_allowed_and_none_after_doubt(place):
+    with contextlib.closing(Hall(place, jobs_per_runner=2).bench) as bench:
+        served = []
+        for ptx in ("", "", "", ".extern .func malloc", ""):
+            with bench.open(program("relu", ptx=ptx), False, room_for([4 * N, 4 * N])) as session:
+                served.append(session._runner.pid)
+        one, two, three, four, five = served
+    assert one == two
+    assert two != three
+    assert three == four, "the first job of a runner leaves no doubt"
+    assert four != five, "the device's heap outlives a program"
+
+
+def test_memory_grows_with_the_plan(bench):
+    with bench.open(program("relu"), False, 200 << 20) as session:
+        assert session._slot.memory.size_bytes >= 200 << 20
+        assert session.run(relu_run(contents())).fault is None
+
+
+def test_closing_leaves_no_process(place):
+    bench = Hall(place).bench
+    with opened(bench, "relu") as session:
+        session.run(relu_run(contents()))
+    bench.close()
+    assert not [entry for entry in os.listdir("/proc") if entry.isdigit() and b"gpu.zygote" in _command(entry)]
+
+
+def _command(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

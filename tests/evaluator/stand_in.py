@@ -1,0 +1,57 @@
+"""The referee's side of a device without a GPU: memory files, torch on the host, real runners in a real sandbox."""
+
+import json
+import mmap
+import os
+
+import torch
+
+from common.timing import DeviceState
+from evaluator.backends.backend import Entry, Parameter, Program
+from evaluator.backends.gpu.pool import RunnerPool
+from evaluator.backends.gpu.session import Bench
+from evaluator.backends.gpu.tensors import TorchDice, TorchOpponent
+
+DEVICE = "stand_in_device:StandIn"
+
+
+class FileMemory:
+    """The referee's side of a memory file."""
+
+    def __init__(self, size_bytes):
+        self.size_bytes = size_bytes
+        self._file = os.memfd_create("arena")
+        os.ftruncate(self._file, size_bytes)
+        self.content = torch.frombuffer(mmap.mmap(self._file, size_bytes), dtype=torch.uint8)
+
+    def descriptor(self):
+        return os.dup(self._file)
+
+    def close(self):
+        os.close(self._file)
+
+
+class Hall:
+    """What a referee works with, on this stand-in."""
+
+    def __init__(self, sandbox, jobs_per_runner=1):
+        self.opponent = TorchOpponent("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
+        pool = RunnerPool(sandbox, "none", device=DEVICE)
+        self.bench = Bench(pool, FileMemory, lambda: 1 << 40, jobs_per_runner)
+
+    def dice(self, seed):
+        return TorchDice(seed, "cpu")
+
+    def facts(self):
+        return {"sandbox": "any", "quarantine": self.bench.quarantine, "pid": os.getpid()}
+
+
+def program(deed, ptx="", **more):
+    """A program whose one kernel does `deed`."""
+    parameters = (
+        Parameter("x", "const float*", "pointer", 8, 0, "float"),
+        Parameter("y", "float*", "pointer", 8, 8, "float"),
+        Parameter("n", "int", "int", 4, 16),
+    )
+    entry = Entry("k", "k(float const*, float*, int)", parameters)
+    return Program(ptx, (entry,), "sm_90", json.dumps({"k": deed, **more}).encode())
