@@ -163,4 +163,12 @@ def _system(devices: tuple[str, ...]) -> tuple[str, ...]:
     if devices:  # their drivers' libraries look there for what the device hangs on
         arguments += ["--ro-bind", "/sys", "/sys"]
     # /proc/sys trusts the user number, not capabilities: started by root, the job could write core_pattern there.
-    return (*arguments, "--remount-ro", "/dev", "--remount-ro", "/proc")
+    guarded = ["--remount-ro", "/proc"]
+    if devices:
+        # CUDA names its threads in /proc/self and does not start where it cannot: there only what is the machine's
+        # is read-only, as container runtimes do it.
+        guarded = [word for path in _MACHINE_WIDE if os.path.exists(path) for word in ("--ro-bind", path, path)]
+    return (*arguments, "--remount-ro", "/dev", *guarded)
+
+
+_MACHINE_WIDE = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/scsi")
