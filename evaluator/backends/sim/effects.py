@@ -161,6 +161,12 @@ class Effects(FunctionScope):
     def _do_red(self, i: Instruction) -> Iterator[str]:
         yield from self._do_atom(Instruction("red", i.modifiers, (Symbol("_"), *i.operands), i.line))
 
+    def _do_discard(self, i: Instruction) -> Iterator[str]:
+        target, size = i.operands
+        if i.modifiers not in (("global", "L2"), ("L2",)) or size != Immediate(128):
+            raise self.emitter.unsupported()
+        yield f"discard(w, {self.mask}, {self._address(i, target)}, {self.module.site(i.line)});"
+
     def _do_shfl(self, i: Instruction) -> Iterator[str]:
         if i.modifiers[0] != "sync" or i.modifiers[1] not in _SHUFFLES:
             raise self.emitter.unsupported("a shuffle without .sync" if i.modifiers[0] != "sync" else "")
@@ -244,16 +250,17 @@ class Effects(FunctionScope):
             pointer, stride = slots[n]
             return f"slot_load64({pointer}, {stride}, 0, 8)"
 
+        place = self.module.place(i.line)
         if name == "vprintf":
-            yield f"U32 n; device_printf(w, {self.mask}, {value(1)}, {value(2)}, &n);"
+            yield f"U32 n; device_printf(w, {self.mask}, {value(1)}, {value(2)}, &n, {place});"
             yield f"slot_store({slots[0][0]}, {slots[0][1]}, 0, 4, {self.mask}, n);"
         elif name == "malloc":
             yield f"U64 p = device_malloc(w, {self.mask}, {value(1)});"
             yield f"slot_store({slots[0][0]}, {slots[0][1]}, 0, 8, {self.mask}, p);"
         elif name == "free":
-            yield f"device_free(w, {self.mask}, {value(0)});"
+            yield f"device_free(w, {self.mask}, {value(0)}, {place});"
         else:
             pointers = ", ".join(pointer for pointer, _ in slots)
             strides = ", ".join(str(stride) for _, stride in slots)
             yield f"const u8 *texts[] = {{{pointers}}}; const u32 strides[] = {{{strides}}};"
-            yield f"device_assert(w, {self.mask}, texts, strides, {self.module.place(i.line)});"
+            yield f"device_assert(w, {self.mask}, texts, strides, {place});"

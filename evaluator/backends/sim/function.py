@@ -6,6 +6,7 @@ it.
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 
 from evaluator.backends.backend import Unsupported
 from evaluator.backends.sim.effects import Effects
@@ -50,9 +51,9 @@ _MODIFIERS: dict[str, set[str]] = {
 """What may stand behind an opcode that `Emitter.value` does not check, beside types."""
 _MALFORMED = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
 _SIDE_EFFECTS = {
-    "ld", "ldu", "st", "atom", "red", "shfl", "vote", "match", "redux", "elect", "call", "trap",
+    "ld", "ldu", "st", "atom", "red", "shfl", "vote", "match", "redux", "elect", "call", "trap", "discard",
 }  # fmt: skip
-_IGNORED = {"membar", "fence", "prefetch", "prefetchu", "brkpt", "nanosleep", "bar", "barrier", "pmevent", "discard"}
+_IGNORED = {"membar", "fence", "prefetch", "prefetchu", "brkpt", "nanosleep", "bar", "barrier", "pmevent"}
 
 
 class FunctionText(Effects):
@@ -61,6 +62,7 @@ class FunctionText(Effects):
     def __init__(self, module: ModuleScope, function: Function) -> None:
         super().__init__(module, function)
         self.waited_for = self._waited_for()
+        self.ends = (0, *accumulate(len(block.body) for block in self.flow.blocks))
 
     # The whole
 
@@ -82,6 +84,7 @@ class FunctionText(Effects):
             lines.append("u32 local_top = w.local_top;")
             lines.append("if ((u8 *)__builtin_frame_address(0) < w.stack_limit)")
             lines.append('fault(w, m, "stack_overflow", -1, "called functions too deep");')
+            lines.append(self._burn(self.ends[-1], -1))
         if self.frame_bytes:
             lines.append(f"U64 frame = local_frame(w, m, {self.frame_bytes}, -1);")
         lines.append("goto B0;")
@@ -164,12 +167,16 @@ class FunctionText(Effects):
             yield f"pending.add({target}, m); goto dispatch;"
 
     def _look_at_clock(self, line: int, target: int) -> Iterator[str]:
-        yield f"if (__builtin_expect(--w.fuel < 0, 0)) watchdog(w, m, {self.module.place(line)});"
+        yield self._burn(self.ends[self.block.index + 1] - self.ends[target], self.module.place(line))
         if self.flow.spins:
             count = len(self.flow.blocks)
             yield f"if (pending.next != {count} && ++turns >= 256) {{ turns = 0;"
             yield f"pending.add({target}, m); m = pending.take_turn(at); goto resume; }}"
             yield f"if (pending.next <= {target}) {{ pending.add({target}, m); goto dispatch; }}"
+
+    def _burn(self, instructions: int, place: int) -> str:
+        cost = 1 + instructions // 16
+        return f"if (__builtin_expect((w.fuel -= {cost}) < 0, 0)) watchdog(w, m, {place});"
 
     def _leave(self, mask: str) -> Iterator[str]:
         if self.function.is_entry:
@@ -201,7 +208,7 @@ class FunctionText(Effects):
             for n, label in enumerate(labels):
                 target = self.flow.labels[label]
                 yield f"{{ u32 t = m & eq_b32({index}, all32({n})); if (t) pending.add({target}, t); }}"
-            yield f"if (--w.fuel < 0) watchdog(w, m, {place});"
+            yield self._burn(self.ends[-1], place)
             yield "goto dispatch;"
             return
         taken = self.flow.labels[labels[0]]

@@ -36,7 +36,7 @@ from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox, SessionEnd
 from evaluator.sandbox.sandbox import Session as SandboxSession
 
 NATIVE: Final = Path(__file__).parent / "native"
-_RUNTIME_SOURCES: Final = ("memory.cpp", "warp.cpp", "numbers.cpp", "printing.cpp", "runtime.cpp")
+_RUNTIME_SOURCES: Final = ("memory.cpp", "heap.cpp", "warp.cpp", "numbers.cpp", "printing.cpp", "runtime.cpp")
 _HEADERS: Final = ("lanes.h", "floats.h", "machine.h", "operations.h", "runtime.h")
 _COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-w")
 _WIDE: Final = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
@@ -254,8 +254,8 @@ class SimulatorSession:
     def _request(self, run: PlanRun) -> list[bytes | memoryview]:
         parts: list[bytes | memoryview] = []
         numbers: dict[str, int] = {}
-        limit_ms = max(1, int(run.time_limit_s * 1000))
-        parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ms))
+        limit_ns = max(0, int(run.time_limit_s * 1e9))
+        parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ns))
         for index, buffer in enumerate(run.buffers):
             numbers[buffer.name] = index
             flags = (buffer.content is not None) | (buffer.role != "temporary") << 1

@@ -23,7 +23,7 @@ struct Warp {
     U32 tid[3];
     Block *block;
     u64 executed; // thread-instructions
-    i64 fuel;     // backward branches until the next look at the clock
+    i64 fuel;     // backward branches and calls, weighed by length, until the next look at the clock
     u32 local_top;
     const u8 *parameters;
     // Coroutine.
@@ -140,10 +140,11 @@ u32 first_lane(u32 mask);
 enum Reduction { NO_REDUCTION, POPC, AND, OR };
 u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place);
 
-void device_printf(Warp &w, u32 mask, const U64 &format, const U64 &arguments, U32 *count);
+void device_printf(Warp &w, u32 mask, const U64 &format, const U64 &arguments, U32 *count, i32 place);
 [[noreturn]] void device_assert(Warp &w, u32 mask, const u8 *slots[], const u32 strides[], i32 place);
 U64 device_malloc(Warp &w, u32 mask, const U64 &size);
-void device_free(Warp &w, u32 mask, const U64 &address);
+void device_free(Warp &w, u32 mask, const U64 &address, i32 place);
+void discard(Warp &w, u32 mask, const U64 &address, Site &site); // 128 bytes become undefined
 U32 special_clock(Warp &w, int word);
 
 // Lanes that wait to run, by block of the flow graph; the lowest block runs first. `parked` lanes wait at a barrier

@@ -19,7 +19,19 @@ u32 misaligned(u32 mask, const U64 &address, u64 bytes) {
     } else {
         const SlotInfo *slot = slot_of(address);
         f.kind = why;
-        if (!slot || !slot->size) {
+        if (slot == &SLOTS[HEAP_SLOT] && slot->size) {
+            HeapPlace place = heap_place(address);
+            u64 offset = address - place.low;
+            const char *what = offset >= place.size   ? "behind the end of"
+                               : place.freed          ? "of freed memory, in"
+                               : f.kind[0] == 'm'     ? "(misaligned) of"
+                                                      : "at the end of";
+            if (offset < place.size && place.freed) f.kind = "use_after_free";
+            f.buffer = slot->name;
+            f.element = (i64)(address - slot->low);
+            format(f.message, "%s byte %llu %s a block of %llu bytes from malloc", verb, (unsigned long long)offset, what,
+                   (unsigned long long)place.size);
+        } else if (!slot || !slot->size) {
             format(f.message, "%s address 0x%llx, which belongs to no buffer", verb, (unsigned long long)address);
         } else {
             i64 offset = (i64)(address - slot->low);
@@ -60,6 +72,11 @@ NOINLINE void resolve(Warp &w, u32 mask, const U64 &address, Site &site, int byt
         if (slot == &SLOTS[LOCAL_SLOT]) {
             low = local_low(w, lane);
             size = w.local_top;
+            same = false;
+        } else if (slot == &SLOTS[HEAP_SLOT]) {
+            HeapPlace place = heap_place(a.e[lane]);
+            low = place.low;
+            size = place.freed ? 0 : place.size;
             same = false;
         } else if (slot) {
             low = slot->low;
@@ -258,6 +275,13 @@ U32 atomic16(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
                                        : combine<u32, i32>(operation, *p, x.e[i] & 0xffff, y.e[i] & 0xffff));
     }
     return gather(old);
+}
+
+// PTX ISA, `discard`: a weak write of an unstable, indeterminate value to 128 bytes.
+void discard(Warp &w, u32 mask, const U64 &address, Site &site) {
+    check(w, mask, address, site, 128, true);
+    A64 a = spread(address);
+    for (u32 left = mask; left; left &= left - 1) __builtin_memset((void *)a.e[__builtin_ctz(left)], POISON, 128);
 }
 
 u32 in_slot(const U64 &address, u64 slot) {

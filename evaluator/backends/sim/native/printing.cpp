@@ -12,21 +12,42 @@ void append(const char *text, u64 bytes) {
     PRINTED_BYTES += bytes;
 }
 
-// A device string, checked; what is not readable prints as (null).
-void copy_string(char *out, u64 capacity, u64 address) {
+// A device string, checked. Returns whether it can be read up to its end, or up to what fits.
+bool copy_string(char *out, u64 capacity, u64 address) {
     const SlotInfo *slot = slot_of(address);
-    u64 offset = slot ? address - slot->low : 0;
-    if (!slot || offset >= slot->size) {
-        snprintf(out, capacity, "(null)");
-        return;
+    u64 low = slot ? slot->low : 0, size = slot ? slot->size : 0;
+    if (slot == &SLOTS[HEAP_SLOT]) {
+        HeapPlace place = heap_place(address);
+        low = place.low;
+        size = place.freed ? 0 : place.size;
     }
-    u64 n = 0;
+    u64 offset = address - low, n = 0;
+    out[0] = 0;
+    if (offset >= size) return false;
     const char *from = (const char *)address;
-    while (n + 1 < capacity && offset + n < slot->size && from[n]) {
+    while (n + 1 < capacity && offset + n < size && from[n]) {
         out[n] = from[n];
         n++;
     }
     out[n] = 0;
+    return n + 1 >= capacity || offset + n < size;
+}
+
+struct Caller {
+    Warp &w;
+    u32 lane;
+    i32 place;
+};
+
+[[noreturn]] void bad_string(const Caller &caller, const char *what, u64 address) {
+    const SlotInfo *slot = slot_of(address);
+    char where[160];
+    if (address < 1 << 16) format(where, "a null pointer");
+    else if (!slot || !slot->size) format(where, "which belongs to no buffer");
+    else if (address - slot->low >= slot->size) format(where, "outside %.100s", slot->name);
+    else format(where, "a text in %.100s without an end, or in freed memory", slot->name);
+    format(FAULT.message, "called printf with %s at 0x%llx, %s", what, (unsigned long long)address, where);
+    fault(caller.w, 1u << caller.lane, "bad_string", caller.place, FAULT.message);
 }
 
 bool readable(u64 address, u64 bytes) {
@@ -34,9 +55,9 @@ bool readable(u64 address, u64 bytes) {
     return slot && address - slot->low < slot->size && slot->size - (address - slot->low) >= bytes;
 }
 
-void print_lane(u64 format_address, u64 arguments) {
+void print_lane(const Caller &caller, u64 format_address, u64 arguments) {
     char text[1024], out[2048], piece[1100];
-    copy_string(text, sizeof text, format_address);
+    if (!copy_string(text, sizeof text, format_address)) bad_string(caller, "a format", format_address);
     u64 used = 0, written = 0;
     for (const char *p = text; *p && written + 1100 < sizeof out;) {
         if (*p != '%') {
@@ -88,7 +109,7 @@ void print_lane(u64 format_address, u64 arguments) {
             spec[n++] = 's';
             spec[n] = 0;
             char string[512];
-            copy_string(string, sizeof string, value);
+            if (!copy_string(string, sizeof string, value)) bad_string(caller, "a string for %s", value);
             length = snprintf(piece, 1000, spec, string);
         } else if (kind == 'c') {
             spec[n++] = 'c';
@@ -120,10 +141,15 @@ void print_lane(u64 format_address, u64 arguments) {
 
 } // namespace
 
-void device_printf(Warp &, u32 mask, const U64 &format, const U64 &arguments, U32 *count) {
+void device_printf(Warp &w, u32 mask, const U64 &format, const U64 &arguments, U32 *count, i32 place) {
     A64 f = spread(format), a = spread(arguments);
-    for (u32 lane = 0; lane < LANES; lane++)
-        if (mask >> lane & 1) print_lane(f.e[lane], a.e[lane]);
+    look_at_clock(w, mask, place);
+    for (u32 left = mask; left; left &= left - 1) {
+        u32 lane = __builtin_ctz(left);
+        // What does not fit is not formatted either: the first text that is lost ends the keeping.
+        if (LOST_PRINTS) LOST_PRINTS++;
+        else print_lane({w, lane, place}, f.e[lane], a.e[lane]);
+    }
     *count = all32(0);
 }
 
@@ -135,7 +161,7 @@ void device_assert(Warp &w, u32 mask, const u8 *slots[], const u32 strides[], i3
     memcpy(&address, slots[0] + lane * strides[0], 8);
     memcpy(&at, slots[2] + lane * strides[2], 4);
     char text[200];
-    copy_string(text, sizeof text, address);
+    if (!copy_string(text, sizeof text, address)) format(text, "(unreadable)");
     format(FAULT.message, "failed the assertion `%s`", text);
     fault(w, mask, "assert", at ? -(i32)at : place, FAULT.message);
 }

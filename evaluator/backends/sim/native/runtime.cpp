@@ -25,11 +25,12 @@ namespace {
 char WARNINGS[4096];
 u32 WARNINGS_BYTES;
 bool BACKWARDS; // blocks and warps run last first
-u64 DEADLINE_NS, EXECUTED, HEAP_USED;
+u64 DEADLINE_NS, EXECUTED, UNWATCHED;
 const char *CURRENT_KERNEL = "";
+const char *const TIME_IS_UP = "was still running when its time was up";
 char NAMES[1 << 16]; // buffer names of the current run
 enum : i64 { FUEL = 4096 };
-enum : u64 { STACK_BYTES = 2 << 20, HEAP_BYTES = 8 << 20 };
+enum : u64 { STACK_BYTES = 2 << 20, MOST_UNWATCHED = 1 << 18 };
 
 u64 now_ns() {
     timespec t;
@@ -71,6 +72,8 @@ void put_text(const char *text, u64 bytes) {
 }
 void put_text(const char *text) { put_text(text, strlen(text)); }
 
+} // namespace
+
 // Slots.
 
 void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant) {
@@ -89,6 +92,8 @@ void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant) {
     slot.item = item;
     slot.constant = constant;
 }
+
+namespace {
 
 // Answers.
 
@@ -145,6 +150,10 @@ void fault(Warp &w, u32 lanes, const char *kind, i32 place, const char *message)
     for (int i = 0; i < 3; i++) thread[i] = spread(w.tid[i]).e[lane];
     EXECUTED += w.executed;
     answer_fault(kind, message, place, thread, w.block->id);
+}
+
+void look_at_clock(Warp &w, u32 lanes, i32 place) {
+    if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, TIME_IS_UP);
 }
 
 // Coroutines: each warp of a block with barriers has a stack of its own.
@@ -279,6 +288,14 @@ bool release() {
     fault(*first, first->live, "deadlock", first->wait_place, FAULT.message);
 }
 
+// Straight code looks at no clock, so what a warp executed is counted off here.
+void watch(Warp &w, u64 before) {
+    UNWATCHED += w.executed - before;
+    if (UNWATCHED < MOST_UNWATCHED) return;
+    UNWATCHED = 0;
+    look_at_clock(w, 1, -1);
+}
+
 u32 ordered(u32 i) { return BACKWARDS ? BLOCK.warp_count - 1 - i : i; }
 
 void run_block(const Kernel &kernel) {
@@ -295,7 +312,12 @@ void run_block(const Kernel &kernel) {
     }
     BODY = kernel.barriers ? kernel.run : nullptr;
     if (!kernel.barriers) {
-        for (u32 i = 0; i < BLOCK.warp_count; i++) kernel.run(WARPS[ordered(i)]);
+        for (u32 i = 0; i < BLOCK.warp_count; i++) {
+            Warp &w = WARPS[ordered(i)];
+            u64 before = w.executed;
+            kernel.run(w);
+            watch(w, before);
+        }
         return;
     }
     memset(ARRIVED, 0, sizeof ARRIVED);
@@ -304,7 +326,9 @@ void run_block(const Kernel &kernel) {
         for (u32 i = 0; i < BLOCK.warp_count; i++) {
             Warp &w = WARPS[ordered(i)];
             if (w.waits_at == -1) {
+                u64 before = w.executed;
                 resume(w);
+                watch(w, before);
                 ran = true;
             }
             unfinished |= w.waits_at != -2;
@@ -360,7 +384,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
         run_block(kernel);
         if (--until_look == 0) {
             until_look = 64;
-            if (now_ns() >= DEADLINE_NS) fault(WARPS[0], 1, "watchdog", -1, "was still running when its time was up");
+            look_at_clock(WARPS[0], 1, -1);
         }
     }
     for (u32 i = 0; i < BLOCK.warp_count; i++) EXECUTED += WARPS[i].executed;
@@ -371,7 +395,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
 // A long loop may wait for what another warp of the block has yet to write, so that one gets its turn.
 void watchdog(Warp &w, u32 lanes, i32 place) {
     w.fuel = FUEL;
-    if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, "was still running when its time was up");
+    look_at_clock(w, lanes, place);
     if (BODY && BLOCK.warp_count > 1) suspend(w);
 }
 
@@ -391,21 +415,6 @@ u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate
     return w.reduced;
 }
 
-U64 device_malloc(Warp &w, u32 mask, const U64 &size) {
-    map_slot(HEAP_SLOT, HEAP_BYTES, "the device heap", 1, false);
-    A64 bytes = spread(size), r = {};
-    for (u32 lane = 0; lane < LANES; lane++) {
-        if (!(mask >> lane & 1)) continue;
-        u64 wanted = (bytes.e[lane] + 15) & ~15ull;
-        if (bytes.e[lane] > HEAP_BYTES || HEAP_USED + wanted > HEAP_BYTES) continue; // null, as on a GPU
-        r.e[lane] = SLOTS[HEAP_SLOT].low + HEAP_USED;
-        memset((void *)r.e[lane], POISON, wanted);
-        HEAP_USED += wanted;
-    }
-    return gather(r);
-}
-void device_free(Warp &, u32, const U64 &) {} // the heap is bounded and ends with the run
-
 U32 special_clock(Warp &w, int word) {
     u64 clock = w.executed / LANES;
     return all32(word ? (u32)(clock >> 32) : (u32)clock);
@@ -413,12 +422,18 @@ U32 special_clock(Warp &w, int word) {
 
 namespace {
 
+// Between launches, where no thread can be named.
+void check_time() {
+    if (now_ns() >= DEADLINE_NS) answer_fault("watchdog", TIME_IS_UP, -1, nullptr, nullptr);
+}
+
 void run_plan() {
     u64 count = get(), names = 0, returned[SLOT_COUNT - BUFFER_SLOT], returning = 0;
     POISON = (u8)get();
     BACKWARDS = get() != 0;
-    DEADLINE_NS = now_ns() + get() * 1000000ull;
-    EXECUTED = SHUFFLES = LOST_PRINTS = HEAP_USED = 0;
+    DEADLINE_NS = now_ns() + get();
+    EXECUTED = SHUFFLES = LOST_PRINTS = 0;
+    begin_heap();
     PRINTED_BYTES = WARNINGS_BYTES = 0;
     if (count > SLOT_COUNT - BUFFER_SLOT) _exit(4);
     for (u64 slot = BUFFER_SLOT; slot < SLOT_COUNT; slot++) SLOTS[slot].size = 0;
@@ -454,12 +469,16 @@ void run_plan() {
         } else if (kind == 1) {
             u64 slot = BUFFER_SLOT + get(), size = get(), pattern = get();
             u8 *p = (u8 *)slot_address(slot);
-            for (u64 i = 0; i + size <= SLOTS[slot].size; i += size) memcpy(p + i, &pattern, size);
+            for (u64 i = 0; i + size <= SLOTS[slot].size; i += size) {
+                memcpy(p + i, &pattern, size);
+                if (!(i & ((1 << 24) - 1))) check_time();
+            }
         } else {
             u64 from = BUFFER_SLOT + get(), to = BUFFER_SLOT + get();
             u64 bytes = SLOTS[from].size < SLOTS[to].size ? SLOTS[from].size : SLOTS[to].size;
             memcpy((void *)slot_address(to), (void *)slot_address(from), bytes);
         }
+        check_time();
     }
     put(OK);
     put_facts();

@@ -18,6 +18,17 @@ INLINE const SlotInfo *slot_of(u64 address) {
     return slot < SLOT_COUNT ? &SLOTS[slot] : nullptr;
 }
 
+void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant);
+void look_at_clock(Warp &w, u32 lanes, i32 place); // ends the run where its time is up
+
+// The heap's block at or before an address.
+struct HeapPlace {
+    u64 low, size;
+    bool freed;
+};
+HeapPlace heap_place(u64 address);
+void begin_heap();
+
 struct Fault {
     const char *kind;
     char message[400];

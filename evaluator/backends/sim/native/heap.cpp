@@ -1,0 +1,84 @@
+// The device heap: malloc and free of kernels (CUDA C++ Programming Guide, section 10.34). Blocks lie one behind the
+// other and are never handed out twice before the heap starts anew, so a use after free is always found.
+#include "runtime.h"
+
+namespace {
+
+enum : u64 { GRAIN = 16, HEAP_BYTES = 32 << 20, RUN_BYTES = 8 << 20 }; // a GPU's default heap has 8 MiB
+struct HeapBlock {
+    u32 grain; // where it begins, in units of GRAIN
+    u32 size : 31, freed : 1;
+};
+HeapBlock BLOCKS[HEAP_BYTES / GRAIN];
+u32 COUNT, LIVE;
+u64 TOP, RUN_BEGAN; // bytes from the heap's start
+
+u64 start_of(const HeapBlock &block) { return slot_address(HEAP_SLOT) + block.grain * GRAIN; }
+
+void start_anew() { COUNT = LIVE = 0, TOP = RUN_BEGAN = 0; }
+
+// The block that begins last at or before `address`; null where there is none.
+HeapBlock *block_before(u64 address) {
+    u32 low = 0, high = COUNT;
+    while (low < high) {
+        u32 middle = (low + high) / 2;
+        if (start_of(BLOCKS[middle]) <= address) low = middle + 1;
+        else high = middle;
+    }
+    return low ? &BLOCKS[low - 1] : nullptr;
+}
+
+} // namespace
+
+// Module variables live from run to run, so what they point to does too; only a heap that is nearly full starts anew.
+void begin_heap() {
+    RUN_BEGAN = TOP;
+    if (HEAP_BYTES - TOP < RUN_BYTES) start_anew();
+}
+
+HeapPlace heap_place(u64 address) {
+    const HeapBlock *block = block_before(address);
+    if (!block) return {slot_address(HEAP_SLOT), 0, false};
+    return {start_of(*block), block->size, (bool)block->freed};
+}
+
+U64 device_malloc(Warp &w, u32 mask, const U64 &size) {
+    map_slot(HEAP_SLOT, HEAP_BYTES, "the device heap", 1, false);
+    A64 bytes = spread(size), r = {};
+    for (u32 lane = 0; lane < LANES; lane++) {
+        if (!(mask >> lane & 1) || bytes.e[lane] > RUN_BYTES) continue; // null, as on a GPU
+        u64 taken = bytes.e[lane] ? (bytes.e[lane] + GRAIN - 1) & ~(GRAIN - 1) : GRAIN;
+        if (TOP - RUN_BEGAN + taken > RUN_BYTES) {
+            if (LIVE) continue;
+            start_anew();
+        }
+        r.e[lane] = slot_address(HEAP_SLOT) + TOP;
+        memset((void *)r.e[lane], POISON, taken);
+        BLOCKS[COUNT++] = {(u32)(TOP / GRAIN), (u32)bytes.e[lane], 0};
+        LIVE++;
+        TOP += taken;
+    }
+    return gather(r);
+}
+
+void device_free(Warp &w, u32 mask, const U64 &address, i32 place) {
+    A64 a = spread(address);
+    for (u32 lane = 0; lane < LANES; lane++) {
+        if (!(mask >> lane & 1) || !a.e[lane]) continue; // free(nullptr) does nothing
+        const SlotInfo *slot = slot_of(a.e[lane]);
+        HeapBlock *block = slot == &SLOTS[HEAP_SLOT] ? block_before(a.e[lane]) : nullptr;
+        if (block && start_of(*block) == a.e[lane] && !block->freed) {
+            block->freed = 1;
+            LIVE--;
+            continue;
+        }
+        u64 offset = block ? a.e[lane] - start_of(*block) : 0;
+        if (block && !offset) format(FAULT.message, "freed a block of %u bytes twice", block->size);
+        else if (block && offset < block->size)
+            format(FAULT.message, "freed byte %llu of a block of %u bytes: only its start can be freed",
+                   (unsigned long long)offset, block->size);
+        else if (slot && slot->size && slot != &SLOTS[HEAP_SLOT]) format(FAULT.message, "freed a pointer into %.100s, which malloc did not return", slot->name);
+        else format(FAULT.message, "freed address 0x%llx, which malloc did not return", (unsigned long long)a.e[lane]);
+        fault(w, 1u << lane, "bad_free", place, FAULT.message);
+    }
+}
