@@ -40,6 +40,8 @@ class Order:
     settings: Settings
     secret: bytes
     """The seed; it never reaches a runner."""
+    source_lines: int = 0
+    """See `Launchable`."""
     __pydantic_config__: ClassVar = BYTES_AS_BASE64
 
     @property
@@ -48,7 +50,9 @@ class Order:
         planned = plan_launches(find(self.problem), self.program, self.plan, "", self.static_shared_bytes)
         if planned.launchable is None:
             raise InfrastructureFault("A plan that fitted the program fits it no more.", "Please report it.")
-        return replace(planned.launchable, plan_source=self.plan_source, binding=self.binding)
+        return replace(
+            planned.launchable, plan_source=self.plan_source, binding=self.binding, source_lines=self.source_lines
+        )
 
     def to_json(self) -> bytes:
         """As it travels."""

@@ -89,6 +89,7 @@ def _grade(case: "Case", progress: Progress) -> Verdict:
         program=compiled.program,
         plan=planned.launchable.plan,
         plan_source=planned.launchable.plan_source,
+        source_lines=planned.launchable.source_lines,
         binding=planned.launchable.binding,
         static_shared_bytes=shared,
         settings=settings,

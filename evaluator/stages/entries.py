@@ -289,7 +289,10 @@ def _functions(
                 children = (child for child in die.iter_children() if child.tag == "DW_TAG_formal_parameter")
                 yield (
                     _same_in_every_folder(name or ""),
-                    (line.value if line and line.value < 1 << 31 else None, tuple(_parameter(child, symbols) for child in children)),
+                    (
+                        line.value if line and line.value < 1 << 31 else None,
+                        tuple(_parameter(child, symbols) for child in children),
+                    ),
                 )
 
 

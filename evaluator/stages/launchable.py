@@ -83,6 +83,8 @@ class Launchable:
     arch: str
     calls: Mapping[int, Call]
     """By the index of the step."""
+    source_lines: int = 0
+    """Lines of the source; a line beyond is the claim of a `#line`. 0 where it is not known."""
 
     def at(self, sizes: Sizes, memory_bytes: int = 8 << 30) -> Concrete | Ruling:
         """The buffers and steps at `sizes`; a Ruling where a number is out of the range that it must be in.

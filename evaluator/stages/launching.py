@@ -92,7 +92,8 @@ def _plan(
             scope.check_move(f"step {index + 1}", step)
     _check_outputs(problem, plan, calls.values())
     binding = binding or _describe(calls.values(), program.entries)
-    return Launchable(problem, plan, plan_source, binding, program.arch, MappingProxyType(calls))
+    lines = source.count("\n") + 1
+    return Launchable(problem, plan, plan_source, binding, program.arch, MappingProxyType(calls), lines)
 
 
 _see_grammar = (

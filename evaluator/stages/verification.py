@@ -235,7 +235,7 @@ class Examination:
             inputs = typical.draw(self.dice, sizes)
             outcome = self.execute(concrete, inputs, POISONS[0], backwards=True)
             if outcome.fault is not None:
-                self.warnings[f"not judged with blocks in another order: {_sentence(outcome.fault)}"] = None
+                self.warnings[f"not judged with blocks in another order: {_sentence(outcome.fault, 0)}"] = None
                 return None
             expected = self.problem.oracle(inputs, sizes)
             for name, actual in self.outputs(outcome, concrete).items():
@@ -257,10 +257,14 @@ class Examination:
             for b in concrete.buffers
         )
         # Only the submission's own time counts: drawing inputs and computing answers is ours.
-        limit_s = max(0.05, min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s)
+        if self.left_s <= 0:
+            return RunOutcome({}, _OUT_OF_TIME)
+        limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s
         started_s = time.monotonic()
         outcome = self.session.run(PlanRun(buffers, concrete.steps, poison, limit_s, backwards))
         self.left_s -= time.monotonic() - started_s
+        if self.left_s < 0 and outcome.fault is None:
+            outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
         self.thread_instructions += outcome.thread_instructions
         self.warnings.update(dict.fromkeys(outcome.warnings))
         for name, count in outcome.facts.items():
@@ -291,7 +295,8 @@ class Examination:
         self.fault = fault
         status = _FAULT_STATUS.get(fault.kind, Status.RUNTIME_ERROR)
         limit = f" (limit {self.limit_s:g} s)" if fault.kind == "watchdog" else ""
-        message = f"At {_at(trial.sizes)}: {_sentence(fault)}{limit}."
+        said = _sentence(fault, self.launchable.source_lines)
+        message = f"At {_at(trial.sizes)}: {said}{limit}."
         return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))
 
     def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
@@ -396,11 +401,13 @@ def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = 
     )
 
 
-def _sentence(fault: Fault) -> str:
-    """`scale: thread 3 of block (1, 2, 0) wrote y[8], one past the end, line 7`."""
+def _sentence(fault: Fault, source_lines: int) -> str:
+    """`scale: thread 3 of block (1, 2, 0) wrote y[8], one past the end, line 7`; 0 lines are an unknown number."""
     kernel = f"{fault.kernel}: " if fault.kernel else ""
     who = f"thread {_place(fault.thread)} of block {_place(fault.block)} " if fault.thread and fault.block else ""
     line = f", line {fault.line}" if fault.line else ""
+    if fault.line and 0 < source_lines < fault.line:
+        line += f" by the source's own #line (the file has {source_lines})"
     return f"{kernel}{who}{fault.message}{line}"
 
 
@@ -417,6 +424,7 @@ _RACE_HINT: Final = (
     "Nothing orders the blocks of a launch, or the warps between two barriers: this is a race. Use atomics, a "
     "barrier, or a second launch."
 )
+_OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
 _FAULT_STATUS: Final = {
     "watchdog": Status.TIMEOUT,
     "deadlock": Status.TIMEOUT,
@@ -435,6 +443,9 @@ _FAULT_HINTS: Final = {
     "trap": "The kernel stopped itself (`__trap()`), or fell off a function that must return a value.",
     "stack_overflow": "Make recursion shallower, or large local arrays smaller.",
     "out_of_memory": "Ask for smaller temporaries.",
+    "bad_free": "Free what malloc returned, once, and nothing else; tensors and temporaries are not yours to free.",
+    "use_after_free": "Do not touch a block after its free: another thread may have got the memory.",
+    "bad_string": "printf needs a format and, for each %s, a text that ends with a zero byte.",
     "divergent_barrier": "A barrier inside a function must be reached by whole warps.",
     "bad_barrier": "Barriers have numbers 0 to 15 and thread counts that are multiples of 32.",
 }

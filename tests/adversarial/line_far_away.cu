@@ -3,6 +3,7 @@
 // expect: runtime_error
 // because: a fault is told even where its line cannot be shown
 // fault: out_of_bounds
+// message: line 2000003 by the source's own #line (the file has
 // assay: launch add grid=(ceil_div(n + 1, 256)) block=(256) args=(a, b, c, n)
 
 #line 2000000 "somewhere/else.cu"

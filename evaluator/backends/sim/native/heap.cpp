@@ -1,21 +1,28 @@
 // The device heap: malloc and free of kernels (CUDA C++ Programming Guide, section 10.34). Blocks lie one behind the
-// other and are never handed out twice before the heap starts anew, so a use after free is always found.
+// other, and freed ones are handed out again only when there is no room behind them, so a use after free is found.
 #include "runtime.h"
 
 namespace {
 
-enum : u64 { GRAIN = 16, HEAP_BYTES = 32 << 20, RUN_BYTES = 8 << 20 }; // a GPU's default heap has 8 MiB
+// A GPU's default heap has 8 MiB. The gap between two blocks is nobody's, so an overrun does not fall into a neighbour.
+enum : u64 { GRAIN = 16, GAP = 64, MOST_BYTES = 8 << 20, ROOM = MOST_BYTES / GRAIN * (GRAIN + GAP), HEAP_BYTES = 2 * ROOM };
 struct HeapBlock {
     u32 grain; // where it begins, in units of GRAIN
     u32 size : 31, freed : 1;
 };
-HeapBlock BLOCKS[HEAP_BYTES / GRAIN];
-u32 COUNT, LIVE;
-u64 TOP, RUN_BEGAN; // bytes from the heap's start
+HeapBlock BLOCKS[HEAP_BYTES / (GRAIN + GAP)];
+u32 COUNT;
+u64 TOP, LIVE_BYTES; // where the next block begins, from the heap's start; bytes of blocks that were not freed
 
 u64 start_of(const HeapBlock &block) { return slot_address(HEAP_SLOT) + block.grain * GRAIN; }
 
-void start_anew() { COUNT = LIVE = 0, TOP = RUN_BEGAN = 0; }
+u64 taken_by(u64 size) { return size ? (size + GRAIN - 1) & ~(GRAIN - 1) : GRAIN; }
+
+// Take back the room behind the last block in use.
+void reclaim() {
+    while (COUNT && BLOCKS[COUNT - 1].freed) COUNT--;
+    TOP = COUNT ? BLOCKS[COUNT - 1].grain * GRAIN + taken_by(BLOCKS[COUNT - 1].size) + GAP : 0;
+}
 
 // The block that begins last at or before `address`; null where there is none.
 HeapBlock *block_before(u64 address) {
@@ -30,10 +37,10 @@ HeapBlock *block_before(u64 address) {
 
 } // namespace
 
-// Module variables live from run to run, so what they point to does too; only a heap that is nearly full starts anew.
+// Module variables live from run to run, so what they point to does too; only a heap full of leaks starts anew.
 void begin_heap() {
-    RUN_BEGAN = TOP;
-    if (HEAP_BYTES - TOP < RUN_BYTES) start_anew();
+    if (HEAP_BYTES - TOP < ROOM) reclaim();
+    if (LIVE_BYTES > MOST_BYTES / 2 || HEAP_BYTES - TOP < ROOM) COUNT = 0, TOP = LIVE_BYTES = 0;
 }
 
 HeapPlace heap_place(u64 address) {
@@ -46,17 +53,15 @@ U64 device_malloc(Warp &w, u32 mask, const U64 &size) {
     map_slot(HEAP_SLOT, HEAP_BYTES, "the device heap", 1, false);
     A64 bytes = spread(size), r = {};
     for (u32 lane = 0; lane < LANES; lane++) {
-        if (!(mask >> lane & 1) || bytes.e[lane] > RUN_BYTES) continue; // null, as on a GPU
-        u64 taken = bytes.e[lane] ? (bytes.e[lane] + GRAIN - 1) & ~(GRAIN - 1) : GRAIN;
-        if (TOP - RUN_BEGAN + taken > RUN_BYTES) {
-            if (LIVE) continue;
-            start_anew();
-        }
+        if (!(mask >> lane & 1) || bytes.e[lane] > MOST_BYTES) continue; // null, as on a GPU
+        u64 taken = taken_by(bytes.e[lane]);
+        if (TOP + taken + GAP > HEAP_BYTES) reclaim();
+        if (LIVE_BYTES + taken > MOST_BYTES || TOP + taken + GAP > HEAP_BYTES) continue;
         r.e[lane] = slot_address(HEAP_SLOT) + TOP;
         memset((void *)r.e[lane], POISON, taken);
         BLOCKS[COUNT++] = {(u32)(TOP / GRAIN), (u32)bytes.e[lane], 0};
-        LIVE++;
-        TOP += taken;
+        LIVE_BYTES += taken;
+        TOP += taken + GAP;
     }
     return gather(r);
 }
@@ -69,7 +74,7 @@ void device_free(Warp &w, u32 mask, const U64 &address, i32 place) {
         HeapBlock *block = slot == &SLOTS[HEAP_SLOT] ? block_before(a.e[lane]) : nullptr;
         if (block && start_of(*block) == a.e[lane] && !block->freed) {
             block->freed = 1;
-            LIVE--;
+            LIVE_BYTES -= taken_by(block->size);
             continue;
         }
         u64 offset = block ? a.e[lane] - start_of(*block) : 0;
