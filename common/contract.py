@@ -83,9 +83,9 @@ class Settings(Wire):
     """GPU architecture to compile for; null asks the backend."""
     flags: tuple[str, ...] = Field(default=(), max_length=16)
     """Extra nvcc flags from the allow-list: --use_fast_math, -maxrregcount=N, --extended-lambda, -std=c++NN."""
-    compile_timeout_s: float = Field(default=30.0, gt=0, le=30)
+    compile_timeout_s: float = Field(default=30.0, ge=0.1, le=30)
     """Wall-clock limit of all compiling, seconds."""
-    run_timeout_s: float = Field(default=30.0, gt=0, le=30)
+    run_timeout_s: float = Field(default=30.0, ge=0.1, le=30)
     """Wall-clock limit of all running, seconds."""
     memory_bytes: int = Field(default=8 << 30, gt=0, le=8 << 30)
     """Memory limit of each sandbox, bytes."""
@@ -312,11 +312,22 @@ class Reward(Wire):
 
     name: RewardName
     version: int
-    value: float
+    value: float | None
+    """Null where nobody could measure any term in this run: that is no failure, and not 0."""
     maximum: float
     """The largest value that this reward can take in this run; 0 where nothing of it can be measured."""
     terms: tuple[RewardTerm, ...]
+    reason: str | None = None
+    """Why there is no value; null where there is one."""
     reward_stderr: float | None = None
+
+    @model_validator(mode="after")
+    def _value_or_reason(self) -> Self:
+        if (self.value is None) != (self.reason is not None):
+            raise ValueError("a reward has either a value or a reason why it has none")
+        if self.value is None and any(term.value is not None for term in self.terms):
+            raise ValueError("a reward of which a term was measured has a value")
+        return self
 
 
 class Receipt(Wire):

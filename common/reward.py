@@ -34,6 +34,9 @@ with, each in [0, 1] unless said:
 A product with a factor that nobody could measure is itself not measured. `coverage` and `sol` count only for a
 submission that passed. A `rejected` submission earns 0 everywhere: nothing that it showed is to be trusted.
 
+A reward of which nobody could measure any term (`coverage` and `sol` on the simulator) has no value at all, and says
+so: 0 would read as a failure.
+
 Every reward states its own maximum in this run; thresholds (early stop at 0.8) are taken of value / maximum, see
 `share_of_maximum`. `speedup` has no upper end: its maximum is stated for a speedup of twice the target, or for the
 speedup itself beyond that.
@@ -133,18 +136,25 @@ def reward(name: RewardName, facts: Facts, components: ComponentSettings | None 
     terms = tuple(_wire(term) for term in weighed)
     maximum = sum(term.weight * term.maximum for term in weighed if term.kind != "penalty" and term.value is not None)
     slope = sum(term.weight * term.slope for term in weighed if term.value is not None)
+    unmeasured = all(term.value is None for term in weighed)
     return Reward(
         name=name,
         version=REWARD_VERSION,
-        value=sum(term.contribution for term in terms),
+        value=None if unmeasured else sum(term.contribution for term in terms),
         maximum=maximum,
         terms=terms,
+        reason=_NOTHING.format(name=name, terms=", ".join(term.name for term in terms)) if unmeasured else None,
         reward_stderr=None if facts.speedup_stderr is None or not facts.passed else slope * facts.speedup_stderr,
     )
 
 
-def share_of_maximum(reward: Reward) -> float:
-    """Value over maximum, in [0, 1]: what thresholds such as the early stop at 0.8 compare with."""
+def share_of_maximum(reward: Reward) -> float | None:
+    """Value over maximum, in [0, 1]: what thresholds such as the early stop at 0.8 compare with.
+
+    None where nothing could be measured.
+    """
+    if reward.value is None:
+        return None
     return max(0.0, reward.value / reward.maximum) if reward.maximum > 0 else 0.0
 
 
@@ -205,6 +215,10 @@ def _distrusted(facts: Facts) -> Facts:
     )
 
 
+_NOTHING = (
+    "The reward {name} has no value here: {terms} cannot be measured on this backend or was not asked for in this "
+    "run. Choose another reward, such as weighted, or grade on a GPU."
+)
 _NOBODY = "Left out: {what} cannot be measured on this backend or was not asked for in this run."
 _FAILED_FIRST = "0: the submission {how} before {what} could be measured."
 

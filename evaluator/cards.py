@@ -233,6 +233,8 @@ def _speed(timing: Timing) -> list[str]:
 
 
 def _reward(reward: Reward) -> list[str]:
+    if reward.value is None:
+        return [f"none ({reward.name}). {reward.reason}"]
     largest = sorted(reward.terms, key=lambda term: -abs(term.contribution))[:3]
     told = ", ".join(f"{term.name} {term.contribution:+.3g}" for term in largest if term.contribution)
     left_out = sum(term.value is None for term in reward.terms)

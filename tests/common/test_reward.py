@@ -154,7 +154,20 @@ def test_what_the_simulator_cannot_measure_is_left_out_and_the_rest_rescaled():
     # components: compilation, correctness and code quality (2 of 2 checks) are left.
     assert reward(RewardName.COMPONENTS, SIMULATED).value == pytest.approx(1.0)
     sol = reward(RewardName.SOL, SIMULATED)
-    assert (sol.value, sol.maximum, share_of_maximum(sol)) == (0.0, 0.0, 0.0)
+    assert (sol.value, sol.maximum, share_of_maximum(sol)) == (None, 0.0, None)
+    assert "SOL score" in sol.terms[0].explanation
+    assert "cannot be measured on this backend" in sol.reason
+
+
+def test_a_value_and_a_reason_for_having_none_exclude_each_other():
+    whole, nothing = reward(RewardName.WEIGHTED, FULL), reward(RewardName.COVERAGE, SIMULATED)
+    for broken in (
+        {**whole.model_dump(), "reason": "because"},
+        {**whole.model_dump(), "value": None, "reason": "because"},
+        {**nothing.model_dump(), "reason": None},
+    ):
+        with pytest.raises(ValueError, match="reward"):
+            Reward.model_validate(broken)
 
 
 def test_an_estimated_speedup_counts_and_is_called_an_estimate():
@@ -415,9 +428,11 @@ names = st.sampled_from(RewardName)
 
 
 def well_formed(result: Reward) -> None:
-    assert math.isfinite(result.value)
-    assert 0 <= result.value <= result.maximum + 1e-9
-    assert result.value == pytest.approx(sum(term.contribution for term in result.terms))
+    assert (result.value is None) == all(term.value is None for term in result.terms) == (result.reason is not None)
+    if result.value is not None:
+        assert math.isfinite(result.value)
+        assert 0 <= result.value <= result.maximum + 1e-9
+        assert result.value == pytest.approx(sum(term.contribution for term in result.terms))
     for term in result.terms:
         assert term.explanation
         assert "None" not in term.explanation
@@ -439,7 +454,7 @@ def test_failing_never_earns_more_than_passing(name, data):
     failed = data.draw(failed_version(facts))
     lower, upper = reward(name, failed), reward(name, facts)
     well_formed(lower)
-    assert lower.value <= upper.value + 1e-9
+    assert None in (lower.value, upper.value) or lower.value <= upper.value + 1e-9
     if name is RewardName.GATED:
         assert lower.value == 0 < upper.value
 
@@ -449,7 +464,8 @@ def test_a_faster_submission_never_earns_less(name, facts, one, other):
     slow, fast = sorted((one, other))
     less = reward(name, dataclasses.replace(facts, speedup=slow))
     more = reward(name, dataclasses.replace(facts, speedup=fast))
-    assert less.value <= more.value + 1e-9
+    assert (less.value is None) == (more.value is None)
+    assert less.value is None or less.value <= more.value + 1e-9
 
 
 @given(names, st.sets(st.sampled_from(DYNAMIC)))
@@ -475,8 +491,11 @@ def test_what_nobody_can_measure_never_lowers_a_perfect_submission(name, missing
         ),
     )
     assert share_of_maximum(whole) == pytest.approx(1)
-    assert part.value == pytest.approx(part.maximum)
-    assert part.maximum == 0 or share_of_maximum(part) == pytest.approx(1)
+    if part.value is None:
+        assert part.maximum == 0
+    else:
+        assert part.value == pytest.approx(part.maximum)
+        assert share_of_maximum(part) == pytest.approx(1)
 
 
 @given(names, passing())

@@ -1,13 +1,14 @@
 """The straight line: the verdict of each kind of kernel, its receipt, and our own failures."""
 
 import hashlib
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from common.contract import Phase, RewardName, Settings, Status, Submission, Verdict
-from evaluator.backends.sim.simulator import Simulator
+from evaluator.backends.sim.simulator import Simulator, SimulatorSession
 from evaluator.errors import UsageError
 from evaluator.pipeline import evaluate
 from evaluator.sandbox.process import ProcessSandbox
@@ -62,7 +63,42 @@ def test_the_reward_is_the_one_that_was_chosen(name, workshop):
     verdict = graded(workshop, RIGHT, reward=name)
     assert verdict.reward.name is name
     assert verdict.receipt.settings.reward is name
-    assert 0 <= verdict.reward.value <= max(verdict.reward.maximum, 0)
+    if name in (RewardName.COVERAGE, RewardName.SOL):
+        assert verdict.reward.value is None
+        assert "cannot be measured" in verdict.reward.reason
+    else:
+        assert 0 < verdict.reward.value <= verdict.reward.maximum
+
+
+LONG = {
+    "a short loop": HEAD + "while (true) y[0] = *(volatile float*)y + 1.0f; }\n",
+    "a long loop": HEAD
+    + "while (true) {\n#pragma unroll\nfor (int k = 0; k < 2000; k++) ((volatile float*)y)[0] = x[k] / 1.5f; } }\n",
+    "calls": "__device__ __noinline__ int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n"
+    + HEAD
+    + "y[i] = f(n % 3 + 60); }\n",
+    "prints": "#include <cstdio>\n"
+    + HEAD
+    + 'for (int k = 0; k < 1000000; k++) printf("%f %s\\n", x[0], "flood"); }\n',
+    "blocks": "// assay: launch relu grid=(2147483647) block=(32) args=(x, y, n)\n" + RIGHT,
+}
+
+
+@pytest.mark.parametrize("source", LONG.values(), ids=LONG)
+def test_the_time_limit_holds_to_a_few_milliseconds(source, workshop, monkeypatch):
+    spent: list[float] = []
+    run = SimulatorSession.run
+
+    def measured(self, plan_run):
+        started_s = time.monotonic()
+        outcome = run(self, plan_run)
+        spent.append(time.monotonic() - started_s)
+        return outcome
+
+    monkeypatch.setattr(SimulatorSession, "run", measured)
+    verdict = graded(workshop, source, run_timeout_s=0.3)
+    assert verdict.status is Status.TIMEOUT
+    assert sum(spent) < 0.3 + 0.15  # the machine may be busy; without a look at the clock it is seconds
 
 
 def test_a_size_that_was_asked_for_is_graded(workshop):
