@@ -27,10 +27,11 @@ from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox
 from evaluator.stages import diagnostics, resources
 from evaluator.stages.cache import Cache, canonical, key_of, without_debug
 from evaluator.stages.diagnostics import SOURCE_NAME
-from evaluator.stages.entries import entries
+from evaluator.stages.entries import count_entries, entries
 from evaluator.stages.toolchain import Toolchain
 
 MAX_IMAGE_BYTES: Final = 64 << 20
+MAX_KERNELS: Final = 256
 ALLOWED_FLAGS: Final = "--use_fast_math, -maxrregcount=N, --extended-lambda, -std=c++11|14|17|20"
 
 _PTX, _CUBIN, _INCLUDES = "kernel.ptx", "kernel.cubin", "includes.d"
@@ -228,6 +229,8 @@ class _Compilation:
             self._check_compiler_works()
             raise _Unstored(_too_large("PTX"))
         ptx = self._normal(run.files[_PTX])
+        if (kernels := count_entries(ptx)) > MAX_KERNELS:
+            return _Front(_too_many_kernels(kernels), told)
         # A source that compiles to run but not for debuggers keeps its layout and loses its names; but one whose
         # second compile ran out of time could do either on another day, and may not be graded by luck.
         self._check_limits(debug, "nvcc -G", debug.stderr.decode(errors="replace"))
@@ -444,6 +447,14 @@ def _too_large(what: str) -> Ruling:
         "invalid_submission",
         f"The compiler's {what} is too large: an image may have {MAX_IMAGE_BYTES >> 20} MiB.",
         "Unroll less, instantiate fewer templates, and fill large tables at run time.",
+    )
+
+
+def _too_many_kernels(kernels: int) -> Ruling:
+    return _ruling(
+        "invalid_submission",
+        f"The source compiles to {kernels} kernels: a program may have {MAX_KERNELS}.",
+        "Keep the kernels that the launch plan names, and instantiate templates only for what is launched.",
     )
 
 

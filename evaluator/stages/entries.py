@@ -73,6 +73,11 @@ def entries(ptx: str, debug_ptx: str | None) -> tuple[Entry, ...]:
     return tuple(found)
 
 
+def count_entries(ptx: str) -> int:
+    """How many kernels `ptx` has."""
+    return sum(1 for _ in _ENTRY.finditer(ptx))
+
+
 @functools.lru_cache(maxsize=4096)
 def demangled(symbol: str) -> str:
     """The name as a reader of C++ knows it; an `extern "C"` name and one that is not C++ stay as they are.

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 
 from evaluator.backends.backend import Entry
 
@@ -77,9 +78,16 @@ def shortest(entry: Entry, entries: Sequence[Entry]) -> str:
 def nearest(wanted: str, entries: Sequence[Entry]) -> tuple[str, ...]:
     """Names of up to three entries that look like `wanted`."""
     last = _parse(wanted).components[-1]
-    names = {shortest(entry, entries): _parse_entry(entry).components[-1] for entry in entries}
-    close = get_close_matches(last, names.values(), n=3, cutoff=0.5)
-    return tuple(name for name, component in names.items() if component in close)[:3]
+    names = [_parse_entry(entry).components[-1] for entry in entries]
+    close = get_close_matches(last, dict.fromkeys(names), n=3, cutoff=0.5)
+    alike = [entry for entry, name in zip(entries, names, strict=True) if name in close]
+    return tuple(shortest(entry, entries) for entry in alike[:3])
+
+
+def listed(entries: Sequence[Entry], most: int = 8) -> str:
+    """The names of the first few, and how many more there are."""
+    shown = ", ".join(shortest(entry, entries) for entry in entries[:most])
+    return shown + (f" and {len(entries) - most} more" if len(entries) > most else "")
 
 
 def canonical_type(text: str) -> str:
@@ -101,6 +109,7 @@ def _parse_entry(entry: Entry) -> _Name:
     return _Name(name.components, name.template, types)
 
 
+@lru_cache(maxsize=1024)
 def _parse(text: str) -> _Name:
     tokens = _tokens(text)
     while len(tokens) > 1 and tokens[0] in ("__global__", "void", "static", "::"):

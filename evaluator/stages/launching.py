@@ -19,13 +19,14 @@ from evaluator.backends.backend import Entry, Parameter, Pointer, Program
 from evaluator.errors import Ruling
 from evaluator.problems.problem import Problem
 from evaluator.stages.arguments import pointer_misfit, takes_number
-from evaluator.stages.kernel_names import matching, nearest, shortest
+from evaluator.stages.kernel_names import listed, matching, nearest, shortest
 from evaluator.stages.launchable import BufferFacts, Call, Concrete, Launchable, PlanSource, Refused, Role, packed
 
 __all__ = ["BufferFacts", "Concrete", "Launchable", "Planned", "plan_launches"]
 
 _TEMPLATE = re.compile(r"\btemplate\s*<[^;{}]*>\s*(?:[\w\s]*\s)?__global__")
 _INFERRED_BLOCK: Final = 256
+_SHOWN: Final = 8
 
 
 @dataclass(frozen=True)
@@ -115,11 +116,10 @@ def _no_kernel(source: str) -> Refused:
 def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]:
     """The plan for a source with one kernel and no plan, and how its parameters were bound, in words."""
     if len(entries) > 1:
-        lines = "".join(as_directives(_guess(problem, entry, entries)) for entry in entries)
+        lines = "".join(as_directives(_guess(problem, entry, entries)) for entry in entries[:_SHOWN])
         raise Refused(
-            f"The source has {len(entries)} kernels ({', '.join(shortest(e, entries) for e in entries)}) "
-            "and no launch plan says which to launch.",
-            f"Add a line for each launch, in order, for example\n{lines}{_to_replace(problem, entries)}",
+            f"The source has {len(entries)} kernels ({listed(entries)}) and no launch plan says which to launch.",
+            f"Add a line for each launch, in order, for example\n{lines}{_to_replace(problem, entries[:_SHOWN])}",
         )
     entry = entries[0]
     names = [parameter.name for parameter in entry.parameters]
@@ -295,10 +295,11 @@ def _entry(step: str, wanted: str, entries: Sequence[Entry], source: str) -> Ent
     if len(found) == 1:
         return found[0]
     if found:
-        names = "\n".join(f"    {entry.name}" for entry in found)
+        names = "\n".join(f"    {entry.name}" for entry in found[:_SHOWN])
+        names += f"\n    and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise Refused(
             f"{step}: the kernel name '{wanted}' is ambiguous. It can mean\n{names}",
-            f"Write one of: {'; '.join(shortest(entry, entries) for entry in found)}.",
+            f"Write one of: {'; '.join(shortest(entry, entries) for entry in found[:_SHOWN])}.",
         )
     close = nearest(wanted, entries)
     hint = f"Did you mean {' or '.join(close)}?" if close else None
@@ -308,7 +309,7 @@ def _entry(step: str, wanted: str, entries: Sequence[Entry], source: str) -> Ent
             "A kernel template is compiled only where it is instantiated: add a line such as "
             f"`template __global__ void {wanted if '<' in wanted else f'{wanted}<float>'}(…);`."
         )
-    compiled = ", ".join(shortest(entry, entries) for entry in entries)
+    compiled = listed(entries)
     raise Refused(f"{step}: there is no kernel named '{wanted}'. The compiled kernels are {compiled}.", hint)
 
 

@@ -252,3 +252,24 @@ def test_a_compiler_flag_that_is_not_on_the_list_is_refused(flag, workshop):
 def test_sizes_that_the_problem_does_not_have_are_the_callers_mistake(sizes, workshop):
     with pytest.raises(UsageError):
         graded(workshop, f"{GOOD}\n{KERNEL}", settings=Settings(sizes=sizes))
+
+
+def many_kernels(count: int) -> str:
+    return "".join(f"__global__ void k{number}(float* y) {{ y[0] = {number}; }}\n" for number in range(count))
+
+
+def test_too_many_kernels_are_refused_before_they_are_read(workshop):
+    verdict = graded(workshop, many_kernels(400))
+    assert verdict.status is Status.INVALID_SUBMISSION
+    assert verdict.message == "The source compiles to 400 kernels: a program may have 256."
+
+
+def test_many_kernels_cost_little_and_are_not_all_listed(workshop):
+    graded(workshop, many_kernels(256))  # compiles
+    for text in ("", "// assay: launch k999 grid=(1) block=(1) args=(c)\n"):
+        started = time.process_time()
+        verdict = graded(workshop, text + many_kernels(256))
+        assert time.process_time() - started < 3
+        assert verdict.status is Status.INVALID_SUBMISSION
+        assert "k7 and 248 more" in verdict.message
+        assert len(verdict.message + verdict.hint) < 2000
