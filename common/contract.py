@@ -353,6 +353,9 @@ class Receipt(Wire):
     seed: str | None = None
     """The seed, revealed after the last run."""
     duration_s: float
+    """Wall-clock time of the whole evaluation, waiting for the GPU's turn included."""
+    phases_s: dict[str, float] = Field(default_factory=dict)
+    """Where the time went: phases of the evaluation, and as `referee.…` those in the process that owns the GPU."""
 
 
 class Verdict(Wire):

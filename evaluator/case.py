@@ -1,6 +1,7 @@
 """One evaluation: all that is known of it so far, and the verdict that this makes."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from common.contract import (
@@ -16,7 +17,7 @@ from common.contract import (
 from common.facts import STATIC_MEASURES, TIMED_MEASURES, facts_of
 from common.reward import reward
 from evaluator.errors import InfrastructureFault, Ruling
-from evaluator.judging import Referee
+from evaluator.judging import Referee, Stopwatch
 from evaluator.problems.problem import Problem
 from evaluator.stages.compilation import Compiled
 from evaluator.stages.launchable import Launchable
@@ -44,6 +45,9 @@ class Case:
     launchable: Launchable | None = None
     verified: Verified | None = None
     timing: Timing | None = None
+    clock: Stopwatch = field(default_factory=Stopwatch)
+    referee_s: Mapping[str, float] = field(default_factory=dict)
+    """Where the time of the process that owns the GPU went."""
 
     def verdict(self, ruling: Ruling | None) -> Verdict:
         """The verdict, with everything that is known; no ruling means that all stages passed."""
@@ -147,6 +151,7 @@ class Case:
             sandbox=sandbox,
             seed=self.seed,
             duration_s=time.monotonic() - self.started_s,
+            phases_s={**self.clock.laps_s, **{f"referee.{name}": time_s for name, time_s in self.referee_s.items()}},
         )
 
 

@@ -1,7 +1,8 @@
 """Judging a program that compiled: verified and, on a GPU, timed, by a referee in this process or in another one."""
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Literal, Protocol
 
 from common.contract import Phase, Settings, Status, Timing
@@ -72,6 +73,8 @@ class Judged:
     look: Look | None = None
     second_look: Look | None = None
     """At a larger size, where the first was faster than any right answer can be."""
+    phases_s: Mapping[str, float] = field(default_factory=dict)
+    """Where the referee's time went."""
 
     def to_json(self) -> bytes:
         return _findings.dump(self)
@@ -79,6 +82,20 @@ class Judged:
     @staticmethod
     def from_json(text: bytes) -> "Judged":
         return _findings.load(text)
+
+
+class Stopwatch:
+    """Wall-clock time by phase."""
+
+    def __init__(self) -> None:
+        self.laps_s: dict[str, float] = {}
+        self._since_s = time.monotonic()
+
+    def lap(self, phase: str) -> None:
+        """Count the time since the last lap for `phase`."""
+        now_s = time.monotonic()
+        self.laps_s[phase] = round(self.laps_s.get(phase, 0.0) + now_s - self._since_s, 5)
+        self._since_s = now_s
 
 
 class Referee(Protocol):
@@ -148,18 +165,24 @@ def judge_and_time(
     timed_sizes = asked_sizes(problem, settings.sizes) if settings.sizes else problem.timing_sizes
     trials = plan_trials(problem, settings, generator, timed_too=settings.timing)
     dice = make_dice(int(generator.integers(1 << 62)))
+    clock = Stopwatch()
     with open_session(launchable, _largest_bytes(launchable, [trial.sizes for trial in trials])) as session:
+        clock.lap("context")
         verified = verify(launchable, session, settings, dice, trials, _counted(progress))
+        clock.lap("verify")
         if verified.ruling or not settings.timing:
-            return Judged(verified)
+            return Judged(verified, phases_s=clock.laps_s)
         look = measure(
             launchable, session, timed_sizes, settings, dice, opponent, lambda done: progress(f"time {done}")
         )
+        clock.lap("time")
     if look.measurement is None or not _suspicious(launchable, look):
-        return Judged(verified, look)
+        return Judged(verified, look, phases_s=clock.laps_s)
     sizes = larger(timed_sizes)
     with open_session(launchable, _largest_bytes(launchable, [sizes])) as session:
-        return Judged(verified, look, measure(launchable, session, sizes, settings, dice, opponent))
+        second = measure(launchable, session, sizes, settings, dice, opponent)
+    clock.lap("time")
+    return Judged(verified, look, second, clock.laps_s)
 
 
 def rehearse(referee: Referee | None, order: Order) -> Judged | None:

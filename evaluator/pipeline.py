@@ -44,7 +44,9 @@ def evaluate(
 
     def note(text: str) -> None:
         nonlocal phase
-        phase = Phase(text.split()[0])
+        before, phase = phase, Phase(text.split()[0])
+        if phase is not before:
+            case.clock.lap(before)
         progress(text)
 
     try:
@@ -97,10 +99,11 @@ def _grade(case: "Case", progress: Progress) -> Verdict:
     )
     try:
         rehearsed = rehearse(workshop.rehearsal(case.referee), order)
+        case.clock.lap("rehearsal")
         judged = rehearsed if rehearsed and rehearsed.verified.ruling else case.referee.judge(order, progress)
     except Unsupported as missing:
         return case.verdict(_unsupported(case.referee.name, missing))
-    case = replace(case, verified=judged.verified)
+    case = replace(case, verified=judged.verified, referee_s=judged.phases_s)
     if judged.verified.ruling or judged.look is None:
         return case.verdict(judged.verified.ruling)
 

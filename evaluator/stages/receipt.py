@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +51,7 @@ def receipt(
     sandbox: str,
     seed: Seed,
     duration_s: float,
+    phases_s: Mapping[str, float],
 ) -> Receipt:
     """The receipt of one evaluation; `raw` is the source as it came in."""
     return Receipt(
@@ -69,4 +71,5 @@ def receipt(
         seed_commitment=seed.commitment,
         seed=seed.secret.hex(),
         duration_s=round(duration_s, 4),
+        phases_s=dict(phases_s),
     )

@@ -118,6 +118,10 @@ def free_bytes() -> int:
     return int(torch.cuda.mem_get_info()[0])
 
 
+_QUEUEING_CYCLES = 200_000
+"""About 100 us: longer than the host needs to queue any of the baselines."""
+
+
 class TorchOpponent:
     """PyTorch's eager operators on the referee's own device and in its own context (`measuring.Opponent`)."""
 
@@ -145,7 +149,9 @@ class TorchOpponent:
             started_ns = time.perf_counter_ns()
             compute()
             return (time.perf_counter_ns() - started_ns) / 1000
-        # As a runner does it: the flush runs while the host queues what follows.
+        # As a runner does it: the flush runs while the host queues what follows. Eager operators take the host longer
+        # to queue than one launch does, so the device idles a while before.
+        torch.cuda._sleep(_QUEUEING_CYCLES)  # type: ignore[no-untyped-call]
         self._scratch.zero_()
         self._begin.record()
         compute()

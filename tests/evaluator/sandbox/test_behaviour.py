@@ -537,7 +537,8 @@ def test_a_device_is_there_only_when_it_was_asked_for(tmp_path):
     assert not sandbox.run(shell(script)).succeeded
     assert sandbox.run(shell(script, devices=(Path("/dev/kmsg"),))).succeeded
     # A job with a device may name its threads, and still not change the machine.
-    named = "echo x > /proc/self/comm && ! echo x > /proc/sys/kernel/core_pattern && ! echo x > /proc/sys/kernel/domainname"
+    settings = "/proc/sys/kernel"
+    named = f"echo x > /proc/self/comm && ! echo x > {settings}/core_pattern && ! echo x > {settings}/domainname"
     assert sandbox.run(shell(named, devices=(Path("/dev/kmsg"),))).succeeded
     with pytest.raises(SandboxFault, match="no device"):
         sandbox.run(shell(script, devices=(Path("/etc/passwd"),)))

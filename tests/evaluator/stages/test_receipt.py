@@ -19,6 +19,7 @@ def made(**changes):
         "sandbox": "process",
         "seed": Seed(b"\x01" * 32),
         "duration_s": 1.23456789,
+        "phases_s": {"compile": 0.5},
     }
     return receipt(**{**given, **changes})
 
@@ -54,3 +55,4 @@ def test_what_was_not_compiled_has_no_hashes():
     one = made()
     assert (one.ptx_sha256, one.cubin_sha256, one.toolchain, one.arch) == (None,) * 4
     assert one.duration_s == 1.2346
+    assert one.phases_s == {"compile": 0.5}
