@@ -230,6 +230,8 @@ class Trial(Wire):
     """One run of the submission on one input."""
 
     sizes: dict[str, int]
+    scalars: dict[str, float] = Field(default_factory=dict)
+    """Values of the problem's scalars; hidden trials vary them."""
     distribution: str
     """Name of the input distribution or probe."""
     hidden: bool
@@ -455,6 +457,9 @@ class ScalarFace(Wire):
     name: str
     dtype: DType
     value: float
+    """What published trials and the timing pass."""
+    varies: bool = False
+    """Whether hidden trials pass other values as well."""
 
 
 class ProblemFace(Wire):

@@ -15,7 +15,17 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from common.contract import Compilation, Correctness, ProblemFace, Reward, Severity, Status, Timing, Verdict
+from common.contract import (
+    Compilation,
+    Correctness,
+    ProblemFace,
+    Reward,
+    ScalarFace,
+    Severity,
+    Status,
+    Timing,
+    Verdict,
+)
 
 # C0 and C1 controls, zero-width and direction marks, line separators, surrogates: what changes how a line reads
 # without being seen. Tab and newline are kept.
@@ -242,6 +252,11 @@ def _reward(reward: Reward) -> list[str]:
     return [said + (f"; not measured here: {left_out} of {len(reward.terms)} terms" if left_out else "")]
 
 
+def _scalar(scalar: ScalarFace) -> str:
+    varies = "; other values in hidden trials" if scalar.varies else ""
+    return f"{scalar.name} = {scalar.value:g} {scalar.dtype}{varies}"
+
+
 def _short(text: str, width: int = 160) -> str:
     line = " ".join(text.split())
     return line if len(line) <= width else line[: width - 1] + "…"
@@ -275,7 +290,7 @@ def _problem(face: ProblemFace, plain: bool) -> RenderableType:
         shapes = (f"{t.name}[{', '.join(t.shape)}] {t.dtype}" for t in tensors)
         table.add_row(name, _text(plain, "\n".join(shapes)))
     if face.scalars:
-        table.add_row("Scalars", _text(plain, "\n".join(f"{s.name} = {s.value:g} {s.dtype}" for s in face.scalars)))
+        table.add_row("Scalars", _text(plain, "\n".join(map(_scalar, face.scalars))))
     table.add_row("Sizes", _text(plain, ", ".join(face.sizes)))
     examples = (", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in face.example_sizes)
     table.add_row("Examples", _text(plain, "\n".join(examples)))

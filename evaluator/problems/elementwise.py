@@ -31,6 +31,8 @@ PROBE_SIZES: Final = {"n": 4099}
 
 SCALAR_MULTIPLY_ALPHA: Final = 2.5
 SAXPY_ALPHA: Final = -1.75
+_ALPHAS: Final = (0.0, -3.25, 1.0, 4096.5, 0.015625)
+"""Further values: exact in float32, and small enough that no product of finite inputs overflows."""
 
 
 def plain_distributions(tensors: tuple[Tensor, ...]) -> tuple[Distribution, ...]:
@@ -48,7 +50,7 @@ def _opposed(first: Tensor, second: Tensor, alpha: float) -> Distribution:
         other = -alpha * one + 1e-3 * dice.normal(shape)
         return {first.name: cast(one, first.dtype), second.name: cast(other, second.dtype)}
 
-    return Distribution("cancellation", "terms that nearly cancel in each element", draw)
+    return Distribution("cancellation", "terms that nearly cancel in each element", draw, as_published=True)
 
 
 # vector_add -------------------------------------------------------------------------------------------------------
@@ -131,9 +133,11 @@ VECTOR_ADD: Final = Problem(
 _X = Tensor("x", ("n",))
 
 
-def _scalar_multiply_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
+def _scalar_multiply_oracle(
+    arrays: Arrays, sizes: Sizes, alpha: float = SCALAR_MULTIPLY_ALPHA
+) -> dict[str, Expected]:
     xp, x = doubles(arrays, "x")
-    value = SCALAR_MULTIPLY_ALPHA * x
+    value = alpha * x
     return {"y": Expected(value, xp.abs(value))}
 
 
@@ -173,11 +177,11 @@ SCALAR_MULTIPLY: Final = Problem(
     title="Vector times scalar",
     statement=(
         "Multiply a vector by a scalar: y[i] = alpha * x[i] for 0 <= i < n, in float32. alpha is passed as a kernel "
-        "parameter. n may be any size from 1."
+        "parameter and differs from trial to trial. n may be any size from 1."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),
-    scalars=(Scalar("alpha", SCALAR_MULTIPLY_ALPHA),),
+    scalars=(Scalar("alpha", SCALAR_MULTIPLY_ALPHA, others=_ALPHAS),),
     sizes=("n",),
     example_sizes=FLAT_SIZES,
     hidden_sizes=hidden_sizes(n=MOST),
@@ -207,9 +211,9 @@ SCALAR_MULTIPLY: Final = Problem(
 _Y = Tensor("y", ("n",))
 
 
-def _saxpy_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
+def _saxpy_oracle(arrays: Arrays, sizes: Sizes, alpha: float = SAXPY_ALPHA) -> dict[str, Expected]:
     xp, x, y = doubles(arrays, "x", "y")
-    product = SAXPY_ALPHA * x
+    product = alpha * x
     return {"out": Expected(product + y, xp.hypot(product, y))}
 
 
@@ -251,12 +255,13 @@ SAXPY: Final = Problem(
     title="Scaled vector addition (saxpy)",
     statement=(
         "out[i] = alpha * x[i] + y[i] for 0 <= i < n, in float32. y must stay as it is: the result goes to out. "
-        "alpha is passed as a kernel parameter. A fused multiply-add is as good as two roundings. n may be any "
+        "alpha is passed as a kernel parameter and differs from trial to trial. A fused multiply-add "
+        "is as good as two roundings. n may be any "
         "size from 1."
     ),
     inputs=(_X, _Y),
     outputs=(Tensor("out", ("n",)),),
-    scalars=(Scalar("alpha", SAXPY_ALPHA),),
+    scalars=(Scalar("alpha", SAXPY_ALPHA, others=_ALPHAS),),
     sizes=("n",),
     example_sizes=FLAT_SIZES,
     hidden_sizes=hidden_sizes(n=MOST),

@@ -34,11 +34,12 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A named scalar with the one value that it has in every trial."""
+    """A named scalar. Published trials and timing pass `value`; hidden ones pass it and `others` in turn."""
 
     name: str
     value: float
     dtype: DType = DType.FLOAT32
+    others: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Distribution:
     name: str
     reason: str
     draw: Callable[[Dice, Sizes], dict[str, Array]]
+    as_published: bool = False
+    """Whether it is made for the published values of the scalars, and loses its point with others."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +142,11 @@ class Problem:
     """The first is the typical one, the others are hostile (large, tiny, cancellation, signed zeros, constant)."""
     probes: tuple[Probe, ...]
     tolerance: Tolerance
-    oracle: Callable[[Arrays, Sizes], dict[str, Expected]]
-    """Inputs by name to each output's expected value, computed in float64 (int64 for integers)."""
+    oracle: Callable[..., dict[str, Expected]]
+    """`oracle(inputs, sizes, **scalars)`: each output's expected value, computed in float64 (int64 for integers).
+
+    A scalar that is not given has its published value.
+    """
     work: Callable[[Sizes], Work]
     naive: Kernel
     fast: Kernel
@@ -163,6 +169,14 @@ class Problem:
         tensors = tuple(tensor.name for tensor in (*self.inputs, *self.outputs))
         return (*tensors, *(scalar.name for scalar in self.scalars), *self.sizes)
 
+    def scalars_of_turn(self, turn: int) -> dict[str, float]:
+        """The scalars of the hidden trial with this number: the published values, then each of the others in turn."""
+        chosen: dict[str, float] = {}
+        for scalar in self.scalars:
+            values = (scalar.value, *scalar.others)
+            chosen[scalar.name] = values[turn % len(values)]
+        return chosen
+
     @property
     def face(self) -> ProblemFace:
         """What a kernel author may see, as it travels on the wire."""
@@ -174,7 +188,9 @@ class Problem:
             statement=self.statement,
             inputs=tuple(TensorFace(name=t.name, dtype=t.dtype, shape=t.shape) for t in self.inputs),
             outputs=tuple(TensorFace(name=t.name, dtype=t.dtype, shape=t.shape) for t in self.outputs),
-            scalars=tuple(ScalarFace(name=s.name, dtype=s.dtype, value=s.value) for s in self.scalars),
+            scalars=tuple(
+                ScalarFace(name=s.name, dtype=s.dtype, value=s.value, varies=bool(s.others)) for s in self.scalars
+            ),
             sizes=self.sizes,
             example_sizes=tuple(dict(sizes) for sizes in self.example_sizes),
             timing_sizes=dict(self.timing_sizes),

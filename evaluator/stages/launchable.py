@@ -1,9 +1,11 @@
 """A plan that fits, and its numbers at one size: buffers, launches, fills and copies, within hardware limits."""
 
 import re
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from common.contract import Phase, Status
@@ -86,13 +88,17 @@ class Launchable:
     source_lines: int = 0
     """Lines of the source; a line beyond is the claim of a `#line`. 0 where it is not known."""
 
-    def at(self, sizes: Sizes, memory_bytes: int = 8 << 30) -> Concrete | Ruling:
-        """The buffers and steps at `sizes`; a Ruling where a number is out of the range that it must be in.
+    def at(
+        self, sizes: Sizes, memory_bytes: int = 8 << 30, scalars: Mapping[str, float] = MappingProxyType({})
+    ) -> Concrete | Ruling:
+        """The buffers and steps at `sizes`, with other values for the named `scalars`.
+
+        A Ruling where a number is out of the range that it must be in.
 
         All buffers together must fit in `memory_bytes`.
         """
         try:
-            return _Sized(self, sizes).concrete(memory_bytes)
+            return _Sized(self, sizes, scalars).concrete(memory_bytes)
         except Refused as refused:
             return refused.ruling
 
@@ -100,10 +106,11 @@ class Launchable:
 class _Sized:
     """One evaluation of a plan at one size."""
 
-    def __init__(self, launchable: Launchable, sizes: Sizes) -> None:
+    def __init__(self, launchable: Launchable, sizes: Sizes, scalars: Mapping[str, float]) -> None:
         self.launchable = launchable
-        integers = {s.name: int(s.value) for s in launchable.problem.scalars if not s.dtype.is_float}
-        self.names = {**integers, **sizes}
+        values = [(s, scalars.get(s.name, s.value)) for s in launchable.problem.scalars]
+        self.names = {**{s.name: int(value) for s, value in values if not s.dtype.is_float}, **sizes}
+        self.floats = {s.name: rounded(value, s.dtype) for s, value in values if s.dtype.is_float}
         self.where = "at " + ", ".join(f"{name} = {size}" for name, size in sizes.items())
 
     def concrete(self, memory_bytes: int) -> Concrete:
@@ -184,7 +191,9 @@ class _Sized:
                 "Use smaller tiles, or a `shared=` that does not grow with the sizes." if shared > 0 else None,
             )
         cluster = None if launch.cluster is None else self._cluster(place, launch.cluster, grid)
-        values = zip(call.values, call.entry.parameters, strict=True)
+        given = zip(call.values, call.launch.args, strict=True)
+        now = [self.floats.get(argument.strip(), v) if isinstance(argument, str) else v for v, argument in given]
+        values = zip(now, call.entry.parameters, strict=True)
         arguments = tuple(self._argument(f"{place}, argument {i}", v, p) for i, (v, p) in enumerate(values, 1))
         return KernelLaunch(call.entry.symbol, grid, block, shared, launch.cooperative, arguments, cluster)
 
@@ -239,6 +248,11 @@ def shared_limit_bytes(arch: str) -> int:
     capability = int(re.sub(r"\D", "", arch) or 0)
     known = [number for number in _SHARED_KIB if number <= capability]
     return _SHARED_KIB[max(known, default=75)] << 10
+
+
+def rounded(value: float, dtype: DType) -> float:
+    """`value` rounded once to a scalar's own dtype, so that a `double` parameter gets what a `float` one gets."""
+    return float(struct.unpack("<f", struct.pack("<f", value))[0]) if dtype is DType.FLOAT32 else value
 
 
 def packed(place: str, value: float, dtype: DType) -> bytes:

@@ -5,7 +5,6 @@ evaluates the plan at one size and checks the hardware's limits. Both answer wit
 """
 
 import re
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -20,7 +19,17 @@ from evaluator.errors import Ruling
 from evaluator.problems.problem import Problem
 from evaluator.stages.arguments import pointer_misfit, takes_number
 from evaluator.stages.kernel_names import listed, matching, nearest, shortest
-from evaluator.stages.launchable import BufferFacts, Call, Concrete, Launchable, PlanSource, Refused, Role, packed
+from evaluator.stages.launchable import (
+    BufferFacts,
+    Call,
+    Concrete,
+    Launchable,
+    PlanSource,
+    Refused,
+    Role,
+    packed,
+    rounded,
+)
 
 __all__ = ["BufferFacts", "Concrete", "Launchable", "Planned", "plan_launches"]
 
@@ -189,7 +198,7 @@ class _Scope:
             for name, dtype in members:
                 self.roles[name], self.dtypes[name] = role, dtype
         self.floats = {
-            scalar.name: _rounded(scalar.value, scalar.dtype) for scalar in problem.scalars if scalar.dtype.is_float
+            scalar.name: rounded(scalar.value, scalar.dtype) for scalar in problem.scalars if scalar.dtype.is_float
         }
         self.integers = {*problem.sizes, *(s.name for s in problem.scalars if not s.dtype.is_float)}
         for temporary in plan.temporaries:
@@ -249,11 +258,6 @@ class _Scope:
             raise Refused(f"{place} (copy): '{step.source}' is copied to itself.", "Remove the step.")
         if isinstance(step, Fill):
             packed(f"{place} (fill {step.target})", step.value, self.dtypes[step.target])
-
-
-def _rounded(value: float, dtype: DType) -> float:
-    # Rounded once to the scalar's own dtype, so that a `double` parameter gets what a `float` one gets.
-    return float(struct.unpack("<f", struct.pack("<f", value))[0]) if dtype is DType.FLOAT32 else value
 
 
 def _call(

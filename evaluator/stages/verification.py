@@ -7,7 +7,7 @@ memory holds afterwards. Every trial has its own content, so nothing that was se
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -40,6 +40,13 @@ class PlannedTrial:
     distribution: Distribution
     tolerance: Tolerance
     hidden: bool
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    """Empty where they have their published values."""
+
+    @property
+    def place(self) -> str:
+        """`n=1000, alpha=-3.25`."""
+        return ", ".join((_at(self.sizes), *(f"{name}={value:g}" for name, value in self.scalars.items())))
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,12 @@ def plan_trials(
         kinds += [hostile[turn % len(hostile)]] if hostile else []
         trials += [PlannedTrial(sizes, kind, problem.tolerance, True) for kind in kinds]
     trials += [PlannedTrial(p.sizes, p.distribution, p.tolerance, True) for p in problem.probes]
-    return tuple(trials)
+    return tuple(
+        replace(trial, scalars=problem.scalars_of_turn(turn))
+        if trial.hidden and not trial.distribution.as_published
+        else trial
+        for turn, trial in enumerate(trials, -len([trial for trial in trials if not trial.hidden]))
+    )
 
 
 def asked_sizes(problem: Problem, sizes: Mapping[str, int]) -> Sizes:
@@ -110,7 +122,7 @@ def verify(
     """
     concretes: list[Concrete] = []
     for trial in trials:
-        concrete = launchable.at(trial.sizes, settings.memory_bytes)
+        concrete = launchable.at(trial.sizes, settings.memory_bytes, trial.scalars)
         if isinstance(concrete, Ruling):
             return Verified(concrete, None)
         concretes.append(concrete)
@@ -217,7 +229,7 @@ class Examination:
         return ruling
 
     def _right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
-        expected = self.problem.oracle(inputs, trial.sizes)
+        expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
         compared = (compare(n, a, expected[n], trial.tolerance, POISONS[0]) for n, a in outputs.items())
         return all(comparison.mismatch is None for comparison in compared)
 
@@ -296,7 +308,7 @@ class Examination:
         status = _FAULT_STATUS.get(fault.kind, Status.RUNTIME_ERROR)
         limit = f" (limit {self.limit_s:g} s)" if fault.kind == "watchdog" else ""
         said = _sentence(fault, self.launchable.source_lines)
-        message = f"At {_at(trial.sizes)}: {said}{limit}."
+        message = f"At {trial.place}: {said}{limit}."
         return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))
 
     def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
@@ -335,7 +347,7 @@ class Examination:
                 return Ruling(
                     Status.INCORRECT,
                     Phase.VERIFY,
-                    f"At {_at(trial.sizes)}: {name}[{element}] was never written "
+                    f"At {trial.place}: {name}[{element}] was never written "
                     f"({int(differ.sum())} of {differ.size} elements differ between two runs on the same input).",
                     "Outputs hold no defined value before the first launch: every element must be written. Check the "
                     "grid's extent and the condition that guards the store.",
@@ -343,7 +355,7 @@ class Examination:
             return Ruling(
                 Status.INCORRECT,
                 Phase.VERIFY,
-                f"At {_at(trial.sizes)}: {name}[{element}] depends on memory that was never written: two runs on the "
+                f"At {trial.place}: {name}[{element}] depends on memory that was never written: two runs on the "
                 f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} "
                 "elements.",
                 "Initialise what you read: shared memory, local arrays and temporaries are undefined at the start, "
@@ -353,7 +365,7 @@ class Examination:
 
     def judge(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> Ruling | None:
         """Compare with the oracle, and record the trial."""
-        expected = self.problem.oracle(inputs, trial.sizes)
+        expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
         comparisons: list[Comparison] = []
         for name, actual in outputs.items():
             comparison = compare(name, actual, expected[name], trial.tolerance, POISONS[0])
@@ -371,7 +383,7 @@ class Examination:
         index = ", ".join(map(str, mismatch.index))
         how_far = "" if mismatch.error is None else f", {mismatch.error:.3g} times the allowed error"
         message = (
-            f"At {_at(trial.sizes)} with {trial.distribution.name} inputs: {mismatch.pattern}. "
+            f"At {trial.place} with {trial.distribution.name} inputs: {mismatch.pattern}. "
             f"Worst: {mismatch.output}[{index}] is {mismatch.actual}, expected {mismatch.expected}{how_far}."
         )
         advice = " ".join((self._advice(trial), *(f"Note: {warning}." for warning in list(self.warnings)[:2])))
@@ -384,6 +396,12 @@ class Examination:
             return f"This input probes the precision: {trial.distribution.reason}"
         if not passed:
             return "No trial has passed: compare the kernel with the problem's statement, index by index."
+        if trial.scalars and all(done.scalars != trial.scalars for done in passed):
+            names = ", ".join(trial.scalars)
+            return (
+                f"It was right with other values of {names}. Take {names} from the parameter, not from a constant in "
+                "the source or the plan; or look for what depends on the size."
+            )
         if all(done.sizes != trial.sizes for done in passed):
             sizes = "; ".join(dict.fromkeys(_at(done.sizes) for done in passed))
             return f"It was right at {sizes}. Look for what depends on the size: tails, strides, the grid's extent."
@@ -393,6 +411,7 @@ class Examination:
 def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = None) -> Trial:
     return Trial(
         sizes=dict(planned.sizes),
+        scalars=dict(planned.scalars),
         distribution=planned.distribution.name,
         hidden=planned.hidden,
         passed=passed,

@@ -6,6 +6,7 @@ import pytest
 from common.contract import Settings, Status, Submission
 from evaluator.errors import UsageError
 from evaluator.pipeline import evaluate
+from evaluator.problems.arrays import NumpyDice
 from evaluator.problems.catalogue import find, problems
 from evaluator.stages.verification import plan_trials
 
@@ -150,3 +151,20 @@ def test_what_is_printed_and_counted_is_kept(workshop):
     assert verdict.profile.thread_instructions > 1000
     assert verdict.correctness.deterministic is True
     assert len(verdict.correctness.trials) >= verdict.correctness.planned_trials
+
+
+@pytest.mark.parametrize("problem", [p for p in problems().values() if p.scalars], ids=lambda problem: problem.id)
+def test_hidden_trials_vary_scalars_and_published_ones_do_not(problem):
+    trials = plan_trials(problem, Settings(), np.random.default_rng(7))
+    for scalar in problem.scalars:
+        values = {trial.scalars.get(scalar.name, scalar.value) for trial in trials if trial.hidden}
+        assert values == {scalar.value, *scalar.others}
+        assert {trial.scalars.get(scalar.name) for trial in trials if not trial.hidden} == {None}
+    for trial in trials:
+        inputs = problem.distributions[0].draw(NumpyDice(np.random.default_rng(1)), problem.example_sizes[0])
+        published = problem.oracle(inputs, problem.example_sizes[0])
+        if any(trial.scalars.get(s.name, s.value) != s.value for s in problem.scalars):
+            other = problem.oracle(inputs, problem.example_sizes[0], **trial.scalars)
+            name = problem.outputs[0].name
+            assert not np.allclose(other[name].value, published[name].value, rtol=1e-7, atol=0)
+            break
