@@ -93,7 +93,7 @@ def _elementwise(problem: str) -> Iterator[Variant]:
 
         def call(pattern: str) -> str:
             pairs = zip(inputs, letters, strict=True)
-            return ", ".join([*(pattern.format(tensor=t, letter=p) for t, p in pairs), *last])  # noqa: B023
+            return ", ".join([*(pattern.format(tensor=t, letter=p) for t, p in pairs), *last])
 
         loads = "".join(
             f"            {letter}.all = *reinterpret_cast<const float{width}*>({tensor} + i);\n"
@@ -257,7 +257,7 @@ def _parameter(name: str) -> str:
 # --- tiles --------------------------------------------------------------------------------------------------------
 
 _TRANSPOSE = """\
-// assay: launch {name} grid=(ceil_div(cols, {tile}), ceil_div(rows, {tile})) block=({tile}, {height}) args=(x, y, rows, cols)
+// assay: launch {name} grid=({across}, {down}) block=({tile}, {height}) args=(x, y, rows, cols)
 __global__ void __launch_bounds__({threads}) {name}(
     const float* __restrict__ x, float* __restrict__ y, int rows, int cols)
 {{
@@ -280,7 +280,15 @@ def _transposes() -> Iterator[Variant]:
         (1, 3), ((32, 8), (32, 4), (32, 16), (16, 16), (16, 8), (16, 4), (64, 4), (64, 8), (64, 16), (32, 32))
     ):
         name = f"transpose_t{tile}_h{height}_p{pad}"
-        source = _TRANSPOSE.format(name=name, tile=tile, height=height, threads=tile * height, pitch=tile + pad)
+        source = _TRANSPOSE.format(
+            name=name,
+            across=f"ceil_div(cols, {tile})",
+            down=f"ceil_div(rows, {tile})",
+            tile=tile,
+            height=height,
+            threads=tile * height,
+            pitch=tile + pad,
+        )
         yield Variant("transpose", name, source)
 
 

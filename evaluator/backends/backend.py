@@ -119,7 +119,7 @@ class RunOutcome:
 
     contents: Mapping[str, Array]
     """Memory of every input and output after the run, uint8[size_bytes], in the namespace of the arrays that the run
-    was given; empty when the run faulted."""
+    was given; empty when the run faulted. Inputs may be where the next run's will be, outputs are the caller's."""
     fault: Fault | None = None
     warnings: tuple[str, ...] = ()
     printed: str = ""

@@ -112,12 +112,14 @@ class _Stand:
         times = self._times(outcome)
         # Which launches are verified is secret, because a kernel could tell the timed ones by their size.
         if self.next_check == 0:
-            ruling = self._check(inputs, self.examination.outputs(outcome, self.concrete))
+            ruling = self._check(inputs, self.examination.tensors(outcome, self.concrete))
             if ruling is not None:
                 return ruling
             self.next_check = 1 + secrets.randbelow(_CHECK_EVERY)
         self.next_check -= 1
-        baseline_us = self.opponent.timer(self.problem, inputs, self.sizes)()
+        # The baseline reads the very memory that the submission read.
+        there = self.examination.tensors(outcome, self.concrete, "input")
+        baseline_us = self.opponent.timer(self.problem, there, self.sizes)()
         if self.warm_ups < _WARM_UPS:
             self.warm_ups += 1
         else:

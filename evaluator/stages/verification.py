@@ -199,7 +199,7 @@ class Examination:
         ruling = self.intact(first, trial, inputs)
         if ruling is not None:
             return ruling
-        outputs = self.outputs(first, concrete)
+        outputs = self.tensors(first, concrete)
         if first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
             self._consider_for_order(trial.sizes, first.thread_instructions)
         cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
@@ -209,7 +209,7 @@ class Examination:
             self.twice += cheap
             second = self.execute(concrete, inputs, POISONS[1])
             ruling = self._fault_ruling(second, trial) or self._undefined(
-                outputs, self.outputs(second, concrete), trial, unwritten_too=cheap
+                outputs, self.tensors(second, concrete), trial, unwritten_too=cheap
             )
             if ruling is not None:
                 self.trials.append(_trial(trial, False))
@@ -217,7 +217,7 @@ class Examination:
         ruling = self.judge(trial, inputs, outputs)
         if ruling is not None and self.session.reorders and first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
             other = self.execute(concrete, inputs, POISONS[0], backwards=True)
-            if other.fault is None and self._right(trial, inputs, self.outputs(other, concrete)):
+            if other.fault is None and self._right(trial, inputs, self.tensors(other, concrete)):
                 return replace(ruling, hint=f"With blocks and warps run in another order it is right. {_RACE_HINT}")
         return ruling
 
@@ -250,7 +250,7 @@ class Examination:
                 self.warnings[f"not judged with blocks in another order: {_sentence(outcome.fault, 0)}"] = None
                 return None
             expected = self.problem.oracle(inputs, sizes)
-            for name, actual in self.outputs(outcome, concrete).items():
+            for name, actual in self.tensors(outcome, concrete).items():
                 comparison = compare(name, actual, expected[name], trial.tolerance, POISONS[0])
                 if comparison.mismatch is not None:
                     self.trials.append(_trial(trial, False, comparison))
@@ -284,11 +284,11 @@ class Examination:
         self.printed = self.printed or outcome.printed
         return outcome
 
-    def outputs(self, outcome: RunOutcome, concrete: Concrete) -> dict[str, Array]:
-        """What the outputs hold after a run, in their dtypes and shapes."""
+    def tensors(self, outcome: RunOutcome, concrete: Concrete, role: str = "output") -> dict[str, Array]:
+        """What the outputs (or the inputs) hold after a run, in their dtypes and shapes."""
         found: dict[str, Array] = {}
         for buffer in concrete.buffers:
-            if buffer.role == "output":
+            if buffer.role == role:
                 memory = outcome.contents[buffer.name]
                 found[buffer.name] = memory.view(dtype_in(namespace(memory), buffer.dtype)).reshape(buffer.shape)
         return found
@@ -314,9 +314,11 @@ class Examination:
     def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
         for name, given in inputs.items():
             xp = namespace(given)
-            differs = given.reshape(-1).view(xp.uint8) != outcome.contents[name]
-            if not bool(xp.any(differs)):
+            memory = given.reshape(-1).view(xp.uint8)
+            word = xp.int64 if memory.shape[0] % 8 == 0 else xp.uint8
+            if not bool(xp.any(memory.view(word) != outcome.contents[name].view(word))):
                 continue
+            differs = memory != outcome.contents[name]
             element = int(xp.argmax(xp.astype(differs, xp.uint8))) // given.dtype.itemsize
             return Ruling(
                 Status.REJECTED,

@@ -226,11 +226,6 @@ class GpuSession:
             times_us=(event_us, host_us, referee_us),
         )
 
-    def views(self, run: PlanRun) -> dict[str, Any]:
-        """The inputs where they lie, uint8, for a baseline that is to read the same memory."""
-        _, where = self._plan(run)
-        return {place.name: self._slot.memory.content[place.offset : place.end] for place in where.places}
-
     def _plan(self, run: PlanRun) -> tuple[int, Layout]:
         key = (tuple((b.name, b.size_bytes) for b in run.buffers), run.steps)
         if key not in self._plans:
@@ -260,9 +255,11 @@ class GpuSession:
 
     def _taken_over(self, run: PlanRun, where: Layout) -> dict[str, Any]:
         content = self._slot.memory.content
+        memory = {place.name: content[place.offset : place.end] for place in where.places}
         return {
-            buffer.name: content[place.offset : place.end].clone()
-            for buffer, place in zip(run.buffers, where.places, strict=True)
+            # Inputs stay where they are: they are looked at before the next run, and a baseline reads them there.
+            buffer.name: memory[buffer.name].clone() if buffer.role == "output" else memory[buffer.name]
+            for buffer in run.buffers
             if buffer.role != "temporary"
         }
 
