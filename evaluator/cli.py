@@ -18,8 +18,10 @@ from rich.console import Console
 from common.contract import RewardName, Settings, Status, Submission, Verdict
 from common.launch_plan import LaunchPlan
 from evaluator import __version__, cards, report
+from evaluator.case import nothing_was_tried
+from evaluator.complaints import in_plain_words
 from evaluator.doctor import examine
-from evaluator.errors import AssayError, UsageError
+from evaluator.errors import AssayError, InfrastructureFault, OwnMistake, UsageError
 from evaluator.pipeline import evaluate
 from evaluator.problems.catalogue import find, problems
 from evaluator.settings import MachineSettings
@@ -134,7 +136,7 @@ def main() -> None:
     "--compile-timeout", "compile_timeout_s", type=float, default=30.0, show_default=True, help="Of all compiling."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one verdict as JSON and nothing else.")
-@click.option("--report", "report_file", type=click.Path(path_type=Path), help="Write an HTML report to this file.")
+@click.option("--report", "report_name", metavar="FILE", help="Write an HTML report to this file.")
 def grade(
     file: Path,
     problem_id: str | None,
@@ -148,7 +150,7 @@ def grade(
     timeout_s: float,
     compile_timeout_s: float,
     as_json: bool,
-    report_file: Path | None,
+    report_name: str | None,
 ) -> None:
     """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
     with _plain_errors():
@@ -157,8 +159,7 @@ def grade(
         if chosen is None:
             raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to the file.")
         find(chosen)
-        if report_file:
-            _check_report(report_file, file)
+        report_file = _report_path(report_name, file) if report_name is not None else None
         settings = _settings(
             {
                 "sizes": _sizes(sizes),
@@ -175,7 +176,7 @@ def grade(
         submission = Submission.model_validate(
             {"problem": chosen, "source": source, "plan": plan, "backend": backend, "settings": settings}
         )
-        verdict = _evaluate(submission, Workshop(MachineSettings.from_environment()), raw, quiet=as_json)
+        verdict = _evaluate(submission, MachineSettings.from_environment(), raw, quiet=as_json)
         with _printing():
             if as_json:
                 click.echo(verdict.model_dump_json(indent=2))
@@ -230,13 +231,13 @@ def doctor() -> None:
 @main.command()
 @click.option(
     "--report",
-    "report_file",
-    type=click.Path(path_type=Path),
-    default=Path("assay-report.html"),
+    "report_name",
+    metavar="FILE",
+    default="assay-report.html",
     show_default=True,
     help="Where to write the HTML report.",
 )
-def demo(report_file: Path) -> None:
+def demo(report_name: str) -> None:
     """Grade the example kernels, show a verdict card for each, and write one report."""
     console = Screen()
     graded: list[tuple[str, Verdict, str]] = []
@@ -245,8 +246,8 @@ def demo(report_file: Path) -> None:
         files = sorted(_EXAMPLES.glob("*.cu"))
         if not files:
             raise UsageError(f"There are no examples in {_EXAMPLES}.", "Run this from a checkout of the repository.")
-        _check_report(report_file)
-        workshop = Workshop(MachineSettings.from_environment())
+        report_file = _report_path(report_name)
+        machine = MachineSettings.from_environment()
         for file in files:
             raw = _read(file)
             source = raw.decode()
@@ -255,7 +256,7 @@ def demo(report_file: Path) -> None:
                 raise UsageError(f"{file} does not name its problem.", "Begin it with `// problem: ID`.")
             settings = Settings(run_timeout_s=2.0)
             submission = Submission(problem=named, source=source, settings=settings)
-            verdict = _evaluate(submission, workshop, raw, quiet=False)
+            verdict = _evaluate(submission, machine, raw, quiet=False)
             with _printing():
                 console.print(cards.card(verdict, source, f"examples/{file.name}"))
             graded.append((f"examples/{file.name}", verdict, source))
@@ -271,12 +272,18 @@ def demo(report_file: Path) -> None:
                 console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
-def _evaluate(submission: Submission, workshop: Workshop, raw: bytes, quiet: bool) -> Verdict:
-    """Grade with a line of progress on a terminal's stderr."""
+def _evaluate(submission: Submission, machine: MachineSettings, raw: bytes, quiet: bool) -> Verdict:
+    """Grade with a line of progress on a terminal's stderr. Whatever fails that is ours is a verdict too."""
     console = Console(stderr=True)
     console.quiet = quiet or not console.is_terminal
-    with console.status("grading") as status:
-        return evaluate(submission, workshop, raw, lambda text: status.update(f"grading: {text}"))
+    try:
+        with console.status("grading") as status:
+            return evaluate(submission, Workshop(machine), raw, lambda text: status.update(f"grading: {text}"))
+    except UsageError:
+        raise
+    except Exception as error:
+        fault = error if isinstance(error, InfrastructureFault) else OwnMistake(error)
+        return nothing_was_tried(find(submission.problem), submission.backend, fault)
 
 
 def _read(file: Path, remedy: str = "Give the path of one CUDA source file.") -> bytes:
@@ -296,17 +303,36 @@ def _read(file: Path, remedy: str = "Give the path of one CUDA source file.") ->
         raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
 
 
-def _check_report(report_file: Path, source_file: Path | None = None) -> None:
-    """Refuse before the work what could not be written after it. Raises UsageError."""
-    if source_file and report_file.exists() and source_file.exists() and report_file.samefile(source_file):
-        raise UsageError(f"The report would overwrite {source_file}.", "Name another file, for example report.html.")
-    if report_file.is_dir():
-        raise UsageError(f"The report {report_file} cannot be written: it is a folder.", "Name a file in it.")
-    nearest = next(path for path in (report_file, *report_file.absolute().parents) if path.exists())
-    if nearest != report_file and not nearest.is_dir():
-        raise UsageError(f"The report {report_file} cannot be written: {nearest} is not a folder.")
-    if not os.access(nearest, os.W_OK):
-        raise UsageError(f"The report {report_file} cannot be written: no permission for {nearest}.")
+def _report_path(name: str, source_file: Path | None = None) -> Path:
+    """Where the report goes; refused before the work if it could not be written after it. Raises UsageError."""
+    if name in ("", "-"):
+        raise UsageError(
+            "The report needs a file of its own." if name else "The name of the report is empty.",
+            "Name a file, for example --report report.html.",
+        )
+    file = Path(name)
+    try:
+        if source_file and file.exists() and source_file.exists() and file.samefile(source_file):
+            raise UsageError(
+                f"The report would overwrite {source_file}.", "Name another file, for example report.html."
+            )
+        if file.is_dir():
+            raise UsageError(f"The report {file} cannot be written: it is a folder.", "Name a file in it.")
+        if file.exists() and not file.is_file():
+            return file  # a device, such as /dev/stdout
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new = not file.exists()
+        with file.open("ab"):
+            pass
+        if new:
+            file.unlink()
+    except OSError as error:
+        raise UsageError(
+            f"The report {file} cannot be written: {error.strerror}.", "Name a file that you may write."
+        ) from error
+    except ValueError as error:  # a NUL in the name
+        raise UsageError(f"The report {name!r} cannot be written: {error}.") from error
+    return file
 
 
 def _write(file: Path, text: str) -> None:
@@ -339,7 +365,12 @@ def _settings(given: dict[str, object]) -> Settings:
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
-        raise UsageError(f"The settings cannot be used: {_problems_of(error)}") from error
+        said = in_plain_words(error)
+        for name, option in (("run_timeout_s", "--timeout"), ("compile_timeout_s", "--compile-timeout")):
+            said = said.replace(name, option)
+        raise UsageError(
+            f"The settings cannot be used: {said}", "`assay grade --help` says what they can be."
+        ) from error
 
 
 def _plan(file: Path) -> LaunchPlan:
@@ -347,15 +378,9 @@ def _plan(file: Path) -> LaunchPlan:
         return LaunchPlan.model_validate_json(_read(file, "Give the path of a launch plan in JSON."))
     except ValidationError as error:
         raise UsageError(
-            f"The launch plan {file} cannot be used: {_problems_of(error)}",
+            f"The launch plan {file} cannot be used: {in_plain_words(error)}",
             "The README shows what a launch plan holds.",
         ) from error
-
-
-def _problems_of(error: ValidationError) -> str:
-    """The first few of pydantic's findings, in one line each."""
-    found = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors()[:3]]
-    return "; ".join(found)
 
 
 def _exit_code(verdict: Verdict) -> int:

@@ -78,7 +78,7 @@ OWNERS = {
     "tree_sitter": {"evaluator.stages.syntax"},
     "tree_sitter_cuda": {"evaluator.stages.syntax"},
     "numpy": {"evaluator.backends", "evaluator.problems", "evaluator.stages"},
-    "pydantic": {"common", "evaluator.cli"},
+    "pydantic": {"common", "evaluator.cli", "evaluator.complaints"},
 }
 
 LINES = 500

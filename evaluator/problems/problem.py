@@ -64,6 +64,13 @@ class Tolerance:
     """Admits flushed denormals and the output type's smallest step."""
     reason: str
 
+    @property
+    def rule(self) -> str:
+        """What an element must meet, as a formula."""
+        if self.relative == self.absolute == 0:
+            return "actual = expected."
+        return f"|actual - expected| <= {self.relative:g} * scale + {self.absolute:g}."
+
 
 @dataclass(frozen=True)
 class Distribution:
@@ -195,10 +202,7 @@ class Problem:
             example_sizes=tuple(dict(sizes) for sizes in self.example_sizes),
             timing_sizes=dict(self.timing_sizes),
             baseline=self.baseline,
-            tolerance=(
-                f"|actual - expected| <= {self.tolerance.relative:g} * scale + {self.tolerance.absolute:g}. "
-                f"{self.tolerance.reason}"
-            ),
+            tolerance=f"{self.tolerance.rule} {self.tolerance.reason}",
             distributions=tuple(f"{d.name}: {d.reason}" for d in self.distributions),
             probes=tuple(f"{p.distribution.name}: {p.distribution.reason}" for p in self.probes),
             starter=starter(self),

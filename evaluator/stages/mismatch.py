@@ -43,7 +43,8 @@ def compare(name: str, actual: Array, expected: Expected, tolerance: Tolerance, 
         scale = xp.astype(xp.broadcast_to(expected.scale, shape), xp.float64)
         allowed = tolerance.relative * scale + tolerance.absolute
         right = error <= allowed
-        ratio = xp.where(error == 0, 0.0, error / xp.maximum(allowed, _TINY))
+        # Where nothing is allowed, no number says how far off a wrong element is.
+        ratio = xp.where(error == 0, 0.0, xp.where(allowed == 0, np.inf, error / xp.maximum(allowed, _TINY)))
     if bool(xp.all(right)):
         return Comparison(float(xp.max(ratio)), None)
     unwritten = to_numpy(~right & is_poison(actual, poison))
@@ -67,7 +68,7 @@ def _described(
         wrong_count=int(wrong.sum()),
         count=int(actual.size),
         pattern=where_wrong(wrong) + _nature(actual, wrong, unwritten),
-        heat=heat(wrong),
+        heat=heat(wrong) if wrong.size > 1 else (),
     )
     return Comparison(float(ratio.max()) if finite else None, mismatch)
 

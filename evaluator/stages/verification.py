@@ -384,6 +384,8 @@ class Examination:
         assert mismatch is not None
         index = ", ".join(map(str, mismatch.index))
         how_far = "" if mismatch.error is None else f", {mismatch.error:.3g} times the allowed error"
+        if trial.tolerance.relative == trial.tolerance.absolute == 0:
+            how_far = ", and must be exact"
         message = (
             f"At {trial.place} with {trial.distribution.name} inputs: {mismatch.pattern}. "
             f"Worst: {mismatch.output}[{index}] is {mismatch.actual}, expected {mismatch.expected}{how_far}."

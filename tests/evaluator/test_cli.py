@@ -1,11 +1,13 @@
 """The command's own logic, in this process; tests/e2e runs the installed one."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from common.contract import ProblemFace, Verdict
+from common.contract import ProblemFace, Status, Verdict
 from evaluator import cli
 from evaluator.problems.catalogue import problems
 
@@ -103,11 +105,32 @@ def test_a_mistake_of_ours_is_neither_a_traceback_nor_a_bad_submission(run, monk
     monkeypatch.setattr(cli, "evaluate", fails)
     ended = run("grade", "-", "--problem", "relu", "--json", input=NAIVE)
     assert ended.exit_code == cli.EXIT_INTERNAL
-    assert ended.stdout == ""
-    assert "KeyError" in ended.stderr
-    assert "test_cli.py" in ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert "\x1b" not in ended.stderr
+    verdict = Verdict.model_validate_json(ended.stdout)
+    assert (verdict.status, verdict.reward) == (Status.INTERNAL_ERROR, None)
+    assert "KeyError" in verdict.message
+    assert "test_cli.py" in verdict.message
+    assert "Traceback" not in ended.stdout + ended.stderr
+    assert "\x1b" not in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("name", ["", "-", "/proc/none/report.html", "."])
+def test_a_report_that_cannot_be_written_is_noticed_before_the_work(name, run, monkeypatch):
+    monkeypatch.setattr(cli, "evaluate", lambda *_: pytest.fail("was graded"))
+    ended = run("grade", "-", "--problem", "relu", "--report", name, input=NAIVE)
+    assert ended.exit_code == cli.EXIT_USAGE
+    assert "report" in ended.stderr
+
+
+def test_a_wrong_plan_is_told_in_plain_words(run, tmp_path):
+    launch = {"kind": "launch", "kernel": "k", "grid": ["n"], "block": ["2 56!"], "args": ["x"], "foo": 1}
+    steps = [launch, {"kind": "x"}]
+    (tmp_path / "plan.json").write_text(json.dumps({"steps": steps}))
+    ended = run("grade", "-", "--problem", "relu", "--plan", "plan.json", input=NAIVE)
+    assert ended.exit_code == cli.EXIT_USAGE
+    assert "steps[0].foo is not known here" in ended.stderr
+    assert "steps[1] has a kind 'x', and it must be one of" in ended.stderr
+    for raw in ("constrained", "String should", "pattern", "Input"):
+        assert raw not in ended.stderr
 
 
 def test_control_characters_and_endless_names_do_not_reach_the_terminal(run):
@@ -115,3 +138,13 @@ def test_control_characters_and_endless_names_do_not_reach_the_terminal(run):
     assert ended.exit_code == cli.EXIT_USAGE
     assert "\x1b" not in ended.stderr
     assert len(ended.stderr) < 3000
+
+
+def test_the_readmes_launch_plan_in_json_runs_the_readmes_kernels(run, tmp_path):
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    source, plan = (re.search(rf"```{kind}\n(.*?)```", readme, re.S)[1] for kind in ("cuda", "json"))
+    assert {step["kind"] for step in json.loads(plan)["steps"]} == {"copy", "fill", "launch"}
+    (tmp_path / "plan.json").write_text(plan)
+    kernels = "\n".join(line for line in source.splitlines() if "// assay:" not in line)
+    ended = run("grade", "-", "--json", "--plan", "plan.json", input=kernels)
+    assert ended.exit_code == 0, ended.stdout + ended.stderr

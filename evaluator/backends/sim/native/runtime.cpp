@@ -2,14 +2,11 @@
 //
 // It decides nothing: it hands back memory and facts. Numbers are little-endian u64; texts and contents follow their
 // length. One process serves all runs of one evaluation, so module variables keep their state from run to run.
-#include "runtime.h"
+#include "coroutines.h"
 #include <errno.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-#if !defined(__x86_64__)
-#include <ucontext.h>
-#endif
 
 SlotInfo SLOTS[SLOT_COUNT];
 u64 LOCAL_STRIDE;
@@ -30,7 +27,7 @@ const char *CURRENT_KERNEL = "";
 const char *const TIME_IS_UP = "was still running when its time was up";
 char NAMES[1 << 16]; // buffer names of the current run
 enum : i64 { FUEL = 4096 };
-enum : u64 { STACK_BYTES = 2 << 20, MOST_UNWATCHED = 1 << 18 };
+enum : u64 { MOST_UNWATCHED = 1 << 18 };
 
 u64 now_ns() {
     timespec t;
@@ -156,83 +153,7 @@ void look_at_clock(Warp &w, u32 lanes, i32 place) {
     if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, TIME_IS_UP);
 }
 
-// Coroutines: each warp of a block with barriers has a stack of its own.
-
 namespace {
-
-#if defined(__x86_64__)
-// Switch stacks, keeping what the System V ABI says a call keeps.
-asm(R"(
-.text
-.globl assay_switch
-.type assay_switch,@function
-assay_switch:
-    pushq %rbp
-    pushq %rbx
-    pushq %r12
-    pushq %r13
-    pushq %r14
-    pushq %r15
-    movq %rsp, (%rdi)
-    movq %rsi, %rsp
-    popq %r15
-    popq %r14
-    popq %r13
-    popq %r12
-    popq %rbx
-    popq %rbp
-    ret
-.size assay_switch,.-assay_switch
-)");
-extern "C" void assay_switch(void **save, void *to);
-void *SCHEDULER;
-Warp *STARTING;
-void (*BODY)(Warp &);
-
-void coroutine_main() {
-    Warp &w = *STARTING;
-    BODY(w);
-    w.waits_at = -2;
-    assay_switch(&w.saved, SCHEDULER);
-    __builtin_trap();
-}
-void make_coroutine(Warp &w) {
-    u64 *top = (u64 *)(w.stack + STACK_BYTES);
-    *--top = 0;
-    *--top = (u64)&coroutine_main;
-    for (int i = 0; i < 6; i++) *--top = 0;
-    w.saved = top;
-}
-void resume(Warp &w) {
-    STARTING = &w;
-    assay_switch(&SCHEDULER, w.saved);
-}
-void suspend(Warp &w) { assay_switch(&w.saved, SCHEDULER); }
-#else
-ucontext_t SCHEDULER;
-Warp *STARTING;
-void (*BODY)(Warp &);
-void coroutine_main() {
-    Warp &w = *STARTING;
-    BODY(w);
-    w.waits_at = -2;
-    swapcontext((ucontext_t *)w.saved, &SCHEDULER);
-}
-void make_coroutine(Warp &w) {
-    ucontext_t *c = (ucontext_t *)(w.saved ? w.saved : calloc(1, sizeof(ucontext_t)));
-    getcontext(c);
-    c->uc_stack.ss_sp = w.stack;
-    c->uc_stack.ss_size = STACK_BYTES;
-    c->uc_link = nullptr;
-    makecontext(c, coroutine_main, 0);
-    w.saved = c;
-}
-void resume(Warp &w) {
-    STARTING = &w;
-    swapcontext(&SCHEDULER, (ucontext_t *)w.saved);
-}
-void suspend(Warp &w) { swapcontext((ucontext_t *)w.saved, &SCHEDULER); }
-#endif
 
 enum { MAX_WARPS = 32, BARRIERS = 16 };
 Warp WARPS[MAX_WARPS];

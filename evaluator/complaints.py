@@ -1,0 +1,56 @@
+"""What pydantic found wrong with a caller's JSON, in plain words."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+
+def in_plain_words(error: ValidationError) -> str:
+    """The first few of pydantic's findings in plain words, one for each place."""
+    found: dict[str, list[str]] = {}
+    for one in error.errors():
+        parts = [part for part in one["loc"] if isinstance(part, int) or part not in _NO_PLACES]
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
+        found.setdefault(place or "it", []).append(_in_words(dict(one)))
+    said = [f"{place} {' and '.join(dict.fromkeys(words))}" for place, words in list(found.items())[:3]]
+    return "; ".join(said) + (f"; and {len(found) - 3} more" if len(found) > 3 else "") + "."
+
+
+_NO_PLACES = ("launch", "fill", "copy", "constrained-str", "str", "int", "float")
+"""What pydantic puts between the places, to say which of several types it tried."""
+_WORDS = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known here",
+    "int_type": "must be an integer or an expression",
+    "int_from_float": "must be an integer or an expression",
+    "string_type": "must be a text",
+    "float_type": "must be a number",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "bool_type": "must be true or false",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "dict_type": "must be an object",
+    "finite_number": "must be a finite number",
+    "too_long": "has too many values: {max_length} are allowed",
+    "too_short": "has too few values: it needs {min_length}",
+    "string_too_long": "is longer than {max_length} characters",
+    "string_too_short": "is empty",
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "union_tag_invalid": "has a kind {tag!r}, and it must be one of {expected_tags}",
+    "union_tag_not_found": "has no kind",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "json_invalid": "is not JSON: {error}",
+    "value_error": "is wrong: {error}",
+}
+
+
+def _in_words(one: dict[str, Any]) -> str:
+    context, kind = one.get("ctx", {}), one["type"]
+    if kind == "string_pattern_mismatch":
+        return f"is {str(one['input'])[:80]!r}, which cannot be a name or a value here"
+    return _WORDS[kind].format(**context) if kind in _WORDS else f"is wrong: {one['msg']}"
