@@ -213,7 +213,7 @@ class Mismatch(Wire):
     actual: str
     """Values as text with enough digits, so that nan and inf survive JSON."""
     error: float | None
-    """Absolute error over the allowed error at that element; above 1 is wrong; null where not finite, or nothing is allowed."""
+    """Absolute error over the allowed error at that element; above 1 is wrong; null where no number can say it."""
     wrong_count: int
     """How many elements of the output are wrong."""
     count: int
