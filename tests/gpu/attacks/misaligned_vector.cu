@@ -1,0 +1,18 @@
+// problem: relu
+// attack: reads vectors of four from addresses that are no multiples of 16
+// expect: runtime_error
+// because: the hardware does not do that
+// rehearse: no
+// fault: misaligned
+// assay: launch work grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
+
+__global__ void work(const float* x, float* y, int n)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i + 4 < n) {
+        float4 four = *(const float4*)(x + i);
+        y[i] = fmaxf(four.x, 0.0f);
+    } else if (i < n) {
+        y[i] = fmaxf(x[i], 0.0f);
+    }
+}

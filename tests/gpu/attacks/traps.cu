@@ -1,0 +1,18 @@
+// problem: relu
+// attack: stops itself
+// expect: runtime_error
+// because: a trap is a fault
+// rehearse: no
+// fault: trap
+// assay: launch work grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
+
+__global__ void work(const float* x, float* y, int n)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) {
+        y[i] = fmaxf(x[i], 0.0f);
+    }
+    if (i == 3) {
+        __trap();
+    }
+}
