@@ -1,7 +1,9 @@
 """What every benchmark saves: its figures and goals as JSON beside it, and a table on the terminal."""
 
 import json
+import os
 import platform
+import shlex
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,7 +17,8 @@ from evaluator import __version__
 from evaluator.backends.sim.simulator import processor
 from evaluator.stages.toolchain import find_toolchain
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(os.environ.get("BENCHMARK_RESULTS") or Path(__file__).parent / "results")
+"""Another folder than the repository's own: `BENCHMARK_RESULTS=/somewhere python benchmarks/…`."""
 
 
 def save(
@@ -23,8 +26,16 @@ def save(
     figures: Mapping[str, float],
     goals: Mapping[str, tuple[str, float]],
     versions: Mapping[str, str] | None = None,
+    *,
+    device: str = "",
+    details: Mapping[str, object] | None = None,
+    quiet: bool = False,
 ) -> bool:
-    """Print the figures beside their goals and save `results/NAME.json`; True when every goal is met."""
+    """Print the figures beside their goals and save `results/NAME.json`; True when every goal is met.
+
+    `device`: what was measured on, beside this processor. `details`: what the figures are of (sizes, samples).
+    `quiet` saves only: for what is known so far.
+    """
     table = Table("figure", "measured", "goal", title=name)
     met = True
     for figure, value in figures.items():
@@ -33,11 +44,12 @@ def save(
         met = met and reached
         said = "" if goal is None else f"{goal[0]} {goal[1]:g} {'met' if reached else 'MISSED'}"
         table.add_row(figure, f"{value:.6g}", said)
-    Console().print(table)
+    if not quiet:
+        Console().print(table)
     record = {
         "name": name,
         "date": datetime.now(UTC).date().isoformat(),
-        "device": f"{processor()}, {platform.system()}",
+        "device": ", ".join(filter(None, (device, processor(), platform.system()))),
         "versions": {
             "assay": __version__,
             "python": platform.python_version(),
@@ -45,10 +57,12 @@ def save(
             "toolchain": find_toolchain().label,
             **(versions or {}),
         },
-        "command": f"python benchmarks/{Path(sys.argv[0]).name}",
+        "command": shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
         "figures": dict(figures),
         "goals": {figure: list(goal) for figure, goal in goals.items()},
     }
+    if details:
+        record["details"] = dict(details)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n")
     return met
