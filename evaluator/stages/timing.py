@@ -20,7 +20,7 @@ LEAST_LAUNCHES = 10
 """Fewer say too little about a median; fewer are timed only where the time limit ends them."""
 MOST_LAUNCHES = 200
 CONFIDENCE = 0.95
-PRECISION = 0.005
+PRECISION = 0.01
 """Launches end when the speedup is known to this share of it."""
 RESAMPLES = 1000
 EVENT_RESOLUTION_US = 0.5
@@ -33,6 +33,7 @@ _WAKING_US = 1000.0
 _CLOCK_US = 2.0
 """By how much two clocks may differ that measure the same: their granularity, and the reading of them."""
 _DRIFT = 0.01
+_NOISY = 0.02
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Pooled:
 
 
 def enough(event_us: Sequence[float], baseline_us: Sequence[float], most: int = MOST_LAUNCHES) -> bool:
-    """Whether the referee may stop launching: the speedup is known to half a percent, or `most` launches were made.
+    """Whether the referee may stop launching: the speedup is known to one percent, or `most` launches were made.
 
     The rule: the 95 % intervals of both medians, from order statistics (ranks n/2 -+ 0.98 sqrt(n), no distribution
     assumed), as shares of the medians; the root of the sum of their squares is at most PRECISION. Source: Le Boudec,
@@ -296,9 +297,9 @@ def _notes(
             f"({', '.join(measurement.device.throttle_reasons)})."
         )
     width = (interval[1] - interval[0]) / 2 / speedup
-    if width > 4 * PRECISION:
+    if width > _NOISY:
         found.append(f"The times are noisy: the speedup is known to {width:.1%} only.")
-    if step > 2 * PRECISION:
+    if step > _NOISY / 2:
         found.append(f"The clock's steps are {step:.1%} of the time: a larger size would tell more.")
     if sol_us is not None and float(np.median(measurement.event_us)) < sol_us:
         found.append("Faster than all bytes through memory: part of the output was still in the L2 cache at the end.")

@@ -170,6 +170,8 @@ class GpuSession:
         self._spotless = re.search(r"\b(vprintf|malloc|__assertfail|\.local)\b", program.ptx) is None
         self._alive = True
         self._plans: dict[object, tuple[int, Layout]] = {}
+        self._guarded: Layout | None = None
+        """The layout whose guards are known to be whole: they need not be written again."""
         word = np.frombuffer(secrets.token_bytes(8), np.uint8)
         pattern = np.tile(word, (GUARD_BYTES + 512) // 8)
         content = slot.memory.content
@@ -243,8 +245,10 @@ class GpuSession:
 
     def _write(self, run: PlanRun, where: Layout) -> None:
         content = self._slot.memory.content
-        for start, end in where.guards():
-            content[start:end] = self._pattern[start % 8 : start % 8 + end - start]
+        if where is not self._guarded:
+            for start, end in where.guards():
+                content[start:end] = self._pattern[start % 8 : start % 8 + end - start]
+            self._guarded = where
         for buffer, place in zip(run.buffers, where.places, strict=True):
             target = content[place.offset : place.end]
             if buffer.content is None:
@@ -274,6 +278,7 @@ class GpuSession:
         for (start, differs), hit in zip(changed, flags, strict=True):
             if not hit:
                 continue
+            self._guarded = None
             bytes_hit = differs.nonzero()
             first, last = start + int(bytes_hit[0]), start + int(bytes_hit[-1])
             # The guard lies between two buffers: whichever is nearer to what was hit was probably meant.

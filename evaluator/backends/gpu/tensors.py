@@ -1,5 +1,6 @@
 """Torch tensors: random contents drawn on the device, and the PyTorch baselines of problems."""
 
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -65,7 +66,13 @@ def on_device(array: NDArray[Any], like: torch.Tensor) -> torch.Tensor:
 def synchronize(tensor: torch.Tensor) -> None:
     """Wait until all that was queued for the tensor's device is done, so that another process sees it."""
     if tensor.is_cuda:
-        torch.cuda.current_stream(tensor.device).synchronize()
+        _stream().synchronize()
+
+
+@functools.cache
+def _stream() -> torch.cuda.Stream:
+    """The one stream that the referee uses; asking torch for it each time costs as much as a launch."""
+    return torch.cuda.current_stream()
 
 
 def any_true(masks: Sequence[torch.Tensor]) -> list[bool]:
@@ -153,9 +160,9 @@ class TorchOpponent:
         # to queue than one launch does, so the device idles a while before.
         torch.cuda._sleep(_QUEUEING_CYCLES)  # type: ignore[no-untyped-call]
         self._scratch.zero_()
-        self._begin.record()
+        self._begin.record(_stream())
         compute()
-        self._end.record()
+        self._end.record(_stream())
         self._end.synchronize()
         return float(self._begin.elapsed_time(self._end)) * 1000
 
