@@ -183,7 +183,7 @@ def grade(
             else:
                 Screen().print(cards.card(verdict, source, str(file)))
         if report_file:
-            _write(report_file, report.render(verdict, source))
+            _write(report_file, report.render(verdict, source, "standard input" if str(file) == "-" else file.name))
             if not as_json:
                 with _printing():
                     click.echo(f"report: {cards.printable(str(report_file))}")

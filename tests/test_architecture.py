@@ -15,6 +15,7 @@ FILES = sorted(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT 
 # Floors of the evaluator, from the top down: a module imports its own floor (where SIDEWAYS lets it) and those below.
 # The first prefix that fits a module's name counts.
 FLOORS = (
+    ("evaluator.__main__",),
     ("evaluator.cli",),
     ("evaluator.doctor",),
     ("evaluator.pipeline", "evaluator.report", "evaluator.cards"),
@@ -47,6 +48,7 @@ SIDEWAYS = {
     "screening": {"directives", "source_text", "syntax"},
     "directives": {"source_text"},
     "compilation": {"cache", "diagnostics", "entries", "resources", "toolchain"},
+    "diagnostics": {"entries"},
     "resources": {"entries"},
     "launching": {"arguments", "kernel_names", "launchable"},
     "launchable": {"arguments"},

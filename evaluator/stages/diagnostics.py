@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from common.contract import Diagnostic, Severity
+from evaluator.stages.entries import demangled
 
 SOURCE_NAME: Final = "kernel.cu"
 MAX_DIAGNOSTICS: Final = 50
@@ -148,6 +149,9 @@ def _shown(
     if hidden:
         return Diagnostic(file=None, line=None, column=None, severity=severity, code=groups.get("code"), text=_HIDDEN)
     text = " ".join([groups["text"].strip(), *extra])
+    if match.re is _PTXAS:
+        text = re.sub(r"\b_Z\w+", lambda symbol: demangled(symbol[0]), text)
+        text = re.sub(r"\b0x([0-9a-fA-F]{1,16})\b", lambda number: str(int(number[1], 16)), text)
     if claimed is not None:
         text += f" (line {claimed} by the source's own #line; the file has {line_count})"
     return Diagnostic(

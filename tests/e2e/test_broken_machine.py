@@ -167,6 +167,24 @@ def test_whoever_is_ended_in_the_middle_of_a_run_leaves_nothing(how, assay):
     assert assay.work() == []
 
 
+def test_ctrl_c_while_the_command_is_still_being_imported_is_quiet(assay):
+    started = subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-m", "evaluator", "--version"],
+        env=assay.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for line in started.stderr:
+        if line.rstrip().endswith(" click.core"):
+            started.send_signal(signal.SIGINT)
+            break
+    said, complaint = started.communicate(timeout=20)
+    assert (started.returncode, said) == (130, "")
+    assert "Traceback" not in complaint
+    assert "interrupted" in complaint
+
+
 def test_a_cache_that_cannot_be_written_costs_time_only(assay):
     cache = Path(assay.environment["ASSAY_DATA_DIR"], "cache")
     cache.unlink()

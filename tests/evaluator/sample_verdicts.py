@@ -341,7 +341,12 @@ def runtime_error():
         "block_sums reads outside x at line 10: element 131072 of 131072, by thread (31, 0, 0) of block (127, 0, 0).",
         "Guard the access: if (i < n).",
         compile=compilation(),
-        correctness=Correctness(passed=False, trials=(), planned_trials=6, fault=fault),
+        correctness=Correctness(
+            passed=False,
+            trials=(trial({"n": 131_072}, passed=False, worst_error=None),),
+            planned_trials=6,
+            fault=fault,
+        ),
         profile=Profile(occupancy=(occupancy(),)),
     )
 

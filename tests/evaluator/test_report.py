@@ -329,3 +329,12 @@ def test_a_real_browser_shows_it_without_errors_or_overflow(name, width, tmp_pat
     # The style sheet was let in by its hash: without it there would be no largest width.
     assert measured.group(4) == "992px"
     assert "CONSOLE" not in done.stderr
+
+
+def test_a_trial_that_a_fault_stopped_says_so_and_quotes_are_in_monospace():
+    broken = runtime_error()
+    page = render(broken, SOURCE, "mine.cu")
+    assert "stopped by a fault" in page
+    assert "<title>runtime_error: mine.cu · Assay</title>" in page
+    quoting = broken.model_copy(update={"message": "It is wrong:\n    3 | y[i] = 1;"})
+    assert '<pre class="quoted">    3 | y[i] = 1;</pre>' in render(quoting, SOURCE)

@@ -162,3 +162,25 @@ def test_hints(message, source, expected):
 def test_any_text_is_survived(text):
     for one in parse(text + "\nkernel.cu(3): error: " + text, SOURCE, HEADERS):
         assert len(one.text) <= 1000
+
+
+def test_ptxas_speaks_of_kernels_by_name_and_of_numbers_in_decimal():
+    told = "ptxas error   : Entry function '_ZN2my3bigILi20000EEEvPKfPfi' uses too much shared data (0x13880 bytes)\n"
+    (error,) = parse(told, SOURCE, HEADERS)
+    assert error.text == (
+        "Entry function 'my::big<20000>(float const*, float*, int)' uses too much shared data (80000 bytes)"
+    )
+
+
+@pytest.mark.parametrize("directive", ["#line 900", "# 900", "%: line 900"])
+def test_a_line_that_only_a_directive_claims_keeps_its_message(directive):
+    told = 'kernel.cu(901): error: identifier "zzz" is undefined\n'
+    (error,) = parse(told, f"{directive}\n{SOURCE}", HEADERS)
+    assert (error.file, error.line) == ("kernel.cu", None)
+    assert error.text == 'identifier "zzz" is undefined (line 901 by the source\'s own #line; the file has 40)'
+    (hidden,) = parse(told, SOURCE, HEADERS)
+    assert "zzz" not in hidden.text
+
+
+def test_endless_line_numbers_are_survived():
+    assert source_lines('.file 1 "kernel.cu"\n.loc 1 ' + "9" * 5000 + " 0\nadd;\n") == {}
