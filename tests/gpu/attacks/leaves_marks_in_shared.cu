@@ -15,8 +15,8 @@ __global__ void work(const float* x, float* y, int n)
 
 __global__ void mark(float* y)
 {
-    extern __shared__ unsigned all[];
-    for (int i = threadIdx.x; i < 25000; i += 256) all[i] = 0x5ec2e7a5u;
+    extern __shared__ unsigned field[];
+    for (int i = threadIdx.x; i < 25000; i += 256) field[i] = 0x5ec2e7a5u;
     __syncthreads();
-    if (all[(threadIdx.x * 97) % 25000] != 0x5ec2e7a5u) y[0] = 0.0f;
+    if (field[(threadIdx.x * 97) % 25000] != 0x5ec2e7a5u) y[0] = 0.0f;
 }

@@ -11,9 +11,9 @@
 
 __global__ void look(int* found)
 {
-    extern __shared__ volatile unsigned all[];
+    extern __shared__ volatile unsigned field[];
     for (int i = threadIdx.x; i < 25000; i += 256) {
-        if (all[i] == 0x5ec2e7a5u) *found = 1;
+        if (field[i] == 0x5ec2e7a5u) *found = 1;
     }
 }
 

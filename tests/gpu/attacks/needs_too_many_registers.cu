@@ -5,7 +5,7 @@
 // rehearse: no
 // assay: launch work grid=(ceil_div(n, 1024)) block=(1024) args=(x, y, n)
 
-__global__ void __launch_bounds__(256) work(const float* x, float* y, int n)
+__global__ void work(const float* x, float* y, int n)
 {
     int i = blockIdx.x * 1024 + threadIdx.x;
     float many[128];

@@ -1,0 +1,32 @@
+"""Workshops with a GPU's referee of their own, which ends with the tests."""
+
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from evaluator.settings import MachineSettings
+from evaluator.workshop import Workshop
+
+
+def _workshop(jobs_per_runner):
+    # A short path, because a socket's has 107 bytes at most.
+    with tempfile.TemporaryDirectory(prefix="assay-") as folder:
+        made = Workshop(MachineSettings(Path(folder), jobs_per_runner=jobs_per_runner, referee_idle_s=120))
+        pid = made.gpu.facts()["pid"]
+        yield made
+        os.kill(pid, signal.SIGTERM)
+
+
+@pytest.fixture(scope="module")
+def gpu_workshop():
+    """Each program in a context of its own."""
+    yield from _workshop(1)
+
+
+@pytest.fixture(scope="module")
+def reusing_workshop():
+    """Many programs in one context, one after another."""
+    yield from _workshop(32)
