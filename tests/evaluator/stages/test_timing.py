@@ -318,3 +318,10 @@ def test_the_sol_score_is_half_at_the_baseline_and_grows_with_speed(latency, bas
 def test_a_measurement_is_a_value():
     with pytest.raises(dataclasses.FrozenInstanceError):
         measured([1.0]).gap_us = 0
+
+
+def test_a_busy_machine_is_no_forger():
+    event = [100.0 + i % 3 for i in range(40)]
+    host = [time_us + (5000.0 if i % 5 else 9.0) for i, time_us in enumerate(event)]
+    referee = [time_us + (9000.0 if i % 4 else 200.0) for i, time_us in enumerate(host)]
+    assert clocks_agree(measured(event, host=host, referee=referee, referee_gap_us=200)) is None
