@@ -21,7 +21,7 @@ TYPED := common evaluator trainer
 .PHONY: help
 help: ## Say what there is
 	@echo 'Assay grades CUDA kernels. Begin with `make demo`:'
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: compilers ## Grade six example kernels and write an HTML report (installs what is missing)
@@ -30,6 +30,10 @@ demo: compilers ## Grade six example kernels and write an HTML report (installs 
 .PHONY: test
 test: $(VENV)/installed-dev compilers ## Run all tests
 	@$(PY) -m pytest $(ARGS)
+
+.PHONY: test-gpu
+test-gpu: gpu $(VENV)/installed-dev ## Run the tests that need an NVIDIA GPU: attacks, faults and honest kernels on it
+	@$(PY) -m pytest -m gpu $(ARGS)
 
 .PHONY: check
 check: $(VENV)/installed-dev ## Style, format, types, and what may import what
@@ -47,6 +51,12 @@ format: $(VENV)/installed-dev ## Put the code into its format, and mend what ruf
 bench: $(VENV)/installed-dev compilers ## Measure again what the README claims
 	@$(INSTALL) -e '.[bench]'
 	@for each in grade_latency simulator_speed; do $(PY) "benchmarks/$$each.py" || exit 1; done
+
+.PHONY: bench-gpu
+bench-gpu: gpu ## Measure on an NVIDIA GPU: throughput, how timings repeat, our kernels against PyTorch
+	@$(INSTALL) -e '.[bench]'
+	@for each in gpu_throughput timing_repeatability example_kernels_speed; do \
+		$(PY) "benchmarks/$$each.py" || exit 1; done
 
 .PHONY: nvcc
 nvcc: $(VENV)/installed ## Install the CUDA compiler from PyPI into .venv

@@ -93,12 +93,14 @@ def pass_figures(started_s: float, graded: list[Graded]) -> dict[str, float]:
             phases[phase] = phases.get(phase, 0.0) + phase_s
     named = ("compile", "rehearsal", "referee.context", "referee.verify", "referee.time")
     shares = {f"share_{name.removeprefix('referee.')}": phases.get(name, 0.0) / took_s for name in named}
+    trials = sum(len(one.verdict.correctness.trials) for one in graded if one.verdict.correctness)
     launches = [one.verdict.timing.launches for one in graded if one.verdict.timing]
     return {
         "per_minute": 60 * len(graded) / elapsed_s,
         "evaluations": len(graded),
         "seconds": elapsed_s,
         "p50_s": statistics.median(one.took_s for one in graded),
+        "launches_verified": trials,
         "launches_timed": sum(launches),
         "launches_p50": statistics.median(launches) if launches else 0,
         **shares,
@@ -180,7 +182,12 @@ def _peer_s(variant: Variant, folder: Path, time_limit_s: float) -> float | None
     build.mkdir(exist_ok=True)
     content = {"name": variant.name, "problem": find(variant.problem).id, "source": variant.source}
     task.write_text(json.dumps({**content, "build_folder": str(build)}))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "MAX_JOBS": "4"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        # ninja, which the build needs, lies beside Python where it was installed with pip.
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),
+    }
     command = [sys.executable, str(Path(__file__).with_name("kernelbench_way.py")), str(task)]
     started_s = time.monotonic()
     try:

@@ -1,0 +1,210 @@
+"""The GPU benchmarks' own logic: their flow on the simulator, their statistics on samples whose truth is known."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import example_kernels_speed
+import numpy as np
+import pytest
+import timing_repeatability
+from gpu_throughput import Run, mixed_tasks, pass_figures
+from graders import Graders, Task
+from kernel_variants import bad, honest
+from kernelbench_way import declaration, host_code
+
+from common.contract import DeviceState
+from evaluator.problems.catalogue import find, problems
+from evaluator.stages.timing import Measurement, summarise
+from evaluator.stages.toolchain import find_toolchain
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def timing(generator, latency_us=50.0, baseline_us=60.0, noise=0.01, launches=100, shift=1.0):
+    """What a verdict says about launches with this noise; `shift` moves the whole evaluation."""
+    event = shift * latency_us * generator.lognormal(0, noise, launches)
+    measurement = Measurement(
+        sizes={"n": 1 << 24},
+        event_us=tuple(event),
+        host_us=tuple(event + 9),
+        referee_us=tuple(event + 250),
+        baseline_us=tuple(baseline_us * generator.lognormal(0, noise, launches)),
+        gap_us=8.5,
+        compared_with="PyTorch 2.11.0 eager: torch.relu(x)",
+        device=DeviceState(name="NVIDIA H200"),
+    )
+    return summarise(measurement)
+
+
+# --- throughput ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def graded():
+    """A good and a wrong kernel, graded by a process of their own; and what a time limit in the past leaves out."""
+    variants = [honest()[0], bad(2)[1]]
+    tasks = [Task(variant.name, variant.problem, variant.source) for variant in variants]
+    with Graders(1, "sim") as graders:
+        assert list(graders.grade(tasks, until_s=time.monotonic())) == []
+        started_s = time.monotonic()
+        return started_s, variants, list(graders.grade(tasks, until_s=started_s + 100))
+
+
+def test_a_pass_says_where_its_time_went(graded):
+    started_s, _, found = graded
+    figures = pass_figures(started_s, found)
+    assert figures["evaluations"] == 2
+    assert figures["per_minute"] == pytest.approx(120 / figures["seconds"])
+    assert sum(value for name, value in figures.items() if name.startswith("share_")) == pytest.approx(1)
+    assert 0 < figures["share_compile"] < 1
+    assert figures["launches_verified"] > 10
+
+
+@pytest.mark.parametrize("expected", ["incorrect", "passed"])
+def test_a_wrong_verdict_is_a_missed_goal(graded, expected, tmp_path, monkeypatch):
+    started_s, (good, wicked), found = graded
+    monkeypatch.setattr("record.RESULTS", tmp_path)
+    run = Run("sim", time.monotonic())
+    run.take_in("single_cold", started_s, found, {good.name: ("passed",), wicked.name: (expected,)})
+    assert run.save(quiet=True) is False  # two kernels are not 300
+    saved = json.loads((tmp_path / "gpu_throughput.json").read_text())
+    assert saved["figures"]["wrong_verdicts"] == (expected == "passed")
+    assert saved["goals"]["single_cold_per_minute"] == [">=", 300.0]
+    assert saved["figures"]["different_kernels"] == 2
+
+
+def test_bad_ones_stand_among_the_good_ones_and_are_not_rehearsed():
+    wicked = bad(4)
+    tasks = mixed_tasks(honest()[:16], wicked)
+    assert len(tasks) == 20
+    places = [i for i, task in enumerate(tasks) if task.name in {variant.name for variant in wicked}]
+    assert places == [0, 5, 10, 15]
+    assert [task.settings.rehearse for task in tasks].count(False) == 4
+
+
+def test_the_whole_benchmark_runs_and_saves(tmp_path):
+    command = [sys.executable, BENCHMARKS / "gpu_throughput.py", "--backend", "sim", "--modes", "reused-mixed"]
+    finished = subprocess.run(
+        [*command, "--kernels", "10", "--workers", "2"],
+        env={**os.environ, "BENCHMARK_RESULTS": str(tmp_path), "PYTHONPATH": str(BENCHMARKS.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    saved = json.loads((tmp_path / "gpu_throughput.json").read_text())
+    assert {"name", "date", "device", "versions", "command", "figures", "goals"} <= set(saved)
+    assert saved["figures"]["reused_mixed_cold_evaluations"] == 10
+    assert saved["figures"]["wrong_verdicts"] == 0
+    assert saved["command"].startswith("python benchmarks/gpu_throughput.py --backend sim")
+
+
+_TORCH = """\
+#include <initializer_list>
+namespace torch {
+struct Tensor {
+    int options() const { return 0; }
+    template <class T> T* data_ptr() const { return nullptr; }
+};
+inline Tensor empty(std::initializer_list<long long>, int) { return {}; }
+}
+"""
+
+
+def test_what_kernelbench_would_build_compiles(tmp_path):
+    """Against the few names of torch that it uses, since torch's own headers take half a minute."""
+    first = {variant.problem: variant for variant in reversed(honest())}
+    parts = [_TORCH]
+    for name, variant in first.items():
+        problem = find(name)
+        parts.append(f"namespace {name}_ {{\n{host_code(problem, variant.source)}\n{declaration(problem)}\n}}")
+    (tmp_path / "all.cu").write_text("\n".join(parts))
+    command = [find_toolchain().nvcc, "-cuda", "-std=c++17", "-arch=sm_80", "all.cu", "-o", "all.cpp"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
+# --- repeatability ------------------------------------------------------------------------------------------------
+
+
+def test_the_spread_and_coverage_of_honest_evaluations():
+    generator = np.random.default_rng(7)
+    found = timing_repeatability.repeatability([timing(generator) for _ in range(60)])
+    # The median of 100 draws spreads by 1.25 sigma / sqrt(100).
+    assert found["latency_cv"] == pytest.approx(0.00125, rel=0.35)
+    assert found["speedup_cv"] == pytest.approx(0.00125 * 2**0.5, rel=0.35)
+    assert found["speedup"] == pytest.approx(1.2, rel=0.002)
+    assert found["coverage"] >= 0.9
+
+
+def test_evaluations_that_differ_by_more_than_their_intervals_say_so():
+    generator = np.random.default_rng(8)
+    found = timing_repeatability.repeatability(
+        [timing(generator, shift=shift) for shift in generator.normal(1, 0.02, 60)]
+    )
+    assert found["latency_cv"] == pytest.approx(0.02, rel=0.35)
+    assert found["coverage"] < 0.5
+
+
+def test_the_worst_is_of_kernels_that_are_not_short():
+    generator = np.random.default_rng(9)
+    timings = {
+        "short": [timing(generator, latency_us=4, noise=0.3) for _ in range(10)],
+        "long": [timing(generator) for _ in range(10)],
+        "seldom": [timing(generator)],
+    }
+    figures = {
+        **timing_repeatability.figures_of("idle", timings),
+        **timing_repeatability.figures_of("busy", {"long": [timing(generator, latency_us=55) for _ in range(10)]}),
+    }
+    assert figures["idle_worst_latency_cv"] == figures["idle_long_latency_cv"] < figures["idle_short_latency_cv"]
+    assert figures["idle_evaluations"] == 20
+    assert timing_repeatability.shift(figures)["worst_shift_when_busy"] == pytest.approx(0.1, abs=0.01)
+    assert timing_repeatability.figures_of("idle", {"none": []}) == {}
+
+
+def test_six_kernels_are_timed_alone():
+    tasks = timing_repeatability.tasks()
+    assert len(tasks) == 6
+    assert all(task.alone for task in tasks)
+
+
+# --- our kernels against PyTorch ----------------------------------------------------------------------------------
+
+
+def test_the_picture_shows_every_problem_inside_its_frame():
+    generator = np.random.default_rng(10)
+    tasks = example_kernels_speed.tasks()
+    assert len(tasks) == 2 * len(problems())
+    timings = {
+        task.name: timing(generator, latency_us=60 / 2 ** generator.uniform(-5, 2), launches=10) for task in tasks
+    }
+    drawn = example_kernels_speed.picture(timings, "NVIDIA H200 <1>")
+    root = ElementTree.fromstring(drawn)
+    _, _, width, height = (float(number) for number in root.attrib["viewBox"].split())
+    circles = root.findall(".//{http://www.w3.org/2000/svg}circle")
+    assert len(circles) == 2 + 2 * len(problems())
+    assert all(0 < float(c.attrib["cx"]) < width and 0 < float(c.attrib["cy"]) < height for c in circles)
+    said = {title.text for title in root.findall(".//{http://www.w3.org/2000/svg}title")}
+    assert all(any(text.startswith(f"{problem}: naive ") for text in said) for problem in problems())
+    assert "prefers-color-scheme: dark" in drawn
+    assert not re.search(r"nan|None", drawn)
+    assert example_kernels_speed.picture({}, "") == ""
+
+
+def test_what_a_time_limit_left_out_is_left_out(tmp_path, monkeypatch):
+    generator = np.random.default_rng(11)
+    monkeypatch.setattr("record.RESULTS", tmp_path)
+    timings = {"relu/fast": timing(generator), "gelu/naive": timing(generator, latency_us=120)}
+    example_kernels_speed.keep(timings, "NVIDIA H200", [], quiet=True)
+    saved = json.loads((tmp_path / "example_kernels_speed.json").read_text())
+    assert saved["figures"]["timed"] == 2
+    assert saved["figures"]["relu_fast_speedup"] == pytest.approx(1.2, rel=0.01)
+    assert saved["figures"]["fast_at_least_pytorch"] == 1
+    assert (tmp_path / "example_kernels_speed.svg").read_text().count("<circle") == 4
+    assert example_kernels_speed.table_of(timings).row_count == 2
