@@ -111,13 +111,13 @@ def picture(timings: Mapping[str, Timing], device: str) -> str:
     for number, problem in enumerate(known):
         naive, fast = timings.get(f"{problem}/naive"), timings.get(f"{problem}/fast")
         said = ", ".join(
-            f"{way} {_times(timing.speedup)}" for way, timing in (("naive", naive), ("fast", fast)) if timing
+            f"{way} {timing.speedup:.3g}×" for way, timing in (("naive", naive), ("fast", fast)) if timing
         )
         x = [across(timing.speedup) if timing else None for timing in (naive, fast)]
         rows.append(_Row(problem, _TOP + _ROW * (number + 0.5), x[0], x[1], said))
     step = 1 if last - first < 7 else 2
     exponents = range(math.ceil(first), math.floor(last) + 1)
-    ticks = [_Tick(across(2.0**e), _times(2.0**e)) for e in exponents if e % step == 0]
+    ticks = [_Tick(across(2.0**e), f"{2**e}×" if e >= 0 else f"1/{2**-e}") for e in exponents if e % step == 0]
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -134,12 +134,6 @@ def picture(timings: Mapping[str, Timing], device: str) -> str:
         device=device,
         compared=next(iter(timings.values())).compared_with.partition(":")[0],
     )
-
-
-def _times(speedup: float) -> str:
-    if speedup >= 1:
-        return f"{speedup:.3g}×"
-    return f"{speedup:.2g}×"
 
 
 def keep(timings: Mapping[str, Timing], device: str, failed: Sequence[str], quiet: bool = False) -> None:

@@ -80,6 +80,7 @@ class Graders:
         )
         self.start_s = 0.0
         """How long it took until all was warm."""
+        self._used = False
 
     def __enter__(self) -> Self:
         started_s = time.monotonic()
@@ -119,12 +120,16 @@ class Graders:
         return re.sub(r" \(GPU-[^)]*\)", "", self._referee.device) if self.backend == "gpu" else ""
 
     def forget(self) -> None:
-        """Empty the compile cache, all but the simulator's own runtime."""
+        """Empty the compile cache, all but the simulator's own runtime, if anything was graded."""
+        if not self._used:
+            return
+        self._used = False
         shutil.rmtree(self.settings.data_dir / "cache", ignore_errors=True)
         Workshop(self.settings).simulator.warm_up()
 
     def grade(self, tasks: Iterable[Task], until_s: float) -> Iterator[Graded]:
         """Grade as many as can be begun before `until_s` (by `time.monotonic`), as they are done."""
+        self._used = True
         left = iter(tasks)
         running: set[Future[Graded]] = set()
         while True:
