@@ -2,6 +2,7 @@
 // attack: fills its module's memory with marks for the next job
 // expect: passed
 // because: it is right, and what it leaves is nobody's
+// rehearse: no
 // assay: launch work grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
 // assay: launch mark grid=(64) block=(256) args=()
 

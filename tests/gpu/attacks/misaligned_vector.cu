@@ -10,7 +10,10 @@ __global__ void work(const float* x, float* y, int n)
 {
     int i = blockIdx.x * 256 + threadIdx.x;
     if (i + 4 < n) {
-        float4 four = *(const float4*)(x + i);
+        float4 four;
+        asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
+                     : "l"(x + i));
         y[i] = fmaxf(four.x, 0.0f);
     } else if (i < n) {
         y[i] = fmaxf(x[i], 0.0f);

@@ -1,5 +1,5 @@
 // problem: relu
-// attack: is right in its first eleven launches at the timed size, and then leaves out half of the work
+// attack: is right in its first nine launches at the timed size, and then leaves out half of the work
 // expect: incorrect
 // because: timed launches are checked to the end
 // rehearse: no
@@ -11,7 +11,7 @@ __device__ int launches;
 __global__ void work(const float* x, float* y, int n)
 {
     int i = blockIdx.x * 256 + threadIdx.x;
-    if (i < n && (launches < 11 || i < n / 2)) {
+    if (i < n && (launches < 9 || i < n / 2)) {
         y[i] = fmaxf(x[i], 0.0f);
     }
 }
