@@ -37,6 +37,8 @@ __global__ void warm_up(const float* a, const float* b, float* c, int n)
 }
 """
 _READY_S = 180.0
+_GRACE_S = 75.0
+"""How long what has begun may take after the time is up: compiling and running have 30 s each."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,11 @@ class Graders:
         self.start_s = time.monotonic() - started_s
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
+            # They may be waiting for a referee that will never answer.
+            for process in multiprocessing.active_children():
+                process.terminate()
         self._pool.shutdown(cancel_futures=True)
         if self.backend == "gpu":
             with contextlib.suppress(ProcessLookupError):
@@ -128,7 +134,10 @@ class Graders:
         Workshop(self.settings).simulator.warm_up()
 
     def grade(self, tasks: Iterable[Task], until_s: float) -> Iterator[Graded]:
-        """Grade as many as can be begun before `until_s` (by `time.monotonic`), as they are done."""
+        """Grade as many as can be begun before `until_s` (by `time.monotonic`), as they are done.
+
+        Raises TimeoutError where what was begun does not come to an end.
+        """
         self._used = True
         left = iter(tasks)
         running: set[Future[Graded]] = set()
@@ -140,7 +149,10 @@ class Graders:
                 running.add(self._pool.submit(_grade, task, self.backend))
             if not running:
                 return
-            done, running = wait(running, return_when=FIRST_COMPLETED)
+            patience_s = max(until_s - time.monotonic(), 0.0) + _GRACE_S
+            done, running = wait(running, patience_s, return_when=FIRST_COMPLETED)
+            if not done:
+                raise TimeoutError(f"Nothing was done for {patience_s:.0f} s: the referee does not answer.")
             if time.monotonic() >= until_s:
                 running = {future for future in running if not future.cancel()}
             for future in done:

@@ -8,7 +8,6 @@ that of all samples of all its evaluations under the same conditions. What was m
 
 import argparse
 import contextlib
-import os
 import statistics
 import subprocess
 import tempfile
@@ -145,7 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=240.0, help="nothing new is begun after these")
-    parser.add_argument("--compilers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--compilers", type=int, default=16)
     parser.add_argument(
         "--backend", choices=("gpu", "sim"), default="gpu", help="sim: try the benchmark, not the GPU"
     )

@@ -56,6 +56,15 @@ def graded():
         return started_s, variants, list(graders.grade(tasks, until_s=started_s + 100))
 
 
+def test_graders_that_do_not_answer_are_given_up(monkeypatch):
+    monkeypatch.setattr("graders._GRACE_S", 0.01)
+    hanging = bad(3)[2]
+    started_s = time.monotonic()
+    with pytest.raises(TimeoutError), Graders(1, "sim") as graders:
+        list(graders.grade([Task(hanging.name, hanging.problem, hanging.source)], time.monotonic() + 0.01))
+    assert time.monotonic() - started_s < 25
+
+
 def test_a_pass_says_where_its_time_went(graded):
     started_s, _, found = graded
     figures = pass_figures(started_s, found)
