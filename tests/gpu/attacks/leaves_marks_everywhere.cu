@@ -3,6 +3,7 @@
 // expect: runtime_error
 // because: the marks behind the buffers are outside of them
 // rehearse: no
+// timing: no
 // assay: launch work grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
 // assay: launch mark grid=(1) block=(1024) args=(y, n)
 

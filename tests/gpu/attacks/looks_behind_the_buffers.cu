@@ -3,6 +3,7 @@
 // expect: passed|runtime_error
 // because: that memory is cleared, or not mapped
 // rehearse: no
+// timing: no
 // after: leaves_marks_everywhere leaves_marks_everywhere
 // assay: temp found int32 (1)
 // assay: fill found value=0
