@@ -175,7 +175,9 @@ def _begin(settings: MachineSettings, backend: BackendName, barrier: Barrier) ->
     """Make this process a warm grader."""
     global _workshop
     _workshop = Workshop(settings)
-    verdict = evaluate(Submission(problem="vector_add", source=_WARM_UP, backend=backend), _workshop)
+    small = Settings(sizes={"n": 1 << 16}, max_launches=10)
+    submission = Submission(problem="vector_add", source=_WARM_UP, backend=backend, settings=small)
+    verdict = evaluate(submission, _workshop)
     if verdict.status is not Status.PASSED:
         print(f"A grader could not warm up: {verdict.status}: {verdict.message}", flush=True)
         raise RuntimeError(verdict.message)
