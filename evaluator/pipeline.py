@@ -95,6 +95,7 @@ def _grade(case: "Case", progress: Progress) -> Verdict:
         binding=planned.launchable.binding,
         static_shared_bytes=shared,
         settings=settings,
+        local_memory=any(k.stack_bytes or k.spill_store_bytes for k in compiled.kernels),
         secret=case.seed.secret,
     )
     try:

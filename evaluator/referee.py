@@ -24,9 +24,10 @@ from typing import Any, Protocol
 from common.timing import DeviceState
 from evaluator.backends.backend import Session, Unsupported
 from evaluator.backends.gpu.channel import Channel, ChannelClosed
+from evaluator.backends.gpu.pool import RunnerDied
 from evaluator.backends.gpu.session import Bench
 from evaluator.errors import GpuFault, InfrastructureFault, UsageError
-from evaluator.judging import Order, judge_and_time
+from evaluator.judging import Judged, Order, judge_and_time
 from evaluator.problems.arrays import Dice
 from evaluator.stages.launchable import Launchable
 from evaluator.stages.measuring import Opponent
@@ -83,10 +84,18 @@ def _verdict_on(order: Order, hall: Hall, report: Callable[[str], None]) -> dict
     started_s = time.monotonic()
 
     def open_session(launchable: Launchable, memory_bytes: int) -> Session:
-        return hall.bench.open(order.program, _needs_attributes(launchable), memory_bytes)
+        attributes = _needs_attributes(launchable)
+        return hall.bench.open(order.program, attributes, memory_bytes, leaves_traces=order.local_memory)
+
+    def judge() -> Judged:
+        return judge_and_time(order, open_session, hall.dice, hall.opponent, report)
 
     try:
-        judged = judge_and_time(order, open_session, hall.dice, hall.opponent, report)
+        try:
+            judged = judge()
+        except RunnerDied as died:
+            log.warning("tried again: %s", died)
+            judged = judge()
         return {"judged": judged.to_json().decode(), "seconds": time.monotonic() - started_s}
     except Unsupported as missing:
         return {"unsupported": {"feature": missing.feature, "line": missing.line}}

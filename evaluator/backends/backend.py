@@ -111,6 +111,8 @@ class PlanRun:
     time_limit_s: float
     backwards: bool = False
     """Run blocks and warps last first, where the backend can choose; a right kernel is right either way."""
+    look: bool = True
+    """Hand back what memory holds, and look for writes outside of it; else a later run that looks finds those."""
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,8 @@ class StandIn:
         if kind in ("relu", "slow") or (rest and not late):
             y[:] = np.maximum(x, 0)
             time.sleep(0.002 if kind == "slow" else 0)
+        elif kind == "noisy":
+            y[:] = np.where(x > 0, x, np.float32(-0.0 if self._launches % 2 else 0.0))
         elif kind == "hang":
             time.sleep(3600)
         elif kind == "fault":

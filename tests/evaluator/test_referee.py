@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 import threading
+from dataclasses import replace
 
 import pytest
 from stand_in import Hall, program
@@ -42,7 +43,17 @@ def referee(tmp_path_factory):
 def order(deed, ptx="", settings=None, **more):
     settings = settings or Settings(sizes={"n": 3000}, run_timeout_s=5, max_launches=20)
     made = program(deed, ptx, **more)
-    return Order("relu", made, PLAN, "directives", "as the plan says", {}, settings, os.urandom(32))
+    return Order(
+        problem="relu",
+        program=made,
+        plan=PLAN,
+        plan_source="directives",
+        binding="as the plan says",
+        static_shared_bytes={},
+        settings=settings,
+        local_memory=False,
+        secret=os.urandom(32),
+    )
 
 
 def judged(referee, deed, **more):
@@ -127,11 +138,24 @@ def test_a_forged_event_is_rejected(referee):
 
 
 def test_our_own_faults_are_faults_and_pass_away(referee):
-    for deed in ("broken", "die"):
-        with pytest.raises(GpuFault):
-            judged(referee, deed)
-        assert judged(referee, "relu").verified.ruling is None
+    with pytest.raises(GpuFault):
+        judged(referee, "broken")
+    assert judged(referee, "relu").verified.ruling is None
     assert referee.facts()["quarantine"] is None
+
+
+def test_a_program_that_ends_its_runner_twice_did_it_itself(referee):
+    ruling = judged(referee, "die").verified.ruling
+    assert (ruling.status, ruling.phase) == (Status.RUNTIME_ERROR, Phase.VERIFY)
+    assert "destroyed the process" in ruling.message
+    assert judged(referee, "relu").verified.ruling is None
+
+
+def test_answers_may_differ_where_a_device_orders_threads_as_it_likes(referee):
+    found = judged(referee, "noisy")
+    assert found.verified.ruling is None
+    assert found.verified.correctness.deterministic is False
+    assert judged(referee, "relu").verified.correctness.deterministic is True
 
 
 def test_what_cannot_be_is_said(referee):
@@ -139,7 +163,7 @@ def test_what_cannot_be_is_said(referee):
         judged(referee, "relu", settings=Settings(sizes={"m": 1}))
     other = order("relu")
     wrong_image = Program(other.program.ptx, other.program.entries, "sm_70", b"for another architecture")
-    changed = Order("relu", wrong_image, PLAN, "json", "", {}, other.settings, bytes(32))
+    changed = replace(other, program=wrong_image)
     with pytest.raises(Unsupported, match="sm_70"):
         referee.judge(changed, lambda text: None)
 

@@ -68,14 +68,14 @@ class Layout:
         return place, (offset - place.offset) // place.item_bytes
 
 
-def layout(buffers: Sequence[Buffer]) -> Layout:
-    """Places for `buffers`, in their order."""
+def layout(buffers: Sequence[Buffer], memory_bytes: int = 0) -> Layout:
+    """Places for `buffers`, in their order; what is left of the memory is part of the last guard."""
     places = []
     at = GUARD_BYTES
     for buffer in buffers:
         places.append(Place(buffer.name, at, buffer.size_bytes, buffer.item_bytes))
         at += _stride(buffer.size_bytes)
-    return Layout(tuple(places), at)
+    return Layout(tuple(places), max(at, memory_bytes))
 
 
 def room_for(sizes_bytes: Sequence[int]) -> int:

@@ -8,7 +8,7 @@ import sys
 import sysconfig
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ REAL_DEVICE: Final = "evaluator.backends.gpu.cuda_device:CudaDevice"
 _READY_S: Final = 60.0
 _END_S: Final = 20.0
 _ORDER_S: Final = 20.0
+_ENDING_S: Final = 2.0
 _LONG_S: Final = 10 * 365 * 86400.0
 
 
@@ -36,11 +37,16 @@ class RunnerHung(Exception):
     """No answer in time."""
 
 
+class RunnerDied(GpuFault):
+    """A runner's process ended in the middle of an order."""
+
+
 class Runner:
     """The referee's end of one runner."""
 
-    def __init__(self, pid: int, channel: Channel) -> None:
+    def __init__(self, pid: int, channel: Channel, how_it_ended: Callable[[int], str]) -> None:
         self.pid = pid
+        self._how_it_ended = how_it_ended
         self.jobs = 0
         self.facts: dict[str, Any] = {}
         self.arena: object | None = None
@@ -55,7 +61,8 @@ class Runner:
             self._channel.send(order, descriptors)
             return self._answer(timeout_s)
         except ChannelClosed as closed:
-            raise GpuFault(f"A runner ended by itself ({closed}).", "The job can be tried again.") from closed
+            how = self._how_it_ended(self.pid)
+            raise RunnerDied(f"A runner ended at the order {order['order']}: {how}.", "Try again.") from closed
 
     def await_ready(self) -> None:
         """Wait until the context is made. Raises RunnerFault, RunnerHung, GpuFault."""
@@ -146,6 +153,13 @@ class RunnerPool:
                 )
             self._listen(left_s)
 
+    def _ending(self, pid: int) -> str:
+        self._listen(_ENDING_S, pid)
+        code = self._ended.get(pid)
+        if code is None:
+            return "its process still runs"
+        return f"signal {-code}" if code < 0 else f"exit code {code}"
+
     def close(self) -> None:
         """End all runners and the zygote."""
         self._channel.close()
@@ -164,9 +178,9 @@ class RunnerPool:
         except ChannelClosed as closed:
             raise _zygote_is_gone(closed) from closed
 
-    def _listen(self, timeout_s: float) -> None:
-        """Take in what the zygote says, waiting for the first message at most `timeout_s`."""
-        while True:
+    def _listen(self, timeout_s: float, until_ended: int | None = None) -> None:
+        """Take in what the zygote says, waiting for the first message (or the end of a pid) at most `timeout_s`."""
+        while until_ended is None or until_ended not in self._ended:
             try:
                 message = self._channel.receive(timeout_s)
             except ChannelSilent:
@@ -174,11 +188,13 @@ class RunnerPool:
             except ChannelClosed as closed:
                 raise _zygote_is_gone(closed) from closed
             if "forked" in message:
+                self._ended.pop(int(message["forked"]), None)  # numbers come again in time
                 connection = Channel.of_descriptor(self._channel.take_descriptor())
-                self._forked.append(Runner(int(message["forked"]), connection))
+                self._forked.append(Runner(int(message["forked"]), connection, self._ending))
             elif "ended" in message:
                 self._ended[int(message["ended"])] = int(message["code"])
-            timeout_s = 0.0
+            if until_ended is None:
+                timeout_s = 0.0
 
 
 def gpu_fault(what: str, error: Exception) -> GpuFault:

@@ -21,6 +21,7 @@ import ctypes
 import mmap
 import os
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -81,6 +82,10 @@ def converse(channel: Channel, make_device: Callable[[], Device]) -> None:
                 answer["printed"] = output.take()
         except DeviceFault as fault:
             channel.send({"fault": {"error": fault.error, "message": str(fault), "printed": output.take()}})
+            return
+        except Exception:
+            said = traceback.format_exc(limit=-3)
+            channel.send({"fault": {"error": "RUNNER", "message": said, "printed": output.take()}})
             return
         channel.send({"done": answer})
 

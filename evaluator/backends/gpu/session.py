@@ -4,6 +4,7 @@ Runs are judged elsewhere (`stages.verification`); here they become facts, as fr
 tensors on the referee's device.
 """
 
+import hashlib
 import os
 import re
 import secrets
@@ -17,9 +18,9 @@ import numpy as np
 
 from common.contract import Fault
 from evaluator.backends.backend import KernelLaunch, PlanRun, Program, RunOutcome, Unsupported
-from evaluator.backends.gpu.arena import GUARD_BYTES, Layout, Memory, layout, step_order
-from evaluator.backends.gpu.pool import Runner, RunnerFault, RunnerHung, RunnerPool, gpu_fault
-from evaluator.backends.gpu.tensors import any_true, on_device, synchronize
+from evaluator.backends.gpu.arena import Layout, Memory, layout, step_order
+from evaluator.backends.gpu.pool import Runner, RunnerDied, RunnerFault, RunnerHung, RunnerPool, gpu_fault
+from evaluator.backends.gpu.tensors import any_true, as_words, on_device, synchronize
 from evaluator.errors import GpuFault
 from evaluator.problems.arrays import to_numpy
 
@@ -55,15 +56,22 @@ class Bench:
         self._slots: list[Slot] = []
         self._kept: Runner | None = None
         self._doubt = True
+        self.deadly: set[str] = set()
+        """Programs, by hash, that have ended a runner's process once."""
 
-    def open(self, program: Program, steps_need_attributes: bool, size_bytes: int) -> "GpuSession":
-        """A session for `program`, with shared memory of at least `size_bytes`. Raises GpuFault, Unsupported."""
+    def open(
+        self, program: Program, steps_need_attributes: bool, size_bytes: int, leaves_traces: bool = False
+    ) -> "GpuSession":
+        """A session for `program`, with shared memory of at least `size_bytes`. Raises GpuFault, Unsupported.
+
+        `leaves_traces`: it uses memory of the context that nothing can clear, so nobody comes after it there.
+        """
         if self._doubt:
             self._reassure()
         runner = self._runner()
         try:
             slot = self._slot(runner, size_bytes)
-            return GpuSession(self, runner, slot, program, steps_need_attributes)
+            return GpuSession(self, runner, slot, program, steps_need_attributes, leaves_traces)
         except (RunnerHung, RunnerFault) as error:
             self.discard(runner)
             raise gpu_fault("The program could not be loaded", error) from error
@@ -162,29 +170,34 @@ class GpuSession:
 
     reorders = False
 
-    def __init__(self, bench: Bench, runner: Runner, slot: Slot, program: Program, attributes: bool) -> None:
+    def __init__(
+        self, bench: Bench, runner: Runner, slot: Slot, program: Program, attributes: bool, leaves_traces: bool
+    ) -> None:
         self._bench, self._runner, self._slot = bench, runner, slot
         self._entries = {entry.symbol: entry for entry in program.entries}
         self._prints = re.search(r"\bvprintf\b", program.ptx) is not None
         # What outlives a program on a device beside its memory: the heap, and the stack's and the printer's buffers.
-        self._spotless = re.search(r"\b(vprintf|malloc|__assertfail|\.local)\b", program.ptx) is None
+        traces = re.search(r"\b(vprintf|malloc|__assertfail)\b|\.local\b", program.ptx)
+        self._spotless = not leaves_traces and traces is None
         self._alive = True
+        self._identity = hashlib.sha256(program.cubin).hexdigest()
+        self._unloadable: Fault | None = None
+        """Why the driver would not take the program."""
         self._plans: dict[object, tuple[int, Layout]] = {}
         self._guarded: Layout | None = None
         """The layout whose guards are known to be whole: they need not be written again."""
-        word = np.frombuffer(secrets.token_bytes(8), np.uint8)
-        pattern = np.tile(word, (GUARD_BYTES + 512) // 8)
-        content = slot.memory.content
-        self._pattern = on_device(pattern, content)
+        # Guards repeat this word. Nobody outside the referee knows it, so nobody can write over it unseen.
+        self._word = on_device(np.frombuffer(secrets.token_bytes(8), np.uint8), slot.memory.content)
+        self._word_as_int = as_words(self._word)
         image = os.memfd_create("image")
         try:
             os.write(image, program.cubin)
             order = {"order": "load", "attributes": attributes}
             runner.ask(order, descriptors=(image,))
         except RunnerFault as fault:
-            if fault.error in ("CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_INVALID_PTX") or "209" in str(fault):
+            if fault.error == "CUDA_ERROR_NO_BINARY_FOR_GPU" or "no kernel image" in str(fault):
                 raise Unsupported(f"an image for {program.arch} on this GPU") from fault
-            raise
+            self._unloadable = self._fault_of(fault, None)
         finally:
             os.close(image)
 
@@ -206,6 +219,9 @@ class GpuSession:
         """Write the contents, launch, take over. Raises GpuFault."""
         if not self._alive:
             raise GpuFault("The runner of this session is gone.", "The job can be tried again.")
+        if self._unloadable is not None:
+            self._die()
+            return RunOutcome({}, self._unloadable)
         plan, where = self._plan(run)
         self._write(run, where)
         started_us = time.perf_counter_ns() / 1000
@@ -218,12 +234,19 @@ class GpuSession:
         except RunnerFault as broken:
             self._die()
             return RunOutcome({}, self._fault(broken, run), printed=broken.printed)
+        except RunnerDied:
+            self._die()
+            # Once may be anything. A program whose every run ends the process that holds its context does it itself,
+            # by writing over what the driver keeps in memory that the GPU can reach.
+            if self._identity not in self._bench.deadly:
+                self._bench.deadly.add(self._identity)
+                raise
+            return RunOutcome({}, Fault(kind="context_destroyed", message="destroyed the process of its own context"))
         referee_us = time.perf_counter_ns() / 1000 - started_us
         event_us, host_us = float(answer["event_us"]), float(answer["host_us"])
-        contents = self._taken_over(run, where)
         return RunOutcome(
-            contents,
-            self._trespass(where),
+            self._taken_over(run, where) if run.look else {},
+            self._trespass(where) if run.look else None,
             printed=str(answer.get("printed", "")),
             times_us=(event_us, host_us, referee_us),
         )
@@ -231,7 +254,7 @@ class GpuSession:
     def _plan(self, run: PlanRun) -> tuple[int, Layout]:
         key = (tuple((b.name, b.size_bytes) for b in run.buffers), run.steps)
         if key not in self._plans:
-            where = layout(run.buffers)
+            where = layout(run.buffers, self._slot.memory.size_bytes)
             if where.size_bytes > self._slot.memory.size_bytes:
                 raise GpuFault("The shared memory is smaller than the plan needs.", "Please report it.")
             number = len(self._plans)
@@ -247,7 +270,9 @@ class GpuSession:
         content = self._slot.memory.content
         if where is not self._guarded:
             for start, end in where.guards():
-                content[start:end] = self._pattern[start % 8 : start % 8 + end - start]
+                odd = min(-start % 8, end - start)
+                content[start : start + odd] = self._word[start % 8 : start % 8 + odd]
+                as_words(content[start + odd : end]).copy_(self._word_as_int)
             self._guarded = where
         for buffer, place in zip(run.buffers, where.places, strict=True):
             target = content[place.offset : place.end]
@@ -270,16 +295,19 @@ class GpuSession:
     def _trespass(self, where: Layout) -> Fault | None:
         """What was written outside of the buffers, if anything."""
         content = self._slot.memory.content
-        changed = [
-            (start, content[start:end] != self._pattern[start % 8 : start % 8 + end - start])
-            for start, end in where.guards()
-        ]
-        flags = any_true([differs for _, differs in changed])
-        for (start, differs), hit in zip(changed, flags, strict=True):
-            if not hit:
+        guards = where.guards()
+        changed = []
+        for start, end in guards:
+            odd = min(-start % 8, end - start)
+            changed.append(content[start : start + odd] != self._word[start % 8 : start % 8 + odd])
+            changed.append(as_words(content[start + odd : end]) != self._word_as_int)
+        flags = any_true(changed)
+        for number, (start, end) in enumerate(guards):
+            if not any(flags[2 * number : 2 * number + 2]):
                 continue
             self._guarded = None
-            bytes_hit = differs.nonzero()
+            whole = self._word.repeat((end - start) // 8 + 2)[start % 8 : start % 8 + end - start]
+            bytes_hit = (content[start:end] != whole).nonzero()
             first, last = start + int(bytes_hit[0]), start + int(bytes_hit[-1])
             # The guard lies between two buffers: whichever is nearer to what was hit was probably meant.
             offset = min((first, last), key=where.distance)
@@ -301,6 +329,9 @@ class GpuSession:
         """The runner's fault as a fact; raises GpuFault where it is not the program's."""
         kernels = [step.symbol for step in run.steps if isinstance(step, KernelLaunch)]
         kernel = self._entries[kernels[0]].name.partition("(")[0] if len(set(kernels)) == 1 else None
+        return self._fault_of(broken, kernel)
+
+    def _fault_of(self, broken: RunnerFault, kernel: str | None) -> Fault:
         asserted = _ASSERTED.search(broken.printed)
         if asserted:
             line, *numbers = (int(asserted[i]) for i in range(1, 8))
@@ -313,8 +344,8 @@ class GpuSession:
                 block=(block[0], block[1], block[2]),
                 thread=(thread[0], thread[1], thread[2]),
             )
-        for name, (kind, message) in _KINDS.items():
-            if broken.error == name or name.removeprefix("CUDA_ERROR_").replace("_", " ").lower() in str(broken):
+        for name, (words, kind, message) in _KINDS.items():
+            if broken.error == name or (not broken.error and words in str(broken)):
                 if kind == "out_of_memory" and self._bench.free_bytes() < 1 << 30:
                     break
                 return Fault(kind=kind, message=message, kernel=kernel)
@@ -325,25 +356,53 @@ _ASSERTED: Final = re.compile(
     r":(\d+): .*?: block: \[(\d+),(\d+),(\d+)\], thread: \[(\d+),(\d+),(\d+)\] Assertion (.*?) failed", re.DOTALL
 )
 _KINDS: Final = {
-    "CUDA_ERROR_ILLEGAL_ADDRESS": ("out_of_bounds", "touched memory that belongs to no buffer"),
-    "CUDA_ERROR_MISALIGNED_ADDRESS": ("misaligned", "used an address that is no multiple of the access's size"),
-    "CUDA_ERROR_INVALID_ADDRESS_SPACE": ("out_of_bounds", "used an address in the wrong kind of memory"),
-    "CUDA_ERROR_HARDWARE_STACK_ERROR": ("stack_overflow", "overflowed its stack"),
-    "CUDA_ERROR_INVALID_PC": ("trap", "jumped to where no code is"),
-    "CUDA_ERROR_ILLEGAL_INSTRUCTION": ("trap", "ran an instruction that is none"),
-    "CUDA_ERROR_ASSERT": ("assert", "stopped at an assertion"),
-    "CUDA_ERROR_LAUNCH_FAILED": ("trap", "stopped itself, or broke in a way that the GPU does not name"),
+    # The driver's name; its words, where a call fails that leaves the context whole; what it means.
+    "CUDA_ERROR_ILLEGAL_ADDRESS": (
+        "illegal memory access",
+        "out_of_bounds",
+        "touched memory that belongs to no buffer",
+    ),
+    "CUDA_ERROR_MISALIGNED_ADDRESS": (
+        "misaligned address",
+        "misaligned",
+        "used an address that is no multiple of the access's size",
+    ),
+    "CUDA_ERROR_INVALID_ADDRESS_SPACE": (
+        "not in the correct address space",
+        "out_of_bounds",
+        "used an address in the wrong kind of memory",
+    ),
+    "CUDA_ERROR_HARDWARE_STACK_ERROR": ("hardware stack error", "stack_overflow", "overflowed its stack"),
+    "CUDA_ERROR_INVALID_PC": ("invalid program counter", "trap", "jumped to where no code is"),
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": ("illegal instruction", "trap", "ran an instruction that is none"),
+    "CUDA_ERROR_ASSERT": ("device-side assert", "assert", "stopped at an assertion"),
+    "CUDA_ERROR_LAUNCH_FAILED": (
+        "unspecified launch failure",
+        "trap",
+        "stopped itself, or broke in a way that the GPU does not name",
+    ),
     "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": (
+        "too many resources",
         "too_many_resources",
-        "cannot start: its blocks need more registers or memory than a multiprocessor has",
+        "cannot start: its blocks need more registers than a multiprocessor has",
+    ),
+    "CUDA_ERROR_INVALID_VALUE": (
+        "invalid argument",
+        "too_many_resources",
+        "cannot start: its blocks are larger than the kernel was compiled for (`__launch_bounds__`)",
     ),
     "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": (
+        "too many blocks in cooperative launch",
         "too_many_resources",
         "cannot start: a cooperative launch needs all its blocks on the GPU at once, and they do not fit",
     ),
-    "CUDA_ERROR_INVALID_CLUSTER_SIZE": ("too_many_resources", "cannot start: its clusters do not fit on the GPU"),
-    "CUDA_ERROR_LAUNCH_TIMEOUT": ("watchdog", "was ended by the driver's own time limit"),
-    "CUDA_ERROR_OUT_OF_MEMORY": ("out_of_memory", "needs more memory than the GPU has"),
+    "CUDA_ERROR_INVALID_CLUSTER_SIZE": (
+        "cluster",
+        "too_many_resources",
+        "cannot start: its clusters do not fit on the GPU",
+    ),
+    "CUDA_ERROR_LAUNCH_TIMEOUT": ("launch timed out", "watchdog", "was ended by the driver's own time limit"),
+    "CUDA_ERROR_OUT_OF_MEMORY": ("out of memory", "out_of_memory", "needs more memory than the GPU has"),
 }
 
 
