@@ -4,7 +4,7 @@ The referee's side of timing. It only collects: what the numbers say is decided 
 """
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final, Protocol
@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from common.contract import DeviceState, Fault, Phase, Settings, Trial
 from evaluator.backends.backend import PlanRun, RunOutcome, Session
 from evaluator.errors import InfrastructureFault, Ruling
-from evaluator.problems.arrays import Array, Dice
+from evaluator.problems.arrays import Dice
 from evaluator.problems.problem import Arrays, Problem, Sizes
 from evaluator.stages.launchable import Concrete, Launchable
 from evaluator.stages.timing import Measurement, enough

@@ -1,6 +1,7 @@
 """The real device of a runner, through PyCUDA (its owner) and, for what PyCUDA lacks, `driver`."""
 
 import contextlib
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -38,6 +39,39 @@ done:
     ret;
 }
 
+.visible .entry sweep(.param .u64 from, .param .u32 vectors, .param .u64 sink)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<16>;
+    .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [from];
+    ld.param.u32 %r1, [vectors];
+    ld.param.u64 %rd2, [sink];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mov.u32 %r4, %tid.x;
+    mad.lo.u32 %r5, %r2, %r3, %r4;
+    mov.u32 %r6, %nctaid.x;
+    mul.lo.u32 %r7, %r6, %r3;
+    mov.u32 %r8, 0;
+more:
+    setp.ge.u32 %p1, %r5, %r1;
+    @%p1 bra done;
+    mul.wide.u32 %rd3, %r5, 16;
+    add.u64 %rd4, %rd1, %rd3;
+    ld.global.v4.u32 {%r9, %r10, %r11, %r12}, [%rd4];
+    or.b32 %r9, %r9, %r10;
+    or.b32 %r11, %r11, %r12;
+    or.b32 %r8, %r8, %r9;
+    or.b32 %r8, %r8, %r11;
+    add.u32 %r5, %r5, %r7;
+    bra more;
+done:
+    setp.eq.u32 %p2, %r8, 305419896;
+    @%p2 st.global.u32 [%rd2], %r8;
+    ret;
+}
+
 .visible .entry scrub(.param .u32 words)
 {
     .reg .pred %p;
@@ -58,7 +92,10 @@ done:
     ret;
 }
 """
-"""Our own two kernels, as PTX for the driver to compile: the canary, and zeros over all shared memory of a block."""
+"""Our own kernels, as PTX for the driver to compile: the canary; a reader of memory, which leaves the L2 full of clean
+lines of it; and zeros over all shared memory of a block."""
+
+_FLUSH_L2_TIMES: Final = 3
 
 
 @contextlib.contextmanager
@@ -89,12 +126,17 @@ class CudaDevice:
             self._multiprocessors = attributes[kind.MULTIPROCESSOR_COUNT]
             self._shared_bytes = attributes[kind.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN]
             self._persists = attributes.get(getattr(kind, "MAX_PERSISTING_L2_CACHE_SIZE", None), 1) > 0
-            self._scratch_words = 2 * max(self._l2_bytes, 16 << 20) // 4
+            self._scratch_words = _FLUSH_L2_TIMES * max(self._l2_bytes, 16 << 20) // 4
             self._scratch = cuda.mem_alloc(4 * self._scratch_words)
             self._begin, self._end = cuda.Event(), cuda.Event()
             self._own = cuda.module_from_buffer(_SCRUB_AND_CHECK)
             self._check = self._own.get_function("check")
             self._scrub = self._own.get_function("scrub")
+            self._sweep = self._own.get_function("sweep")
+            cuda.memset_d32(int(self._scratch), 0, self._scratch_words)
+            start, vectors = int(self._scratch), self._scratch_words // 4
+            self._sweep_arguments = np.frombuffer(struct.pack("<QI4xQ", start, vectors, start), np.uint8)
+            self._sweep_grid = (4 * self._multiprocessors, 1, 1)
             self._scrub.set_attribute(cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, self._shared_bytes)
         self._arena: driver.SharedMemory | None = None
         self._module: Any = None
@@ -164,8 +206,9 @@ class CudaDevice:
             if self._persists:
                 driver.reset_persisting_l2()
             started_us = now_us()
-            # The flush runs while the host queues what follows, so the time of queueing does not count.
-            cuda.memset_d32_async(int(self._scratch), 0, self._scratch_words, None)
+            # The flush runs while the host queues what follows, so the time of queueing does not count. It reads:
+            # had it written, the kernel would pay for writing the flush's lines back.
+            self._sweep._launch_kernel(self._sweep_grid, (512, 1, 1), self._sweep_arguments, 0, None)
             self._begin.record()
             launch_all()
             self._end.record()

@@ -28,7 +28,6 @@ from typing import Any, Final, Protocol
 from evaluator.backends.gpu.channel import Channel, ChannelClosed
 
 PRINTED_BYTES: Final = 1 << 16
-_FLUSH_L2_TIMES: Final = 2
 
 
 class DeviceFault(Exception):
