@@ -8,6 +8,7 @@ no expression costs more than it is long.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 MAX_CHARACTERS: Final = 256
@@ -76,6 +77,24 @@ def _bounded(value: int, text: str, position: int) -> int:
     return value
 
 
+@lru_cache(maxsize=1024)
+def _tokens(text: str) -> tuple[_Token, ...]:
+    tokens: list[_Token] = []
+    position = 0
+    end = len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            culprit = position + len(text[position:]) - len(text[position:].lstrip())
+            digit = text[culprit] in "0123456789"
+            reason = "not a plain integer" if digit else "expected an integer, a name or an operator"
+            raise ExpressionError(reason, text, culprit)
+        kind = match.lastgroup or ""
+        tokens.append(_Token(kind, match[kind], match.start(kind)))
+        position = match.end()
+    return (*tokens, _Token("end", "", end))
+
+
 class _Reader:
     """Recursive descent that computes as it parses. Without `names` it only parses: every operation gives 1."""
 
@@ -85,25 +104,9 @@ class _Reader:
         self.text = text
         self.names = names
         self.names_read: list[str] = []
-        self.tokens = self._tokens()
+        self.tokens = _tokens(text)
         self.index = 0
         self.depth = -1
-
-    def _tokens(self) -> list[_Token]:
-        tokens: list[_Token] = []
-        position = 0
-        end = len(self.text.rstrip())
-        while position < end:
-            match = _TOKEN.match(self.text, position)
-            if match is None:
-                culprit = position + len(self.text[position:]) - len(self.text[position:].lstrip())
-                digit = self.text[culprit] in "0123456789"
-                reason = "not a plain integer" if digit else "expected an integer, a name or an operator"
-                raise ExpressionError(reason, self.text, culprit)
-            kind = match.lastgroup or ""
-            tokens.append(_Token(kind, match[kind], match.start(kind)))
-            position = match.end()
-        return [*tokens, _Token("end", "", end)]
 
     def _peek(self) -> _Token:
         return self.tokens[self.index]

@@ -21,7 +21,8 @@ from evaluator.stages.measuring import Look, Opponent, measure
 from evaluator.stages.receipt import Seed
 from evaluator.stages.roofline import Roofline, precision_of
 from evaluator.stages.timing import Measurement, Pooled, below_floor, clocks_agree, summarise, too_fast
-from evaluator.stages.verification import Verified, asked_sizes, plan_trials, rehearsal, verify
+from evaluator.stages.trials import asked_sizes, plan_trials, rehearsal
+from evaluator.stages.verification import Verified, verify
 
 Progress = Callable[[str], None]
 _REHEARSAL_S: Final = 5.0

@@ -16,7 +16,8 @@ from evaluator.problems.arrays import Dice
 from evaluator.problems.problem import Arrays, Problem, Sizes
 from evaluator.stages.launchable import Concrete, Launchable
 from evaluator.stages.timing import Measurement, enough
-from evaluator.stages.verification import POISONS, Examination, PlannedTrial
+from evaluator.stages.trials import PlannedTrial
+from evaluator.stages.verification import POISONS, Examination
 
 _WARM_UPS: Final = 3
 _EMPTY_PLANS: Final = 11
@@ -168,9 +169,9 @@ class _Stand:
 
     def _gap(self) -> int:
         """How many launches to leave unverified now: few at first, and later so many that the second half of all of
-        them, which a median could be made of, still has about five that are verified.
+        them, which a median could be made of, still has some that are verified.
         """
-        return secrets.randbelow(max(3, len(self.times) // 5))
+        return secrets.randbelow(max(6, len(self.times) // 3))
 
     def _check(self, inputs: Arrays, outcome: RunOutcome) -> Ruling | None:
         self.checks += 1

@@ -43,10 +43,12 @@ def compare(name: str, actual: Array, expected: Expected, tolerance: Tolerance, 
         scale = xp.astype(xp.broadcast_to(expected.scale, shape), xp.float64)
         allowed = tolerance.relative * scale + tolerance.absolute
         right = error <= allowed
+        # `_TINY` changes no allowance but 0, of which it makes something to divide 0 by.
+        ratio = error / (allowed + _TINY)
+        if bool(xp.all(right)):
+            return Comparison(float(xp.max(ratio)), None)
         # Where nothing is allowed, no number says how far off a wrong element is.
-        ratio = xp.where(error == 0, 0.0, xp.where(allowed == 0, np.inf, error / xp.maximum(allowed, _TINY)))
-    if bool(xp.all(right)):
-        return Comparison(float(xp.max(ratio)), None)
+        ratio = xp.where(error == 0, 0.0, xp.where(allowed == 0, np.inf, ratio))
     unwritten = to_numpy(~right & is_poison(actual, poison))
     return _described(name, to_numpy(actual), to_numpy(wanted), ~to_numpy(right), to_numpy(ratio), unwritten)
 

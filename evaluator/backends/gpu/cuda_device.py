@@ -92,8 +92,8 @@ done:
     ret;
 }
 """
-"""Our own kernels, as PTX for the driver to compile: the canary; a reader of memory, which leaves the L2 full of clean
-lines of it; and zeros over all shared memory of a block."""
+"""Our own kernels, as PTX for the driver to compile: the canary; a reader of memory, which leaves the L2 full of it
+and nothing to be written back; and zeros over all shared memory of a block."""
 
 _FLUSH_L2_TIMES: Final = 3
 

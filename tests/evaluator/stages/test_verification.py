@@ -8,7 +8,7 @@ from evaluator.errors import UsageError
 from evaluator.pipeline import evaluate
 from evaluator.problems.arrays import NumpyDice
 from evaluator.problems.catalogue import find, problems
-from evaluator.stages.verification import plan_trials
+from evaluator.stages.trials import plan_trials
 
 
 def graded(workshop, problem, source, **settings):

@@ -1,0 +1,99 @@
+"""Which trials a submission is put to: sizes, distributions, tolerances and scalars, before anything runs."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from common.contract import Settings
+from evaluator.errors import UsageError
+from evaluator.problems.problem import Distribution, Problem, Sizes, Tolerance
+
+_MOST_ASKED_BYTES: Final = 1 << 30
+"""The float64 oracle and the comparison take about ten times as much on the host."""
+_REHEARSED_WORK: Final = 4_000_000
+_REHEARSED_MOST: Final = 4
+
+
+@dataclass(frozen=True)
+class PlannedTrial:
+    """One trial, before it runs."""
+
+    sizes: Sizes
+    distribution: Distribution
+    tolerance: Tolerance
+    hidden: bool
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    """Empty where they have their published values."""
+
+    @property
+    def place(self) -> str:
+        """`n=1000, alpha=-3.25`."""
+        return ", ".join((at(self.sizes), *(f"{name}={value:g}" for name, value in self.scalars.items())))
+
+
+def plan_trials(
+    problem: Problem, settings: Settings, generator: np.random.Generator, timed_too: bool = False
+) -> tuple[PlannedTrial, ...]:
+    """Which trials to run: the published sizes, hidden ones with every distribution in turn, then the probes.
+
+    `timed_too` adds the size that a GPU is timed at, which is much work for a simulator.
+    """
+    typical, *hostile = problem.distributions
+    published = (*problem.example_sizes, *((problem.timing_sizes,) if timed_too and settings.sizes is None else ()))
+    trials = [PlannedTrial(sizes, typical, problem.tolerance, False) for sizes in published]
+    if settings.sizes is not None:
+        trials.append(PlannedTrial(asked_sizes(problem, settings.sizes), typical, problem.tolerance, False))
+    hidden = problem.hidden_sizes(generator)
+    turns = max(len(hidden), len(hostile))
+    for turn in range(turns):
+        sizes = hidden[turn % len(hidden)]
+        kinds = [typical] if turn < len(hidden) else []
+        kinds += [hostile[turn % len(hostile)]] if hostile else []
+        trials += [PlannedTrial(sizes, kind, problem.tolerance, True) for kind in kinds]
+    trials += [PlannedTrial(p.sizes, p.distribution, p.tolerance, True) for p in problem.probes]
+    return tuple(
+        replace(trial, scalars=problem.scalars_of_turn(turn))
+        if trial.hidden and not trial.distribution.as_published
+        else trial
+        for turn, trial in enumerate(trials, -len([trial for trial in trials if not trial.hidden]))
+    )
+
+
+def asked_sizes(problem: Problem, sizes: Mapping[str, int]) -> Sizes:
+    """The problem's typical sizes, but for those that the caller asks for. Raises UsageError for what cannot be."""
+    unknown = sorted(set(sizes) - set(problem.sizes))
+    if unknown:
+        raise UsageError(
+            f"{problem.id} has no size named {', '.join(unknown)}.", f"Its sizes are {', '.join(problem.sizes)}."
+        )
+    asked = {**problem.example_sizes[0], **sizes}
+    for name, size in asked.items():
+        if not 1 <= size < 1 << 31:
+            raise UsageError(f"The size {name}={size} is out of range.", "A size is at least 1 and below 2^31.")
+    tensors = (*problem.inputs, *problem.outputs)
+    needed = sum(math.prod(tensor.shape_at(asked)) * tensor.dtype.size_bytes for tensor in tensors)
+    if needed > _MOST_ASKED_BYTES:
+        raise UsageError(
+            f"At {at(asked)} the tensors of {problem.id} take {needed / (1 << 30):.3g} GiB.",
+            f"A size that is asked for may take up to {_MOST_ASKED_BYTES >> 30} GiB.",
+        )
+    return asked
+
+
+def rehearsal(problem: Problem, trials: Sequence[PlannedTrial]) -> tuple[PlannedTrial, ...]:
+    """The few of `trials` that a simulator does in a moment: it sees races and bad reads, as no GPU does."""
+
+    def cost(trial: PlannedTrial) -> float:
+        work = problem.work(trial.sizes)
+        return work.flops + (work.read_bytes + work.written_bytes) / 4
+
+    cheap = sorted((trial for trial in trials if cost(trial) <= _REHEARSED_WORK), key=cost)
+    return tuple(cheap if len(cheap) <= _REHEARSED_MOST else (cheap[0], *cheap[1 - _REHEARSED_MOST :]))
+
+
+def at(sizes: Sizes) -> str:
+    """`m=64, n=3`."""
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())
