@@ -252,6 +252,16 @@ class Thread:
             return False
         if name == "__assertfail":
             raise Trap("assert")
+        if name == "malloc":
+            size = int.from_bytes(frame.slots[arguments[0].name][:8], "little")
+            start = self.machine.allocate(bytearray([self.machine.poison]) * size)
+            frame.slots[returns[0].name][:8] = start.to_bytes(8, "little")
+            return False
+        if name == "free":
+            start = int.from_bytes(frame.slots[arguments[0].name][:8], "little")
+            if start:
+                self.machine.regions[start // REGION] = bytearray()
+            return False
         callee = self.machine.module.functions[name]
         declared = [*callee.returns, *callee.parameters]
         slots = {v.name: frame.slots[o.name] for v, o in zip(declared, (*returns, *arguments), strict=True)}
