@@ -198,8 +198,7 @@ class CudaDevice:
         function = self._functions[symbol]
         if shared_bytes > 48 << 10:
             function.set_attribute(cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes)
-        parameters = np.frombuffer(packed, np.uint8) if packed else None
-        return lambda: function._launch_kernel(grid, block, parameters, shared_bytes, None)
+        return lambda: function._launch_kernel(grid, block, packed, shared_bytes, None)
 
     def go(self, launch_all: Callable[[], None]) -> tuple[float, float]:
         with _faults("running"):

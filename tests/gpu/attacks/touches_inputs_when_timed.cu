@@ -1,9 +1,8 @@
 // problem: relu
 // attack: computes in its input from the third launch at the timed size on
 // expect: rejected
-// because: inputs are compared after every launch
+// because: inputs are compared after launches that nobody can foresee
 // rehearse: no
-// phase: time
 // assay: launch work grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
 // assay: launch note grid=(1) block=(1) args=(n)
 
