@@ -288,7 +288,7 @@ def main() -> None:
         "next_jobs_not_right": ("<=", 0),
         "not_done": ("<=", 0),
     }
-    save(_NAME, _figures(found), goals, {"gpu": found["device"]})
+    save(_NAME, _figures(found), goals, device=found["device"])
     record = RESULTS / f"{_NAME}.json"
     whole = json.loads(record.read_text()) | {"twins_us": found["twins_us"]}
     whole |= {"honest": found["honest"], "attacks": found["attacks"]}
