@@ -112,7 +112,7 @@ def clocks_agree(measurement: Measurement) -> Ruling | None:
     slack = max(_SLACK_US, _SLACK_SHARE * latency)
     # The launches that make the median what it is. A busy machine delays some of them; a forger must lie in all.
     counted = event <= latency
-    unseen = float(np.quantile((host - event)[counted], _UNDISTURBED)) - measurement.gap_us
+    unseen = float(np.quantile((host - event)[counted], _UNDISTURBED, method="lower")) - measurement.gap_us
     if unseen > slack:
         return _forged(
             f"The events say {latency:.4g} us {launches}, but the host waited {unseen:.4g} us longer for the GPU "
@@ -126,7 +126,9 @@ def clocks_agree(measurement: Measurement) -> Ruling | None:
                 "starts later and stops earlier."
             )
     if measurement.referee_gap_us is not None:
-        hidden = float(np.quantile((referee - host)[counted], _UNDISTURBED)) - measurement.referee_gap_us
+        hidden = (
+            float(np.quantile((referee - host)[counted], _UNDISTURBED, method="lower")) - measurement.referee_gap_us
+        )
         if hidden > max(_WAKING_US, _SLACK_SHARE * latency):
             return _forged(
                 f"The launching process says {float(np.median(host)):.4g} us {launches}, but its answer came "
