@@ -2,8 +2,9 @@
 
     python benchmarks/timing_repeatability.py [--rounds 20] [--seconds 240]
 
-Nothing is pooled: each evaluation has a CUDA context, inputs and samples of its own. The grand median of a kernel is
-that of all samples of all its evaluations under the same conditions. What was measured when the time is up is saved.
+The speedup is measured to 0.4 %, as somebody asks for who compares kernels that are nearly as fast. Nothing is
+pooled: each evaluation has a CUDA context, inputs and samples of its own. The grand median of a kernel is that of all
+samples of all its evaluations under the same conditions. What was measured when the time is up is saved.
 """
 
 import argparse
@@ -32,6 +33,7 @@ GOALS = {
     "busy_coverage": (">=", 0.9),
     "failed": ("<=", 0.0),
 }
+_PRECISION = 0.004
 SHORT_US = 20.0
 """Below this the clock's steps show; such a kernel is reported and has no goal."""
 
@@ -41,7 +43,7 @@ def tasks() -> list[Task]:
 
     def task(name: str, problem: str, naive: bool = False, sizes: dict[str, int] | None = None) -> Task:
         kernel = find(problem).naive if naive else find(problem).fast
-        settings = Settings(rehearse=False, sizes=sizes)
+        settings = Settings(rehearse=False, sizes=sizes, timing_precision=_PRECISION)
         return Task(name, problem, kernel.source, settings, alone=True)
 
     return [

@@ -96,6 +96,8 @@ class Settings(Wire):
     """Measure the speed where there is a GPU; false stops after verification."""
     max_launches: int = Field(default=200, ge=10, le=200)
     """Most timed launches of the submission; fewer are made where the interval is narrow before."""
+    timing_precision: float = Field(default=0.01, ge=0.001, le=0.1)
+    """Launches end when the speedup is known to this share of it (half of its 95 % interval)."""
 
 
 class Submission(Wire):

@@ -30,7 +30,7 @@ class Dice(Protocol):
         """The namespace of the array API that its arrays belong to."""
 
     def normal(self, shape: Shape) -> Array:
-        """Standard normal values, float64."""
+        """Standard normal values, in float64 or, where that is much faster, float32."""
 
     def uniform(self, low: float, high: float, shape: Shape) -> Array:
         """Values spread evenly over [low, high), float64."""

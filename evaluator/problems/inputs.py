@@ -1,7 +1,8 @@
 """Makers that all problem files share: contents of inputs, distributions, probes, hidden sizes and tolerances.
 
-A `Maker` draws the contents of one tensor in float64; `distribution` casts to each tensor's dtype. Tensors draw one
-after another from the same dice, so that no tensor of a distribution says anything about another one.
+A `Maker` draws the contents of one tensor in float64 (or float32, see `Dice.normal`); `distribution` casts to each
+tensor's dtype. Tensors draw one after another from the same dice, so that no tensor of a distribution says anything
+about another one.
 """
 
 import math
@@ -14,7 +15,7 @@ from evaluator.problems.arrays import Array, Dice, Shape, cast
 from evaluator.problems.problem import Distribution, Probe, Sizes, Tensor, Tolerance
 
 Maker: TypeAlias = Callable[[Dice, Shape], Array]
-"""Draws the contents of a tensor of the given shape; float64, or int64 for integer tensors."""
+"""Draws the contents of a tensor of the given shape; floating point, or int64 for integer tensors."""
 
 EPSILON: Final = 2.0**-24
 """Largest relative error of one float32 rounding to nearest."""
@@ -28,7 +29,8 @@ def normal(scale: float = 1.0, mean: float = 0.0) -> Maker:
     """Normal values."""
 
     def make(dice: Dice, shape: Shape) -> Array:
-        return dice.normal(shape) * scale + mean
+        values = dice.normal(shape)
+        return values if (scale, mean) == (1.0, 0.0) else values * scale + mean
 
     return make
 

@@ -15,6 +15,8 @@ _OnHost: TypeAlias = NDArray[Any]
 _HEAT_CELLS: Final = 48
 _TINY: Final = 2.0**-1022
 """Smallest normal float64."""
+_SURELY_RIGHT: Final = 1 - 2.0**-40
+"""An error over the allowed one that roundings cannot have brought below 1. A NaN is not below it."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +37,21 @@ def compare(name: str, actual: Array, expected: Expected, tolerance: Tolerance, 
     xp, shape = namespace(actual), tuple(actual.shape)
     wanted = xp.broadcast_to(expected.value, shape)
     with np.errstate(all="ignore"):
-        error = xp.abs(xp.astype(actual, xp.float64) - xp.astype(wanted, xp.float64))
+        error = xp.abs(xp.astype(actual, xp.float64, copy=False) - xp.astype(wanted, xp.float64, copy=False))
         if xp.isdtype(actual.dtype, "integral"):
             # Large integers that differ may be one number in float64.
             same = xp.astype(actual, xp.int64) == xp.astype(wanted, xp.int64)
             error = xp.where(same, error, xp.maximum(error, 1.0))
-        scale = xp.astype(xp.broadcast_to(expected.scale, shape), xp.float64)
+        scale = xp.astype(xp.broadcast_to(expected.scale, shape), xp.float64, copy=False)
+        # `_TINY` changes no allowance but 0, of which it makes something to divide 0 by.
+        ratio = error / (tolerance.relative * scale + (tolerance.absolute + _TINY))
+        worst = float(xp.max(ratio))
+        if worst < _SURELY_RIGHT:
+            return Comparison(worst, None)
         allowed = tolerance.relative * scale + tolerance.absolute
         right = error <= allowed
-        # `_TINY` changes no allowance but 0, of which it makes something to divide 0 by.
-        ratio = error / (allowed + _TINY)
         if bool(xp.all(right)):
-            return Comparison(float(xp.max(ratio)), None)
+            return Comparison(worst, None)
         # Where nothing is allowed, no number says how far off a wrong element is.
         ratio = xp.where(error == 0, 0.0, xp.where(allowed == 0, np.inf, ratio))
     unwritten = to_numpy(~right & is_poison(actual, poison))

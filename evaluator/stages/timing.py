@@ -20,8 +20,6 @@ LEAST_LAUNCHES = 10
 """Fewer say too little about a median; fewer are timed only where the time limit ends them."""
 MOST_LAUNCHES = 200
 CONFIDENCE = 0.95
-PRECISION = 0.01
-"""Launches end when the speedup is known to this share of it."""
 RESAMPLES = 1000
 EVENT_RESOLUTION_US = 0.5
 """Of CUDA events, `cuEventElapsedTime` in the CUDA Driver API; some devices tick faster, which their samples show."""
@@ -78,19 +76,21 @@ class Pooled:
     evaluations: int = 1
 
 
-def enough(event_us: Sequence[float], baseline_us: Sequence[float], most: int = MOST_LAUNCHES) -> bool:
-    """Whether the referee may stop launching: the speedup is known to one percent, or `most` launches were made.
+def enough(
+    event_us: Sequence[float], baseline_us: Sequence[float], most: int = MOST_LAUNCHES, precision: float = 0.01
+) -> bool:
+    """Whether the referee may stop launching: the speedup is known to `precision`, or `most` launches were made.
 
     The rule: the 95 % intervals of both medians, from order statistics (ranks n/2 -+ 0.98 sqrt(n), no distribution
-    assumed), as shares of the medians; the root of the sum of their squares is at most PRECISION. Source: Le Boudec,
-    "Performance Evaluation of Computer and Communication Systems" (2010), chapter 2; stopping by it: Hoefler and
-    Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC 2015). Costs two sorts.
+    assumed), as shares of the medians; the root of the sum of their squares is at most `precision`. Source: Le
+    Boudec, "Performance Evaluation of Computer and Communication Systems" (2010), chapter 2; stopping by it: Hoefler
+    and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC 2015). Costs two sorts.
     """
     if len(event_us) >= most:
         return True
     if min(len(event_us), len(baseline_us)) < LEAST_LAUNCHES:
         return False
-    return math.hypot(_half_width(event_us), _half_width(baseline_us)) <= PRECISION
+    return math.hypot(_half_width(event_us), _half_width(baseline_us)) <= precision
 
 
 def clocks_agree(measurement: Measurement) -> Ruling | None:

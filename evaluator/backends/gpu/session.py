@@ -271,7 +271,8 @@ class GpuSession:
         if where is not self._guarded:
             for start, end in where.guards():
                 odd = min(-start % 8, end - start)
-                content[start : start + odd] = self._word[start % 8 : start % 8 + odd]
+                if odd:
+                    content[start : start + odd] = self._word[start % 8 : start % 8 + odd]
                 as_words(content[start + odd : end]).copy_(self._word_as_int)
             self._guarded = where
         for buffer, place in zip(run.buffers, where.places, strict=True):
@@ -296,14 +297,18 @@ class GpuSession:
         """What was written outside of the buffers, if anything."""
         content = self._slot.memory.content
         guards = where.guards()
-        changed = []
-        for start, end in guards:
+        changed, owners = [], []
+        for guard in guards:
+            start, end = guard
             odd = min(-start % 8, end - start)
-            changed.append(content[start : start + odd] != self._word[start % 8 : start % 8 + odd])
+            if odd:
+                changed.append(content[start : start + odd] != self._word[start % 8 : start % 8 + odd])
+                owners.append(guard)
             changed.append(as_words(content[start + odd : end]) != self._word_as_int)
-        flags = any_true(changed)
-        for number, (start, end) in enumerate(guards):
-            if not any(flags[2 * number : 2 * number + 2]):
+            owners.append(guard)
+        hit = {guard for guard, flag in zip(owners, any_true(changed), strict=True) if flag}
+        for start, end in guards:
+            if (start, end) not in hit:
                 continue
             self._guarded = None
             whole = self._word.repeat((end - start) // 8 + 2)[start % 8 : start % 8 + end - start]
