@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from common.contract import DeviceState, Fault, Phase, Settings, Trial
 from evaluator.backends.backend import PlanRun, RunOutcome, Session
@@ -27,14 +27,18 @@ _GAP: Final = 6
 five chances of six, in 50 launches with 99.8 %."""
 
 
+Reading: TypeAlias = Callable[[], float]
+"""Waits for a run of the baseline and gives its time in µs."""
+
+
 class Opponent(Protocol):
     """The baseline and the device that both run on."""
 
     def compared_with(self, problem: Problem) -> str:
         """What the baseline is, in words."""
 
-    def timer(self, problem: Problem, inputs: Arrays, sizes: Sizes) -> Callable[[], float]:
-        """A call that runs the baseline once on these inputs, as they are then, and gives its time in µs."""
+    def timer(self, problem: Problem, inputs: Arrays, sizes: Sizes) -> "Callable[[], Reading]":
+        """A call that starts the baseline once on these inputs, as they are then; before the next call it is read."""
 
     def transfer_us(self, to_device_bytes: int, to_host_bytes: int) -> float | None:
         """What moving the inputs there and the outputs back would cost."""
@@ -100,7 +104,9 @@ class _Stand:
         self.trial = PlannedTrial(sizes, self.problem.distributions[0], self.problem.tolerance, False)
         self.times: list[tuple[float, float, float]] = []
         self.baseline_us: list[float] = []
-        self.baseline: Callable[[], float] | None = None
+        self.baseline: Callable[[], Reading] | None = None
+        self.unread: Reading | None = None
+        """A counted run of the baseline that may still be going on: the next contents are drawn behind it."""
         self.warm_ups = 0
         self.next_check = 0
         self.printed = False
@@ -113,6 +119,7 @@ class _Stand:
             return True
         if len(self.times) % _LOOK_EVERY and len(self.times) < self.settings.max_launches:
             return False
+        self._read()
         events_us, settings = [event_us for event_us, _, _ in self.times], self.settings
         return enough(events_us, self.baseline_us, settings.max_launches, settings.timing_precision)
 
@@ -122,6 +129,7 @@ class _Stand:
         checked = self.next_check == 0 or self.baseline is None
         inputs = self.trial.distribution.draw(self.dice, self.sizes)
         outcome = self.examination.execute(self.concrete, inputs, POISONS[0], look=checked)
+        self._read()
         ruling = self.examination.fault_ruling(outcome, self.trial)
         if ruling is None and checked:
             ruling = self.examination.intact(outcome, self.trial, inputs) or self._check(inputs, outcome)
@@ -134,16 +142,18 @@ class _Stand:
             # The baseline reads the very memory that the submission read; it is the same in every run.
             there = self.examination.tensors(outcome, self.concrete, "input")
             self.baseline = self.opponent.timer(self.problem, there, self.sizes)
-        baseline_us = self.baseline()
+        reading = self.baseline()
         if self.warm_ups < _WARM_UPS:
             self.warm_ups += 1
+            reading()
         else:
             self.times.append(times)
-            self.baseline_us.append(baseline_us)
+            self.unread = reading
         return None
 
     def last_look(self) -> Ruling | None:
         """One more launch, verified and not counted: it also shows what the others wrote outside of their buffers."""
+        self._read()
         inputs = self.trial.distribution.draw(self.dice, self.sizes)
         outcome = self.examination.execute(self.concrete, inputs, POISONS[0])
         return self.examination.intact(outcome, self.trial, inputs) or self._check(inputs, outcome)
@@ -170,6 +180,11 @@ class _Stand:
                 sum(sizes[tensor.name] for tensor in self.problem.outputs),
             ),
         )
+
+    def _read(self) -> None:
+        if self.unread is not None:
+            self.baseline_us.append(self.unread())
+            self.unread = None
 
     def _gap(self) -> int:
         """How many launches to leave unverified now: few at first, and later so many that the second half of all of
