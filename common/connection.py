@@ -1,0 +1,178 @@
+"""HTTP to a service that may be busy, restarting or out of reach: asked until it answers, or patience is at its end.
+
+Knows nothing of evaluations. What cannot get better by asking again is an exception at once.
+"""
+
+import asyncio
+import email.utils
+import json
+import random
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx
+
+from common.contract import CONTRACT_VERSION
+
+MARGIN_S = 15.0
+"""How much longer than asked to wait a service may take to answer."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
+_MAX_ANSWER_BYTES = 64 << 20
+_MAX_SERVER_ERRORS = 8
+_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+T = TypeVar("T")
+
+
+class NoVerdict(Exception):
+    """There is no verdict, so there is no reward: what happened, and in `remedy` what to do about it."""
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+        self.evaluation_id: str | None = None
+        """The evaluation, where it had one already: `Client.result` goes on waiting for it."""
+
+
+class RequestRefused(NoVerdict):
+    """The service understood and refused: the same request would be refused again."""
+
+    def __init__(self, message: str, remedy: str | None = None, status_code: int = 0) -> None:
+        super().__init__(message, remedy)
+        self.status_code = status_code
+
+
+class ServiceFault(NoVerdict):
+    """The service, or the way to it, failed. It says nothing about the submission, which can be sent again."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """An answer, or the lack of one, that asking again may change."""
+
+    said: str
+    status_code: int | None = None
+    retry_after_s: float | None = None
+
+    @property
+    def busy(self) -> bool:
+        """True where the service is well and asks for patience."""
+        return self.status_code in (429, 503)
+
+
+class Connection:
+    """Connections to one service, for one event loop.
+
+    `wait_s`: the longest that a request asks the service to wait. Raises ValueError for a `url` that is not one.
+    """
+
+    def __init__(self, url: str, key: str | None, wait_s: float, patience_s: float) -> None:
+        self.url = checked(url)
+        self.wait_s, self._patience_s = wait_s, patience_s
+        headers = {"Accept": "application/json", "User-Agent": f"assay-client/{CONTRACT_VERSION}"}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        self._http = httpx.AsyncClient(
+            headers=headers,
+            timeout=wait_s + MARGIN_S,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def insist(
+        self, attempt: Callable[[], Coroutine[Any, Any, T | Trouble]], trouble: Trouble | None = None
+    ) -> T:
+        """Attempt until there is an answer; pauses grow, are random, and never shorter than the service asks for.
+
+        `trouble`: what a first attempt has met already. Raises ServiceFault where patience would end in the pause, or
+        the service fails again and again.
+        """
+        since_s = time.monotonic()
+        tries = errors = 0
+        while True:
+            if trouble is not None:
+                tries += 1
+                errors += trouble.status_code == 500
+                pause_s = random.uniform(0.5, 1.0) * min(_FIRST_PAUSE_S * 2 ** min(tries, 16), _LONGEST_PAUSE_S)
+                if trouble.retry_after_s is not None:
+                    pause_s = trouble.retry_after_s + random.uniform(0.0, 0.1) * (1 + trouble.retry_after_s)
+                waited_s = time.monotonic() - since_s
+                if waited_s + pause_s > self._patience_s or errors >= _MAX_SERVER_ERRORS:
+                    raise ServiceFault(
+                        f"The service at {self.url} gave no useful answer in {tries} tries and {waited_s:.0f} s; "
+                        f"at last {trouble.said}.",
+                        "Look whether `assay serve` runs there and /readyz answers, then send the submission again.",
+                    )
+                await asyncio.sleep(pause_s)
+            found = await attempt()
+            if not isinstance(found, Trouble):
+                return found
+            trouble = found
+
+    async def ask(
+        self, method: str, path: str, headers: dict[str, str], body: bytes | None = None
+    ) -> bytes | Trouble:
+        """One request: the body of a good answer. Raises RequestRefused where asking again cannot help."""
+        try:
+            async with (
+                asyncio.timeout(self.wait_s + MARGIN_S),
+                self._http.stream(method, self.url + path, headers=headers, content=body) as response,
+            ):
+                answer = bytearray()
+                async for part in response.aiter_bytes():
+                    answer += part
+                    if len(answer) > _MAX_ANSWER_BYTES:
+                        return Trouble(f"it sent more than {_MAX_ANSWER_BYTES >> 20} MiB")
+        except (TimeoutError, httpx.TimeoutException):
+            return Trouble("it did not answer in time")
+        except httpx.HTTPError as error:
+            return Trouble(f"the connection failed ({str(error) or type(error).__name__})")
+        if response.is_success:
+            return bytes(answer)
+        said, remedy = _complaint(bytes(answer), response)
+        if response.status_code in _AGAIN:
+            return Trouble(f"it answered {said}", response.status_code, _seconds(response.headers.get("retry-after")))
+        if response.status_code == 401:
+            remedy = remedy or "Give a key that is valid there (ASSAY_KEY)."
+        raise RequestRefused(f"The service at {self.url} answered {said}.", remedy, response.status_code)
+
+
+def checked(url: str) -> str:
+    """The address without a slash at its end. Raises ValueError."""
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ValueError(f"{url!r} is no address of a service: {error}") from error
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise ValueError(f"{url!r} is no address of a service: write it as http://127.0.0.1:8000")
+    return str(parsed).rstrip("/")
+
+
+def _complaint(body: bytes, response: httpx.Response) -> tuple[str, str | None]:
+    """What an answer of problem+json says, and its remedy."""
+    said = f"{response.status_code} {response.reason_phrase}".strip()
+    try:
+        problem = json.loads(body)
+    except (ValueError, RecursionError):
+        problem = None
+    if not isinstance(problem, dict):
+        return said, None
+    parts = [str(problem[name])[:1000].rstrip(".") for name in ("title", "detail") if problem.get(name)]
+    remedy = problem.get("remedy")
+    return ": ".join([said, *(part for part in parts if part not in said)]), str(remedy)[:1000] if remedy else None
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Seconds from now that a Retry-After header asks for, given as seconds or as a date; None without a sane one."""
+    if retry_after is None:
+        return None
+    if retry_after.isascii() and retry_after.isdigit():
+        return float(retry_after)
+    try:
+        return max(email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time(), 0.0)
+    except (ValueError, OverflowError):
+        return None
