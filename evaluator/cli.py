@@ -17,7 +17,7 @@ from rich.console import Console
 
 from common.contract import RewardName, Settings, Status, Submission, Verdict
 from common.launch_plan import LaunchPlan
-from evaluator import __version__, cards, report
+from evaluator import __version__, cards, remote, report
 from evaluator.case import nothing_was_tried
 from evaluator.complaints import in_plain_words
 from evaluator.doctor import examine
@@ -137,6 +137,8 @@ def main() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one verdict as JSON and nothing else.")
 @click.option("--report", "report_name", metavar="FILE", help="Write an HTML report to this file.")
+@click.option("--server", metavar="URL", help="Grade at this service instead of on this machine.")
+@click.option("--key", envvar="ASSAY_KEY", show_envvar=True, help="The service's key; better in the variable.")
 def grade(
     file: Path,
     problem_id: str | None,
@@ -151,6 +153,8 @@ def grade(
     compile_timeout_s: float,
     as_json: bool,
     report_name: str | None,
+    server: str | None,
+    key: str | None,
 ) -> None:
     """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
     with _plain_errors():
@@ -176,7 +180,8 @@ def grade(
         submission = Submission.model_validate(
             {"problem": chosen, "source": source, "plan": plan, "backend": backend, "settings": settings}
         )
-        verdict = _evaluate(submission, MachineSettings.from_environment(), raw, quiet=as_json)
+        service = (server, key) if server is not None else None
+        verdict = _evaluate(submission, MachineSettings.from_environment(), raw, quiet=as_json, service=service)
         with _printing():
             if as_json:
                 click.echo(verdict.model_dump_json(indent=2))
@@ -272,13 +277,28 @@ def demo(report_name: str) -> None:
                 console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
-def _evaluate(submission: Submission, machine: MachineSettings, raw: bytes, quiet: bool) -> Verdict:
-    """Grade with a line of progress on a terminal's stderr. Whatever fails that is ours is a verdict too."""
+def _evaluate(
+    submission: Submission,
+    machine: MachineSettings,
+    raw: bytes,
+    quiet: bool,
+    service: tuple[str, str | None] | None = None,
+) -> Verdict:
+    """Grade here, or at a service (its address and key), with a line of progress on a terminal's stderr.
+
+    Whatever fails that is ours is a verdict too.
+    """
     console = Console(stderr=True)
     console.quiet = quiet or not console.is_terminal
     try:
         with console.status("grading") as status:
-            return evaluate(submission, Workshop(machine), raw, lambda text: status.update(f"grading: {text}"))
+
+            def tell(text: str) -> None:
+                status.update(f"grading: {text}")
+
+            if service is not None:
+                return remote.evaluate(submission, raw, *service, tell)
+            return evaluate(submission, Workshop(machine), raw, tell)
     except UsageError:
         raise
     except Exception as error:

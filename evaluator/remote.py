@@ -29,11 +29,15 @@ def evaluate(
         progress(evaluation.progress or evaluation.state)
 
     try:
-        with Client(server, key, patience_s=_PATIENCE_S) as client:
+        client = Client(server, key, patience_s=_PATIENCE_S)
+    except ValueError as error:
+        raise UsageError(f"{error}.") from error
+    try:
+        with client:
             return client.evaluate(submission, progress=tell)
     except EvaluatorFault as fault:
         return fault.verdict
-    except (RequestRefused, ValueError) as error:
-        raise UsageError(str(error), getattr(error, "remedy", None)) from error
+    except RequestRefused as error:
+        raise UsageError(str(error), error.remedy) from error
     except ServiceFault as fault:
         raise InfrastructureFault(str(fault), fault.remedy) from fault
