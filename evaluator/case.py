@@ -17,7 +17,7 @@ from common.contract import (
 from common.facts import STATIC_MEASURES, TIMED_MEASURES, facts_of
 from common.reward import reward
 from evaluator.errors import InfrastructureFault, Ruling
-from evaluator.judging import Referee, Stopwatch
+from evaluator.judging import Stopwatch, Venue
 from evaluator.problems.problem import Problem
 from evaluator.stages.compilation import Compiled
 from evaluator.stages.launchable import Launchable
@@ -36,10 +36,12 @@ class Case:
     submission: Submission
     problem: Problem
     workshop: Workshop
-    referee: Referee
+    venue: Venue
     raw: bytes
     seed: Seed = field(default_factory=Seed.fresh)
     started_s: float = field(default_factory=time.monotonic)
+    source: str = ""
+    """As cleaned."""
     screening: Screening = field(default_factory=Screening)
     compiled: Compiled | None = None
     launchable: Launchable | None = None
@@ -74,7 +76,7 @@ class Case:
             phase=ruling.phase,
             message=ruling.message,
             hint=ruling.hint,
-            backend=self.referee.name,
+            backend=self.venue.name,
             problem=self.problem.id,
             compile=compilation,
             correctness=correctness,
@@ -86,7 +88,7 @@ class Case:
 
     @property
     def _times(self) -> bool:
-        return self.referee.name == "gpu" and self.submission.settings.timing
+        return self.venue.name == "gpu" and self.submission.settings.timing
 
     def remembered(self, measurement: Measurement, pool: TimingPool) -> Pooled:
         """The samples of all evaluations of this program and plan, these ones among them."""
@@ -147,7 +149,7 @@ class Case:
             plan=self.launchable.plan if self.launchable else self.submission.plan,
             raw=self.raw,
             compiled=self.compiled,
-            device=self.referee.device,
+            device=self.venue.device,
             sandbox=sandbox,
             seed=self.seed,
             duration_s=time.monotonic() - self.started_s,

@@ -19,6 +19,7 @@ from evaluator.backends.gpu.channel import Channel, ChannelClosed, ChannelSilent
 from evaluator.backends.gpu.health import Gpu
 from evaluator.errors import GpuFault, UsageError
 from evaluator.judging import Judged, Order, Progress
+from evaluator.sandbox.interest import Interest
 from evaluator.settings import MachineSettings
 
 _START_S: Final = 120.0
@@ -31,13 +32,19 @@ class GpuReferee:
 
     name: Literal["gpu", "sim"] = "gpu"
 
-    def __init__(self, gpu: Gpu, settings: MachineSettings) -> None:
+    def __init__(self, gpu: Gpu, settings: MachineSettings, interest: Interest | None = None) -> None:
+        """When `interest` is withdrawn, jobs are let go at once."""
         self._gpu = gpu
         self._settings = settings
+        self._interest = interest or Interest()
         # A socket's path has 107 bytes at most.
         folder = settings.data_dir / "referees"
         self._socket = folder / f"{gpu.uuid}.sock"
         self._log = folder / f"{gpu.uuid}.log"
+
+    def bound_to(self, interest: Interest) -> "GpuReferee":
+        """The same referee, for one piece of work."""
+        return GpuReferee(self._gpu, self._settings, interest)
 
     @property
     def device(self) -> str:
@@ -49,7 +56,12 @@ class GpuReferee:
         return self._gpu.arch + ("a" if int(self._gpu.arch.removeprefix("sm_")) >= 90 else "")
 
     def judge(self, order: Order, progress: Progress) -> Judged:
-        with self._connected() as channel, _as_file(order.to_json()) as descriptor:
+        self._interest.check()
+        with (
+            self._connected() as channel,
+            _as_file(order.to_json()) as descriptor,
+            self._interest.on_withdrawal(channel.hang_up),
+        ):
             try:
                 channel.send({"order": "judge"}, [descriptor])
                 while True:
@@ -63,6 +75,7 @@ class GpuReferee:
                     f"The referee of {self._gpu.name} has said nothing for {_JOB_S:g} s.", self._remedy()
                 ) from silent
             except ChannelClosed as closed:
+                self._interest.check()
                 raise GpuFault(
                     f"The referee of {self._gpu.name} ended in the middle of a job ({closed}): {self._last_words()}",
                     self._remedy(),

@@ -101,19 +101,33 @@ class Stopwatch:
         self._since_s = now_s
 
 
-class Referee(Protocol):
-    """Who judges: the simulator's in this process, or the one that owns a GPU."""
+class Venue(Protocol):
+    """Where programs are judged, as far as a verdict and a compiler need to know."""
 
     @property
-    def name(self) -> Literal["gpu", "sim"]: ...
+    def name(self) -> Literal["gpu", "sim"]:
+        """The backend."""
 
     @property
     def device(self) -> str:
-        """For the receipt."""
+        """The device, in words, for the receipt."""
 
     @property
     def arch(self) -> str:
         """What programs are compiled for unless the caller says otherwise, for example `sm_90a`."""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A venue that other processes have: programs can be compiled for it here, and judged there."""
+
+    name: Literal["gpu", "sim"]
+    device: str
+    arch: str
+
+
+class Referee(Venue, Protocol):
+    """Who judges: the simulator's in this process, or the one that owns a GPU."""
 
     def judge(self, order: Order, progress: Progress) -> Judged:
         """Raises Unsupported, UsageError, InfrastructureFault."""

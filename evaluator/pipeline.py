@@ -1,24 +1,38 @@
 """The straight line: one submission in, one verdict out.
 
 screen -> compile -> launch -> verify -> time -> profile -> verdict
+
+The first half of it needs no device and can be done elsewhere, ahead: `prepare`.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from common.contract import Phase, Status, Submission, Verdict
 from evaluator.backends.backend import Unsupported
 from evaluator.case import Case, nothing_was_tried
 from evaluator.errors import InfrastructureFault, OwnMistake, Ruling, UsageError
-from evaluator.judging import Order, rehearse, timed
+from evaluator.judging import Order, Referee, Venue, rehearse, timed
 from evaluator.problems.catalogue import find
 from evaluator.stages.cleaning import clean
-from evaluator.stages.compilation import compile_source
+from evaluator.stages.compilation import Compiled, compile_source
 from evaluator.stages.launching import plan_launches
 from evaluator.stages.screening import screen
 from evaluator.workshop import Workshop
 
 Progress = Callable[[str], None]
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the half before the device gave."""
+
+    verdict: Verdict | None
+    """Where that half ended the evaluation; None where the program is in the cache and can be judged."""
+    compiled_s: float | None = None
+    """How long compiling took, seconds; None where nothing had to be compiled."""
 
 
 def evaluate(
@@ -26,20 +40,53 @@ def evaluate(
     workshop: Workshop,
     raw: bytes | None = None,
     progress: Progress = lambda text: None,
+    compiled_s: float | None = None,
 ) -> Verdict:
     """Grade one submission.
 
     `raw` is the source's own bytes where the caller has a file (else `submission.source` counts), so that what is not
-    text is a verdict too. Raises UsageError for a problem, backend or size that does not exist; whatever is wrong
-    with the submission is a verdict, and so are our own failures (`internal_error`, without a reward).
+    text is a verdict too. `compiled_s`: how long `prepare` compiled the program, seconds, if it did.
+
+    Raises UsageError for a problem, backend or size that does not exist; whatever is wrong with the submission is a
+    verdict, and so are our own failures (`internal_error`, without a reward) and a withdrawal of the workshop's
+    interest (`cancelled`).
     """
     problem = find(submission.problem)
     try:
         referee = workshop.referee(submission)
     except InfrastructureFault as fault:
         return nothing_was_tried(problem, submission.backend, fault)
+    case = _case(submission, workshop, referee, raw)
+    return _ended(case, progress, lambda note: _grade(case, referee, note, compiled_s))
+
+
+def prepare(
+    submission: Submission, workshop: Workshop, venue: Venue, progress: Progress = lambda text: None
+) -> Prepared:
+    """Screen, compile and plan one submission that is to be judged at `venue`; its program is then in the cache.
+
+    Raises UsageError for a problem that does not exist.
+    """
+    case = _case(submission, workshop, venue)
+    compiled_s: float | None = None
+
+    def first_half(note: Progress) -> Verdict | None:
+        nonlocal compiled_s
+        prepared, verdict = _prepare(case, note)
+        if prepared.compiled and not prepared.compiled.cached:
+            compiled_s = prepared.compiled.duration_s
+        return verdict
+
+    return Prepared(_ended(case, progress, first_half), compiled_s)
+
+
+def _case(submission: Submission, workshop: Workshop, venue: Venue, raw: bytes | None = None) -> Case:
     content = raw if raw is not None else submission.source.encode(errors="surrogatepass")
-    case = Case(submission, problem, workshop, referee, content)
+    return Case(submission, find(submission.problem), workshop, venue, content)
+
+
+def _ended(case: Case, progress: Progress, work: Callable[[Progress], Outcome]) -> Outcome | Verdict:
+    """What `work(note)` gives; whatever else ends it is a verdict too, but for the caller's own mistakes."""
     phase = Phase.SCREEN
 
     def note(text: str) -> None:
@@ -49,68 +96,97 @@ def evaluate(
             case.clock.lap(before)
         progress(text)
 
+    interest = case.workshop.interest
     try:
-        return _grade(case, note)
-    except InfrastructureFault as fault:
-        return case.verdict(Ruling(Status.INTERNAL_ERROR, phase, str(fault), fault.remedy))
+        outcome = work(note)
+        interest.check()
+        return outcome
     except UsageError:
         raise
     except Exception as error:
-        return nothing_was_tried(problem, referee.name, OwnMistake(error))
+        if interest.withdrawn:  # what was ended in the middle fails in its own way
+            return case.verdict(_cancelled(phase))
+        if isinstance(error, InfrastructureFault):
+            return case.verdict(Ruling(Status.INTERNAL_ERROR, phase, str(error), error.remedy))
+        return nothing_was_tried(case.problem, case.venue.name, OwnMistake(error))
 
 
-def _grade(case: "Case", progress: Progress) -> Verdict:
+def _prepare(case: Case, progress: Progress) -> tuple[Case, Verdict | None]:
     settings, workshop = case.submission.settings, case.workshop
 
     progress("screen")
     cleaned = clean(case.raw)
     if cleaned.ruling:
-        return case.verdict(cleaned.ruling)
+        return case, case.verdict(cleaned.ruling)
     screened = screen(cleaned.source, cleaned.changes)
-    case = replace(case, screening=screened.screening)
+    case = replace(case, source=cleaned.source, screening=screened.screening)
     if screened.ruling:
-        return case.verdict(screened.ruling)
+        return case, case.verdict(screened.ruling)
 
     progress("compile")
-    arch = settings.arch or case.referee.arch
+    arch = settings.arch or case.venue.arch
     compiled = compile_source(cleaned.source, settings, arch, workshop.toolchain, workshop.sandbox, workshop.cache)
     case = replace(case, compiled=compiled)
     if compiled.ruling or compiled.program is None:
-        return case.verdict(compiled.ruling)
+        return case, case.verdict(compiled.ruling)
 
     progress("launch")
-    shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
+    shared = _shared_bytes(compiled)
     planned = plan_launches(case.problem, compiled.program, case.submission.plan, cleaned.source, shared)
-    if planned.ruling or planned.launchable is None:
-        return case.verdict(planned.ruling)
     case = replace(case, launchable=planned.launchable)
+    return case, case.verdict(planned.ruling) if planned.ruling else None
+
+
+def _grade(case: Case, referee: Referee, progress: Progress, compiled_s: float | None) -> Verdict:
+    case, ended = _prepare(case, progress)
+    if ended:
+        return ended
+    workshop, compiled, launchable = case.workshop, case.compiled, case.launchable
+    assert compiled is not None
+    assert compiled.program is not None
+    assert launchable is not None
+    if compiled_s is not None:
+        case = replace(case, compiled=replace(compiled, cached=False, duration_s=compiled_s))
 
     progress("verify")
     order = Order(
         problem=case.problem.id,
         program=compiled.program,
-        plan=planned.launchable.plan,
-        plan_source=planned.launchable.plan_source,
-        source_lines=planned.launchable.source_lines,
-        binding=planned.launchable.binding,
-        static_shared_bytes=shared,
-        settings=settings,
+        plan=launchable.plan,
+        plan_source=launchable.plan_source,
+        source_lines=launchable.source_lines,
+        binding=launchable.binding,
+        static_shared_bytes=_shared_bytes(compiled),
+        settings=case.submission.settings,
         local_memory=any(k.stack_bytes or k.spill_store_bytes for k in compiled.kernels),
         secret=case.seed.secret,
     )
     try:
-        rehearsed = rehearse(workshop.rehearsal(case.referee), order)
+        rehearsed = rehearse(workshop.rehearsal(referee), order)
         case.clock.lap("rehearsal")
-        judged = rehearsed if rehearsed and rehearsed.verified.ruling else case.referee.judge(order, progress)
+        judged = rehearsed if rehearsed and rehearsed.verified.ruling else referee.judge(order, progress)
     except Unsupported as missing:
-        return case.verdict(_unsupported(case.referee.name, missing))
+        return case.verdict(_unsupported(referee.name, missing))
     case = replace(case, verified=judged.verified, referee_s=judged.phases_s)
     if judged.verified.ruling or judged.look is None:
         return case.verdict(judged.verified.ruling)
 
     progress("time")
-    found = timed(planned.launchable, judged, lambda measurement: case.remembered(measurement, workshop.timings))
+    found = timed(launchable, judged, lambda measurement: case.remembered(measurement, workshop.timings))
     return replace(case, verified=found.verified, timing=found.timing).verdict(found.ruling)
+
+
+def _shared_bytes(compiled: Compiled) -> dict[str, int]:
+    return {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
+
+
+def _cancelled(phase: Phase) -> Ruling:
+    return Ruling(
+        Status.CANCELLED,
+        phase,
+        "Nobody wanted this verdict any more, so the work on it was stopped.",
+        "Send the submission again to have it graded.",
+    )
 
 
 def _unsupported(backend: str, missing: Unsupported) -> Ruling:

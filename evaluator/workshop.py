@@ -9,7 +9,9 @@ from evaluator.errors import StorageFault, UsageError
 from evaluator.gpu_referee import GpuReferee
 from evaluator.judging import Referee, SimulatorReferee
 from evaluator.sandbox import selftest
+from evaluator.sandbox.interest import Interest
 from evaluator.sandbox.sandbox import Sandbox
+from evaluator.sandbox.withdrawable import WithdrawableSandbox
 from evaluator.settings import MachineSettings
 from evaluator.stages.cache import Cache
 from evaluator.stages.timing_pool import TimingPool
@@ -21,6 +23,12 @@ class Workshop:
 
     def __init__(self, settings: MachineSettings) -> None:
         self.settings = settings
+        self.interest = Interest()
+        """Whether what is done with these tools is still wanted."""
+
+    def bound_to(self, interest: Interest) -> "BoundWorkshop":
+        """The same tools for one piece of work: what they run ends when the interest is withdrawn."""
+        return BoundWorkshop(self, interest)
 
     @cached_property
     def toolchain(self) -> Toolchain:
@@ -87,3 +95,32 @@ class Workshop:
     def rehearsal(self, referee: Referee) -> Referee | None:
         """Who tries a program before a GPU runs it; None where the referee sees everything itself."""
         return SimulatorReferee(self.simulator, rehearses=True) if referee.name == "gpu" else None
+
+
+class BoundWorkshop(Workshop):
+    """Another workshop's tools, bound to the interest in one piece of work."""
+
+    def __init__(self, whole: Workshop, interest: Interest) -> None:
+        super().__init__(whole.settings)
+        self._whole = whole
+        self.interest = interest
+
+    @cached_property
+    def toolchain(self) -> Toolchain:
+        return self._whole.toolchain
+
+    @cached_property
+    def sandbox(self) -> WithdrawableSandbox:
+        return WithdrawableSandbox(self._whole.sandbox, self.interest)
+
+    @cached_property
+    def cache(self) -> Cache:
+        return self._whole.cache
+
+    @cached_property
+    def gpu(self) -> GpuReferee | None:
+        return self._whole.gpu.bound_to(self.interest) if self._whole.gpu else None
+
+    @cached_property
+    def timings(self) -> TimingPool:
+        return self._whole.timings

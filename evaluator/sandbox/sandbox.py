@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
+from evaluator.sandbox.interest import Interest
+
 FIRST_DESCRIPTOR: Final = 100
 """The number that the first of `Job.descriptors` has in the program."""
 
@@ -85,6 +87,8 @@ class Job:
     descriptors: tuple[int, ...] = ()
     """Open descriptors that the program gets, as `FIRST_DESCRIPTOR` and on; the caller closes its own."""
     limits: Limits = Limits()
+    interest: Interest = field(default_factory=Interest, compare=False)
+    """When it is withdrawn the job ends at once, from whichever thread, as when it is killed."""
 
 
 @dataclass(frozen=True)

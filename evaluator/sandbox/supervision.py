@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -232,6 +233,7 @@ class SupervisedSession:
         self._unreceived = bytearray()
         self._stderr_text = bytearray()
         self._stdin = self._stdout = self._stderr = -1
+        self._forget_interest: Callable[[], None] = lambda: None
         self.folder, self._folder_fd = folders.create()
         self._control, self._warden_end = socket.socketpair()
 
@@ -283,6 +285,7 @@ class SupervisedSession:
             reason = answer["failed"] if answer else "its warden ended"
             raise SandboxFault(f"{command.argv[0]} could not be started: {reason}.")
         self._warden_pid = answer["started"]
+        self._forget_interest = self._job.interest.call_on_withdrawal(self._order_end)
 
     # -- talking --
 
@@ -427,6 +430,7 @@ class SupervisedSession:
 
     def release(self) -> None:
         """Let go of everything: the warden ends what still runs and removes the work folder."""
+        self._forget_interest()
         for name in ("_stdin", "_stdout", "_stderr"):
             if getattr(self, name) >= 0:
                 os.close(getattr(self, name))

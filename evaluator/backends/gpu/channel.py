@@ -3,6 +3,7 @@
 Only the referee's side trusts nothing: what it reads is bounded in size and time, and is facts, never a judgement.
 """
 
+import contextlib
 import json
 import os
 import select
@@ -80,6 +81,11 @@ class Channel:
         if not self._descriptors:
             raise ChannelClosed("a descriptor is missing")
         return self._descriptors.pop(0)
+
+    def hang_up(self) -> None:
+        """End the conversation; whoever waits in `receive`, in another thread, gets ChannelClosed."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close this end, and descriptors that nobody took."""
