@@ -57,27 +57,56 @@ def render_many(items: Sequence[tuple[str, Verdict, str]]) -> str:
     return _page("Graded kernels", [_View(f"v{i}", *item) for i, item in enumerate(items, 1)], many=True)
 
 
+def article(verdict: Verdict, source: str) -> Markup:
+    """The report of one verdict without the page around it, for a page with a heading and `style()` of its own."""
+    return _part("sections", _View("verdict", verdict.problem, verdict, source))
+
+
+def listing(source: str, label: str) -> Markup:
+    """A source text with line numbers and colours. `label` says to screen readers what it is."""
+    return _part("numbered", _lines(source, (), None), label)
+
+
+def _part(macro: str, *arguments: object) -> Markup:
+    made: Markup = getattr(environment().get_template("verdict.html.j2").module, macro)(*arguments)
+    return made
+
+
+def look(status: Status) -> tuple[Tone, str]:
+    """The class that colours a status, and the sign that stands before it."""
+    return _TONES[status]
+
+
+def style() -> Markup:
+    """The style sheet that `article` needs."""
+    return Markup(environment().get_template("report.css").render())
+
+
+def hashed(text: str) -> str:
+    """What a content security policy calls an inline style sheet or script, to let in this one and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
 def _page(title: str, views: list["_View"], many: bool = False) -> str:
-    style = _environment().get_template("report.css").render()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    template = _environment().get_template("report.html.j2")
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return template.render(title=title, views=views, many=many, style=Markup(style), policy=policy)
+    policy = f"default-src 'none'; style-src {hashed(style())}; base-uri 'none'; form-action 'none'"
+    template = environment().get_template("report.html.j2")
+    return template.render(title=title, views=views, many=many, style=style(), policy=policy)
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Our templates. Every text in them is escaped, and its unseen characters are written out."""
+    made = Environment(
         loader=PackageLoader("evaluator", "templates"),
-        # The style sheet is our own text: escaped, it would no longer be CSS.
-        autoescape=lambda name: name is None or not name.endswith(".css"),
+        # Style sheets and scripts are our own text: escaped, they would no longer be what they are.
+        autoescape=lambda name: name is None or not name.endswith((".css", ".js")),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    environment.filters["sizes"] = lambda sizes: ", ".join(f"{name} = {size:,}" for name, size in sizes.items())
-    return environment
+    made.filters["sizes"] = lambda sizes: ", ".join(f"{name} = {size:,}" for name, size in sizes.items())
+    return made
 
 
 @dataclass(frozen=True)
