@@ -3,11 +3,13 @@
 Promised, beside all that the process sandbox promises: no network (not even the host's loopback), no file of the host
 beside the system's read-only programs and libraries and `Job.readable`, no other process in sight, user 65534 without
 capabilities and without the right to make namespaces of its own. The end of the namespace's first process ends all.
+Where the kernel filters system calls, those are refused that no job needs (seccomp.py).
 
-What is bounded, and how: single files, CPU and address space by rlimits; processes, the memory of all together and
-the work folder (a folder of the host, mounted at /box) by the warden's watch, so up to some 20 ms too late (work
-folder: 100 ms); /tmp and /dev/shm are in memory and hold 64 MiB each. Not bounded: files unlinked while open (beyond
-file_bytes each, until the job ends), and the kernel itself, which the job shares with the host.
+What is bounded, and how: single files, CPU and address space by rlimits; processes, the memory of all together, the
+work folder (a folder of the host, mounted at /box) and files without a name by the warden's watch, so up to some
+20 ms too late (files: 100 ms); /tmp and /dev/shm are in memory and hold 64 MiB each and so many files as the work
+folder. Not bounded: files without a name that are only mapped, or on their way between two processes (until the job
+ends), and the kernel itself, which the job shares with the host.
 """
 
 import functools
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.errors import SandboxFault
+from evaluator.sandbox import seccomp
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Finished, Isolation, Job
 from evaluator.sandbox.supervision import PATH, Command, SupervisedSession, WorkFolders
 
@@ -48,12 +51,16 @@ class BubblewrapSandbox:
     """Runs jobs in namespaces of their own; work folders are made under `root` (and stale ones removed from it)."""
 
     name = "bubblewrap"
-    promises = frozenset(Isolation)
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._program = find_bubblewrap()
         self._folders = WorkFolders(root)
+
+    @property
+    def promises(self) -> frozenset[Isolation]:
+        """All layers; without the filter of system calls where this kernel takes none."""
+        return frozenset(Isolation) - (frozenset() if seccomp.available() else {Isolation.KERNEL_CALLS})
 
     def run(self, job: Job) -> Finished:
         """Run the job to its end, without stdin. Raises SandboxFault, StorageFault."""
@@ -95,6 +102,8 @@ class _WrappedSession(SupervisedSession):
 
     def wrap(self, bubblewrap: Path, readable: list[str]) -> None:
         environment = {"PATH": PATH, "HOME": WORK, "TMPDIR": WORK, **self._job.environment}
+        first_own = FIRST_DESCRIPTOR + len(self._job.descriptors)
+        calls = _piped_filter(self._job)
         argv = (
             str(bubblewrap),
             *_NAMESPACES,
@@ -102,15 +111,20 @@ class _WrappedSession(SupervisedSession):
             *("--size", str(MEMORY_FOLDER_BYTES), "--tmpfs", "/tmp"),
             *readable,
             *("--bind", str(self.folder), WORK, "--remount-ro", "/", "--chdir", WORK),
-            *("--json-status-fd", str(FIRST_DESCRIPTOR + len(self._job.descriptors)), "--"),
+            *("--json-status-fd", str(first_own)),
+            *(("--seccomp", str(first_own + 1)) if calls else ()),
+            "--",
             *self._job.argv,
         )
         self._status_fd, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            passed_on = (*self._job.descriptors, writing)
-            self.begin(Command(argv, environment, drop_capabilities=False, passed_on=passed_on))
+            passed_on = (*self._job.descriptors, writing, *calls)
+            self.begin(
+                Command(argv, environment, False, passed_on, in_memory=("/tmp", "/dev/shm"), seen_as=WORK),
+            )
         finally:
-            os.close(writing)
+            for fd in (writing, *calls):
+                os.close(fd)
 
     def release(self) -> None:
         super().release()
@@ -138,6 +152,17 @@ class _WrappedSession(SupervisedSession):
         except BlockingIOError:
             return False
         return any("exit-code" in json.loads(line) for line in text.splitlines())
+
+
+def _piped_filter(job: Job) -> tuple[int, ...]:
+    """A pipe from which bubblewrap reads its filter of system calls; nothing where the kernel takes none."""
+    if not seccomp.available():
+        return ()
+    program = seccomp.program(bool(job.devices), bool(job.descriptors))
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    with open(writing, "wb") as pipe:  # far smaller than what a pipe holds
+        pipe.write(program)
+    return (reading,)
 
 
 _NAMESPACES = (

@@ -32,6 +32,8 @@ class Isolation(StrEnum):
     """The job is not root and not the grader's user, as far as it can tell."""
     CAPABILITIES = "capabilities"
     """No capability, and no way to gain one (no new privileges)."""
+    KERNEL_CALLS = "kernel_calls"
+    """System calls that no job needs are refused: tracing, mounting, new namespaces, modules, keys, BPF, io_uring."""
     ENVIRONMENT = "environment"
     """No environment variable of the grader."""
     WALL_TIME = "wall_time"

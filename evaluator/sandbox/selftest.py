@@ -141,12 +141,14 @@ def _host_files(sandbox: Sandbox) -> Outcome:
 
 def _write_outside(sandbox: Sandbox) -> Outcome:
     with _host_folders() as folders:
-        # The system's own folders are only asked about: a write that succeeds would change the machine.
+        # In the system's own folders what succeeds is taken back; the setting is opened, and nothing written into it.
         script = """
+            name=$1; shift
             for d in "$@"; do (: > "$d/written") 2>/dev/null && echo "wrote in $d"; done
-            for d in / /usr /etc /proc/sys/kernel/core_pattern; do [ -w $d ] && echo "may write $d"; done
+            for d in / /usr /etc; do (: > "$d/$name") 2>/dev/null && rm "$d/$name" && echo "may write $d"; done
+            f=/proc/sys/kernel/core_pattern; (: >> $f) 2>/dev/null && echo "may write $f"
             echo end"""
-        held, detail = _said(_shell(sandbox, script, *map(str, folders)), "end")
+        held, detail = _said(_shell(sandbox, script, f"assay-{secrets.token_hex(8)}", *map(str, folders)), "end")
         written = [folder for folder in folders if (folder / "written").exists()]
     return held and not written, detail
 
@@ -174,11 +176,32 @@ def _identity(sandbox: Sandbox) -> Outcome:
 
 
 def _capabilities(sandbox: Sandbox) -> Outcome:
-    finished = _shell(sandbox, "grep -E '^(Cap(Inh|Prm|Eff|Amb)|NoNewPrivs)' /proc/self/status")
+    finished = _shell(sandbox, "exec grep -E '^(Cap(Inh|Prm|Eff|Amb)|NoNewPrivs)' /proc/self/status")
     found = dict(line.split(":") for line in finished.stdout.decode().splitlines())
     locked = found.pop("NoNewPrivs", "0").strip() == "1"
     held = len(found) == 4 and not any(int(value, 16) for value in found.values()) and locked
     return held, "none, and no new privileges" if held else f"{found}, no new privileges: {locked}"
+
+
+_CALL = """
+import ctypes, errno, platform, sys
+library = ctypes.CDLL(None, use_errno=True)
+column = 0 if platform.machine() == "x86_64" else 1
+reached = []
+for name, *numbers in (
+    ("ptrace", 101, 117), ("mount", 165, 40), ("setns", 308, 268), ("keyctl", 250, 219), ("bpf", 321, 280),
+    ("perf_event_open", 298, 241), ("io_uring_setup", 425, 425), ("userfaultfd", 323, 282), ("init_module", 175, 105),
+):
+    # All arguments are senseless: a call that gets as far as looking at them would not be refused for what it is.
+    result = library.syscall(numbers[column], *[ctypes.c_long(-1)] * 6)
+    if result >= 0 or ctypes.get_errno() not in (errno.EPERM, errno.EACCES, errno.ENOSYS):
+        reached.append(name)
+print("reached", *reached) if reached else print("refused")
+"""
+
+
+def _kernel_calls(sandbox: Sandbox) -> Outcome:
+    return _said(_python(sandbox, _CALL), "refused")
 
 
 def _environment(sandbox: Sandbox) -> Outcome:
@@ -288,6 +311,7 @@ _ATTEMPTS: dict[Isolation, Callable[[Sandbox], Outcome]] = {
     Isolation.OTHER_PROCESSES: _other_processes,
     Isolation.IDENTITY: _identity,
     Isolation.CAPABILITIES: _capabilities,
+    Isolation.KERNEL_CALLS: _kernel_calls,
     Isolation.ENVIRONMENT: _environment,
     Isolation.WALL_TIME: _wall_time,
     Isolation.PROCESS_LIMIT: _process_limit,

@@ -111,7 +111,9 @@ def collect_files(job: Job, descriptor: int) -> dict[str, bytes]:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
             with open(os.open(name, flags, dir_fd=descriptor), "rb") as file:
                 status = os.fstat(file.fileno())
-                if stat.S_ISREG(status.st_mode) and status.st_size <= job.limits.file_bytes:
+                # A file with a second name may be someone else's, linked in.
+                own = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+                if own and status.st_size <= job.limits.file_bytes:
                     found[name] = file.read(job.limits.file_bytes)
     return found
 
@@ -169,7 +171,7 @@ class _ParentWarden:
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", warden.__file__, str(theirs.fileno()), str(os.getpid())],
+                    [*_WARDEN, str(theirs.fileno()), str(os.getpid())],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -202,6 +204,12 @@ class _ParentWarden:
         self._requests = self._process = None
 
 
+# -I and -S: nothing from the environment or from installed packages; hence the path of our own.
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[2]); from evaluator.sandbox import warden; warden.main(sys.argv[3:])"
+)
+_WARDEN = (sys.executable, "-I", "-S", "-c", _START, warden.__file__, str(Path(__file__).parents[2]))
+
 _parent_warden = _ParentWarden()
 
 
@@ -217,6 +225,14 @@ class Command:
     drop_capabilities: bool
     passed_on: tuple[int, ...] = ()
     """Descriptors that the started program gets, as `sandbox.FIRST_DESCRIPTOR` and on."""
+    ruleset: int | None = None
+    """What it may do with files and other processes: see landlock.py."""
+    system_calls: bytes = b""
+    """What it may not ask of the kernel: see seccomp.py. Empty for a command that sees to that itself."""
+    in_memory: tuple[str, ...] = ()
+    """Folders in memory, as the program sees them, in which files are counted."""
+    seen_as: str = ""
+    """The work folder as the program sees it, where it has folders in memory."""
 
 
 class SupervisedSession:
@@ -256,7 +272,8 @@ class SupervisedSession:
                 if fd >= 0:
                     os.set_blocking(fd, False)
             self._started_s = time.monotonic()
-            _parent_warden.request([*theirs, self._warden_end.fileno(), *command.passed_on])
+            confined = () if command.ruleset is None else (command.ruleset,)
+            _parent_warden.request([*theirs, self._warden_end.fileno(), *command.passed_on, *confined])
         finally:
             self._warden_end.close()
             for fd in theirs:
@@ -265,6 +282,11 @@ class SupervisedSession:
             "argv": command.argv,
             "environment": command.environment,
             "drop_capabilities": command.drop_capabilities,
+            "confined": command.ruleset is not None,
+            "own_entry": not self._job.devices,
+            "filter": command.system_calls.hex(),
+            "in_memory": command.in_memory,
+            "seen_as": command.seen_as,
             "folder": str(self.folder),
             "wall_s": limits.wall_s,
             "cpu_s": max(1, int(limits.cpu_s + 0.999)),

@@ -1,6 +1,6 @@
 """The warden: a small program that starts jobs and sees to it that nothing of them remains.
 
-It runs as a script of its own (standard library only, one thread), because a grader with threads cannot fork safely,
+It runs as a program of its own (standard library only, one thread), because a grader with threads cannot fork safely,
 and because the ends of a job must be seen to even when the grader itself is killed.
 
     grader ── requests socket ──> parent warden          one for each grader process; forks on request
@@ -28,20 +28,23 @@ import select
 import shutil
 import signal
 import socket
-import sys
+import struct
 import time
 from typing import Any
 
+from evaluator.sandbox import process_tree
+from evaluator.sandbox.process_tree import end_children, list_children
+
 WATCH_INTERVAL_S = 0.02
-END_PATIENCE_S = 10.0
-WORK_ENTRIES = 20_000
-"""Most files and folders that a job may make in its work folder."""
+WORK_ENTRIES = process_tree.WORK_ENTRIES
 
 FIRST_PASSED_ON = 100
-"""`sandbox.FIRST_DESCRIPTOR`, which this script cannot import."""
+"""`sandbox.FIRST_DESCRIPTOR`, without what importing it would bring along."""
 
-PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER, PR_CAPBSET_DROP = 38, 36, 24
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER, PR_CAPBSET_DROP, PR_SET_DUMPABLE = 38, 36, 24, 4
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 445, 446
+LANDLOCK_READ_AND_WRITE_FILES = 0b1110
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -89,95 +92,13 @@ def remove_folder(path: str) -> None:
             os.waitpid(pid, 0)
 
 
-# ---- the tree of processes ----
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as listing:
-                found += map(int, listing.read().split())
-    return found
-
-
-def _children_by_scan(pid: int) -> list[int]:
-    # For kernels without /proc/PID/task/TID/children.
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            fields = _stat_fields(int(name))
-            if fields and int(fields[1]) == pid:
-                found.append(int(name))
-    return found
-
-
-list_children = _children if os.path.exists("/proc/thread-self/children") else _children_by_scan
-
-
-def _stat_fields(pid: int) -> list[str] | None:
-    # Fields 3 and on of /proc/PID/stat: [0] is the state, [1] the parent, [17] the threads, [21] the resident pages.
-    try:
-        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
-            return file.read().rpartition(")")[2].split()
-    except OSError:
-        return None
-
-
-def descendants(pid: int, most: int = 1 << 30) -> list[int]:
-    """The processes below `pid`, nearest first; looking stops once there are more than `most`."""
-    found = list_children(pid)
-    for child in found:  # grows while it is walked
-        if len(found) > most:
-            break
-        found += list_children(child)
-    return found
-
-
-def end_children(keep: frozenset[int] = frozenset()) -> dict[int, int]:
-    """Kill and reap all that is below this process, except the children in `keep`; returns their wait statuses.
-
-    Gives up only on processes that a SIGKILL does not end within `END_PATIENCE_S`.
-    """
-    statuses: dict[int, int] = {}
-    patience = time.monotonic() + END_PATIENCE_S
-    while True:
-        _kill_below([pid for pid in list_children(os.getpid()) if pid not in keep])
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if pid == 0:
-                    break
-                statuses[pid] = status
-        if not [pid for pid in list_children(os.getpid()) if pid not in keep] or time.monotonic() > patience:
-            return statuses
-        time.sleep(0.0005)
-
-
-def _kill_below(pending: list[int]) -> None:
-    # Whole groups first, in one call that no fork can slip through; and every process before its children are looked
-    # for, so that the death of a namespace's first process ends the rest before anyone has to list it.
-    own_group = os.getpgid(0)
-    killed_groups = {own_group}
-    for pid in pending:
-        with contextlib.suppress(OSError):
-            group = os.getpgid(pid)
-            if group not in killed_groups:
-                killed_groups.add(group)
-                os.killpg(group, signal.SIGKILL)
-        below = list_children(pid)
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
-        pending += below  # grows while it is walked
-
-
 # ---- the parent warden ----
 
 
 def serve(requests: socket.socket, grader_pid: int) -> None:
     """Fork a warden for each request (file descriptors: stdin, stdout, stderr, control, then those to pass on)."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    wakeup = _wake_on_children()
+    wakeup = wake_on_children()
     grader = _watch_process(grader_pid)
     wardens: set[int] = set()
     poller = _poller(requests.fileno(), wakeup, grader)
@@ -203,7 +124,8 @@ def serve(requests: socket.socket, grader_pid: int) -> None:
             wardens -= set(end_children(keep=frozenset(wardens)))
 
 
-def _wake_on_children() -> int:
+def wake_on_children() -> int:
+    """A descriptor that becomes readable whenever a child ends."""
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -237,21 +159,23 @@ def _drain(fd: int) -> None:
 def _guard(fds: list[int], grader: int) -> int:
     stdin, stdout, stderr, control, *passed_on = fds
     with socket.socket(fileno=control) as connection:
-        wakeup = _wake_on_children()
+        wakeup = wake_on_children()
         order = receive_message(connection)
         if order is None:
             return 1
+        ruleset = passed_on.pop() if order["confined"] else None
         try:
             try:
-                child = _launch(order, (stdin, stdout, stderr), passed_on)
+                child = launch(order, (stdin, stdout, stderr), passed_on, ruleset)
             except OSError as error:
                 end_children()
                 send_message(connection, {"failed": error.strerror, "errno": error.errno})
             else:
-                for fd in (stdin, stdout, stderr, *passed_on):
-                    os.close(fd)
+                for fd in fds:
+                    if fd != control:
+                        os.close(fd)
                 send_message(connection, {"started": os.getpid()})
-                ended = _supervise(order, child, connection, wakeup, grader)
+                ended = supervise(order, child, connection, wakeup, grader)
                 send_message(connection, {"ended": ended})
             _wait_for_leave(connection, grader)
         except OSError:
@@ -267,7 +191,10 @@ def _wait_for_leave(connection: socket.socket, grader: int) -> None:
         pass
 
 
-def _launch(order: dict[str, Any], standard: tuple[int, int, int], passed_on: list[int]) -> int:
+def launch(
+    order: dict[str, Any], standard: tuple[int, int, int], passed_on: list[int], ruleset: int | None = None
+) -> int:
+    """Start the job's program with its limits; returns its process number. Raises OSError when it cannot start."""
     # The pipe stays open until execve succeeds (close on exec) or brings the reason why not.
     reading, writing = os.pipe2(os.O_CLOEXEC)
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -275,7 +202,7 @@ def _launch(order: dict[str, Any], standard: tuple[int, int, int], passed_on: li
     child = os.fork()
     if child == 0:
         try:
-            _become(order, standard, passed_on, rlimits)
+            _become(order, standard, passed_on, rlimits, ruleset)
         except OSError as error:
             os.write(writing, str(error.errno).encode())
         finally:
@@ -294,13 +221,13 @@ def _rlimits(order: dict[str, Any]) -> list[tuple[int, int, int]]:
         (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),
         (resource.RLIMIT_FSIZE, order["file_bytes"], order["file_bytes"]),
         (resource.RLIMIT_NOFILE, order["open_files"], order["open_files"]),
-        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_CORE, 1, 1),  # not 0: where core files go into a pipe, only 1 means "none"
     ]
     if order["address_space"]:
         limits.append((resource.RLIMIT_AS, order["memory_bytes"], order["memory_bytes"]))
-    if os.getuid() != 0:
+    if os.getuid() != 0 and os.getpid() != 1:
         # The kernel counts all tasks of the user, not of the job, and does not count root's at all; the exact limit
-        # is the watch's.
+        # is the watch's. In a container of its own (process 1) the tasks are its control group's to bound.
         tasks = order["processes"]
         for name in os.listdir("/proc"):
             with contextlib.suppress(OSError):
@@ -315,6 +242,7 @@ def _become(
     standard: tuple[int, int, int],
     passed_on: list[int],
     rlimits: list[tuple[int, int, int]],
+    ruleset: int | None,
 ) -> None:
     os.setsid()
     os.umask(0o077)
@@ -328,6 +256,7 @@ def _become(
     for target, fd in enumerate(passed_on, FIRST_PASSED_ON):
         os.dup2(fd, target)
     os.chdir(order["folder"])
+    _libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # the files in /proc/self are this user's only then
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("1000")  # when the machine runs out of memory, the job goes before anyone else
     for kind, soft, hard in rlimits:
@@ -340,6 +269,10 @@ def _become(
             _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS)")
+    if ruleset is not None:
+        _confine(ruleset, order["own_entry"])
+    if order.get("filter"):
+        _refuse_calls(bytes.fromhex(order["filter"]))
     for attempt in range(20):
         try:
             os.execve(order["argv"][0], order["argv"], order["environment"])
@@ -353,7 +286,27 @@ def _become(
             time.sleep(0.005)
 
 
-def _supervise(
+def _confine(ruleset: int, own_entry: bool) -> None:
+    # A job is shown its own first process in /proc, which nobody could name before there was one.
+    if own_entry:
+        place = os.open("/proc/self", os.O_PATH | os.O_CLOEXEC)
+        rule = struct.pack("<Qi", LANDLOCK_READ_AND_WRITE_FILES, place)
+        if _libc.syscall(LANDLOCK_ADD_RULE, ruleset, 1, rule, 0) != 0:
+            raise OSError(ctypes.get_errno(), "landlock_add_rule")
+        os.close(place)
+    if _libc.syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0) != 0:
+        raise OSError(ctypes.get_errno(), "landlock_restrict_self")
+    os.close(ruleset)
+
+
+def _refuse_calls(program: bytes) -> None:
+    steps = ctypes.create_string_buffer(program, len(program))
+    calls = struct.pack("@HP", len(program) // 8, ctypes.addressof(steps))
+    if _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, calls, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_SECCOMP)")
+
+
+def supervise(
     order: dict[str, Any], child: int, connection: socket.socket, wakeup: int, grader: int
 ) -> dict[str, Any]:
     """Wait for the job's end, or bring it about; returns how it ended once nothing of it is left."""
@@ -382,17 +335,17 @@ def _supervise(
         elif now - start >= order["wall_s"]:
             reason = "wall"
         elif now >= next_watch:
-            reason, resident_bytes = _watch_tree(order)
+            reason, resident_bytes = process_tree.processes_or_memory_exceeded(order)
             peak_bytes = max(peak_bytes, resident_bytes)
             if reason is None and now >= next_look:
-                reason = "work" if _work_exceeded(order) else None
+                reason = "work" if process_tree.work_exceeded(order) else None
                 # A large folder is looked at less often: at most a twentieth of a core.
                 next_look = time.monotonic() + max(0.08, 20 * (time.monotonic() - now))
             next_watch = time.monotonic() + WATCH_INTERVAL_S
     wall_s = time.monotonic() - start
     statuses |= end_children()
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if reason is None and _work_exceeded(order):
+    if reason is None and process_tree.work_exceeded(order):
         reason = "work"
     return {
         "exit": os.waitstatus_to_exitcode(statuses[child]) if child in statuses else -signal.SIGKILL,
@@ -403,53 +356,6 @@ def _supervise(
     }
 
 
-def _watch_tree(order: dict[str, Any]) -> tuple[str | None, int]:
-    tasks = resident = 0
-    tree = descendants(os.getpid(), most=order["processes"])
-    if len(tree) > 2 * order["processes"]:
-        return "processes", 0  # far too many: no time to look at each
-    for pid in tree:
-        fields = _stat_fields(pid)
-        if fields and fields[0] not in "ZX":
-            tasks += int(fields[17])
-            resident += int(fields[21]) * PAGE_BYTES
-    if tasks > order["processes"]:
-        return "processes", resident
-    if resident > order["memory_bytes"]:
-        # Pages that processes share were counted several times: take the exact, slower figure before judging.
-        resident = sum(map(_proportional_bytes, tree))
-    return ("memory" if resident > order["memory_bytes"] else None), resident
-
-
-def _proportional_bytes(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/smaps_rollup") as rollup:
-            return next((int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:")), 0)
-    except OSError:
-        fields = _stat_fields(pid)
-        return int(fields[21]) * PAGE_BYTES if fields else 0
-
-
-def _work_exceeded(order: dict[str, Any]) -> bool:
-    used_bytes = entries = 0
-    pending = [order["folder"]]
-    while pending:
-        try:
-            with os.scandir(pending.pop()) as listing:
-                for entry in listing:
-                    entries += 1
-                    with contextlib.suppress(FileNotFoundError):
-                        used_bytes += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-                    if entries > WORK_ENTRIES or used_bytes > order["work_bytes"]:
-                        return True
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError:
-            return True  # made unreadable or deeper than any path: what is in there cannot be counted
-    return False
-
-
-if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
+def main(arguments: list[str]) -> None:
+    """Serve the requests on a socket (its descriptor), for a grader (its number)."""
+    serve(socket.socket(fileno=int(arguments[0])), int(arguments[1]))

@@ -74,7 +74,7 @@ def test_a_signal_is_reported_as_one(sandbox):
 
 def test_starts_with_nothing_but_its_own(sandbox, monkeypatch):
     monkeypatch.setenv("SECRET_TOKEN", "leaked")
-    finished = sandbox.run(shell("env; pwd; ls -A; ls /proc/self/fd", environment={"GIVEN": "1"}))
+    finished = sandbox.run(shell("env; pwd; ls -A; exec ls /proc/self/fd", environment={"GIVEN": "1"}))
     text = finished.stdout.decode()
     assert "SECRET_TOKEN" not in text
     assert "GIVEN=1" in text

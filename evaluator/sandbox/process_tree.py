@@ -1,0 +1,177 @@
+"""What a job's processes are and what they hold: looked up in /proc, by the warden (standard library only)."""
+
+import contextlib
+import os
+import signal
+import stat
+import time
+from collections.abc import Iterable
+from typing import Any
+
+END_PATIENCE_S = 10.0
+WORK_ENTRIES = 20_000
+"""Most files and folders that a job may make in its work folder, and in each of its folders in memory."""
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+# ---- the tree ----
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as listing:
+                found += map(int, listing.read().split())
+    return found
+
+
+def _children_by_scan(pid: int) -> list[int]:
+    # For kernels without /proc/PID/task/TID/children.
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            fields = _stat_fields(int(name))
+            if fields and int(fields[1]) == pid:
+                found.append(int(name))
+    return found
+
+
+list_children = _children if os.path.exists("/proc/thread-self/children") else _children_by_scan
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    # Fields 3 and on of /proc/PID/stat: [0] is the state, [1] the parent, [17] the threads, [21] the resident pages.
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def descendants(pid: int, most: int = 1 << 30) -> list[int]:
+    """The processes below `pid`, nearest first; looking stops once there are more than `most`."""
+    found = list_children(pid)
+    for child in found:  # grows while it is walked
+        if len(found) > most:
+            break
+        found += list_children(child)
+    return found
+
+
+def end_children(keep: frozenset[int] = frozenset()) -> dict[int, int]:
+    """Kill and reap all that is below this process, except the children in `keep`; returns their wait statuses.
+
+    Gives up only on processes that a SIGKILL does not end within `END_PATIENCE_S`.
+    """
+    statuses: dict[int, int] = {}
+    patience = time.monotonic() + END_PATIENCE_S
+    while True:
+        _kill_below([pid for pid in list_children(os.getpid()) if pid not in keep])
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    break
+                statuses[pid] = status
+        if not [pid for pid in list_children(os.getpid()) if pid not in keep] or time.monotonic() > patience:
+            return statuses
+        time.sleep(0.0005)
+
+
+def _kill_below(pending: list[int]) -> None:
+    # Whole groups first, in one call that no fork can slip through; and every process before its children are looked
+    # for, so that the death of a namespace's first process ends the rest before anyone has to list it.
+    own_group = os.getpgid(0)
+    killed_groups = {own_group}
+    for pid in pending:
+        with contextlib.suppress(OSError):
+            group = os.getpgid(pid)
+            if group not in killed_groups:
+                killed_groups.add(group)
+                os.killpg(group, signal.SIGKILL)
+        below = list_children(pid)
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+        pending += below  # grows while it is walked
+
+
+# ---- what it holds ----
+
+
+def processes_or_memory_exceeded(order: dict[str, Any]) -> tuple[str | None, int]:
+    """Which of the two limits the tree below this process breaks, and the bytes of memory that it holds."""
+    tasks = resident = 0
+    tree = descendants(os.getpid(), most=order["processes"])
+    if len(tree) > 2 * order["processes"]:
+        return "processes", 0  # far too many: no time to look at each
+    for pid in tree:
+        fields = _stat_fields(pid)
+        if fields and fields[0] not in "ZX":
+            tasks += int(fields[17])
+            resident += int(fields[21]) * PAGE_BYTES
+    if tasks > order["processes"]:
+        return "processes", resident
+    if resident > order["memory_bytes"]:
+        # Pages that processes share were counted several times: take the exact, slower figure before judging.
+        resident = sum(map(_proportional_bytes, tree))
+    return ("memory" if resident > order["memory_bytes"] else None), resident
+
+
+def _proportional_bytes(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as rollup:
+            return next((int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:")), 0)
+    except OSError:
+        fields = _stat_fields(pid)
+        return int(fields[21]) * PAGE_BYTES if fields else 0
+
+
+def work_exceeded(order: dict[str, Any]) -> bool:
+    """Whether the work folder, the folders in memory and files without a name hold more than is allowed."""
+    used_bytes = entries = 0
+    pending = [order["folder"]]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as listing:
+                for entry in listing:
+                    entries += 1
+                    with contextlib.suppress(FileNotFoundError):
+                        used_bytes += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    if entries > WORK_ENTRIES or used_bytes > order["work_bytes"]:
+                        return True
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            return True  # made unreadable or deeper than any path: what is in there cannot be counted
+    tree = descendants(os.getpid())
+    if used_bytes + _nameless_bytes(tree) > order["work_bytes"]:
+        return True
+    return bool(order.get("in_memory")) and _most_entries(tree, order) > WORK_ENTRIES
+
+
+def _nameless_bytes(tree: Iterable[int]) -> int:
+    """What unlinked files hold that are still open, and anonymous ones (memfd)."""
+    sizes: dict[tuple[int, int], int] = {}
+    for pid in tree:
+        with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as listing:
+            for entry in listing:
+                with contextlib.suppress(OSError):
+                    status = entry.stat()
+                    if status.st_nlink == 0 and stat.S_ISREG(status.st_mode):
+                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(sizes.values())
+
+
+def _most_entries(tree: Iterable[int], order: dict[str, Any]) -> int:
+    """The number of files in the fullest of the job's folders in memory, as a process sees them that is in there."""
+    for pid in tree:
+        root = f"/proc/{pid}/root"
+        with contextlib.suppress(OSError):
+            # One that still has the host's root, before or around the namespace, would show the host's folders.
+            if os.path.samestat(os.stat(root + order["seen_as"]), os.stat(order["folder"])):
+                rooms = [os.statvfs(root + place) for place in order["in_memory"]]
+                return max(room.f_files - room.f_ffree for room in rooms)
+    return 0
