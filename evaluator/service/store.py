@@ -1,10 +1,25 @@
-"""The store: the one truth about every evaluation, on SQLite or PostgreSQL."""
+"""The store: the one truth about every evaluation, on SQLite or PostgreSQL.
 
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+An evaluation is accepted when `accept` returns, and from then on it ends exactly once, whatever dies in between. What
+workers do with it is in `leases.py`, the workers themselves in `fleet.py`, bearer keys in `keyring.py`, counters in
+`tallies.py`. All methods may be called from any thread. They raise StorageFault where the database cannot be used;
+then they have changed nothing, or (where the connection broke at the very end) all. A forked child makes its own.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
 from common.contract import Status, Submission, Verdict
-from evaluator.service.keys import Key, Quota
+from evaluator.errors import UsageError
+from evaluator.service import tallies
+from evaluator.service.fleet import Fleet
+from evaluator.service.keyring import Keyring
+from evaluator.service.keys import Key, Quota, new_evaluation_id
+from evaluator.service.leases import Leases, cancelled
 from evaluator.service.records import (
     Accepted,
     IdempotencyClash,
@@ -19,14 +34,28 @@ from evaluator.service.records import (
     Waiting,
     WorkerFacts,
 )
+from evaluator.service.schema import (
+    evaluations,
+    idempotency,
+    is_done,
+    is_open,
+    is_queued,
+    submissions,
+    tenants,
+    verdicts,
+    workers,
+)
 
 __all__ = [
     "Accepted",
     "IdempotencyClash",
+    "Key",
     "Lease",
     "Page",
     "QueueFull",
+    "Quota",
     "QuotaExceeded",
+    "State",
     "Store",
     "StoredEvaluation",
     "Swept",
@@ -35,30 +64,22 @@ __all__ = [
     "WorkerFacts",
 ]
 
+_NEVER_REUSED = (Status.INTERNAL_ERROR, Status.TIMEOUT, Status.CANCELLED)
+_MINUTE_S = 60.0
+_JUMP_S = 60.0
+_ONCE = 500
+"""Rows that one statement names or deletes."""
 
-class Store:
-    """All methods raise StorageFault where the database cannot be used; all may be called from any thread."""
+_row = evaluations.c
+_whole: Select[Any] = (
+    select(*_row, submissions.c.body.label("submission"), verdicts.c.body.label("verdict"))
+    .join(submissions, submissions.c.seq == _row.seq)
+    .outerjoin(verdicts, verdicts.c.seq == _row.seq)
+)
 
-    def __init__(
-        self,
-        url: str,
-        clock: Callable[[], float] = time.time,
-        steady_clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`url`: `sqlite:////path/assay.db` or `postgresql+psycopg://…`. Connects to nothing yet."""
-        raise NotImplementedError
 
-    def upgrade(self) -> None:
-        """Bring the tables up to date (Alembic). Many processes may do so at once."""
-        raise NotImplementedError
-
-    def ping(self) -> None:
-        """Raises StorageFault unless the database answers."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Give the connections back."""
-        raise NotImplementedError
+class Store(Leases, Fleet, Keyring):
+    """See the module. `url` and the clocks are those of `Database`."""
 
     def accept(
         self,
@@ -73,46 +94,115 @@ class Store:
         request_id: str = "",
         quota: Quota | None = None,
     ) -> Accepted:
-        """Take a submission in; it is accepted when this returns. Raises QueueFull, QuotaExceeded, IdempotencyClash."""
-        raise NotImplementedError
+        """Take a submission in: to wait for the compile stage in `queue`, or answered by an evaluation that exists.
 
-    def claim(self, queues: Sequence[str], worker: str, lease_s: float) -> Lease | None:
-        """The next evaluation of `queues`, fair between tenants and oldest first for each; None when none waits."""
-        raise NotImplementedError
+        An `idempotency_key` that this tenant used before gives the evaluation of that time. A `reuse_key` (everything
+        that a verdict depends on, see `keys.reuse_key`) gives the newest verdict under it, unless `fresh`; a verdict
+        that is `internal_error`, `timeout` or `cancelled` is never given again. Neither needs room or quota.
 
-    def claim_one(self, evaluation_id: str, queues: Sequence[str], worker: str, lease_s: float) -> Lease | None:
-        """This evaluation, if it waits in one of `queues`; None otherwise."""
-        raise NotImplementedError
+        Raises IdempotencyClash (the key came with another submission), QueueFull (`most_queued` evaluations wait),
+        QuotaExceeded, StorageFault.
+        """
+        body = submission.model_dump_json()
+        body_sha256 = hashlib.sha256(body.encode()).hexdigest()
+        with self._writing() as connection:
+            self._one_at_a_time(connection)
+            if idempotency_key is not None:
+                query = select(idempotency).where(
+                    idempotency.c.tenant == tenant, idempotency.c.key == idempotency_key
+                )
+                before = connection.execute(query).first()
+                if before is not None:
+                    evaluation = _stored(connection.execute(_whole.where(_row.seq == before.seq)).one())
+                    if before.body_sha256 != body_sha256:
+                        raise IdempotencyClash(evaluation.id)
+                    self._count(connection, [(tallies.ACCEPTED, {"answer": "repeated"}, None)])
+                    return Accepted(evaluation, created=False)
+            reused = None if reuse_key is None or fresh else _verdict_under(connection, tenant, reuse_key)
+            if reused is None:
+                self._refuse(connection, tenant, quota, most_queued)
+                now = self._clock()
+                row = {
+                    "id": new_evaluation_id(),
+                    "tenant": tenant,
+                    "state": "queued",
+                    "stage": "compile",
+                    "queue": queue,
+                    "problem": submission.problem,
+                    "reuse_key": reuse_key,
+                    "request_id": request_id,
+                    "created_at": now,
+                    "queued_at": now,
+                    "announced_at": now,
+                    "announcements": 0,
+                    "attempt": 0,
+                    "token": 0,
+                    "beat": 0,
+                    "lease_s": 0.0,
+                    "wanted": True,
+                    "version": 1,
+                }
+                turn = self._insert(tenants).values(name=tenant, turn=0)
+                connection.execute(turn.on_conflict_do_nothing(index_elements=["name"]))
+                seq = connection.execute(insert(evaluations).values(row).returning(_row.seq)).scalar_one()
+                connection.execute(insert(submissions).values(seq=seq, body=body))
+            else:
+                seq = reused
+            if idempotency_key is not None:
+                note = {"tenant": tenant, "key": idempotency_key, "seq": seq, "body_sha256": body_sha256}
+                connection.execute(insert(idempotency).values(note))
+            answer = "created" if reused is None else "reused"
+            self._count(connection, [(tallies.ACCEPTED, {"answer": answer}, None)])
+            return Accepted(_stored(connection.execute(_whole.where(_row.seq == seq)).one()), reused is None)
 
-    def renew(self, lease: Lease, lease_s: float) -> bool:
-        """Say that the work goes on. False: the lease is lost or nobody wants the verdict: stop working."""
-        raise NotImplementedError
+    def _refuse(self, connection: Connection, tenant: str, quota: Quota | None, most_queued: int) -> None:
+        """Raises QuotaExceeded or QueueFull where there is no room. Nobody else accepts meanwhile."""
+        now = self._clock()
+        mine = _row.tenant == tenant
+        if quota is not None and quota.per_minute is not None:
+            # Rows of the future were made before the clock was set back; those further off than a minute don't count.
+            recent = mine & (_row.created_at > now - _MINUTE_S) & (_row.created_at < now + _MINUTE_S)
+            query = select(_row.created_at).where(recent).order_by(_row.created_at.desc())
+            last = connection.execute(query.limit(1).offset(max(0, quota.per_minute - 1))).scalar()
+            if last is not None or quota.per_minute <= 0:
+                free_in_s = _MINUTE_S if last is None else last + _MINUTE_S - now
+                raise QuotaExceeded("per_minute", quota.per_minute, max(1.0, free_in_s))
+        if quota is not None and quota.concurrent is not None:
+            open_now = connection.execute(select(func.count()).where(mine, is_open)).scalar_one()
+            if open_now >= quota.concurrent:
+                raise QuotaExceeded("concurrent", quota.concurrent, self._pace_s(connection))
+        waiting = connection.execute(select(func.count()).where(is_queued)).scalar_one()
+        if waiting >= most_queued:
+            raise QueueFull(waiting, self._pace_s(connection))
 
-    def progress(self, lease: Lease, text: str) -> bool:
-        """Say what is being done. False where the lease is lost."""
-        raise NotImplementedError
-
-    def pass_on(self, lease: Lease, queue: str, compiled_s: float | None) -> bool:
-        """The compile stage is done: wait for the judge stage in `queue`. False: lost or no longer wanted."""
-        raise NotImplementedError
-
-    def finish(
-        self, lease: Lease, verdict: Verdict, phases_s: Mapping[str, float], sandbox_start_s: Sequence[float] = ()
-    ) -> bool:
-        """Store the verdict, once and for all. False where the lease is lost: nothing changed."""
-        raise NotImplementedError
-
-    def give_back(self, lease: Lease, *, counted: bool = False) -> bool:
-        """Let another worker have it. The attempt is not counted unless `counted`. False where the lease is lost."""
-        raise NotImplementedError
+    def _pace_s(self, connection: Connection) -> float:
+        """Seconds from one verdict to the next, as in the last minute; 1 to 30."""
+        recent = select(func.count()).where(is_done, _row.finished_at > self._clock() - _MINUTE_S)
+        return min(30.0, max(1.0, _MINUTE_S / max(1, connection.execute(recent).scalar_one())))
 
     def drop(self, evaluation_id: str, tenant: str | None) -> StoredEvaluation | None:
-        """The caller lost interest: ends a waiting one at once, asks a running one to end. None: no such evaluation."""
-        raise NotImplementedError
+        """The caller lost interest: one that waits ends at once as `cancelled`; for one that runs, `renew` answers
+        False from now on, and its worker ends it. What is done stays as it is.
+
+        Answers the evaluation as it is then; None where `tenant` has none of this id (None: any tenant). Raises
+        StorageFault.
+        """
+        with self._writing() as connection:
+            row = connection.execute(select(*_row).where(_of(evaluation_id, tenant)).with_for_update()).first()
+            if row is None:
+                return None
+            if row.state == "queued":
+                self._end(connection, row, cancelled(connection, row))
+            elif row.state == "running" and row.wanted:
+                unwanted = update(evaluations).where(_row.seq == row.seq)
+                connection.execute(unwanted.values(wanted=False, version=_row.version + 1))
+            return _stored(connection.execute(_whole.where(_row.seq == row.seq)).one())
 
     def get(self, evaluation_id: str, tenant: str | None) -> StoredEvaluation | None:
-        """One evaluation; None where `tenant` has none of this id. `tenant` None sees those of all."""
-        raise NotImplementedError
+        """One evaluation; None where `tenant` has none of this id (None: any tenant). Raises StorageFault."""
+        with self._reading() as connection:
+            row = connection.execute(_whole.where(_of(evaluation_id, tenant))).first()
+        return None if row is None else _stored(row)
 
     def list(
         self,
@@ -124,69 +214,118 @@ class Store:
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page:
-        """Evaluations, newest first. Raises UsageError for a cursor that is none."""
-        raise NotImplementedError
+        """The evaluations of `tenant` (None: of all), newest first, `limit` a page.
+
+        `cursor` is a page's `next_cursor`. Raises UsageError for one that this tenant cannot have, StorageFault.
+        """
+        query = _whole.order_by(_row.seq.desc()).limit(limit + 1)
+        chosen = {_row.tenant: tenant, _row.state: state, _row.status: status, _row.problem: problem}
+        for column, value in chosen.items():
+            if value is not None:
+                query = query.where(column == str(value))
+        with self._reading() as connection:
+            if cursor is not None:
+                before = connection.execute(select(_row.seq).where(_of(cursor, tenant))).scalar()
+                if before is None:
+                    raise UsageError(
+                        f"There is no page after {cursor!r}: that evaluation is not there (any more).",
+                        "Start again with the first page.",
+                    )
+                query = query.where(_row.seq < before)
+            rows = connection.execute(query).all()
+        items = tuple(_stored(row) for row in rows[:limit])
+        return Page(items, items[-1].id if len(rows) > limit else None)
 
     def watch(self, ids: Collection[str]) -> dict[str, tuple[int, State]]:
-        """(version, state) of each id that exists."""
-        raise NotImplementedError
+        """(version, state) of each evaluation that exists; cheap, to wait for many. Raises StorageFault."""
+        seen: dict[str, tuple[int, State]] = {}
+        with self._reading() as connection:
+            for some in _portions(ids):
+                for row in connection.execute(select(_row.id, _row.version, _row.state).where(_row.id.in_(some))):
+                    seen[row.id] = (row.version, row.state)
+        return seen
 
-    def sweep(self) -> Swept:
-        """End lost leases. To be called every second or so, always on the same Store: it remembers what it saw."""
-        raise NotImplementedError
+    def depth(self) -> Mapping[str, Waiting]:
+        """What waits in each queue that has something waiting. Raises StorageFault."""
+        query = select(_row.queue, func.count().label("count"), func.min(_row.queued_at).label("since"))
+        with self._reading() as connection:
+            rows = connection.execute(query.where(is_queued).group_by(_row.queue)).all()
+        now = self._clock()
+        return {row.queue: Waiting(row._mapping["count"], max(0.0, now - row.since)) for row in rows}
 
     def announced(self, ids: Collection[str]) -> None:
-        """These were announced to the workers just now."""
-        raise NotImplementedError
+        """These were announced to the workers just now: `sweep` names them again only when that has grown old."""
+        with self._writing() as connection:
+            for some in _portions(ids):
+                held = select(_row.seq).where(_row.id.in_(some), is_queued).order_by(_row.seq)
+                free = connection.execute(held.with_for_update(skip_locked=True)).scalars().all()
+                connection.execute(update(evaluations).where(_row.seq.in_(free)).values(announced_at=self._clock()))
 
     def retain(self, older_than_s: float) -> int:
-        """Delete evaluations that ended longer ago than this; says how many."""
-        raise NotImplementedError
+        """Delete evaluations that ended longer ago than this, and workers not seen for as long; says how many
+        evaluations. Raises StorageFault.
 
-    def register(self, worker: WorkerFacts) -> None:
-        """A worker is there (or there again, with other facts)."""
-        raise NotImplementedError
+        Does nothing at the first call after the time of day has jumped: a clock that is wrong for a moment must not
+        cost a year of verdicts.
+        """
+        now, deleted = self._clock(), 0
+        offset = now - self._steady_clock()
+        jumped = self._offset is not None and abs(offset - self._offset) > _JUMP_S
+        self._offset = offset
+        if jumped:
+            return 0
+        with self._writing() as connection:
+            connection.execute(delete(workers).where(workers.c.seen_at < now - older_than_s))
+        old = select(_row.seq).where(is_done, _row.finished_at < now - older_than_s).order_by(_row.seq).limit(_ONCE)
+        while True:
+            with self._writing() as connection:
+                some: Sequence[int] = connection.execute(old.with_for_update(skip_locked=True)).scalars().all()
+                connection.execute(delete(evaluations).where(_row.seq.in_(some)))
+            deleted += len(some)
+            if len(some) < _ONCE:
+                return deleted
 
-    def seen(self, worker_id: str, busy_with: str | None, *, draining: bool = False) -> bool:
-        """A worker lives. False where it is not registered (any more): register again."""
-        raise NotImplementedError
+    _offset: float | None = None
+    """Time of day less steady time, at the last `retain`."""
 
-    def gone(self, worker_id: str) -> None:
-        """A worker has ended."""
-        raise NotImplementedError
 
-    def fleet(self, alive_within_s: float) -> tuple[WorkerFacts, ...]:
-        """The workers that live: seen within this many seconds."""
-        raise NotImplementedError
+def _portions(ids: Collection[str]) -> Iterator[tuple[str, ...]]:
+    rest = iter(ids)
+    while some := tuple(islice(rest, _ONCE)):
+        yield some
 
-    def depth(self) -> dict[str, Waiting]:
-        """How many wait in each queue, and for how long the oldest has."""
-        raise NotImplementedError
 
-    def tallies(self) -> tuple[Tally, ...]:
-        """Counters and histograms of all that ever happened, for Prometheus."""
-        raise NotImplementedError
+def _of(evaluation_id: str, tenant: str | None) -> Any:
+    mine = _row.id == evaluation_id
+    return mine if tenant is None else mine & (_row.tenant == tenant)
 
-    def create_key(
-        self,
-        name: str,
-        *,
-        expires_at: float | None = None,
-        per_minute: int | None = None,
-        concurrent: int | None = None,
-        admin: bool = False,
-    ) -> tuple[Key, str]:
-        """A new key and its secret, which is shown now and never again."""
-        raise NotImplementedError
 
-    def find_key(self, secret: str) -> Key | None:
-        """The key of this secret; None where there is none, or it has expired or was revoked."""
-        raise NotImplementedError
+def _verdict_under(connection: Connection, tenant: str, reuse_key: str) -> int | None:
+    reusable = (
+        select(_row.seq)
+        .where(is_done, _row.tenant == tenant, _row.reuse_key == reuse_key, _row.status.not_in(_NEVER_REUSED))
+        .order_by(_row.seq.desc())
+        .limit(1)
+    )
+    return connection.execute(reusable).scalar()
 
-    def list_keys(self) -> tuple[Key, ...]:
-        """All keys, oldest first, dead ones included."""
-        raise NotImplementedError
 
-    def revoke_key(self, key_id: str) -> bool:
-        """End a key. False where there is none of this id."""
-        raise NotImplementedError
+def _stored(row: Row[Any]) -> StoredEvaluation:
+    return StoredEvaluation(
+        id=row.id,
+        tenant=row.tenant,
+        state=row.state,
+        submission=Submission.model_validate_json(row.submission),
+        created_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        progress=row.progress,
+        verdict=None if row.verdict is None else Verdict.model_validate_json(row.verdict),
+        stage=row.stage,
+        queue=row.queue,
+        attempt=row.attempt,
+        worker=row.worker,
+        wanted=row.wanted,
+        version=row.version,
+        request_id=row.request_id,
+    )

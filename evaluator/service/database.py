@@ -1,0 +1,207 @@
+"""The database: connections, transactions, migrations, and its failures in words."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from evaluator.errors import StorageFault, UsageError
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_BUSY_S = 30
+_UPGRADING, _ACCEPTING = 0x4153_5341_5901, 0x4153_5341_5902
+
+
+class Database:
+    """One database and its pool of connections. Threads may share it; a forked child makes its own."""
+
+    def __init__(
+        self,
+        url: str,
+        clock: Callable[[], float] = time.time,
+        steady_clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Connects to nothing yet. Raises UsageError for a `url` of another kind.
+
+        `url`: `sqlite:////path/assay.db` or `postgresql://user:password@host/name`. `clock` tells the time of day in
+        seconds since 1970, UTC; `steady_clock` tells seconds since any moment, and does not jump.
+        """
+        self._url = _understood(url)
+        self._clock = clock
+        self._steady_clock = steady_clock
+        self._is_sqlite = self._url.get_backend_name() == "sqlite"
+        self._engine = _sqlite_engine(self._url) if self._is_sqlite else _postgresql_engine(self._url)
+
+    def upgrade(self) -> None:
+        """Bring the tables up to date. Many processes may do so at once. Raises StorageFault."""
+        config = Config()
+        config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+        with self._writing() as connection:
+            self._one_at_a_time(connection, _UPGRADING)
+            config.attributes["connection"] = connection
+            try:
+                command.upgrade(config, "head")
+            except CommandError as error:
+                raise StorageFault(
+                    f"The tables of {self._place} are not of this version of Assay: {error}.",
+                    "Start the version of Assay that wrote them last, or a newer one.",
+                ) from error
+
+    def ping(self) -> None:
+        """Raises StorageFault unless the database answers."""
+        with self._reading() as connection:
+            connection.execute(text("SELECT 1"))
+
+    def close(self) -> None:
+        """Close the connections that are not in use. The next call opens new ones."""
+        self._engine.dispose()
+
+    @property
+    def _place(self) -> str:
+        if self._is_sqlite:
+            return f"the database {self._url.database}"
+        return f"the database {self._url.database} on {self._url.host or self._url.query.get('host', 'localhost')}"
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._faults(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """One transaction that may write: all of it or nothing."""
+        with self._faults(), self._engine.connect() as connection:
+            connection.execution_options(assay_writes=True)
+            with connection.begin():
+                yield connection
+
+    def _one_at_a_time(self, connection: Connection, what: int = _ACCEPTING) -> None:
+        """Until this transaction ends, no other one does `what`. SQLite has a single writer anyway."""
+        if not self._is_sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:what)"), {"what": what})
+
+    def _insert(self, table: Any) -> Any:
+        """An INSERT that knows ON CONFLICT."""
+        return sqlite.insert(table) if self._is_sqlite else postgresql.insert(table)
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except PoolTimeout as error:
+            raise StorageFault(
+                f"All connections to {self._place} are busy.", "Look for a slow database, or run more API processes."
+            ) from error
+        except DBAPIError as error:
+            what, remedy = _sqlite_words(error) if self._is_sqlite else _postgresql_words(error)
+            raise StorageFault(f"{what} ({self._place}).", remedy) from error
+        except SQLAlchemyError as error:
+            raise StorageFault(f"{self._place} cannot be used: {error}.") from error
+
+
+def _understood(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+        if parsed.drivername == "postgresql":
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        if parsed.drivername in ("sqlite", "postgresql+psycopg") and parsed.database not in (None, "", ":memory:"):
+            return parsed
+    except (ArgumentError, NoSuchModuleError):
+        pass
+    raise UsageError(
+        "The database's address is not understood.",
+        "Give sqlite:////path/assay.db, or postgresql://user:password@host/name.",
+    )
+
+
+def _sqlite_engine(url: URL) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": _BUSY_S}, pool_size=8, max_overflow=56)
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: sqlite3.Connection, _record: object) -> None:
+        # Transactions begin as said below, not where the driver thinks.
+        connection.isolation_level = None
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # A transaction that reads first and writes later fails at once where another wrote between; one that says
+        # at its start that it will write waits for its turn.
+        writes = connection.get_execution_options().get("assay_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _postgresql_engine(url: URL) -> Engine:
+    return create_engine(
+        url,
+        pool_pre_ping=True,
+        pool_size=8,
+        max_overflow=24,
+        pool_timeout=_BUSY_S,
+        connect_args={
+            "connect_timeout": 5,
+            "options": f"-c statement_timeout={_BUSY_S}s -c idle_in_transaction_session_timeout={2 * _BUSY_S}s",
+            "keepalives_idle": 15,
+            "tcp_user_timeout": 1000 * _BUSY_S,
+        },
+    )
+
+
+_NO_ROOM = "Free some space there, or move the database to a larger disk; nothing was written by halves."
+_NO_TABLES = "Start `assay serve` once: it brings the tables up to date."
+_SQLITE_WORDS = {
+    "SQLITE_FULL": ("There is no room left on the disk", _NO_ROOM),
+    "SQLITE_IOERR": ("The disk failed to read or write", "Look at the system's log, and at the room on the disk."),
+    "SQLITE_READONLY": ("The database may not be written", "Give the service's user write permission to its folder."),
+    "SQLITE_CANTOPEN": ("The database cannot be opened", "Make its folder, and let the service's user write there."),
+    "SQLITE_BUSY": ("Another process held the database for too long", "End that process, or use PostgreSQL."),
+    "SQLITE_CORRUPT": ("The database is damaged", "Put back the last backup."),
+    "SQLITE_NOTADB": ("The file is not a database", "Name another file, or put back the last backup."),
+}
+_POSTGRESQL_WORDS = {
+    "53100": ("There is no room left on the database's disk", _NO_ROOM),
+    "53300": ("The database has no connection left", "Raise its max_connections, or run fewer processes."),
+    "25006": ("The database may not be written", "Point the service at the primary, not at a standby."),
+    "42P01": ("The tables are missing", _NO_TABLES),
+    "42703": ("The tables are of another version of Assay", _NO_TABLES),
+    "28": ("The database does not let this user in", "Check user and password in the database's address."),
+    "3D000": ("There is no such database", "Create it, or correct the database's address."),
+    "57014": ("The database took too long", "Look at its load and at its log."),
+}
+
+
+def _sqlite_words(error: DBAPIError) -> tuple[str, str]:
+    name = str(getattr(error.orig, "sqlite_errorname", ""))
+    for start, words in _SQLITE_WORDS.items():
+        if name.startswith(start):
+            return words
+    if "no such table" in str(error.orig) or "no such column" in str(error.orig):
+        return "The tables are missing or of another version of Assay", _NO_TABLES
+    return f"The database failed: {error.orig}", "This may be a mistake in Assay itself: please report it."
+
+
+def _postgresql_words(error: DBAPIError) -> tuple[str, str]:
+    state = getattr(error.orig, "sqlstate", None) or ""
+    for start, words in _POSTGRESQL_WORDS.items():
+        if state.startswith(start):
+            return words
+    if error.connection_invalidated or not state or state[:2] in ("08", "57"):
+        return (
+            "The database does not answer",
+            "Start it; the service goes on by itself once it is back.",
+        )
+    return f"The database failed: {error.orig}", "This may be a mistake in Assay itself: please report it."
