@@ -55,6 +55,76 @@ class MachineSettings:
         )
 
 
+@dataclass(frozen=True)
+class ServiceSettings:
+    """What the owner of a service may set beside `MachineSettings`."""
+
+    data_dir: Path
+    """`ASSAY_DATA_DIR`: the database file and the server's own secret, where no variable names others."""
+    database_url: str
+    """Where evaluations are kept (`ASSAY_DATABASE_URL`; else an SQLite file in the data folder)."""
+    broker_url: str = ""
+    """Redis, for workers on other machines (`ASSAY_BROKER_URL`); empty runs workers inside `assay serve`."""
+    host: str = "127.0.0.1"
+    """Address to listen on (`ASSAY_HOST`)."""
+    port: int = 8000
+    """Port to listen on (`ASSAY_PORT`); 0 takes a free one."""
+    workers: int = 2
+    """Worker processes inside `assay serve` (`ASSAY_WORKERS`; else one for each CPU); 0 where they run elsewhere."""
+    require_keys: bool = False
+    """Ask for a key even while none exists, and even on loopback (`ASSAY_REQUIRE_KEYS`)."""
+    secret: str = ""
+    """Text that the keys of reusable verdicts are made with (`ASSAY_SECRET`; else a file in the data folder)."""
+    most_queued: int = 10_000
+    """Evaluations that may wait at one time, all callers together (`ASSAY_MOST_QUEUED`)."""
+    wait_s: float = 60.0
+    """How long a caller waits for a verdict who does not say (`ASSAY_WAIT_S`)."""
+    most_wait_s: float = 600.0
+    """How long a caller may ask to wait (`ASSAY_MOST_WAIT_S`)."""
+    body_bytes: int = 20 << 20
+    """Largest body of a request (`ASSAY_BODY_BYTES`)."""
+    batch_bytes: int = 64 << 20
+    """Largest body of a batch (`ASSAY_BATCH_BYTES`)."""
+    bodies_bytes: int = 256 << 20
+    """Bodies that may be on their way at one time, all callers together (`ASSAY_BODIES_BYTES`)."""
+    receive_s: float = 30.0
+    """How long a request may take to arrive (`ASSAY_RECEIVE_S`)."""
+    connections: int = 16_384
+    """Connections that may be open at one time (`ASSAY_CONNECTIONS`)."""
+    lease_s: float = 30.0
+    """How long a worker that is not heard of keeps an evaluation (`ASSAY_LEASE_S`)."""
+    drain_s: float = 30.0
+    """How long what runs may go on after a request to stop (`ASSAY_DRAIN_S`)."""
+    retain_s: float = 30 * 86400.0
+    """How long finished evaluations are kept (`ASSAY_RETAIN_S`)."""
+
+    @staticmethod
+    def from_environment() -> "ServiceSettings":
+        """Read the variables. Raises UsageError for a value that cannot be."""
+        data_dir = MachineSettings.from_environment().data_dir
+        return ServiceSettings(
+            data_dir,
+            os.environ.get("ASSAY_DATABASE_URL") or f"sqlite:///{data_dir / 'assay.db'}",
+            os.environ.get("ASSAY_BROKER_URL", ""),
+            os.environ.get("ASSAY_HOST") or "127.0.0.1",
+            _number("ASSAY_PORT", 8000, 0, "a port"),
+            _number("ASSAY_WORKERS", os.cpu_count() or 1, 0, "a number of processes"),
+            bool(_number("ASSAY_REQUIRE_KEYS", 0, 0, "1 or 0")),
+            os.environ.get("ASSAY_SECRET", ""),
+            _number("ASSAY_MOST_QUEUED", 10_000, 1, "a number of evaluations"),
+            _number("ASSAY_WAIT_S", 60, 0, "a number of seconds"),
+            _number("ASSAY_MOST_WAIT_S", 600, 0, "a number of seconds"),
+            _number("ASSAY_BODY_BYTES", 20 << 20, 1 << 10, "a number of bytes"),
+            _number("ASSAY_BATCH_BYTES", 64 << 20, 1 << 10, "a number of bytes"),
+            _number("ASSAY_BODIES_BYTES", 256 << 20, 1 << 10, "a number of bytes"),
+            _number("ASSAY_RECEIVE_S", 30, 1, "a number of seconds"),
+            _number("ASSAY_CONNECTIONS", 16_384, 1, "a number of connections"),
+            _number("ASSAY_LEASE_S", 30, 3, "a number of seconds"),
+            _number("ASSAY_DRAIN_S", 30, 0, "a number of seconds"),
+            _number("ASSAY_RETAIN_S", 30 * 86400, 60, "a number of seconds"),
+        )
+
+
 def _number(variable: str, default: int, least: int, what: str) -> int:
     text = os.environ.get(variable, str(default))
     if not re.fullmatch("[0-9]{1,18}", text) or int(text) < least:

@@ -1,1 +1,1 @@
-"""The service: the grader behind REST, with a store that loses nothing, a queue and workers."""
+"""The grader as a service: a submission comes in over HTTP, is queued, judged by a worker, and its verdict is kept."""

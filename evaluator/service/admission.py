@@ -1,0 +1,196 @@
+"""Who may ask for what: the key of a request, the verdict that answers it already, and the way into the queue."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from common.contract import Submission
+from evaluator.errors import AssayError
+from evaluator.problems.catalogue import find
+from evaluator.service import logs
+from evaluator.service.keys import Quota, looks_like_a_secret, reuse_key
+from evaluator.service.records import Accepted, WorkerFacts
+from evaluator.service.refusals import Refused, refusal_of
+from evaluator.service.store import Store
+from evaluator.settings import ServiceSettings
+from evaluator.stages.trials import asked_sizes
+
+LOCAL: Final = "local"
+"""The tenant of everyone, while there is no key."""
+ALIVE_WITHIN_S: Final = 15.0
+"""A worker that was not heard of for so long serves nobody."""
+FIRST_QUEUE: Final = "compile"
+
+_LOG = logs.logger("admission")
+_REMEMBERED_S = 1.0
+
+
+class Announcer(Protocol):
+    """Tells the workers that something waits."""
+
+    def announce(self, evaluation_id: str, queue: str) -> None:
+        """Announce one evaluation. What goes wrong is mended by the sweeper, which announces again."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks."""
+
+    tenant: str
+    admin: bool = False
+    quota: Quota | None = None
+
+    @property
+    def sees(self) -> str | None:
+        """Whose evaluations: its own, or (None) everyone's."""
+        return None if self.admin else self.tenant
+
+
+class Admission:
+    """All methods are synchronous and may be called from any thread."""
+
+    def __init__(self, store: Store, announcer: Announcer, settings: ServiceSettings, secret: bytes) -> None:
+        self._store = store
+        self._announcer = announcer
+        self._settings = settings
+        self._secret = secret
+        self._lock = threading.Lock()
+        self._fleet: tuple[float, tuple[WorkerFacts, ...]] | None = None
+        self._open: tuple[float, bool] | None = None
+
+    def is_open(self) -> bool:
+        """True while there is no key at all and none is demanded: then everyone is the tenant `local`."""
+        if self._settings.require_keys:
+            return False
+        with self._lock:
+            now_s = time.monotonic()
+            # Once there was a key, it stays closed: revoking the last one opens nothing.
+            if self._open is None or (self._open[1] and now_s - self._open[0] > _REMEMBERED_S):
+                self._open = (now_s, not self._store.list_keys())
+            return self._open[1]
+
+    def caller(self, secret: str | None) -> Caller:
+        """Who has this secret. Raises Refused."""
+        if self.is_open():
+            return Caller(LOCAL, admin=True)
+        if secret is None:
+            raise Refused(
+                "unauthorized",
+                "This service asks for a key, and the request has none.",
+                "Send the header `Authorization: Bearer assay_…`; keys are made by `assay keys add NAME`.",
+            )
+        key = self._store.find_key(secret) if looks_like_a_secret(secret) else None
+        if key is None:
+            raise Refused(
+                "unauthorized",
+                "This key is not known here: it never was, it has expired, or it was revoked.",
+                "Ask the operator of this service for a new one.",
+            )
+        return Caller(key.id, key.admin, key.quota)
+
+    def accept(
+        self,
+        submission: Submission,
+        caller: Caller,
+        *,
+        idempotency_key: str | None = None,
+        fresh: bool = False,
+        request_id: str = "",
+    ) -> Accepted:
+        """Take a submission in, or find the evaluation that answers it already. Raises Refused."""
+        try:
+            accepted = self._store.accept(
+                submission,
+                caller.tenant,
+                queue=FIRST_QUEUE,
+                most_queued=self._settings.most_queued,
+                reuse_key=self._reuse_key(submission, caller.tenant),
+                idempotency_key=idempotency_key,
+                fresh=fresh,
+                request_id=request_id,
+                quota=caller.quota,
+            )
+        except AssayError as error:
+            raise refusal_of(error) from error
+        evaluation = accepted.evaluation
+        if accepted.created:
+            try:
+                self._announcer.announce(evaluation.id, evaluation.queue)
+                self._store.announced([evaluation.id])
+            except Exception as error:
+                # It is accepted all the same: the sweeper finds it and announces it again.
+                _LOG.warning("an announcement failed", evaluation_id=evaluation.id, error=str(error))
+        _LOG.info("accepted", evaluation_id=evaluation.id, tenant=caller.tenant, created=accepted.created)
+        return accepted
+
+    def accept_all(
+        self,
+        submissions: Sequence[Submission],
+        caller: Caller,
+        idempotency_key: str | None,
+        fresh: bool,
+        request_id: str,
+    ) -> list[Accepted | Refused]:
+        """Take in each, in order. The refusal of one is no refusal of the others."""
+        answers: list[Accepted | Refused] = []
+        for index, submission in enumerate(submissions):
+            own_key = f"{idempotency_key}/{index}" if idempotency_key else None
+            try:
+                answers.append(
+                    self.accept(submission, caller, idempotency_key=own_key, fresh=fresh, request_id=request_id)
+                )
+            except Refused as refused:
+                answers.append(refused)
+        return answers
+
+    def fleet(self) -> tuple[WorkerFacts, ...]:
+        """The workers that live, as of a second ago at most. Raises StorageFault."""
+        with self._lock:
+            now_s = time.monotonic()
+            if self._fleet is None or now_s - self._fleet[0] > _REMEMBERED_S:
+                self._fleet = (now_s, self._store.fleet(ALIVE_WITHIN_S))
+            return self._fleet[1]
+
+    def why_not_ready(self) -> str | None:
+        """Why an evaluation that came now would not be judged; None when it would."""
+        try:
+            self._store.ping()
+            serving = [worker for worker in self._store.fleet(ALIVE_WITHIN_S) if not worker.draining]
+        except AssayError as error:
+            _LOG.warning("not ready", error=str(error))
+            return "The database cannot be used."
+        queues = {queue for worker in serving for queue in worker.queues}
+        if not serving:
+            return "No worker is alive."
+        if FIRST_QUEUE not in queues:
+            return "No worker that compiles is alive."
+        if "sim" not in queues and not any(queue.split(".")[0] == "gpu" for queue in queues):
+            return "No worker that runs kernels is alive, neither on the simulator nor on a GPU."
+        return None
+
+    def _reuse_key(self, submission: Submission, tenant: str) -> str | None:
+        """What a verdict depends on, as one key; None where nobody knows who would judge. Raises Refused."""
+        problem = find(submission.problem)
+        if submission.settings.sizes is not None:
+            asked_sizes(problem, submission.settings.sizes)
+        fleet = self.fleet()
+        with_gpu = [worker for worker in fleet if worker.backend == "gpu"]
+        if submission.backend == "gpu" and fleet and not with_gpu:
+            raise Refused(
+                "no-worker",
+                "This submission asks for a GPU, and no worker with one is alive.",
+                'Ask for the backend "auto" or "sim", or try again when one has been started.',
+                retry_after_s=30,
+            )
+        judges = with_gpu if with_gpu and submission.backend != "sim" else fleet
+        if not judges:
+            return None
+        backend = "gpu" if judges is with_gpu else "sim"
+        # The simulator gives the same verdict on every host; a time is of one model of GPU.
+        able = {
+            (one.device if backend == "gpu" else "", one.arch, one.toolchain, one.grader_version) for one in judges
+        }
+        facts = [fact for one in sorted(able) for fact in one]
+        return reuse_key(self._secret, (tenant, submission.model_dump_json(), problem.face.version, backend, *facts))

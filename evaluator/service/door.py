@@ -1,0 +1,168 @@
+"""What every request passes before any route: its id, bounds on its body, a line in the log, its metrics."""
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+
+from evaluator.errors import AssayError
+from evaluator.service import logs
+from evaluator.service.admission import Admission
+from evaluator.service.metrics import Metrics
+from evaluator.service.refusals import Refused, refusal_of
+from evaluator.settings import ServiceSettings
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+BATCH_PATH = "/evaluate/batch"
+
+_LOG = logs.logger("http")
+_SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
+_LOOPBACK = re.compile(r"(localhost|[\w-]+\.localhost|127\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}|\[::1\])(:[0-9]{1,5})?")
+
+
+class Door:
+    """An ASGI application around another."""
+
+    def __init__(self, app: Application, admission: Admission, settings: ServiceSettings, metrics: Metrics) -> None:
+        self._app = app
+        self._admission = admission
+        self._settings = settings
+        self._metrics = metrics
+        self._arriving_bytes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request. Nothing escapes: what nobody foresaw is logged and answered with a `Problem`."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        named = headers.get(b"x-request-id", "")
+        request_id = named if _SANE_ID.fullmatch(named) else f"req_{secrets.token_urlsafe(12)}"
+        scope.setdefault("state", {})["request_id"] = request_id
+        started_s = time.monotonic()
+        status = 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    (b"x-request-id", request_id.encode("latin-1")),
+                    (b"x-content-type-options", b"nosniff"),
+                ]
+            await send(message)
+
+        body = _Body(self, receive, self._limit_bytes(scope), self._settings.receive_s)
+        with logs.bound(request_id=request_id):
+            try:
+                await self._look(headers)
+                body.expect(headers.get(b"content-length"))
+                await self._app(scope, body.receive, answer)
+            except Refused as refused:
+                if not status:
+                    await refused.response(request_id)(scope, receive, answer)
+            except Exception as error:
+                _LOG.error("unforeseen", exc_info=error)
+                if not status:
+                    mistake = Refused("internal", "Something of the service failed; it is logged under this id.")
+                    await mistake.response(request_id)(scope, receive, answer)
+            finally:
+                body.release()
+                took_s = time.monotonic() - started_s
+                route = getattr(scope.get("route"), "path", "none")
+                self._metrics.http(scope["method"], route, status, took_s)
+                _LOG.info(
+                    "request",
+                    method=scope["method"],
+                    path=scope["path"][:200],
+                    route=route,
+                    status=status,
+                    duration_ms=round(took_s * 1e3, 1),
+                    body_bytes=body.taken_bytes,
+                )
+
+    def take(self, size_bytes: int) -> None:
+        """Make room for a part of a body. Raises Refused where too much is on its way."""
+        if self._arriving_bytes + size_bytes > self._settings.bodies_bytes:
+            raise Refused("busy", "Too many large requests are arriving at once.", "Try again.", retry_after_s=2)
+        self._arriving_bytes += size_bytes
+
+    def give_back(self, size_bytes: int) -> None:
+        """A body is dealt with."""
+        self._arriving_bytes -= size_bytes
+
+    def _limit_bytes(self, scope: Scope) -> int:
+        return self._settings.batch_bytes if scope["path"] == BATCH_PATH else self._settings.body_bytes
+
+    async def _look(self, headers: dict[bytes, str]) -> None:
+        """Refuse a web page that has pointed its own name at this machine, to use a server that asks for no key."""
+        if _LOOPBACK.fullmatch(headers.get(b"host", "localhost").lower()):
+            return
+        try:
+            is_open = await asyncio.to_thread(self._admission.is_open)
+        except AssayError as error:
+            raise refusal_of(error) from error
+        if is_open:
+            raise Refused(
+                "misdirected",
+                "While this server asks for no key, it answers only to the names of this machine itself.",
+                "Use http://localhost, or make a key: `assay keys add NAME`.",
+            )
+
+
+class _Body:
+    """A request's body on its way in: counted, bounded in size and in time."""
+
+    def __init__(self, door: Door, receive: Receive, limit_bytes: int, limit_s: float) -> None:
+        self._door = door
+        self._receive = receive
+        self._limit_bytes = limit_bytes
+        self._limit_s = limit_s
+        self._deadline_s: float | None = None
+        self._complete = False
+        self.taken_bytes = 0
+
+    def expect(self, content_length: str | None) -> None:
+        """Refuse what says itself that it is too large."""
+        if content_length is not None and content_length.isdecimal() and int(content_length[:19]) > self._limit_bytes:
+            raise self._too_large()
+
+    async def receive(self) -> Message:
+        """The next part, for the application."""
+        if self._complete:
+            return await self._receive()
+        if self._deadline_s is None:
+            self._deadline_s = time.monotonic() + self._limit_s
+        try:
+            async with asyncio.timeout(self._deadline_s - time.monotonic()):
+                message = await self._receive()
+        except TimeoutError:
+            raise Refused(
+                "body-timeout", f"The body did not arrive within {self._limit_s:g} s.", "Send it faster, or less."
+            ) from None
+        if message["type"] != "http.request":
+            self._complete = True
+            return message
+        size_bytes = len(message.get("body", b""))
+        if self.taken_bytes + size_bytes > self._limit_bytes:
+            raise self._too_large()
+        self._door.take(size_bytes)
+        self.taken_bytes += size_bytes
+        self._complete = not message.get("more_body", False)
+        return message
+
+    def release(self) -> None:
+        """The request is answered."""
+        self._door.give_back(self.taken_bytes)
+
+    def _too_large(self) -> Refused:
+        limit = f"{self._limit_bytes / (1 << 20):g} MiB"
+        return Refused("too-large", f"The body is larger than {limit}.", "Send less at one time.")

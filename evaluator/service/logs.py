@@ -1,0 +1,54 @@
+"""Logs as JSON lines, one for each event; what is bound (a request's id, an evaluation's) stands in every line."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO, cast
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+_COMMON: tuple[Processor, ...] = (
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.StackInfoRenderer(),
+    structlog.processors.format_exc_info,
+)
+
+
+def configure(stream: TextIO | None = None, level: int = logging.INFO) -> None:
+    """Write every log line of this process, those of libraries included, as JSON to `stream` (standard error)."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    last: tuple[Processor, ...] = (
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        structlog.processors.JSONRenderer(),
+    )
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=last, foreign_pre_chain=_COMMON))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.add_logger_name,
+            *_COMMON,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def logger(name: str) -> FilteringBoundLogger:
+    """Who writes events: `logger("api").info("accepted", evaluation_id=id)`."""
+    return cast(FilteringBoundLogger, structlog.get_logger(name))
+
+
+@contextmanager
+def bound(**values: object) -> Iterator[None]:
+    """Whatever is logged in here, in this task or thread, carries these values."""
+    with structlog.contextvars.bound_contextvars(**values):
+        yield
