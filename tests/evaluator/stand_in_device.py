@@ -24,6 +24,9 @@ class StandIn:
         self._program = {}
         self._launches = 0
 
+    def map_flush(self, descriptor, size_bytes):
+        os.close(descriptor)
+
     def map_arena(self, descriptor, size_bytes):
         self._arena = np.frombuffer(mmap.mmap(descriptor, size_bytes), np.uint8)
         os.close(descriptor)

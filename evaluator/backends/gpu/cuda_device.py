@@ -95,8 +95,6 @@ done:
 """Our own kernels, as PTX for the driver to compile: the canary; a reader of memory, which leaves the L2 full of it
 and nothing to be written back; and zeros over all shared memory of a block."""
 
-_FLUSH_L2_TIMES: Final = 3
-
 
 @contextlib.contextmanager
 def _faults(what: str) -> Iterator[None]:
@@ -126,19 +124,15 @@ class CudaDevice:
             self._multiprocessors = attributes[kind.MULTIPROCESSOR_COUNT]
             self._shared_bytes = attributes[kind.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN]
             self._persists = attributes.get(getattr(kind, "MAX_PERSISTING_L2_CACHE_SIZE", None), 1) > 0
-            self._scratch_words = _FLUSH_L2_TIMES * max(self._l2_bytes, 16 << 20) // 4
-            self._scratch = cuda.mem_alloc(4 * self._scratch_words)
             self._begin, self._end = cuda.Event(), cuda.Event()
             self._own = cuda.module_from_buffer(_SCRUB_AND_CHECK)
             self._check = self._own.get_function("check")
             self._scrub = self._own.get_function("scrub")
             self._sweep = self._own.get_function("sweep")
-            cuda.memset_d32(int(self._scratch), 0, self._scratch_words)
-            start, vectors = int(self._scratch), self._scratch_words // 4
-            self._sweep_arguments = np.frombuffer(struct.pack("<QI4xQ", start, vectors, start), np.uint8)
             self._sweep_grid = (4 * self._multiprocessors, 1, 1)
             self._scrub.set_attribute(cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, self._shared_bytes)
         self._arena: driver.SharedMemory | None = None
+        self._flush: driver.SharedMemory | None = None
         self._module: Any = None
         self._functions: dict[str, Any] = {}
         self.facts: dict[str, Any] = {
@@ -148,6 +142,14 @@ class CudaDevice:
             "multiprocessors": self._multiprocessors,
             "bus_id": self._device.pci_bus_id(),
         }
+
+    def map_flush(self, descriptor: int, size_bytes: int) -> None:
+        with _faults("mapping what flushes the L2"):
+            # All runners share it, so no kernel may write there; one each would cost a tenth of its making.
+            self._flush = driver.SharedMemory.imported(descriptor, size_bytes, writable=False)
+        start = self._flush.pointer
+        # The sweep writes to its sink only where it has read a number that is not there.
+        self._sweep_arguments = np.frombuffer(struct.pack("<QI4xQ", start, size_bytes // 16, start), np.uint8)
 
     def map_arena(self, descriptor: int, size_bytes: int) -> None:
         with _faults("mapping the buffers"):

@@ -52,7 +52,7 @@ def _properties(device: int) -> Any:
 class SharedMemory:
     """Device memory that two processes map: one creates it and sends its descriptor, the other imports it."""
 
-    def __init__(self, handle: Any, size_bytes: int, device: int) -> None:
+    def __init__(self, handle: Any, size_bytes: int, device: int, writable: bool = True) -> None:
         self.size_bytes = size_bytes
         self._handle = handle
         self.pointer = int(_checked("cuMemAddressReserve", driver.cuMemAddressReserve(size_bytes, 0, 0, 0)))
@@ -60,7 +60,8 @@ class SharedMemory:
         access = driver.CUmemAccessDesc()
         access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         access.location.id = device
-        access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        kinds = driver.CUmemAccess_flags
+        access.flags = kinds.CU_MEM_ACCESS_FLAGS_PROT_READWRITE if writable else kinds.CU_MEM_ACCESS_FLAGS_PROT_READ
         _checked("cuMemSetAccess", driver.cuMemSetAccess(self.pointer, size_bytes, [access], 1))
 
     @staticmethod
@@ -75,12 +76,13 @@ class SharedMemory:
         return SharedMemory(_checked("cuMemCreate", driver.cuMemCreate(whole, properties, 0)), whole, device)
 
     @staticmethod
-    def imported(descriptor: int, size_bytes: int, device: int = 0) -> "SharedMemory":
+    def imported(descriptor: int, size_bytes: int, device: int = 0, writable: bool = True) -> "SharedMemory":
         """Map what another process created; `size_bytes` as it was there. Closes `descriptor`. Raises DriverError."""
         kind = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
         try:
             answer = driver.cuMemImportFromShareableHandle(descriptor, kind)
-            return SharedMemory(_checked("cuMemImportFromShareableHandle", answer), size_bytes, device)
+            handle = _checked("cuMemImportFromShareableHandle", answer)
+            return SharedMemory(handle, size_bytes, device, writable)
         finally:
             os.close(descriptor)
 

@@ -5,6 +5,7 @@ what two clocks read. A kernel may read and write all of this process's device m
 before its time and no verdict is ever in it.
 
     referee                                 runner
+    flush {bytes} + descriptor      ->      maps it, to be read only        -> done
     arena {bytes} + descriptor      ->      maps it                         -> done
     load {prints, attributes} + image ->    loads the program               -> done
     plan {id, steps}                ->      packs the arguments             -> done
@@ -43,6 +44,9 @@ class Device(Protocol):
 
     facts: dict[str, Any]
     """What the referee may know about the context: times of its making, size of the L2."""
+
+    def map_flush(self, descriptor: int, size_bytes: int) -> None:
+        """Map memory, to be read only, that is several times as large as the L2: reading it flushes that."""
 
     def map_arena(self, descriptor: int, size_bytes: int) -> None:
         """Map the referee's memory; what was mapped before is unmapped."""
@@ -105,6 +109,8 @@ def _obey(
                     device.load(image[:], order["attributes"])
             finally:
                 os.close(descriptor)
+        case "flush":
+            device.map_flush(channel.take_descriptor(), order["bytes"])
         case "arena":
             plans.clear()
             device.map_arena(channel.take_descriptor(), order["bytes"])

@@ -29,6 +29,10 @@ _SLACK_S: Final = 0.5
 """How much longer than its time limit a run may take until its runner is ended: waking, flushing, answering."""
 
 
+_FLUSH_L2_TIMES: Final = 3
+_LEAST_L2_BYTES: Final = 16 << 20
+
+
 @dataclass
 class Slot:
     """Memory that referee and runner share, and the runner that has it mapped."""
@@ -54,6 +58,7 @@ class Bench:
         self.free_bytes = free_bytes
         self._make_memory = make_memory
         self._slots: list[Slot] = []
+        self._flush: Memory | None = None
         self._kept: Runner | None = None
         self._doubt = True
         self.deadly: set[str] = set()
@@ -104,13 +109,30 @@ class Bench:
     def close(self) -> None:
         """End everything and give the memory back."""
         self.pool.close()
-        for slot in self._slots:
-            slot.memory.close()
+        for memory in (*(slot.memory for slot in self._slots), *filter(None, [self._flush])):
+            memory.close()
         self._slots.clear()
+        self._flush = None
 
     def _runner(self) -> Runner:
         kept, self._kept = self._kept, None
-        return kept or self.pool.take()
+        return kept or self._fresh_runner()
+
+    def _fresh_runner(self) -> Runner:
+        runner = self.pool.take()
+        try:
+            if self._flush is None:
+                self._flush = self._make_memory(_FLUSH_L2_TIMES * max(int(runner.facts["l2_bytes"]), _LEAST_L2_BYTES))
+                self._flush.content.fill_(0)
+                synchronize(self._flush.content)
+            _hand_over(runner, "flush", self._flush)
+        except (RunnerHung, RunnerFault) as error:
+            self.discard(runner)
+            raise gpu_fault("What flushes the L2 could not be mapped", error) from error
+        except BaseException:
+            self.discard(runner)
+            raise
+        return runner
 
     def _slot(self, runner: Runner, size_bytes: int) -> Slot:
         """Memory for this runner: what it has mapped, or some that nobody has mapped any more."""
@@ -126,11 +148,7 @@ class Bench:
         slot = self._large_enough(free, size_bytes)
         slot.holder = runner.pid
         self._slots.append(slot)  # the longest unused one comes first
-        descriptor = slot.memory.descriptor()
-        try:
-            runner.ask({"order": "arena", "bytes": slot.memory.size_bytes}, descriptors=(descriptor,))
-        finally:
-            os.close(descriptor)
+        _hand_over(runner, "arena", slot.memory)
         return slot
 
     def _large_enough(self, free: list[Slot], size_bytes: int) -> Slot:
@@ -145,7 +163,7 @@ class Bench:
 
     def _reassure(self) -> None:
         """Let a fresh runner compute something that is known: raises GpuFault, and quarantines, where it is wrong."""
-        runner = self.pool.take()
+        runner = self._fresh_runner()
         try:
             slot = self._slot(runner, 4 * _CANARY_COUNT)
             factor = secrets.randbelow(1 << 31) | 1
@@ -163,6 +181,14 @@ class Bench:
         self.quarantine = None
         self._doubt = False
         self.pool.release(runner)
+
+
+def _hand_over(runner: Runner, purpose: str, memory: Memory) -> None:
+    descriptor = memory.descriptor()
+    try:
+        runner.ask({"order": purpose, "bytes": memory.size_bytes}, descriptors=(descriptor,))
+    finally:
+        os.close(descriptor)
 
 
 class GpuSession:
