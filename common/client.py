@@ -195,6 +195,8 @@ class AsyncClient:
             trouble = found
             if not trouble.busy:
                 return await self._service.insist(hold_on, trouble)
+        if self._turnstile.locked():
+            trouble = None  # the pause that it asks for is over when those who came first have their places
         async with self._turnstile:
             return await self._service.insist(lambda: self._send(trip, "respond-async"), trouble)
 
