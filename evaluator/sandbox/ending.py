@@ -1,0 +1,54 @@
+"""How a job ended, in the interface's words, from what its warden reports (`ended` in warden.py)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from evaluator.sandbox import warden
+from evaluator.sandbox.sandbox import Finished, Limits
+
+_CPU_TIME, _FILE_SIZE = 24, 25  # SIGXCPU, SIGXFSZ
+
+
+def limit_hit(limits: Limits, ended: Mapping[str, Any] | None, output_exceeded: bool) -> str | None:
+    """The limit that ended the job, in words; None when none did, or when it has not ended."""
+    if output_exceeded:
+        return f"wrote more than {limits.output_bytes} bytes of output"
+    if ended is None:
+        return None
+    by_reason = {
+        "wall": f"ran longer than {limits.wall_s:g} s",
+        "memory": f"took more than {limits.memory_bytes} bytes of memory",
+        "processes": f"had more than {limits.processes} processes and threads at one time",
+        "work": f"wrote more than {limits.work_bytes} bytes or {warden.WORK_ENTRIES} files",
+    }
+    by_signal = {
+        _CPU_TIME: f"took more than {limits.cpu_s:g} s of CPU time",
+        _FILE_SIZE: f"wrote a file larger than {limits.file_bytes} bytes",
+    }
+    return by_reason.get(ended["reason"] or "") or by_signal.get(-ended["exit"])
+
+
+def finished_from(
+    limits: Limits,
+    ended: Mapping[str, Any],
+    *,
+    stdout: bytes,
+    stderr: bytes,
+    files: Mapping[str, bytes],
+    output_exceeded: bool,
+) -> Finished:
+    """The result of a job whose exit is a code from 0 or the negative number of a signal."""
+    code, reason = int(ended["exit"]), ended["reason"]
+    full = code != 0 and ended["peak_bytes"] > 0.95 * limits.memory_bytes
+    return Finished(
+        exit_code=code if code >= 0 else None,
+        signal=-code if code < 0 else None,
+        stdout=stdout,
+        stderr=stderr,
+        files=files,
+        wall_s=ended["wall_s"],
+        timed_out=reason == "wall" or code == -_CPU_TIME,
+        output_exceeded=output_exceeded or reason == "work" or code == -_FILE_SIZE,
+        memory_exceeded=reason == "memory" or (reason is None and full),
+        limit_hit=limit_hit(limits, ended, output_exceeded),
+    )
