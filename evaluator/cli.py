@@ -24,7 +24,7 @@ from evaluator.doctor import examine
 from evaluator.errors import AssayError, InfrastructureFault, OwnMistake, UsageError
 from evaluator.pipeline import evaluate
 from evaluator.problems.catalogue import find, problems
-from evaluator.settings import MachineSettings
+from evaluator.settings import MachineSettings, ServiceSettings
 from evaluator.workshop import Workshop
 
 EXIT_PASSED, EXIT_OTHER, EXIT_USAGE, EXIT_INTERNAL = 0, 1, 2, 3
@@ -275,6 +275,29 @@ def demo(report_name: str) -> None:
                 "         .venv/bin/assay grade my.cu --problem softmax",
             ):
                 console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+@main.command()
+@click.option("--queues", default="compile,sim", show_default=True, help="Of compile, sim, gpu and gpu.UUID.")
+@click.option("--workers", "processes", type=click.IntRange(1, 1024), help="Processes; else one for each CPU.")
+@click.option("--embedded", is_flag=True, hidden=True, help="Be one of the workers inside `assay serve`.")
+def worker(queues: str, processes: int | None, embedded: bool) -> None:
+    """Grade what waits in the queues of a service (ASSAY_BROKER_URL, ASSAY_DATABASE_URL) until stopped."""
+    # What they import takes as long as a whole grading.
+    code = 0
+    with _plain_errors():
+        machine, settings = MachineSettings.from_environment(), ServiceSettings.from_environment()
+        if embedded:
+            from evaluator.service.worker import run_embedded
+
+            run_embedded(machine, settings)
+        else:
+            from evaluator.service.queue import run_workers
+
+            chosen = tuple(name.strip() for name in queues.split(",") if name.strip())
+            one_gpu = any(name.startswith("gpu") for name in chosen)
+            code = run_workers(machine, settings, chosen, processes or (1 if one_gpu else os.cpu_count() or 1))
+    sys.exit(code)
 
 
 def _evaluate(

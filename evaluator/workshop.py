@@ -124,3 +124,8 @@ class BoundWorkshop(Workshop):
     @cached_property
     def timings(self) -> TimingPool:
         return self._whole.timings
+
+    @property
+    def starts_s(self) -> tuple[float, ...]:
+        """How long each session of the sandbox took to start, seconds."""
+        return tuple(self.sandbox.starts_s) if "sandbox" in self.__dict__ else ()

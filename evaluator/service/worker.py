@@ -1,0 +1,249 @@
+"""One worker process: it is on the fleet's list, works on one lease after another, and ends without losing any.
+
+Two things end it. A *drain* (SIGTERM) lets it finish what it has, and gives that back once the grace is over. The end
+of the process that started it (its pipe hangs up) gives it back at once.
+"""
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final
+
+from evaluator import __version__
+from evaluator.errors import GpuFault, StorageFault, UsageError
+from evaluator.sandbox.interest import Interest
+from evaluator.service import logs
+from evaluator.service.records import WorkerFacts
+from evaluator.service.store import Store
+from evaluator.service.work import Announcer, Tools, perform
+from evaluator.settings import MachineSettings, ServiceSettings
+from evaluator.workshop import Workshop
+
+GRACE_S: Final = 30.0
+"""How long a drained worker may go on with what it has."""
+
+_QUEUE: Final = re.compile(r"compile|sim|gpu|gpu\.[\w-]{1,100}")
+_SEEN_EVERY_S: Final = 5.0
+_ASK_EVERY_S: Final = 1.0
+"""How often an idle worker looks into the store although nobody has woken it."""
+_LAST_WORDS_S: Final = 20.0
+"""How long a worker whose starter is gone may take to give back what it has."""
+
+_LOG = logs.logger("worker")
+
+
+class Worker:
+    """The worker that this process is. `take` is for one thread at a time."""
+
+    def __init__(
+        self,
+        store: Store,
+        workshop: Workshop,
+        announcer: Announcer,
+        queues: tuple[str, ...],
+        *,
+        lease_s: float = 20.0,
+        grace_s: float = GRACE_S,
+    ) -> None:
+        """Raises InfrastructureFault where this machine cannot serve `queues`."""
+        self.id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        self.draining = threading.Event()
+        self._store, self._workshop = store, workshop
+        self._tools = Tools(announcer, queues, Interest(), lease_s)
+        self._grace_s = grace_s
+        self._idle = threading.Event()
+        self._idle.set()
+        self._busy_with: str | None = None
+        self._over = threading.Event()
+        self._presence = threading.Thread(target=self._show, name="presence", daemon=True)
+        self._facts = look_around(workshop, queues, self.id)
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues that this worker serves."""
+        return self._tools.queues
+
+    def start(self) -> None:
+        """Get onto the fleet's list, and stay there."""
+        with contextlib.suppress(StorageFault):  # `_show` tries again
+            self._store.register(self._facts)
+        self._presence.start()
+
+    def close(self) -> None:
+        """Leave the fleet's list."""
+        self._over.set()
+        self._presence.join()
+        with contextlib.suppress(StorageFault):
+            self._store.gone(self.id)
+
+    def take(
+        self, queues: tuple[str, ...] | None = None, tell: Callable[[dict[str, Any]], None] = lambda news: None
+    ) -> bool:
+        """Claim the next evaluation of `queues` (None: all of this worker's) and work on it to its end.
+
+        False where there is none, or no store, or a drain has begun. `tell` hears `{"took": …}` (enough of the lease
+        to hand it on, should this process die) and `{"left": id}`.
+        """
+        self._idle.clear()
+        try:
+            if self.draining.is_set():
+                return False
+            lease = self._store.claim(queues or self.queues, self.id, self._tools.lease_s)
+            if lease is None:
+                return False
+            self._busy_with = lease.evaluation_id
+            tell({"took": {"id": lease.evaluation_id, "token": lease.token, "attempt": lease.attempt}})
+            perform(lease, self._store, self._workshop, self._tools)
+            tell({"left": lease.evaluation_id})
+            return True
+        except StorageFault as fault:
+            _LOG.warning("nothing can be claimed", error=str(fault))
+            return False
+        finally:
+            self._busy_with = None
+            self._idle.set()
+
+    def end_with(self, starter: int, drain: int | None = None) -> None:
+        """Watch two descriptors from now on.
+
+        When `starter` hangs up (the writers of this pipe are gone) the process ends. When `drain` has something to
+        read, a drain begins: by default that is `starter` as well, from which nobody may read then.
+        """
+        threading.Thread(target=self._watch, args=(starter, drain), name="lifeline", daemon=True).start()
+
+    def _watch(self, starter: int, drain: int | None) -> None:
+        poll = select.poll()
+        poll.register(starter, select.POLLIN if drain is None else 0)
+        if drain is not None:
+            poll.register(drain, select.POLLIN)
+        until_s: float | None = None
+        while not self._tools.shift.withdrawn:
+            left_ms = None if until_s is None else max(0, int(1000 * (until_s - time.monotonic())))
+            events = dict(poll.poll(left_ms))
+            if events.get(starter, 0) & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
+                self._leave()
+            if events and until_s is None:
+                _LOG.info("draining", grace_s=self._grace_s)
+                self.draining.set()
+                until_s = time.monotonic() + self._grace_s
+                poll.modify(starter, 0)
+                if drain is not None:
+                    poll.unregister(drain)
+            if until_s is not None and time.monotonic() >= until_s:
+                self._tools.shift.withdraw()
+        self._wait_for_the_end(poll)
+
+    def _wait_for_the_end(self, poll: "select.poll") -> None:
+        poll.poll()
+        self._leave()
+
+    def _leave(self) -> None:
+        """The starter is gone: give back, say goodbye, and go, whatever the other threads are at."""
+        _LOG.warning("the process that started this worker is gone: so it ends")
+        self.draining.set()
+        threading.Timer(_LAST_WORDS_S, os._exit, (1,)).start()
+        self._tools.shift.withdraw()
+        self._idle.wait()
+        with contextlib.suppress(StorageFault):
+            self._store.gone(self.id)
+        os._exit(0)
+
+    # -- the fleet --
+
+    def _show(self) -> None:
+        while not self._over.wait(_SEEN_EVERY_S):
+            try:
+                if not self._store.seen(self.id, self._busy_with, draining=self.draining.is_set()):
+                    self._store.register(self._facts)
+            except StorageFault as fault:
+                _LOG.warning("the store cannot be told that this worker lives", error=str(fault))
+            except Exception:
+                _LOG.exception("the store could not be told that this worker lives")
+
+
+def look_around(workshop: Workshop, queues: tuple[str, ...], worker_id: str) -> WorkerFacts:
+    """What a worker for `queues` is here. Raises UsageError, InfrastructureFault where there can be none."""
+    unknown = [queue for queue in queues if not _QUEUE.fullmatch(queue)]
+    if unknown or not queues:
+        raise UsageError(
+            f"A worker cannot serve these queues: {', '.join(unknown) or 'none'}.",
+            "Name some of compile, sim, gpu and gpu.UUID, with commas between them.",
+        )
+    on_gpu = any(queue.startswith("gpu") for queue in queues)
+    if on_gpu and workshop.gpu is None:
+        raise GpuFault("This worker is to serve a GPU, and none can be used here.", "Run `assay doctor`.")
+    venue = workshop.gpu if on_gpu and workshop.gpu is not None else workshop.simulator
+    now = time.time()
+    return WorkerFacts(
+        id=worker_id,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        queues=queues,
+        backend=venue.name,
+        device=venue.device,
+        arch=venue.arch,
+        toolchain=workshop.toolchain.label,
+        sandbox=workshop.sandbox.name,
+        grader_version=__version__,
+        started_at=now,
+        seen_at=now,
+    )
+
+
+def run_embedded(machine: MachineSettings, settings: ServiceSettings) -> None:
+    """Be a worker inside a server (see crew.py): claim and work until drained.
+
+    A byte on standard input means that there may be something to do; when it hangs up, the process ends. Standard
+    output carries what the crew has to know, as JSON lines. Raises UsageError, InfrastructureFault.
+    """
+    logs.configure()
+    wake, said = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # whatever prints has no place among the news
+
+    def tell(news: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):  # nobody hears: then this process ends anyway
+            os.write(said, json.dumps(news).encode() + b"\n")
+
+    workshop = Workshop(machine)
+    queues = ("compile", "sim", "gpu") if workshop.gpu is not None else ("compile", "sim")
+    worker = Worker(
+        Store(settings.database_url), workshop, _Unheard(), queues, lease_s=settings.lease_s, grace_s=settings.drain_s
+    )
+    drain, begin_drain = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.write(begin_drain, b"d")
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+    os.set_blocking(wake, False)
+    worker.end_with(wake, drain)
+    worker.start()
+    while not worker.draining.is_set():
+        if worker.take(tell=tell):
+            continue
+        ready, _, _ = select.select([wake, drain], [], [], _ASK_EVERY_S)
+        if drain in ready:
+            break
+        if wake in ready:
+            with contextlib.suppress(BlockingIOError):  # another worker was quicker
+                os.read(wake, 1)
+    worker.close()
+
+
+class _Unheard:
+    """Embedded workers look into the store on their own; whoever has something to pass on judges it at once."""
+
+    def announce(self, evaluation_id: str, queue: str) -> None:
+        """Nothing to do."""
