@@ -17,7 +17,7 @@ from rich.console import Console
 
 from common.contract import RewardName, Settings, Status, Submission, Verdict
 from common.launch_plan import LaunchPlan
-from evaluator import __version__, cards, remote, report
+from evaluator import __version__, cards, remote, report, service_commands
 from evaluator.case import nothing_was_tried
 from evaluator.complaints import in_plain_words
 from evaluator.doctor import examine
@@ -111,10 +111,22 @@ def _with_remedy(error: AssayError) -> str:
     return f"{error}\n       {error.remedy}" if error.remedy else str(error)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """All commands: whatever goes wrong in one of them is told in plain words."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        with _plain_errors():
+            return super().invoke(ctx)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="assay")
 def main() -> None:
     """Grade CUDA kernels honestly, on any machine."""
+
+
+main.add_command(service_commands.serve)
+main.add_command(service_commands.keys)
 
 
 @main.command()

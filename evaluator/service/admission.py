@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from common.contract import Submission
 from evaluator.errors import AssayError
@@ -14,24 +14,16 @@ from evaluator.service.keys import Quota, looks_like_a_secret, reuse_key
 from evaluator.service.records import Accepted, WorkerFacts
 from evaluator.service.refusals import Refused, refusal_of
 from evaluator.service.store import Store
+from evaluator.service.work import ALIVE_WITHIN_S, Announcer
 from evaluator.settings import ServiceSettings
 from evaluator.stages.trials import asked_sizes
 
 LOCAL: Final = "local"
 """The tenant of everyone, while there is no key."""
-ALIVE_WITHIN_S: Final = 15.0
-"""A worker that was not heard of for so long serves nobody."""
 FIRST_QUEUE: Final = "compile"
 
 _LOG = logs.logger("admission")
 _REMEMBERED_S = 1.0
-
-
-class Announcer(Protocol):
-    """Tells the workers that something waits."""
-
-    def announce(self, evaluation_id: str, queue: str) -> None:
-        """Announce one evaluation. What goes wrong is mended by the sweeper, which announces again."""
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ from common.contract import CONTRACT_VERSION, ProblemFace
 from evaluator import __version__
 from evaluator.problems.catalogue import find, problems
 from evaluator.service import evaluations, metrics, pages
-from evaluator.service.admission import ALIVE_WITHIN_S, Admission, Announcer
+from evaluator.service.admission import Admission
 from evaluator.service.documents import BatchLine, Liveness, Readiness, Version
 from evaluator.service.door import Door
 from evaluator.service.refusals import KEYED, Problem, Refused, documented, install
 from evaluator.service.routing import Here, JsonRoute, Known, Service, as_json
 from evaluator.service.store import Store
 from evaluator.service.watch import Watch
+from evaluator.service.work import ALIVE_WITHIN_S, Announcer
 from evaluator.settings import ServiceSettings
 
 

@@ -1,0 +1,271 @@
+"""`assay serve`: everything that has to be in order before the first request, and the end of all that was started."""
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import resource
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from evaluator.errors import SandboxFault, StorageFault, UsageError
+from evaluator.sandbox.selftest import probe
+from evaluator.service import logs
+from evaluator.service.api import create_app
+from evaluator.service.crew import Crew
+from evaluator.service.queue import CeleryAnnouncer
+from evaluator.service.refusals import Refused
+from evaluator.service.store import Store
+from evaluator.service.sweeping import Sweeper
+from evaluator.service.watch import Watch
+from evaluator.settings import MachineSettings, ServiceSettings
+from evaluator.workshop import Workshop
+
+HEADERS_S: Final = 10.0
+"""How long the headers of a request may take to arrive."""
+_HEADERS_BYTES: Final = 64 << 10
+_KEEP_ALIVE_S: Final = 8
+_UNREAD_S: Final = 60.0
+"""How long a caller may leave an answer unread."""
+_SPARE_FILES: Final = 512
+"""Open files beside the connections: the database, the logs, the workers' pipes."""
+
+_LOG = logs.logger("server")
+
+
+def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT, then finish what runs. `say` hears the address once requests are answered.
+
+    Raises UsageError (an address that cannot be listened on, or not without keys), SandboxFault (weaker isolation
+    than configured), StorageFault.
+    """
+    logs.configure()
+    _make_private(settings.data_dir)
+    store = Store(settings.database_url)
+    store.upgrade()
+    if not is_loopback(settings.host):
+        settings = _with_keys(settings, store)
+    embedded = settings.workers > 0 and not settings.broker_url
+    if embedded:
+        _LOG.info("isolation proved", layers=prove_isolation(machine))
+    listening = _listen(settings)
+    watch = Watch(store)
+    crew = Crew(store, settings, lambda evaluation_id: watch.nudge()) if embedded else None
+    announcer = crew or (CeleryAnnouncer(settings.broker_url) if settings.broker_url else _Nobody())
+    sweeper = Sweeper(store, announcer, retain_s=settings.retain_s)
+    app = create_app(store, announcer, settings, secret_of(settings), watch)
+    server = _Server(_config(app, settings), watch, settings.receive_s, lambda: say(_address(listening)))
+    with contextlib.ExitStack() as ending:
+        ending.callback(store.close)
+        ending.callback(listening.close)
+        if crew is not None:
+            crew.start()
+            ending.callback(crew.stop)
+        sweeper.start()
+        ending.callback(sweeper.stop)
+        server.run([listening])
+    _LOG.info("stopped")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody but this machine can reach a server at `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def prove_isolation(machine: MachineSettings) -> int:
+    """Try to break each layer that the configured sandbox promises; how many held. Raises SandboxFault."""
+    sandbox = Workshop(machine).sandbox
+    if machine.sandbox == "auto" and sandbox.name == "process":
+        raise SandboxFault(
+            "No container-like sandbox works on this machine; what is left is the plain process sandbox.",
+            "`assay doctor` says what is missing. To accept the weaker isolation, which every verdict will record, "
+            "set ASSAY_SANDBOX=process.",
+        )
+    promised = [layer for layer in probe(sandbox) if layer.promised]
+    broken = [f"{layer.name} ({layer.detail})" for layer in promised if not layer.holds]
+    if broken:
+        raise SandboxFault(
+            f"The sandbox {sandbox.name} does not keep what it promises: {'; '.join(broken)}.",
+            "Run `assay doctor`, and mend what it names; or choose another isolation with ASSAY_SANDBOX.",
+        )
+    return len(promised)
+
+
+def secret_of(settings: ServiceSettings) -> bytes:
+    """The server's own secret: `ASSAY_SECRET`, else a file of the data folder, made once. Raises StorageFault."""
+    if settings.secret:
+        return settings.secret.encode(errors="surrogateescape")
+    file = settings.data_dir / "secret"
+    try:
+        with contextlib.suppress(FileExistsError):
+            # Written aside and linked, so that of two servers that start together both read one whole secret.
+            aside = file.with_name(f"secret.{secrets.token_hex(8)}")
+            descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="ascii") as opened:
+                opened.write(secrets.token_hex(32))
+            try:
+                os.link(aside, file)
+            finally:
+                aside.unlink()
+        return file.read_bytes()
+    except OSError as error:
+        raise StorageFault(
+            f"The server's secret {file} cannot be read or made: {error.strerror}.", "Set ASSAY_SECRET, or mend it."
+        ) from error
+
+
+class _Nobody:
+    """The announcer of a server whose workers ask the database themselves."""
+
+    def announce(self, evaluation_id: str, queue: str) -> None:
+        """Nothing to do."""
+
+
+class _Connection(H11Protocol):
+    """One connection; beyond `most` of them, new ones are closed at once."""
+
+    most = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            transport.abort()
+
+    def send_400_response(self, msg: str) -> None:
+        body = Refused("malformed", msg).problem().model_dump_json(exclude_none=True).encode()
+        headers = [
+            (b"content-type", b"application/problem+json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        with contextlib.suppress(h11.LocalProtocolError):  # an answer is half sent already
+            for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn, with a look at every connection once a second: who sends or reads too slowly is put out."""
+
+    def __init__(self, config: uvicorn.Config, watch: Watch, receive_s: float, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._watch = watch
+        self._limits_s = {h11.IDLE: HEADERS_S, h11.SEND_BODY: receive_s}
+        self._ready = ready
+        self._seen: dict[Any, tuple[object, float]] = {}
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Whoever waits for a verdict is answered now, and told where to ask again.
+        self._watch.close()
+        await super().shutdown(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:
+            self._look(time.monotonic())
+        return await super().on_tick(counter)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at SIGTERM and SIGINT; unlike uvicorn's own, do not send them again: workers are to end first."""
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _look(self, now_s: float) -> None:
+        seen, self._seen = self._seen, {}
+        for connection in list(self.server_state.connections):
+            assert isinstance(connection, _Connection)
+            unread_bytes = connection.transport.get_write_buffer_size()
+            stage = connection.conn.their_state
+            # An answer that is read, however slowly, changes this; so does each request.
+            here = (stage, id(connection.cycle), unread_bytes)
+            since_s = seen[connection][1] if connection in seen and seen[connection][0] == here else now_s
+            self._seen[connection] = (here, since_s)
+            limit_s = _UNREAD_S if unread_bytes else self._limits_s.get(stage, float("inf"))
+            if now_s - since_s > limit_s:
+                connection.transport.abort()
+
+
+def _config(app: Any, settings: ServiceSettings) -> uvicorn.Config:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.connections + _SPARE_FILES
+    files = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    most = min(settings.connections, max(1, max(files, soft) - _SPARE_FILES))
+    return uvicorn.Config(
+        app,
+        http=type("Connection", (_Connection,), {"most": most}),
+        ws="none",
+        loop="asyncio",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=4096,
+        h11_max_incomplete_event_size=_HEADERS_BYTES,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=max(1, round(settings.drain_s)),
+    )
+
+
+def _with_keys(settings: ServiceSettings, store: Store) -> ServiceSettings:
+    """Settings for a server that others can reach. Raises UsageError where nobody could have a key."""
+    now = time.time()
+    if not settings.require_keys and not any(key.is_live(now) for key in store.list_keys()):
+        raise UsageError(
+            f"There is no key, so this server may listen on loopback alone, and not on {settings.host}.",
+            "Make a key first: `assay keys add NAME`. Or set ASSAY_REQUIRE_KEYS=1 and make it later.",
+        )
+    return replace(settings, require_keys=True)
+
+
+def _listen(settings: ServiceSettings) -> socket.socket:
+    """Raises UsageError."""
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        return socket.create_server(address[:2], family=family, backlog=4096)
+    except OSError as error:
+        raise UsageError(
+            f"Cannot listen on {settings.host} port {settings.port}: {error.strerror or error}.",
+            "Choose another with --host and --port (0 takes a free port).",
+        ) from error
+
+
+def _address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageFault(
+            f"The data folder {folder} cannot be made: {error.strerror}.",
+            "Set ASSAY_DATA_DIR to a folder that you can write.",
+        ) from error
