@@ -91,7 +91,7 @@ evaluations = Table(
     Column("worker", Plain),
     _number("wanted", Boolean),
     _number("version"),
-    # A number is never used twice, even after the newest row was deleted: cursors rest on it.
+    # A number is never used twice, even after the newest row was deleted: sweepers know rows by it.
     sqlite_autoincrement=True,
 )
 
