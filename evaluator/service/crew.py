@@ -42,6 +42,8 @@ class _Seat:
     failures: int = 0
     start_again_s: float = 0.0
     unread: bytearray = field(default_factory=bytearray)
+    worker: str | None = None
+    """Its id in the fleet, once it has said so."""
     took: dict[str, Any] | None = None
     """The lease that the process works on."""
 
@@ -171,26 +173,30 @@ class Crew:
             news = json.loads(line)
             if "took" in news:
                 seat.took = news["took"]
+            elif "worker" in news:
+                seat.worker = news["worker"]
             elif "left" in news:
                 seat.took = None
                 self._ended(news["left"])
 
     def _bury(self, seat: _Seat) -> None:
         """A child has ended: hand on what it had."""
-        process, took = seat.process, seat.took
+        process, worker, took = seat.process, seat.worker, seat.took
         assert process is not None
         assert process.stdout is not None
         process.stdout.close()
         code = process.wait()
-        seat.process, seat.took, seat.unread = None, None, bytearray()
+        seat.process, seat.worker, seat.took, seat.unread = None, None, None, bytearray()
         if not self._stopping.is_set():
             _LOG.error("a worker has ended", pid=process.pid, exit_code=code, had=took and took["id"])
         self._postpone(seat)
-        if took is not None:
-            try:
-                self._hand_on(took, process.pid)
-            except AssayError as error:
-                _LOG.warning("the sweeper has to hand on what a worker had", error=str(error))
+        try:
+            if worker is not None:
+                self._store.gone(worker)
+            if took is not None:
+                self._hand_on(took)
+        except AssayError as error:
+            _LOG.warning("the sweeper has to hand on what a worker had", error=str(error))
 
     def _postpone(self, seat: _Seat) -> None:
         lived_s = time.monotonic() - seat.started_s
@@ -198,7 +204,7 @@ class Crew:
         pause_s = min(_LONGEST_PAUSE_S, 0.1 * 2**seat.failures) if seat.failures else 0.0
         seat.start_again_s = time.monotonic() + pause_s
 
-    def _hand_on(self, took: dict[str, Any], pid: int) -> None:
+    def _hand_on(self, took: dict[str, Any]) -> None:
         """Give back, at once, what a dead child had; the last attempt is left for the sweeper to give up."""
         stored = self._store.get(took["id"], None)
         if stored is None or stored.state != "running" or took["attempt"] >= MOST_ATTEMPTS:

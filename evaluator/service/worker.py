@@ -229,6 +229,7 @@ def run_embedded(machine: MachineSettings, settings: ServiceSettings) -> None:
     signal.signal(signal.SIGINT, on_signal)
     os.set_blocking(wake, False)
     worker.end_with(wake, drain)
+    tell({"worker": worker.id})
     worker.start()
     while not worker.draining.is_set():
         if worker.take(tell=tell):
