@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import PlainTextResponse, Response, StreamingResponse
+from fastapi.responses import PlainTextResponse, Response
+from fastapi.sse import EventSourceResponse, format_sse_event
 
 from evaluator.errors import InfrastructureFault
 
@@ -17,6 +18,7 @@ STREAM_LIFE_S = 60.0
 """A stream ends after this long and the browser opens it again: so a revoked key stops seeing."""
 _LOOK_EVERY_S = 0.5
 _AFTER_A_FAULT_S = 2.0
+_RETRY_MS = 2000
 _HEARTBEAT_S = 15.0
 
 
@@ -65,36 +67,31 @@ class Live:
             return PlainTextResponse(words, 503, {**self._headers, "Retry-After": "30"})
         headers = {**self._headers, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         events = self._events(lambda: self._shared.get(key, look))
-        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+        return EventSourceResponse(events, headers=headers)
 
-    async def _events(self, look: Callable[[], Moment]) -> AsyncIterator[str]:
+    async def _events(self, look: Callable[[], Moment]) -> AsyncIterator[bytes]:
         began_s = spoke_s = time.monotonic()
         last: object = self  # equal to no key
         self._streams += 1
         try:
-            yield "retry: 2000\n\n"
+            yield format_sse_event(retry=_RETRY_MS)
             while time.monotonic() - began_s < STREAM_LIFE_S and not self._stopping():
                 try:
                     moment = await run_in_threadpool(look)
                 except InfrastructureFault as fault:
                     last, spoke_s = self, time.monotonic()
-                    yield _event(str(fault), "fault")
+                    yield format_sse_event(data_str=str(fault), event="fault")
                     await asyncio.sleep(_AFTER_A_FAULT_S)
                     continue
                 if moment.done:
-                    yield _event("", "done")
+                    yield format_sse_event(data_str="", event="done")
                     return
                 if moment.key != last:
                     last, spoke_s = moment.key, time.monotonic()
-                    yield _event(moment.html, "message")
+                    yield format_sse_event(data_str=moment.html)
                 elif time.monotonic() - spoke_s > _HEARTBEAT_S:
                     spoke_s = time.monotonic()
-                    yield ": still here\n\n"
+                    yield format_sse_event(comment="still here")
                 await asyncio.sleep(_LOOK_EVERY_S)
         finally:
             self._streams -= 1
-
-
-def _event(data: str, kind: str) -> str:
-    lines = "".join(f"data: {line}\n" for line in data.splitlines() or [""])
-    return f"event: {kind}\n{lines}\n"

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from pydantic import StringConstraints
 
@@ -146,6 +146,7 @@ class _Pages:
         own.get("/")(self.home)
         own.get("/live")(self.home_live)
         own.get("/evaluations/{evaluation_id}/live")(self.evaluation_live)
+        own.get("/problems/{problem_id}/starter.cu")(self.starter)
         own.post("/sign-in")(self.sign_in)
         own.post("/sign-out")(self.sign_out)
         own.include_router(html)
@@ -224,6 +225,10 @@ class _Pages:
         viewer, face = self._viewer(request), find(problem_id).face
         starter = listing(face.starter, "Source to start from")
         return _page("problem", viewer, p=face, tier=TIERS[face.tier], starter=starter, base=_base(request))
+
+    def starter(self, request: Request, problem_id: _Word) -> Response:
+        self._viewer(request)
+        return PlainTextResponse(find(problem_id).face.starter, headers=_HEADERS)
 
     async def sign_in(self, request: Request) -> Response:
         if not _of_this_site(request):

@@ -13,33 +13,39 @@
   };
   setInterval(grow, 1000);
 
-  for (const button of document.querySelectorAll("button.copy")) {
-    if (!navigator.clipboard) continue;
-    button.hidden = false;
-    button.addEventListener("click", async () => {
+  if (navigator.clipboard) {
+    document.documentElement.classList.add("scripted");
+    document.addEventListener("click", async event => {
+      const button = event.target.closest("button.copy");
+      if (!button) return;
       await navigator.clipboard.writeText(button.parentElement.querySelector("pre").textContent.trim());
       button.textContent = "Copied";
       setTimeout(() => { button.textContent = "Copy"; }, 2000);
     });
   }
 
-  const region = document.getElementById("live");
-  if (!region) return;
+  const address = document.body.dataset.stream;
+  if (!address) return;
   const state = document.getElementById("state"), pause = document.getElementById("pause");
   let stream = null, paused = false;
   const say = (text, kind) => { state.textContent = text; state.className = `pulse ${kind}`; };
   const close = () => { if (stream) stream.close(); stream = null; };
+  const show = html => {
+    const fresh = document.createElement("template"), focused = document.activeElement.id;
+    fresh.innerHTML = html;
+    for (const part of [...fresh.content.children]) document.getElementById(part.id)?.replaceChildren(...part.childNodes);
+    grow();
+    // What the keyboard was on may have been replaced by its like.
+    if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus({ preventScroll: true });
+  };
   const open = () => {
     close();
     if (paused || document.hidden) return;
-    stream = new EventSource(region.dataset.stream);
+    stream = new EventSource(address);
     stream.onopen = () => say("Live", "on");
     stream.onmessage = event => {
       say("Live", "on");
-      const focused = region.contains(document.activeElement) && document.activeElement.id;
-      region.innerHTML = event.data;
-      grow();
-      if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+      show(event.data);
     };
     stream.addEventListener("done", () => { close(); location.reload(); });
     stream.addEventListener("fault", event => say(event.data, "off"));
