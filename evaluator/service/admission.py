@@ -108,12 +108,7 @@ class Admission:
             raise refusal_of(error) from error
         evaluation = accepted.evaluation
         if accepted.created:
-            try:
-                self._announcer.announce(evaluation.id, evaluation.queue)
-                self._store.announced([evaluation.id])
-            except Exception as error:
-                # It is accepted all the same: the sweeper finds it and announces it again.
-                _LOG.warning("an announcement failed", evaluation_id=evaluation.id, error=str(error))
+            self._announcer.announce(evaluation.id, evaluation.queue)
         _LOG.info("accepted", evaluation_id=evaluation.id, tenant=caller.tenant, created=accepted.created)
         return accepted
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.openapi.utils import get_openapi
 
@@ -50,7 +50,8 @@ def create_app(
         telemetry={"tracing": False},
     )
     app.state.service = service
-    install(app)
+    problems()  # built now, and not while the first caller waits
+    install(app, _error_page)
     app.include_router(pages.router(store, admit=_viewers(admission), stopping=lambda: service.watch.closed))
     app.include_router(evaluations.router)
     app.include_router(_router)
@@ -132,6 +133,13 @@ async def read_metrics(service: Here, caller: Known) -> Response:
 
 def _problem_list() -> str:
     return f"[{','.join(problem.face.model_dump_json() for problem in problems().values())}]"
+
+
+def _error_page(request: Request, refused: Refused) -> Response | None:
+    """A refusal for a browser's window; None for everyone else."""
+    if request.method != "GET" or not pages.prefers_html(request.headers.get("accept", "")):
+        return None
+    return pages.error_page(refused.status_code, refused.title, str(refused.detail), refused.remedy)
 
 
 def _viewers(admission: Admission) -> Callable[[str | None], pages.Viewer | None]:

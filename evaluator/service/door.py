@@ -24,6 +24,7 @@ BATCH_PATH = "/evaluate/batch"
 
 _LOG = logs.logger("http")
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
+_OURS = (b"x-request-id", b"x-content-type-options")
 _LOOPBACK = re.compile(r"(localhost|[\w-]+\.localhost|127\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}|\[::1\])(:[0-9]{1,5})?")
 
 
@@ -53,8 +54,9 @@ class Door:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                given = [one for one in message.get("headers", ()) if one[0].lower() not in _OURS]
                 message["headers"] = [
-                    *message.get("headers", ()),
+                    *given,
                     (b"x-request-id", request_id.encode("latin-1")),
                     (b"x-content-type-options", b"nosniff"),
                 ]
@@ -128,6 +130,7 @@ class _Body:
         self._limit_s = limit_s
         self._deadline_s: float | None = None
         self._complete = False
+        self._released = False
         self.taken_bytes = 0
 
     def expect(self, content_length: str | None) -> None:
@@ -157,11 +160,15 @@ class _Body:
         self._door.take(size_bytes)
         self.taken_bytes += size_bytes
         self._complete = not message.get("more_body", False)
+        if self._complete:
+            self.release()
         return message
 
     def release(self) -> None:
-        """The request is answered."""
-        self._door.give_back(self.taken_bytes)
+        """The body is no longer on its way."""
+        if not self._released:
+            self._released = True
+            self._door.give_back(self.taken_bytes)
 
     def _too_large(self) -> Refused:
         limit = f"{self._limit_bytes / (1 << 20):g} MiB"

@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from evaluator.errors import AssayError
-from evaluator.service import logs
+from evaluator.service import logs, tallies
 from evaluator.service.records import Tally
 from evaluator.service.store import Store
 
@@ -18,6 +18,17 @@ MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _LOG = logs.logger("metrics")
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_MEANINGS = {
+    tallies.ACCEPTED: "Submissions taken in, by what answered: created, reused (a verdict), repeated (a POST).",
+    tallies.FINISHED: "Evaluations that ended, by status.",
+    tallies.REQUEUED: "Evaluations that went back into their queue, by reason.",
+    tallies.DEAD_LETTERS: "Evaluations that were lost too often and given up.",
+    tallies.COMPILATIONS: "Compile phases, by whether the cache answered.",
+    tallies.PHASE: "Time of one phase of one evaluation.",
+    tallies.SANDBOX_START: "Time until a sandbox was ready for its job.",
+    tallies.WAITING: "From acceptance until a worker took it.",
+    tallies.TURNAROUND: "From acceptance to the verdict.",
+}
 _HISTOGRAM_PARTS = ("_bucket", "_sum", "_count")
 
 
@@ -104,17 +115,19 @@ class _Kept(Collector):
         yield from (alive, busy, seen)
 
 
-def grouped(tallies: Iterable[Tally]) -> Iterator[Metric]:
+def grouped(samples: Iterable[Tally]) -> Iterator[Metric]:
     """Samples as metrics: those of one histogram belong together, all others are counters."""
     metrics: dict[str, Metric] = {}
-    for tally in tallies:
+    for tally in samples:
         name = next((tally.name.removesuffix(part) for part in _HISTOGRAM_PARTS if tally.name.endswith(part)), None)
         if name is None:
             name = tally.name.removesuffix("_total")
-            counter = metrics.setdefault(name, CounterMetricFamily(name, _words(name), labels=sorted(tally.labels)))
+            counter = metrics.setdefault(
+                name, CounterMetricFamily(name, _MEANINGS[tally.name], labels=sorted(tally.labels))
+            )
             counter.add_sample(f"{name}_total", tally.labels, tally.value)
         else:
-            histogram = metrics.setdefault(name, Metric(name, _words(name), "histogram"))
+            histogram = metrics.setdefault(name, Metric(name, _MEANINGS.get(name, name), "histogram"))
             histogram.add_sample(tally.name, tally.labels, tally.value)
     for metric in metrics.values():
         metric.samples.sort(key=_order)
@@ -127,7 +140,3 @@ def _order(sample: object) -> tuple[object, ...]:
     bound = labels.pop("le", None)
     part = next((index for index, part in enumerate(_HISTOGRAM_PARTS) if name.endswith(part)), -1)
     return (sorted(labels.items()), part, float(bound) if bound is not None else 0.0)
-
-
-def _words(name: str) -> str:
-    return name.removeprefix("assay_").replace("_", " ").capitalize() + "."

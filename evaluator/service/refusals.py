@@ -1,7 +1,7 @@
 """What the service refuses, and in which words: an RFC 9457 problem for whatever is not what was asked for."""
 
 import math
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from fastapi import FastAPI, Request
@@ -13,11 +13,13 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from common.wire import Wire
 from evaluator.complaints import in_plain_words
 from evaluator.errors import AssayError, StorageFault, UnknownProblem, UsageError
+from evaluator.service import logs
 from evaluator.service.records import IdempotencyClash, QueueFull, QuotaExceeded
 
 MEDIA_TYPE: Final = "application/problem+json"
 KEYED: Final = ("unauthorized", "misdirected", "storage", "internal")
 """The refusals of every route that asks for a key."""
+_LOG = logs.logger("refusals")
 _TYPE = "urn:assay:problem:"
 
 _TITLES: Final[Mapping[str, tuple[int, str]]] = {
@@ -106,12 +108,22 @@ def refusal_of(error: AssayError) -> Refused:
     return Refused("internal", "Something of the service failed; it is logged under this request's id.")
 
 
-def install(app: FastAPI) -> None:
-    """Every error that leaves a route of `app` becomes a `Problem`."""
-    app.add_exception_handler(Refused, _answer(lambda error: cast(Refused, error)))
-    app.add_exception_handler(AssayError, _answer(lambda error: refusal_of(cast(AssayError, error))))
-    app.add_exception_handler(RequestValidationError, _answer(_invalid))
-    app.add_exception_handler(StarletteHTTPException, _answer(_plain))
+def install(app: FastAPI, page: Callable[[Request, Refused], Response | None]) -> None:
+    """Every error that leaves a route of `app` becomes a `Problem`, or what `page` makes of it."""
+
+    def answer_with(refuse: Callable[[Exception], Refused]) -> Callable[[Request, Exception], Any]:
+        async def answer(request: Request, error: Exception) -> Response:
+            refused = refuse(error)
+            if isinstance(error, AssayError) and refused.status_code >= 500:
+                _LOG.warning("refused for a fault of ours", error=str(error), remedy=error.remedy)
+            return page(request, refused) or refused.response(request.state.request_id)
+
+        return answer
+
+    app.add_exception_handler(Refused, answer_with(lambda error: cast(Refused, error)))
+    app.add_exception_handler(AssayError, answer_with(lambda error: refusal_of(cast(AssayError, error))))
+    app.add_exception_handler(RequestValidationError, answer_with(_invalid))
+    app.add_exception_handler(StarletteHTTPException, answer_with(_plain))
 
 
 def documented(*names: str) -> dict[int | str, dict[str, Any]]:
@@ -131,13 +143,6 @@ def documented(*names: str) -> dict[int | str, dict[str, Any]]:
 
 _RETRY_AFTER = {"description": "Seconds to wait before the next try.", "schema": {"type": "integer", "minimum": 1}}
 _REFERENCE = {"$ref": "#/components/schemas/Problem"}
-
-
-def _answer(refuse: Callable[[Exception], Refused]) -> Callable[[Request, Exception], Coroutine[Any, Any, Response]]:
-    async def answer(request: Request, error: Exception) -> Response:
-        return refuse(error).response(getattr(request.state, "request_id", None))
-
-    return answer
 
 
 def _invalid(error: Exception) -> Refused:

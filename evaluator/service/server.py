@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +37,8 @@ _HEADERS_BYTES: Final = 64 << 10
 _KEEP_ALIVE_S: Final = 8
 _UNREAD_S: Final = 60.0
 """How long a caller may leave an answer unread."""
+_LATER_S: Final = 5.0
+"""A body that comes too slowly is refused in words first, and its connection ended so much later."""
 _SPARE_FILES: Final = 512
 """Open files beside the connections: the database, the logs, the workers' pipes."""
 
@@ -159,15 +161,28 @@ class _Connection(H11Protocol):
         self.transport.close()
 
 
+@dataclass
+class _Seen:
+    """What a connection was at, when it was last looked at."""
+
+    stage: object
+    cycle: object
+    """The request that it is at."""
+    since_s: float
+    unread_bytes: int
+    unread_since_s: float
+    """Since when the caller has read nothing of its answer."""
+
+
 class _Server(uvicorn.Server):
     """Uvicorn, with a look at every connection once a second: who sends or reads too slowly is put out."""
 
     def __init__(self, config: uvicorn.Config, watch: Watch, receive_s: float, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._watch = watch
-        self._limits_s = {h11.IDLE: HEADERS_S, h11.SEND_BODY: receive_s}
+        self._limits_s = {h11.IDLE: HEADERS_S, h11.SEND_BODY: receive_s + _LATER_S}
         self._ready = ready
-        self._seen: dict[Any, tuple[object, float]] = {}
+        self._seen: dict[_Connection, _Seen] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -200,12 +215,15 @@ class _Server(uvicorn.Server):
             assert isinstance(connection, _Connection)
             unread_bytes = connection.transport.get_write_buffer_size()
             stage = connection.conn.their_state
-            # An answer that is read, however slowly, changes this; so does each request.
-            here = (stage, id(connection.cycle), unread_bytes)
-            since_s = seen[connection][1] if connection in seen and seen[connection][0] == here else now_s
-            self._seen[connection] = (here, since_s)
-            limit_s = _UNREAD_S if unread_bytes else self._limits_s.get(stage, float("inf"))
-            if now_s - since_s > limit_s:
+            here = _Seen(stage, connection.cycle, now_s, unread_bytes, now_s)
+            before = seen.get(connection)
+            if before is not None and (before.stage, before.cycle) == (here.stage, here.cycle):
+                here.since_s = before.since_s
+            if before is not None and 0 < before.unread_bytes <= unread_bytes:
+                here.unread_since_s = before.unread_since_s
+            self._seen[connection] = here
+            too_slow = now_s - here.since_s > self._limits_s.get(stage, float("inf"))
+            if too_slow or now_s - here.unread_since_s > _UNREAD_S:
                 connection.transport.abort()
 
 
