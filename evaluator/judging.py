@@ -242,7 +242,7 @@ def timed(launchable: Launchable, judged: Judged, remember: Callable[[Measuremen
     look = judged.second_look or judged.look
     measurement, roofline = look.measurement, roofline_of(launchable, look)
     assert measurement is not None
-    ruling = None if look.printed else clocks_agree(measurement)
+    ruling = None if look.printed else clocks_agree(measurement.clocks)
     if ruling is None and judged.second_look and roofline:
         ruling = too_fast(measurement, roofline)
     pooled = None if ruling else remember(measurement)

@@ -15,12 +15,15 @@ from evaluator.errors import InfrastructureFault, Ruling
 from evaluator.problems.arrays import Dice
 from evaluator.problems.problem import Arrays, Problem, Sizes
 from evaluator.stages.launchable import Concrete, Launchable
-from evaluator.stages.timing import Measurement, enough
+from evaluator.stages.timing import Clocks, Measurement, clocks_agree, enough
 from evaluator.stages.trials import PlannedTrial
 from evaluator.stages.verification import POISONS, Examination
 
 _WARM_UPS: Final = 3
-_EMPTY_PLANS: Final = 11
+_EMPTY_PLANS: Final = 5
+_EMPTY_PLAN_EVERY: Final = 4
+_PATIENCE: Final = 60
+"""How many launches are made before clocks that disagree are held against a submission: a machine may be busy."""
 _LOOK_EVERY: Final = 5
 _GAP: Final = 6
 """At first every third or fourth launch is verified: a forger, who must lie in half of all, is seen in any ten with
@@ -121,7 +124,9 @@ class _Stand:
             return False
         self._read()
         events_us, settings = [event_us for event_us, _, _ in self.times], self.settings
-        return enough(events_us, self.baseline_us, settings.max_launches, settings.timing_precision)
+        if not enough(events_us, self.baseline_us, settings.max_launches, settings.timing_precision):
+            return False
+        return len(self.times) >= min(_PATIENCE, settings.max_launches) or clocks_agree(self._clocks()) is None
 
     def launch(self) -> Ruling | None:
         """One launch of the plan and one of the baseline on fresh inputs; the first few are not counted."""
@@ -149,6 +154,8 @@ class _Stand:
         else:
             self.times.append(times)
             self.unread = reading
+            if len(self.times) % _EMPTY_PLAN_EVERY == 0:
+                self.empty.append(self._times(self.session.run(_EMPTY)))
         return None
 
     def last_look(self) -> Ruling | None:
@@ -162,16 +169,16 @@ class _Stand:
         return tuple(self.examination.trials)
 
     def measurement(self) -> Measurement:
-        event_us, host_us, referee_us = zip(*self.times, strict=True)
+        clocks = self._clocks()
         sizes = {buffer.name: buffer.size_bytes for buffer in self.concrete.buffers}
         return Measurement(
             sizes=dict(self.sizes),
-            event_us=event_us,
-            host_us=host_us,
-            referee_us=referee_us,
+            event_us=tuple(clocks.event_us),
+            host_us=tuple(clocks.host_us),
+            referee_us=tuple(clocks.referee_us),
             baseline_us=tuple(self.baseline_us),
-            gap_us=median(host - event for event, host, _ in self.empty),
-            referee_gap_us=median(referee - host for _, host, referee in self.empty),
+            gap_us=clocks.gap_us,
+            referee_gap_us=clocks.referee_gap_us,
             compared_with=self.opponent.compared_with(self.problem),
             device=self.opponent.state(),
             checked_launches=self.checks,
@@ -179,6 +186,16 @@ class _Stand:
                 sum(sizes[tensor.name] for tensor in self.problem.inputs),
                 sum(sizes[tensor.name] for tensor in self.problem.outputs),
             ),
+        )
+
+    def _clocks(self) -> Clocks:
+        event_us, host_us, referee_us = zip(*self.times, strict=True)
+        return Clocks(
+            event_us,
+            host_us,
+            referee_us,
+            gap_us=median(host - event for event, host, _ in self.empty),
+            referee_gap_us=median(referee - host for _, host, referee in self.empty),
         )
 
     def _read(self) -> None:
@@ -208,4 +225,4 @@ class _Stand:
         return outcome.times_us
 
 
-_EMPTY: Final = PlanRun((), (), POISONS[0], 5.0)
+_EMPTY: Final = PlanRun((), (), POISONS[0], 5.0, look=False)

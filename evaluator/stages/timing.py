@@ -37,6 +37,17 @@ _NOISY = 0.02
 
 
 @dataclass(frozen=True)
+class Clocks:
+    """What three clocks showed for the same launches, microseconds, and how they differ where nothing is launched."""
+
+    event_us: Sequence[float]
+    host_us: Sequence[float]
+    referee_us: Sequence[float]
+    gap_us: float
+    referee_gap_us: float | None
+
+
+@dataclass(frozen=True)
 class Measurement:
     """What the referee measured in one evaluation. Times in microseconds, in the order in which they were taken."""
 
@@ -50,7 +61,7 @@ class Measurement:
     baseline_us: tuple[float, ...]
     """The baseline, by CUDA events, in turns with the launches."""
     gap_us: float
-    """Host's clock minus events' for a plan that does nothing, on this machine just before."""
+    """Host's clock minus events' for a plan that does nothing, on this machine between the launches."""
     compared_with: str
     device: DeviceState
     checked_launches: int = 0
@@ -65,6 +76,10 @@ class Measurement:
             raise ValueError("every launch has three times: by events, by the host and by the referee")
         if not self.event_us or not self.baseline_us:
             raise ValueError("a measurement needs at least one launch of the submission and one of the baseline")
+
+    @property
+    def clocks(self) -> Clocks:
+        return Clocks(self.event_us, self.host_us, self.referee_us, self.gap_us, self.referee_gap_us)
 
 
 @dataclass(frozen=True)
@@ -93,16 +108,14 @@ def enough(
     return math.hypot(_half_width(event_us), _half_width(baseline_us)) <= precision
 
 
-def clocks_agree(measurement: Measurement) -> Ruling | None:
+def clocks_agree(clocks: Clocks) -> Ruling | None:
     """None where the three clocks tell one story; else a rejection with the evidence.
 
     Judged by the launches at and below the median, and of these by the tenth that was disturbed least, so that a busy
     machine is nobody's fault: there a host may not wait longer for the GPU than the events say plus what an empty
     plan costs, by more than 25 us and 10 % of the time.
     """
-    event, host, referee = (
-        np.array(clock) for clock in (measurement.event_us, measurement.host_us, measurement.referee_us)
-    )
+    event, host, referee = (np.array(clock) for clock in (clocks.event_us, clocks.host_us, clocks.referee_us))
     launches = f"in the median of {len(event)} launches"
     times = np.concatenate([event, host, referee])
     no_times = times[~(np.isfinite(times) & (times > 0))]
@@ -112,7 +125,7 @@ def clocks_agree(measurement: Measurement) -> Ruling | None:
     slack = max(_SLACK_US, _SLACK_SHARE * latency)
     # The launches that make the median what it is. A busy machine delays some of them; a forger must lie in all.
     counted = event <= latency
-    unseen = float(np.quantile((host - event)[counted], _UNDISTURBED, method="lower")) - measurement.gap_us
+    unseen = float(np.quantile((host - event)[counted], _UNDISTURBED, method="lower")) - clocks.gap_us
     if unseen > slack:
         return _forged(
             f"The events say {latency:.4g} us {launches}, but the host waited {unseen:.4g} us longer for the GPU "
@@ -125,10 +138,8 @@ def clocks_agree(measurement: Measurement) -> Ruling | None:
                 f"The clock of the {names[0]} showed {ahead:.4g} us more than the {names[1]}'s {launches}, though it "
                 "starts later and stops earlier."
             )
-    if measurement.referee_gap_us is not None:
-        hidden = (
-            float(np.quantile((referee - host)[counted], _UNDISTURBED, method="lower")) - measurement.referee_gap_us
-        )
+    if clocks.referee_gap_us is not None:
+        hidden = float(np.quantile((referee - host)[counted], _UNDISTURBED, method="lower")) - clocks.referee_gap_us
         if hidden > max(_WAKING_US, _SLACK_SHARE * latency):
             return _forged(
                 f"The launching process says {float(np.median(host)):.4g} us {launches}, but its answer came "

@@ -249,7 +249,10 @@ class GpuSession:
             self._die()
             return RunOutcome({}, self._unloadable)
         plan, where = self._plan(run)
-        self._write(run, where)
+        if run.steps:
+            self._write(run, where)
+        else:  # a plan that does nothing leaves the memory, and what earlier launches did to its guards, as it is
+            synchronize(self._slot.memory.content)
         started_us = time.perf_counter_ns() / 1000
         try:
             order = {"order": "go", "id": plan, "prints": self._prints}
