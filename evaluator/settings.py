@@ -11,7 +11,7 @@ from typing import Literal, cast
 
 from evaluator.errors import UsageError
 
-_SANDBOXES = ("auto", "bubblewrap", "process")
+_SANDBOXES = ("auto", "docker", "bubblewrap", "process")
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class MachineSettings:
     """Caches and work folders (`ASSAY_DATA_DIR`; else `assay` in the user's cache folder)."""
     cache_bytes: int = 4 << 30
     """Capacity of the compilation cache (`ASSAY_CACHE_BYTES`)."""
-    sandbox: Literal["auto", "bubblewrap", "process"] = "auto"
+    sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
     """Isolation of untrusted work (`ASSAY_SANDBOX`)."""
     gpu: str = ""
     """The GPU to grade on, by UUID or number (`ASSAY_GPU`); empty takes the first."""
@@ -47,7 +47,7 @@ class MachineSettings:
         return MachineSettings(
             data_dir.absolute(),
             _number("ASSAY_CACHE_BYTES", 4 << 30, 1 << 20, "a number of bytes"),
-            cast(Literal["auto", "bubblewrap", "process"], sandbox),
+            cast(Literal["auto", "docker", "bubblewrap", "process"], sandbox),
             os.environ.get("ASSAY_GPU", ""),
             _number("ASSAY_JOBS_PER_RUNNER", 1, 1, "a number of jobs"),
             _number("ASSAY_RUNNERS_AHEAD", 2, 1, "a number of contexts"),

@@ -24,6 +24,7 @@ GRACE_S: Final = 0.2
 PATIENCE_S: Final = 20.0
 """How long a container may be late before the job is given up."""
 _PIECE_BYTES: Final = 1 << 20
+_MARK_BYTES: Final = 32
 _STDOUT: Final = 1
 
 
@@ -48,7 +49,8 @@ class ContainerSession:
         self._container = container
         self._connection = container.connection
         self._connection.setblocking(False)
-        self._seal = secrets.token_bytes(32)
+        self._seal = secrets.token_bytes(_MARK_BYTES)
+        self._begun: bytes | None = secrets.token_bytes(_MARK_BYTES)
         self._header = bytearray()
         self._left = 0  # bytes of the current piece that are still to come
         self._stream = 0
@@ -63,12 +65,14 @@ class ContainerSession:
         self._stdin_open = True
         self._started_s = time.monotonic()
         self._forget_interest: Callable[[], None] = lambda: None
-        text = json.dumps({**order, "seal": self._seal.hex(), "talk": talk}).encode()
+        text = json.dumps({**order, "seal": self._seal.hex(), "begun": self._begun.hex(), "talk": talk}).encode()
         try:
-            self.send(len(text).to_bytes(4, "big"), text, *job.files.values())
-        except SessionEnded as ended:
-            self._conclude_if_reported()
-            raise SandboxFault(f"A container did not take its job: {ended}") from ended
+            with contextlib.suppress(SessionEnded):  # what is wrong is in the report
+                self.send(len(text).to_bytes(4, "big"), text, *job.files.values())
+            while self._begun is not None and not self._over and not self._reported():
+                self._wait()
+            if self._begun is not None:
+                self._conclude_if_reported()
         except BaseException:
             self.release()
             raise
@@ -177,11 +181,25 @@ class ContainerSession:
         if self._stream == _STDOUT:
             self._stdout_over |= self._split(self._unreceived, piece, cap + asked_bytes) is not None
         elif self._report_text is None:
-            self._report_text = self._split(self._stderr_text, piece, cap)
+            self._report_text = self._split(self._stderr_text, self._without_mark(piece), cap)
         else:
             self._report_text += piece
         self._over = not piece or (self._stdout_over and self._reported())
         return 0
+
+    def _without_mark(self, piece: bytes) -> bytes:
+        """A piece of stderr without the mark that says that the program was started."""
+        if self._begun is None:
+            return piece
+        # What came before may end with the beginning of the mark.
+        text = bytes(self._stderr_text[-_MARK_BYTES:]) + piece
+        at = text.find(self._begun)
+        if at < 0:
+            return piece
+        del self._stderr_text[-_MARK_BYTES:]
+        text = text[:at] + text[at + _MARK_BYTES :]
+        self._begun = None
+        return text
 
     def _split(self, text: bytearray, piece: bytes, cap: int) -> bytearray | None:
         """Add a piece of a stream to its text, at most up to `cap`; returns what followed the seal, if it came."""

@@ -42,7 +42,7 @@ from evaluator.errors import SandboxFault
 from evaluator.sandbox import seccomp, warden
 from evaluator.sandbox.container_session import Container, ContainerSession
 from evaluator.sandbox.sandbox import Finished, Isolation, Job
-from evaluator.sandbox.supervision import PATH
+from evaluator.sandbox.supervision import PATH, storage_fault
 
 DEFAULT_IMAGE: Final = "assay-sandbox"
 WORK: Final = "/box"
@@ -107,8 +107,12 @@ class DockerSandbox:
     """The Python of the image."""
 
     def __init__(self, root: Path, image: str | None = None, ahead: int = 2, cpus: float = 2.0) -> None:
-        """Raises SandboxFault when the daemon does not answer or the image is not there."""
+        """Raises SandboxFault when the daemon does not answer or the image is not there, StorageFault for `root`."""
         self.root = root
+        try:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_fault(error, root) from error
         self._engine = _Engine(image or os.environ.get("ASSAY_SANDBOX_IMAGE") or DEFAULT_IMAGE, cpus)
         self._engine.check()
         self._engine.reap()
@@ -368,7 +372,7 @@ class _Engine:
             ipc_mode="private",
             mem_limit=memory_bytes,
             memswap_limit=memory_bytes,
-            pids_limit=shape.processes + 8,  # the first process and its thread; the watch counts exactly
+            pids_limit=shape.processes + 2,  # and the first process with its thread
             nano_cpus=int(self._cpus * 1e9),
             ulimits=[Ulimit(name="core", soft=1, hard=1), Ulimit(name="memlock", soft=1 << 16, hard=1 << 16)],
             log_config=LogConfig(type="none"),

@@ -5,10 +5,11 @@ ours but Python. Standard library and `warden` only. As process 1 of its contain
 not dumpable none can read its memory, where the seal is that marks its report.
 
 Protocol, over the container's own streams: the order (JSON after a length of four bytes), the job's files one after
-another, and from then on stdin, stdout and stderr are the program's. When nothing of the job is left, the report
-follows on stderr: the seal, JSON after a length of four bytes, and the files that the job was to leave; then the seal
-on stdout, in a session only after the end of stdin, so that it never is taken for what the program said. SIGTERM ends
-the job; so does the end of stdin, which says that the grader is gone.
+another, and from then on stdin, stdout and stderr are the program's; a mark on stderr says that it was started (some
+of what it wrote may come before). When nothing of the job is left, the report follows on stderr: the seal, JSON after
+a length of four bytes, and the files that the job was to leave; then the seal on stdout, in a session only after the
+end of stdin, so that it never is taken for what the program said. SIGTERM ends the job; so does the end of stdin,
+which says that the grader is gone.
 """
 
 import contextlib
@@ -28,6 +29,7 @@ from evaluator.sandbox import warden
 PR_SET_DUMPABLE = 4
 TALK_GRACE_S = 1.0
 """How long the program of a session may take to end by itself once its stdin is closed, if nobody orders its end."""
+WATCH_INTERVAL_MS = 25
 
 
 def serve(idle_s: float) -> None:
@@ -90,12 +92,14 @@ def _carry_out(order: dict[str, Any]) -> dict[str, Any]:
     ours, theirs = socket.socketpair()
     signal.signal(signal.SIGTERM, lambda *_: _order_end(theirs))
     nothing = os.open("/dev/null", os.O_RDONLY)
-    child = warden.launch(order, (0 if order["talk"] else nothing, 1, 2), [])
     grace_s = TALK_GRACE_S if order["talk"] else 0.0
-    threading.Thread(target=_end_with_stdin, args=(theirs, grace_s), daemon=True).start()
+    # Before the program: it could leave no room for a thread.
+    threading.Thread(target=_watch, args=(theirs, grace_s), daemon=True).start()
+    child = warden.launch(order, (0 if order["talk"] else nothing, 1, 2), [])
+    _write(2, bytes.fromhex(order["begun"]))
     ended = warden.supervise(order, child, ours, wakeup, -1)
-    if ended["reason"] is None and _killed_for_memory():
-        ended["reason"] = "memory"
+    if ended["reason"] in (None, "ordered"):
+        ended["reason"] = _kernel_limit() or ended["reason"]
     return ended
 
 
@@ -104,20 +108,35 @@ def _order_end(control: socket.socket) -> None:
         control.send(b"e")
 
 
-def _end_with_stdin(control: socket.socket, grace_s: float) -> None:
+def _watch(control: socket.socket, grace_s: float) -> None:
+    """End the job when the grader is gone or the kernel has enforced a limit of the container."""
     # Only the hang-up is asked for: what there is to read is the program's.
     poller = select.poll()
     poller.register(0, 0)
-    poller.poll()
-    time.sleep(grace_s)
+    while not poller.poll(WATCH_INTERVAL_MS):
+        if _kernel_limit():
+            break
+    else:
+        time.sleep(grace_s)
     _order_end(control)
 
 
-def _killed_for_memory() -> bool:
-    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+# What the kernel counts of its own interventions in this container, with control groups of version 2 and 1.
+_COUNTERS = (
+    ("memory", "oom_kill", "/sys/fs/cgroup/memory.events"),
+    ("memory", "oom_kill", "/sys/fs/cgroup/memory/memory.oom_control"),
+    ("processes", "max", "/sys/fs/cgroup/pids.events"),
+    ("processes", "max", "/sys/fs/cgroup/pids/pids.events"),
+)
+
+
+def _kernel_limit() -> str | None:
+    """The limit at which the kernel has killed a process or refused one, if it has."""
+    for limit, name, path in _COUNTERS:
         with contextlib.suppress(OSError), open(path) as events:
-            return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in events)
-    return False
+            if any(line.split()[0] == name and line.split()[1] != "0" for line in events):
+                return limit
+    return None
 
 
 def _collect(names: list[str], file_bytes: int, folder: int) -> dict[str, bytes]:

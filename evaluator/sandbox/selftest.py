@@ -16,6 +16,7 @@ from typing import Literal
 
 from evaluator.errors import SandboxFault, UsageError
 from evaluator.sandbox.bubblewrap import BubblewrapSandbox
+from evaluator.sandbox.docker import DockerSandbox
 from evaluator.sandbox.process import ProcessSandbox
 from evaluator.sandbox.sandbox import Finished, Isolation, Job, Limits, Sandbox
 
@@ -31,14 +32,17 @@ class Layer:
     """What the attempt to break it brought."""
 
 
-def choose(root: Path, wanted: Literal["auto", "bubblewrap", "process"] = "auto") -> Sandbox:
+def choose(root: Path, wanted: Literal["auto", "docker", "bubblewrap", "process"] = "auto") -> Sandbox:
     """The best sandbox that works here, with its work folders under `root`.
 
     `auto` takes bubblewrap where a real trial of it succeeds (tried once in each process), else the plain process
-    sandbox. Raises SandboxFault, with the reason and the remedy, when bubblewrap is wanted and does not work.
+    sandbox; docker is taken only when it is named. Raises SandboxFault, with the reason and the remedy, when the one
+    that is wanted does not work.
     """
-    if wanted not in ("auto", "bubblewrap", "process"):
-        raise UsageError(f"There is no sandbox {wanted!r} here.", "Choose auto, bubblewrap or process.")
+    if wanted not in ("auto", "docker", "bubblewrap", "process"):
+        raise UsageError(f"There is no sandbox {wanted!r} here.", "Choose auto, docker, bubblewrap or process.")
+    if wanted == "docker":
+        return _docker(root)
     if wanted == "process":
         return ProcessSandbox(root)
     fault = _bubblewrap_fault(root)
@@ -47,6 +51,16 @@ def choose(root: Path, wanted: Literal["auto", "bubblewrap", "process"] = "auto"
     if wanted == "bubblewrap":
         raise SandboxFault(str(fault), fault.remedy)
     return ProcessSandbox(root)
+
+
+@functools.cache
+def _docker(root: Path) -> DockerSandbox:
+    # One for each process: it keeps containers ready.
+    sandbox = DockerSandbox(root)
+    finished = sandbox.run(Job(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=10)))
+    if finished.exit_code != 7:
+        raise SandboxFault(f"A trial of docker ended with {_ending(finished)} instead of exit code 7.")
+    return sandbox
 
 
 @functools.cache
@@ -79,7 +93,10 @@ def _shell(sandbox: Sandbox, script: str, *arguments: str, limits: Limits | None
 
 
 def _python(sandbox: Sandbox, script: str, *arguments: str, limits: Limits | None = None) -> Finished:
-    argv = (sys.executable, "-I", "-S", "-c", script, *arguments)
+    command = ("-I", "-S", "-c", script, *arguments)
+    if isinstance(sandbox, DockerSandbox):
+        return sandbox.run(Job((sandbox.interpreter, *command), limits=limits or Limits(wall_s=10)))
+    argv = (sys.executable, *command)
     readable = tuple({Path(sys.prefix), Path(sys.base_prefix)})
     return sandbox.run(Job(argv, readable=readable, limits=limits or Limits(wall_s=10)))
 
@@ -136,7 +153,9 @@ def _host_files(sandbox: Sandbox) -> Outcome:
         for canary in canaries:
             canary.write_text("seen")
         script = 'for f in "$@"; do head -c 1 "$f" >/dev/null 2>&1 && echo "read $f"; done; echo end'
-        return _said(_shell(sandbox, script, *map(str, canaries), "/etc/passwd", "/etc/hostname"), "end")
+        # An image brings files of these names that are not the host's.
+        others = () if isinstance(sandbox, DockerSandbox) else ("/etc/passwd", "/etc/hostname")
+        return _said(_shell(sandbox, script, *map(str, canaries), *others), "end")
 
 
 def _write_outside(sandbox: Sandbox) -> Outcome:

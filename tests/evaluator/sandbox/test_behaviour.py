@@ -17,6 +17,7 @@ import pytest
 
 from evaluator.errors import SandboxFault, StorageFault
 from evaluator.sandbox.bubblewrap import BubblewrapSandbox
+from evaluator.sandbox.docker import DockerSandbox
 from evaluator.sandbox.process import ProcessSandbox
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, SessionEnded
 
@@ -24,19 +25,34 @@ REPOSITORY = Path(__file__).parents[3]
 PYTHON = tuple({Path(sys.prefix), Path(sys.base_prefix)})
 
 
-@pytest.fixture(params=[ProcessSandbox, BubblewrapSandbox], ids=["process", "bubblewrap"])
+@pytest.fixture(params=[ProcessSandbox, BubblewrapSandbox, DockerSandbox], ids=["process", "bubblewrap", "docker"])
 def sandbox(request, tmp_path):
+    if request.param is DockerSandbox:
+        request.getfixturevalue("docker_sandbox_works")
     made = request.param(tmp_path / "jobs")
     yield made
+    if request.param is DockerSandbox:
+        made.close()
     assert list(made.root.iterdir()) == [], "a work folder was left behind"
+
+
+@pytest.fixture
+def on_the_host(sandbox):
+    """A sandbox whose jobs have their work folder and their warden on this machine itself."""
+    if sandbox.name == "docker":
+        pytest.skip("a container has neither a folder nor a warden on the host")
+    return sandbox
 
 
 def shell(script, *arguments, **settings):
     return Job(("/bin/sh", "-c", script, "sh", *arguments), **settings)
 
 
-def python(script, *arguments, **settings):
-    return Job((sys.executable, "-I", "-S", "-c", textwrap.dedent(script), *arguments), readable=PYTHON, **settings)
+def python(sandbox, script, *arguments, **settings):
+    command = ("-I", "-S", "-c", textwrap.dedent(script), *arguments)
+    if sandbox.name == "docker":
+        return Job((sandbox.interpreter, *command), **settings)
+    return Job((sys.executable, *command), readable=PYTHON, **settings)
 
 
 def running(mark):
@@ -116,13 +132,13 @@ def test_a_readable_path_must_exist(sandbox, tmp_path):
         sandbox.run(Job(("/bin/true",), readable=(tmp_path / "absent",)))
 
 
-def test_readable_paths_are_readable_also_through_links(sandbox, tmp_path):
+def test_readable_paths_are_readable_also_through_links(on_the_host, tmp_path):
     (tmp_path / "toolkit").mkdir()
     (tmp_path / "toolkit" / "file").write_text("tool")
     (tmp_path / "link").symlink_to("toolkit")
     job = shell('cat "$1/file" "$2/file"', str(tmp_path / "link"), str(tmp_path / "toolkit"),
                 readable=(tmp_path / "link",))  # fmt: skip
-    assert sandbox.run(job).stdout == b"tooltool"
+    assert on_the_host.run(job).stdout == b"tooltool"
 
 
 # ---- what a job leaves in its folder ----
@@ -163,7 +179,7 @@ def test_folders_that_resist_removal_are_removed(sandbox):
         for _ in range(3000):
             os.mkdir("deep"); os.chdir("deep")
     """
-    sandbox.run(python(script))  # the fixture looks for what is left
+    sandbox.run(python(sandbox, script))  # the fixture looks for what is left
 
 
 # ---- limits ----
@@ -211,7 +227,7 @@ def test_a_fork_bomb_is_ended(sandbox):
 
 def test_memory_of_one_process_and_of_all(sandbox):
     limits = Limits(wall_s=10, memory_bytes=256 << 20)
-    one = sandbox.run(python("bytearray(1 << 30)", limits=limits))
+    one = sandbox.run(python(sandbox, "bytearray(1 << 30)", limits=limits))
     assert not one.succeeded
     assert b"MemoryError" in one.stderr
     script = """
@@ -222,7 +238,7 @@ def test_memory_of_one_process_and_of_all(sandbox):
                 time.sleep(9)
         os.wait()
     """
-    together = sandbox.run(python(script, limits=limits))
+    together = sandbox.run(python(sandbox, script, limits=limits))
     assert together.memory_exceeded
     assert not together.timed_out
 
@@ -238,7 +254,7 @@ def test_shared_pages_are_counted_once(sandbox):
         for _ in range(4):
             os.wait()
     """
-    finished = sandbox.run(python(script, limits=Limits(wall_s=10, memory_bytes=330 << 20)))
+    finished = sandbox.run(python(sandbox, script, limits=Limits(wall_s=10, memory_bytes=330 << 20)))
     assert finished.succeeded, finished
 
 
@@ -382,24 +398,24 @@ def test_kill_9_of_the_grader_leaves_nothing(sandbox):
     command = [sys.executable, "-c", code, str(sandbox.root), mark]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=REPOSITORY) as grader:
         assert grader.stdout.readline() == b"up\n"
-        assert len(list(sandbox.root.iterdir())) == 1
+        assert len(list(sandbox.root.iterdir())) == (0 if sandbox.name == "docker" else 1)
         grader.kill()
     assert soon(lambda: running(mark) == [] and not list(sandbox.root.iterdir()))
 
 
-def test_the_next_job_works_after_the_wardens_were_killed(sandbox):
-    assert sandbox.run(shell("true")).succeeded
+def test_the_next_job_works_after_the_wardens_were_killed(on_the_host):
+    assert on_the_host.run(shell("true")).succeeded
     for pid in running("warden.py"):
         status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         if int(status[1]) == os.getpid():
             os.kill(pid, signal.SIGKILL)
     time.sleep(0.05)
-    assert sandbox.run(shell("true")).succeeded
+    assert on_the_host.run(shell("true")).succeeded
 
 
-def test_a_killed_warden_is_our_fault_and_leaves_nothing(sandbox):
+def test_a_killed_warden_is_our_fault_and_leaves_nothing(on_the_host):
     mark = secrets.token_hex(8)
-    session = sandbox.start(shell("echo up; env -i setsid sleep 60; :", mark))
+    session = on_the_host.start(shell("echo up; env -i setsid sleep 60; :", mark))
     session.receive(3)
     os.kill(session._warden_pid, signal.SIGKILL)
     with pytest.raises(SandboxFault, match="vanished"):
@@ -416,13 +432,13 @@ def test_works_in_a_forked_child(sandbox):
     assert sandbox.run(shell("true")).succeeded
 
 
-def test_stale_folders_are_reaped_and_living_ones_are_not(sandbox):
-    stale = sandbox.root / "job-1-1-dead"
+def test_stale_folders_are_reaped_and_living_ones_are_not(on_the_host):
+    stale = on_the_host.root / "job-1-1-dead"
     (stale / "inner").mkdir(parents=True)
     os.utime(stale, (1, 1))
-    with sandbox.start(Job(("/bin/cat",))) as session:
+    with on_the_host.start(Job(("/bin/cat",))) as session:
         os.utime(session.folder, (1, 1))
-        type(sandbox)(sandbox.root)
+        type(on_the_host)(on_the_host.root)
         assert not stale.exists()
         assert session.folder.exists()
 
@@ -434,15 +450,15 @@ def test_a_root_that_cannot_be_written_is_a_storage_fault(sandbox, tmp_path):
     assert "ASSAY_DATA_DIR" in caught.value.remedy
 
 
-def test_a_full_disk_is_a_storage_fault(sandbox):
+def test_a_full_disk_is_a_storage_fault(on_the_host):
     if os.getuid() != 0 or shutil.which("mount") is None:
         pytest.skip("needs root to mount a small file system")
-    small = sandbox.root.parent / "small"
+    small = on_the_host.root.parent / "small"
     small.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(small)], check=False).returncode:
         pytest.skip("mounting is not allowed here")
     try:
-        full = type(sandbox)(small)
+        full = type(on_the_host)(small)
         with pytest.raises(StorageFault, match="No space left") as caught:
             full.run(shell("true", files={"big": bytes(1 << 20)}))
         assert "Free some space" in caught.value.remedy
@@ -475,7 +491,7 @@ def toolkit():
 
 
 def test_nvcc_makes_ptx(sandbox):
-    top = toolkit()
+    top = Path("/usr/local/cuda") if sandbox.name == "docker" else toolkit()
     if top is None:
         pytest.skip("there is no nvcc on this machine")
     source = b"__global__ void twice(float* x) { x[threadIdx.x] *= 2; }\n"
@@ -486,7 +502,7 @@ def test_nvcc_makes_ptx(sandbox):
 
 
 def test_gxx_makes_a_program_that_runs_as_a_session(sandbox):
-    compiler = shutil.which("g++")
+    compiler = "/usr/bin/g++" if sandbox.name == "docker" else shutil.which("g++")
     if compiler is None:
         pytest.skip("there is no g++ on this machine")
     source = rb"""
@@ -515,7 +531,7 @@ def test_gxx_makes_a_program_that_runs_as_a_session(sandbox):
 # ---- descriptors and devices ----
 
 
-def test_a_program_gets_the_descriptors_it_is_given_and_no_others(sandbox):
+def test_a_program_gets_the_descriptors_it_is_given_and_no_others(on_the_host):
     ours, theirs = socket.socketpair()
     script = f"""
         import os, socket
@@ -526,7 +542,7 @@ def test_a_program_gets_the_descriptors_it_is_given_and_no_others(sandbox):
     """
     with ours, theirs:
         ours.sendall(b"hello")
-        finished = sandbox.run(python(script, descriptors=(theirs.fileno(),)))
+        finished = on_the_host.run(python(on_the_host, script, descriptors=(theirs.fileno(),)))
         assert finished.succeeded, finished.stderr
         assert ours.recv(100) == b"HELLO 0"
 
@@ -552,9 +568,9 @@ def test_address_space_can_be_left_unbounded_while_memory_is_not(sandbox):
         for at in range(0, 4 << 30, 4096):
             room[at] = 1
     """
-    bounded = sandbox.run(python(script, limits=Limits(memory_bytes=256 << 20)))
+    bounded = sandbox.run(python(sandbox, script, limits=Limits(memory_bytes=256 << 20)))
     assert not bounded.succeeded
     assert b"reserved" not in bounded.stdout
-    unbounded = sandbox.run(python(script, limits=Limits(memory_bytes=256 << 20, address_space=False)))
+    unbounded = sandbox.run(python(sandbox, script, limits=Limits(memory_bytes=256 << 20, address_space=False)))
     assert b"reserved" in unbounded.stdout
     assert unbounded.memory_exceeded

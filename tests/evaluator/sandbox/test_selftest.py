@@ -22,8 +22,10 @@ def broken_bubblewrap(tmp_path, monkeypatch):
     selftest._bubblewrap_fault.cache_clear()
 
 
-@pytest.mark.parametrize("kind", ["process", "bubblewrap"])
-def test_every_promise_holds(tmp_path, kind):
+@pytest.mark.parametrize("kind", ["process", "bubblewrap", "docker"])
+def test_every_promise_holds(tmp_path, kind, request):
+    if kind == "docker":
+        request.getfixturevalue("docker_sandbox_works")
     layers = probe(choose(tmp_path, kind))
     assert {layer.name for layer in layers} == {isolation.value for isolation in Isolation}
     assert [layer for layer in layers if layer.promised and not layer.holds] == []
