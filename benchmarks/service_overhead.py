@@ -17,6 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from graders import Graders, Task
 from record import save
@@ -79,7 +80,7 @@ def free_at(evaluations: Sequence[StoredEvaluation]) -> dict[str, float]:
         of_worker[one.worker].append(one)
     found = {}
     for row in of_worker.values():
-        found |= {one.id: before.finished_at or 0.0 for before, one in zip(row, row[1:], strict=False)}
+        found |= {one.id: before.finished_at or 0.0 for before, one in pairwise(row)}
         found[row[0].id] = 0.0
     return found
 
