@@ -4,9 +4,9 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse, Response
 from fastapi.sse import EventSourceResponse, format_sse_event
 
@@ -29,6 +29,8 @@ class Moment:
     key: object
     html: str
     done: bool = False
+    source: object = None
+    """What the next look may build on."""
 
 
 class _Shared:
@@ -38,13 +40,13 @@ class _Shared:
         self._lock = threading.Lock()
         self._moments: dict[object, tuple[float, Moment]] = {}
 
-    def get(self, key: object, make: Callable[[], Moment]) -> Moment:
+    def get(self, key: object, make: Callable[[Moment | None], Moment]) -> Moment:
         with self._lock:
             now = time.monotonic()
             kept = self._moments.get(key)
             if kept and now - kept[0] < _LOOK_EVERY_S:
                 return kept[1]
-            moment = make()
+            moment = make(kept[1] if kept else None)
             if len(self._moments) >= MOST_STREAMS:
                 self._moments.clear()
             self._moments[key] = (now, moment)
@@ -59,9 +61,14 @@ class Live:
         self._headers = dict(headers)
         self._shared = _Shared()
         self._streams = 0
+        # Of their own, so that viewers never take the threads that serve the API.
+        self._threads = ThreadPoolExecutor(2, "live-pages")
 
-    def answer(self, key: object, look: Callable[[], Moment]) -> Response:
-        """A stream of what `look` finds, looked at every half second, once for all streams of the same `key`."""
+    def answer(self, key: object, look: Callable[[Moment | None], Moment]) -> Response:
+        """A stream of what `look` finds, looked at every half second, once for all streams of the same `key`.
+
+        It is given what it found last.
+        """
         if self._streams >= MOST_STREAMS:
             words = f"{MOST_STREAMS} pages are live already: this one stays as it is.\n"
             return PlainTextResponse(words, 503, {**self._headers, "Retry-After": "30"})
@@ -77,7 +84,7 @@ class Live:
             yield format_sse_event(retry=_RETRY_MS)
             while time.monotonic() - began_s < STREAM_LIFE_S and not self._stopping():
                 try:
-                    moment = await run_in_threadpool(look)
+                    moment = await asyncio.get_running_loop().run_in_executor(self._threads, look)
                 except InfrastructureFault as fault:
                     last, spoke_s = self, time.monotonic()
                     yield format_sse_event(data_str=str(fault), event="fault")

@@ -23,7 +23,7 @@ from evaluator.errors import InfrastructureFault, UnknownProblem, UsageError
 from evaluator.problems.catalogue import find, problems
 from evaluator.report import article, listing, look
 from evaluator.service.live import Live, Moment
-from evaluator.service.showing import STATUSES, Filters, dress, overview, page, part, steps
+from evaluator.service.showing import STATUSES, Filters, Overview, dress, overview, page, part, steps
 from evaluator.service.store import Store
 
 COOKIE = "assay_key"
@@ -32,7 +32,6 @@ COOKIE = "assay_key"
 _Word: TypeAlias = Annotated[str, StringConstraints(max_length=300)]
 _MOST_FORM_BYTES = 8192
 _HEADERS = {
-    "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -94,7 +93,8 @@ def _with_error_pages(
         except _SignInFirst:
             return _sign_in_page(request.url.path + (f"?{request.url.query}" if request.url.query else ""))
         except UnknownProblem as error:
-            return error_page(404, "No such problem", f"{str(error).capitalize()}.", error.remedy)
+            said = str(error)
+            return error_page(404, "No such problem", f"{said[:1].upper()}{said[1:]}.", error.remedy)
         except UsageError as error:
             return error_page(400, "This address cannot be used", str(error), error.remedy)
         except RequestValidationError:
@@ -111,23 +111,14 @@ def error_page(status: int, title: str, message: str, remedy: str | None = None)
 
 
 def router(
-    store: Store,
-    admit: Callable[[str | None], Viewer | None] | None = None,
-    stopping: Callable[[], bool] = lambda: False,
+    store: Store, admit: Callable[[str | None], Viewer | None], stopping: Callable[[], bool] = lambda: False
 ) -> APIRouter:
     """The routes of all pages, to be included before the API's own of the same paths.
 
-    `admit` says who comes with a secret (of a cookie or a bearer header; None for neither): None asks for a key. Left
-    out, everyone is let in as tenant `local` while the store has no keys. `stopping` ends the live streams.
+    `admit` says who comes with a secret (of a cookie or a bearer header; None for neither): None asks for a key.
+    `stopping` ends the live streams.
     """
-    return _Pages(store, admit or (lambda secret: _admit(store, secret)), stopping).router()
-
-
-def _admit(store: Store, secret: str | None) -> Viewer | None:
-    if secret is not None:
-        key = store.find_key(secret)
-        return Viewer(None if key.admin else key.id) if key else None
-    return None if store.list_keys() else Viewer("local")
+    return _Pages(store, admit, stopping).router()
 
 
 class _Pages:
@@ -140,6 +131,7 @@ class _Pages:
     def router(self) -> APIRouter:
         html = APIRouter(route_class=_PageRoute, include_in_schema=False)
         html.get("/evaluations/{evaluation_id}")(self.evaluation)
+        html.get("/evaluations")(self.evaluations)
         html.get("/problems")(self.problem_list)
         html.get("/problems/{problem_id}")(self.problem)
         own = APIRouter(route_class=_OwnRoute, include_in_schema=False)
@@ -167,25 +159,30 @@ class _Pages:
 
     def home(self, request: Request, status: _Word = "", problem: _Word = "", cursor: _Word = "") -> HTMLResponse:
         viewer, filters = self._viewer(request), Filters(status, problem, cursor)
-        return _page("home", viewer, stream="/live?" + filters.query(), **self._shown(request, viewer, filters))
+        return _page(
+            "home",
+            viewer,
+            overview=overview(self._store, viewer.tenant, filters),
+            filters=filters,
+            statuses=STATUSES,
+            problems=tuple(problems()),
+            base=_base(request),
+            stream="/live?" + filters.query(),
+        )
 
     def home_live(self, request: Request, status: _Word = "", problem: _Word = "", cursor: _Word = "") -> Response:
         viewer, filters = self._viewer(request), Filters(status, problem, cursor)
 
-        def moment() -> Moment:
-            shown = self._shown(request, viewer, filters)
-            return Moment(shown["overview"].key, part("overview", **shown))
+        def look_again(before: Moment | None) -> Moment:
+            known = before.source if before and isinstance(before.source, Overview) else None
+            found = overview(self._store, viewer.tenant, filters, known)
+            html = part("overview", overview=found, filters=filters, base=_base(request))
+            return Moment(found.key, html, source=found)
 
-        return self._live.answer((viewer.tenant, filters, _base(request)), moment)
+        return self._live.answer((viewer.tenant, filters, _base(request)), look_again)
 
-    def _shown(self, request: Request, viewer: Viewer, filters: Filters) -> dict[str, Any]:
-        return {
-            "overview": overview(self._store, viewer.tenant, filters),
-            "filters": filters,
-            "statuses": STATUSES,
-            "problems": tuple(problems()),
-            "base": _base(request),
-        }
+    def evaluations(self) -> Response:
+        return RedirectResponse("/", 307, _HEADERS)
 
     def evaluation(self, request: Request, evaluation_id: _Word) -> HTMLResponse:
         viewer = self._viewer(request)
@@ -208,13 +205,15 @@ class _Pages:
     def evaluation_live(self, request: Request, evaluation_id: _Word) -> Response:
         viewer = self._viewer(request)
 
-        def moment() -> Moment:
+        def look_again(before: Moment | None) -> Moment:
+            if before and self._store.watch([evaluation_id]).get(evaluation_id, (None, ""))[0] == before.key:
+                return before
             stored = self._store.get(evaluation_id, viewer.tenant)
             if stored is None or stored.state == "done":
                 return Moment(None, "", done=True)
             return Moment(stored.version, part("progress", e=stored, steps=steps(stored)))
 
-        return self._live.answer((viewer.tenant, evaluation_id), moment)
+        return self._live.answer((viewer.tenant, evaluation_id), look_again)
 
     def problem_list(self, request: Request) -> HTMLResponse:
         faces = [problem.face for problem in problems().values()]
@@ -243,14 +242,15 @@ class _Pages:
         if not secret or not await run_in_threadpool(self._admit, secret):
             return _sign_in_page(target, "This is not a valid key: it may be mistyped, expired or revoked.")
         answer = RedirectResponse(target, 303, _HEADERS)
+        # Lax, so that a link in a chat opens: what comes with the cookie can only be looked at, and in no frame.
         secure = request.url.scheme == "https"
-        answer.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=secure, path="/")
+        answer.set_cookie(COOKIE, secret, httponly=True, samesite="lax", secure=secure, path="/")
         return answer
 
     async def sign_out(self, request: Request) -> Response:
         answer = RedirectResponse("/", 303, _HEADERS)
         if _of_this_site(request):
-            answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+            answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
         return answer
 
 
