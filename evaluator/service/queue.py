@@ -91,6 +91,7 @@ def run_workers(machine: MachineSettings, settings: ServiceSettings, queues: tup
             "Set it, for example to redis://:PASSWORD@localhost/0, and ASSAY_DATABASE_URL to the server's database; "
             "without Redis, `assay serve` brings its own workers.",
         )
+    logs.configure()
     # Before anything is claimed: a machine that cannot grade says so here, once.
     look_around(Workshop(machine), queues, "")
     app = celery_app(settings.broker_url)
@@ -136,6 +137,7 @@ def run_workers(machine: MachineSettings, settings: ServiceSettings, queues: tup
         without_mingle=True,
         without_heartbeat=True,
         loglevel="WARNING",
+        quiet=True,
     )
     worker.start()
     return int(worker.exitcode or 0)
