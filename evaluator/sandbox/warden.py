@@ -338,17 +338,22 @@ def supervise(
             reason, resident_bytes = process_tree.processes_or_memory_exceeded(order)
             peak_bytes = max(peak_bytes, resident_bytes)
             if reason is None and now >= next_look:
+                before_s = time.thread_time()
                 reason = "work" if process_tree.work_exceeded(order) else None
-                # A large folder is looked at less often: at most a twentieth of a core.
-                next_look = time.monotonic() + max(0.08, 20 * (time.monotonic() - now))
+                # A large folder is looked at less often: at most a twentieth of a core, but every second.
+                next_look = time.monotonic() + min(1.0, max(0.08, 20 * (time.thread_time() - before_s)))
             next_watch = time.monotonic() + WATCH_INTERVAL_S
     wall_s = time.monotonic() - start
     statuses |= end_children()
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     if reason is None and process_tree.work_exceeded(order):
         reason = "work"
+    code = os.waitstatus_to_exitcode(statuses[child]) if child in statuses else -signal.SIGKILL
+    if reason is None and code in (-signal.SIGKILL, 128 + signal.SIGKILL):
+        # Whoever ignores SIGXCPU is killed a second later, and would seem to have died of something else.
+        code = -signal.SIGXCPU if usage.ru_utime + usage.ru_stime > order["cpu_s"] else code
     return {
-        "exit": os.waitstatus_to_exitcode(statuses[child]) if child in statuses else -signal.SIGKILL,
+        "exit": code,
         "reason": reason,
         "wall_s": wall_s,
         "peak_bytes": max(peak_bytes, usage.ru_maxrss * 1024),
