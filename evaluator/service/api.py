@@ -12,7 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from common.contract import CONTRACT_VERSION, ProblemFace
 from evaluator import __version__
 from evaluator.problems.catalogue import find, problems
-from evaluator.service import evaluations, metrics, pages
+from evaluator.service import documents, evaluations, metrics, pages
 from evaluator.service.admission import Admission
 from evaluator.service.documents import BatchLine, Liveness, Readiness, Version
 from evaluator.service.door import Door
@@ -164,5 +164,10 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
             schemas[document.__name__] = schema
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
+        operations = [operation for methods in found["paths"].values() for operation in methods.values()]
+        answers = [answer for operation in operations for answer in operation["responses"].values()]
+        for content in [kind for answer in answers for kind in answer.get("content", {}).values()]:
+            for example in content.get("examples", {}).values():
+                example["value"] = documents.WHOLE.get(example["summary"], example["value"])
         app.openapi_schema = found
     return app.openapi_schema

@@ -187,7 +187,7 @@ BATCH_EXAMPLES: Final[dict[str, Any]] = {
 }
 DONE: Final[dict[str, Any]] = {"compile_error": {"summary": "A kernel that does not compile", "value": _JSON["done"]}}
 WAITING: Final[dict[str, Any]] = {"queued": {"summary": "It waits for a worker", "value": _JSON["waiting"]}}
-LISTED: Final[dict[str, Any]] = {
+_LISTED = {
     "items": [
         {
             **{name: _JSON["done"][name] for name in ("id", "state", "progress", "created_at", "links")},
@@ -198,6 +198,11 @@ LISTED: Final[dict[str, Any]] = {
     ],
     "next_cursor": None,
 }
+LISTED: Final[dict[str, Any]] = {"page": {"summary": "The last page", "value": _LISTED}}
+WHOLE: Final[dict[str, Any]] = {
+    example["summary"]: example["value"] for examples in (DONE, WAITING, LISTED) for example in examples.values()
+}
+"""Examples by their summaries, with the nulls that the framework leaves out of its document."""
 LINES: Final = "".join(
     line.model_dump_json(exclude_none=True) + "\n"
     for line in (BatchLine(index=1, evaluation=_DONE), BatchLine(index=0, evaluation=_WAITING))

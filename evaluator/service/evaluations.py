@@ -147,7 +147,7 @@ async def evaluate_batch(
     "/evaluations",
     response_model=Listing,
     responses={
-        200: {"content": {"application/json": {"example": documents.LISTED}}},
+        200: {"content": {"application/json": {"examples": documents.LISTED}}},
         **documented("invalid-request", *KEYED),
     },
 )

@@ -164,7 +164,12 @@ def _plain(error: Exception) -> Refused:
     name = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}.get(http.status_code)
     if name is None:
         name = "malformed" if http.status_code < 500 else "internal"
-    refused = Refused(name, f"{http.detail}." if http.detail else _TITLES[name][1])
+    allowed = (http.headers or {}).get("allow", "")
+    said = {
+        "not-found": "This service has nothing at this path; /docs shows what it has.",
+        "method-not-allowed": f"This path knows other methods: {allowed}.",
+    }.get(name, f"{http.detail}.")
+    refused = Refused(name, said)
     refused.headers = {**(refused.headers or {}), **(http.headers or {})}
     return refused
 

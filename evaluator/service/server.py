@@ -8,6 +8,7 @@ import resource
 import secrets
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -66,7 +67,7 @@ def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[st
     announcer = crew or (CeleryAnnouncer(settings.broker_url) if settings.broker_url else _Nobody())
     sweeper = Sweeper(store, announcer, retain_s=settings.retain_s)
     app = create_app(store, announcer, settings, secret_of(settings), watch)
-    server = _Server(_config(app, settings), watch, settings.receive_s, lambda: say(_address(listening)))
+    server = HttpServer(app, settings, watch, lambda: say(_address(listening)))
     with contextlib.ExitStack() as ending:
         ending.callback(store.close)
         ending.callback(listening.close)
@@ -174,13 +175,16 @@ class _Seen:
     """Since when the caller has read nothing of its answer."""
 
 
-class _Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """Uvicorn, with a look at every connection once a second: who sends or reads too slowly is put out."""
 
-    def __init__(self, config: uvicorn.Config, watch: Watch, receive_s: float, ready: Callable[[], None]) -> None:
-        super().__init__(config)
+    def __init__(
+        self, app: Any, settings: ServiceSettings, watch: Watch, ready: Callable[[], None] = lambda: None
+    ) -> None:
+        """`ready` is called once requests are answered; `run([socket])` serves until a signal or `should_exit`."""
+        super().__init__(_config(app, settings))
         self._watch = watch
-        self._limits_s = {h11.IDLE: HEADERS_S, h11.SEND_BODY: receive_s + _LATER_S}
+        self._limits_s = {h11.IDLE: HEADERS_S, h11.SEND_BODY: settings.receive_s + _LATER_S}
         self._ready = ready
         self._seen: dict[_Connection, _Seen] = {}
 
@@ -202,6 +206,9 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop at SIGTERM and SIGINT; unlike uvicorn's own, do not send them again: workers are to end first."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
         before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield

@@ -107,6 +107,11 @@ class Watch:
         finally:
             self._followers.discard(follower)
 
+    @property
+    def count(self) -> int:
+        """How many wait."""
+        return len(self._followers)
+
     def nudge(self) -> None:
         """Something has probably changed: look now."""
         if self._loop is not None and not self._loop.is_closed():

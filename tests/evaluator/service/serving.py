@@ -1,0 +1,133 @@
+"""A service over real sockets, in a thread, on a real store; a test is its worker."""
+
+import contextlib
+import io
+import json
+import logging
+import socket
+import threading
+from dataclasses import dataclass, field
+
+import httpx
+import structlog
+from store_samples import ended
+
+from evaluator.service import logs
+from evaluator.service.api import create_app
+from evaluator.service.records import WorkerFacts
+from evaluator.service.server import HttpServer
+from evaluator.service.store import Store
+from evaluator.service.watch import Watch
+from evaluator.settings import ServiceSettings
+
+ADD = "__global__ void add(const float* a, const float* b, float* c, int n) {}"
+
+
+def submission(**changes):
+    return {"problem": "vector_add", "source": ADD, **changes}
+
+
+def facts(**changes):
+    known = {
+        "id": "w1",
+        "host": "here",
+        "pid": 1,
+        "queues": ("compile", "sim"),
+        "backend": "sim",
+        "device": "the simulator",
+        "arch": "sm_90",
+        "toolchain": "nvcc 13.0.88",
+        "sandbox": "bubblewrap",
+        "grader_version": "0.1.0",
+        "started_at": 0.0,
+        "seen_at": 0.0,
+    }
+    return WorkerFacts(**(known | changes))
+
+
+@dataclass
+class Served:
+    url: str
+    store: Store
+    watch: Watch
+    announced: list[tuple[str, str]] = field(default_factory=list)
+    log: io.StringIO = field(default_factory=io.StringIO)
+
+    def logged(self, event):
+        return [one for one in map(json.loads, self.log.getvalue().splitlines()) if one["event"] == event]
+
+    def announce(self, evaluation_id, queue):
+        self.announced.append((evaluation_id, queue))
+
+    def http(self, **options):
+        return httpx.Client(base_url=self.url, timeout=20, **options)
+
+    def work(self, verdict=None, told=None):
+        """What a worker does with the next evaluation."""
+        lease = self.store.claim(["compile"], "w1", 30)
+        if told:
+            assert self.store.progress(lease, told)
+        assert self.store.finish(lease, verdict or ended(), {"compile": 0.25}, [0.01])
+        return lease
+
+
+@contextlib.contextmanager
+def logging_to(stream):
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    logs.configure(stream)
+    try:
+        yield
+    finally:
+        root.handlers[:] = before[0]
+        root.setLevel(before[1])
+        structlog.reset_defaults()
+
+
+def listening(host="127.0.0.1"):
+    return socket.create_server((host, 0), backlog=512)
+
+
+@contextlib.contextmanager
+def served(database_url, folder, **changes):
+    settings = ServiceSettings(folder, database_url, **changes)
+    store = Store(database_url)
+    store.upgrade()
+    with listening() as opened, contextlib.ExitStack() as ending:
+        watch = Watch(store)
+        here = Served(f"http://127.0.0.1:{opened.getsockname()[1]}", store, watch)
+        ending.enter_context(logging_to(here.log))
+        ready = threading.Event()
+        app = create_app(store, here, settings, b"a secret", watch)
+        server = HttpServer(app, settings, watch, ready.set)
+        thread = threading.Thread(target=server.run, args=([opened],), daemon=True)
+        thread.start()
+        assert ready.wait(20)
+        try:
+            yield here
+        finally:
+            server.should_exit = True
+            thread.join(20)
+            store.close()
+            assert not thread.is_alive()
+
+
+def lines(answer):
+    return [json.loads(line) for line in answer.text.splitlines() if line.strip()]
+
+
+def events(answer, most=100):
+    """Server-sent events of a stream, as dictionaries; comments by the name `comment`."""
+    current = {}
+    for line in answer.iter_lines():
+        if line.startswith(":"):
+            current["comment"] = line[1:].strip()
+        elif line:
+            name, _, value = line.partition(": ")
+            current[name] = value
+        elif current:
+            yield current
+            current = {}
+            most -= 1
+            if not most:
+                return
