@@ -6,6 +6,7 @@ twice finds nothing left to do. One that is lost is sent again by the sweeper. N
 """
 
 import contextlib
+import ctypes
 import os
 import socket
 from typing import Any, Final
@@ -24,6 +25,7 @@ from evaluator.workshop import Workshop
 VISIBILITY_TIMEOUT_S: Final = 3600
 """After so long Redis offers a message again that nobody has acknowledged: longer than any job."""
 
+_PR_SET_PDEATHSIG: Final = 1
 _ANSWER_S: Final = 2.0
 _READY_WITHIN_S: Final = 120.0
 
@@ -100,6 +102,8 @@ def run_workers(machine: MachineSettings, settings: ServiceSettings, queues: tup
 
     def on_start(**_: Any) -> None:  # in each child, after the fork
         os.close(hold)
+        # Celery has the kernel kill its children with it; these see the pipe close, and give back what they have.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0)
         store, announcer = Store(settings.database_url), CeleryAnnouncer(settings.broker_url)
         worker = Worker(
             store, Workshop(machine), announcer, queues, lease_s=settings.lease_s, grace_s=settings.drain_s

@@ -24,7 +24,7 @@ class Sweeper:
         """`retain_s`: how long evaluations are kept after their end, seconds; None keeps them for ever."""
         self._store, self._announcer = store, announcer
         self._interval_s, self._retain_s = interval_s, retain_s
-        self._retained_s = 0.0
+        self._retained_s = float("-inf")
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
 

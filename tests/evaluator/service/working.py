@@ -30,7 +30,7 @@ def accept(store, *args, **more):
     return accepted.evaluation.id
 
 
-def until(true, timeout_s=30.0):
+def until(true, timeout_s=60.0):
     """Wait until `true()` is; what it gave."""
     until_s = time.monotonic() + timeout_s
     while not (found := true()):
