@@ -6,7 +6,10 @@ from common.client import Client, EvaluatorFault, RequestRefused, ServiceFault
 from common.contract import Evaluation, Submission, Verdict
 from evaluator.errors import InfrastructureFault, UsageError
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 5.0
+"""How long a service may be away before it has accepted: a mistyped address is to be said soon."""
+_LOYALTY_S = 120.0
+"""How long it may be away afterwards: it restarts, and the verdict is on its way."""
 
 
 def evaluate(
@@ -29,12 +32,19 @@ def evaluate(
         progress(evaluation.progress or evaluation.state)
 
     try:
-        client = Client(server, key, patience_s=_PATIENCE_S)
+        hasty = Client(server, key, patience_s=_PATIENCE_S)
     except ValueError as error:
         raise UsageError(f"{error}.") from error
     try:
-        with client:
-            return client.evaluate(submission, progress=tell)
+        with hasty, Client(server, key, patience_s=_LOYALTY_S) as loyal:
+            try:
+                return hasty.evaluate(submission, progress=tell)
+            except EvaluatorFault:
+                raise
+            except ServiceFault as fault:
+                if fault.evaluation_id is None:
+                    raise
+                return loyal.result(fault.evaluation_id, progress=tell)
     except EvaluatorFault as fault:
         return fault.verdict
     except RequestRefused as error:

@@ -1,0 +1,183 @@
+"""`assay grade --server` and the client against a real `assay serve`, which is also killed under them."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from common.client import Client, RequestRefused
+from common.contract import Settings, Status, Submission
+from evaluator.problems.catalogue import problems
+
+ROOT = Path(__file__).parents[2]
+ASSAY = Path(sys.executable).with_name("assay")
+sys.path.append(str(ROOT / "tests" / "common"))
+from small_service import ANSWERS, CUTS, Road  # noqa: E402
+
+NAIVE = problems()["relu"].naive.source
+
+
+class Serving:
+    """`assay serve` with a data folder of its own and the suite's warm cache; it can be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = folder / "data"
+        self.data.mkdir(parents=True)
+        (self.data / "cache").symlink_to(ROOT / ".assay" / "tests" / "cache")
+        self.log = folder / "log"
+        self.process = None
+
+    def assay(self, *arguments, **more):
+        own = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
+        return [ASSAY, *map(str, arguments)], {"env": {**own, "ASSAY_DATA_DIR": str(self.data)}, "text": True, **more}
+
+    def start(self):
+        """The port on which it listens."""
+        command, options = self.assay("serve", "--port", 0, "--workers", 1, stdout=subprocess.PIPE)
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, stderr=log, **options)
+        said = next((found for line in self.process.stdout if (found := re.search(r"http://\S+:(\d+)", line))), None)
+        assert said is not None, self.log.read_text()[-2000:]
+        self.port = int(said[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+        return self.port
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.communicate()
+
+    def stop(self):
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.communicate(timeout=60)
+        self.process.kill()
+
+    def rows(self):
+        """State of each evaluation that was ever accepted."""
+        with contextlib.closing(sqlite3.connect(self.data / "assay.db")) as database:
+            return [state for (state,) in database.execute("SELECT state FROM evaluations")]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory, workshop):
+    (workshop.settings.data_dir / "cache").mkdir(parents=True, exist_ok=True)
+    serving = Serving(tmp_path_factory.mktemp("serving"))
+    serving.start()
+    yield serving
+    serving.stop()
+
+
+def submissions(count, first=0):
+    """All the same work, each a submission of its own."""
+    return [
+        Submission(problem="relu", source=NAIVE, settings=Settings(target_speedup=2 + (first + number) / 1000))
+        for number in range(count)
+    ]
+
+
+def test_a_file_is_graded_at_a_service_as_it_is_here(service, assay, write):
+    kernel = write(NAIVE)
+    here, there = (
+        assay.verdict(kernel, "--problem", "relu"),
+        assay.verdict(kernel, "--problem", "relu", "--server", service.url),
+    )
+    assert there["status"] == "passed"
+    for name in ("status", "phase", "hint", "backend", "problem"):
+        assert there[name] == here[name]
+    assert there["reward"]["value"] == pytest.approx(here["reward"]["value"], abs=0.05)
+    assert there["receipt"]["source_sha256"] == here["receipt"]["source_sha256"]
+    wrong = write("__global__ void relu(const float* x, float* y, int n) { y[0] = ; }", "wrong.cu")
+    assert assay.verdict(wrong, "--problem", "relu", "--server", service.url)["status"] == "compile_error"
+    card = assay("grade", kernel, "--problem", "relu", "--server", service.url, "--report", "report.html")
+    assert card.returncode == 0
+    assert "passed" in card.stdout.lower()
+    assert (assay.folder / "report.html").read_text().startswith("<!")
+
+
+def test_what_a_service_cannot_take_is_said_in_plain_words(service, assay, write):
+    kernel = write(NAIVE)
+    text = assay("grade", write(b"\x00\xff binary", "b.cu"), "--problem", "relu", "--server", service.url)
+    assert text.returncode == 2
+    assert "not UTF-8 text (byte 1)" in text.stderr
+    address = assay("grade", kernel, "--problem", "relu", "--server", "localhost:8000")
+    assert address.returncode == 2
+    assert "http://127.0.0.1:8000" in address.stderr
+    size = assay("grade", kernel, "--problem", "relu", "--size", "m=7", "--server", service.url)
+    assert size.returncode == 2
+    assert "422" in size.stderr
+
+
+def test_a_bad_road_to_a_real_service_loses_and_doubles_nothing(service):
+    road = Road(service.port, [*ANSWERS, None, *CUTS, None, *CUTS])
+    before = len(service.rows())
+    with road.open() as url, Client(url, patience_s=60) as client:
+        verdicts = client.evaluate_many(submissions(12, first=100), concurrency=4)
+    assert [verdict.status for verdict in verdicts] == [Status.PASSED] * 12
+    assert service.rows()[before:] == ["done"] * 12
+
+
+def test_a_repeat_costs_no_new_evaluation_unless_it_is_asked_for(service):
+    with Client(service.url) as client:
+        (asked,) = submissions(1, first=200)
+        first = client.evaluate(asked)
+        before = len(service.rows())
+        assert client.evaluate(asked) == first
+        assert len(service.rows()) == before
+        assert client.evaluate(asked, fresh=True) != first  # another seed
+        assert len(service.rows()) == before + 1
+        with pytest.raises(RequestRefused, match="422") as caught:
+            client.evaluate(Submission(problem="reluu", source=NAIVE))
+        assert caught.value.status_code == 422
+
+
+def test_who_loses_interest_ends_the_job_that_runs(service):
+    source = "__global__ void relu(const float* x, float* y, int n) { for (int i = 0; ; ++i) y[0] = i; }"
+    seen = []
+
+    def leave_once_it_runs(evaluation):
+        seen.append(evaluation.id)
+        if evaluation.progress:
+            raise InterruptedError
+
+    with Client(service.url) as client:
+        with pytest.raises(InterruptedError):
+            client.evaluate(Submission(problem="relu", source=source), progress=leave_once_it_runs)
+        started = time.monotonic()
+        assert client.result(seen[0]).status is Status.CANCELLED
+        assert time.monotonic() - started < 15
+
+
+def test_a_service_that_is_killed_and_comes_back_loses_nothing(tmp_path, workshop):
+    serving = Serving(tmp_path)
+    road = Road(serving.start())
+    try:
+        with road.open() as url, Client(url, patience_s=120) as client:
+            killed = []
+
+            def kill_once(finished):
+                if not killed:
+                    killed.append(finished.index)
+                    serving.kill()
+                    road.port = serving.start()
+
+            verdicts = client.evaluate_many(submissions(8), concurrency=8, progress=kill_once)
+        assert killed
+        assert [verdict.status for verdict in verdicts] == [Status.PASSED] * 8
+        assert serving.rows() == ["done"] * 8
+    finally:
+        serving.stop()
+
+
+def test_where_no_service_answers_the_verdict_is_our_fault_and_has_no_reward(assay, write):
+    verdict = assay.verdict(write(NAIVE), "--problem", "relu", "--server", "http://127.0.0.1:9", exit_code=3)
+    assert verdict["status"] == "internal_error"
+    assert "127.0.0.1:9" in verdict["message"]
+    assert json.dumps(verdict["hint"]).count("assay serve") == 1
