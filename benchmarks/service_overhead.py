@@ -30,6 +30,7 @@ from evaluator.service.records import StoredEvaluation
 _CLIENTS = 64
 _REPEATS = 200
 _DIRECT = 150
+_RAMP_S = 3.0
 _SOURCE = """__global__ void add_kernel(const float* a, const float* b, float* c, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -90,6 +91,8 @@ async def _ask(url: str, each: int) -> dict[str, tuple[float, float]]:
     times: dict[str, tuple[float, float]] = {}
 
     async def caller(first: int) -> None:
+        # As callers come: not all in the same millisecond. `many_at_once.py` has that.
+        await asyncio.sleep(_RAMP_S * first / (each * _CLIENTS))
         async with AsyncClient(url) as client:
             for number in range(first, first + each):
                 asked = submission(number)
