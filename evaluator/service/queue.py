@@ -32,8 +32,8 @@ _READY_WITHIN_S: Final = 120.0
 _LOG = logs.logger("queue")
 
 
-def celery_app(broker_url: str) -> Celery:
-    """The application, with the tasks `assay.compile` and `assay.judge` known by name."""
+def celery_app(broker_url: str, answer_s: float = 30.0) -> Celery:
+    """The application. `answer_s`: how long Redis may take to answer before the connection counts as dead."""
     app = Celery("assay", broker=broker_url, set_as_current=False)
     app.conf.update(
         # The store is the truth: no result is kept anywhere else.
@@ -49,7 +49,7 @@ def celery_app(broker_url: str) -> Celery:
         broker_transport_options={
             "visibility_timeout": VISIBILITY_TIMEOUT_S,
             "socket_connect_timeout": _ANSWER_S,
-            "socket_timeout": 30.0,
+            "socket_timeout": answer_s,
             "health_check_interval": 10,
         },
         task_serializer="json",
@@ -67,7 +67,7 @@ class CeleryAnnouncer:
     """Announces over Redis. Safe to use from many threads."""
 
     def __init__(self, broker_url: str) -> None:
-        self._app = celery_app(broker_url)
+        self._app = celery_app(broker_url, _ANSWER_S)
 
     def announce(self, evaluation_id: str, queue: str) -> None:
         """Send a message; while Redis cannot be reached it stays unsaid, and the sweeper says it later."""
