@@ -12,12 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from evaluator.errors import SandboxFault, UsageError
 from evaluator.sandbox.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.process import ProcessSandbox
 from evaluator.sandbox.sandbox import Finished, Isolation, Job, Limits, Sandbox
+
+if TYPE_CHECKING:
+    from evaluator.sandbox.docker import DockerSandbox
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,8 @@ def _shell(sandbox: Sandbox, script: str, *arguments: str, limits: Limits | None
 def _python(sandbox: Sandbox, script: str, *arguments: str, limits: Limits | None = None) -> Finished:
     command = ("-I", "-S", "-c", script, *arguments)
     if sandbox.name == "docker":
-        return sandbox.run(Job((sandbox.interpreter, *command), limits=limits or Limits(wall_s=10)))
+        interpreter = cast("DockerSandbox", sandbox).interpreter
+        return sandbox.run(Job((interpreter, *command), limits=limits or Limits(wall_s=10)))
     argv = (sys.executable, *command)
     readable = tuple({Path(sys.prefix), Path(sys.base_prefix)})
     return sandbox.run(Job(argv, readable=readable, limits=limits or Limits(wall_s=10)))

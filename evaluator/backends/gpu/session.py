@@ -251,8 +251,11 @@ class GpuSession:
         plan, where = self._plan(run)
         if run.steps:
             self._write(run, where)
-        else:  # a plan that does nothing leaves the memory, and what earlier launches did to its guards, as it is
-            synchronize(self._slot.memory.content)
+        else:
+            # A plan that does nothing leaves the memory, and what earlier launches did to its guards, as it is. But the
+            # referee has something to do on the GPU, as before every launch, for then the runner waits for its turn.
+            self._word.clone()
+            synchronize(self._word)
         started_us = time.perf_counter_ns() / 1000
         try:
             order = {"order": "go", "id": plan, "prints": self._prints}
