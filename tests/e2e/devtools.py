@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -116,14 +117,24 @@ class Browser:
     def go(self, url: str) -> None:
         """Open a page and wait until it has loaded."""
         self.events.clear()
-        self("Page.navigate", url=url)
-        self.wait_for_load()
+        answer = self("Page.navigate", url=url)
+        assert "errorText" not in answer, f"{url}: {answer['errorText']}"
+        self._wait(
+            lambda event: (
+                event["method"] == "Page.frameNavigated"
+                and event["params"]["frame"]["loaderId"] == answer["loaderId"]
+            )
+        )
+        self._wait(lambda event: event["method"] == "Page.loadEventFired")
 
-    def wait_for_load(self) -> None:
+    def _wait(self, wanted: Callable[[dict], bool]) -> None:
+        """Drop events up to the first that is wanted."""
         deadline = time.monotonic() + self.timeout_s
-        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
-            self._note(self._read(deadline))
-        self.events.clear()
+        while True:
+            if not self.events:
+                self._note(self._read(deadline))
+            elif wanted(self.events.popleft()):
+                return
 
     def value(self, expression: str) -> object:
         """What an expression gives in the page."""
