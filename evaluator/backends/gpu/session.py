@@ -252,7 +252,7 @@ class GpuSession:
         if run.steps:
             self._write(run, where)
         else:
-            # A plan that does nothing leaves the memory, and what earlier launches did to its guards, as it is. But the
+            # A plan that does nothing leaves the memory as it is, and what earlier launches did to its guards. But the
             # referee has something to do on the GPU, as before every launch, for then the runner waits for its turn.
             self._word.clone()
             synchronize(self._word)
