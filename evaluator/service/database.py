@@ -1,11 +1,13 @@
 """The database: connections, transactions, migrations, and its failures in words."""
 
+import random
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from alembic import command
 from alembic.config import Config
@@ -40,6 +42,7 @@ class Database:
         self._url = _understood(url)
         self._clock = clock
         self._steady_clock = steady_clock
+        self._turns = threading.Lock()
         self._is_sqlite = self._url.get_backend_name() == "sqlite"
         self._engine = _sqlite_engine(self._url) if self._is_sqlite else _postgresql_engine(self._url)
 
@@ -81,10 +84,25 @@ class Database:
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         """One transaction that may write: all of it or nothing."""
-        with self._faults(), self._engine.connect() as connection:
+        with self._faults(), self._turn(), self._engine.connect() as connection:
             connection.execution_options(assay_writes=True)
             with connection.begin():
                 yield connection
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """SQLite has one writer at a time: threads of a process wait here, and processes in `_begin_to_write`,
+        since SQLite itself waits by sleeping up to 100 ms at a time, whoever came first.
+        """
+        if not self._is_sqlite:
+            yield
+        elif self._turns.acquire(timeout=_BUSY_S):
+            try:
+                yield
+            finally:
+                self._turns.release()
+        else:
+            raise StorageFault(f"{_SQLITE_WORDS['SQLITE_BUSY'][0]} ({self._place}).", _SQLITE_WORDS["SQLITE_BUSY"][1])
 
     def _one_at_a_time(self, connection: Connection, what: int = _ACCEPTING) -> None:
         """Until this transaction ends, no other one does `what`. SQLite has a single writer anyway."""
@@ -139,10 +157,31 @@ def _sqlite_engine(url: URL) -> Engine:
     def begin(connection: Connection) -> None:
         # A transaction that reads first and writes later fails at once where another wrote between; one that says
         # at its start that it will write waits for its turn.
-        writes = connection.get_execution_options().get("assay_writes", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        if connection.get_execution_options().get("assay_writes", False):
+            _begin_to_write(connection)
+        else:
+            connection.exec_driver_sql("BEGIN")
 
     return engine
+
+
+def _begin_to_write(connection: Connection) -> None:
+    driver = cast(sqlite3.Connection, connection.connection.driver_connection)
+    deadline = time.monotonic() + _BUSY_S
+    driver.execute("PRAGMA busy_timeout=0")
+    try:
+        while time.monotonic() < deadline:
+            try:
+                driver.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    break
+                time.sleep(random.uniform(0.0005, 0.0025))
+        # Once more, so that the failure is told like every other.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    finally:
+        driver.execute(f"PRAGMA busy_timeout={1000 * _BUSY_S:.0f}")
 
 
 def _postgresql_engine(url: URL) -> Engine:
@@ -183,6 +222,15 @@ _POSTGRESQL_WORDS = {
     "57014": ("The database took too long", "Look at its load and at its log."),
 }
 
+# A server that lets nobody in says why in words only.
+_REFUSALS = {
+    "authentication failed": "28",
+    "no pg_hba.conf entry": "28",
+    'role "': "28",
+    'database "': "3D000",
+    "too many": "53300",
+}
+
 
 def _sqlite_words(error: DBAPIError) -> tuple[str, str]:
     name = str(getattr(error.orig, "sqlite_errorname", ""))
@@ -196,6 +244,9 @@ def _sqlite_words(error: DBAPIError) -> tuple[str, str]:
 
 def _postgresql_words(error: DBAPIError) -> tuple[str, str]:
     state = getattr(error.orig, "sqlstate", None) or ""
+    refusal = str(error.orig).partition("FATAL:")[2]
+    if not state:
+        state = next((state for said, state in _REFUSALS.items() if said in refusal), "")
     for start, words in _POSTGRESQL_WORDS.items():
         if state.startswith(start):
             return words

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Double, Row, Select, bindparam, func, insert, or_, select, update
 
 from common.contract import Phase, Status, Submission, Verdict
 from evaluator.errors import OwnMistake
@@ -49,6 +49,53 @@ class _Watched:
 
     beat: int
     still_s: float
+
+
+# Statements of the way that every evaluation takes are built once: building costs more than running them.
+_is_it = _row.seq == bindparam("of_seq")
+_is_held = (_row.id == bindparam("of_id")) & (_row.token == bindparam("of_token")) & is_running
+"""The row of a lease, while it runs under it."""
+_HELD = select(*_row).where(_is_held).with_for_update()
+_BEGIN = (
+    update(evaluations)
+    .where(_is_it)
+    .values(
+        state="running",
+        worker=bindparam("by"),
+        lease_s=bindparam("for_s"),
+        token=_row.token + 1,
+        beat=_row.beat + 1,
+        attempt=_row.attempt + 1,
+        version=_row.version + 1,
+        started_at=func.coalesce(_row.started_at, bindparam("now", type_=Double)),
+    )
+    .returning(*_row)
+)
+_TAKE_TURN = (
+    update(tenants)
+    .where(tenants.c.name == bindparam("of_tenant"))
+    .values(turn=select(func.max(tenants.c.turn)).scalar_subquery() + 1)
+)
+_BODY = select(submissions.c.body).where(submissions.c.seq == bindparam("of_seq"))
+_RENEW = update(evaluations).where(_is_held, _row.wanted).values(beat=_row.beat + 1, lease_s=bindparam("for_s"))
+_PROGRESS = (
+    update(evaluations)
+    .where(_is_held)
+    .values(progress=bindparam("text"), beat=_row.beat + 1, version=_row.version + 1)
+)
+_NEW_VERDICT = insert(verdicts)
+_END = (
+    update(evaluations)
+    .where(_is_it)
+    .values(
+        state="done",
+        status=bindparam("as"),
+        finished_at=bindparam("now"),
+        progress=None,
+        version=_row.version + 1,
+    )
+)
+_ONE_MORE = update(workers).where(workers.c.id == bindparam("by")).values(jobs_done=workers.c.jobs_done + 1)
 
 
 class Leases(tallies.Tallies):
@@ -96,20 +143,10 @@ class Leases(tallies.Tallies):
             return None if seq is None else self._begin(connection, seq, worker, lease_s)
 
     def _begin(self, connection: Connection, seq: int, worker: str, lease_s: float) -> Lease:
-        changes = {
-            "state": "running",
-            "worker": worker,
-            "lease_s": lease_s,
-            "token": _row.token + 1,
-            "beat": _row.beat + 1,
-            "attempt": _row.attempt + 1,
-            "version": _row.version + 1,
-            "started_at": func.coalesce(_row.started_at, self._clock()),
-        }
-        row = connection.execute(update(evaluations).where(_row.seq == seq).values(changes).returning(*_row)).one()
-        last_turn = select(func.max(tenants.c.turn)).scalar_subquery()
-        connection.execute(update(tenants).where(tenants.c.name == row.tenant).values(turn=last_turn + 1))
-        body = connection.execute(select(submissions.c.body).where(submissions.c.seq == seq)).scalar_one()
+        values = {"of_seq": seq, "by": worker, "for_s": lease_s, "now": self._clock()}
+        row = connection.execute(_BEGIN, values).one()
+        connection.execute(_TAKE_TURN, {"of_tenant": row.tenant})
+        body = connection.execute(_BODY, {"of_seq": seq}).scalar_one()
         return Lease(
             evaluation_id=row.id,
             token=row.token,
@@ -127,18 +164,13 @@ class Leases(tallies.Tallies):
         """Say that the work goes on, for `lease_s` more seconds. False: the lease is lost, or nobody wants the
         verdict any more: stop working. Raises StorageFault, which says nothing about the lease: try again soon.
         """
-        sign = update(evaluations).where(_held(lease), _row.wanted)
         with self._writing() as connection:
-            return connection.execute(sign.values(beat=_row.beat + 1, lease_s=lease_s)).rowcount == 1
+            return connection.execute(_RENEW, _name(lease) | {"for_s": lease_s}).rowcount == 1
 
     def progress(self, lease: Lease, text: str) -> bool:
         """Say what is being done; renews the lease too. False where the lease is lost. Raises StorageFault."""
-        news = update(evaluations).where(_held(lease))
         with self._writing() as connection:
-            changed = connection.execute(
-                news.values(progress=text[:500], beat=_row.beat + 1, version=_row.version + 1)
-            )
-            return changed.rowcount == 1
+            return connection.execute(_PROGRESS, _name(lease) | {"text": text[:500]}).rowcount == 1
 
     def pass_on(self, lease: Lease, queue: str, compiled_s: float | None) -> bool:
         """The compile stage is done: wait for the judge stage in `queue`; attempts count from the start again.
@@ -160,11 +192,11 @@ class Leases(tallies.Tallies):
 
     def _let_go(self, lease: Lease, reason: str | None, **changes: Any) -> bool:
         with self._writing() as connection:
-            row = connection.execute(select(*_row).where(_held(lease)).with_for_update()).first()
+            row = connection.execute(_HELD, _name(lease)).first()
             if row is None:
                 return False
             if not row.wanted:
-                self._end(connection, row, cancelled(connection, row))
+                self._end(connection, row, unwanted_verdict(connection, row))
                 return False
             self._requeue(connection, row, reason, **changes)
             return True
@@ -187,12 +219,11 @@ class Leases(tallies.Tallies):
         call whose answer got lost is right, and answers True. Raises StorageFault, OwnMistake.
         """
         with self._writing() as connection:
-            row = connection.execute(select(*_row).where(_held(lease)).with_for_update()).first()
+            row = connection.execute(_HELD, _name(lease)).first()
             if row is None:
                 return self._was_finished(connection, lease, verdict)
             self._end(connection, row, verdict)
-            done = workers.c.jobs_done + 1
-            connection.execute(update(workers).where(workers.c.id == lease.worker).values(jobs_done=done))
+            connection.execute(_ONE_MORE, {"by": lease.worker})
             self._count(
                 connection,
                 [
@@ -219,9 +250,8 @@ class Leases(tallies.Tallies):
             # One verdict that cannot be read back would spoil every list that it is on.
             raise OwnMistake(error) from error
         now = self._clock()
-        connection.execute(insert(verdicts).values(seq=row.seq, body=body))
-        ended = {"state": "done", "status": verdict.status.value, "finished_at": now, "progress": None}
-        connection.execute(update(evaluations).where(_row.seq == row.seq).values(version=_row.version + 1, **ended))
+        connection.execute(_NEW_VERDICT, {"seq": row.seq, "body": body})
+        connection.execute(_END, {"of_seq": row.seq, "as": verdict.status.value, "now": now})
         events: list[tallies.Event] = [
             (tallies.FINISHED, {"status": verdict.status.value, "backend": verdict.backend}, None),
             (tallies.TURNAROUND, {}, now - row.created_at),
@@ -248,10 +278,10 @@ class Leases(tallies.Tallies):
                     if row is None:
                         continue
                     if not row.wanted:
-                        self._end(connection, row, cancelled(connection, row))
+                        self._end(connection, row, unwanted_verdict(connection, row))
                         cancelled.append(row.id)
                     elif row.attempt >= MOST_ATTEMPTS:
-                        self._end(connection, row, _given_up(connection, row))
+                        self._end(connection, row, _lost_verdict(connection, row))
                         self._count(connection, [(tallies.DEAD_LETTERS, {}, None)])
                         dead.append(row.id)
                     else:
@@ -298,9 +328,8 @@ class Leases(tallies.Tallies):
         return tuple((row.id, row.queue) for row in rows)
 
 
-def _held(lease: Lease) -> ColumnElement[bool]:
-    """The row of `lease`, while it runs under it."""
-    return (_row.id == lease.evaluation_id) & (_row.token == lease.token) & is_running
+def _name(lease: Lease) -> dict[str, Any]:
+    return {"of_id": lease.evaluation_id, "of_token": lease.token}
 
 
 def _turns(waits: ColumnElement[bool]) -> Select[tuple[str]]:
@@ -315,20 +344,20 @@ def _turns(waits: ColumnElement[bool]) -> Select[tuple[str]]:
     )
 
 
-def cancelled(connection: Connection, row: Row[Any]) -> Verdict:
+def unwanted_verdict(connection: Connection, row: Row[Any]) -> Verdict:
     """The verdict of an evaluation that nobody wants any more."""
     message = "The caller dropped this evaluation before it had a verdict."
     return _without_result(connection, row, Status.CANCELLED, message, "Submit it again to have it judged.")
 
 
-def _given_up(connection: Connection, row: Row[Any]) -> Verdict:
+def _lost_verdict(connection: Connection, row: Row[Any]) -> Verdict:
     message = f"The grader lost this evaluation {row.attempt} times: the worker that had it stopped answering."
     hint = "This is a fault of the grader, not of the submission: submit it again, or ask the operator."
     return _without_result(connection, row, Status.INTERNAL_ERROR, message, hint)
 
 
 def _without_result(connection: Connection, row: Row[Any], status: Status, message: str, hint: str) -> Verdict:
-    body = connection.execute(select(submissions.c.body).where(submissions.c.seq == row.seq)).scalar_one()
+    body = connection.execute(_BODY, {"of_seq": row.seq}).scalar_one()
     submission = Submission.model_validate_json(body)
     on_gpu = row.queue.startswith("gpu") or (row.queue == "compile" and submission.backend == "gpu")
     begun = Phase.COMPILE if row.stage == "compile" else Phase.LAUNCH

@@ -8,10 +8,11 @@ then they have changed nothing, or (where the connection broke at the very end) 
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
 
 from common.contract import Status, Submission, Verdict
 from evaluator.errors import UsageError
@@ -19,7 +20,7 @@ from evaluator.service import tallies
 from evaluator.service.fleet import Fleet
 from evaluator.service.keyring import Keyring
 from evaluator.service.keys import Key, Quota, new_evaluation_id
-from evaluator.service.leases import Leases, cancelled
+from evaluator.service.leases import Leases, unwanted_verdict
 from evaluator.service.records import (
     Accepted,
     IdempotencyClash,
@@ -77,6 +78,34 @@ _whole: Select[Any] = (
     .outerjoin(verdicts, verdicts.c.seq == _row.seq)
 )
 
+# Statements of the way that every submission takes are built once: building costs more than running them.
+_BY_SEQ = _whole.where(_row.seq == bindparam("of_seq"))
+_KEYED = select(idempotency.c.seq, idempotency.c.body_sha256).where(
+    idempotency.c.tenant == bindparam("of_tenant"), idempotency.c.key == bindparam("of_key")
+)
+_REUSABLE = (
+    select(_row.seq)
+    .where(is_done, _row.tenant == bindparam("of_tenant"), _row.reuse_key == bindparam("of_key"))
+    .where(_row.status.not_in(_NEVER_REUSED))
+    .order_by(_row.seq.desc())
+    .limit(1)
+)
+_COUNT_WAITING = select(func.count()).where(is_queued)
+_NEW = insert(evaluations).returning(_row.seq)
+_NEW_SUBMISSION = insert(submissions)
+_NEW_KEY = insert(idempotency)
+_AT_FIRST = {
+    "state": "queued",
+    "stage": "compile",
+    "announcements": 0,
+    "attempt": 0,
+    "token": 0,
+    "beat": 0,
+    "lease_s": 0.0,
+    "wanted": True,
+    "version": 1,
+}
+
 
 class Store(Leases, Fleet, Keyring):
     """See the module. `url` and the clocks are those of `Database`."""
@@ -108,25 +137,23 @@ class Store(Leases, Fleet, Keyring):
         with self._writing() as connection:
             self._one_at_a_time(connection)
             if idempotency_key is not None:
-                query = select(idempotency).where(
-                    idempotency.c.tenant == tenant, idempotency.c.key == idempotency_key
-                )
-                before = connection.execute(query).first()
+                before = connection.execute(_KEYED, {"of_tenant": tenant, "of_key": idempotency_key}).first()
                 if before is not None:
-                    evaluation = _stored(connection.execute(_whole.where(_row.seq == before.seq)).one())
+                    evaluation = _stored(connection.execute(_BY_SEQ, {"of_seq": before.seq}).one())
                     if before.body_sha256 != body_sha256:
                         raise IdempotencyClash(evaluation.id)
                     self._count(connection, [(tallies.ACCEPTED, {"answer": "repeated"}, None)])
                     return Accepted(evaluation, created=False)
-            reused = None if reuse_key is None or fresh else _verdict_under(connection, tenant, reuse_key)
-            if reused is None:
+            seq = None
+            if reuse_key is not None and not fresh:
+                seq = connection.execute(_REUSABLE, {"of_tenant": tenant, "of_key": reuse_key}).scalar()
+            created = seq is None
+            if created:
                 self._refuse(connection, tenant, quota, most_queued)
                 now = self._clock()
                 row = {
                     "id": new_evaluation_id(),
                     "tenant": tenant,
-                    "state": "queued",
-                    "stage": "compile",
                     "queue": queue,
                     "problem": submission.problem,
                     "reuse_key": reuse_key,
@@ -134,26 +161,19 @@ class Store(Leases, Fleet, Keyring):
                     "created_at": now,
                     "queued_at": now,
                     "announced_at": now,
-                    "announcements": 0,
-                    "attempt": 0,
-                    "token": 0,
-                    "beat": 0,
-                    "lease_s": 0.0,
-                    "wanted": True,
-                    "version": 1,
                 }
-                turn = self._insert(tenants).values(name=tenant, turn=0)
-                connection.execute(turn.on_conflict_do_nothing(index_elements=["name"]))
-                seq = connection.execute(insert(evaluations).values(row).returning(_row.seq)).scalar_one()
-                connection.execute(insert(submissions).values(seq=seq, body=body))
-            else:
-                seq = reused
+                connection.execute(self._new_tenant, {"name": tenant, "turn": 0})
+                seq = connection.execute(_NEW, row | _AT_FIRST).scalar_one()
+                connection.execute(_NEW_SUBMISSION, {"seq": seq, "body": body})
             if idempotency_key is not None:
                 note = {"tenant": tenant, "key": idempotency_key, "seq": seq, "body_sha256": body_sha256}
-                connection.execute(insert(idempotency).values(note))
-            answer = "created" if reused is None else "reused"
-            self._count(connection, [(tallies.ACCEPTED, {"answer": answer}, None)])
-            return Accepted(_stored(connection.execute(_whole.where(_row.seq == seq)).one()), reused is None)
+                connection.execute(_NEW_KEY, note)
+            self._count(connection, [(tallies.ACCEPTED, {"answer": "created" if created else "reused"}, None)])
+            return Accepted(_stored(connection.execute(_BY_SEQ, {"of_seq": seq}).one()), created)
+
+    @cached_property
+    def _new_tenant(self) -> Any:
+        return self._insert(tenants).on_conflict_do_nothing(index_elements=["name"])
 
     def _refuse(self, connection: Connection, tenant: str, quota: Quota | None, most_queued: int) -> None:
         """Raises QuotaExceeded or QueueFull where there is no room. Nobody else accepts meanwhile."""
@@ -171,7 +191,7 @@ class Store(Leases, Fleet, Keyring):
             open_now = connection.execute(select(func.count()).where(mine, is_open)).scalar_one()
             if open_now >= quota.concurrent:
                 raise QuotaExceeded("concurrent", quota.concurrent, self._pace_s(connection))
-        waiting = connection.execute(select(func.count()).where(is_queued)).scalar_one()
+        waiting = connection.execute(_COUNT_WAITING).scalar_one()
         if waiting >= most_queued:
             raise QueueFull(waiting, self._pace_s(connection))
 
@@ -192,7 +212,7 @@ class Store(Leases, Fleet, Keyring):
             if row is None:
                 return None
             if row.state == "queued":
-                self._end(connection, row, cancelled(connection, row))
+                self._end(connection, row, unwanted_verdict(connection, row))
             elif row.state == "running" and row.wanted:
                 unwanted = update(evaluations).where(_row.seq == row.seq)
                 connection.execute(unwanted.values(wanted=False, version=_row.version + 1))
@@ -298,16 +318,6 @@ def _portions(ids: Collection[str]) -> Iterator[tuple[str, ...]]:
 def _of(evaluation_id: str, tenant: str | None) -> Any:
     mine = _row.id == evaluation_id
     return mine if tenant is None else mine & (_row.tenant == tenant)
-
-
-def _verdict_under(connection: Connection, tenant: str, reuse_key: str) -> int | None:
-    reusable = (
-        select(_row.seq)
-        .where(is_done, _row.tenant == tenant, _row.reuse_key == reuse_key, _row.status.not_in(_NEVER_REUSED))
-        .order_by(_row.seq.desc())
-        .limit(1)
-    )
-    return connection.execute(reusable).scalar()
 
 
 def _stored(row: Row[Any]) -> StoredEvaluation:

@@ -6,7 +6,8 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, func, select
 
@@ -76,14 +77,19 @@ class Tallies(Database):
         if not added:
             return
         shard = random.randrange(_SHARDS)
-        insert = self._insert(tallies).values(
+        connection.execute(
+            self._add,
             [
                 {"name": name, "labels": labels, "le": le, "shard": shard, "count": count, "total": total}
                 for (name, labels, le), (count, total) in sorted(added.items())
-            ]
+            ],
         )
+
+    @cached_property
+    def _add(self) -> Any:
+        insert = self._insert(tallies)
         more = {"count": tallies.c.count + insert.excluded.count, "total": tallies.c.total + insert.excluded.total}
-        connection.execute(insert.on_conflict_do_update(index_elements=list(tallies.primary_key), set_=more))
+        return insert.on_conflict_do_update(index_elements=list(tallies.primary_key), set_=more)
 
 
 def _histogram(name: str, labels: str, rows: Mapping[str, tuple[int, float]]) -> Iterable[Tally]:
