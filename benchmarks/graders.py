@@ -37,8 +37,6 @@ __global__ void warm_up(const float* a, const float* b, float* c, int n)
 }
 """
 _READY_S = 180.0
-_OTHER_REFEREES_S = 8.0
-"""The first referee starts the others, which need as long as it did."""
 _GRACE_S = 75.0
 """How long what has begun may take after the time is up: compiling and running have 30 s each."""
 
@@ -70,13 +68,7 @@ class Graders:
     """A pool of warm grader processes, with a data folder and (on a GPU) a referee of their own."""
 
     def __init__(
-        self,
-        workers: int,
-        backend: BackendName = "gpu",
-        *,
-        jobs_per_runner: int = 1,
-        runners_ahead: int = 2,
-        referees: int = 1,
+        self, workers: int, backend: BackendName = "gpu", *, jobs_per_runner: int = 1, runners_ahead: int = 2
     ) -> None:
         self.workers, self.backend = workers, backend
         self._folder = tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True)
@@ -87,7 +79,6 @@ class Graders:
             jobs_per_runner=jobs_per_runner,
             runners_ahead=runners_ahead,
             referee_idle_s=120.0,
-            referees_per_gpu=referees,
         )
         self.start_s = 0.0
         """How long it took until all was warm."""
@@ -104,8 +95,6 @@ class Graders:
                 raise SystemExit(f"This needs a GPU: {absence.message if absence else ''}. Run `assay doctor`.")
             self._referee = workshop.gpu
             self._referee_pid = int(self._referee.facts()["pid"])
-            if self.settings.referees_per_gpu > 1:
-                time.sleep(_OTHER_REFEREES_S)
         workshop.simulator.warm_up()
         context = multiprocessing.get_context("spawn")
         barrier = context.Barrier(self.workers)
@@ -126,7 +115,7 @@ class Graders:
         self._pool.shutdown(cancel_futures=True)
         if self.backend == "gpu":
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(os.getpgid(self._referee_pid), signal.SIGTERM)
+                os.kill(self._referee_pid, signal.SIGTERM)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self._referee_pid, 0)
         self._folder.cleanup()

@@ -140,7 +140,6 @@ class GpuReferee:
             *("--data-dir", str(settings.data_dir), "--sandbox", settings.sandbox),
             *("--idle-s", str(settings.referee_idle_s), "--jobs-per-runner", str(settings.jobs_per_runner)),
             *("--ahead", str(settings.runners_ahead)),
-            *("--referees", str(settings.referees_per_gpu)),
         ]
 
     def _last_words(self) -> str:

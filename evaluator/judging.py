@@ -1,6 +1,5 @@
 """Judging a program that compiled: verified and, on a GPU, timed, by a referee in this process or in another one."""
 
-import fcntl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -165,59 +164,18 @@ class SimulatorReferee:
             return Judged(verify(launchable, session, order.settings, dice, trials, _counted(progress)))
 
 
-class Turn:
-    """Whose turn it is on a GPU that several referees share: all may verify at once, and one times alone.
-
-    It is the lock of a file, so that it ends with the process that holds it.
-    """
-
-    def __init__(self, descriptor: int | None = None) -> None:
-        """None: nobody else is there."""
-        self._descriptor = descriptor
-
-    def share(self) -> None:
-        """Wait until nobody times."""
-        self._take(fcntl.LOCK_SH)
-
-    def alone(self) -> None:
-        """Wait until nobody does anything."""
-        self._take(fcntl.LOCK_EX)
-
-    def end(self) -> None:
-        self._take(fcntl.LOCK_UN)
-
-    def _take(self, kind: int) -> None:
-        if self._descriptor is not None:
-            fcntl.flock(self._descriptor, kind)
-
-
 def judge_and_time(
     order: Order,
     open_session: Callable[[Launchable, int], Session],
     make_dice: Callable[[int], Dice],
     opponent: Opponent,
     progress: Progress,
-    turn: Turn,
 ) -> Judged:
     """Verify and then time, with contents from `make_dice(seed)`, in the process that owns the GPU.
 
     `open_session(launchable, memory_bytes)` opens a session that can hold the largest run.
     Raises Unsupported, UsageError, InfrastructureFault.
     """
-    try:
-        return _judge_and_time(order, open_session, make_dice, opponent, progress, turn)
-    finally:
-        turn.end()
-
-
-def _judge_and_time(
-    order: Order,
-    open_session: Callable[[Launchable, int], Session],
-    make_dice: Callable[[int], Dice],
-    opponent: Opponent,
-    progress: Progress,
-    turn: Turn,
-) -> Judged:
     settings, launchable = order.settings, order.launchable
     problem = launchable.problem
     generator = Seed(order.secret).generator()
@@ -225,16 +183,12 @@ def _judge_and_time(
     trials = plan_trials(problem, settings, generator, timed_too=settings.timing)
     dice = make_dice(int(generator.integers(1 << 62)))
     clock = Stopwatch()
-    turn.share()
-    clock.lap("turn")
     with open_session(launchable, _largest_bytes(launchable, [trial.sizes for trial in trials])) as session:
         clock.lap("context")
         verified = verify(launchable, session, settings, dice, trials, _counted(progress))
         clock.lap("verify")
         if verified.ruling or not settings.timing:
             return Judged(verified, phases_s=clock.laps_s)
-        turn.alone()
-        clock.lap("turn")
         look = measure(
             launchable, session, timed_sizes, settings, dice, opponent, lambda done: progress(f"time {done}")
         )

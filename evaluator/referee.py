@@ -1,10 +1,9 @@
 """The referee of one GPU: a long-lived process with a context of its own, which draws, judges and times.
 
-    python -m evaluator.referee GPU_UUID SOCKET [--idle-s 600] [--jobs-per-runner 1] [--ahead 2] [--referees 1]
+    python -m evaluator.referee GPU_UUID SOCKET [--idle-s 600] [--jobs-per-runner 1] [--ahead 2]
 
 It holds seeds, inputs, answers, baselines and clocks; the submission's kernels run in runners that it feeds. One job
-at a time, in the order in which they came; where `--referees` asks for several of these processes, they verify at the
-same time, and each times alone. Graders talk to it over a unix socket that only this user can open:
+at a time, in the order in which they came. Graders talk to it over a unix socket that only this user can open:
 
     judge {} + the order as a file   ->  progress {text} … then judged {…} | unsupported {…} | usage {…} | fault {…}
     facts {}                         ->  facts {…}
@@ -16,10 +15,9 @@ import logging
 import os
 import select
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,7 +27,7 @@ from evaluator.backends.gpu.channel import Channel, ChannelClosed
 from evaluator.backends.gpu.pool import RunnerDied
 from evaluator.backends.gpu.session import Bench
 from evaluator.errors import GpuFault, InfrastructureFault, UsageError
-from evaluator.judging import Judged, Order, Turn, judge_and_time
+from evaluator.judging import Judged, Order, judge_and_time
 from evaluator.problems.arrays import Dice
 from evaluator.stages.launchable import Launchable
 from evaluator.stages.measuring import Opponent
@@ -43,7 +41,6 @@ class Hall(Protocol):
 
     bench: Bench
     opponent: Opponent
-    turn: Turn
 
     def dice(self, seed: int) -> Dice:
         """Contents on the device."""
@@ -58,12 +55,8 @@ class Withdrawn(Exception):
 
 def serve(listener: socket.socket, hall: Hall, idle_s: float | None = None) -> None:
     """Answer graders, one after another, until nobody has come for `idle_s` seconds, or the GPU is beyond repair."""
-    listener.setblocking(False)
     while select.select([listener], [], [], idle_s)[0]:
-        try:
-            connection, _ = listener.accept()
-        except BlockingIOError:  # another referee was faster
-            continue
+        connection, _ = listener.accept()
         channel = Channel(connection)
         try:
             _attend(channel, hall)
@@ -95,7 +88,7 @@ def _verdict_on(order: Order, hall: Hall, report: Callable[[str], None]) -> dict
         return hall.bench.open(order.program, attributes, memory_bytes, leaves_traces=order.local_memory)
 
     def judge() -> Judged:
-        return judge_and_time(order, open_session, hall.dice, hall.opponent, report, hall.turn)
+        return judge_and_time(order, open_session, hall.dice, hall.opponent, report)
 
     try:
         try:
@@ -133,8 +126,7 @@ def _reporter(channel: Channel) -> Callable[[str], None]:
 class GpuHall:
     """The real thing: torch, the driver and NVML on one GPU."""
 
-    def __init__(self, uuid: str, data_dir: Path, sandbox: str, ahead: int, jobs_per_runner: int, turn: Turn) -> None:
-        self.turn = turn
+    def __init__(self, uuid: str, data_dir: Path, sandbox: str, ahead: int, jobs_per_runner: int) -> None:
         # Before torch: it decides what torch sees, and the zygote starts while torch is being imported.
         os.environ["CUDA_VISIBLE_DEVICES"] = uuid
         from evaluator.backends.gpu.pool import RunnerPool
@@ -195,49 +187,25 @@ def main() -> None:
     parser.add_argument("--idle-s", type=float, default=600.0)
     parser.add_argument("--jobs-per-runner", type=int, default=1)
     parser.add_argument("--ahead", type=int, default=2)
-    parser.add_argument("--referees", type=int, default=1)
-    parser.add_argument("--listener", type=int, help="a descriptor: be one more of several at this socket")
     wanted = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    with contextlib.ExitStack() as stack:
-        turn = Turn()
-        if wanted.referees > 1:
-            turn = Turn(stack.enter_context(open(wanted.socket.with_suffix(".turn"), "w")).fileno())
-        try:
-            hall = GpuHall(wanted.gpu, wanted.data_dir, wanted.sandbox, wanted.ahead, wanted.jobs_per_runner, turn)
-        except InfrastructureFault as fault:
-            print(f"{fault} {fault.remedy or ''}", file=sys.stderr)
-            raise SystemExit(3) from fault
-        stack.enter_context(contextlib.closing(hall.bench))
-        if wanted.listener is not None:
-            listener = stack.enter_context(socket.socket(fileno=wanted.listener))
-        else:
-            listener = stack.enter_context(_listening(wanted.socket))
-            stack.callback(wanted.socket.unlink, missing_ok=True)
-            for _ in range(wanted.referees - 1):
-                command = [
-                    sys.executable,
-                    "-m",
-                    "evaluator.referee",
-                    *sys.argv[1:],
-                    "--listener",
-                    str(listener.fileno()),
-                ]
-                subprocess.Popen(command, pass_fds=(listener.fileno(),), stdin=subprocess.DEVNULL)
-        log.info("a referee of %s is ready", wanted.gpu)
-        serve(listener, hall, wanted.idle_s)
-
-
-@contextlib.contextmanager
-def _listening(path: Path) -> Iterator[socket.socket]:
-    """A listener at a socket that only this user can open."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        path.unlink(missing_ok=True)
+    try:
+        hall = GpuHall(wanted.gpu, wanted.data_dir, wanted.sandbox, wanted.ahead, wanted.jobs_per_runner)
+    except InfrastructureFault as fault:
+        print(f"{fault} {fault.remedy or ''}", file=sys.stderr)
+        raise SystemExit(3) from fault
+    with contextlib.closing(hall.bench), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        with contextlib.suppress(FileNotFoundError):
+            wanted.socket.unlink()
         old_mask = os.umask(0o177)
-        listener.bind(str(path))
+        listener.bind(str(wanted.socket))
         os.umask(old_mask)
         listener.listen(1024)
-        yield listener
+        log.info("the referee of %s is ready", wanted.gpu)
+        try:
+            serve(listener, hall, wanted.idle_s)
+        finally:
+            wanted.socket.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,6 @@ class MachineSettings:
     """How many contexts are kept ready (`ASSAY_RUNNERS_AHEAD`)."""
     referee_idle_s: float = 600.0
     """How long a GPU's referee waits for the next job before it ends (`ASSAY_REFEREE_IDLE_S`)."""
-    referees_per_gpu: int = 1
-    """How many processes verify on one GPU at the same time; they time one after another
-    (`ASSAY_REFEREES_PER_GPU`)."""
 
     @staticmethod
     def from_environment() -> "MachineSettings":
@@ -55,7 +52,6 @@ class MachineSettings:
             _number("ASSAY_JOBS_PER_RUNNER", 1, 1, "a number of jobs"),
             _number("ASSAY_RUNNERS_AHEAD", 2, 1, "a number of contexts"),
             _number("ASSAY_REFEREE_IDLE_S", 600, 1, "a number of seconds"),
-            _number("ASSAY_REFEREES_PER_GPU", 1, 1, "a number of processes"),
         )
 
 

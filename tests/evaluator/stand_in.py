@@ -11,7 +11,6 @@ from evaluator.backends.backend import Entry, Parameter, Program
 from evaluator.backends.gpu.pool import RunnerPool
 from evaluator.backends.gpu.session import Bench
 from evaluator.backends.gpu.tensors import TorchDice, TorchOpponent
-from evaluator.judging import Turn
 
 DEVICE = "stand_in_device:StandIn"
 
@@ -36,7 +35,6 @@ class Hall:
     """What a referee works with, on this stand-in."""
 
     def __init__(self, sandbox, jobs_per_runner=1):
-        self.turn = Turn()
         self.opponent = TorchOpponent("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
         pool = RunnerPool(sandbox, "none", device=DEVICE)
         self.bench = Bench(pool, FileMemory, lambda: 1 << 40, jobs_per_runner)

@@ -1,12 +1,9 @@
 """Orders over a socket to a referee, and what comes back: on a device that needs no GPU, all else for real."""
 
 import contextlib
-import itertools
 import os
 import socket
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -15,12 +12,11 @@ from stand_in import Hall, program
 from common.contract import Phase, Settings, Status
 from common.launch_plan import parse_directives
 from common.timing import DeviceState
-from evaluator import judging
 from evaluator.backends.backend import Program, Unsupported
 from evaluator.backends.gpu.health import Gpu
 from evaluator.errors import GpuFault, UsageError
 from evaluator.gpu_referee import GpuReferee
-from evaluator.judging import Judged, Order, Turn, larger, timed
+from evaluator.judging import Judged, Order, larger, timed
 from evaluator.referee import serve
 from evaluator.sandbox import selftest
 from evaluator.settings import MachineSettings
@@ -205,45 +201,3 @@ def test_too_fast_is_looked_at_again_at_a_larger_size(referee):
 def test_a_referee_that_cannot_start_is_our_fault_with_its_reason(tmp_path):
     with pytest.raises(GpuFault, match="could not be started"):
         GpuReferee(GPU, MachineSettings(tmp_path)).facts()
-
-
-def test_several_referees_verify_together_and_time_alone(tmp_path, monkeypatch):
-    spans = []
-
-    def noted(kind, work):
-        def noting(*arguments):
-            started_s = time.monotonic()
-            found = work(*arguments)
-            spans.append((kind, started_s, time.monotonic()))
-            return found
-
-        return noting
-
-    monkeypatch.setattr(judging, "verify", noted("verify", judging.verify))
-    monkeypatch.setattr(judging, "measure", noted("measure", judging.measure))
-    settings = MachineSettings(tmp_path)
-    made = GpuReferee(GPU, settings)
-    made._socket.parent.mkdir(parents=True)
-    with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
-        listener.bind(str(made._socket))
-        listener.listen(16)
-        serving = []
-        for _ in range(2):
-            hall = Hall(selftest.choose(settings.data_dir / "work"))
-            hall.turn = Turn(stack.enter_context(open(tmp_path / "turn", "w")).fileno())
-            stack.enter_context(contextlib.closing(hall.bench))
-            serving.append(threading.Thread(target=serve, args=(listener, hall, 1.0)))
-            serving[-1].start()
-        with ThreadPoolExecutor(4) as graders:
-            found = list(graders.map(lambda _: judged(made, "relu"), range(6)))
-        for thread in serving:
-            thread.join()
-    assert all(one.verified.ruling is None and one.look.measurement for one in found)
-    assert sorted(kind for kind, _, _ in spans) == 6 * ["measure"] + 6 * ["verify"]
-    timed_spans = [span for span in spans if span[0] == "measure"]
-    for kind, start_s, end_s in timed_spans:
-        others = [span for span in spans if span != (kind, start_s, end_s)]
-        assert all(other_end_s <= start_s or end_s <= other_start_s for _, other_start_s, other_end_s in others)
-    verified = sorted(span[1:] for span in spans if span[0] == "verify")
-    assert any(second[0] < first[1] for first, second in itertools.pairwise(verified))
