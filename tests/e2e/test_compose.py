@@ -114,7 +114,10 @@ def deployment():
         pytest.skip(missing)
     made = Deployment()
     try:
-        made.compose("up", "-d", "--no-build", "--scale", "sim-worker=2")
+        try:
+            made.compose("up", "-d", "--no-build", "--scale", "sim-worker=2")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{made.compose('logs', '--tail', '20')}") from error
         made.wait_until_healthy(("api", "redis", "postgres", "compile-worker", "sim-worker"))
         yield made
     finally:
@@ -237,11 +240,12 @@ def test_the_gpu_override_is_valid_and_reserves_a_gpu():
     assert "docker.sock" not in worker[: worker.index("read_only")]
 
 
-def test_secrets_must_be_given():
+def test_secrets_must_be_given(tmp_path):
     if compose_command() is None:
         pytest.skip("There is no docker compose and no docker-compose.")
+    (tmp_path / ".env").write_text("ASSAY_SIM_PROCESSES=1\n")
     refused = subprocess.run(
-        [*compose_command(), "-f", str(ROOT / "docker-compose.yml"), "--env-file", "/dev/null", "config"],
+        [*compose_command(), "-f", str(ROOT / "docker-compose.yml"), "--env-file", str(tmp_path / ".env"), "config"],
         capture_output=True,
         text=True,
         check=False,

@@ -6,7 +6,8 @@ RUN apt-get update -qq \
     && echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql \
     && rm -rf /var/lib/apt/lists/* \
-    && install -d -o postgres -g postgres -m 0700 /var/lib/postgresql/data
+    && install -d -o postgres -g postgres -m 0700 /var/lib/postgresql/data \
+    && chmod 3777 /var/run/postgresql
 COPY postgres.sh /usr/local/bin/postgres.sh
 ENV PGDATA=/var/lib/postgresql/data
 USER postgres
