@@ -54,7 +54,9 @@ def celery_app(broker_url: str, answer_s: float = 30.0) -> Celery:
         },
         task_serializer="json",
         accept_content=["json"],
-        worker_enable_remote_control=False,
+        # A worker that is busy does not listen for messages. What listens for it is remote control: without it, a
+        # worker whose Redis dies meanwhile cannot acknowledge, never notices why, and takes no message again.
+        worker_enable_remote_control=True,
         worker_send_task_events=False,
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,

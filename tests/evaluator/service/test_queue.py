@@ -195,10 +195,14 @@ def test_a_killed_child_loses_nothing_and_leaves_nothing(service):
 
 
 def test_redis_may_die_and_come_back_empty(service, redis):
+    busy = service.submit(ENDLESS, run_timeout_s=1.5)
+    judging(service.store, busy, "judge")
     redis.kill()
     started_s = time.monotonic()
     unheard = service.submit()
     assert time.monotonic() - started_s < 5, "nobody waits for a Redis that is away"
+    # Its worker cannot acknowledge the message, and must take others all the same.
+    assert done(service.store, busy).verdict.status is Status.TIMEOUT
     redis.start()
     heard = service.submit()
     # A message is a knock at the door: the one that waits longest is let in.
