@@ -35,6 +35,20 @@ _ALWAYS = frozenset(
 )
 
 
+def promised(filters: bool, landlock_version: int) -> frozenset[Isolation]:
+    """What is kept from a job on a kernel that filters system calls, or does not, and has this version of Landlock."""
+    kept = set(_ALWAYS)
+    if filters:
+        kept |= {Isolation.NETWORK, Isolation.KERNEL_CALLS}
+    if landlock_version:
+        kept.add(Isolation.HOST_FILES)
+    if filters and landlock_version >= landlock.CONFINES_WRITES:
+        kept.add(Isolation.WRITE_OUTSIDE)
+    if filters and landlock_version >= landlock.CONFINES_SIGNALS:
+        kept.add(Isolation.OTHER_PROCESSES)
+    return frozenset(kept)
+
+
 class ProcessSandbox:
     """Runs jobs as limited processes; work folders are made under `root` (and stale ones removed from it)."""
 
@@ -50,16 +64,7 @@ class ProcessSandbox:
     @property
     def promises(self) -> frozenset[Isolation]:
         """What this kernel lets the sandbox keep from a job that has no devices."""
-        kept = set(_ALWAYS)
-        if self._filters:
-            kept |= {Isolation.NETWORK, Isolation.KERNEL_CALLS}
-        if self._landlock:
-            kept.add(Isolation.HOST_FILES)
-        if self._filters and self._landlock >= landlock.CONFINES_WRITES:
-            kept.add(Isolation.WRITE_OUTSIDE)
-        if self._filters and self._landlock >= landlock.CONFINES_SIGNALS:
-            kept.add(Isolation.OTHER_PROCESSES)
-        return frozenset(kept)
+        return promised(self._filters, self._landlock)
 
     def run(self, job: Job) -> Finished:
         """Run the job to its end, without stdin. Raises SandboxFault, StorageFault."""

@@ -77,6 +77,8 @@ def _receive_exactly(connection: socket.socket, size_bytes: int) -> bytes | None
 def remove_folder(path: str) -> None:
     """Remove a work folder whatever a job has made of it: unreadable folders, folders ten thousand deep, links."""
     with contextlib.suppress(OSError, RecursionError):
+        if os.path.islink(path):
+            os.unlink(path)  # put in the folder's place: what it leads to is nothing of the job's
         shutil.rmtree(path)
     if not os.path.lexists(path):
         return
