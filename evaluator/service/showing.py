@@ -121,7 +121,7 @@ class Filters:
         """As the query of an address, with some of it changed."""
         return urlencode({name: value for name, value in {**asdict(self), **other}.items() if value})
 
-    def page(self, store: Store, tenant: str | None, limit: int = ROWS) -> Page:
+    def page(self, store: Store, tenant: str | None, limit: int | None = None) -> Page:
         """The page of evaluations that these let through. Raises UsageError for a cursor that is none."""
         state = cast(State, self.status) if self.status in ("queued", "running") else None
         status = Status(self.status) if self.status and not state else None
@@ -131,7 +131,7 @@ class Filters:
             status=status,
             problem=self.problem or None,
             cursor=self.cursor or None,
-            limit=limit,
+            limit=limit or ROWS,
         )
 
 

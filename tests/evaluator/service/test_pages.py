@@ -168,7 +168,6 @@ def test_a_queue_that_nobody_serves_is_named(site):
 
 def test_filters_and_pages(site, monkeypatch):
     monkeypatch.setattr(showing, "ROWS", 3)
-    monkeypatch.setattr(Filters.page, "__defaults__", (3,))
     for _ in range(4):
         site.finished(passed())
     wrong = site.finished(incorrect())
