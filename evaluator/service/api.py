@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -131,6 +132,7 @@ async def read_metrics(service: Here, caller: Known) -> Response:
     return Response(await run_in_threadpool(service.metrics.render), 200, {}, metrics.MEDIA_TYPE)
 
 
+@cache
 def _problem_list() -> str:
     return f"[{','.join(problem.face.model_dump_json() for problem in problems().values())}]"
 

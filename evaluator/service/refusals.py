@@ -20,6 +20,7 @@ MEDIA_TYPE: Final = "application/problem+json"
 KEYED: Final = ("unauthorized", "misdirected", "storage", "internal")
 """The refusals of every route that asks for a key."""
 _LOG = logs.logger("refusals")
+_MOST_CHARS = 1000
 _TYPE = "urn:assay:problem:"
 
 _TITLES: Final[Mapping[str, tuple[int, str]]] = {
@@ -79,7 +80,7 @@ class Refused(HTTPException):
             type=_TYPE + self.name,
             title=self.title,
             status=self.status_code,
-            detail=str(self.detail),
+            detail=_bounded(str(self.detail)),
             remedy=self.remedy,
             request_id=request_id,
         )
@@ -172,6 +173,11 @@ def _plain(error: Exception) -> Refused:
     refused = Refused(name, said)
     refused.headers = {**(refused.headers or {}), **(http.headers or {})}
     return refused
+
+
+def _bounded(text: str) -> str:
+    """Whatever of the request is quoted, the answer stays small."""
+    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]} ..."
 
 
 def _sentence(text: str) -> str:

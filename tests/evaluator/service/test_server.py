@@ -1,0 +1,350 @@
+"""`assay serve` and `assay keys`: the whole server as a process, and what it refuses to be."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from serving import served, submission
+
+from common.contract import Evaluation, Status
+from evaluator import cli
+from evaluator.errors import SandboxFault, StorageFault, UsageError
+from evaluator.sandbox import selftest
+from evaluator.sandbox.process import ProcessSandbox
+from evaluator.service import server
+from evaluator.service.server import is_loopback, prove_isolation, secret_of
+from evaluator.service.store import Store
+from evaluator.settings import MachineSettings, ServiceSettings
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@contextlib.contextmanager
+def running(folder, *words, **variables):
+    """`assay serve` as a process of its own; its address, once it listens."""
+    environment = {**os.environ, "ASSAY_DATA_DIR": str(folder), **variables}
+    command = [sys.executable, "-m", "evaluator", "serve", "--port", "0", *words]
+    with (folder.parent / "serve.log").open("w") as log:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
+        try:
+            told = process.stdout.readline()
+            found = re.fullmatch(r"Assay listens on (http://127\.0\.0\.1:[0-9]+)\n", told)
+            assert found, told + (folder.parent / "serve.log").read_text()
+            yield found[1], process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+            process.stdout.close()
+
+
+def children_of(pid):
+    listed = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in listed.stdout.split()]
+
+
+def alive(pid):
+    try:
+        return "zombie" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def test_a_server_grades_for_real_and_takes_its_workers_with_it(tmp_path):
+    with running(tmp_path / "data", "--workers", "1") as (url, process):
+        with httpx.Client(base_url=url, timeout=60) as http:
+            deadline_s = time.monotonic() + 60
+            while http.get("/readyz").status_code != 200:
+                assert time.monotonic() < deadline_s
+                time.sleep(0.1)
+            body = submission(source=(EXAMPLES / "passes_naive.cu").read_text())
+            answer = http.post("/evaluate", json=body, headers={"X-Request-Id": "from-the-test"})
+            assert answer.status_code == 200, answer.text
+            verdict = Evaluation.model_validate_json(answer.content).verdict
+            assert verdict.status is Status.PASSED
+            workers = children_of(process.pid)
+            assert workers
+            assert 'assay_compilations_total{cached="false"} 1.0' in http.get("/metrics").text
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(40) == 0
+        assert not [pid for pid in workers if alive(pid)]
+    log = (tmp_path / "serve.log").read_text()
+    assert '"isolation proved"' in log
+    worked = [line for line in log.splitlines() if '"worked"' in line]
+    assert len(worked) == 1
+    assert '"request_id": "from-the-test"' in worked[0]
+
+
+def test_whoever_waits_when_the_server_stops_is_told_where_to_ask_again(tmp_path):
+    with running(tmp_path / "data", "--workers", "0") as (url, process), ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(httpx.post, f"{url}/evaluate", json=submission(), timeout=60)
+        batch = {"submissions": [submission(source="// 2")]}
+        streaming = pool.submit(httpx.post, f"{url}/evaluate/batch", json=batch, timeout=60)
+        with httpx.Client(base_url=url) as http:
+            while len(http.get("/evaluations").json()["items"]) < 2:
+                time.sleep(0.02)
+        started_s = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert time.monotonic() - started_s < 15
+        assert waiting.result().status_code == 202
+        assert '"state":"queued"' in streaming.result().text
+
+
+def test_what_was_accepted_outlives_a_kill(tmp_path):
+    with running(tmp_path / "data", "--workers", "0") as (url, process):
+        path = httpx.post(f"{url}/evaluate", json=submission(), headers={"Prefer": "wait=0"}).headers["location"]
+        process.kill()
+        process.wait()
+    with running(tmp_path / "data", "--workers", "0") as (url, process):
+        assert httpx.get(url + path).json()["state"] == "queued"
+
+
+# What it refuses to be
+
+
+def assay(*words, **variables):
+    return CliRunner().invoke(cli.main, words, env={name: str(value) for name, value in variables.items()})
+
+
+def test_without_a_key_it_listens_on_loopback_alone(tmp_path):
+    refused = assay("serve", "--host", "0.0.0.0", "--workers", "0", "--data-dir", str(tmp_path))
+    assert refused.exit_code == 2
+    assert "assay keys add" in refused.stderr
+
+
+def test_an_expired_key_is_no_key_for_listening_to_others(tmp_path):
+    store = Store(f"sqlite:///{tmp_path / 'assay.db'}")
+    store.upgrade()
+    store.create_key("old", expires_at=time.time() - 1)
+    store.close()
+    assert assay("serve", "--host", "::", "--workers", "0", "--data-dir", str(tmp_path)).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("", False),
+        ("10.0.0.1", False),
+        ("example.org", False),
+    ],
+)
+def test_what_loopback_is(host, expected):
+    assert is_loopback(host) is expected
+
+
+def test_an_address_that_is_taken_is_told_with_its_remedy(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused = assay("serve", "--port", port, "--workers", "0", "--data-dir", str(tmp_path))
+    assert refused.exit_code == 2
+    assert "--port" in refused.stderr
+
+
+def test_isolation_that_does_not_hold_stops_the_start(tmp_path, monkeypatch):
+    def one_broken(sandbox):
+        return (selftest.Layer("network", True, False, "reached the host by AF_INET"),)
+
+    monkeypatch.setattr(server, "probe", one_broken)
+    with pytest.raises(SandboxFault, match=r"network .reached the host") as fault:
+        prove_isolation(MachineSettings(tmp_path, sandbox="process"))
+    assert "assay doctor" in fault.value.remedy
+
+
+def test_a_weaker_sandbox_is_taken_only_where_it_was_chosen(tmp_path, monkeypatch):
+    monkeypatch.setattr(selftest, "choose", lambda root, wanted: ProcessSandbox(root))
+    with pytest.raises(SandboxFault) as fault:
+        prove_isolation(MachineSettings(tmp_path, sandbox="auto"))
+    assert "ASSAY_SANDBOX=process" in fault.value.remedy
+    assert prove_isolation(MachineSettings(tmp_path, sandbox="process")) >= 5
+
+
+def test_the_servers_secret_is_made_once_and_for_its_owner_alone(tmp_path):
+    settings = ServiceSettings(tmp_path, "sqlite://")
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(lambda _: secret_of(settings), range(32)))
+    assert len(found) == 1
+    assert len(found.pop()) == 64
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["secret"]
+    assert secret_of(ServiceSettings(tmp_path, "sqlite://", secret="of the owner")) == b"of the owner"
+    with pytest.raises(StorageFault):
+        secret_of(ServiceSettings(tmp_path / "missing", "sqlite://"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("ASSAY_PORT", "http"), ("ASSAY_WORKERS", "-1"), ("ASSAY_LEASE_S", "0"), ("ASSAY_BODY_BYTES", "1e6")],
+)
+def test_variables_that_cannot_be_are_named(monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(UsageError, match=variable):
+        ServiceSettings.from_environment()
+
+
+def test_variables_are_the_settings(monkeypatch, tmp_path):
+    monkeypatch.setenv("ASSAY_DATA_DIR", str(tmp_path))
+    assert ServiceSettings.from_environment().database_url == f"sqlite:///{tmp_path / 'assay.db'}"
+    for name, value in {"DATABASE_URL": "postgresql://x/y", "REQUIRE_KEYS": "1", "WAIT_S": "7"}.items():
+        monkeypatch.setenv(f"ASSAY_{name}", value)
+    found = ServiceSettings.from_environment()
+    assert (found.database_url, found.require_keys, found.wait_s) == ("postgresql://x/y", True, 7)
+
+
+# Keys
+
+
+def test_a_key_is_made_shown_once_listed_and_revoked(tmp_path):
+    data = ("--data-dir", str(tmp_path))
+    made = assay("keys", "add", "ann", "--expires-days", "2", "--per-minute", "60", "--concurrent", "8", *data)
+    assert made.exit_code == 0
+    secret = made.stdout.strip()
+    assert re.fullmatch(r"assay_[A-Za-z0-9_-]{43}", secret)
+    store = Store(f"sqlite:///{tmp_path / 'assay.db'}")
+    key = store.find_key(secret)
+    assert (key.name, key.admin, key.quota.per_minute, key.quota.concurrent) == ("ann", False, 60, 8)
+    assert 1.9 < (key.expires_at - time.time()) / 86400 < 2.1
+    listed = assay("keys", "list", *data).stdout
+    assert key.id in listed
+    assert "valid" in listed
+    assert secret not in listed
+    assert secret.encode() not in (tmp_path / "assay.db").read_bytes()
+    assert assay("keys", "revoke", key.id, *data).exit_code == 0
+    assert store.find_key(secret) is None
+    assert "revoked" in assay("keys", "list", *data).stdout
+    store.close()
+    assert assay("keys", "revoke", "key_none", *data).exit_code == 2
+
+
+@pytest.mark.parametrize("words", [("",), (" ",), ("a\nb",), ("x" * 101,), ("a", "--expires-days", "1e300")])
+def test_keys_that_cannot_be(tmp_path, words):
+    refused = assay("keys", "add", *words, "--data-dir", str(tmp_path))
+    assert refused.exit_code == 2
+    assert "assay: " in refused.stderr
+
+
+# Slow and many
+
+
+@pytest.fixture
+def impatient(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "HEADERS_S", 1.0)
+    monkeypatch.setattr(server, "_LATER_S", 1.0)
+    monkeypatch.setattr(server, "_UNREAD_S", 2.0)
+    with served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, receive_s=1, connections=20) as here:
+        yield here
+
+
+def dial(here):
+    host, port = here.url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=10)
+
+
+HEAD = b"POST /evaluate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+def test_headers_that_never_end_are_not_waited_for(impatient):
+    with dial(impatient) as slow:
+        slow.sendall(HEAD)
+        started_s = time.monotonic()
+
+        def drip():
+            with contextlib.suppress(OSError):
+                while True:
+                    slow.sendall(b"X-A: b\r\n")
+                    time.sleep(0.2)
+
+        threading.Thread(target=drip, daemon=True).start()
+        with contextlib.suppress(ConnectionError):
+            assert slow.recv(1000) == b""
+        assert time.monotonic() - started_s < 6
+
+
+def test_a_body_that_never_ends_is_refused_and_its_connection_ended(impatient):
+    with dial(impatient) as slow:
+        slow.sendall(HEAD + b"Content-Length: 1000\r\n\r\n{")
+        assert slow.recv(4000).startswith(b"HTTP/1.1 408")
+        started_s = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while slow.recv(4000):
+                pass
+        assert time.monotonic() - started_s < 6
+
+
+def test_an_answer_that_nobody_reads_is_not_kept_for_ever(impatient):
+    large = submission(source="x" * (12 << 20))
+    with impatient.http() as http:
+        path = http.post("/evaluate", json=large, headers={"Prefer": "wait=0"}).headers["location"]
+    with dial(impatient) as slow:
+        slow.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        time.sleep(5)
+        read_bytes = 0
+        with contextlib.suppress(ConnectionError):
+            while part := slow.recv(1 << 20):
+                read_bytes += len(part)
+        assert read_bytes < 12 << 20
+
+
+def test_connections_are_bounded_and_room_comes_back(impatient):
+    with contextlib.ExitStack() as many:
+        for _ in range(60):
+            many.enter_context(dial(impatient))
+        time.sleep(0.3)
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{impatient.url}/livez", timeout=3)
+    deadline_s = time.monotonic() + 5
+    while True:
+        with contextlib.suppress(httpx.TransportError):
+            assert httpx.get(f"{impatient.url}/livez", timeout=3).status_code == 200
+            break
+        assert time.monotonic() < deadline_s
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"GARBAGE\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        HEAD + b"Content-Length: -1\r\n\r\n",
+        HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 1_000_000 + b"\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_refused(impatient, raw):
+    with dial(impatient) as odd:
+        with contextlib.suppress(ConnectionError):
+            odd.sendall(raw)
+        answer = odd.recv(4000)
+        assert answer.startswith(b"HTTP/1.1 4")
+        assert b"application/problem+json" in answer
+    assert httpx.get(f"{impatient.url}/livez").status_code == 200
+
+
+def test_small_answers_are_not_held_back(impatient):
+    """Headers and body are two packets: with Nagle's algorithm each answer would take 40 ms."""
+    with impatient.http() as http:
+        took_s = []
+        for _ in range(30):
+            started_s = time.perf_counter()
+            assert http.get("/livez").status_code == 200
+            took_s.append(time.perf_counter() - started_s)
+    assert min(took_s) < 0.03
