@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,7 @@ class Postgres:
         with contextlib.suppress(ProcessLookupError):
             while True:
                 os.kill(pid, 0)
+                time.sleep(0.01)
 
     def url(self, name: str) -> str:
         return f"postgresql+psycopg://assay@/{name}?host={self.folder}"
