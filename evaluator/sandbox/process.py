@@ -36,7 +36,7 @@ _ALWAYS = frozenset(
 
 
 def promised(filters: bool, landlock_version: int) -> frozenset[Isolation]:
-    """What is kept from a job on a kernel that filters system calls, or does not, and has this version of Landlock."""
+    """What is kept from a job by a kernel that filters system calls (or not) and has this version of Landlock."""
     kept = set(_ALWAYS)
     if filters:
         kept |= {Isolation.NETWORK, Isolation.KERNEL_CALLS}

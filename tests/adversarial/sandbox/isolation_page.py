@@ -1,4 +1,4 @@
-"""Writes docs/isolation.md: what each kind of sandbox keeps from a job, as the attacks declare it and their tests show.
+"""Writes docs/isolation.md: what each kind of sandbox keeps from a job, as attacks declare it and their tests show.
 
 Run it after a change of an attack or a sandbox: `python tests/adversarial/sandbox/isolation_page.py`.
 """
@@ -28,15 +28,15 @@ _COLUMNS = {
 }
 _INTRODUCTION = f"""# What the sandboxes keep from a job
 
-Compilers and simulated programs run in a sandbox: a submission's text may take them over, and must gain nothing by it.
+Compilers and simulated programs run in a sandbox: a submission may take them over, and must gain nothing by it.
 `ASSAY_SANDBOX` chooses the kind; `auto` takes the best that works. `assay doctor` tries the layers on your machine.
 This page is written from the attacks in `tests/adversarial/sandbox/inside/`, which run in every kind of sandbox that
 a machine has; after each the machine is as it was and the next job is right.
 
 - **docker** and **bubblewrap** promise all layers. Use one of them for submissions of people you do not know.
 - **process** is for machines where neither works. On a kernel that filters system calls (seccomp) and has Landlock
-  (version {CONFINES_WRITES} for files, {CONFINES_SIGNALS} for other processes; Linux 6.12 has both), it keeps the same
-  from a job, but for its identity: it runs as the grader's own user, and can ask whether a file exists.
+  (version {CONFINES_WRITES} for files, {CONFINES_SIGNALS} for other processes; Linux 6.12 has both), it keeps the
+  same from a job, but for its identity: it runs as the grader's own user, and can ask whether a file exists.
 - **process, old kernel** is the same without these two: only limits, an empty environment and no privileges. Then run
   the grader in a container or a virtual machine of its own that has nothing to lose.
 """
@@ -62,11 +62,13 @@ def page() -> str:
     calls = ", ".join(f"`{name}`" for name in sorted(DENIED))
     parts += [
         "`held`: it gains nothing. **`open`**: it succeeds. `-`: not tried, because nothing would keep it in.\n",
-        f"## Refused system calls\n\nIn every kind, where the kernel filters system calls: {calls}; `clone` and `clone3`\n"
-        "with new namespaces, terminal input by `ioctl`, limits of other processes, sockets of other families than unix\n"
-        "and IP, and calls of another ABI. Jobs without devices also lose System V memory and anonymous files; in\n"
-        "`process` all sockets, and changes of modes, owners, times and attributes of files.\n",
-        f"## In detail\n\n### bubblewrap\n\n{inspect.getdoc(bubblewrap)}\n\n### process\n\n{inspect.getdoc(process)}\n",
+        "## Refused system calls\n",
+        f"In every kind, where the kernel filters system calls: {calls}; `clone` and `clone3` with new namespaces,\n"
+        "terminal input by `ioctl`, limits of other processes, sockets of other families than unix and IP, and calls\n"
+        "of another ABI. Jobs without devices also lose System V memory and anonymous files; in `process` all sockets,\n"
+        "and changes of modes, owners, times and attributes of files.\n",
+        f"## In detail\n\n### bubblewrap\n\n{inspect.getdoc(bubblewrap)}\n",
+        f"### process\n\n{inspect.getdoc(process)}\n",
     ]
     return "\n".join(parts)
 
