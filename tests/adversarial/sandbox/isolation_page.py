@@ -64,8 +64,8 @@ def page() -> str:
         "`held`: it gains nothing. **`open`**: it succeeds. `-`: not tried, because nothing would keep it in.\n",
         "## Refused system calls\n",
         f"In every kind, where the kernel filters system calls: {calls}; `clone` and `clone3` with new namespaces,\n"
-        "terminal input by `ioctl`, limits of other processes, sockets of other families than unix and IP, and calls\n"
-        "of another ABI. Jobs without devices also lose System V memory and anonymous files; in `process` all sockets,\n"
+        "terminal input by `ioctl`, limits of other processes, sockets of other families than unix, IP, and calls\n"
+        "of another ABI. Jobs without devices also lose System V memory and anonymous files; in `process` sockets,\n"
         "and changes of modes, owners, times and attributes of files.\n",
         f"## In detail\n\n### bubblewrap\n\n{inspect.getdoc(bubblewrap)}\n",
         f"### process\n\n{inspect.getdoc(process)}\n",
