@@ -6,6 +6,7 @@ import json
 import logging
 import socket
 import threading
+import time
 from dataclasses import dataclass, field
 
 import httpx
@@ -64,7 +65,10 @@ class Served:
 
     def work(self, verdict=None, told=None):
         """What a worker does with the next evaluation."""
-        lease = self.store.claim(["compile"], "w1", 30)
+        deadline_s = time.monotonic() + 10
+        while (lease := self.store.claim(["compile"], "w1", 30)) is None:
+            assert time.monotonic() < deadline_s, "nothing came to be worked on"
+            time.sleep(0.01)
         if told:
             assert self.store.progress(lease, told)
         assert self.store.finish(lease, verdict or ended(), {"compile": 0.25}, [0.01])
