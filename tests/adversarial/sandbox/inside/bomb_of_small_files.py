@@ -3,6 +3,7 @@
 # limits: wall_s=30
 # ends: work, refused
 import os
+import time
 
 from kit import broke
 
@@ -11,4 +12,5 @@ for folder in range(60):
     os.mkdir(f"folder{folder}")
     for number in range(1000):
         os.link("empty", f"folder{folder}/{number}")
+time.sleep(10)
 broke("60000 names")
