@@ -31,6 +31,11 @@ demo: compilers ## Grade six example kernels and write an HTML report (installs 
 test: $(VENV)/installed-dev compilers ## Run all tests
 	@$(PY) -m pytest $(ARGS)
 
+.PHONY: e2e
+e2e: $(VENV)/installed-dev compilers ## Build the images, bring the compose file up and test against it (Docker)
+	@tests/e2e/build_images.sh
+	@ASSAY_TEST_DOCKER=1 $(PY) -m pytest tests/e2e/test_compose.py tests/evaluator/sandbox $(ARGS)
+
 .PHONY: test-gpu
 test-gpu: gpu $(VENV)/installed-dev ## Run the tests that need an NVIDIA GPU: attacks, faults and honest kernels on it
 	@$(PY) -m pytest -m gpu $(ARGS)
