@@ -21,7 +21,7 @@ TYPED := common evaluator trainer
 .PHONY: help
 help: ## Say what there is
 	@echo 'Assay grades CUDA kernels. Begin with `make demo`:'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: compilers ## Grade six example kernels and write an HTML report (installs what is missing)
