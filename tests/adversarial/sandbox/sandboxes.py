@@ -156,6 +156,13 @@ class Host:
         self.kind, self.sandbox = kind, sandbox
         self.token, self.mark = secrets.token_hex(12), f"mark-{secrets.token_hex(6)}"
         self._open = contextlib.ExitStack()
+        try:
+            self._set_up(folder)
+        except BaseException:
+            self._open.close()
+            raise
+
+    def _set_up(self, folder: Path) -> None:
         self.data = folder / "data"
         self.cache = self.data / "cache"
         self.cache.mkdir(parents=True)
@@ -189,7 +196,7 @@ class Host:
             collect=("input", "output", "both"),
             limits=Limits(wall_s=600),
         )
-        self.other_job = sandbox.start(other)
+        self.other_job = self.sandbox.start(other)
         assert self.other_job.receive(6) == b"ready\n"
         self._resting = self._rest()
 
