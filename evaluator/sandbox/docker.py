@@ -58,6 +58,8 @@ SETTLED_S: Final = 60.0
 SHAPES: Final = 4
 JOB_LABEL: Final = "assay.job"
 DEADLINE_LABEL: Final = "assay.deadline"
+GRADER_LABEL: Final = "assay.grader"
+"""Host name of the grader that started the container (for a grader in a container: that container's id)."""
 
 # Reads the sources of first_process.py and what it needs from stdin, and hands over to the latter.
 _BOOTSTRAP: Final = """
@@ -333,7 +335,11 @@ class _Engine:
                     entrypoint=[],
                     stdin_open=True,
                     network_disabled=True,
-                    labels={JOB_LABEL: name, DEADLINE_LABEL: str(int(time.time() + IDLE_S + shape.longest_s))},
+                    labels={
+                        JOB_LABEL: name,
+                        DEADLINE_LABEL: str(int(time.time() + IDLE_S + shape.longest_s)),
+                        GRADER_LABEL: socket.gethostname(),
+                    },
                     host_config=self._host_config(shape),
                 )
                 stream = self._api.attach_socket(name, {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})

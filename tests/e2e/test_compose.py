@@ -25,6 +25,7 @@ IMAGES = {
     "REDIS_IMAGE": "assay-test-redis",
     "POSTGRES_IMAGE": "assay-test-postgres",
 }
+WORKERS = ("compile-worker", "sim-worker")
 GOOD = """
 __global__ void add(const float* a, const float* b, float* c, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -62,6 +63,7 @@ class Deployment:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
         self.project = f"assay-test-{secrets.token_hex(4)}"
+        self.workers = set()
         socket_group = os.stat("/var/run/docker.sock").st_gid
         names = ("POSTGRES_PASSWORD", "REDIS_PASSWORD", "ASSAY_SECRET")
         self.environment = {
@@ -86,6 +88,13 @@ class Deployment:
             "--filter", f"label=com.docker.compose.project={self.project}",
             "--filter", f"label=com.docker.compose.service={service}",
         ).split()  # fmt: skip
+
+    def sandboxes(self):
+        """The containers that this deployment's workers have started; others on this machine are left alone."""
+        workers = self.workers | {facts["Config"]["Hostname"] for kind in WORKERS for facts in self.facts(kind)}
+        self.workers = workers
+        asked = [("--filter", f"label=assay.grader={worker}") for worker in workers]
+        return [found for each in asked for found in output("docker", "ps", "-aq", *each).split()]
 
     def facts(self, service):
         return [json.loads(output("docker", "inspect", each))[0] for each in self.containers(service)]
@@ -118,7 +127,7 @@ def deployment():
             made.compose("up", "-d", "--no-build", "--scale", "sim-worker=2")
         except AssertionError as error:
             raise AssertionError(f"{error}\n{made.compose('logs', '--tail', '20')}") from error
-        made.wait_until_healthy(("api", "redis", "postgres", "compile-worker", "sim-worker"))
+        made.wait_until_healthy(("api", "redis", "postgres", *WORKERS))
         yield made
     finally:
         made.compose("down", "-v", "-t", "20")
@@ -141,10 +150,6 @@ def submission(salt=""):
     return Submission(problem="vector_add", source=f"{GOOD}// {salt or secrets.token_hex(8)}\n")
 
 
-def sandboxes():
-    return output("docker", "ps", "-aq", "--filter", "label=assay.job").split()
-
-
 def test_a_kernel_is_graded_in_containers(client):
     verdict = client.evaluate(submission())
     assert verdict.status == "passed", verdict
@@ -162,16 +167,16 @@ def test_the_api_has_no_docker_and_only_the_api_is_published(deployment):
     (api,) = deployment.facts("api")
     assert {mount["Type"] for mount in api["Mounts"]} == {"volume"}
     assert [binding["HostIp"] for binding in api["NetworkSettings"]["Ports"]["8000/tcp"]] == ["127.0.0.1"]
-    for service in ("redis", "postgres", "compile-worker", "sim-worker"):
+    for service in ("redis", "postgres", *WORKERS):
         for facts in deployment.facts(service):
             assert not any((facts["NetworkSettings"]["Ports"] or {}).values()), service
-    for service in ("compile-worker", "sim-worker"):
+    for service in WORKERS:
         for facts in deployment.facts(service):
             assert [each["Source"] for each in facts["Mounts"] if each["Type"] == "bind"] == ["/var/run/docker.sock"]
 
 
 def test_every_container_is_locked_down(deployment):
-    for service in ("api", "redis", "postgres", "compile-worker", "sim-worker"):
+    for service in ("api", "redis", "postgres", *WORKERS):
         for facts in deployment.facts(service):
             host = facts["HostConfig"]
             assert (host["ReadonlyRootfs"], host["CapDrop"], host["Privileged"]) == (True, ["ALL"], False), service
@@ -191,9 +196,10 @@ def test_nothing_is_lost_when_workers_redis_and_sandboxes_are_killed(deployment,
     victims = [
         lambda: deployment.containers("sim-worker")[:1],
         lambda: deployment.containers("redis"),
-        lambda: sandboxes()[:1],
+        lambda: deployment.sandboxes()[:1],
         lambda: deployment.containers("compile-worker"),
     ]
+    services = [each for name in ("sim-worker", "redis", "compile-worker") for each in deployment.containers(name)]
     started = []
 
     def kill_now_and_then(finished):
@@ -202,7 +208,7 @@ def test_nothing_is_lost_when_workers_redis_and_sandboxes_are_killed(deployment,
             for each in victims.pop(0)():
                 subprocess.run(["docker", "kill", each], capture_output=True, check=False)
                 # `docker kill` is the operator's word, which no restart policy overrules.
-                if each not in sandboxes():
+                if each in services:
                     subprocess.run(["docker", "start", each], capture_output=True, check=False)
 
     verdicts = client.evaluate_many([submission() for _ in range(16)], concurrency=8, progress=kill_now_and_then)
@@ -216,17 +222,18 @@ def test_workers_scale(deployment, client):
         "up", "-d", "--no-build", "--no-recreate", "--scale", "sim-worker=1", "--scale", "compile-worker=2"
     )
     assert (len(deployment.containers("sim-worker")), len(deployment.containers("compile-worker"))) == (1, 2)
-    deployment.wait_until_healthy(("compile-worker", "sim-worker"))
+    deployment.wait_until_healthy(WORKERS)
     assert {verdict.status for verdict in client.evaluate_many([submission() for _ in range(4)])} == {"passed"}
 
 
 def test_nothing_is_left_when_it_is_stopped(deployment):
     # The last test of this file: the fixture only removes what is stopped here.
+    assert deployment.sandboxes()
     deployment.compose("stop", "-t", "40")
     until = time.monotonic() + 15
-    while sandboxes() and time.monotonic() < until:
+    while deployment.sandboxes() and time.monotonic() < until:
         time.sleep(0.2)
-    assert sandboxes() == []
+    assert deployment.sandboxes() == []
 
 
 def test_the_gpu_override_is_valid_and_reserves_a_gpu():
