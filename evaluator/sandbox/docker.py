@@ -18,7 +18,6 @@ The image is `ASSAY_SANDBOX_IMAGE` (else `assay-sandbox`), built from the target
 needs Python and the toolchain, at the paths at which the grader has them. Which daemon: `DOCKER_HOST`, as for docker.
 """
 
-import atexit
 import contextlib
 import functools
 import json
@@ -27,10 +26,7 @@ import secrets
 import socket
 import threading
 import time
-import weakref
-from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,6 +37,7 @@ from docker.types import DeviceRequest, LogConfig, Ulimit
 from evaluator.errors import SandboxFault
 from evaluator.sandbox import seccomp, warden
 from evaluator.sandbox.container_session import Container, ContainerSession
+from evaluator.sandbox.ready import ReadyContainers, Shape
 from evaluator.sandbox.sandbox import Finished, Isolation, Job
 from evaluator.sandbox.supervision import PATH, storage_fault
 
@@ -52,10 +49,8 @@ OVERHEAD_BYTES: Final = 64 << 20
 """What the first process and the kernel's own bookkeeping may take of a container's memory."""
 IDLE_S: Final = 900.0
 """How long a container waits for a job before it ends by itself."""
-LONGEST_S: Final = 3600.0
 SETTLED_S: Final = 60.0
 """Younger containers that do not run are left alone: someone may be about to start them."""
-SHAPES: Final = 4
 JOB_LABEL: Final = "assay.job"
 DEADLINE_LABEL: Final = "assay.deadline"
 GRADER_LABEL: Final = "assay.grader"
@@ -83,23 +78,6 @@ module.serve(float(sys.argv[1]))
 """
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """What is fixed when a container is created."""
-
-    memory_bytes: int
-    work_bytes: int
-    processes: int
-    devices: tuple[Path, ...]
-    longest_s: float
-
-    @staticmethod
-    def of(job: Job) -> "_Shape":
-        limits = job.limits
-        longest_s = max(LONGEST_S, limits.wall_s)
-        return _Shape(limits.memory_bytes, limits.work_bytes, limits.processes, job.devices, longest_s)
-
-
 class DockerSandbox:
     """Runs jobs in containers of their own. `root` stays empty: a job's files never touch the grader's disk."""
 
@@ -118,7 +96,7 @@ class DockerSandbox:
         self._engine = _Engine(image or os.environ.get("ASSAY_SANDBOX_IMAGE") or DEFAULT_IMAGE, cpus)
         self._engine.check()
         self._engine.reap()
-        self._ready = _Ready(self._engine, ahead)
+        self._ready = ReadyContainers(self._engine, ahead)
 
     @property
     def image_id(self) -> str:
@@ -139,7 +117,7 @@ class DockerSandbox:
 
     def _begin(self, job: Job, talk: bool) -> ContainerSession:
         _check(job)
-        return ContainerSession(job, self._ready.take(_Shape.of(job)), _order(job), talk)
+        return ContainerSession(job, self._ready.take(Shape.of(job)), _order(job), talk)
 
 
 def _check(job: Job) -> None:
@@ -186,110 +164,6 @@ def _order(job: Job) -> dict[str, Any]:
     }
 
 
-# ---- containers that wait for jobs ----
-
-
-class _Ready:
-    """A few started containers for each shape used lately; a forked child begins with none of its parent's."""
-
-    def __init__(self, engine: "_Engine", ahead: int) -> None:
-        self._engine = engine
-        self._ahead = ahead
-        self._forget()
-        _all_ready.add(self)
-
-    def _forget(self) -> None:
-        for container in [each for waiting in getattr(self, "_waiting", {}).values() for each in waiting]:
-            container.connection.close()  # the parent's own descriptor of it stays open
-        self._lock = threading.Lock()
-        self._waiting: OrderedDict[_Shape, list[Container]] = OrderedDict()
-        self._starting: dict[_Shape, int] = {}
-        self._closed = False
-
-    def take(self, shape: _Shape) -> Container:
-        """A container that waits for its job; afterwards others are started in the background."""
-        found = None
-        dropped: list[Container] = []
-        with self._lock:
-            waiting = self._waiting.setdefault(shape, [])
-            self._waiting.move_to_end(shape)
-            while waiting and found is None:
-                candidate = waiting.pop(0)
-                if _lives(candidate):
-                    found = candidate
-                else:
-                    dropped.append(candidate)
-            while len(self._waiting) > SHAPES:
-                dropped += self._waiting.popitem(last=False)[1]
-        for container in dropped:
-            container.end()
-        if found is None:
-            found = self._engine.start(shape)
-        self._refill(shape)
-        return found
-
-    def _refill(self, shape: _Shape) -> None:
-        if shape.devices:
-            return  # a device is not taken before it is needed
-        with self._lock:
-            have = len(self._waiting.get(shape, ())) + self._starting.get(shape, 0)
-            lacking = 0 if self._closed else max(0, self._ahead - have)
-            self._starting[shape] = self._starting.get(shape, 0) + lacking
-        for _ in range(lacking):
-            threading.Thread(target=self._add, args=(shape,), name="assay-containers", daemon=True).start()
-
-    def _add(self, shape: _Shape) -> None:
-        container = None
-        try:
-            with contextlib.suppress(SandboxFault):  # the job that needs one will say it
-                container = self._engine.start(shape)
-        finally:
-            with self._lock:
-                self._starting[shape] -= 1
-                if container is not None and not self._closed and shape in self._waiting:
-                    self._waiting[shape].append(container)
-                    container = None
-        if container is not None:
-            container.end()
-
-    def close(self) -> None:
-        with self._lock:
-            containers = [each for waiting in self._waiting.values() for each in waiting]
-            self._waiting.clear()
-            self._closed = True
-        for container in containers:
-            container.end()
-
-
-_all_ready: "weakref.WeakSet[_Ready]" = weakref.WeakSet()
-
-
-def _forget_all() -> None:
-    for ready in list(_all_ready):
-        ready._forget()
-
-
-def _close_all() -> None:
-    for ready in list(_all_ready):
-        ready.close()
-
-
-os.register_at_fork(after_in_child=_forget_all)
-atexit.register(_close_all)
-
-
-def _lives(container: Container) -> bool:
-    # One that still waits has said nothing; one that ended, or whose daemon did, shows the end of its stream.
-    try:
-        container.connection.setblocking(False)
-        container.connection.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
 # ---- the daemon ----
 
 
@@ -300,6 +174,7 @@ class _Engine:
         self._image = image
         self._cpus = cpus
         self._client: tuple[int, docker.APIClient] | None = None
+        self._reaped_s = 0.0
 
     @property
     def _api(self) -> docker.APIClient:
@@ -320,7 +195,7 @@ class _Engine:
     def image_id(self) -> str:
         return self._image_id
 
-    def start(self, shape: _Shape) -> Container:
+    def start(self, shape: Shape) -> Container:
         """Create a container, attach to it, start it. Raises SandboxFault."""
         name = f"assay-{secrets.token_hex(8)}"
         with _faults("A container could not be started"):
@@ -358,7 +233,7 @@ class _Engine:
             end=functools.partial(self._end_attached, name, connection),
         )
 
-    def _host_config(self, shape: _Shape) -> dict[str, Any]:
+    def _host_config(self, shape: Shape) -> dict[str, Any]:
         owner = f"uid={NOBODY},gid={NOBODY},mode=0700"
         # Beyond what is allowed, so that the watch sees that more was wanted; the rest meets the kernel's own limit.
         work_bytes, entries = shape.work_bytes + (1 << 20), warden.WORK_ENTRIES + 100
@@ -412,9 +287,15 @@ class _Engine:
             self._api.remove_container(name, force=True)
         return why
 
+    def reap_now_and_then(self) -> None:
+        """As `reap`, at most once in `SETTLED_S`: what a killed grader left need not wait for the next to start."""
+        if time.monotonic() - self._reaped_s > SETTLED_S:
+            self.reap()
+
     def reap(self) -> None:
         """Remove containers past their deadline, and such as never ran or were not removed when they ended."""
         now_s = time.time()
+        self._reaped_s = time.monotonic()
         with _faults("The Docker daemon cannot be used"):
             for found in self._api.containers(all=True, filters={"label": JOB_LABEL}):
                 deadline = str(found.get("Labels", {}).get(DEADLINE_LABEL, "0"))
