@@ -56,7 +56,7 @@ def _box_sum(x: Array) -> Array:
 
 
 def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    """The scale is the 2-norm of the terms, or of those that a Winograd transform adds where that is more.
+    """The scale is the 2-norm of element and terms, or of those that a Winograd transform adds where that is more.
 
     Winograd's F(2x2, 3x3) is honest, but an element of it also sees neighbours within two of it, and all taps: terms
     that cancel exactly only without rounding. They count as (5 x 5 neighbours' squares) * (mean square of the taps).
@@ -64,7 +64,8 @@ def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, x, weight = doubles(inputs, "x", "weight")
     direct = _correlate(x**2, weight**2)
     nearby = _mixed(xp.mean(weight**2, axis=(2, 3)), _box_sum(x**2))
-    return {"y": Expected(_correlate(x, weight), xp.sqrt(xp.maximum(direct, nearby)))}
+    value = _correlate(x, weight)
+    return {"y": Expected(value, xp.sqrt(xp.maximum(direct, nearby) + value**2))}
 
 
 def _one_tap(dice: Dice, shape: Shape) -> Array:

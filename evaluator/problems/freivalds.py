@@ -7,8 +7,9 @@ of O(mkn). The signs are drawn after c is there, so c cannot depend on them.
 What a row is allowed. If each |e_ij| <= tol_ij, the elementwise tolerance of the problem, Hoeffding's inequality puts
 the residual below 7 * sqrt(sum over j of tol_ij^2), but with a probability of at most 2 * exp(-7^2 / 2) = 5e-11 for
 each row and round. The sum needs no element: tol_ij = relative * scale_ij + absolute, scale_ij is the 2-norm of the
-terms, and sum over j of scale_ij^2 = (a^2 · (b^2 · 1))_i; 2-norms obey the triangle inequality. Added to it is the
-most that float64 can round in either product.
+terms and the element, and sum over j of scale_ij^2 = (a^2 · (b^2 · 1))_i plus the squares of row i of a·b, which
+those of c bound; 2-norms obey the triangle inequality. Added to it is the most that float64 can round in either
+product.
 
 What is found. Call a row's allowance A, and its error's 2-norm E.
 - A row in which one element alone is wrong has the residual |e_ij| in every round: it is found if that exceeds A.
@@ -41,11 +42,10 @@ _TINY: Final = 2.0**-1022
 Check = Callable[[Dice, Arrays, Arrays, Sizes, Tolerance], Sketch]
 
 
-def product_check(left: str, right: str, output: str, rounded: bool = False) -> Check:
+def product_check(left: str, right: str, output: str) -> Check:
     """The check of output[m, n] = left[m, k] · right[k, n].
 
-    With `rounded`, the scale of an element counts the element itself beside its terms, because it is rounded to a
-    shorter type in the end.
+    The scale of an element counts the element itself beside its terms, as the oracles of products do.
     """
 
     def check(dice: Dice, inputs: Arrays, outputs: Arrays, sizes: Sizes, tolerance: Tolerance) -> Sketch:
@@ -59,10 +59,9 @@ def product_check(left: str, right: str, output: str, rounded: bool = False) -> 
 
         scale = xp.sqrt(squares)
         absolute = tolerance.absolute * math.sqrt(columns)
-        if rounded:
-            # The 2-norm of a row of a·b, at most: that of c, and what an honest c may differ by.
-            value = (xp.sqrt(c_squares) + tolerance.relative * scale + absolute) / (1.0 - tolerance.relative)
-            scale = xp.hypot(scale, value)
+        # The 2-norm of a row of a·b, at most: that of c, and what an honest c may differ by.
+        value = (xp.sqrt(c_squares) + tolerance.relative * scale + absolute) / (1.0 - tolerance.relative)
+        scale = xp.hypot(scale, value)
         allowed = _DEVIATIONS * (tolerance.relative * scale + absolute)
         allowed = allowed + (inner + columns + 2) * 2.0**-53 * (2.0 * most + c_sizes)
         with np.errstate(all="ignore"):

@@ -273,15 +273,17 @@ def summation(chain: int, extra: float = 4.0, absolute: float = SMALLEST_NORMAL,
 
     Each addition rounds by at most 2**-24 of a partial sum. Partial sums of terms of both signs stay within a few
     times the 2-norm of the terms, and the roundings add up like a random walk: about 0.4 * sqrt(chain) * 2**-24 of
-    the 2-norm (root mean square). The factor 4 puts the limit ten of those away. `extra` admits the roundings that
-    make each term and finish the result; `why` says what they are.
+    the 2-norm (root mean square). The factor 4 puts the limit ten of those away. Where a sum is by chance several
+    times the 2-norm, its partial sums were as large, and so are their roundings: one of millions of elements is
+    always such. So the scale counts the sum itself as one more term. `extra` admits the roundings that make each term
+    and finish the result; `why` says what they are.
     """
     relative = (4.0 * math.sqrt(chain) + extra) * EPSILON
     return Tolerance(
         relative,
         absolute,
         f"Admits any order of summation in float32 with chains of up to {chain} additions: "
-        f"(4 * sqrt({chain}) + {extra:g}) * 2^-24 of the 2-norm of the terms. "
+        f"(4 * sqrt({chain}) + {extra:g}) * 2^-24 of the 2-norm of the terms and the sum. "
         + (f"{why} " if why else "")
         + "The absolute part admits denormals that are flushed to zero.",
     )

@@ -130,7 +130,8 @@ _MATVEC_OUT = (Tensor("y", ("m",)),)
 
 def _matvec_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, a, x = doubles(inputs, "a", "x")
-    return {"y": Expected(a @ x, xp.sqrt(a**2 @ x**2))}
+    value = a @ x
+    return {"y": Expected(value, xp.sqrt(a**2 @ x**2 + value**2))}
 
 
 _MATVEC_NAIVE = r"""
@@ -214,7 +215,8 @@ _MATMUL_OUT = (Tensor("c", ("m", "n")),)
 
 def _matmul_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, a, b = doubles(inputs, "a", "b")
-    return {"c": Expected(a @ b, xp.sqrt(a**2 @ b**2))}
+    value = a @ b
+    return {"c": Expected(value, xp.sqrt(a**2 @ b**2 + value**2))}
 
 
 _MATMUL_NAIVE = r"""
@@ -276,10 +278,10 @@ _LINEAR_OUT = (Tensor("y", ("m", "n")),)
 
 
 def _linear_gelu_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    """The scale is the 2-norm of the terms before GELU, bias included: its slope is at most 1.13."""
+    """The scale is that of the sum before GELU, bias included: its slope is at most 1.13."""
     xp, x, weight, bias = doubles(inputs, "x", "weight", "bias")
     before = x @ weight.mT + bias
-    scale = xp.sqrt(x**2 @ (weight**2).mT + bias**2)
+    scale = xp.sqrt(x**2 @ (weight**2).mT + bias**2 + before**2)
     return {"y": Expected(before * normal_below(before), scale)}
 
 
@@ -360,7 +362,6 @@ _HALF_OUT = (Tensor("c", ("m", "n"), DType.FLOAT16),)
 
 
 def _matmul_f16_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    """The scale counts the element itself among the terms, because it is rounded to float16 in the end."""
     xp, a, b = doubles(inputs, "a", "b")
     value = a @ b
     return {"c": Expected(value, xp.sqrt(a**2 @ b**2 + value**2))}
@@ -462,7 +463,7 @@ MATMUL_F16: Final = Problem(
     ),
     timing_sizes={"m": 4096, "n": 4096, "k": 2048},
     baseline="torch.matmul(a, b)",
-    sketch=product_check("a", "b", "c", rounded=True),
+    sketch=product_check("a", "b", "c"),
 )
 
 PROBLEMS: Final = (MATVEC, MATMUL, LINEAR_GELU, MATMUL_F16)

@@ -51,7 +51,8 @@ class Expected:
 
     value: Array
     scale: Array
-    """2-norm of the terms that make each element; broadcast to the output's shape. 0 asks for exactness."""
+    """2-norm of the terms that make each element, a sum itself among them; broadcast to the output's shape. 0 asks
+    for exactness."""
 
 
 @dataclass(frozen=True)

@@ -159,6 +159,6 @@ def test_oracle_agrees_with_loops(distribution, height, width):
         terms = list(slow_terms(inputs["x"], inputs["weight"], *index))
         squares = math.fsum(term**2 for term in terms)
         nearby = math.fsum(slow_nearby(inputs["x"], inputs["weight"], *index))
-        scale = math.sqrt(max(squares, nearby))
+        scale = math.sqrt(max(squares, nearby) + math.fsum(terms) ** 2)
         assert expected.value[index] == pytest.approx(math.fsum(terms), rel=1e-12, abs=1e-13 * scale)
         assert expected.scale[index] == pytest.approx(scale, rel=1e-9)

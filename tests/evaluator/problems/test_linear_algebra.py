@@ -221,10 +221,10 @@ def slow_value(problem, inputs, index):
         pairs = zip(inputs["a"][index[0]], inputs["b"][:, index[1]], strict=True)
         terms = [float(p) * float(q) for p, q in pairs]
     value = sum(terms)
+    scale = sum(term**2 for term in [*terms, value]) ** 0.5
     if problem is LINEAR_GELU:
         value = value * erfc(-value / 2**0.5) / 2
-    scale = sum(term**2 for term in terms) + (value**2 if problem is MATMUL_F16 else 0)
-    return value, scale**0.5
+    return value, scale
 
 
 @BY_ID

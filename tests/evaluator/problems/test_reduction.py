@@ -90,7 +90,7 @@ def test_oracle_against_fractions(problem):
                 terms = [Fraction(value) for value in values]
                 ends = range(1, n + 1) if problem is PREFIX_SUM else [n]
                 for place, end in enumerate(ends, start=row):
-                    norm = math.sqrt(sum(term * term for term in terms[:end]))
+                    norm = math.sqrt(sum(term * term for term in [*terms[:end], sum(terms[:end])]))
                     assert expected.scale[place] == pytest.approx(norm, rel=1e-12)
                     assert abs(expected.value[place] - float(sum(terms[:end]))) <= 1e-14 * norm
 
