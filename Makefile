@@ -112,7 +112,7 @@ $(VENV)/made:
 
 $(VENV)/installed: $(VENV)/made pyproject.toml constraints-dev.txt
 	@echo 'Installing Assay into $(VENV) (once; up to a minute) ...'
-	@$(INSTALL) -e . && touch $@
+	@$(INSTALL) -e '.[service]' && touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed pyproject.toml constraints-dev.txt
 	@echo 'Installing the tools for development into $(VENV) (once; up to a minute) ...'

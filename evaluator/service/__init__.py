@@ -1,1 +1,1 @@
-"""The grader as a service: a submission comes in over HTTP, is queued, judged by a worker, and its verdict is kept."""
+"""The grader as a service: a submission comes over HTTP, is queued, judged by a worker, and its verdict is kept."""

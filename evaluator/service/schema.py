@@ -10,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Dialect,
     Double,
     ForeignKey,
@@ -61,7 +62,9 @@ def _of_evaluation(**options: Any) -> Column[int]:
 
 
 # Written into the statement rather than bound: neither database uses a partial index for a bound value.
-QUEUED, RUNNING, DONE = (literal_column(f"'{state}'") for state in ("queued", "running", "done"))
+QUEUED: ColumnElement[str] = literal_column("'queued'")
+RUNNING: ColumnElement[str] = literal_column("'running'")
+DONE: ColumnElement[str] = literal_column("'done'")
 
 evaluations = Table(
     "evaluations",

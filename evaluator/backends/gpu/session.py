@@ -252,8 +252,8 @@ class GpuSession:
         if run.steps:
             self._write(run, where)
         else:
-            # A plan that does nothing leaves the memory as it is, and what earlier launches did to its guards. But the
-            # referee has something to do on the GPU, as before every launch, for then the runner waits for its turn.
+            # A plan that does nothing leaves the memory as it is, and what earlier launches did to its guards. But
+            # the referee does something on the GPU, as before every launch: then the runner waits for its turn.
             self._word.clone()
             synchronize(self._word)
         started_us = time.perf_counter_ns() / 1000
