@@ -1,0 +1,48 @@
+"""docs/gpu.md says what the results say: all of it, and the missed goals too."""
+
+import copy
+
+import gpu_page
+import pytest
+
+
+@pytest.fixture(scope="module")
+def records():
+    return gpu_page.load()
+
+
+def test_the_page_is_that_of_the_results(records):
+    assert gpu_page.PAGE.read_text(encoding="utf-8") == gpu_page.page(records), "run benchmarks/gpu_page.py"
+
+
+def test_every_attack_and_every_differing_kernel_is_on_the_page(records):
+    text = gpu_page.page(records)
+    for row in records["gpu_corpus"]["attacks"]:
+        assert f"| `{row['name']}`" in text
+    for row in records["gpu_corpus"]["honest"]:
+        assert row["same"] or (f"| `{row['name']}`" in text and row["sim"]["message"] in text)
+
+
+def test_a_goal_that_is_missed_is_said(records):
+    changed = copy.deepcopy(records)
+    reached = changed["gpu_throughput"]
+    for name in reached["goals"]:
+        if name.endswith("_per_minute"):
+            reached["figures"][name] = 1e6
+    changed["timing_repeatability"]["figures"]["busy_coverage"] = 0.5
+    text = gpu_page.page(changed)
+    assert "1000 a minute was reached" in text
+    assert "busy coverage (0.5)" in text
+    assert len(gpu_page.missed(changed["timing_repeatability"])) == text.count("**missed**")
+
+
+def test_what_is_new_must_be_explained(records):
+    changed = copy.deepcopy(records)
+    changed["gpu_corpus"]["attacks"][0]["complaints"] = ["it passed"]
+    with pytest.raises(ValueError, match=r"REMARKS.*asks_the_cycle_counter"):
+        gpu_page.page(changed)
+    changed = copy.deepcopy(records)
+    for row in changed["gpu_corpus"]["honest"]:
+        row["same"] = True
+    with pytest.raises(ValueError, match=r"DIFFERENCES.*matmul_f16_mma"):
+        gpu_page.page(changed)
