@@ -63,6 +63,7 @@ class ContainerSession:
         self._output_exceeded = False
         self._result: Finished | None = None
         self._stdin_open = True
+        self._late_s = float("inf")
         self._started_s = time.monotonic()
         self._forget_interest: Callable[[], None] = lambda: None
         text = json.dumps({**order, "seal": self._seal.hex(), "begun": self._begun.hex(), "talk": talk}).encode()
@@ -105,13 +106,16 @@ class ContainerSession:
                     filled += self._hand_out(view[filled:])
                     break
                 count = self._take_in(view[filled:])
-                if count is None:
+                filled += count or 0
+                if count is None or time.monotonic() > self._late_s:
                     self._wait(reading=False)
-                else:
-                    filled += count
         if filled < size_bytes:
             raise self._session_ended(f"sent {filled} of the {size_bytes} bytes asked for")
         return data
+
+    def allow(self, time_s: float) -> None:
+        """Give the program so long from now for all that it is then sent and asked for; who is late is ended."""
+        self._late_s = time.monotonic() + time_s
 
     def _hand_out(self, view: memoryview) -> int:
         count = min(len(view), len(self._unreceived))
@@ -142,18 +146,21 @@ class ContainerSession:
         self, writing: bool = False, reading: bool = True, until_s: float | None = None, asked_bytes: int = 0
     ) -> None:
         """Wait until something can be done; take in what came where the caller does not do so (`reading`)."""
-        late_s = self._started_s + self._job.limits.wall_s + PATIENCE_S
-        pause_s = min(late_s, until_s or late_s) - time.monotonic()
+        given_up_s = self._started_s + self._job.limits.wall_s + PATIENCE_S
+        pause_s = min(given_up_s, self._late_s, until_s or given_up_s) - time.monotonic()
         poller = select.poll()
         poller.register(self._connection, select.POLLIN | (select.POLLOUT if writing else 0))
         ready = poller.poll(max(0.0, pause_s) * 1000)
         if ready and reading and ready[0][1] & ~select.POLLOUT:
             self._take_in(asked_bytes=asked_bytes)
-        elif not ready and time.monotonic() > late_s:
+        elif not ready and time.monotonic() > given_up_s:
             raise SandboxFault(
                 "The container of a job did not end it in time.",
                 "Look whether the Docker daemon and the machine respond: docker info.",
             )
+        if time.monotonic() > self._late_s:
+            self._late_s = float("inf")
+            self._container.order_end()
 
     def _take_in(self, direct: memoryview | None = None, asked_bytes: int = 0) -> int | None:
         """Read once what has come; returns how many bytes of stdout went to `direct`, None when nothing was there."""

@@ -132,6 +132,9 @@ class Session(Protocol):
     def receive(self, size_bytes: int) -> bytearray:
         """Read exactly `size_bytes` from the program's stdout. Raises SessionEnded."""
 
+    def allow(self, time_s: float) -> None:
+        """Give the program so long from now for all that it is then sent and asked for; who is late is ended."""
+
     def finish(self) -> Finished:
         """End the program (if it still runs) with all its children, remove the work folder, and say how it ended."""
 

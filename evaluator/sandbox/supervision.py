@@ -249,6 +249,7 @@ class SupervisedSession:
         self._unreceived = bytearray()
         self._stderr_text = bytearray()
         self._stdin = self._stdout = self._stderr = -1
+        self._late_s = float("inf")
         self._forget_interest: Callable[[], None] = lambda: None
         self.folder, self._folder_fd = folders.create()
         self._control, self._warden_end = socket.socketpair()
@@ -337,11 +338,14 @@ class SupervisedSession:
                 count = 0 if self._stdout < 0 else _read_into(self._stdout, view[filled:])
                 if count == 0 or (count is None and over):
                     raise self._session_ended(f"sent {filled} of the {size_bytes} bytes asked for")
-                if count is None:
+                filled += count or 0
+                if count is None or time.monotonic() > self._late_s:
                     self._wait()
-                else:
-                    filled += count
         return data
+
+    def allow(self, time_s: float) -> None:
+        """Give the program so long from now for all that it is then sent and asked for; who is late is ended."""
+        self._late_s = time.monotonic() + time_s
 
     def _session_ended(self, deed: str) -> SessionEnded:
         # The end of a stream is seen before the news of how the program ended: wait a moment for the better message.
@@ -363,8 +367,8 @@ class SupervisedSession:
         for fd in (self._stdout, self._stderr):
             if fd >= 0:
                 poller.register(fd, select.POLLIN)
-        late_s = self._started_s + self._job.limits.wall_s + PATIENCE_S
-        pause_s = min(late_s, until_s or late_s) - time.monotonic()
+        given_up_s = self._started_s + self._job.limits.wall_s + PATIENCE_S
+        pause_s = min(given_up_s, self._late_s, until_s or given_up_s) - time.monotonic()
         ready = [fd for fd, _ in poller.poll(max(0.0, pause_s) * 1000)]
         if self._stderr in ready:
             self._take("_stderr", self._stderr_text)
@@ -372,8 +376,11 @@ class SupervisedSession:
             self._take("_stdout", self._unreceived)
         if self._control.fileno() in ready:
             self._hear()
-        elif time.monotonic() > late_s:
+        elif time.monotonic() > given_up_s:
             self._give_up("did not end it in time")
+        elif time.monotonic() > self._late_s:
+            self._late_s = float("inf")
+            self._order_end()
 
     def _take(self, name: str, into: bytearray) -> None:
         piece = _read(getattr(self, name))

@@ -1,13 +1,13 @@
 """What a source could do that has taken over the compiler, and files of the host that it may not see."""
 
 import dataclasses
+import time
 from pathlib import Path
 
 import pytest
 from sandboxes import make_sandbox
 
 from common.contract import Settings, Status, Submission
-from evaluator.backends.sim import simulator
 from evaluator.pipeline import evaluate
 from evaluator.settings import MachineSettings
 from evaluator.stages.cache import Cache
@@ -162,8 +162,12 @@ LIES = {
     "an early end in tears": "head -c 100 /dev/zero; kill -SEGV $$",
     "a flood": "cat /dev/zero",
     "a flood of complaints": "cat /dev/zero >&2",
+    "one byte at a time": r"while :; do printf '\000'; sleep 0.01; done",
     "a closed ear": "exec <&-; sleep 2; head -c 100000 /dev/zero",
 }
+
+
+LATE = {"nothing", "one byte at a time", "an early answer"}
 
 
 class LyingBuilds:
@@ -178,8 +182,10 @@ class LyingBuilds:
 
 
 @pytest.fixture(scope="module")
-def workshop_of_liars(tmp_path_factory):
-    return Workshop(MachineSettings(tmp_path_factory.mktemp("liars")))
+def workshop_of_liars(tmp_path_factory, workshop):
+    data = tmp_path_factory.mktemp("liars")
+    (data / "cache").symlink_to(workshop.cache.root)
+    return Workshop(MachineSettings(data))
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -189,11 +195,11 @@ def test_a_simulated_program_that_lies_gets_no_reward_and_hangs_nobody(workshop_
     source = HONEST.read_text()
     with monkeypatch.context() as patched:
         patched.setattr(workshop.simulator, "builds", LyingBuilds(builds, LIES[lie]))
-        # Who keeps silent is ended by the wall clock of its job, which has to leave room for the referee's own work.
-        patched.setattr(simulator, "_REFEREE_S", 2.0)
         lying = Submission(problem="vector_add", source=source, backend="sim", settings=Settings(run_timeout_s=1))
+        started_s = time.monotonic()
         verdict = evaluate(lying, workshop)
-    assert verdict.status is not Status.PASSED
+    assert time.monotonic() - started_s < 15, "it held the evaluation for longer than its time"
+    assert verdict.status is Status.TIMEOUT if lie in LATE else verdict.status is not Status.PASSED, verdict.message
     assert verdict.reward is None or verdict.reward.value < 0.26 * verdict.reward.maximum, (
         "no more than what compiling earns"
     )

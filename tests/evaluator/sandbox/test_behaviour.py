@@ -328,6 +328,39 @@ def test_a_session_has_a_wall_clock(sandbox):
     assert time.monotonic() - start < 5
 
 
+@pytest.mark.parametrize(
+    ("script", "act"),
+    [
+        ("sleep 60", lambda session: session.receive(1)),
+        ("sleep 60", lambda session: session.send(bytes(50 << 20))),
+        ("while :; do printf x; sleep 0.01; done", lambda session: session.receive(1 << 20)),
+        ("while :; do printf xxxxxxxxxxxxxxxxx; done", lambda session: session.receive(1 << 30)),
+        ("exec >&- 2>&-; sleep 60", lambda session: session.send(bytes(50 << 20))),
+    ],
+    ids=["silent", "deaf", "slow", "endless", "dumb and deaf"],
+)
+def test_a_program_of_a_session_that_is_late_is_ended(sandbox, script, act):
+    with sandbox.start(shell(f"echo; {script}")) as session:
+        session.allow(30)
+        session.receive(1)
+        start = time.monotonic()
+        session.allow(0.3)
+        with pytest.raises(SessionEnded):
+            act(session)
+        assert session.finish().exit_code != 0
+        assert 0.2 < time.monotonic() - start < 5
+
+
+def test_time_that_is_allowed_is_counted_anew_each_time(sandbox):
+    with sandbox.start(shell("while read x; do echo $x; done")) as session:
+        for _ in range(4):
+            session.allow(0.3)
+            session.send(b"1\n")
+            assert session.receive(2) == b"1\n"
+            time.sleep(0.2)
+    assert session.finish().succeeded
+
+
 def test_a_flood_on_stderr_does_not_block_a_session(sandbox):
     script = "head -c 8000000 /dev/zero >&2; echo done"
     with sandbox.start(shell(script)) as session:
