@@ -7,9 +7,11 @@ import asyncio
 import email.utils
 import json
 import random
+import ssl
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import httpx
@@ -76,6 +78,7 @@ class Connection:
         self._http = httpx.AsyncClient(
             headers=headers,
             timeout=wait_s + MARGIN_S,
+            verify=_trusted(),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
         )
 
@@ -139,6 +142,12 @@ class Connection:
         if response.status_code == 401:
             remedy = remedy or "Give a key that is valid there (ASSAY_KEY)."
         raise RequestRefused(f"The service at {self.url} answered {said}.", remedy, response.status_code)
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    # Reading the certificates takes longer than many an evaluation: once is enough for all connections of a process.
+    return httpx.create_ssl_context()
 
 
 def checked(url: str) -> str:

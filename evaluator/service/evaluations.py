@@ -203,7 +203,7 @@ async def drop_evaluation(evaluation_id: str, service: Here, caller: Known) -> R
     """Say that nobody wants this evaluation any more: one that waits is cancelled, one that runs is ended."""
     await _find(service, caller, evaluation_id)
     stored = await run_in_threadpool(service.store.drop, evaluation_id, caller.sees)
-    service.watch.nudge()
+    service.watch.nudge(evaluation_id)
     if stored is None:
         raise _not_found(evaluation_id)
     return _evaluation(stored, 200, Preference(0, ""))

@@ -40,6 +40,8 @@ _UNREAD_S: Final = 60.0
 """How long a caller may leave an answer unread."""
 _LATER_S: Final = 5.0
 """A body that comes too slowly is refused in words first, and its connection ended so much later."""
+_NUDGED_S: Final = 0.25
+"""How often evaluations are looked at that embedded workers say nothing about: their progress, what a sweep ended."""
 _SPARE_FILES: Final = 512
 """Open files beside the connections: the database, the logs, the workers' pipes."""
 
@@ -62,8 +64,9 @@ def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[st
     if embedded:
         _LOG.info("isolation proved", layers=prove_isolation(machine))
     listening = _listen(settings)
-    watch = Watch(store)
-    crew = Crew(store, settings, lambda evaluation_id: watch.nudge()) if embedded else None
+    # Embedded workers say what has changed; whoever works elsewhere has to be watched.
+    watch = Watch(store, _NUDGED_S) if embedded else Watch(store)
+    crew = Crew(store, settings, watch.nudge) if embedded else None
     announcer = crew or (CeleryAnnouncer(settings.broker_url) if settings.broker_url else _Nobody())
     sweeper = Sweeper(store, announcer, retain_s=settings.retain_s)
     app = create_app(store, announcer, settings, secret_of(settings), watch)

@@ -1,11 +1,12 @@
 """One look at the store for all who wait: a poller that tells each caller when an evaluation has changed.
 
 A thousand callers who wait cost one query every `interval_s`, not a thousand; where workers run inside the server,
-`nudge` makes the look at once.
+`nudge` makes the look at once, at what has changed alone.
 """
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -83,14 +84,19 @@ class Follower:
 
 
 class Watch:
-    """The poller. Lives in one event loop; only `nudge` and `close` may be called from elsewhere."""
+    """The poller. Lives in one event loop; only `nudge` and `close` may be called from elsewhere.
+
+    `interval_s`: how often it looks at all that is followed. What begins to be followed, and what it is nudged for,
+    it looks at sooner.
+    """
 
     def __init__(self, store: Watched, interval_s: float = 0.025) -> None:
         self._store = store
         self._interval_s = interval_s
-        self._followers: set[Follower] = set()
-        self._anyone = asyncio.Event()
-        self._nudged = asyncio.Event()
+        self._followers: defaultdict[str, set[Follower]] = defaultdict(set)
+        self._waiting: set[Follower] = set()
+        self._due: set[str] = set()
+        self._stirred = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.closed = False
 
@@ -98,24 +104,29 @@ class Watch:
     def follow(self, versions: Mapping[str, int], ends_only: bool = True) -> Iterator[Follower]:
         """Follow evaluations from the versions that the caller knows (-1 knows nothing)."""
         follower = Follower(versions, ends_only)
-        self._followers.add(follower)
-        self._anyone.set()
+        self._waiting.add(follower)
+        for one in follower.ids:
+            self._followers[one].add(follower)
+        # A nudge may have come before anyone followed.
+        self._stir(follower.ids)
         if self.closed:
             follower.release()
         try:
             yield follower
         finally:
-            self._followers.discard(follower)
+            self._waiting.discard(follower)
+            for one in versions:
+                self._leave(one, follower)
 
     @property
     def count(self) -> int:
         """How many wait."""
-        return len(self._followers)
+        return len(self._waiting)
 
-    def nudge(self) -> None:
-        """Something has probably changed: look now."""
+    def nudge(self, *ids: str) -> None:
+        """These have probably changed: look now."""
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._nudged.set)
+            self._loop.call_soon_threadsafe(self._stir, ids)
 
     def close(self) -> None:
         """The server stops: nobody waits any longer."""
@@ -126,38 +137,55 @@ class Watch:
     async def run(self) -> None:
         """Look again and again, until cancelled."""
         self._loop = asyncio.get_running_loop()
+        look_at_all_s = 0.0
         while True:
-            if not any(follower.ids for follower in self._followers):
-                self._anyone.clear()
-                await self._anyone.wait()
-            self._nudged.clear()
-            took_s = await self._look()
-            # At most half of the store's time goes into looking, and a fifth where nobody calls for it.
+            if not self._followers:
+                self._stirred.clear()
+                await self._stirred.wait()
+            is_for_all = time.monotonic() >= look_at_all_s
+            wanted = tuple(self._followers if is_for_all else self._due & self._followers.keys())
+            self._due.clear()
+            self._stirred.clear()
+            took_s = await self._look(wanted) if wanted else 0.0
+            if is_for_all:
+                # At most a fifth of the store's time goes into looking where nobody calls for it.
+                look_at_all_s = time.monotonic() + max(self._interval_s - took_s, 4 * took_s)
+            # And at most half of it where somebody does.
             await asyncio.sleep(took_s)
             try:
-                async with asyncio.timeout(max(self._interval_s - took_s, 3 * took_s)):
-                    await self._nudged.wait()
+                async with asyncio.timeout(max(0.0, look_at_all_s - time.monotonic())):
+                    await self._stirred.wait()
             except TimeoutError:
                 continue
 
-    async def _look(self) -> float:
+    async def _look(self, wanted: Collection[str]) -> float:
         """One look; how many seconds it took."""
-        followers = tuple(self._followers)
-        wanted = {one for follower in followers for one in follower.ids}
-        if not wanted:
-            return 0.0
         started_s = time.monotonic()
         try:
             found = await asyncio.to_thread(self._store.watch, wanted)
         except AssayError as error:
             _LOG.warning("the store cannot be read", error=str(error))
+            self._due.update(wanted)
             return _AFTER_A_FAULT_S
         took_s = time.monotonic() - started_s
-        news = {one: News(*found[one]) if one in found else News(-1, "gone") for one in wanted}
-        for follower in followers:
-            follower.tell(news)
+        for one in wanted:
+            news = {one: News(*found[one]) if one in found else News(-1, "gone")}
+            for follower in tuple(self._followers.get(one, ())):
+                follower.tell(news)
+                if one not in follower.ids:
+                    self._leave(one, follower)
         return took_s
 
+    def _stir(self, ids: Collection[str]) -> None:
+        self._due.update(ids)
+        self._stirred.set()
+
+    def _leave(self, one: str, follower: Follower) -> None:
+        followers = self._followers.get(one, set())
+        followers.discard(follower)
+        if not followers:
+            self._followers.pop(one, None)
+
     def _release(self) -> None:
-        for follower in self._followers:
+        for follower in self._waiting:
             follower.release()

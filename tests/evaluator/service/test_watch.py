@@ -115,7 +115,7 @@ def test_a_thousand_who_wait_cost_one_look(store):
             await asyncio.sleep(0.3)
             assert watch.count == 1000
             assert len(counting.looks) < 20
-            assert counting.looks[-1] == {one.id for one in ones}
+            assert {one.id for one in ones} in counting.looks
             for _ in ones:
                 await asyncio.to_thread(finish, store)
             news = await asyncio.gather(*waits)
@@ -143,13 +143,42 @@ def test_a_nudge_from_another_thread_is_a_look_at_once(store):
                 await asyncio.sleep(0.2)
 
                 def work():
-                    finish(store)
-                    watch.nudge()
+                    watch.nudge(finish(store))
 
                 started_s = time.monotonic()
                 threading.Thread(target=work).start()
                 assert (await follower.next(20))[one.id].state == "done"
                 assert time.monotonic() - started_s < 10
+
+    asyncio.run(story())
+
+
+def test_a_nudge_is_a_look_at_what_was_named_alone(store):
+    async def story():
+        counting = Counting(store)
+        ones = [accept(store, SUBMISSION.model_copy(update={"source": str(i)})).evaluation for i in range(9)]
+        async with watching(counting, interval_s=30) as watch:
+            with watch.follow({one.id: one.version for one in ones}) as follower:
+                await asyncio.sleep(0.2)
+                finished = finish(store)
+                watch.nudge(finished, "ev_that_nobody_follows")
+                assert (await follower.next(20)).keys() == {finished}
+                assert counting.looks == [{one.id for one in ones}, {finished}]
+
+    asyncio.run(story())
+
+
+def test_what_ended_between_its_acceptance_and_the_following_is_seen_at_once(store):
+    async def story():
+        first, late = (accept(store, SUBMISSION.model_copy(update={"source": str(i)})).evaluation for i in range(2))
+        async with watching(store, interval_s=30) as watch:
+            with watch.follow({first.id: first.version}):
+                await asyncio.sleep(0.2)
+                finish(store)
+                watch.nudge(finish(store))
+                await asyncio.sleep(0.2)
+                with watch.follow({late.id: late.version}) as follower:
+                    assert (await follower.next(10))[late.id].state == "done"
 
     asyncio.run(story())
 
