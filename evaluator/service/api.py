@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.openapi.utils import get_openapi
 
@@ -56,7 +56,7 @@ def create_app(
     app.include_router(pages.router(store, admit=_viewers(admission), stopping=lambda: service.watch.closed))
     app.include_router(evaluations.router)
     app.include_router(_router)
-    app.add_middleware(Door, admission=admission, settings=settings, metrics=service.metrics)
+    app.add_middleware(Door, admission=admission, settings=settings, metrics=service.metrics, page=_error_page)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
@@ -137,11 +137,13 @@ def _problem_list() -> str:
     return f"[{','.join(problem.face.model_dump_json() for problem in problems().values())}]"
 
 
-def _error_page(request: Request, refused: Refused) -> Response | None:
+def _error_page(accept: str, refused: Refused) -> Response | None:
     """A refusal for a browser's window; None for everyone else."""
-    if request.method != "GET" or not pages.prefers_html(request.headers.get("accept", "")):
+    if not pages.prefers_html(accept):
         return None
-    return pages.error_page(refused.status_code, refused.title, str(refused.detail), refused.remedy)
+    page = pages.error_page(refused.status_code, refused.title, str(refused.detail), refused.remedy)
+    page.headers.update(refused.headers or {})
+    return page
 
 
 def _viewers(admission: Admission) -> Callable[[str | None], pages.Viewer | None]:

@@ -11,7 +11,7 @@ from evaluator.errors import AssayError
 from evaluator.service import logs
 from evaluator.service.admission import Admission
 from evaluator.service.metrics import Metrics
-from evaluator.service.refusals import Refused, refusal_of
+from evaluator.service.refusals import Page, Refused, refusal_of
 from evaluator.settings import ServiceSettings
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -31,11 +31,14 @@ _LOOPBACK = re.compile(r"(localhost|[\w-]+\.localhost|127\.[0-9]{1,3}\.[0-9]{1,3
 class Door:
     """An ASGI application around another."""
 
-    def __init__(self, app: Application, admission: Admission, settings: ServiceSettings, metrics: Metrics) -> None:
+    def __init__(
+        self, app: Application, admission: Admission, settings: ServiceSettings, metrics: Metrics, page: Page
+    ) -> None:
         self._app = app
         self._admission = admission
         self._settings = settings
         self._metrics = metrics
+        self._page = page
         self._arriving_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,6 +65,11 @@ class Door:
                 ]
             await send(message)
 
+        async def refuse(refused: Refused) -> None:
+            if not status:
+                told = self._page(headers.get(b"accept", ""), refused) or refused.response(request_id)
+                await told(scope, receive, answer)
+
         body = _Body(self, receive, self._limit_bytes(scope), self._settings.receive_s)
         with logs.bound(request_id=request_id):
             try:
@@ -69,13 +77,10 @@ class Door:
                 body.expect(headers.get(b"content-length"))
                 await self._app(scope, body.receive, answer)
             except Refused as refused:
-                if not status:
-                    await refused.response(request_id)(scope, receive, answer)
+                await refuse(refused)
             except Exception as error:
                 _LOG.error("unforeseen", exc_info=error)
-                if not status:
-                    mistake = Refused("internal", "Something of the service failed; it is logged under this id.")
-                    await mistake.response(request_id)(scope, receive, answer)
+                await refuse(Refused("internal", f"Something of the service failed; it is logged as {request_id}."))
             finally:
                 body.release()
                 took_s = time.monotonic() - started_s

@@ -19,7 +19,7 @@ from fastapi.routing import APIRoute
 from pydantic import StringConstraints
 
 from evaluator.cards import TIERS
-from evaluator.errors import InfrastructureFault, UnknownProblem, UsageError
+from evaluator.errors import UnknownProblem, UsageError
 from evaluator.problems.catalogue import find, problems
 from evaluator.report import article, listing, look
 from evaluator.service.live import Live, Moment
@@ -99,8 +99,6 @@ def _with_error_pages(
             return error_page(400, "This address cannot be used", str(error), error.remedy)
         except RequestValidationError:
             return error_page(400, "This address cannot be used", "A part of it is too long or malformed.")
-        except InfrastructureFault as fault:
-            return error_page(503, "Not available just now", str(fault), fault.remedy)
 
     return handle
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import HTTPException, RequestValidationError
@@ -109,7 +109,11 @@ def refusal_of(error: AssayError) -> Refused:
     return Refused("internal", "Something of the service failed; it is logged under this request's id.")
 
 
-def install(app: FastAPI, page: Callable[[Request, Refused], Response | None]) -> None:
+Page: TypeAlias = Callable[[str, Refused], Response | None]
+"""Makes a page of a refusal for those whose Accept header asks for one; None for everyone else."""
+
+
+def install(app: FastAPI, page: Page) -> None:
     """Every error that leaves a route of `app` becomes a `Problem`, or what `page` makes of it."""
 
     def answer_with(refuse: Callable[[Exception], Refused]) -> Callable[[Request, Exception], Any]:
@@ -117,7 +121,8 @@ def install(app: FastAPI, page: Callable[[Request, Refused], Response | None]) -
             refused = refuse(error)
             if isinstance(error, AssayError) and refused.status_code >= 500:
                 _LOG.warning("refused for a fault of ours", error=str(error), remedy=error.remedy)
-            return page(request, refused) or refused.response(request.state.request_id)
+            accept = request.headers.get("accept", "")
+            return page(accept, refused) or refused.response(request.state.request_id)
 
         return answer
 

@@ -452,10 +452,52 @@ def test_unknown_paths_methods_and_ids(http):
     refused(http.get("/problems/relo"), 404, "not-found")
 
 
-def test_a_browser_gets_a_page(http):
-    answer = http.get("/nowhere", headers={"Accept": "text/html"})
-    assert answer.status_code == 404
-    assert answer.headers["content-type"].startswith("text/html")
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "more", "status", "words"),
+    [
+        ("GET", "/nowhere", {}, 404, "This service has nothing at this path"),
+        ("GET", "/evaluations/a/b/c", {}, 404, "This service has nothing at this path"),
+        ("DELETE", "/", {}, 405, "This path knows other methods"),
+        ("POST", "/evaluate", {"data": {"source": "x"}}, 415, "The body is not JSON"),
+        # Refused at the door, before any route.
+        ("GET", "/", {"headers": {"Host": "evil.example"}}, 421, "http://localhost"),
+        ("GET", "/nowhere", {"headers": {"Host": "evil.example"}}, 421, "http://localhost"),
+    ],
+)
+def test_a_browser_gets_a_page_and_a_program_a_problem(http, method, path, more, status, words):
+    def ask(accept):
+        headers = {"Accept": accept, **more.get("headers", {})}
+        return http.request(method, path, **{**more, "headers": headers})
+
+    page = ask(BROWSER)
+    assert page.status_code == status
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert words in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    for accept in ("*/*", "application/json", "application/json, text/html;q=0.9"):
+        problem = ask(accept)
+        assert problem.status_code == status
+        assert problem.headers["content-type"] == "application/problem+json"
+        for name in ("allow", "retry-after", "www-authenticate"):
+            assert problem.headers.get(name) == page.headers.get(name)
+
+
+def test_a_body_that_is_refused_at_the_door_is_refused_in_a_page_for_a_browser(tmp_path):
+    with served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, body_bytes=2000) as here, here.http() as http:
+        page = http.post("/evaluate", content=b"x" * 3000, headers={"Accept": BROWSER})
+        assert (page.status_code, page.headers["content-type"]) == (413, "text/html; charset=utf-8")
+        assert "Send less at one time." in page.text
+
+
+def test_a_mistake_of_ours_is_a_page_too(here, http, monkeypatch):
+    monkeypatch.setattr(here.store, "list", lambda *_, **__: 1 / 0)
+    page = http.get("/", headers={"Accept": BROWSER})
+    assert page.status_code == 500
+    assert page.headers["x-request-id"] in page.text
+    assert "ZeroDivision" not in page.text
 
 
 def test_a_database_that_fails_is_a_503_that_names_nothing_of_ours(here, http, monkeypatch):

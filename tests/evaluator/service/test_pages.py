@@ -210,13 +210,15 @@ def test_errors_are_pages_too(site, address, status, words):
     assert words in site.page(address, status).words
 
 
-def test_a_store_that_is_away_is_said(site, monkeypatch):
+def test_a_store_that_is_away_is_said_without_naming_it(site, monkeypatch):
     def away(*_, **__):
-        raise StorageFault("The database does not answer.", "Start it.")
+        raise StorageFault("The database at db.internal does not answer.", "Start it.")
 
-    monkeypatch.setattr(site.store, "list", away)
+    for name in ("list", "find_key", "list_keys"):
+        monkeypatch.setattr(site.store, name, away)
     words = site.page("/", 503).words
-    assert "The database does not answer. What to do: Start it." in words
+    assert "The service's database cannot be used now. What to do: Try again." in words
+    assert "db.internal" not in words
 
 
 @pytest.mark.parametrize("sample", ALL, ids=lambda sample: sample.__name__)
