@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from test_architecture import IMPORTS, MODULES
 
 from common.contract import Status
 from evaluator import __version__
@@ -13,6 +14,7 @@ from evaluator.problems.catalogue import problems
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+SETTING = r"ASSAY_[A-Z]+(?:_[A-Z]+)*"
 TEXT = {".cfg", ".cpp", ".cu", ".css", ".h", ".j2", ".json", ".md", ".py", ".toml", ".txt", ".yaml", ".yml", ""}
 
 
@@ -32,13 +34,23 @@ def dependencies() -> list[str]:
     return sorted({re.match(r"[A-Za-z0-9._-]+", one)[0].lower() for one in wanted})
 
 
-def table(heading: str) -> list[list[str]]:
-    """The cells of the first table under a heading of the README, without its two lines of heading."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def table(heading: str, name: str = "README.md") -> list[list[str]]:
+    """The cells of the first table under a heading of a document, without its two lines of heading."""
+    text = (ROOT / name).read_text(encoding="utf-8")
     found = re.search(rf"^#+ {re.escape(heading)}$.*?^(\|.*?)(?:\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found, f"the README has no table under {heading!r}"
+    assert found, f"{name} has no table under {heading!r}"
     rows = [line for line in found[1].splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in rows[2:]]
+
+
+def evaluator_text() -> str:
+    return "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "evaluator").rglob("*.py")))
+
+
+def part_of(module: str) -> str:
+    """`evaluator.stages.cache` belongs to `stages`, `common.wire` to `common`."""
+    package, *names = module.split(".")
+    return names[0] if package == "evaluator" and names else package
 
 
 def test_the_version_is_the_same_everywhere():
@@ -96,18 +108,61 @@ def test_the_readme_lists_every_status_in_order():
 
 
 def test_the_readme_lists_every_setting_of_the_machine():
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "evaluator").rglob("*.py"))
-    known = {f"`{name}`" for name in re.findall(r"ASSAY_[A-Z]+(?:_[A-Z]+)*", code)}
+    known = {f"`{name}`" for name in re.findall(SETTING, evaluator_text())}
     assert {row[0] for row in table("Settings of the machine")} == known
 
 
-def test_every_file_and_make_target_that_the_readme_names_exists():
+def test_what_the_operators_page_names_exists():
+    page = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
+    compose = "".join((ROOT / name).read_text(encoding="utf-8") for name in (".env.example", "docker-compose.yml"))
+    named = set(re.findall(SETTING, page))
+    assert named <= {*re.findall(SETTING, evaluator_text()), *re.findall(SETTING, compose)}
+    code = "".join((ROOT / "evaluator" / "service" / f"{name}.py").read_text() for name in ("metrics", "tallies"))
+    metrics = set(re.findall(r'"(assay_[a-z_]+)"', code))
+    listed = {name for row in table("Observing", "docs/operators.md") for name in re.findall(r"`(\w+)`", row[0])}
+    # Counters get their suffix from the library.
+    assert {name.removesuffix("_total") for name in listed} == {name.removesuffix("_total") for name in metrics}
+
+
+def test_the_api_page_lists_every_refusal():
+    code = (ROOT / "evaluator" / "service" / "refusals.py").read_text(encoding="utf-8")
+    refusals = re.findall(r'^    "([a-z-]+)": \((\d{3}), ', code, re.MULTILINE)
+    assert [(row[0].strip("`"), row[1]) for row in table("Errors", "docs/api.md")] == refusals
+
+
+def test_the_readme_draws_the_floors_as_they_are():
+    text = (ROOT / "README.md").read_text(encoding="utf-8").split("## How the code is laid out")[1]
+    drawing = re.search(r"```text\n(.*?)```", text, re.DOTALL)[1]
+    lines = [line.split("   ")[0].split(", ") for line in drawing.splitlines() if line.strip() != "|"]
+    floor = {name: number for number, line in enumerate(lines) for name in line}
+    modules = {part_of(name) for name in MODULES if not name.startswith("trainer")}
+    assert set(floor) == modules - {"__main__", "evaluator"}
+    upwards = [
+        (name, target)
+        for name, targets in IMPORTS.items()
+        for target in targets
+        if part_of(target) in floor and floor.get(part_of(name), -1) > floor[part_of(target)]
+    ]
+    assert upwards == []
+
+
+def test_every_make_target_that_the_readme_names_exists():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"\bmake ([a-z]+)\b", "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-    for link in re.findall(r"\]\((?!http)([^)#]+)\)", text):
-        assert (ROOT / link).exists(), link
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{name}.md" for name in ("api", "gpu", "isolation", "operators"))]
+)
+def test_every_link_of_a_page_leads_somewhere(page):
+    for link, heading in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", (ROOT / page).read_text(encoding="utf-8")):
+        target = (ROOT / page).parent / link if link else ROOT / page
+        assert target.exists(), link
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
 
 
 def test_nothing_of_one_machine_is_in_the_repository():
