@@ -12,6 +12,8 @@ from evaluator.service.database import Database
 from evaluator.service.records import WorkerFacts
 from evaluator.service.schema import workers
 
+_ALL = select(workers).order_by(workers.c.id)
+
 
 class Fleet(Database):
     """The part of the store that knows the workers."""
@@ -62,7 +64,7 @@ class Fleet(Database):
         keep coming by this process's steady clock, so that a time of day that jumps takes nobody's life.
         """
         with self._reading() as connection:
-            rows = connection.execute(select(workers).order_by(workers.c.id)).all()
+            rows = connection.execute(_ALL).all()
         alive = []
         with self._looking:
             now, today = self._steady_clock(), self._clock()

@@ -12,11 +12,11 @@ that jumps nor an hour without a database costs a worker its lease.
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Double, Row, Select, bindparam, func, insert, or_, select, update
+from sqlalchemy import Connection, Double, Row, bindparam, func, insert, or_, select, update
 
 from common.contract import Phase, Status, Submission, Verdict
 from evaluator.errors import OwnMistake
@@ -56,6 +56,19 @@ _is_it = _row.seq == bindparam("of_seq")
 _is_held = (_row.id == bindparam("of_id")) & (_row.token == bindparam("of_token")) & is_running
 """The row of a lease, while it runs under it."""
 _HELD = select(*_row).where(_is_held).with_for_update()
+_waits = is_queued & _row.queue.in_(bindparam("of_queues", expanding=True))
+_ANY = select(_row.seq).where(_waits).limit(1)
+_busy = select(_row.tenant, func.count().label("count")).where(is_running).group_by(_row.tenant).subquery()
+_TURNS = (
+    select(tenants.c.name)
+    .outerjoin(_busy, _busy.c.tenant == tenants.c.name)
+    .where(select(_row.seq).where(_waits, _row.tenant == tenants.c.name).exists())
+    .order_by(func.coalesce(_busy.c.count, 0), tenants.c.turn, tenants.c.name)
+)
+"""Tenants that have something waiting, whose turn it is first."""
+_of_tenant = select(_row.seq).where(_waits, _row.tenant == bindparam("of_tenant")).order_by(_row.seq).limit(1)
+_OLDEST_FREE = _of_tenant.with_for_update(skip_locked=True)
+_OLDEST = _of_tenant.with_for_update()
 _BEGIN = (
     update(evaluations)
     .where(_is_it)
@@ -95,6 +108,7 @@ _END = (
         version=_row.version + 1,
     )
 )
+_RUNNING = select(_row.seq, _row.beat, _row.lease_s).where(is_running)
 _ONE_MORE = update(workers).where(workers.c.id == bindparam("by")).values(jobs_done=workers.c.jobs_done + 1)
 
 
@@ -118,19 +132,18 @@ class Leases(tallies.Tallies):
 
         `worker` is the claimer's id; the lease is lost when it is not renewed for `lease_s` seconds.
         """
-        waits = is_queued & _row.queue.in_(queues)
+        ours = {"of_queues": tuple(queues)}
         if self._is_sqlite:
             # Looking needs no turn to write; sixteen idle workers that look must not wait for each other.
             with self._reading() as connection:
-                if connection.execute(select(_row.seq).where(waits).limit(1)).first() is None:
+                if connection.execute(_ANY, ours).first() is None:
                     return None
         with self._writing() as connection:
-            turns = connection.execute(_turns(waits)).scalars().all()
+            turns = connection.execute(_TURNS, ours).scalars().all()
             # At first whatever nobody else holds; then, should all be held, whatever is let go.
-            for skip in (True, False):
+            for oldest in (_OLDEST_FREE, _OLDEST):
                 for tenant in turns:
-                    oldest = select(_row.seq).where(waits, _row.tenant == tenant).order_by(_row.seq).limit(1)
-                    seq = connection.execute(oldest.with_for_update(skip_locked=skip)).scalar()
+                    seq = connection.execute(oldest, ours | {"of_tenant": tenant}).scalar()
                     if seq is not None:
                         return self._begin(connection, seq, worker, lease_s)
         return None
@@ -222,15 +235,10 @@ class Leases(tallies.Tallies):
             row = connection.execute(_HELD, _name(lease)).first()
             if row is None:
                 return self._was_finished(connection, lease, verdict)
-            self._end(connection, row, verdict)
+            phases = ((tallies.PHASE, {"phase": phase}, seconds) for phase, seconds in phases_s.items())
+            starts = ((tallies.SANDBOX_START, {}, seconds) for seconds in sandbox_start_s)
+            self._end(connection, row, verdict, (*phases, *starts))
             connection.execute(_ONE_MORE, {"by": lease.worker})
-            self._count(
-                connection,
-                [
-                    *((tallies.PHASE, {"phase": phase}, seconds) for phase, seconds in phases_s.items()),
-                    *((tallies.SANDBOX_START, {}, seconds) for seconds in sandbox_start_s),
-                ],
-            )
             return True
 
     def _was_finished(self, connection: Connection, lease: Lease, verdict: Verdict) -> bool:
@@ -241,8 +249,10 @@ class Leases(tallies.Tallies):
         )
         return connection.execute(query).scalar() == verdict.model_dump_json()
 
-    def _end(self, connection: Connection, row: Row[Any], verdict: Verdict) -> None:
-        """The one place where an evaluation becomes done. The caller holds the row."""
+    def _end(
+        self, connection: Connection, row: Row[Any], verdict: Verdict, more: Iterable[tallies.Event] = ()
+    ) -> None:
+        """The one place where an evaluation becomes done, which is counted, and `more`. The caller holds the row."""
         body = verdict.model_dump_json()
         try:
             Verdict.model_validate_json(body)
@@ -253,6 +263,7 @@ class Leases(tallies.Tallies):
         connection.execute(_NEW_VERDICT, {"seq": row.seq, "body": body})
         connection.execute(_END, {"of_seq": row.seq, "as": verdict.status.value, "now": now})
         events: list[tallies.Event] = [
+            *more,
             (tallies.FINISHED, {"status": verdict.status.value, "backend": verdict.backend}, None),
             (tallies.TURNAROUND, {}, now - row.created_at),
         ]
@@ -292,7 +303,7 @@ class Leases(tallies.Tallies):
     def _look(self) -> list[tuple[int, int]]:
         """(seq, beat) of the leases that have been still for too long."""
         with self._reading() as connection:
-            rows = connection.execute(select(_row.seq, _row.beat, _row.lease_s).where(is_running)).all()
+            rows = connection.execute(_RUNNING).all()
         now = self._steady_clock()
         passed_s = 0.0 if self._swept_at is None else max(0.0, now - self._swept_at)
         self._swept_at = now
@@ -330,18 +341,6 @@ class Leases(tallies.Tallies):
 
 def _name(lease: Lease) -> dict[str, Any]:
     return {"of_id": lease.evaluation_id, "of_token": lease.token}
-
-
-def _turns(waits: ColumnElement[bool]) -> Select[tuple[str]]:
-    """Tenants that have something waiting, whose turn it is first."""
-    busy = select(_row.tenant, func.count().label("count")).where(is_running).group_by(_row.tenant).subquery()
-    has_some = select(_row.seq).where(waits, _row.tenant == tenants.c.name).exists()
-    return (
-        select(tenants.c.name)
-        .outerjoin(busy, busy.c.tenant == tenants.c.name)
-        .where(has_some)
-        .order_by(func.coalesce(busy.c.count, 0), tenants.c.turn, tenants.c.name)
-    )
 
 
 def unwanted_verdict(connection: Connection, row: Row[Any]) -> Verdict:

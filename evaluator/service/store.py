@@ -80,6 +80,8 @@ _whole: Select[Any] = (
 
 # Statements of the way that every submission takes are built once: building costs more than running them.
 _BY_SEQ = _whole.where(_row.seq == bindparam("of_seq"))
+_BY_ID = _whole.where(_row.id == bindparam("of_id"))
+_VERSIONS = select(_row.id, _row.version, _row.state).where(_row.id.in_(bindparam("of_ids", expanding=True)))
 _KEYED = select(idempotency.c.seq, idempotency.c.body_sha256).where(
     idempotency.c.tenant == bindparam("of_tenant"), idempotency.c.key == bindparam("of_key")
 )
@@ -169,6 +171,8 @@ class Store(Leases, Fleet, Keyring):
                 note = {"tenant": tenant, "key": idempotency_key, "seq": seq, "body_sha256": body_sha256}
                 connection.execute(_NEW_KEY, note)
             self._count(connection, [(tallies.ACCEPTED, {"answer": "created" if created else "reused"}, None)])
+            if created:
+                return Accepted(_new(submission, row), created)
             return Accepted(_stored(connection.execute(_BY_SEQ, {"of_seq": seq}).one()), created)
 
     @cached_property
@@ -221,8 +225,8 @@ class Store(Leases, Fleet, Keyring):
     def get(self, evaluation_id: str, tenant: str | None) -> StoredEvaluation | None:
         """One evaluation; None where `tenant` has none of this id (None: any tenant). Raises StorageFault."""
         with self._reading() as connection:
-            row = connection.execute(_whole.where(_of(evaluation_id, tenant))).first()
-        return None if row is None else _stored(row)
+            row = connection.execute(_BY_ID, {"of_id": evaluation_id}).first()
+        return _stored(row) if row is not None and tenant in (None, row.tenant) else None
 
     def list(
         self,
@@ -261,8 +265,8 @@ class Store(Leases, Fleet, Keyring):
         seen: dict[str, tuple[int, State]] = {}
         with self._reading() as connection:
             for some in _portions(ids):
-                for row in connection.execute(select(_row.id, _row.version, _row.state).where(_row.id.in_(some))):
-                    seen[row.id] = (row.version, row.state)
+                for found, version, state in connection.execute(_VERSIONS, {"of_ids": some}):
+                    seen[found] = (version, state)
         return seen
 
     def depth(self) -> Mapping[str, Waiting]:
@@ -318,6 +322,28 @@ def _portions(ids: Collection[str]) -> Iterator[tuple[str, ...]]:
 def _of(evaluation_id: str, tenant: str | None) -> Any:
     mine = _row.id == evaluation_id
     return mine if tenant is None else mine & (_row.tenant == tenant)
+
+
+def _new(submission: Submission, row: Mapping[str, Any]) -> StoredEvaluation:
+    """What a row that was just written holds."""
+    return StoredEvaluation(
+        id=row["id"],
+        tenant=row["tenant"],
+        state="queued",
+        submission=submission,
+        created_at=row["created_at"],
+        started_at=None,
+        finished_at=None,
+        progress=None,
+        verdict=None,
+        stage="compile",
+        queue=row["queue"],
+        attempt=0,
+        worker=None,
+        wanted=True,
+        version=1,
+        request_id=row["request_id"],
+    )
 
 
 def _stored(row: Row[Any]) -> StoredEvaluation:
