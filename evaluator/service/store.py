@@ -81,6 +81,7 @@ _whole: Select[Any] = (
 # Statements of the way that every submission takes are built once: building costs more than running them.
 _BY_SEQ = _whole.where(_row.seq == bindparam("of_seq"))
 _BY_ID = _whole.where(_row.id == bindparam("of_id"))
+_BY_ID_OF_TENANT = _BY_ID.where(_row.tenant == bindparam("of_tenant"))
 _VERSIONS = select(_row.id, _row.version, _row.state).where(_row.id.in_(bindparam("of_ids", expanding=True)))
 _KEYED = select(idempotency.c.seq, idempotency.c.body_sha256).where(
     idempotency.c.tenant == bindparam("of_tenant"), idempotency.c.key == bindparam("of_key")
@@ -93,7 +94,7 @@ _REUSABLE = (
     .limit(1)
 )
 _COUNT_WAITING = select(func.count()).where(is_queued)
-_NEW = insert(evaluations).returning(_row.seq)
+_NEW = insert(evaluations).returning(*_row)
 _NEW_SUBMISSION = insert(submissions)
 _NEW_KEY = insert(idempotency)
 _AT_FIRST = {
@@ -149,11 +150,12 @@ class Store(Leases, Fleet, Keyring):
             seq = None
             if reuse_key is not None and not fresh:
                 seq = connection.execute(_REUSABLE, {"of_tenant": tenant, "of_key": reuse_key}).scalar()
-            created = seq is None
-            if created:
+            if seq is not None:
+                accepted = Accepted(_stored(connection.execute(_BY_SEQ, {"of_seq": seq}).one()), created=False)
+            else:
                 self._refuse(connection, tenant, quota, most_queued)
                 now = self._clock()
-                row = {
+                new = {
                     "id": new_evaluation_id(),
                     "tenant": tenant,
                     "queue": queue,
@@ -165,15 +167,16 @@ class Store(Leases, Fleet, Keyring):
                     "announced_at": now,
                 }
                 connection.execute(self._new_tenant, {"name": tenant, "turn": 0})
-                seq = connection.execute(_NEW, row | _AT_FIRST).scalar_one()
+                row = connection.execute(_NEW, new | _AT_FIRST).one()
+                seq = row.seq
                 connection.execute(_NEW_SUBMISSION, {"seq": seq, "body": body})
+                accepted = Accepted(_held(row, submission), created=True)
             if idempotency_key is not None:
                 note = {"tenant": tenant, "key": idempotency_key, "seq": seq, "body_sha256": body_sha256}
                 connection.execute(_NEW_KEY, note)
-            self._count(connection, [(tallies.ACCEPTED, {"answer": "created" if created else "reused"}, None)])
-            if created:
-                return Accepted(_new(submission, row), created)
-            return Accepted(_stored(connection.execute(_BY_SEQ, {"of_seq": seq}).one()), created)
+            answer = "created" if accepted.created else "reused"
+            self._count(connection, [(tallies.ACCEPTED, {"answer": answer}, None)])
+            return accepted
 
     @cached_property
     def _new_tenant(self) -> Any:
@@ -225,8 +228,11 @@ class Store(Leases, Fleet, Keyring):
     def get(self, evaluation_id: str, tenant: str | None) -> StoredEvaluation | None:
         """One evaluation; None where `tenant` has none of this id (None: any tenant). Raises StorageFault."""
         with self._reading() as connection:
-            row = connection.execute(_BY_ID, {"of_id": evaluation_id}).first()
-        return _stored(row) if row is not None and tenant in (None, row.tenant) else None
+            if tenant is None:
+                row = connection.execute(_BY_ID, {"of_id": evaluation_id}).first()
+            else:
+                row = connection.execute(_BY_ID_OF_TENANT, {"of_id": evaluation_id, "of_tenant": tenant}).first()
+        return None if row is None else _stored(row)
 
     def list(
         self,
@@ -324,39 +330,22 @@ def _of(evaluation_id: str, tenant: str | None) -> Any:
     return mine if tenant is None else mine & (_row.tenant == tenant)
 
 
-def _new(submission: Submission, row: Mapping[str, Any]) -> StoredEvaluation:
-    """What a row that was just written holds."""
-    return StoredEvaluation(
-        id=row["id"],
-        tenant=row["tenant"],
-        state="queued",
-        submission=submission,
-        created_at=row["created_at"],
-        started_at=None,
-        finished_at=None,
-        progress=None,
-        verdict=None,
-        stage="compile",
-        queue=row["queue"],
-        attempt=0,
-        worker=None,
-        wanted=True,
-        version=1,
-        request_id=row["request_id"],
-    )
-
-
 def _stored(row: Row[Any]) -> StoredEvaluation:
+    verdict = None if row.verdict is None else Verdict.model_validate_json(row.verdict)
+    return _held(row, Submission.model_validate_json(row.submission), verdict)
+
+
+def _held(row: Row[Any], submission: Submission, verdict: Verdict | None = None) -> StoredEvaluation:
     return StoredEvaluation(
         id=row.id,
         tenant=row.tenant,
         state=row.state,
-        submission=Submission.model_validate_json(row.submission),
+        submission=submission,
         created_at=row.created_at,
         started_at=row.started_at,
         finished_at=row.finished_at,
         progress=row.progress,
-        verdict=None if row.verdict is None else Verdict.model_validate_json(row.verdict),
+        verdict=verdict,
         stage=row.stage,
         queue=row.queue,
         attempt=row.attempt,
