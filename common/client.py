@@ -194,7 +194,8 @@ class AsyncClient:
                 return found
             trouble = found
             if not trouble.busy:
-                return await self._service.insist(hold_on, trouble)
+                # It went away while we waited, and may again: this time the id comes first.
+                return await self._service.insist(lambda: self._send(trip, "respond-async"), trouble)
         if self._turnstile.locked():
             trouble = None  # the pause that it asks for is over when those who came first have their places
         async with self._turnstile:
@@ -216,7 +217,9 @@ class AsyncClient:
 
     async def _look(self, evaluation_id: str, wait_s: float) -> Evaluation:
         async def attempt() -> Evaluation | Trouble:
+            nonlocal wait_s
             answer = await self._service.ask("GET", f"/evaluations/{evaluation_id}", {"Prefer": _prefer(wait_s)})
+            wait_s = 0.0  # after trouble: that it is still there is a useful answer too
             return answer if isinstance(answer, Trouble) else _read(answer)
 
         evaluation = await self._service.insist(attempt)

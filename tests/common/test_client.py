@@ -202,6 +202,13 @@ def test_a_service_that_never_recovers_is_given_up_with_the_id_to_resume_by(hast
         assert client.result(accepted[0]) == verdict_of("a")
 
 
+def test_a_service_that_is_never_up_for_as_long_as_a_wait_is_waited_for_in_short_looks(hasty):
+    service = SmallService(grading_s=2.0)
+    with away(service, ["impatient"] * 1000, wait_s=10.0, patience_s=1.5) as client:
+        assert client.evaluate(submission("a")) == verdict_of("a")
+    assert len(service.submissions) == 1
+
+
 def test_a_refusal_is_final_and_tells_what_to_do():
     service = SmallService(key="assay_right")
     with away(service, key="assay_wrong") as client:
