@@ -5,6 +5,7 @@ parameters' names and types are read; then ptxas makes the cubin from that PTX, 
 sandbox. The steps have keys of their own in the cache: a change of comments needs no new cubin.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -45,6 +46,9 @@ _NO_MEMORY = re.compile(
     re.IGNORECASE,
 )
 _NO_SPACE = "No space left on device"
+_KILLED = re.compile(r"^[\w+./-]+: fatal error: Killed signal terminated program", re.MULTILINE)
+_NO_WORDS = (b"", b"Killed")
+"""All that is left to say of a compiler that was killed; one that refuses a source says more."""
 
 
 @dataclass(frozen=True)
@@ -250,14 +254,25 @@ class _Compilation:
             environment={"LC_ALL": "C"},
         )
 
-    def _run(self, job: Job) -> Finished:
+    def _run(self, job: Job, again: bool = False) -> Finished:
         """Run the job within what is left of the time."""
         left_s = self.settings.compile_timeout_s - (time.monotonic() - self.started_s)
         if left_s <= 0:
             raise _Unstored(self._timeout())
         memory_bytes = self.settings.memory_bytes
         limits = Limits(wall_s=left_s, cpu_s=self.settings.compile_timeout_s + 1, memory_bytes=memory_bytes)
-        return self.sandbox.run(dataclasses.replace(job, limits=limits))
+        killed_before = _kills_for_memory()
+        run = self.sandbox.run(dataclasses.replace(job, limits=limits))
+        if run.exit_code == 0 or run.timed_out or run.memory_exceeded or run.limit_hit:
+            return run
+        killed = _signal_of(run, run.stderr.decode(errors="replace")) == signal.SIGKILL
+        if killed and killed_before is not None and killed_before == _kills_for_memory():
+            # Neither a limit nor the kernel, for want of memory, ended it: that says nothing about the source.
+            raise InfrastructureFault("The compiler was killed by someone else.", "Submit it again.")
+        if not again and (run.stderr + run.stdout).strip() in _NO_WORDS:
+            # Whoever refuses a source says why; only one that stays silent twice has refused it.
+            return self._run(job, again=True)
+        return run
 
     def _normal(self, ptx: bytes) -> str:
         """The PTX without what differs from one work folder to another: paths, and the hash of a path in the names
@@ -386,8 +401,7 @@ class _Compilation:
 
     def _check_limits(self, run: Finished, step: str, stderr: str) -> None:
         """Raise what a run that met a limit is worth."""
-        died = _DIED.search(stderr)
-        by_signal = int(died[2]) if died else run.signal
+        by_signal = _signal_of(run, stderr)
         if run.timed_out or by_signal == signal.SIGXCPU:
             raise _Unstored(self._timeout())
         if run.memory_exceeded or (
@@ -430,6 +444,21 @@ class _Compilation:
                 f"{said or run.limit_hit or f'exit code {run.exit_code}, signal {run.signal}'}",
                 "run `assay doctor`",
             )
+
+
+def _signal_of(run: Finished, stderr: str) -> int | None:
+    """The signal that ended the compiler, or one of the programs that it runs."""
+    if died := _DIED.search(stderr):
+        return int(died[2])
+    return signal.SIGKILL if _KILLED.search(_unplaced(stderr)) else run.signal
+
+
+def _kills_for_memory() -> int | None:
+    """How often this machine's kernel has killed a process for want of memory; None where it does not say."""
+    with contextlib.suppress(OSError):
+        if found := re.search(r"^oom_kill (\d+)", Path("/proc/vmstat").read_text(), re.MULTILINE):
+            return int(found[1])
+    return None
 
 
 def _unplaced(stderr: str) -> str:

@@ -311,6 +311,48 @@ def test_a_compiler_that_does_not_run_is_our_fault(compiled, cache):
     assert compiled(SCALE).ruling is None
 
 
+class Murderous:
+    """A sandbox in which someone kills the first programs that run."""
+
+    name = "murderous"
+
+    def __init__(self, sandbox, killed, times):
+        self._sandbox, self._killed, self._left = sandbox, killed, times
+
+    def run(self, job):
+        if self._left:
+            self._left -= 1
+            return Finished(**NOTHING | self._killed)
+        return self._sandbox.run(job)
+
+
+NOTHING = {"exit_code": 1, "signal": None, "stdout": b"", "stderr": b"", "files": {}, "wall_s": 0.1}
+KILLED = {
+    "nvcc": {"exit_code": None, "signal": 9},
+    "one of its programs": {"exit_code": 9, "stderr": b"nvcc error   : 'cicc' died due to signal 9 (Kill signal)\n"},
+    "one of the host compiler's": {
+        "stderr": b"g++-12: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n"
+    },
+}
+
+
+@pytest.mark.parametrize("kind", KILLED)
+def test_a_compiler_that_someone_kills_is_our_fault_and_not_the_memory_of_the_source(compiled, sandbox, kind):
+    with pytest.raises(InfrastructureFault, match="killed"):
+        compiled(SCALE, sandbox=Murderous(sandbox, KILLED[kind], 1))
+    assert compiled(SCALE).ruling is None
+
+
+@pytest.mark.parametrize("stderr", [b"", b"Killed\n"])
+def test_a_compiler_that_ends_without_a_word_gets_another_chance(compiled, sandbox, stderr):
+    assert compiled(SCALE, sandbox=Murderous(sandbox, {"stderr": stderr}, 1)).ruling is None
+
+
+def test_a_source_on_which_the_compiler_stays_silent_is_refused(compiled, sandbox):
+    found = compiled(SCALE, sandbox=Murderous(sandbox, {}, 4))
+    assert found.ruling.status is Status.COMPILE_ERROR
+
+
 def test_names_differ_for_the_debug_compile_only_in_vain(compiled):
     source = (
         "#ifdef __CUDACC_DEBUG__\n__global__ void k(int wrong) {}\n#else\n__global__ void k(int right) {}\n#endif\n"
