@@ -171,6 +171,7 @@ class Leases(tallies.Tallies):
             compiled_s=row.compiled_s,
             request_id=row.request_id,
             tenant=row.tenant,
+            version=row.version,
         )
 
     def renew(self, lease: Lease, lease_s: float) -> bool:

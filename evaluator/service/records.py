@@ -84,6 +84,8 @@ class Lease:
     """Seconds that the compile stage took; None while it has not ended."""
     request_id: str
     tenant: str = ""
+    version: int = -1
+    """The row's version when it was claimed; -1 where nobody knows."""
 
 
 @dataclass(frozen=True)

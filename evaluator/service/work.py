@@ -127,8 +127,11 @@ def _outcome(
         return failed(submission, InfrastructureFault(f"This worker cannot grade it: {unknown}", unknown.remedy))
     if lease.stage == "judge":
         return _judge(submission, lease.queue, workshop, progress, lease.compiled_s)
+    own = _own_queue(submission, workshop, tools)
+    if own is not None:
+        return _judge(submission, own, workshop, progress, None)
     fleet = _insist(lambda: store.fleet(ALIVE_WITHIN_S), tools.shift)
-    queue = _route(submission, workshop, tools, fleet)
+    queue = _route(submission, fleet)
     if queue in tools.queues:
         return _judge(submission, queue, workshop, progress, None)
     venue = _venue(queue, workshop, fleet)
@@ -138,13 +141,17 @@ def _outcome(
     return prepared.verdict or _Onward(queue, prepared.compiled_s)
 
 
-def _route(submission: Submission, workshop: Workshop, tools: Tools, fleet: tuple[WorkerFacts, ...]) -> str:
-    """The queue in which a submission waits to be judged."""
+def _own_queue(submission: Submission, workshop: Workshop, tools: Tools) -> str | None:
+    """This worker's queue that is right for a submission, whoever else there may be; None where there is none."""
+    if submission.backend == "sim":
+        return "sim" if "sim" in tools.queues else None
+    return next((queue for queue in tools.queues if queue.startswith("gpu") and workshop.gpu is not None), None)
+
+
+def _route(submission: Submission, fleet: tuple[WorkerFacts, ...]) -> str:
+    """The queue in which a submission waits to be judged, where no queue of this worker's is right for sure."""
     if submission.backend == "sim":
         return "sim"
-    own = next((queue for queue in tools.queues if queue.startswith("gpu")), None)
-    if own is not None and workshop.gpu is not None:
-        return own
     if submission.backend == "gpu" or any("gpu" in worker.queues for worker in fleet):
         return "gpu"
     return "sim"
@@ -263,7 +270,7 @@ class _Heart:
 
     def _beat(self) -> None:
         now_s = time.monotonic()
-        renewed_s, written_s, written, version = now_s, now_s, "", -1
+        renewed_s, written_s, written, version = now_s, now_s, "", self._lease.version
         while not self._over.wait(min(_LOOK_S, self._lease_s / 4)) and not self._interest.withdrawn:
             try:
                 now_s = time.monotonic()
