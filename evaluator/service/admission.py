@@ -40,6 +40,9 @@ class Caller:
         return None if self.admin else self.tenant
 
 
+LOCAL_CALLER: Final = Caller(LOCAL, admin=True)
+
+
 class Admission:
     """All methods are synchronous and may be called from any thread."""
 
@@ -54,19 +57,29 @@ class Admission:
 
     def is_open(self) -> bool:
         """True while there is no key at all and none is demanded: then everyone is the tenant `local`."""
+        known = self.known_open()
+        if known is None:
+            with self._lock:
+                # Once there was a key, it stays closed: revoking the last one opens nothing.
+                known = self.known_open()
+                if known is None:
+                    known = not self._store.list_keys()
+                    self._open = (time.monotonic(), known)
+        return known
+
+    def known_open(self) -> bool | None:
+        """As `is_open`, where that can be told without the store, for the event loop; None where it cannot."""
         if self._settings.require_keys:
             return False
-        with self._lock:
-            now_s = time.monotonic()
-            # Once there was a key, it stays closed: revoking the last one opens nothing.
-            if self._open is None or (self._open[1] and now_s - self._open[0] > _REMEMBERED_S):
-                self._open = (now_s, not self._store.list_keys())
-            return self._open[1]
+        known = self._open
+        if known is None or (known[1] and time.monotonic() - known[0] > _REMEMBERED_S):
+            return None
+        return known[1]
 
     def caller(self, secret: str | None) -> Caller:
         """Who has this secret. Raises Refused."""
         if self.is_open():
-            return Caller(LOCAL, admin=True)
+            return LOCAL_CALLER
         if secret is None:
             raise Refused(
                 "unauthorized",

@@ -114,7 +114,9 @@ class Door:
         if _LOOPBACK.fullmatch(headers.get(b"host", "localhost").lower()):
             return
         try:
-            is_open = await asyncio.to_thread(self._admission.is_open)
+            is_open = self._admission.known_open()
+            if is_open is None:
+                is_open = await asyncio.to_thread(self._admission.is_open)
         except AssayError as error:
             raise refusal_of(error) from error
         if is_open:

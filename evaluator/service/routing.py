@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from common.wire import Json, Wire
-from evaluator.service.admission import Admission, Caller
+from evaluator.service.admission import LOCAL_CALLER, Admission, Caller
 from evaluator.service.metrics import Metrics
 from evaluator.service.refusals import Refused
 from evaluator.service.store import Store
@@ -76,7 +76,8 @@ class _JsonRequest(Request):
 _bearer = HTTPBearer(auto_error=False, description="A key of this service: `assay_…`. Not needed while it has none.")
 
 
-def _service(request: Request) -> Service:
+# What asks no store is no plain function: the framework would give each a thread, which costs more than most of it.
+async def _service(request: Request) -> Service:
     service = request.app.state.service
     assert isinstance(service, Service)
     return service
@@ -86,13 +87,15 @@ Here = Annotated[Service, Depends(_service)]
 
 
 async def _caller(service: Here, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> Caller:
+    if service.admission.known_open():
+        return LOCAL_CALLER
     return await run_in_threadpool(service.admission.caller, bearer.credentials if bearer else None)
 
 
 Known = Annotated[Caller, Depends(_caller)]
 
 
-def _preference(request: Request, service: Here) -> Preference:
+async def _preference(request: Request, service: Here) -> Preference:
     """Read all `Prefer` headers; what is not understood is ignored, as RFC 7240 wants."""
     asked: dict[str, str] = {}
     for header in request.headers.getlist("prefer"):

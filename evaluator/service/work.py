@@ -142,7 +142,7 @@ def _outcome(
 
 
 def _own_queue(submission: Submission, workshop: Workshop, tools: Tools) -> str | None:
-    """This worker's queue that is right for a submission, whoever else there may be; None where there is none."""
+    """Which queue of this worker is right for a submission, whoever else there may be; None where none is."""
     if submission.backend == "sim":
         return "sim" if "sim" in tools.queues else None
     return next((queue for queue in tools.queues if queue.startswith("gpu") and workshop.gpu is not None), None)
