@@ -8,13 +8,18 @@ twice finds nothing left to do. One that is lost is sent again by the sweeper. N
 import contextlib
 import ctypes
 import os
+import shutil
 import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from celery import Celery, Task, signals  # type: ignore[import-untyped]
 from celery.exceptions import OperationalError  # type: ignore[import-untyped]
 
 from evaluator.errors import InfrastructureFault, UsageError
+from evaluator.sandbox.supervision import WorkFolders
 from evaluator.service import logs
 from evaluator.service.store import Store
 from evaluator.service.sweeping import Sweeper
@@ -98,6 +103,24 @@ def run_workers(machine: MachineSettings, settings: ServiceSettings, queues: tup
     logs.configure()
     # Before anything is claimed: a machine that cannot grade says so here, once.
     look_around(Workshop(machine), queues, "")
+    with _temporary_folder(machine.data_dir / "temporary"):
+        return _serve(machine, settings, queues, processes)
+
+
+@contextlib.contextmanager
+def _temporary_folder(root: Path) -> Iterator[None]:
+    """Temporary files go where the next worker finds and removes what a killed one has left: Celery makes some."""
+    folder, held = WorkFolders(root).create()
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def _serve(machine: MachineSettings, settings: ServiceSettings, queues: tuple[str, ...], processes: int) -> int:
     app = celery_app(settings.broker_url)
     lifeline, hold = os.pipe2(os.O_CLOEXEC)
     seat: list[Worker] = []

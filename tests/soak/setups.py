@@ -1,0 +1,196 @@
+"""The service, set up as operators do, in real processes: what can be killed of it, and what it leaves behind."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+from databases import Postgres, Redis
+from processes import READY_S, Census, below, kill, until, words_of
+
+from evaluator.sandbox.supervision import WorkFolders
+from evaluator.service.store import Store
+
+LEASE_S = 4
+DRAIN_S = 10
+WORKERS = 2
+
+
+class SetUp:
+    """An API and its workers. `victims`: by name, what kills it, and starts again what does not start by itself."""
+
+    def __init__(self, folder, database_url="", broker_url="", more=None):
+        """`more`: further environment variables of all processes."""
+        self.folder = Path(folder)
+        self.data_dir = self.folder / "data"
+        self.temporary = self.folder / "tmp"
+        for made in (self.data_dir, self.temporary):
+            made.mkdir(exist_ok=True)
+        self.database_url = database_url or f"sqlite:///{self.data_dir / 'assay.db'}"
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._port}"
+        self.census = Census()
+        self._api = None
+        self.victims = {"api": self.kill_api, "child": self.kill_child, "sandbox": self.kill_sandbox}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
+        self.environment = {
+            **kept,
+            "ASSAY_DATA_DIR": str(self.data_dir),
+            "ASSAY_DATABASE_URL": self.database_url,
+            "ASSAY_BROKER_URL": broker_url,
+            "ASSAY_LEASE_S": str(LEASE_S),
+            "ASSAY_DRAIN_S": str(DRAIN_S),
+            "ASSAY_WORKERS": str(WORKERS),
+            "TMPDIR": str(self.temporary),
+            **(more or {}),
+        }
+
+    def store(self):
+        return Store(self.database_url)
+
+    def run(self, *arguments):
+        with (self.folder / "log").open("ab") as log:
+            command = [sys.executable, "-m", "evaluator", *arguments]
+            return subprocess.Popen(
+                command,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def roots(self):
+        return [self._api.pid]
+
+    def start(self):
+        self.start_api()
+        self.await_workers()
+
+    def await_workers(self):
+        store = self.store()
+        until(lambda: len(store.fleet(10)) >= len(self.workers()) >= WORKERS, READY_S, "the workers are there")
+        store.close()
+
+    def start_api(self):
+        def answers():
+            if self._api is None or self._api.poll() is not None:
+                self._api = self.run("serve", "--port", str(self._port))
+            with contextlib.suppress(OSError):
+                return urllib.request.urlopen(f"{self.url}/livez", timeout=5).status == 200
+            return False
+
+        self._api = None
+        until(answers, READY_S, "the API answers")
+
+    def kill_api(self, chance):
+        self._api.kill()
+        self._api.wait()
+        self.start_api()
+
+    def kill_child(self, chance):
+        found = self.workers()
+        if found:
+            kill(chance.choice(found))
+
+    def kill_sandbox(self, chance):
+        """Any process below a worker: a warden, what isolates, a compiler, a simulated kernel."""
+        found = [pid for worker in self.workers() for pid in below(worker)]
+        if found:
+            kill(chance.choice(found))
+
+    def workers(self):
+        """The processes that claim evaluations."""
+        return [pid for pid in below(self._api.pid) if words_of(pid).endswith("worker --embedded")]
+
+    def stop(self):
+        """Orderly, as an operator does; what is still running a while later is left over."""
+        self.census.take(self.roots())
+        self.end(self._api)
+        until_s = time.monotonic() + 20
+        while self.census.alive() and time.monotonic() < until_s:
+            time.sleep(0.1)
+
+    def end(self, process):
+        process.send_signal(signal.SIGTERM)
+        process.wait(DRAIN_S + 30)
+
+    def left_over(self):
+        """What should not be there after the end: processes, and files that were to be there for a moment only."""
+        work = self.data_dir / "work"
+        folders = [path for path in (work, self.temporary) if path.exists()]
+        files = [str(path.relative_to(self.folder)) for folder in folders for path in folder.iterdir()]
+        if (made := self.data_dir / "temporary").exists():
+            # What a killed worker had there goes when the next one starts; here nobody starts any more.
+            time.sleep(WorkFolders.SETTLED_S if any(made.iterdir()) else 0.0)
+            files += [str(path.relative_to(self.folder)) for path in WorkFolders(made).root.iterdir()]
+        return [*self.census.alive(), *files]
+
+    def remove(self):
+        if self._api is not None and self._api.poll() is None:
+            self._api.kill()
+            self._api.wait()
+
+
+class Embedded(SetUp):
+    """`assay serve` alone: SQLite, and workers of its own."""
+
+
+class Distributed(SetUp):
+    """`assay serve`, `assay worker`, Redis and PostgreSQL, each for itself."""
+
+    def __init__(self, folder):
+        self._redis, self._postgres = Redis(), Postgres()
+        super().__init__(folder, self._postgres.url, self._redis.url)
+        self._worker = None
+        self.victims |= {"worker": self.kill_worker, "redis": self.kill_redis, "postgres": self.kill_postgres}
+
+    def roots(self):
+        return [*super().roots(), self._worker.pid]
+
+    def start(self):
+        self._redis.start()
+        self._postgres.start()
+        self.start_api()
+        self.hire()
+        self.await_workers()
+
+    def hire(self):
+        self._worker = self.run("worker", "--queues", "compile,sim", "--workers", str(WORKERS))
+
+    def workers(self):
+        found = below(self._worker.pid)
+        # The pool's children are forked: they have the words of the process that forked them.
+        return [pid for pid in found if words_of(pid) == words_of(self._worker.pid)]
+
+    def kill_worker(self, chance):
+        self._worker.kill()
+        self._worker.wait()
+        self.hire()
+
+    def kill_redis(self, chance):
+        self._redis.kill()
+        self._redis.start()
+
+    def kill_postgres(self, chance):
+        self._postgres.kill()
+        self._postgres.start()
+
+    def stop(self):
+        self.census.take(self.roots())
+        self.end(self._worker)
+        super().stop()
+
+    def remove(self):
+        super().remove()
+        if self._worker is not None and self._worker.poll() is None:
+            self._worker.kill()
+            self._worker.wait()
+        self._redis.remove()
+        self._postgres.remove()

@@ -1,0 +1,81 @@
+"""Nothing is lost: what the service has accepted ends once and rightly, whatever is killed with -9 meanwhile.
+
+`make test` runs a short form. `make soak` runs it in full: 1,000 evaluations for each set-up, or as many as
+ASSAY_SOAK says; with ASSAY_SOAK_RESULTS each set-up's figures are written into that folder.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from clocks import Jumping, faketime
+from databases import postgres_programs
+from disks import Filling, small_disk
+from ordeal import ordeal
+from setups import Distributed, Embedded
+
+COUNT = int(os.environ.get("ASSAY_SOAK", "0"))
+LONG = COUNT > 0
+SEED = int(os.environ.get("ASSAY_SOAK_SEED", "20"))
+SHORT = {"count": 60, "pause_s": 3.0, "most_kills": 3}
+OURS_OF_A_THOUSAND = 2
+"""Evaluations that may be lost twice, as the killing is blind: they end as `internal_error`, without a reward."""
+
+pytestmark = pytest.mark.timeout(3600 if LONG else 240)
+
+
+def needs(there, what):
+    if not there:
+        assert not os.environ.get("CI"), f"CI must have {what}"
+        pytest.skip(f"{what} is not here")
+
+
+def go_through(setup, name, **changes):
+    """The ordeal, in its short or its long form, and the demands."""
+    form = {"count": COUNT, "pause_s": 5.0} if LONG else SHORT
+    try:
+        account = ordeal(setup, seed=SEED, **(form | changes))
+    finally:
+        setup.remove()
+    print(json.dumps({**account.figures(), "kills": account.kills}))
+    if folder := os.environ.get("ASSAY_SOAK_RESULTS"):
+        Path(folder, f"{name}.json").write_text(json.dumps({**account.figures(), "by_victim": account.kills}))
+    assert account.kills or not form.get("most_kills", 1)
+    assert account.false == []
+    assert account.unanswered == []
+    assert account.books == []
+    assert account.left_over == []
+    assert len(account.ours) <= OURS_OF_A_THOUSAND * account.evaluations / 1000, account.ours
+    return account
+
+
+def test_embedded(tmp_path):
+    go_through(Embedded(tmp_path), "embedded")
+
+
+def test_distributed(tmp_path):
+    needs(shutil.which("redis-server"), "redis-server")
+    needs(postgres_programs(), "PostgreSQL's server programs (initdb, pg_ctl)")
+    go_through(Distributed(tmp_path), "distributed")
+
+
+def test_a_clock_that_jumps(tmp_path):
+    needs(faketime(), "libfaketime")
+    clock = Jumping(tmp_path)
+    setup = Embedded(tmp_path, more=clock.environment)
+    setup.victims = {"clock": clock.jump, **(setup.victims if LONG else {})}
+    go_through(setup, "clock", pause_s=2.0)
+
+
+def test_a_disk_that_is_full_for_a_while(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with small_disk(folder) as mounted:
+        needs(mounted or os.geteuid() != 0, "the right to mount")
+        if not mounted:
+            pytest.skip("only root can mount a small disk")
+        setup = Embedded(folder)
+        setup.victims = {"disk": Filling(folder).fill, **(setup.victims if LONG else {})}
+        go_through(setup, "disk", most_kills=10**6 if LONG else 2)
