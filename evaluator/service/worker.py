@@ -10,11 +10,13 @@ import os
 import re
 import secrets
 import select
+import shutil
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
@@ -30,11 +32,14 @@ from evaluator.workshop import Workshop
 
 GRACE_S: Final = 30.0
 """How long a drained worker may go on with what it has."""
+LEAST_FREE_BYTES: Final = 32 << 20
+"""With less room than this in the data folder a worker claims nothing."""
 
 _QUEUE: Final = re.compile(r"compile|sim|gpu|gpu\.[\w-]{1,100}")
 _SEEN_EVERY_S: Final = 5.0
 _ASK_EVERY_S: Final = 1.0
 """How often an idle worker looks into the store although nobody has woken it."""
+_LOOK_FOR_ROOM_S: Final = 0.5
 _LAST_WORDS_S: Final = 20.0
 """How long a worker whose starter is gone may take to give back what it has."""
 
@@ -93,6 +98,7 @@ class Worker:
         False where there is none, or no store, or a drain has begun. `tell` hears `{"took": …}` (enough of the lease
         to hand it on, should this process die) and `{"left": id}`.
         """
+        self._await_room()
         self._idle.clear()
         try:
             if self.draining.is_set():
@@ -111,6 +117,18 @@ class Worker:
         finally:
             self._busy_with = None
             self._idle.set()
+
+    def _await_room(self) -> None:
+        """Wait while the disk is full, unless this worker drains: each attempt would fail, and use up the next."""
+        said = False
+        while (free_bytes := _free_bytes(self._workshop.settings.data_dir)) < LEAST_FREE_BYTES:
+            if not said:
+                _LOG.error("no room on the disk: nothing is claimed until there is", free_bytes=free_bytes)
+                said = True
+            if self.draining.wait(_LOOK_FOR_ROOM_S):
+                return
+        if said:
+            _LOG.info("there is room on the disk again", free_bytes=free_bytes)
 
     def end_with(self, starter: int, drain: int | None = None) -> None:
         """Watch two descriptors from now on.
@@ -168,6 +186,13 @@ class Worker:
                 _LOG.warning("the store cannot be told that this worker lives", error=str(fault))
             except Exception:
                 _LOG.exception("the store could not be told that this worker lives")
+
+
+def _free_bytes(folder: Path) -> float:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:  # whoever wants to write there says it better
+        return float("inf")
 
 
 def look_around(workshop: Workshop, queues: tuple[str, ...], worker_id: str) -> WorkerFacts:

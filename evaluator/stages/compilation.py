@@ -266,12 +266,14 @@ class _Compilation:
         if run.exit_code == 0 or run.timed_out or run.memory_exceeded or run.limit_hit:
             return run
         killed = _signal_of(run, run.stderr.decode(errors="replace")) == signal.SIGKILL
-        if killed and killed_before is not None and killed_before == _kills_for_memory():
-            # Neither a limit nor the kernel, for want of memory, ended it: that says nothing about the source.
-            raise InfrastructureFault("The compiler was killed by someone else.", "Submit it again.")
-        if not again and (run.stderr + run.stdout).strip() in _NO_WORDS:
-            # Whoever refuses a source says why; only one that stays silent twice has refused it.
+        if killed and (killed_before is None or killed_before != _kills_for_memory()):
+            return run
+        if not again and (killed or (run.stderr + run.stdout).strip() in _NO_WORDS):
+            # Neither a limit nor the kernel, for want of memory, ended it: that says nothing about the source. And
+            # whoever refuses a source says why; only one that stays silent twice has refused it.
             return self._run(job, again=True)
+        if killed:
+            raise InfrastructureFault("The compiler was killed by someone else, twice.", "Submit it again.")
         return run
 
     def _normal(self, ptx: bytes) -> str:

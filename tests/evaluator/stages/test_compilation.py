@@ -339,8 +339,8 @@ KILLED = {
 @pytest.mark.parametrize("kind", KILLED)
 def test_a_compiler_that_someone_kills_is_our_fault_and_not_the_memory_of_the_source(compiled, sandbox, kind):
     with pytest.raises(InfrastructureFault, match="killed"):
-        compiled(SCALE, sandbox=Murderous(sandbox, KILLED[kind], 1))
-    assert compiled(SCALE).ruling is None
+        compiled(SCALE, sandbox=Murderous(sandbox, KILLED[kind], 4))
+    assert compiled(SCALE, sandbox=Murderous(sandbox, KILLED[kind], 1)).ruling is None
 
 
 @pytest.mark.parametrize("stderr", [b"", b"Killed\n"])
