@@ -36,6 +36,10 @@ e2e: $(VENV)/installed-dev compilers ## Build the images, bring the compose file
 	@tests/e2e/build_images.sh
 	@ASSAY_TEST_DOCKER=1 $(PY) -m pytest tests/e2e/test_compose.py tests/evaluator/sandbox $(ARGS)
 
+.PHONY: soak
+soak: $(VENV)/installed-dev compilers ## Grade 1,000 kernels in each set-up while all that can be killed is killed
+	@$(PY) benchmarks/nothing_lost.py
+
 .PHONY: test-gpu
 test-gpu: gpu $(VENV)/installed-dev ## Run the tests that need an NVIDIA GPU: attacks, faults and honest kernels on it
 	@$(PY) -m pytest -m gpu $(ARGS)
