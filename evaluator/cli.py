@@ -17,7 +17,7 @@ from rich.console import Console
 
 from common.contract import RewardName, Settings, Status, Submission, Verdict
 from common.launch_plan import LaunchPlan
-from evaluator import __version__, cards, remote, report, service_commands
+from evaluator import __version__, cards, report, service_commands
 from evaluator.case import nothing_was_tried
 from evaluator.complaints import in_plain_words
 from evaluator.doctor import examine
@@ -32,6 +32,10 @@ EXIT_INTERRUPTED = 130
 _MAX_READ_BYTES = 16 << 20
 _MAX_ERROR_CHARS = 2000
 _NARROWEST = 40
+_RELU = (
+    "__global__ void relu(const float* x, float* y, int n)"
+    " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.0f); }"
+)
 _EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -255,16 +259,20 @@ def doctor() -> None:
     help="Where to write the HTML report.",
 )
 def demo(report_name: str) -> None:
-    """Grade the example kernels, show a verdict card for each, and write one report."""
+    """Grade the example kernels, show a verdict card for each, write one report, and grade over HTTP."""
+    from evaluator import remote
+
     console = Screen()
     graded: list[tuple[str, Verdict, str]] = []
     started_s = time.monotonic()
-    with _plain_errors():
+    with _plain_errors(), contextlib.ExitStack() as ending:
         files = sorted(_EXAMPLES.glob("*.cu"))
         if not files:
             raise UsageError(f"There are no examples in {_EXAMPLES}.", "Run this from a checkout of the repository.")
         report_file = _report_path(report_name)
         machine = MachineSettings.from_environment()
+        # It starts while the examples are graded.
+        service = ending.enter_context(remote.own_service(Workshop(machine).sandbox.name))
         for file in files:
             raw = _read(file)
             source = raw.decode()
@@ -279,13 +287,24 @@ def demo(report_name: str) -> None:
             graded.append((f"examples/{file.name}", verdict, source))
         _write(report_file, report.render_many(graded))
         took_s = time.monotonic() - started_s
+        told = [f"Graded {len(graded)} kernels in {took_s:.1f} s."]
+        started_s = time.monotonic()
+        submission = Submission(problem="relu", source=_RELU)
+        address = service.address()
+        verdict = _evaluate(submission, machine, _RELU.encode(), quiet=False, service=(address, None))
+        took_s = time.monotonic() - started_s
+        body = submission.model_dump_json(include={"problem", "source"})
+        why = "" if verdict.status is Status.PASSED else f": {cards.printable(verdict.message)}"
+        told += [
+            f"Over HTTP: {verdict.problem} {verdict.status} in {took_s:.1f} s at {address}, up for this alone{why}.",
+            f"Report:    {cards.printable(str(report_file.absolute()))}",
+            "Next:      .venv/bin/assay problems softmax --starter > my.cu",
+            "           .venv/bin/assay grade my.cu --problem softmax",
+            "           .venv/bin/assay serve       a service; the same over HTTP is then",
+            f"curl -s http://127.0.0.1:8000/evaluate -H 'Content-Type: application/json' -d '{body}'",
+        ]
         with _printing():
-            for line in (
-                f"Graded {len(graded)} kernels in {took_s:.1f} s.",
-                f"Report:  {cards.printable(str(report_file.absolute()))}",
-                "Next:    .venv/bin/assay problems softmax --starter > my.cu",
-                "         .venv/bin/assay grade my.cu --problem softmax",
-            ):
+            for line in told:
                 console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
@@ -332,6 +351,9 @@ def _evaluate(
                 status.update(f"grading: {text}")
 
             if service is not None:
+                # What it imports takes longer than to grade a file that was graded before.
+                from evaluator import remote
+
                 return remote.evaluate(submission, raw, *service, tell)
             return evaluate(submission, Workshop(machine), raw, tell)
     except UsageError:

@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import sys
+import tempfile
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,10 +23,30 @@ _DAY_S = 86400.0
 
 
 def _settings(data_dir: Path | None) -> tuple[ServiceSettings, MachineSettings]:
-    """From the variables; the option is another way to set one. Workers that are started inherit it."""
+    """From the variables; the option is another way to set one. Workers that are started inherit it.
+
+    Raises UsageError, also for a data folder that cannot be written.
+    """
     if data_dir is not None:
         os.environ["ASSAY_DATA_DIR"] = str(data_dir.absolute())
-    return ServiceSettings.from_environment(), MachineSettings.from_environment()
+    settings = ServiceSettings.from_environment()
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=settings.data_dir):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"The data folder {settings.data_dir} cannot be written: {error.strerror}.",
+            "Name a folder that you can write with --data-dir, or in ASSAY_DATA_DIR.",
+        ) from error
+    return settings, MachineSettings.from_environment()
+
+
+def _say(text: str) -> None:
+    try:
+        click.echo(text)
+    except OSError:  # whoever started it listens no more, which is no reason to stop; Python would flush again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _needs_the_service() -> None:
@@ -40,7 +62,6 @@ def _store(data_dir: Path | None) -> "Store":
     # Here, since grading a file needs none of it.
     from evaluator.service.store import Store
 
-    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     store = Store(settings.database_url)
     store.upgrade()
     return store
@@ -59,7 +80,7 @@ def serve(host: str | None, port: int | None, data_dir: Path | None, workers: in
     settings = replace(settings, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
     from evaluator.service.server import serve as serve_until_stopped
 
-    serve_until_stopped(settings, machine, lambda address: click.echo(f"Assay listens on {address}"))
+    serve_until_stopped(settings, machine, _say)
 
 
 @click.group()

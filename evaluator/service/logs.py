@@ -9,6 +9,8 @@ from typing import TextIO, cast
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
+_CHATTY = ("alembic", "uvicorn")
+"""Libraries whose steps on the way up and down are no events of the service's."""
 _COMMON: tuple[Processor, ...] = (
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
@@ -18,9 +20,14 @@ _COMMON: tuple[Processor, ...] = (
 )
 
 
-def configure(stream: TextIO | None = None, level: int = logging.INFO) -> None:
-    """Write every log line of this process, those of libraries included, as JSON to `stream` (standard error)."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+def configure(stream: TextIO | None = None, level: int | None = None) -> None:
+    """Write every log line of this process, those of libraries included, as JSON to `stream` (standard error).
+
+    On a terminal only warnings are shown, unless `level` says otherwise.
+    """
+    stream = stream or sys.stderr
+    level = level or (logging.WARNING if stream.isatty() else logging.INFO)
+    handler = logging.StreamHandler(stream)
     last: tuple[Processor, ...] = (
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         structlog.processors.JSONRenderer(),
@@ -29,6 +36,8 @@ def configure(stream: TextIO | None = None, level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

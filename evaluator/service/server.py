@@ -2,17 +2,18 @@
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 import os
 import resource
 import secrets
+import shlex
 import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 import h11
@@ -49,37 +50,48 @@ _LOG = logs.logger("server")
 
 
 def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT, then finish what runs. `say` hears the address once requests are answered.
+    """Serve until SIGTERM or SIGINT, then finish what runs.
 
+    `say` hears what to tell whoever started it: what is there once requests are answered (the first line ends with
+    the address), and how it ends.
     Raises UsageError (an address that cannot be listened on, or not without keys), SandboxFault (weaker isolation
     than configured), StorageFault.
     """
     logs.configure()
-    _make_private(settings.data_dir)
-    store = Store(settings.database_url)
-    store.upgrade()
-    if not is_loopback(settings.host):
-        settings = _with_keys(settings, store)
-    embedded = settings.workers > 0 and not settings.broker_url
-    if embedded:
-        _LOG.info("isolation proved", layers=prove_isolation(machine))
-    listening = _listen(settings)
-    # Embedded workers say what has changed; whoever works elsewhere has to be watched.
-    watch = Watch(store, _NUDGED_S) if embedded else Watch(store)
-    crew = Crew(store, settings, watch.nudge) if embedded else None
-    announcer = crew or (CeleryAnnouncer(settings.broker_url) if settings.broker_url else _Nobody())
-    sweeper = Sweeper(store, announcer, retain_s=settings.retain_s)
-    app = create_app(store, announcer, settings, secret_of(settings), watch)
-    server = HttpServer(app, settings, watch, lambda: say(_address(listening)))
     with contextlib.ExitStack() as ending:
+        store = Store(settings.database_url)
         ending.callback(store.close)
-        ending.callback(listening.close)
+        store.upgrade()
+        if not is_loopback(settings.host):
+            settings = _with_keys(settings, store)
+        listening = ending.enter_context(_listen(settings))
+        embedded = settings.workers > 0 and not settings.broker_url
+        facts = _facts(settings, machine, store, embedded)
+        # Embedded workers say what has changed; whoever works elsewhere has to be watched.
+        watch = Watch(store, _NUDGED_S) if embedded else Watch(store)
+        crew = Crew(store, settings, watch.nudge) if embedded else None
+        announcer = crew or (CeleryAnnouncer(settings.broker_url) if settings.broker_url else _Nobody())
+        sweeper = Sweeper(store, announcer, retain_s=settings.retain_s)
+        app = create_app(store, announcer, settings, secret_of(settings), watch)
+        server = HttpServer(
+            app,
+            settings,
+            watch,
+            ready=lambda: say(_welcome(_address(listening), facts, settings.drain_s)),
+            stopping=lambda: say(
+                f"Stopping: what runs may finish, for up to {settings.drain_s:g} s. Ctrl-C again ends it at once."
+            ),
+        )
         if crew is not None:
             crew.start()
-            ending.callback(crew.stop)
         sweeper.start()
         ending.callback(sweeper.stop)
         server.run([listening])
+        if server.force_exit:  # Ctrl-C twice: the workers end with this process, and give back what they have
+            raise KeyboardInterrupt
+        if crew is not None:
+            crew.stop()
+        say(_farewell(store))
     _LOG.info("stopped")
 
 
@@ -93,8 +105,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def prove_isolation(machine: MachineSettings) -> int:
-    """Try to break each layer that the configured sandbox promises; how many held. Raises SandboxFault."""
+def prove_isolation(machine: MachineSettings) -> tuple[str, int]:
+    """Try to break each layer that the configured sandbox promises: its name, and how many held.
+
+    Raises SandboxFault.
+    """
     sandbox = Workshop(machine).sandbox
     if machine.sandbox == "auto" and sandbox.name == "process":
         raise SandboxFault(
@@ -109,7 +124,7 @@ def prove_isolation(machine: MachineSettings) -> int:
             f"The sandbox {sandbox.name} does not keep what it promises: {'; '.join(broken)}.",
             "Run `assay doctor`, and mend what it names; or choose another isolation with ASSAY_SANDBOX.",
         )
-    return len(promised)
+    return sandbox.name, len(promised)
 
 
 def secret_of(settings: ServiceSettings) -> bytes:
@@ -186,13 +201,21 @@ class HttpServer(uvicorn.Server):
     """Uvicorn, with a look at every connection once a second: who sends or reads too slowly is put out."""
 
     def __init__(
-        self, app: Any, settings: ServiceSettings, watch: Watch, ready: Callable[[], None] = lambda: None
+        self,
+        app: Any,
+        settings: ServiceSettings,
+        watch: Watch,
+        ready: Callable[[], None] = lambda: None,
+        stopping: Callable[[], None] = lambda: None,
     ) -> None:
-        """`ready` is called once requests are answered; `run([socket])` serves until a signal or `should_exit`."""
+        """`run([socket])` serves until a signal or `should_exit`.
+
+        `ready` is called once requests are answered, `stopping` once it is to end.
+        """
         super().__init__(_config(app, settings))
         self._watch = watch
         self._limits_s = {h11.IDLE: HEADERS_S, h11.SEND_BODY: settings.receive_s + _LATER_S}
-        self._ready = ready
+        self._ready, self._stopping = ready, stopping
         self._seen: dict[_Connection, _Seen] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -201,6 +224,7 @@ class HttpServer(uvicorn.Server):
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping()
         # Whoever waits for a verdict is answered now, and told where to ask again.
         self._watch.close()
         await super().shutdown(sockets)
@@ -270,7 +294,7 @@ def _with_keys(settings: ServiceSettings, store: Store) -> ServiceSettings:
     if not settings.require_keys and not any(key.is_live(now) for key in store.list_keys()):
         raise UsageError(
             f"There is no key, so this server may listen on loopback alone, and not on {settings.host}.",
-            "Make a key first: `assay keys add NAME`. Or set ASSAY_REQUIRE_KEYS=1 and make it later.",
+            f"Make a key first: `{_add_key(settings)}`. Or set ASSAY_REQUIRE_KEYS=1 and make it later.",
         )
     return replace(settings, require_keys=True)
 
@@ -282,6 +306,11 @@ def _listen(settings: ServiceSettings) -> socket.socket:
         family, _, _, _, address = found[0]
         return socket.create_server(address[:2], family=family, backlog=4096)
     except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise UsageError(
+                f"Port {settings.port} of {settings.host} is taken: another program listens there.",
+                "Choose another with --port (0 takes a free one); `assay doctor` says whether it is an Assay.",
+            ) from error
         raise UsageError(
             f"Cannot listen on {settings.host} port {settings.port}: {error.strerror or error}.",
             "Choose another with --host and --port (0 takes a free port).",
@@ -293,11 +322,48 @@ def _address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _make_private(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageFault(
-            f"The data folder {folder} cannot be made: {error.strerror}.",
-            "Set ASSAY_DATA_DIR to a folder that you can write.",
-        ) from error
+def _facts(settings: ServiceSettings, machine: MachineSettings, store: Store, embedded: bool) -> dict[str, str]:
+    """What whoever starts a server wants to know of it, each in one line. Raises SandboxFault."""
+    now = time.time()
+    keys = sum(key.is_live(now) for key in store.list_keys())
+    facts = {"Keys": f"{keys} valid; `assay keys list` shows {'it' if keys == 1 else 'them'}"}
+    if not keys and settings.require_keys:
+        facts["Keys"] = f"asked for, and there is none yet: `{_add_key(settings)}`"
+    elif not keys:
+        facts["Keys"] = f"none: all of this machine may use it, and nobody else can; `{_add_key(settings)}` makes one"
+    if embedded:
+        name, layers = prove_isolation(machine)
+        _LOG.info("isolation proved", sandbox=name, layers=layers)
+        facts["Sandbox"] = f"{name}: each of the {layers} layers that it promises was tried, and holds"
+        gpu = Workshop(machine).gpu
+        place = f"on {gpu.device}" if gpu is not None else "on the simulator, since no GPU can be used here"
+        facts["Workers"] = f"{settings.workers} here, {place}"
+    elif settings.broker_url:
+        facts["Workers"] = "elsewhere, told of work through Redis"
+    else:
+        facts["Workers"] = "none here: what comes waits for an `assay worker` on the same database"
+    elsewhere = "" if settings.database_url.startswith("sqlite:") else ", and the database of ASSAY_DATABASE_URL"
+    facts["Data"] = f"{settings.data_dir}{elsewhere}"
+    return facts
+
+
+def _welcome(address: str, facts: Mapping[str, str], drain_s: float) -> str:
+    pages = {"Pages": f"{address}/ in a browser; {address}/docs explains the API"}
+    grading = {"Try": f"assay grade FILE --problem ID --server {address}"}
+    told = [f"  {name:8} {text}" for name, text in {**pages, **facts, **grading}.items()]
+    ending = f"Ctrl-C stops it; what runs then may finish, for up to {drain_s:g} s."
+    return "\n".join([f"Assay listens on {address}", *told, ending])
+
+
+def _farewell(store: Store) -> str:
+    with contextlib.suppress(StorageFault):
+        waiting = sum(queue.count for queue in store.depth().values())
+        if waiting:
+            return f"Stopped. {waiting} evaluation{'s wait' if waiting > 1 else ' waits'} for the next start."
+    return "Stopped."
+
+
+def _add_key(settings: ServiceSettings) -> str:
+    """The command that makes a key for this very server."""
+    folder = f" --data-dir {shlex.quote(str(settings.data_dir))}" if "ASSAY_DATA_DIR" in os.environ else ""
+    return f"assay keys add NAME{folder}"

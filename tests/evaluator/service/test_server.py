@@ -111,6 +111,105 @@ def test_what_was_accepted_outlives_a_kill(tmp_path):
         assert httpx.get(url + path).json()["state"] == "queued"
 
 
+def read_until(process, words):
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if words in line:
+            return "".join(lines)
+    raise AssertionError("".join(lines))
+
+
+def begin_something_long(url, run_timeout_s):
+    """An evaluation that runs until its time is up; its path, once a worker has it."""
+    body = submission(source=(EXAMPLES / "loops_for_ever.cu").read_text(), problem="relu")
+    body["settings"] = {"run_timeout_s": run_timeout_s}
+    path = httpx.post(f"{url}/evaluate", json=body, headers={"Prefer": "wait=0"}).headers["location"]
+    deadline_s = time.monotonic() + 60
+    while "verify" not in (httpx.get(url + path).json()["progress"] or ""):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    return path
+
+
+@pytest.fixture
+def data(tmp_path, workshop):
+    """A data folder with what the suite has compiled."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "cache").symlink_to(workshop.cache.root)
+    return folder
+
+
+def test_whoever_starts_it_is_told_what_is_there_on_one_screen(tmp_path, data):
+    with running(data, "--workers", "1") as (url, process):
+        told = read_until(process, "Ctrl-C stops it")
+        for words in (
+            f"{url}/ in a browser",
+            f"assay keys add NAME --data-dir {data}",
+            "layers that it promises",
+            "1 here, on",
+            f"--server {url}",
+        ):
+            assert words in told
+        assert len(told.splitlines()) < 10
+        assert max(map(len, told.splitlines())) < 120 + len(str(tmp_path))
+
+
+def test_ctrl_c_lets_what_runs_finish_and_says_so(data):
+    with running(data, "--workers", "1") as (url, process):
+        path = begin_something_long(url, 2)
+        httpx.post(f"{url}/evaluate", json=submission(source="// waits"), headers={"Prefer": "wait=0"})
+        process.send_signal(signal.SIGINT)
+        told = process.stdout.read()
+        assert process.wait(30) == 0
+        assert "Stopping: what runs may finish, for up to 30 s. Ctrl-C again" in told
+        assert told.endswith("Stopped. 1 evaluation waits for the next start.\n")
+    store = Store(f"sqlite:///{data / 'assay.db'}")
+    assert store.get(path.rsplit("/", 1)[1], None).verdict.status is Status.TIMEOUT
+    store.close()
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 1.0], ids=["while it closes connections", "while it waits for workers"])
+def test_ctrl_c_twice_ends_it_at_once_and_loses_nothing(data, pause_s):
+    with running(data, "--workers", "1", ASSAY_DRAIN_S="60") as (url, process):
+        path = begin_something_long(url, 30)
+        workers = children_of(process.pid)
+        process.send_signal(signal.SIGINT)
+        read_until(process, "Stopping")
+        time.sleep(pause_s)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(15) == 130
+        deadline_s = time.monotonic() + 15
+        while [pid for pid in workers if alive(pid)]:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+    store = Store(f"sqlite:///{data / 'assay.db'}")
+    assert store.get(path.rsplit("/", 1)[1], None).state == "queued"
+    store.close()
+
+
+def test_whoever_reads_no_more_does_not_stop_it(tmp_path):
+    with running(tmp_path / "data", "--workers", "0") as (_, process):
+        read_until(process, "Ctrl-C stops it")
+        process.stdout.close()
+        process.stdout = (tmp_path / "nothing").open("w+")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert "Traceback" not in (tmp_path / "serve.log").read_text()
+
+
+def test_a_terminal_shows_warnings_alone():
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs, "w") as terminal, contextlib.closing(os.fdopen(ours, "rb", buffering=0)) as screen:
+        script = "import logging; from evaluator.service import logs; logs.configure(); "
+        script += "logging.info('of no interest'); logging.warning('of interest')"
+        subprocess.run([sys.executable, "-c", script], stderr=terminal, check=True)
+        shown = screen.read(10_000).decode()
+    assert "of interest" in shown
+    assert "of no interest" not in shown
+
+
 # What it refuses to be
 
 
@@ -121,7 +220,26 @@ def assay(*words, **variables):
 def test_without_a_key_it_listens_on_loopback_alone(tmp_path):
     refused = assay("serve", "--host", "0.0.0.0", "--workers", "0", "--data-dir", str(tmp_path))
     assert refused.exit_code == 2
-    assert "assay keys add" in refused.stderr
+    assert f"Make a key first: `assay keys add NAME --data-dir {tmp_path}`" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 2
+
+
+@pytest.mark.parametrize("command", [("serve", "--workers", "0", "--port", "0"), ("keys", "list")])
+def test_a_data_folder_that_cannot_be_written_is_told_with_its_remedy(tmp_path, command):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc")):
+        refused = assay(*command, "--data-dir", str(folder))
+        assert refused.exit_code == 2
+        assert f"The data folder {folder} cannot be written" in refused.stderr
+        assert "--data-dir" in refused.stderr
+        assert len(refused.stderr.splitlines()) == 2
+
+
+def test_an_unknown_sandbox_is_told_with_those_that_there_are(tmp_path):
+    refused = assay("serve", "--workers", "1", "--port", "0", ASSAY_SANDBOX="jail", ASSAY_DATA_DIR=tmp_path)
+    assert refused.exit_code == 2
+    assert "ASSAY_SANDBOX is 'jail'." in refused.stderr
+    assert "auto, docker, bubblewrap, process" in refused.stderr
 
 
 def test_an_expired_key_is_no_key_for_listening_to_others(tmp_path):
@@ -155,7 +273,9 @@ def test_an_address_that_is_taken_is_told_with_its_remedy(tmp_path):
         port = str(taken.getsockname()[1])
         refused = assay("serve", "--port", port, "--workers", "0", "--data-dir", str(tmp_path))
     assert refused.exit_code == 2
-    assert "--port" in refused.stderr
+    assert f"Port {port} of 127.0.0.1 is taken" in refused.stderr
+    assert "--port (0 takes a free one)" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 2
 
 
 def test_isolation_that_does_not_hold_stops_the_start(tmp_path, monkeypatch):
@@ -173,7 +293,9 @@ def test_a_weaker_sandbox_is_taken_only_where_it_was_chosen(tmp_path, monkeypatc
     with pytest.raises(SandboxFault) as fault:
         prove_isolation(MachineSettings(tmp_path, sandbox="auto"))
     assert "ASSAY_SANDBOX=process" in fault.value.remedy
-    assert prove_isolation(MachineSettings(tmp_path, sandbox="process")) >= 5
+    name, layers = prove_isolation(MachineSettings(tmp_path, sandbox="process"))
+    assert name == "process"
+    assert layers >= 5
 
 
 def test_the_servers_secret_is_made_once_and_for_its_owner_alone(tmp_path):
