@@ -1,7 +1,11 @@
 """What works on this machine, what does not, and the command that mends it."""
 
+import http.client
+import json
+import os
 import platform
 import shutil
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,9 +20,11 @@ from evaluator.errors import AssayError
 from evaluator.pipeline import evaluate
 from evaluator.problems.catalogue import find, problems
 from evaluator.sandbox.selftest import probe
+from evaluator.settings import ServiceSettings
 from evaluator.workshop import Workshop
 
 _NEEDED_FREE_BYTES = 1 << 30
+_ANSWER_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,7 @@ def examine(workshop: Workshop) -> Iterator[Finding]:
     yield _finding("data folder", lambda: _storage(workshop))
     yield _finding("simulator", lambda: _simulator(workshop))
     yield from _gpu(workshop)
+    yield from _service(workshop)
 
 
 def _finding(name: str, look: Callable[[], Finding]) -> Finding:
@@ -96,6 +103,79 @@ def _simulator(workshop: Workshop) -> Finding:
     if verdict.status is not Status.PASSED:
         return Finding("simulator", False, f"a right kernel got {verdict.status}: {verdict.message}", verdict.hint)
     return Finding("simulator", True, f"graded {problem.id} in {took} on {platform.machine()}, {sys.platform}")
+
+
+def _service(workshop: Workshop) -> Iterator[Finding]:
+    """What `assay serve` would find: a server, isolation in containers, and the database and Redis that are set."""
+    yield _finding("service", _server)
+    if workshop.settings.sandbox != "docker":  # else it was tried above
+        yield _docker()
+    if os.environ.get("ASSAY_DATABASE_URL"):
+        yield _finding("database", _database)
+    if os.environ.get("ASSAY_BROKER_URL"):
+        yield _finding("Redis", _redis)
+
+
+def _server() -> Finding:
+    """Who listens where `assay serve` would."""
+    settings = ServiceSettings.from_environment()
+    host = settings.host if settings.host not in ("0.0.0.0", "::") else "localhost"
+    address = f"http://{host}:{settings.port}"
+    asked = http.client.HTTPConnection(host, settings.port, timeout=_ANSWER_S)
+    try:
+        asked.request("GET", "/version")
+        version = str(json.loads(asked.getresponse().read(10_000))["assay"])
+        asked.request("GET", "/readyz")
+        reason = json.loads(asked.getresponse().read(10_000))["reason"]
+    except ConnectionRefusedError:
+        needs = "" if os.environ.get("ASSAY_DATABASE_URL") else ", which needs neither Redis nor a database server"
+        return Finding("service", None, f"none runs at {address}; `assay serve` starts one{needs}")
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
+        remedy = "Serve at another with `assay serve --port 0`, or ASSAY_PORT."
+        return Finding("service", None, f"another program has the port of {address}", remedy)
+    finally:
+        asked.close()
+    detail = f"Assay {version} runs at {address}"
+    if reason:
+        return Finding("service", False, f"{detail}, and is not ready: {reason}", "Read what it and its workers log.")
+    return Finding("service", True, f"{detail}, and is ready")
+
+
+def _docker() -> Finding:
+    """Whether jobs could run in containers. Nothing but the daemon's socket is looked at."""
+    named = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if not named.startswith("unix://"):
+        return Finding("Docker", None, f"DOCKER_HOST names {named}; ASSAY_SANDBOX=docker would use it")
+    path = named.removeprefix("unix://")
+    try:
+        with socket.socket(socket.AF_UNIX) as asked:
+            asked.settimeout(_ANSWER_S)
+            asked.connect(path)
+    except OSError as error:
+        detail = f"no daemon answers at {path} ({error.strerror or error}); only ASSAY_SANDBOX=docker needs one"
+        return Finding("Docker", None, detail)
+    return Finding("Docker", None, f"a daemon answers at {path}; ASSAY_SANDBOX=docker would use it")
+
+
+def _database() -> Finding:
+    from evaluator.service.store import Store
+
+    store = Store(ServiceSettings.from_environment().database_url)
+    try:
+        store.ping()
+    finally:
+        store.close()
+    return Finding("database", True, "the one of ASSAY_DATABASE_URL answers")
+
+
+def _redis() -> Finding:
+    from evaluator.service.queue import why_unreachable
+
+    reason = why_unreachable(ServiceSettings.from_environment().broker_url)
+    if reason is None:
+        return Finding("Redis", True, "the one of ASSAY_BROKER_URL answers")
+    remedy = "Start it, or correct ASSAY_BROKER_URL: redis://:PASSWORD@HOST:6379/0."
+    return Finding("Redis", False, f"the one of ASSAY_BROKER_URL cannot be used: {reason[:300]}", remedy)
 
 
 def _gpu(workshop: Workshop) -> Iterator[Finding]:

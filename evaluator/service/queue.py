@@ -70,6 +70,16 @@ def celery_app(broker_url: str, answer_s: float = 30.0) -> Celery:
     return app
 
 
+def why_unreachable(broker_url: str) -> str | None:
+    """Why Redis cannot be used at this address, in its own words, without the password; None where it can."""
+    try:
+        with celery_app(broker_url, _ANSWER_S).connection_for_write(connect_timeout=_ANSWER_S) as connection:
+            connection.ensure_connection(max_retries=1, timeout=_ANSWER_S)
+    except Exception as error:  # of Celery, Kombu, Redis and the system, or a name that is no address
+        return str(error) or type(error).__name__
+    return None
+
+
 class CeleryAnnouncer:
     """Announces over Redis. Safe to use from many threads."""
 

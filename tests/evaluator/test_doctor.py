@@ -1,5 +1,13 @@
 """What the doctor finds on this machine, and on one where something is broken."""
 
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -46,6 +54,125 @@ def test_a_simulator_that_cannot_be_built(tmp_path):
     assert findings["simulator"].remedy
     assert findings["data folder"].ok is not None
 
+
+# A service
+
+
+def service_lines(workshop):
+    return {finding.name: finding for finding in doctor._service(workshop)}
+
+
+@pytest.fixture
+def unset(monkeypatch):
+    for name in [name for name in os.environ if name.startswith(("ASSAY_", "DOCKER_"))]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return found.getsockname()[1]
+
+
+def test_no_service_is_two_calm_lines(workshop, unset, monkeypatch, free_port):
+    monkeypatch.setenv("ASSAY_PORT", str(free_port))
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    lines = service_lines(workshop)
+    assert list(lines) == ["service", "Docker"]
+    assert [line.ok for line in lines.values()] == [None, None]
+    assert f"none runs at http://127.0.0.1:{free_port}" in lines["service"].detail
+    assert "needs neither Redis nor a database server" in lines["service"].detail
+    assert "no daemon answers at /nowhere/docker.sock" in lines["Docker"].detail
+
+
+def test_a_service_that_runs_is_found(workshop, unset, monkeypatch, tmp_path):
+    command = [sys.executable, "-m", "evaluator", "serve", "--port", "0", "--workers", "0"]
+    environment = {**os.environ, "ASSAY_DATA_DIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as running:
+        try:
+            monkeypatch.setenv("ASSAY_PORT", re.search(r":([0-9]+)$", running.stdout.readline().strip())[1])
+            line = service_lines(workshop)["service"]
+        finally:
+            running.terminate()
+    assert line.ok is False, "nobody works for it"
+    assert re.search(r"Assay \S+ runs at http://127.0.0.1:[0-9]+, and is not ready: .*worker", line.detail)
+
+
+@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n[17]"])
+def test_another_program_on_the_port_is_told(workshop, unset, monkeypatch, answer):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def serve():
+            connection, _ = other.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        monkeypatch.setenv("ASSAY_PORT", str(other.getsockname()[1]))
+        line = service_lines(workshop)["service"]
+    assert line.ok is None
+    assert "another program has the port" in line.detail
+    assert "--port 0" in line.remedy
+
+
+def test_a_docker_daemon_is_found_by_its_socket(workshop, unset, monkeypatch, tmp_path):
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(tmp_path / "d.sock"))
+        daemon.listen()
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/d.sock")
+        assert "a daemon answers" in service_lines(workshop)["Docker"].detail
+    monkeypatch.setenv("DOCKER_HOST", "tcp://elsewhere:2376")
+    assert "tcp://elsewhere:2376" in service_lines(workshop)["Docker"].detail
+
+
+def test_a_database_that_is_set_is_asked(workshop, unset, monkeypatch, tmp_path, free_port):
+    monkeypatch.setenv("ASSAY_DATABASE_URL", f"sqlite:///{tmp_path}/assay.db")
+    assert service_lines(workshop)["database"].ok is True
+    monkeypatch.setenv("ASSAY_DATABASE_URL", f"postgresql://ann:a-secret@127.0.0.1:{free_port}/assay")
+    line = service_lines(workshop)["database"]
+    assert line.ok is False
+    assert line.remedy
+    assert "a-secret" not in line.detail
+    monkeypatch.setenv("ASSAY_DATABASE_URL", "nonsense")
+    assert service_lines(workshop)["database"].ok is False
+
+
+def test_a_redis_that_is_set_is_asked(workshop, unset, monkeypatch, free_port):
+    if shutil.which("redis-server") is None:
+        assert not os.environ.get("CI"), "CI must have redis-server"
+        pytest.skip("redis-server is not here")
+    monkeypatch.setenv("ASSAY_BROKER_URL", f"redis://:a-secret@127.0.0.1:{free_port}/0")
+    line = service_lines(workshop)["Redis"]
+    assert line.ok is False
+    assert "a-secret" not in line.detail
+    assert "ASSAY_BROKER_URL" in line.remedy
+    command = [
+        "redis-server",
+        "--port",
+        str(free_port),
+        "--bind",
+        "127.0.0.1",
+        "--requirepass",
+        "a-secret",
+        "--save",
+        "",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
+        try:
+            until_s = time.monotonic() + 15
+            while not (line := service_lines(workshop)["Redis"]).ok and time.monotonic() < until_s:
+                time.sleep(0.05)
+            assert line.ok is True, line.detail
+            monkeypatch.setenv("ASSAY_BROKER_URL", f"redis://:wrong@127.0.0.1:{free_port}/0")
+            assert service_lines(workshop)["Redis"].ok is False
+        finally:
+            running.terminate()
+
+
+# A GPU
 
 PACKAGES = (
     ("pycuda", "2026.1", None),
