@@ -3,10 +3,12 @@
 Embedded workers and Celery's call the same `perform`; they differ in how they come to a lease.
 """
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Protocol, Self, TypeVar
 
@@ -25,6 +27,8 @@ from evaluator.workshop import BoundWorkshop, Workshop
 ALIVE_WITHIN_S: Final = 30.0
 """A worker that has not been seen for so long counts as gone."""
 MOST_ATTEMPTS: Final = 2
+LEAST_FREE_BYTES: Final = 32 << 20
+"""With less room than this in the data folder nothing is claimed, and what failed meanwhile was no attempt."""
 
 _LOOK_S: Final = 0.25
 """How often a running job asks whether it is still wanted."""
@@ -112,6 +116,14 @@ def failed(submission: Submission, fault: InfrastructureFault) -> Verdict:
         reward=None,
         receipt=None,
     )
+
+
+def has_room(data_dir: Path) -> bool:
+    """Whether the disk of the data folder has room for the files of a job. Without, every attempt would fail."""
+    try:
+        return shutil.disk_usage(data_dir).free >= LEAST_FREE_BYTES
+    except OSError:  # whoever wants to write there says it better
+        return True
 
 
 # ---- doing it ----
@@ -217,6 +229,8 @@ def _conclude(outcome: Verdict | _Onward, lease: Lease, store: Store, workshop: 
             return "lost"
     if outcome.status is Status.INTERNAL_ERROR:
         _LOG.warning("a fault of ours", message=outcome.message, hint=outcome.hint)
+        if not has_room(workshop.settings.data_dir):
+            return "to be tried again when there is room" if again(counted=False) else "lost"
         if lease.attempt < MOST_ATTEMPTS:
             return "to be tried again" if again(counted=True) else "lost"
     phases_s = _phases_s(outcome, lease)

@@ -10,13 +10,11 @@ import os
 import re
 import secrets
 import select
-import shutil
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
@@ -26,15 +24,12 @@ from evaluator.sandbox.interest import Interest
 from evaluator.service import logs
 from evaluator.service.records import WorkerFacts
 from evaluator.service.store import Store
-from evaluator.service.work import Announcer, Tools, perform
+from evaluator.service.work import Announcer, Tools, has_room, perform
 from evaluator.settings import MachineSettings, ServiceSettings
 from evaluator.workshop import Workshop
 
 GRACE_S: Final = 30.0
 """How long a drained worker may go on with what it has."""
-LEAST_FREE_BYTES: Final = 32 << 20
-"""With less room than this in the data folder a worker claims nothing."""
-
 _QUEUE: Final = re.compile(r"compile|sim|gpu|gpu\.[\w-]{1,100}")
 _SEEN_EVERY_S: Final = 5.0
 _ASK_EVERY_S: Final = 1.0
@@ -121,14 +116,14 @@ class Worker:
     def _await_room(self) -> None:
         """Wait while the disk is full, unless this worker drains: each attempt would fail, and use up the next."""
         said = False
-        while (free_bytes := _free_bytes(self._workshop.settings.data_dir)) < LEAST_FREE_BYTES:
+        while not has_room(self._workshop.settings.data_dir):
             if not said:
-                _LOG.error("no room on the disk: nothing is claimed until there is", free_bytes=free_bytes)
+                _LOG.error("no room on the disk: nothing is claimed until there is")
                 said = True
             if self.draining.wait(_LOOK_FOR_ROOM_S):
                 return
         if said:
-            _LOG.info("there is room on the disk again", free_bytes=free_bytes)
+            _LOG.info("there is room on the disk again")
 
     def end_with(self, starter: int, drain: int | None = None) -> None:
         """Watch two descriptors from now on.
@@ -186,13 +181,6 @@ class Worker:
                 _LOG.warning("the store cannot be told that this worker lives", error=str(fault))
             except Exception:
                 _LOG.exception("the store could not be told that this worker lives")
-
-
-def _free_bytes(folder: Path) -> float:
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError:  # whoever wants to write there says it better
-        return float("inf")
 
 
 def look_around(workshop: Workshop, queues: tuple[str, ...], worker_id: str) -> WorkerFacts:

@@ -7,7 +7,8 @@ import pytest
 from working import accept, data_dir, done
 
 from common.contract import Status
-from evaluator.service import worker as module
+from evaluator.errors import StorageFault
+from evaluator.service import work as module
 from evaluator.service.store import Store
 from evaluator.service.worker import Worker
 from evaluator.settings import MachineSettings
@@ -56,3 +57,15 @@ def test_a_worker_that_waits_for_room_can_be_drained(store, worker, monkeypatch)
     taking.join(5)
     assert not taking.is_alive()
     assert store.get(evaluation_id, None).attempt == 0
+
+
+def test_what_fails_on_a_full_disk_was_no_attempt(store, worker, monkeypatch):
+    def full(*_, **__):
+        monkeypatch.setattr(module, "LEAST_FREE_BYTES", 1 << 80)
+        raise StorageFault("No space left on the disk.")
+
+    monkeypatch.setattr(module, "evaluate", full)
+    evaluation_id = accept(store)
+    assert worker.take()
+    now = store.get(evaluation_id, None)
+    assert (now.state, now.attempt) == ("queued", 0)
