@@ -1,17 +1,20 @@
 """Who may ask for what: the key of a request, the verdict that answers it already, and the way into the queue."""
 
+import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from common.contract import Submission
 from evaluator.errors import AssayError
 from evaluator.problems.catalogue import find
 from evaluator.service import logs
 from evaluator.service.keys import Quota, looks_like_a_secret, reuse_key
-from evaluator.service.records import Accepted, WorkerFacts
+from evaluator.service.records import Accepted, Answer, Asked, WorkerFacts
 from evaluator.service.refusals import Refused, refusal_of
 from evaluator.service.store import Store
 from evaluator.service.work import ALIVE_WITHIN_S, Announcer
@@ -24,6 +27,8 @@ FIRST_QUEUE: Final = "compile"
 
 _LOG = logs.logger("admission")
 _REMEMBERED_S = 1.0
+_MOST_AT_ONCE = 16
+_MOST_ANNOUNCE = 40
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ LOCAL_CALLER: Final = Caller(LOCAL, admin=True)
 
 
 class Admission:
-    """All methods are synchronous and may be called from any thread."""
+    """`accept` and `accept_all` belong to one event loop; all other methods may be called from any thread."""
 
     def __init__(self, store: Store, announcer: Announcer, settings: ServiceSettings, secret: bytes) -> None:
         self._store = store
@@ -52,6 +57,10 @@ class Admission:
         self._settings = settings
         self._secret = secret
         self._lock = threading.Lock()
+        self._arrived: deque[tuple[Asked, asyncio.Future[Any]]] = deque()
+        self._writing: asyncio.Task[None] | None = None
+        # Of its own: announcing may take seconds while Redis is away, and nothing else has to wait for that.
+        self._announcing = ThreadPoolExecutor(_MOST_ANNOUNCE, "announcing")
         self._fleet: tuple[float, tuple[WorkerFacts, ...]] | None = None
         self._open: tuple[float, bool] | None = None
 
@@ -95,7 +104,7 @@ class Admission:
             )
         return Caller(key.id, key.admin, key.quota)
 
-    def accept(
+    async def accept(
         self,
         submission: Submission,
         caller: Caller,
@@ -104,28 +113,36 @@ class Admission:
         fresh: bool = False,
         request_id: str = "",
     ) -> Accepted:
-        """Take a submission in, or find the evaluation that answers it already. Raises Refused."""
-        try:
-            accepted = self._store.accept(
-                submission,
-                caller.tenant,
-                queue=FIRST_QUEUE,
-                most_queued=self._settings.most_queued,
-                reuse_key=self._reuse_key(submission, caller.tenant),
-                idempotency_key=idempotency_key,
-                fresh=fresh,
-                request_id=request_id,
-                quota=caller.quota,
-            )
-        except AssayError as error:
-            raise refusal_of(error) from error
+        """Take a submission in, or find the evaluation that answers it already. Raises Refused.
+
+        What arrives while the store writes is written together, next.
+        """
+        asked = Asked(
+            submission,
+            caller.tenant,
+            FIRST_QUEUE,
+            idempotency_key=idempotency_key,
+            fresh=fresh,
+            request_id=request_id,
+            quota=caller.quota,
+        )
+        answer: asyncio.Future[Answer | AssayError] = asyncio.get_running_loop().create_future()
+        self._arrived.append((asked, answer))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
+        accepted = await answer
+        if isinstance(accepted, Refused):
+            raise accepted
+        if isinstance(accepted, AssayError):
+            raise refusal_of(accepted) from accepted
         evaluation = accepted.evaluation
         if accepted.created:
-            self._announcer.announce(evaluation.id, evaluation.queue)
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._announcing, self._announcer.announce, evaluation.id, evaluation.queue)
         _LOG.info("accepted", evaluation_id=evaluation.id, tenant=caller.tenant, created=accepted.created)
         return accepted
 
-    def accept_all(
+    async def accept_all(
         self,
         submissions: Sequence[Submission],
         caller: Caller,
@@ -134,16 +151,50 @@ class Admission:
         request_id: str,
     ) -> list[Accepted | Refused]:
         """Take in each, in order. The refusal of one is no refusal of the others."""
-        answers: list[Accepted | Refused] = []
-        for index, submission in enumerate(submissions):
+
+        async def one(index: int, submission: Submission) -> Accepted | Refused:
             own_key = f"{idempotency_key}/{index}" if idempotency_key else None
             try:
-                answers.append(
-                    self.accept(submission, caller, idempotency_key=own_key, fresh=fresh, request_id=request_id)
+                return await self.accept(
+                    submission, caller, idempotency_key=own_key, fresh=fresh, request_id=request_id
                 )
             except Refused as refused:
-                answers.append(refused)
-        return answers
+                return refused
+
+        return await asyncio.gather(*(one(index, submission) for index, submission in enumerate(submissions)))
+
+    async def _write(self) -> None:
+        """Take in whatever has arrived, a few at a time, so that workers' writes come between."""
+        while self._arrived:
+            some = [self._arrived.popleft() for _ in range(min(_MOST_AT_ONCE, len(self._arrived)))]
+            answers: Sequence[Answer | Refused | AssayError | Exception]
+            try:
+                answers = await asyncio.to_thread(self._take_in, [asked for asked, _ in some])
+            except Exception as error:
+                answers = [error] * len(some)
+            for (_, waiting), answer in zip(some, answers, strict=True):
+                if waiting.cancelled():
+                    continue
+                if isinstance(answer, Exception) and not isinstance(answer, AssayError | Refused):
+                    waiting.set_exception(answer)
+                else:
+                    waiting.set_result(answer)
+
+    def _take_in(self, asked: Sequence[Asked]) -> list[Answer | Refused | AssayError]:
+        answers: dict[int, Answer | Refused | AssayError] = {}
+        able: dict[int, Asked] = {}
+        for index, one in enumerate(asked):
+            try:
+                able[index] = replace(one, reuse_key=self._reuse_key(one.submission, one.tenant))
+            except (Refused, AssayError) as refusal:
+                answers[index] = refusal
+        if able:
+            try:
+                found = self._store.accept_all(tuple(able.values()), most_queued=self._settings.most_queued)
+                answers.update(zip(able, found, strict=True))
+            except AssayError as fault:
+                answers.update(dict.fromkeys(able, fault))
+        return [answers[index] for index in range(len(asked))]
 
     def fleet(self) -> tuple[WorkerFacts, ...]:
         """The workers that live, as of a second ago at most. Raises StorageFault."""

@@ -79,8 +79,7 @@ async def evaluate(
     fresh: Fresh = False,
 ) -> Response:
     """Grade one kernel. Waits up to 60 seconds for the verdict, or as `Prefer` says."""
-    accepted: Accepted = await run_in_threadpool(
-        service.admission.accept,
+    accepted = await service.admission.accept(
         submission,
         caller,
         idempotency_key=idempotency_key,
@@ -125,8 +124,7 @@ async def evaluate_batch(
     The n-th submission counts, for idempotency, as if it had been sent alone with the key `KEY/n`. Where
     nothing could be accepted, the first refusal is the answer.
     """
-    taken = await run_in_threadpool(
-        service.admission.accept_all,
+    taken = await service.admission.accept_all(
         batch.submissions,
         caller,
         idempotency_key,

@@ -5,10 +5,11 @@ Times of day (`…_at`) are seconds since 1970, UTC; they are for people. No dec
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from common.contract import Evaluation, Submission, Verdict
 from evaluator.errors import AssayError, UsageError
+from evaluator.service.keys import Quota
 
 State = Literal["queued", "running", "done"]
 Stage = Literal["compile", "judge"]
@@ -59,12 +60,31 @@ class StoredEvaluation:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A submission that asks to be taken in; what each part does is at `Store.accept`."""
+
+    submission: Submission
+    tenant: str
+    queue: str
+    reuse_key: str | None = None
+    idempotency_key: str | None = None
+    fresh: bool = False
+    request_id: str = ""
+    quota: Quota | None = None
+
+
+@dataclass(frozen=True)
 class Accepted:
     """What `accept` answers."""
 
     evaluation: StoredEvaluation
-    created: bool
-    """False where an Idempotency-Key or a verdict that exists answered it."""
+    how: Literal["created", "repeated", "reused"]
+    """Repeated: its Idempotency-Key was used before. Reused: there is a verdict for the same submission."""
+
+    @property
+    def created(self) -> bool:
+        """False where an Idempotency-Key or a verdict that exists answered it."""
+        return self.how == "created"
 
 
 @dataclass(frozen=True)
@@ -186,3 +206,7 @@ class IdempotencyClash(UsageError):
             "Use a new key for each new submission; repeat a key only with the very same body.",
         )
         self.evaluation_id = evaluation_id
+
+
+Answer: TypeAlias = Accepted | QueueFull | QuotaExceeded | IdempotencyClash
+"""What comes of one that asked."""

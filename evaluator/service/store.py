@@ -23,6 +23,8 @@ from evaluator.service.keys import Key, Quota, new_evaluation_id
 from evaluator.service.leases import Leases, unwanted_verdict
 from evaluator.service.records import (
     Accepted,
+    Answer,
+    Asked,
     IdempotencyClash,
     Lease,
     Page,
@@ -49,6 +51,8 @@ from evaluator.service.schema import (
 
 __all__ = [
     "Accepted",
+    "Answer",
+    "Asked",
     "IdempotencyClash",
     "Key",
     "Lease",
@@ -94,6 +98,15 @@ _REUSABLE = (
     .limit(1)
 )
 _COUNT_WAITING = select(func.count()).where(is_queued)
+_COUNT_OPEN = select(func.count()).where(_row.tenant == bindparam("of_tenant"), is_open)
+_RECENT = (
+    select(_row.created_at)
+    .where(_row.tenant == bindparam("of_tenant"))
+    .where(_row.created_at > bindparam("since"), _row.created_at < bindparam("until"))
+    .order_by(_row.created_at.desc())
+    .limit(1)
+    .offset(bindparam("but"))
+)
 _NEW = insert(evaluations).returning(*_row)
 _NEW_SUBMISSION = insert(submissions)
 _NEW_KEY = insert(idempotency)
@@ -135,70 +148,93 @@ class Store(Leases, Fleet, Keyring):
         Raises IdempotencyClash (the key came with another submission), QueueFull (`most_queued` evaluations wait),
         QuotaExceeded, StorageFault.
         """
-        body = submission.model_dump_json()
-        body_sha256 = hashlib.sha256(body.encode()).hexdigest()
+        asked = Asked(submission, tenant, queue, reuse_key, idempotency_key, fresh, request_id, quota)
+        answer = self.accept_all([asked], most_queued=most_queued)[0]
+        if not isinstance(answer, Accepted):
+            raise answer
+        return answer
+
+    def accept_all(self, asked: Sequence[Asked], *, most_queued: int) -> list[Answer]:
+        """As if `accept` were called for each, in order, but in one transaction; a refusal stands in its one's place.
+
+        Raises StorageFault; then none of them is accepted.
+        """
+        answers: list[Answer] = []
+        accepted: list[Accepted] = []
         with self._writing() as connection:
             self._one_at_a_time(connection)
-            if idempotency_key is not None:
-                before = connection.execute(_KEYED, {"of_tenant": tenant, "of_key": idempotency_key}).first()
-                if before is not None:
-                    evaluation = _stored(connection.execute(_BY_SEQ, {"of_seq": before.seq}).one())
-                    if before.body_sha256 != body_sha256:
-                        raise IdempotencyClash(evaluation.id)
-                    self._count(connection, [(tallies.ACCEPTED, {"answer": "repeated"}, None)])
-                    return Accepted(evaluation, created=False)
-            seq = None
-            if reuse_key is not None and not fresh:
-                seq = connection.execute(_REUSABLE, {"of_tenant": tenant, "of_key": reuse_key}).scalar()
-            if seq is not None:
-                accepted = Accepted(_stored(connection.execute(_BY_SEQ, {"of_seq": seq}).one()), created=False)
-            else:
-                self._refuse(connection, tenant, quota, most_queued)
-                now = self._clock()
-                new = {
-                    "id": new_evaluation_id(),
-                    "tenant": tenant,
-                    "queue": queue,
-                    "problem": submission.problem,
-                    "reuse_key": reuse_key,
-                    "request_id": request_id,
-                    "created_at": now,
-                    "queued_at": now,
-                    "announced_at": now,
-                }
-                connection.execute(self._new_tenant, {"name": tenant, "turn": 0})
-                row = connection.execute(_NEW, new | _AT_FIRST).one()
-                seq = row.seq
-                connection.execute(_NEW_SUBMISSION, {"seq": seq, "body": body})
-                accepted = Accepted(_held(row, submission), created=True)
-            if idempotency_key is not None:
-                note = {"tenant": tenant, "key": idempotency_key, "seq": seq, "body_sha256": body_sha256}
-                connection.execute(_NEW_KEY, note)
-            answer = "created" if accepted.created else "reused"
-            self._count(connection, [(tallies.ACCEPTED, {"answer": answer}, None)])
-            return accepted
+            # Nobody else accepts meanwhile, and what workers take only makes room.
+            waiting = connection.execute(_COUNT_WAITING).scalar_one()
+            for one in asked:
+                try:
+                    accepted.append(self._accept(connection, one, waiting, most_queued))
+                    answers.append(accepted[-1])
+                    waiting += accepted[-1].created
+                except (QueueFull, QuotaExceeded, IdempotencyClash) as refusal:
+                    answers.append(refusal)
+            self._count(connection, [(tallies.ACCEPTED, {"answer": answer.how}, None) for answer in accepted])
+        return answers
+
+    def _accept(self, connection: Connection, asked: Asked, waiting: int, most_queued: int) -> Accepted:
+        """Raises what `accept` does, and has written nothing then."""
+        body = asked.submission.model_dump_json()
+        body_sha256 = hashlib.sha256(body.encode()).hexdigest()
+        if asked.idempotency_key is not None:
+            name = {"of_tenant": asked.tenant, "of_key": asked.idempotency_key}
+            before = connection.execute(_KEYED, name).first()
+            if before is not None:
+                evaluation = _stored(connection.execute(_BY_SEQ, {"of_seq": before.seq}).one())
+                if before.body_sha256 != body_sha256:
+                    raise IdempotencyClash(evaluation.id)
+                return Accepted(evaluation, "repeated")
+        seq = None
+        if asked.reuse_key is not None and not asked.fresh:
+            seq = connection.execute(_REUSABLE, {"of_tenant": asked.tenant, "of_key": asked.reuse_key}).scalar()
+        if seq is not None:
+            accepted = Accepted(_stored(connection.execute(_BY_SEQ, {"of_seq": seq}).one()), "reused")
+        else:
+            self._refuse(connection, asked, waiting, most_queued)
+            now = self._clock()
+            new = {
+                "id": new_evaluation_id(),
+                "tenant": asked.tenant,
+                "queue": asked.queue,
+                "problem": asked.submission.problem,
+                "reuse_key": asked.reuse_key,
+                "request_id": asked.request_id,
+                "created_at": now,
+                "queued_at": now,
+                "announced_at": now,
+            }
+            connection.execute(self._new_tenant, {"name": asked.tenant, "turn": 0})
+            row = connection.execute(_NEW, new | _AT_FIRST).one()
+            seq = row.seq
+            connection.execute(_NEW_SUBMISSION, {"seq": seq, "body": body})
+            accepted = Accepted(_held(row, asked.submission), "created")
+        if asked.idempotency_key is not None:
+            note = {"tenant": asked.tenant, "key": asked.idempotency_key, "seq": seq, "body_sha256": body_sha256}
+            connection.execute(_NEW_KEY, note)
+        return accepted
 
     @cached_property
     def _new_tenant(self) -> Any:
         return self._insert(tenants).on_conflict_do_nothing(index_elements=["name"])
 
-    def _refuse(self, connection: Connection, tenant: str, quota: Quota | None, most_queued: int) -> None:
+    def _refuse(self, connection: Connection, asked: Asked, waiting: int, most_queued: int) -> None:
         """Raises QuotaExceeded or QueueFull where there is no room. Nobody else accepts meanwhile."""
         now = self._clock()
-        mine = _row.tenant == tenant
-        if quota is not None and quota.per_minute is not None:
+        quota, mine = asked.quota or Quota(), {"of_tenant": asked.tenant}
+        if quota.per_minute is not None:
             # Rows of the future were made before the clock was set back; those further off than a minute don't count.
-            recent = mine & (_row.created_at > now - _MINUTE_S) & (_row.created_at < now + _MINUTE_S)
-            query = select(_row.created_at).where(recent).order_by(_row.created_at.desc())
-            last = connection.execute(query.limit(1).offset(max(0, quota.per_minute - 1))).scalar()
+            recent = {"since": now - _MINUTE_S, "until": now + _MINUTE_S, "but": max(0, quota.per_minute - 1)}
+            last = connection.execute(_RECENT, mine | recent).scalar()
             if last is not None or quota.per_minute <= 0:
                 free_in_s = _MINUTE_S if last is None else last + _MINUTE_S - now
                 raise QuotaExceeded("per_minute", quota.per_minute, max(1.0, free_in_s))
-        if quota is not None and quota.concurrent is not None:
-            open_now = connection.execute(select(func.count()).where(mine, is_open)).scalar_one()
+        if quota.concurrent is not None:
+            open_now = connection.execute(_COUNT_OPEN, mine).scalar_one()
             if open_now >= quota.concurrent:
                 raise QuotaExceeded("concurrent", quota.concurrent, self._pace_s(connection))
-        waiting = connection.execute(_COUNT_WAITING).scalar_one()
         if waiting >= most_queued:
             raise QueueFull(waiting, self._pace_s(connection))
 
