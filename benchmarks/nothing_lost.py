@@ -2,7 +2,7 @@
 
     python benchmarks/nothing_lost.py [EVALUATIONS] [SET_UP ...]
 
-`EVALUATIONS` for each set-up, 1000 unless said; set-ups are `embedded`, `distributed`, `clock` and `disk`.
+`EVALUATIONS` for each set-up, 1000 unless said. Set-ups are `embedded`, `distributed`, `clock` and `disk`.
 """
 
 import json

@@ -100,7 +100,7 @@ def ordeal(setup, count, seed, *, pause_s, most_kills=10**6, concurrency=CONCURR
     killer = Killer(setup, seed, pause_s, most_kills)
     killer.start()
     try:
-        with Client(setup.url, wait_s=10.0, patience_s=PATIENCE_S) as client:
+        with Client(setup.url, setup.key, wait_s=10.0, patience_s=PATIENCE_S) as client:
             turns = iter(range(count))
 
             def send():

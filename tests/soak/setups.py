@@ -22,15 +22,20 @@ WORKERS = 2
 
 
 class SetUp:
-    """An API and its workers. `victims`: by name, what kills it, and starts again what does not start by itself."""
+    """An API and its workers, without keys. `victims`: by name, what kills it, and starts it again if need be."""
 
-    def __init__(self, folder, database_url="", broker_url="", more=None):
-        """`more`: further environment variables of all processes."""
+    key = None
+
+    def __init__(self, folder, database_url="", broker_url="", more=None, cache=None):
+        """`more`: further environment variables of all processes. `cache`: a folder of compiled programs to share."""
         self.folder = Path(folder)
         self.data_dir = self.folder / "data"
         self.temporary = self.folder / "tmp"
         for made in (self.data_dir, self.temporary):
             made.mkdir(exist_ok=True)
+        if cache is not None:
+            cache.mkdir(parents=True, exist_ok=True)
+            (self.data_dir / "cache").symlink_to(cache)
         self.database_url = database_url or f"sqlite:///{self.data_dir / 'assay.db'}"
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
@@ -145,9 +150,9 @@ class Embedded(SetUp):
 class Distributed(SetUp):
     """`assay serve`, `assay worker`, Redis and PostgreSQL, each for itself."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, cache=None):
         self._redis, self._postgres = Redis(), Postgres()
-        super().__init__(folder, self._postgres.url, self._redis.url)
+        super().__init__(folder, self._postgres.url, self._redis.url, cache=cache)
         self._worker = None
         self.victims |= {"worker": self.kill_worker, "redis": self.kill_redis, "postgres": self.kill_postgres}
 

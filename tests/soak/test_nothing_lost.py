@@ -19,6 +19,7 @@ from setups import Distributed, Embedded
 COUNT = int(os.environ.get("ASSAY_SOAK", "0"))
 LONG = COUNT > 0
 SEED = int(os.environ.get("ASSAY_SOAK_SEED", "20"))
+CACHE = None if LONG else Path(__file__).parents[2] / ".assay" / "tests" / "cache"
 SHORT = {"count": 60, "pause_s": 3.0, "most_kills": 3}
 OURS_OF_A_THOUSAND = 2
 """Evaluations that may be lost twice, as the killing is blind: they end as `internal_error`, without a reward."""
@@ -52,19 +53,19 @@ def go_through(setup, name, **changes):
 
 
 def test_embedded(tmp_path):
-    go_through(Embedded(tmp_path), "embedded")
+    go_through(Embedded(tmp_path, cache=CACHE), "embedded")
 
 
 def test_distributed(tmp_path):
     needs(shutil.which("redis-server"), "redis-server")
     needs(postgres_programs(), "PostgreSQL's server programs (initdb, pg_ctl)")
-    go_through(Distributed(tmp_path), "distributed")
+    go_through(Distributed(tmp_path, cache=CACHE), "distributed")
 
 
 def test_a_clock_that_jumps(tmp_path):
     needs(faketime(), "libfaketime")
     clock = Jumping(tmp_path)
-    setup = Embedded(tmp_path, more=clock.environment)
+    setup = Embedded(tmp_path, more=clock.environment, cache=CACHE)
     setup.victims = {"clock": clock.jump, **(setup.victims if LONG else {})}
     go_through(setup, "clock", pause_s=2.0)
 
@@ -76,6 +77,6 @@ def test_a_disk_that_is_full_for_a_while(tmp_path):
         needs(mounted or os.geteuid() != 0, "the right to mount")
         if not mounted:
             pytest.skip("only root can mount a small disk")
-        setup = Embedded(folder)
+        setup = Embedded(folder, cache=CACHE)
         setup.victims = {"disk": Filling(folder).fill, **(setup.victims if LONG else {})}
         go_through(setup, "disk", most_kills=10**6 if LONG else 2)
