@@ -288,9 +288,9 @@ def demo(report_name: str) -> None:
         _write(report_file, report.render_many(graded))
         took_s = time.monotonic() - started_s
         told = [f"Graded {len(graded)} kernels in {took_s:.1f} s."]
+        address = service.address()
         started_s = time.monotonic()
         submission = Submission(problem="relu", source=_RELU)
-        address = service.address()
         verdict = _evaluate(submission, machine, _RELU.encode(), quiet=False, service=(address, None))
         took_s = time.monotonic() - started_s
         body = submission.model_dump_json(include={"problem", "source"})
