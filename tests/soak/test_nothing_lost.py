@@ -67,7 +67,7 @@ def test_a_clock_that_jumps(tmp_path):
     clock = Jumping(tmp_path)
     setup = Embedded(tmp_path, more=clock.environment, cache=CACHE)
     setup.victims = {"clock": clock.jump, **(setup.victims if LONG else {})}
-    go_through(setup, "clock", pause_s=2.0)
+    go_through(setup, "clock", pause_s=5.0 if LONG else 2.0)
 
 
 def test_a_disk_that_is_full_for_a_while(tmp_path):
