@@ -236,9 +236,11 @@ class Leases(tallies.Tallies):
             row = connection.execute(_HELD, _name(lease)).first()
             if row is None:
                 return self._was_finished(connection, lease, verdict)
-            phases = ((tallies.PHASE, {"phase": phase}, seconds) for phase, seconds in phases_s.items())
-            starts = ((tallies.SANDBOX_START, {}, seconds) for seconds in sandbox_start_s)
-            self._end(connection, row, verdict, (*phases, *starts))
+            more: list[tallies.Event] = [
+                *((tallies.PHASE, {"phase": phase}, seconds) for phase, seconds in phases_s.items()),
+                *((tallies.SANDBOX_START, {}, seconds) for seconds in sandbox_start_s),
+            ]
+            self._end(connection, row, verdict, more)
             connection.execute(_ONE_MORE, {"by": lease.worker})
             return True
 
