@@ -35,8 +35,8 @@ REMARKS: dict[str, str] = {
     ),
     "wrong_when_timed": (
         "The status is the expected one, but a phase earlier. As it was in that run, the kernel left out every other "
-        "element at every size once it had run twice at the timed size, and verification, which runs that size twice, "
-        "met it at a later size. It now lies at the timed size only."
+        "element at every size once it had run twice at the timed size. Verification runs that size twice, and met "
+        "it at a later size. It now lies at the timed size only."
     ),
 }
 """Verdicts that were not as they should have been, and what is known about them."""
