@@ -40,15 +40,13 @@ _FLAG = re.compile(
     r"--?(?:(?P<fast>use_fast_math)|(?P<lambda>extended-lambda)|maxrregcount=(?P<registers>\d{1,3})"
     r"|(?P<std>std=c\+\+(?:11|14|17|20)))"
 )
-_DIED = re.compile(r"^nvcc error\s*: '([\w+]+)' died due to signal (\d+)", re.MULTILINE)
+_DIED = re.compile(r"^nvcc error\s*: '([\w+.-]+)' died due to signal (\d+)", re.MULTILINE)
 _NO_MEMORY = re.compile(
     r"virtual memory exhausted|out of memory|memory allocation failure|std::bad_alloc|cannot allocate memory",
     re.IGNORECASE,
 )
 _NO_SPACE = "No space left on device"
 _KILLED = re.compile(r"^[\w+./-]+: fatal error: Killed signal terminated program", re.MULTILINE)
-_NO_WORDS = (b"", b"Killed")
-"""All that is left to say of a compiler that was killed; one that refuses a source says more."""
 
 
 @dataclass(frozen=True)
@@ -268,9 +266,9 @@ class _Compilation:
         killed = _signal_of(run, run.stderr.decode(errors="replace")) == signal.SIGKILL
         if killed and (killed_before is None or killed_before != _kills_for_memory()):
             return run
-        if not again and (killed or (run.stderr + run.stdout).strip() in _NO_WORDS):
+        if not again and (killed or b"error" not in (run.stderr + run.stdout).lower()):
             # Neither a limit nor the kernel, for want of memory, ended it: that says nothing about the source. And
-            # whoever refuses a source says why; only one that stays silent twice has refused it.
+            # whoever refuses a source says why; only one that names no error twice has refused it.
             return self._run(job, again=True)
         if killed:
             raise InfrastructureFault("The compiler was killed by someone else, twice.", "Submit it again.")

@@ -330,6 +330,7 @@ NOTHING = {"exit_code": 1, "signal": None, "stdout": b"", "stderr": b"", "files"
 KILLED = {
     "nvcc": {"exit_code": None, "signal": 9},
     "one of its programs": {"exit_code": 9, "stderr": b"nvcc error   : 'cicc' died due to signal 9 (Kill signal)\n"},
+    "the host compiler": {"stderr": b"nvcc error   : 'x86_64-linux-gnu-g++-12' died due to signal 9 (Kill signal)\n"},
     "one of the host compiler's": {
         "stderr": b"g++-12: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n"
     },
@@ -343,7 +344,7 @@ def test_a_compiler_that_someone_kills_is_our_fault_and_not_the_memory_of_the_so
     assert compiled(SCALE, sandbox=Murderous(sandbox, KILLED[kind], 1)).ruling is None
 
 
-@pytest.mark.parametrize("stderr", [b"", b"Killed\n"])
+@pytest.mark.parametrize("stderr", [b"", b"Killed\n", b"sh: line 1: 4711 Killed cicc kernel.ii\n"])
 def test_a_compiler_that_ends_without_a_word_gets_another_chance(compiled, sandbox, stderr):
     assert compiled(SCALE, sandbox=Murderous(sandbox, {"stderr": stderr}, 1)).ruling is None
 
