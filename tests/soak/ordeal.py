@@ -58,9 +58,10 @@ class Account:
 class Killer(threading.Thread):
     """Kills one victim after another, each as often as the others, in an order that the seed gives."""
 
-    def __init__(self, setup, seed, pause_s, most):
+    def __init__(self, setup, seed, *, pause_s=None, due=None):
+        """Kills every `pause_s` or so; or as soon as `due` asks for more kills than there have been."""
         super().__init__(name="killer")
-        self._setup, self._chance, self._pause_s, self._most = setup, random.Random(seed), pause_s, most
+        self._setup, self._chance, self._pause_s, self._due = setup, random.Random(seed), pause_s, due
         self._over = threading.Event()
         self.kills = Counter()
         self.failure = None
@@ -69,9 +70,7 @@ class Killer(threading.Thread):
         try:
             victims = self._setup.victims
             order = []
-            while sum(self.kills.values()) < self._most and not self._over.wait(
-                self._chance.uniform(0.5, 1.5) * self._pause_s
-            ):
+            while self._wait():
                 if not order:
                     order = list(victims)
                     self._chance.shuffle(order)
@@ -82,6 +81,15 @@ class Killer(threading.Thread):
         except BaseException as error:
             self.failure = error
 
+    def _wait(self):
+        """False once it is over."""
+        if self._pause_s is not None:
+            return not self._over.wait(self._chance.uniform(0.5, 1.5) * self._pause_s)
+        while self._due() <= sum(self.kills.values()):
+            if self._over.wait(0.02):
+                return False
+        return True
+
     def stop(self):
         """Kill no more; raises what went wrong with the killing."""
         self._over.set()
@@ -90,14 +98,22 @@ class Killer(threading.Thread):
             raise self.failure
 
 
-def ordeal(setup, count, seed, *, pause_s, most_kills=10**6, concurrency=CONCURRENCY):
-    """Send `count` evaluations through `setup`, kill every `pause_s` or so, stop it all, and check."""
+def ordeal(setup, count, seed, *, pause_s=None, kills=0, concurrency=CONCURRENCY):
+    """Send `count` evaluations through `setup`, kill meanwhile, stop it all, and check.
+
+    Kills every `pause_s` or so; or `kills` times, evenly over the first two thirds of the verdicts.
+    """
     sent = mix(count, seed)
     outcomes = [None] * count
     account = Account(count, 0.0, {})
     setup.start()
     started_s = time.monotonic()
-    killer = Killer(setup, seed, pause_s, most_kills)
+
+    def due():
+        done = sum(outcome is not None for outcome in outcomes)
+        return min(kills, 1 + int(1.5 * kills * done / count)) if done else 0
+
+    killer = Killer(setup, seed, pause_s=pause_s, due=due)
     killer.start()
     try:
         with Client(setup.url, setup.key, wait_s=10.0, patience_s=PATIENCE_S) as client:
