@@ -206,7 +206,8 @@ def test_the_compiler_reads_no_file_of_the_machine(compiled, source):
     told = repr(found)
     for secret in ("root:", "daemon", "nologin", "/bin/sh", "PATH="):
         assert secret not in told
-    assert "No such file or directory" in found.ruling.message
+    # In a folder that the sandbox does not show there is nothing; in one that it shows in part, it may not be read.
+    assert any(said in found.ruling.message for said in ("No such file or directory", "Permission denied"))
 
 
 def test_no_path_of_the_machine_is_shown(compiled, work):
