@@ -1,11 +1,12 @@
 """The database: connections, transactions, migrations, and its failures in words."""
 
 import random
+import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,6 +51,10 @@ class Database:
         """Bring the tables up to date. Many processes may do so at once. Raises StorageFault."""
         config = Config()
         config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+        if self._is_sqlite:
+            # Others on this machine may not read what callers send. What cannot be made is said below.
+            with suppress(OSError):
+                os.close(os.open(str(self._url.database), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         with self._writing() as connection:
             self._one_at_a_time(connection, _UPGRADING)
             config.attributes["connection"] = connection

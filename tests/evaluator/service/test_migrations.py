@@ -94,3 +94,11 @@ def test_an_upgrade_that_fails_leaves_nothing_behind(empty_url, monkeypatch):
     store.upgrade()
     assert store.depth() == {}
     store.close()
+
+
+def test_a_new_sqlite_file_is_its_owners_alone(tmp_path):
+    store = Store(f"sqlite:///{tmp_path / 'assay.db'}")
+    store.upgrade()
+    accept(store)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    store.close()
