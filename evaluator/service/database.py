@@ -1,7 +1,7 @@
 """The database: connections, transactions, migrations, and its failures in words."""
 
-import random
 import os
+import random
 import sqlite3
 import threading
 import time
