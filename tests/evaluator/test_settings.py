@@ -47,7 +47,7 @@ def test_the_sandbox_and_the_cache(sandbox, monkeypatch):
     ("name", "value"),
     [
         *[("ASSAY_CACHE_BYTES", value) for value in ("", "x", "-1", "1e9", "²", "١٢٣٤٥٦٧", "1048575", "9" * 5000)],
-        *[("ASSAY_SANDBOX", value) for value in ("", "docker", "Auto", "process ")],
+        *[("ASSAY_SANDBOX", value) for value in ("", "podman", "Auto", "process ")],
         ("ASSAY_DATA_DIR", "~nobody-of-this-name/data"),
     ],
 )
