@@ -207,7 +207,7 @@ def test_a_simulated_program_that_lies_gets_no_reward_and_hangs_nobody(workshop_
         lying = Submission(problem="vector_add", source=source, backend="sim", settings=Settings(run_timeout_s=0.3))
         started_s = time.monotonic()
         verdict = evaluate(lying, workshop)
-    assert time.monotonic() - started_s < 15, "it held the evaluation for longer than its time"
+    assert time.monotonic() - started_s < 40, "it held the evaluation for longer than its time"
     assert verdict.status is Status.TIMEOUT if lie in LATE else verdict.status is not Status.PASSED, verdict.message
     assert verdict.reward is None or verdict.reward.value < 0.26 * verdict.reward.maximum, (
         "no more than what compiling earns"
