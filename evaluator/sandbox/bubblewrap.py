@@ -132,11 +132,11 @@ class _WrappedSession(SupervisedSession):
             os.close(self._status_fd)
             self._status_fd = -1
 
-    def _exit_of(self, ended: dict[str, Any]) -> tuple[int | None, int | None]:
+    def _understood(self) -> dict[str, Any] | None:
         # bubblewrap ends with 128 + N when a signal N ended the program, as a shell does; a program that exits with
         # such a code itself cannot be told apart.
-        code = int(ended["exit"])
-        return (None, code - 128) if 128 < code <= 192 else super()._exit_of(ended)
+        ended = self._ended
+        return {**ended, "exit": 128 - ended["exit"]} if ended and 128 < ended["exit"] <= 192 else ended
 
     def _finished(self, files: dict[str, bytes]) -> Finished:
         assert self._ended is not None

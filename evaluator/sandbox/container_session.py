@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from evaluator.errors import SandboxFault
-from evaluator.sandbox.ending import finished_from, limit_hit
+from evaluator.sandbox.ending import ended_in_words, finished_from, limit_hit
 from evaluator.sandbox.sandbox import Finished, Job, SessionEnded
 
 GRACE_S: Final = 0.2
@@ -135,9 +135,7 @@ class ContainerSession:
         while not self._reported() and not self._over and time.monotonic() < until_s:
             self._wait(until_s=until_s)
         ended = (self._report or {}).get("ended")
-        how = limit_hit(self._job.limits, ended, self._output_exceeded) or (
-            f"ended ({_ending(ended)})" if ended else "still runs"
-        )
+        how = limit_hit(self._job.limits, ended, self._output_exceeded) or ended_in_words(ended)
         return SessionEnded(f"The program {deed}; it {how}.")
 
     # -- the streams --
@@ -327,8 +325,3 @@ class ContainerSession:
             self.finish()
         else:
             self.release()
-
-
-def _ending(ended: Mapping[str, Any]) -> str:
-    code = ended["exit"]
-    return f"exit code {code}" if code >= 0 else f"signal {-code}"

@@ -39,7 +39,7 @@ from evaluator.sandbox import seccomp, warden
 from evaluator.sandbox.container_session import Container, ContainerSession
 from evaluator.sandbox.ready import ReadyContainers, Shape
 from evaluator.sandbox.sandbox import Finished, Isolation, Job
-from evaluator.sandbox.supervision import PATH, storage_fault
+from evaluator.sandbox.supervision import PATH, installed_program, storage_fault
 
 DEFAULT_IMAGE: Final = "assay-sandbox"
 WORK: Final = "/box"
@@ -121,15 +121,8 @@ class DockerSandbox:
 
 
 def _check(job: Job) -> None:
-    for name in (*job.files, *job.collect):
-        plain = name not in ("", ".", "..") and "/" not in name and "\0" not in name
-        if not plain or len(os.fsencode(name)) > 255:
-            raise SandboxFault(f"{name!r} is not a plain file name.", "Give files of a job names without folders.")
-    program = job.argv[0] if job.argv else ""
-    if program.startswith("./"):
-        if program[2:] not in job.files:
-            raise SandboxFault(f"The program {program!r} is not one of the job's files.", "Put it into Job.files.")
-    elif not os.path.isabs(program):
+    program = installed_program(job)
+    if program is not None and not os.path.isabs(program):
         raise SandboxFault(f"There is no program at {program!r}.", "Give the absolute path of an installed program.")
     if job.descriptors:
         raise SandboxFault(

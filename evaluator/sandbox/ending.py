@@ -28,6 +28,14 @@ def limit_hit(limits: Limits, ended: Mapping[str, Any] | None, output_exceeded: 
     return by_reason.get(ended["reason"] or "") or by_signal.get(-ended["exit"])
 
 
+def ended_in_words(ended: Mapping[str, Any] | None) -> str:
+    """`ended (exit code 1)`, `ended (signal 9)` or `still runs`."""
+    if ended is None:
+        return "still runs"
+    code = ended["exit"]
+    return f"ended (exit code {code})" if code >= 0 else f"ended (signal {-code})"
+
+
 def finished_from(
     limits: Limits,
     ended: Mapping[str, Any],

@@ -24,6 +24,7 @@ from typing import Any, Self
 
 from evaluator.errors import SandboxFault, StorageFault
 from evaluator.sandbox import warden
+from evaluator.sandbox.ending import ended_in_words, finished_from, limit_hit
 from evaluator.sandbox.sandbox import Finished, Job, SessionEnded
 
 PIPE_BYTES = 1 << 20
@@ -118,17 +119,26 @@ def collect_files(job: Job, descriptor: int) -> dict[str, bytes]:
     return found
 
 
-def check_job(job: Job) -> None:
-    """Refuse a job that cannot be meant: raises SandboxFault."""
+def installed_program(job: Job) -> str | None:
+    """The program's path, or None where it is one of the job's files. Raises SandboxFault for impossible names."""
     for name in (*job.files, *job.collect):
         plain = name not in ("", ".", "..") and "/" not in name and "\0" not in name
         if not plain or len(os.fsencode(name)) > 255:
             raise SandboxFault(f"{name!r} is not a plain file name.", "Give files of a job names without folders.")
     program = job.argv[0] if job.argv else ""
-    if program.startswith("./"):
-        if program[2:] not in job.files:
-            raise SandboxFault(f"The program {program!r} is not one of the job's files.", "Put it into Job.files.")
-    elif not (os.path.isabs(program) and os.path.isfile(program) and os.access(program, os.X_OK)):
+    if not program.startswith("./"):
+        return program
+    if program[2:] not in job.files:
+        raise SandboxFault(f"The program {program!r} is not one of the job's files.", "Put it into Job.files.")
+    return None
+
+
+def check_job(job: Job) -> None:
+    """Refuse a job that cannot be meant: raises SandboxFault."""
+    program = installed_program(job)
+    if program is not None and not (
+        os.path.isabs(program) and os.path.isfile(program) and os.access(program, os.X_OK)
+    ):
         raise SandboxFault(f"There is no program at {program!r}.", "Give the absolute path of an installed program.")
     for path in job.devices:
         if not (path.is_absolute() and path.parts[1] == "dev" and (path.is_char_device() or path.is_dir())):
@@ -352,7 +362,8 @@ class SupervisedSession:
         until = time.monotonic() + GRACE_S
         while self._ended is None and time.monotonic() < until:
             self._wait(writing=True, until_s=until)
-        how = self._limit_hit() or (f"ended ({_ending(self._ended)})" if self._ended else "still runs")
+        over = limit_hit(self._job.limits, self._understood(), self._output_exceeded)
+        how = over or ended_in_words(self._ended)
         return SessionEnded(f"The program {deed}; it {how}.")
 
     def _wait(self, writing: bool = False, until_s: float | None = None) -> None:
@@ -475,44 +486,20 @@ class SupervisedSession:
         self._control.close()
         self._warden_end.close()
 
-    def _limit_hit(self) -> str | None:
-        limits = self._job.limits
-        if self._output_exceeded:
-            return f"wrote more than {limits.output_bytes} bytes of output"
-        ended = self._ended or {}
-        signal_number = self._exit_of(ended)[1] if ended else None
-        by_reason = {
-            "wall": f"ran longer than {limits.wall_s:g} s",
-            "memory": f"took more than {limits.memory_bytes} bytes of memory",
-            "processes": f"had more than {limits.processes} processes and threads at one time",
-            "work": f"wrote more than {limits.work_bytes} bytes or {warden.WORK_ENTRIES} files",
-        }
-        by_signal = {
-            24: f"took more than {limits.cpu_s:g} s of CPU time",
-            25: f"wrote a file larger than {limits.file_bytes} bytes",
-        }
-        return by_reason.get(ended.get("reason") or "") or by_signal.get(signal_number or 0)
-
-    def _exit_of(self, ended: dict[str, Any]) -> tuple[int | None, int | None]:
-        code = int(ended["exit"])
-        return (code, None) if code >= 0 else (None, -code)
+    def _understood(self) -> dict[str, Any] | None:
+        """How the job ended, its exit a code from 0 or the negative number of a signal."""
+        return self._ended
 
     def _finished(self, files: dict[str, bytes]) -> Finished:
-        assert self._ended is not None
-        exit_code, signal_number = self._exit_of(self._ended)
-        reason, limits = self._ended["reason"], self._job.limits
-        full = exit_code != 0 and self._ended["peak_bytes"] > 0.95 * limits.memory_bytes
-        return Finished(
-            exit_code=exit_code,
-            signal=signal_number,
+        ended = self._understood()
+        assert ended is not None
+        return finished_from(
+            self._job.limits,
+            ended,
             stdout=bytes(self._unreceived),
             stderr=bytes(self._stderr_text),
             files=files,
-            wall_s=self._ended["wall_s"],
-            timed_out=reason == "wall" or signal_number == 24,
-            output_exceeded=self._output_exceeded or reason == "work" or signal_number == 25,
-            memory_exceeded=reason == "memory" or (reason is None and full),
-            limit_hit=self._limit_hit(),
+            output_exceeded=self._output_exceeded,
         )
 
     def __enter__(self) -> Self:
@@ -525,11 +512,6 @@ class SupervisedSession:
             self.finish()
         else:
             self.release()
-
-
-def _ending(ended: dict[str, Any]) -> str:
-    code = ended["exit"]
-    return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
 
 def _pipe() -> tuple[int, int]:
