@@ -1,0 +1,182 @@
+"""What a run showed beside its answer: counts, the time they lead one to expect, and what is worth mending."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from common.wire import Wire
+
+InstructionClass = Literal[
+    "fp32",
+    "fp64",
+    "fp16",
+    "integer",
+    "special",
+    "tensor",
+    "conversion",
+    "move",
+    "control",
+    "global",
+    "shared",
+    "local",
+    "constant",
+    "atomic",
+    "shuffle",
+    "barrier",
+    "other",
+]
+"""`fp16` holds bfloat16 too; `special` is what the special function unit does; `constant` holds kernel parameters."""
+
+
+class Traffic(Wire):
+    """Requests of warps to memory behind the L1 cache's tags, in sectors of 32 bytes."""
+
+    requests: int = 0
+    """Warp-wide memory instructions."""
+    sectors: int = 0
+    """Distinct sectors that each request touches, summed."""
+    useful_bytes: int = 0
+    """Distinct bytes that each request touches, summed."""
+    unique_sectors: int = 0
+    """Distinct sectors that all requests together touch: what must come from or go to DRAM. 0 for a single line."""
+
+
+class SharedTraffic(Wire):
+    """Requests of warps to shared memory: 32 banks of 4 bytes."""
+
+    requests: int = 0
+    wavefronts: int = 0
+    """Passes over the banks that the requests need."""
+    least_wavefronts: int = 0
+    """Passes that they would need without bank conflicts."""
+
+
+class Atomics(Wire):
+    """Atomic operations, `red` included."""
+
+    requests: int = 0
+    operations: int = 0
+    """Lanes that took part, summed."""
+    turns: int = 0
+    """Lanes of a request that meet at its busiest address, summed: what must be done one after another."""
+
+
+class Counts(Wire):
+    """What warps did: exact where a simulator counted; where a GPU did, as its profiler counts."""
+
+    warp_instructions: int = 0
+    thread_instructions: int = 0
+    by_class: dict[InstructionClass, int] = Field(default_factory=dict)
+    """Warp-instructions by class; they sum up to `warp_instructions`."""
+    flops: dict[Literal["fp64", "fp32", "fp16", "tensor"], int] = Field(default_factory=dict)
+    """Floating-point operations of all threads; a fused multiply-add is two."""
+    loads: Traffic = Traffic()
+    """From global memory."""
+    stores: Traffic = Traffic()
+    """To global memory."""
+    local: Traffic = Traffic()
+    """To and from local memory: spills and arrays that are not in registers."""
+    shared: SharedTraffic = SharedTraffic()
+    atomics: Atomics = Atomics()
+    branches: int = 0
+    """Conditional branches of warps."""
+    divergent_branches: int = 0
+    """Those at which lanes of one warp went different ways."""
+    barriers: int = 0
+    """Barriers that warps reached."""
+
+    @property
+    def lane_efficiency(self) -> float | None:
+        """Active lanes over all lanes of the warps that ran."""
+        return self.thread_instructions / (32 * self.warp_instructions) if self.warp_instructions else None
+
+    @property
+    def memory_efficiency(self) -> float | None:
+        """Useful bytes over bytes of the sectors moved, global memory."""
+        sectors = self.loads.sectors + self.stores.sectors
+        return min((self.loads.useful_bytes + self.stores.useful_bytes) / (32 * sectors), 1.0) if sectors else None
+
+    @property
+    def bank_conflict_ways(self) -> float | None:
+        """Passes over the banks for each pass that is needed anyway; 1 is without conflicts."""
+        least = self.shared.least_wavefronts
+        return max(self.shared.wavefronts / least, 1.0) if least else None
+
+
+class LineCounts(Counts):
+    """The share of one source line."""
+
+    line: int = Field(ge=1)
+
+
+class LaunchCounts(Counts):
+    """One launch of the plan, at the sizes of `Evidence`."""
+
+    kernel: str
+    """As its author calls it, template arguments included."""
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    """Static and dynamic shared memory per block."""
+    counted_blocks: int
+    """Blocks that were run; where fewer than the grid has, chosen at random and the counts scaled up."""
+    lines: tuple[LineCounts, ...] = ()
+
+
+class LaunchEstimate(Wire):
+    """What bounds one launch on the GPU in question."""
+
+    kernel: str
+    latency_us: float
+    limited_by: str
+    """The largest of `terms_us`."""
+    terms_us: dict[str, float]
+    """Least time by resource: `dram`, `l2`, `l1`, `shared`, `issue`, `fp32`, `special`, `tensor`, `latency` …"""
+
+
+class Estimate(Wire):
+    """The time to expect on a named GPU, from counts; never a measurement."""
+
+    gpu: str
+    """Name of the machine description, for example `H100`."""
+    sizes: dict[str, int]
+    latency_us: float
+    """Capped at `floor_us` from below."""
+    floor_us: float
+    """What no right answer can be faster than: the problem's least bytes and operations at the GPU's peaks."""
+    launches: tuple[LaunchEstimate, ...]
+    naive_latency_us: float | None = None
+    """The same estimate for the problem's naive kernel."""
+    speedup: float | None = None
+    """Naive over this one."""
+
+
+class Pitfall(Wire):
+    """Something that costs time, seen in the counts."""
+
+    kind: Literal[
+        "uncoalesced_access",
+        "bank_conflicts",
+        "divergence",
+        "low_occupancy",
+        "spills",
+        "hot_atomics",
+        "missing_vectorisation",
+        "uncovered_tail",
+    ]
+    kernel: str
+    line: int | None
+    """Line of the submission's source, from 1; null where it concerns the whole kernel."""
+    cost: str
+    """In words, with the numbers."""
+    weight: float = Field(ge=0, le=1)
+    """Share of the launch's expected time that it costs; 0 where it cannot be told."""
+    remedy: str
+
+
+class Evidence(Wire):
+    """Counts of every launch of the plan at one size."""
+
+    source: Literal["simulator", "ncu"]
+    sizes: dict[str, int]
+    launches: tuple[LaunchCounts, ...] = ()
