@@ -48,12 +48,12 @@ class Effects(FunctionScope):
                 return name
         return "generic"
 
-    def _address(self, i: Instruction, operand: Operand) -> str:
+    def _address(self, i: Instruction, operand: Operand, space: str = "") -> str:
         if not isinstance(operand, Address):
             raise self.emitter.unsupported("no address")
         text = self.emitter.b64(operand.base)
         offset = operand.offset
-        if self._space(i) == "shared":
+        if (space or self._space(i)) == "shared":
             return f"add_b64({text}, all64(slot_address(SHARED_SLOT) + {offset}ll))"
         if isinstance(operand.base, Symbol) and operand.base.name in self.shared:
             raise self.emitter.unsupported("a shared variable in another space")

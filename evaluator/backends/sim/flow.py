@@ -277,4 +277,6 @@ def _waits_on_memory(block: Block) -> bool:
 def may_wait(instruction: Instruction) -> bool:
     """Whether a loop around this access may wait for what another thread writes."""
     waits = {"volatile", "acquire", "relaxed", "mmio", "acq_rel"}
+    if instruction.opcode == "mbarrier":
+        return bool({"test_wait", "try_wait"} & set(instruction.modifiers))
     return instruction.opcode == "atom" or (instruction.opcode == "ld" and bool(waits & set(instruction.modifiers)))

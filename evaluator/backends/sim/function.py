@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from evaluator.backends.backend import Unsupported
-from evaluator.backends.sim.effects import Effects
 from evaluator.backends.sim.flow import Block, branch_labels, is_barrier, registers_in
 from evaluator.backends.sim.instructions import COMPARISONS
+from evaluator.backends.sim.matrices import Matrices
 from evaluator.backends.sim.operands import pair
 from evaluator.backends.sim.ptx import TYPE_BYTES, Function, Instruction, Register, Vector
 from evaluator.backends.sim.scope import ModuleScope, signature
@@ -52,11 +52,12 @@ _MODIFIERS: dict[str, set[str]] = {
 _MALFORMED = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
 _SIDE_EFFECTS = {
     "ld", "ldu", "st", "atom", "red", "shfl", "vote", "match", "redux", "elect", "call", "trap", "discard",
+    "mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "cp", "mbarrier",
 }  # fmt: skip
 _IGNORED = {"membar", "fence", "prefetch", "prefetchu", "brkpt", "nanosleep", "bar", "barrier", "pmevent"}
 
 
-class FunctionText(Effects):
+class FunctionText(Matrices):
     """One function as C++: its blocks, branches and barriers, and what each instruction becomes."""
 
     def __init__(self, module: ModuleScope, function: Function) -> None:

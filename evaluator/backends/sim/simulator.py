@@ -37,8 +37,26 @@ from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox, SessionEnd
 from evaluator.sandbox.sandbox import Session as SandboxSession
 
 NATIVE: Final = Path(__file__).parent / "native"
-_RUNTIME_SOURCES: Final = ("memory.cpp", "heap.cpp", "warp.cpp", "numbers.cpp", "printing.cpp", "runtime.cpp")
-_HEADERS: Final = ("lanes.h", "floats.h", "machine.h", "operations.h", "runtime.h", "coroutines.h")
+_RUNTIME_SOURCES: Final = (
+    "memory.cpp",
+    "heap.cpp",
+    "warp.cpp",
+    "matrix.cpp",
+    "asynchronous.cpp",
+    "numbers.cpp",
+    "printing.cpp",
+    "runtime.cpp",
+)
+_HEADERS: Final = (
+    "lanes.h",
+    "floats.h",
+    "machine.h",
+    "matrix.h",
+    "asynchronous.h",
+    "operations.h",
+    "runtime.h",
+    "coroutines.h",
+)
 _COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-w")
 _WIDE: Final = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
 _RUNTIME_FLAGS: Final = (*_COMMON_FLAGS, "-O2", "-ftree-vectorize", *_WIDE)

@@ -112,6 +112,10 @@ U64 lane_offsets(u64 bytes) {
 const U64 IOTA[33] = {lane_offsets(0), lane_offsets(1), lane_offsets(2), {}, lane_offsets(4), {}, {}, {}, lane_offsets(8),
                       {}, {}, {}, {}, {}, {}, {}, lane_offsets(16), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, lane_offsets(32)};
 
+INLINE void meet(Warp &w, u32 mask, const U64 &address, int bytes, const Site &site, bool writes) {
+    if (__builtin_expect(COPIES_UNDER_WAY, 0)) meet_copies(w, mask, address, bytes, site, writes);
+}
+
 template <int BYTES> struct Item;
 template <> struct Item<1> { typedef u8 T; };
 template <> struct Item<2> { typedef u16 T; };
@@ -130,6 +134,7 @@ template <int BYTES, int PARTS> NOINLINE void load(Warp &w, u32 mask, const U64 
     typedef typename Element<BYTES>::T pack;
     constexpr int SIZE = BYTES * PARTS, WIDTH = BYTES == 8 ? 8 : 4;
     alignas(64) typename Item<WIDTH>::T r[PARTS][LANES];
+    meet(w, mask, address, SIZE, site, false);
     if (mask == ~0u) {
         u64 first;
         __builtin_memcpy(&first, &address, 8);
@@ -171,6 +176,7 @@ NOINLINE void store(Warp &w, u32 mask, const U64 &address, Site &site, const typ
     typedef typename Item<BYTES>::T item;
     constexpr int SIZE = BYTES * PARTS, WIDTH = BYTES == 8 ? 8 : 4;
     alignas(64) typename Item<WIDTH>::T r[PARTS][LANES];
+    meet(w, mask, address, SIZE, site, true);
     if (mask == ~0u) {
         u64 first;
         __builtin_memcpy(&first, &address, 8);
@@ -276,6 +282,8 @@ U32 atomic16(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
     }
     return gather(old);
 }
+
+void check_write(Warp &w, u32 mask, const U64 &address, Site &site, int bytes) { check(w, mask, address, site, bytes, true); }
 
 // PTX ISA, `discard`: a weak write of an unstable, indeterminate value to 128 bytes.
 void discard(Warp &w, u32 mask, const U64 &address, Site &site) {

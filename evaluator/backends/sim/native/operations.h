@@ -1,6 +1,7 @@
 // Integer operations of PTX that are more than one vector word (PTX ISA 9.0, section 9.7.1 and 9.7.8).
 #pragma once
-#include "machine.h"
+#include "asynchronous.h"
+#include "matrix.h"
 
 UNARY(f32_from_s32, c32, __builtin_convertvector((c32s)a, c32f))
 UNARY(f32_from_u32, c32, __builtin_convertvector(a, c32f))

@@ -99,8 +99,12 @@ i32 *LINES; // source line of each place
 u64 PLACES;
 char **KERNEL_NAMES, **VARIABLE_NAMES;
 
+} // namespace
+
 // A negative place is a line already, negated; -1 is unknown.
 i32 line_of(i32 place) { return place < -1 ? -place : place >= 0 && (u64)place < PLACES ? LINES[place] : 0; }
+
+namespace {
 
 void put_facts() {
     put(EXECUTED);
@@ -220,6 +224,7 @@ void watch(Warp &w, u64 before) {
 u32 ordered(u32 i) { return BACKWARDS ? BLOCK.warp_count - 1 - i : i; }
 
 void run_block(const Kernel &kernel) {
+    begin_copies(LAUNCH.shared_bytes);
     if (kernel.shared_bytes + LAUNCH.dynamic_bytes) memset((void *)SLOTS[SHARED_SLOT].low, POISON, SLOTS[SHARED_SLOT].size);
     u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
     for (u32 i = 0; i < BLOCK.warp_count; i++) {
@@ -317,8 +322,14 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
 void watchdog(Warp &w, u32 lanes, i32 place) {
     w.fuel = FUEL;
     look_at_clock(w, lanes, place);
+    give_way(w);
+}
+
+void give_way(Warp &w) {
     if (BODY && BLOCK.warp_count > 1) suspend(w);
 }
+
+Warp &warp_of_block(u32 index) { return WARPS[index]; }
 
 u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place) {
     if (number >= BARRIERS) fault(w, w.live, "bad_barrier", place, "named a barrier above 15");

@@ -20,6 +20,15 @@ INLINE const SlotInfo *slot_of(u64 address) {
 
 void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant);
 void look_at_clock(Warp &w, u32 lanes, i32 place); // ends the run where its time is up
+i32 line_of(i32 place);
+void give_way(Warp &w);         // let other warps of the block run
+Warp &warp_of_block(u32 index); // of the block that runs
+void check_write(Warp &w, u32 mask, const U64 &address, Site &site, int bytes); // bounds and alignment
+
+// Copies that have not landed yet (asynchronous.cpp), in lanes of all warps of the block that runs.
+extern u32 COPIES_UNDER_WAY;
+void begin_copies(u64 shared_bytes);
+void meet_copies(Warp &w, u32 mask, const U64 &address, int bytes, const Site &site, bool writes);
 
 // The heap's block at or before an address.
 struct HeapPlace {

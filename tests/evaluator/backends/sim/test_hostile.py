@@ -149,11 +149,22 @@ def test_nothing_of_a_name_reaches_the_compiler():
 
 MISSING = {
     "wgmma.fence.sync.aligned;": "wgmma",
-    "cp.async.ca.shared.global [%r], [%a], 16;": "cp.async",
+    "cp.async.ca.shared.global [%r], [%a], 12;": "cp.async.ca",
+    "cp.async.cg.shared.global [%r], [%a], 8;": "cp.async.cg",
+    "cp.async.cg.frob.shared.global [%r], [%a], 16;": "cp.async.cg.frob",
+    "cp.async.wait_group %r;": "cp.async.wait_group",
     "cp.async.bulk.commit_group;": "cp.async.bulk",
     "tex.1d.v4.f32.s32 {%f, %f, %f, %f}, [%a, {%r}];": "texture",
     "mov.u32 %r, %envreg0;": "%envreg0",
-    "mbarrier.init.shared.b64 [%a], 1;": "mbarrier",
+    "mbarrier.init.shared::cluster.b64 [%a], 1;": "mbarrier.init.shared::cluster",
+    "mbarrier.frob.shared.b64 [%a];": "mbarrier.frob",
+    "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%f, %f, %f, %f, %f, %f, %f, %f}, {%r, %r}, {%r, %r}, "
+    "{%f, %f, %f, %f, %f, %f, %f, %f};": "mma.sync.aligned.m8n8k4",
+    "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f, %f, %f, %f}, {%r, %r}, {%r, %r}, {%f, %f, %f, %f}, "
+    "%r, 0;": "mma.sp",
+    "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f, %f}, {%r, %r}, {%r}, {%f, %f, %f, %f};": "mma.sync",
+    "wmma.load.a.sync.aligned.row.m16n16k16.frob.f16 {%r, %r, %r, %r, %r, %r, %r, %r}, [%a], 16;": "wmma.load",
+    "ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r, %r, %r}, [%a];": "ldmatrix",
     "shfl.up.b32 %r, %r, 1, 0;": "shfl",
     "vote.any.pred %p, %p;": "vote",
     "barrier.cluster.arrive;": "barrier.cluster",
