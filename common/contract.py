@@ -293,9 +293,11 @@ class Receipt(Wire):
     seed: str | None = None
     """The seed, revealed after the last run."""
     duration_s: float
-    """Wall-clock time of the whole evaluation, waiting for the GPU's turn included."""
+    """Seconds of work on the whole evaluation by the clock on the wall: in the compile stage and in the judge stage,
+    where two workers had it one after the other, with waiting for the GPU's turn, without waiting in a queue."""
     phases_s: dict[str, float] = Field(default_factory=dict)
-    """Where the time went: phases of the evaluation, and as `referee.…` those in the process that owns the GPU."""
+    """Where the time went: phases of the evaluation, as `referee.…` those in the process that owns the GPU, and as
+    `prepare` all of the compile stage where another worker had it before."""
 
 
 class Verdict(Wire):

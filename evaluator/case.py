@@ -40,6 +40,8 @@ class Case:
     raw: bytes
     seed: Seed = field(default_factory=Seed.fresh)
     started_s: float = field(default_factory=time.monotonic)
+    worked_s: float = 0.0
+    """How long another worker prepared it before, seconds."""
     source: str = ""
     """As cleaned."""
     screening: Screening = field(default_factory=Screening)
@@ -61,6 +63,7 @@ class Case:
         ruling = ruling or Ruling(
             Status.PASSED, Phase.TIME if self.timing else Phase.VERIFY, self._praise(), self._next_step()
         )
+        self.clock.lap(ruling.phase)
         settings = self.submission.settings
         facts = facts_of(
             status=ruling.status,
@@ -141,6 +144,8 @@ class Case:
         return None
 
     def _receipt(self) -> Receipt:
+        phases_s = {"prepare": round(self.worked_s, 5)} if self.worked_s else {}
+        phases_s |= {**self.clock.laps_s, **{f"referee.{name}": time_s for name, time_s in self.referee_s.items()}}
         # Nothing was run before the compiler; and asking for a sandbox that cannot be made would fail again.
         sandbox = self.workshop.sandbox.name if self.compiled else "none"
         return receipt(
@@ -152,8 +157,8 @@ class Case:
             device=self.venue.device,
             sandbox=sandbox,
             seed=self.seed,
-            duration_s=time.monotonic() - self.started_s,
-            phases_s={**self.clock.laps_s, **{f"referee.{name}": time_s for name, time_s in self.referee_s.items()}},
+            duration_s=self.worked_s + time.monotonic() - self.started_s,
+            phases_s=phases_s,
         )
 
 

@@ -5,6 +5,7 @@ screen -> compile -> launch -> verify -> time -> profile -> verdict
 The first half of it needs no device and can be done elsewhere, ahead: `prepare`.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -33,6 +34,8 @@ class Prepared:
     """Where that half ended the evaluation; None where the program is in the cache and can be judged."""
     compiled_s: float | None = None
     """How long compiling took, seconds; None where nothing had to be compiled."""
+    worked_s: float = 0.0
+    """How long that half took, seconds."""
 
 
 def evaluate(
@@ -41,11 +44,12 @@ def evaluate(
     raw: bytes | None = None,
     progress: Progress = lambda text: None,
     compiled_s: float | None = None,
+    worked_s: float = 0.0,
 ) -> Verdict:
     """Grade one submission.
 
     `raw` is the source's own bytes where the caller has a file (else `submission.source` counts), so that what is not
-    text is a verdict too. `compiled_s`: how long `prepare` compiled the program, seconds, if it did.
+    text is a verdict too. `compiled_s`, `worked_s`: what `prepare` said of the same submission, where it went before.
 
     Raises UsageError for a problem, backend or size that does not exist; whatever is wrong with the submission is a
     verdict, and so are our own failures (`internal_error`, without a reward) and a withdrawal of the workshop's
@@ -56,7 +60,7 @@ def evaluate(
         referee = workshop.referee(submission)
     except InfrastructureFault as fault:
         return nothing_was_tried(problem, submission.backend, fault)
-    case = _case(submission, workshop, referee, raw)
+    case = replace(_case(submission, workshop, referee, raw), worked_s=worked_s)
     return _ended(case, progress, lambda note: _grade(case, referee, note, compiled_s))
 
 
@@ -77,7 +81,8 @@ def prepare(
             compiled_s = prepared.compiled.duration_s
         return verdict
 
-    return Prepared(_ended(case, progress, first_half), compiled_s)
+    verdict = _ended(case, progress, first_half)
+    return Prepared(verdict, compiled_s, time.monotonic() - case.started_s)
 
 
 def _case(submission: Submission, workshop: Workshop, venue: Venue, raw: bytes | None = None) -> Case:

@@ -10,9 +10,17 @@ from sqlalchemy import delete, select, update
 
 from evaluator.service.database import Database
 from evaluator.service.records import WorkerFacts
-from evaluator.service.schema import workers
+from evaluator.service.schema import evaluations, is_running, workers
 
-_ALL = select(workers).order_by(workers.c.id)
+_busy_with = (
+    select(evaluations.c.id)
+    .where(is_running, evaluations.c.worker == workers.c.id)
+    .order_by(evaluations.c.seq.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+"""What a worker works on is read from the leases: a sign of life would say it seconds late."""
+_ALL = select(workers, _busy_with.label("busy_with")).order_by(workers.c.id)
 
 
 class Fleet(Database):
@@ -32,6 +40,7 @@ class Fleet(Database):
     def register(self, worker: WorkerFacts) -> None:
         """A worker is there, or there again with other facts. `seen_at` becomes now. Raises StorageFault."""
         facts = asdict(worker) | {"queues": json.dumps(worker.queues), "seen_at": self._clock(), "beat": 1}
+        del facts["busy_with"]
         insert = self._insert(workers).values(facts)
         fresh = {name: insert.excluded[name] for name in facts if name not in ("id", "beat")}
         with self._writing() as connection:
@@ -39,17 +48,12 @@ class Fleet(Database):
                 insert.on_conflict_do_update(index_elements=["id"], set_=fresh | {"beat": workers.c.beat + 1})
             )
 
-    def seen(self, worker_id: str, busy_with: str | None, *, draining: bool = False) -> bool:
-        """A worker lives. False where it is not registered (any more): register again. Raises StorageFault.
-
-        `busy_with`: id of the evaluation that it works on.
-        """
+    def seen(self, worker_id: str, *, draining: bool = False) -> bool:
+        """A worker lives. False where it is not registered (any more): register again. Raises StorageFault."""
         sign = update(workers).where(workers.c.id == worker_id)
         now = self._clock()
         with self._writing() as connection:
-            changed = connection.execute(
-                sign.values(seen_at=now, beat=workers.c.beat + 1, busy_with=busy_with, draining=draining)
-            )
+            changed = connection.execute(sign.values(seen_at=now, beat=workers.c.beat + 1, draining=draining))
             return changed.rowcount == 1
 
     def gone(self, worker_id: str) -> None:

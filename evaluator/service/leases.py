@@ -170,6 +170,7 @@ class Leases(tallies.Tallies):
             queue=row.queue,
             compiled_s=row.compiled_s,
             request_id=row.request_id,
+            worked_s=row.worked_s or 0.0,
             tenant=row.tenant,
             version=row.version,
         )
@@ -186,13 +187,15 @@ class Leases(tallies.Tallies):
         with self._writing() as connection:
             return connection.execute(_PROGRESS, _name(lease) | {"text": text[:500]}).rowcount == 1
 
-    def pass_on(self, lease: Lease, queue: str, compiled_s: float | None) -> bool:
+    def pass_on(self, lease: Lease, queue: str, compiled_s: float | None, worked_s: float = 0.0) -> bool:
         """The compile stage is done: wait for the judge stage in `queue`; attempts count from the start again.
 
+        `compiled_s`, `worked_s`: what the compiler and the whole stage took, seconds; whoever judges gets to know.
         False where the lease is lost, or nobody wants the verdict (then it has ended as `cancelled`). Raises
         StorageFault.
         """
-        return self._let_go(lease, None, stage="judge", queue=queue, compiled_s=compiled_s, attempt=0)
+        done = {"compiled_s": compiled_s, "worked_s": worked_s}
+        return self._let_go(lease, None, stage="judge", queue=queue, attempt=0, **done)
 
     def give_back(self, lease: Lease, *, counted: bool = False) -> bool:
         """Let another worker have it, first in its tenant's line. A worker that ends gives back without counting the

@@ -101,8 +101,10 @@ class Lease:
     stage: Stage
     queue: str
     compiled_s: float | None
-    """Seconds that the compile stage took; None while it has not ended."""
+    """Seconds that the compiler took in the compile stage; None while it has not, or where nothing had to be."""
     request_id: str
+    worked_s: float = 0.0
+    """Seconds of work in the compile stage, where that has ended; waiting for a worker is not among them."""
     tenant: str = ""
     version: int = -1
     """The row's version when it was claimed; -1 where nobody knows."""

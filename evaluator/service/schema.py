@@ -87,6 +87,7 @@ evaluations = Table(
     Column("finished_at", Double),
     Column("progress", Plain),
     Column("compiled_s", Double),
+    Column("worked_s", Double),
     _number("attempt", Integer),
     _number("token"),
     _number("beat"),
@@ -151,7 +152,6 @@ workers = Table(
     _number("beat"),
     _number("draining", Boolean),
     _number("jobs_done"),
-    Column("busy_with", Plain),
 )
 
 keys = Table(

@@ -66,7 +66,8 @@ class _Onward:
     """The compile stage is done, and others have to judge."""
 
     queue: str
-    compiled_s: float | None
+    compiled_s: float | None = None
+    worked_s: float = 0.0
 
 
 def perform(lease: Lease, store: Store, workshop: Workshop, tools: Tools) -> None:
@@ -138,19 +139,19 @@ def _outcome(
     except UsageError as unknown:  # another version of the grader accepted it
         return failed(submission, InfrastructureFault(f"This worker cannot grade it: {unknown}", unknown.remedy))
     if lease.stage == "judge":
-        return _judge(submission, lease.queue, workshop, progress, lease.compiled_s)
+        return _judge(submission, lease.queue, workshop, progress, lease.compiled_s, lease.worked_s)
     own = _own_queue(submission, workshop, tools)
     if own is not None:
-        return _judge(submission, own, workshop, progress, None)
+        return _judge(submission, own, workshop, progress)
     fleet = _insist(lambda: store.fleet(ALIVE_WITHIN_S), tools.shift)
     queue = _route(submission, fleet)
     if queue in tools.queues:
-        return _judge(submission, queue, workshop, progress, None)
+        return _judge(submission, queue, workshop, progress)
     venue = _venue(queue, workshop, fleet)
     if venue is None:
-        return _Onward(queue, None)
+        return _Onward(queue)
     prepared = prepare(submission, workshop, venue, progress)
-    return prepared.verdict or _Onward(queue, prepared.compiled_s)
+    return prepared.verdict or _Onward(queue, prepared.compiled_s, prepared.worked_s)
 
 
 def _own_queue(submission: Submission, workshop: Workshop, tools: Tools) -> str | None:
@@ -182,7 +183,8 @@ def _judge(
     queue: str,
     workshop: BoundWorkshop,
     progress: Callable[[str], None],
-    compiled_s: float | None,
+    compiled_s: float | None = None,
+    worked_s: float = 0.0,
 ) -> Verdict:
     # What `auto` means was decided when the queue was chosen; this machine may have a GPU that another worker uses.
     backend: Literal["gpu", "sim"] = "gpu" if queue.startswith("gpu") else "sim"
@@ -194,7 +196,7 @@ def _judge(
     except InfrastructureFault as fault:
         return failed(submission, fault)
     try:
-        return evaluate(submission, workshop, progress=progress, compiled_s=compiled_s)
+        return evaluate(submission, workshop, progress=progress, compiled_s=compiled_s, worked_s=worked_s)
     except UsageError as error:
         content = submission.source.encode(errors="surrogatepass")
         case = Case(submission, find(submission.problem), workshop, venue, content)
@@ -217,7 +219,7 @@ def _conclude(outcome: Verdict | _Onward, lease: Lease, store: Store, workshop: 
         return back
 
     if isinstance(outcome, _Onward):
-        if not insist(lambda: store.pass_on(lease, outcome.queue, outcome.compiled_s)):
+        if not insist(lambda: store.pass_on(lease, outcome.queue, outcome.compiled_s, outcome.worked_s)):
             return "lost"
         tools.announcer.announce(lease.evaluation_id, outcome.queue)
         return f"passed on to {outcome.queue}"

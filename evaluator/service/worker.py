@@ -62,7 +62,6 @@ class Worker:
         self._grace_s = grace_s
         self._idle = threading.Event()
         self._idle.set()
-        self._busy_with: str | None = None
         self._over = threading.Event()
         self._presence = threading.Thread(target=self._show, name="presence", daemon=True)
         self._facts = look_around(workshop, queues, self.id)
@@ -101,7 +100,6 @@ class Worker:
             lease = self._store.claim(queues or self.queues, self.id, self._tools.lease_s)
             if lease is None:
                 return False
-            self._busy_with = lease.evaluation_id
             tell({"took": {"id": lease.evaluation_id, "token": lease.token, "attempt": lease.attempt}})
             perform(lease, self._store, self._workshop, self._tools)
             tell({"left": lease.evaluation_id})
@@ -110,7 +108,6 @@ class Worker:
             _LOG.warning("nothing can be claimed", error=str(fault))
             return False
         finally:
-            self._busy_with = None
             self._idle.set()
 
     def _await_room(self) -> None:
@@ -175,7 +172,7 @@ class Worker:
     def _show(self) -> None:
         while not self._over.wait(_SEEN_EVERY_S):
             try:
-                if not self._store.seen(self.id, self._busy_with, draining=self.draining.is_set()):
+                if not self._store.seen(self.id, draining=self.draining.is_set()):
                     self._store.register(self._facts)
             except StorageFault as fault:
                 _LOG.warning("the store cannot be told that this worker lives", error=str(fault))

@@ -563,7 +563,7 @@ def test_readiness_follows_the_fleet(here, http):
     assert "runs kernels" in http.get("/readyz").json()["reason"]
     here.store.register(facts(id="w2", queues=("gpu.GPU-1",), backend="gpu"))
     assert http.get("/readyz").json() == {"ready": True, "reason": None}
-    here.store.seen("w1", None, draining=True)
+    here.store.seen("w1", draining=True)
     assert "compiles" in http.get("/readyz").json()["reason"]
 
 

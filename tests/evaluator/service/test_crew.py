@@ -102,6 +102,14 @@ def test_an_idle_worker_wakes_at_once(running):
     assert sorted(waits)[2] < 0.2, "they look on their own only every second"
 
 
+def test_the_receipts_time_is_that_of_both_stages(running, tmp_path):
+    one = done(running.store, running.submit(f"// {tmp_path}\n{RIGHT}"))
+    receipt = one.verdict.receipt
+    assert not one.verdict.compile.cached
+    assert receipt.duration_s > one.verdict.compile.duration_s + receipt.phases_s["verify"]
+    assert receipt.duration_s <= one.finished_at - one.started_at
+
+
 def test_unannounced_work_is_found_too(running):
     assert done(running.store, accept(running.store)).verdict.status is Status.PASSED
 

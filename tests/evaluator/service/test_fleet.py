@@ -42,13 +42,13 @@ def alive(store):
 def test_a_worker_is_known_by_its_facts(store, facts):
     store.register(facts)
     assert store.fleet(ALIVE_S) == (facts,)
-    assert store.seen("w1", "ev_1", draining=True)
-    assert store.fleet(ALIVE_S) == (replace(facts, busy_with="ev_1", draining=True),)
+    assert store.seen("w1", draining=True)
+    assert store.fleet(ALIVE_S) == (replace(facts, draining=True),)
     store.register(replace(facts, pid=43, queues=("sim",)))
     assert store.fleet(ALIVE_S) == (replace(facts, pid=43, queues=("sim",)),)
     store.gone("w1")
     assert store.fleet(ALIVE_S) == ()
-    assert not store.seen("w1", None), "it must register again"
+    assert not store.seen("w1"), "it must register again"
 
 
 def test_its_finished_evaluations_are_counted(store, facts):
@@ -59,16 +59,42 @@ def test_its_finished_evaluations_are_counted(store, facts):
     assert store.fleet(ALIVE_S)[0].jobs_done == 3
 
 
+def _ends(store, lease):
+    assert store.finish(lease, ended(), {})
+
+
+def _hands_on(store, lease):
+    assert store.pass_on(lease, "sim", 0.1)
+
+
+def _gives_back(store, lease):
+    assert store.give_back(lease)
+
+
+@pytest.mark.parametrize("let_go", [_ends, _hands_on, _gives_back])
+def test_a_worker_is_busy_from_the_claim_until_it_lets_go_and_no_longer(store, facts, let_go):
+    store.register(facts)
+    store.register(replace(facts, id="w2"))
+    made = [accept(store).evaluation.id for _ in range(3)]
+    leases = [store.claim(["compile"], worker, 30) for worker in ("w1", "w2")]
+    assert [worker.busy_with for worker in store.fleet(ALIVE_S)] == made[:2]
+    let_go(store, leases[0])
+    assert store.seen("w1")
+    assert [worker.busy_with for worker in store.fleet(ALIVE_S)] == [None, made[1]]
+    store.claim_one(made[2], ["compile"], "w1", 30)
+    assert [worker.busy_with for worker in store.fleet(ALIVE_S)] == [made[2], made[1]]
+
+
 def test_a_worker_lives_while_its_signs_keep_coming(store, facts, clock):
     store.register(facts)
     for _ in range(10):
         assert alive(store) == ["w1"]
         clock.pass_s(ALIVE_S - 1)
-        store.seen("w1", None)
+        store.seen("w1")
     assert alive(store) == ["w1"]
     clock.pass_s(ALIVE_S + 1)
     assert alive(store) == []
-    store.seen("w1", None)
+    store.seen("w1")
     assert alive(store) == ["w1"]
 
 
@@ -86,7 +112,7 @@ def test_a_new_process_takes_no_old_row_for_a_living_worker(store, open_store, f
     store.register(facts)
     clock.pass_s(ALIVE_S + 1)
     assert alive(open_store(clock)) == []
-    store.seen("w1", None)
+    store.seen("w1")
     assert alive(open_store(clock)) == ["w1"]
 
 
@@ -95,8 +121,8 @@ def test_workers_not_seen_for_as_long_as_evaluations_are_kept_are_forgotten(stor
     clock.pass_s(3601)
     store.register(replace(facts, id="w2"))
     store.retain(3600)
-    assert not store.seen("w1", None)
-    assert store.seen("w2", None)
+    assert not store.seen("w1")
+    assert store.seen("w2")
 
 
 # Tallies

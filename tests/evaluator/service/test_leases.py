@@ -114,12 +114,12 @@ def test_progress_is_seen(store):
 def test_compiled_work_waits_for_its_judge(store):
     made = accept(store).evaluation
     lease = claim(store)
-    assert store.pass_on(lease, "sim", 0.25)
+    assert store.pass_on(lease, "sim", 0.25, 0.75)
     waiting = store.get(made.id, None)
     assert (waiting.state, waiting.stage, waiting.queue, waiting.attempt) == ("queued", "judge", "sim", 0)
     assert not store.finish(lease, ended(), {})
     judge = claim(store, "sim", worker="w2")
-    assert (judge.stage, judge.compiled_s, judge.attempt) == ("judge", 0.25, 1)
+    assert (judge.stage, judge.compiled_s, judge.worked_s, judge.attempt) == ("judge", 0.25, 0.75, 1)
     assert judge.token > lease.token
     assert store.finish(judge, ended(), {})
 

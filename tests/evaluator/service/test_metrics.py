@@ -42,8 +42,8 @@ def test_the_queue_its_age_and_the_workers(store):
     store.claim(["compile"], "w1", 30)
     store.register(facts())
     store.register(facts(id="w2", backend="gpu", queues=("gpu",)))
-    store.seen("w1", "ev_1")
-    store.seen("w2", None, draining=True)
+    store.seen("w1")
+    store.seen("w2", draining=True)
     time.sleep(0.05)
     found = page(Metrics(store, 60))
     assert found["assay_store_up",] == 1

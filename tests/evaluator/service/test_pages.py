@@ -146,7 +146,6 @@ def test_the_first_page_shows_queues_workers_and_evaluations(site):
     running, queued = site.accept("matmul"), site.accept("softmax")
     lease = site.store.claim_one(running.id, ["compile"], "w1", 30)
     site.store.progress(lease, "compile")
-    site.store.seen("w1", running.id)
     page = site.page("/")
     assert "Waiting in compile 1 the oldest for 1 s" in page.words
     assert "Waiting in gpu 0 nothing waits" in page.words

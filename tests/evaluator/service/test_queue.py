@@ -156,6 +156,10 @@ def test_compiled_by_one_worker_and_judged_by_another(service, tmp_path):
         assert workers[one.worker] == ("sim",)
     assert (first.verdict.compile.cached, second.verdict.compile.cached) == (False, True)
     assert first.verdict.compile.duration_s > 0.1
+    receipt = first.verdict.receipt
+    worked_s, waited_s = receipt.duration_s, first.finished_at - first.started_at - receipt.duration_s
+    assert worked_s > first.verdict.compile.duration_s + receipt.phases_s["verify"]
+    assert waited_s > 0, "waiting for the second worker is no work"
 
 
 def test_every_kind_of_verdict_arrives(service):

@@ -110,6 +110,11 @@ def test_the_verdict_says_what_the_compile_stage_took(store, workshop, tmp_path)
     assert (first.cached, second.cached) == (False, True)
     # nvcc takes at least this long; finding its output again does not.
     assert first.duration_s > 0.1 > second.duration_s
+    for verdict in verdicts:
+        duration_s, phases_s = verdict.receipt.duration_s, verdict.receipt.phases_s
+        assert duration_s > phases_s["prepare"] + phases_s["verify"]
+        assert duration_s == pytest.approx(sum(phases_s.values()), abs=0.1)
+    assert verdicts[0].receipt.phases_s["prepare"] > first.duration_s
     phases = {
         tally.labels["phase"]: tally.value for tally in store.tallies() if tally.name.endswith("phase_seconds_sum")
     }
