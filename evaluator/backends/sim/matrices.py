@@ -83,8 +83,8 @@ class Matrices(Copies):
         wmma: bool,
     ) -> Iterator[str]:
         m, n, k = shape
-        types, extra = words[:4], words[4:]
-        if len(types) < 4 or not set(types) <= _NUMBERS.keys():
+        types, extra = [w for w in words if w in _NUMBERS], [w for w in words if w not in _NUMBERS]
+        if len(types) != 4:
             raise self.emitter.unsupported()
         d, a, b, c = types
         family = _FAMILY.get(a, a)

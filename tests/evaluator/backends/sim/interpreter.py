@@ -9,6 +9,7 @@ place go on together. Registers hold unsigned integers of their width, predicate
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
+import tensors
 import values
 
 from evaluator.backends.sim.ptx import (
@@ -31,7 +32,7 @@ from evaluator.backends.sim.ptx import (
 REGION = 1 << 40
 SHARED, LOCAL, PARAMETERS, FIRST_GLOBAL = 1, 2, 3, 16
 STEP_LIMIT = 3_000_000
-TOGETHER = {"shfl", "vote", "match", "redux", "activemask", "atom", "red"}
+TOGETHER = {"shfl", "vote", "match", "redux", "activemask", "atom", "red", "mbarrier"} | tensors.MATRICES
 
 
 class Trap(Exception):
@@ -46,6 +47,8 @@ class Machine:
     poison: int = 0xCD
     regions: dict[int, bytearray] = field(default_factory=dict)
     symbols: dict[str, int] = field(default_factory=dict)
+    barriers: dict[int, list[int]] = field(default_factory=dict)
+    """Barrier objects in shared memory."""
     steps: int = 0
 
     def __post_init__(self) -> None:
@@ -185,6 +188,8 @@ class Thread:
         x, y = block.size[0], block.size[1]
         self.index = (number % x, number // x % y, number // x // y)
         self.local = bytearray()
+        self.copies: list[tuple[int, bytes | None, int]] = []
+        self.committed = 0
         self.alive = True
         self.stop: _Stop | None = None
         self.result: int | None = None
@@ -400,8 +405,10 @@ class _Frame:
 
     def shared_operands(self, i: Instruction) -> tuple:
         """What a warp needs to know of an operation that others see: (thread's frame, address or None, values)."""
-        if i.opcode in ("ld", "st"):
+        if i.opcode in ("ld", "st", "mbarrier"):
             return (self, None, ())
+        if i.opcode in tensors.MATRICES:
+            return tensors.operands(self, i)
         sources = i.operands if i.opcode == "red" else i.operands[1:]
         bits = 8 * TYPE_BYTES.get(i.type, 4)
         numbers, address = [], None
@@ -418,6 +425,12 @@ class _Frame:
     def together_result(self, i: Instruction, result: "int | tuple[int, int]") -> None:
         if i.opcode in ("ld", "st"):
             (self.load if i.opcode == "ld" else self.store)(i)
+            return
+        if i.opcode == "mbarrier":
+            tensors.barrier(self, i)
+            return
+        if i.opcode in tensors.MATRICES:
+            tensors.finish(self, i, result)
             return
         if i.opcode == "red":
             return
@@ -436,6 +449,8 @@ class _Frame:
             self.store(i)
         elif i.opcode in ("membar", "fence", "nanosleep", "prefetch", "bar"):
             pass
+        elif i.opcode == "cp":
+            tensors.copy(self, i)
         elif i.opcode == "setp":
             self._setp(i)
         elif i.opcode == "mov":

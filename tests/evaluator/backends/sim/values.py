@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import arithmetic
+import tensors
 from arithmetic import F32, FORMATS, Format
 
 from evaluator.backends.sim.ptx import TYPE_BYTES, Instruction
@@ -394,8 +395,10 @@ ATOMICS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
 def together(machine: Any, group: list[Any]) -> list[Any]:
     """Resolve one instruction for the threads of a warp that have come to it; a result for each."""
     i = group[0].stop.instruction
-    if i.opcode in ("ld", "st"):
+    if i.opcode in ("ld", "st", "mbarrier"):
         return [0] * len(group)
+    if i.opcode in tensors.MATRICES:
+        return tensors.together(machine, group)
     if i.opcode in ("atom", "red"):
         return [_atomic(machine, thread, i) for thread in group]
     present = {thread.lane: thread for thread in group}
