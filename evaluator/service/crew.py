@@ -20,13 +20,11 @@ from typing import Any, Final
 from evaluator.errors import AssayError
 from evaluator.service import logs
 from evaluator.service.records import Lease
+from evaluator.service.restarting import Pauses
 from evaluator.service.store import Store
 from evaluator.service.work import MOST_ATTEMPTS
 from evaluator.settings import ServiceSettings
 
-_SETTLED_S: Final = 10.0
-"""A child that lived for so long is replaced at once; younger ones after a pause that grows."""
-_LONGEST_PAUSE_S: Final = 30.0
 _END_S: Final = 15.0
 """How long a child may take to end, beyond the grace for its work, before it is killed."""
 
@@ -38,8 +36,7 @@ class _Seat:
     """One place of the crew, and the process that has it now."""
 
     process: subprocess.Popen[bytes] | None = None
-    started_s: float = 0.0
-    failures: int = 0
+    pauses: Pauses = field(default_factory=Pauses)
     start_again_s: float = 0.0
     unread: bytearray = field(default_factory=bytearray)
     worker: str | None = None
@@ -123,7 +120,7 @@ class Crew:
         return max(0.0, min(waiting) - time.monotonic()) if waiting else None
 
     def _start(self, seat: _Seat, selector: selectors.BaseSelector) -> None:
-        seat.started_s = time.monotonic()
+        seat.pauses.started()
         try:
             seat.process = subprocess.Popen(
                 [sys.executable, "-m", "evaluator", "worker", "--embedded"],
@@ -199,10 +196,7 @@ class Crew:
             _LOG.warning("the sweeper has to hand on what a worker had", error=str(error))
 
     def _postpone(self, seat: _Seat) -> None:
-        lived_s = time.monotonic() - seat.started_s
-        seat.failures = 0 if lived_s > _SETTLED_S else seat.failures + 1
-        pause_s = min(_LONGEST_PAUSE_S, 0.1 * 2**seat.failures) if seat.failures else 0.0
-        seat.start_again_s = time.monotonic() + pause_s
+        seat.start_again_s = time.monotonic() + seat.pauses.next_s()
 
     def _hand_on(self, took: dict[str, Any]) -> None:
         """Give back, at once, what a dead child had; the last attempt is left for the sweeper to give up."""

@@ -21,6 +21,7 @@ from celery.exceptions import OperationalError  # type: ignore[import-untyped]
 from evaluator.errors import InfrastructureFault, UsageError
 from evaluator.sandbox.supervision import WorkFolders
 from evaluator.service import logs
+from evaluator.service.restarting import kept_running
 from evaluator.service.store import Store
 from evaluator.service.sweeping import Sweeper
 from evaluator.service.worker import Worker, look_around
@@ -102,6 +103,7 @@ class CeleryAnnouncer:
 def run_workers(machine: MachineSettings, settings: ServiceSettings, queues: tuple[str, ...], processes: int) -> int:
     """Serve `queues` with so many processes until SIGTERM or SIGINT, which drain; the exit code.
 
+    Celery's worker is a child of this process, which starts it again when it ends without having been told to.
     Raises UsageError without a broker, InfrastructureFault where this machine cannot serve these queues.
     """
     if not settings.broker_url:
@@ -114,7 +116,8 @@ def run_workers(machine: MachineSettings, settings: ServiceSettings, queues: tup
     # Before anything is claimed: a machine that cannot grade says so here, once.
     look_around(Workshop(machine), queues, "")
     with _temporary_folder(machine.data_dir / "temporary"):
-        return _serve(machine, settings, queues, processes)
+        # There are ways to lose Redis that end Celery for good: it fails to give back what it cannot acknowledge.
+        return kept_running(lambda: _serve(machine, settings, queues, processes), "the Celery worker")
 
 
 @contextlib.contextmanager

@@ -154,7 +154,12 @@ class Distributed(SetUp):
         self._redis, self._postgres = Redis(), Postgres()
         super().__init__(folder, self._postgres.url, self._redis.url, cache=cache)
         self._worker = None
-        self.victims |= {"worker": self.kill_worker, "redis": self.kill_redis, "postgres": self.kill_postgres}
+        self.victims |= {
+            "worker": self.kill_worker,
+            "celery": self.kill_celery,
+            "redis": self.kill_redis,
+            "postgres": self.kill_postgres,
+        }
 
     def roots(self):
         return [*super().roots(), self._worker.pid]
@@ -170,14 +175,25 @@ class Distributed(SetUp):
         self._worker = self.run("worker", "--queues", "compile,sim", "--workers", str(WORKERS))
 
     def workers(self):
-        found = below(self._worker.pid)
-        # The pool's children are forked: they have the words of the process that forked them.
-        return [pid for pid in found if words_of(pid) == words_of(self._worker.pid)]
+        # The pool's children are forked: they have the words of the process that forked them,
+        # and none such below.
+        return [pid for pid in self._forked() if not any(self._is_forked(other) for other in below(pid))]
+
+    def _forked(self):
+        return [pid for pid in below(self._worker.pid) if self._is_forked(pid)]
+
+    def _is_forked(self, pid):
+        return words_of(pid) == words_of(self._worker.pid)
 
     def kill_worker(self, chance):
         self._worker.kill()
         self._worker.wait()
         self.hire()
+
+    def kill_celery(self, chance):
+        """The process between the command, which starts it again, and the pool's children."""
+        for pid in self._forked()[:1]:
+            kill(pid)
 
     def kill_redis(self, chance):
         self._redis.kill()

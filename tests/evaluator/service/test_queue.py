@@ -1,5 +1,6 @@
 """Celery's workers over a real Redis: what is announced is done once, whatever dies in between."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -27,6 +28,7 @@ from working import (
 
 from common.contract import Status
 from evaluator.errors import UsageError
+from evaluator.service import leases
 from evaluator.service.queue import CeleryAnnouncer, run_workers
 from evaluator.service.store import Store
 from evaluator.service.sweeping import Sweeper
@@ -34,20 +36,25 @@ from evaluator.settings import MachineSettings, ServiceSettings
 
 
 class Redis:
-    """A server of one's own on a unix socket, in a folder with a name short enough for one."""
+    """A server of one's own, in a folder with a name short enough for a unix socket; over TCP on request."""
 
-    def __init__(self):
+    def __init__(self, tcp=False):
         self.folder = Path(tempfile.mkdtemp(prefix="assay-redis-"))
-        self.socket = self.folder / "redis.sock"
-        self.url = f"redis+socket://{self.socket}"
+        self._socket = self.folder / "redis.sock"
+        self._port = 0
+        self.url = f"redis+socket://{self._socket}"
+        if tcp:
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                self._port = free.getsockname()[1]
+            self.url = f"redis://127.0.0.1:{self._port}/0"
         self._process = None
 
     def start(self):
-        self.socket.unlink(missing_ok=True)
+        self._socket.unlink(missing_ok=True)
         self._process = subprocess.Popen(
             [
-                *("redis-server", "--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.folder)),
-                *("--appendonly", "no", "--save", ""),
+                *("redis-server", "--bind", "127.0.0.1", "--port", str(self._port)),
+                *("--unixsocket", str(self._socket), "--dir", str(self.folder), "--appendonly", "no", "--save", ""),
             ],
             stdout=subprocess.DEVNULL,
         )
@@ -56,7 +63,7 @@ class Redis:
     def _answers(self):
         with socket.socket(socket.AF_UNIX) as connection:
             try:
-                connection.connect(str(self.socket))
+                connection.connect(str(self._socket))
             except OSError:
                 return False
             connection.sendall(b"PING\r\n")
@@ -71,15 +78,21 @@ class Redis:
         shutil.rmtree(self.folder)
 
 
-@pytest.fixture(scope="module")
-def redis():
+@contextlib.contextmanager
+def a_redis(**more):
     if shutil.which("redis-server") is None:
         assert not os.environ.get("CI"), "CI must have redis-server"
         pytest.skip("redis-server is not here")
-    server = Redis()
+    server = Redis(**more)
     server.start()
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="module")
+def redis():
+    with a_redis() as server:
+        yield server
 
 
 class Service:
@@ -249,6 +262,37 @@ def test_a_drained_worker_finishes_the_short_and_gives_back_the_long(service):
     service.store.drop(long, None)
     until(lambda: are_gone(everything))
     assert service.left_over() == []
+
+
+def test_redis_may_die_again_and_again_and_take_celery_along(tmp_path, monkeypatch):
+    # What was announced to a Redis that died is announced again so much later, and not after half a minute.
+    monkeypatch.setattr(leases, "STALE_S", 0.5)
+    with a_redis(tcp=True) as redis:
+        service = Service(tmp_path, redis)
+        try:
+            worker = service.hire("compile,sim", 2)
+            wanted = {}
+            for away_s in (0.0, 0.5, 0.0):
+                wanted.update({service.submit(): Status.PASSED for _ in range(3)})
+                busy = service.submit(ENDLESS, run_timeout_s=1)
+                wanted[busy] = Status.TIMEOUT
+                until(lambda: any(service.store.get(one, None).state == "running" for one in wanted))
+                redis.kill()
+                time.sleep(away_s)
+                redis.start()
+            # Kombu fails so now and then when its Redis has gone: Celery's own process ends for good.
+            celery = descendants(worker.pid)[0]
+            os.kill(celery[0], signal.SIGKILL)
+            wanted[service.submit()] = Status.PASSED
+            assert {one: done(service.store, one).verdict.status for one in wanted} == wanted
+            until(lambda: len(service.store.fleet(10)) == 2)
+            assert worker.poll() is None
+            assert descendants(worker.pid)[0] != celery
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(30) == 0
+            assert service.left_over() == []
+        finally:
+            service.close()
 
 
 def test_workers_need_a_broker_and_queues_that_there_are(tmp_path):
