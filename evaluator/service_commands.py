@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 _LIBRARIES = ("alembic", "celery", "fastapi", "prometheus_client", "redis", "sqlalchemy", "structlog", "uvicorn")
 _DAY_S = 86400.0
+_END_OF_TIME_S = 253_402_300_799
+"""The end of the year 9999, the last that a date can be written of."""
+_COUNT = click.IntRange(1, 2**31 - 1)
+"""What an integer column of every database holds."""
 
 
 def _settings(data_dir: Path | None) -> tuple[ServiceSettings, MachineSettings]:
@@ -91,8 +95,8 @@ def keys() -> None:
 @keys.command(name="add")
 @click.argument("name")
 @click.option("--expires-days", type=click.FloatRange(min=0, min_open=True), help="How long it is valid.")
-@click.option("--per-minute", type=click.IntRange(min=1), help="Most evaluations that it may ask for in a minute.")
-@click.option("--concurrent", type=click.IntRange(min=1), help="Most evaluations that it may have under way.")
+@click.option("--per-minute", type=_COUNT, help="Most evaluations that it may ask for in a minute.")
+@click.option("--concurrent", type=_COUNT, help="Most evaluations that it may have under way.")
 @click.option("--admin", is_flag=True, help="May see everyone's evaluations, and the metrics.")
 @click.option("--data-dir", type=click.Path(path_type=Path), help="The server's data folder.")
 def add_key(
@@ -107,7 +111,8 @@ def add_key(
     if not name.strip() or len(name) > 100 or not name.isprintable():
         raise UsageError("This cannot be the name of a key.", "Give up to 100 printable characters.")
     expires_at = time.time() + expires_days * _DAY_S if expires_days is not None else None
-    if expires_at is not None and expires_at > 253_402_300_799:
+    # Also what is no number at all: such a key would never expire.
+    if expires_at is not None and not expires_at <= _END_OF_TIME_S:
         raise UsageError(f"A key cannot be valid for {expires_days:g} days.", "Leave --expires-days out.")
     key, secret = _store(data_dir).create_key(
         name, expires_at=expires_at, per_minute=per_minute, concurrent=concurrent, admin=admin

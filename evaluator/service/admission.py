@@ -57,7 +57,8 @@ class Admission:
         self._settings = settings
         self._secret = secret
         self._lock = threading.Lock()
-        self._arrived: deque[tuple[Asked, asyncio.Future[Any]]] = deque()
+        # One queue for each tenant, so that a batch of one is in nobody else's way.
+        self._arrived: dict[str, deque[tuple[Asked, asyncio.Future[Any]]]] = {}
         self._writing: asyncio.Task[None] | None = None
         # Of its own: announcing may take seconds while Redis is away, and nothing else has to wait for that.
         self._announcing = ThreadPoolExecutor(_MOST_ANNOUNCE, "announcing")
@@ -127,7 +128,7 @@ class Admission:
             quota=caller.quota,
         )
         answer: asyncio.Future[Answer | AssayError] = asyncio.get_running_loop().create_future()
-        self._arrived.append((asked, answer))
+        self._arrived.setdefault(caller.tenant, deque()).append((asked, answer))
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write())
         accepted = await answer
@@ -166,7 +167,7 @@ class Admission:
     async def _write(self) -> None:
         """Take in whatever has arrived, a few at a time, so that workers' writes come between."""
         while self._arrived:
-            some = [self._arrived.popleft() for _ in range(min(_MOST_AT_ONCE, len(self._arrived)))]
+            some = self._next()
             answers: Sequence[Answer | Refused | AssayError | Exception]
             try:
                 answers = await asyncio.to_thread(self._take_in, [asked for asked, _ in some])
@@ -179,6 +180,17 @@ class Admission:
                     waiting.set_exception(answer)
                 else:
                     waiting.set_result(answer)
+
+    def _next(self) -> list[tuple[Asked, asyncio.Future[Any]]]:
+        """The next few to be written: tenants take turns, each in the order of its own arrivals."""
+        some: list[tuple[Asked, asyncio.Future[Any]]] = []
+        while self._arrived and len(some) < _MOST_AT_ONCE:
+            tenant = next(iter(self._arrived))
+            theirs = self._arrived.pop(tenant)
+            some.append(theirs.popleft())
+            if theirs:
+                self._arrived[tenant] = theirs
+        return some
 
     def _take_in(self, asked: Sequence[Asked]) -> list[Answer | Refused | AssayError]:
         answers: dict[int, Answer | Refused | AssayError] = {}

@@ -4,12 +4,13 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
 from evaluator.errors import AssayError
 from evaluator.service import logs
-from evaluator.service.admission import Admission
+from evaluator.service.admission import LOCAL_CALLER, Admission, Caller
 from evaluator.service.metrics import Metrics
 from evaluator.service.refusals import Page, Refused, refusal_of
 from evaluator.settings import ServiceSettings
@@ -21,6 +22,7 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BATCH_PATH = "/evaluate/batch"
+SUBMIT_PATHS = ("/evaluate", BATCH_PATH)
 
 _LOG = logs.logger("http")
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
@@ -39,7 +41,7 @@ class Door:
         self._settings = settings
         self._metrics = metrics
         self._page = page
-        self._arriving_bytes = 0
+        self._arriving_bytes: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Nothing escapes: what nobody foresaw is logged and answered with a `Problem`."""
@@ -74,7 +76,12 @@ class Door:
         with logs.bound(request_id=request_id):
             try:
                 await self._look(headers)
-                body.expect(headers.get(b"content-length"))
+                body.expect(headers)
+                if scope["method"] == "POST" and scope["path"] in SUBMIT_PATHS:
+                    # Before the body: who has no key takes no memory, and nobody takes another's share of it.
+                    scope["state"]["caller"] = caller = await self._caller(headers.get(b"authorization", ""))
+                    body.tenant = caller.tenant
+                scope["state"]["body_is_taken"] = body.release
                 await self._app(scope, body.receive, answer)
             except Refused as refused:
                 await refuse(refused)
@@ -96,15 +103,31 @@ class Door:
                     body_bytes=body.taken_bytes,
                 )
 
-    def take(self, size_bytes: int) -> None:
-        """Make room for a part of a body. Raises Refused where too much is on its way."""
-        if self._arriving_bytes + size_bytes > self._settings.bodies_bytes:
+    def take(self, size_bytes: int, tenant: str) -> None:
+        """Make room for a part of a body. Raises Refused where too much is on its way, of all or of this tenant."""
+        most_bytes = self._settings.bodies_bytes
+        share_bytes = max(most_bytes // 2, self._settings.batch_bytes)
+        own_bytes = self._arriving_bytes[tenant] + size_bytes
+        if own_bytes > share_bytes or self._arriving_bytes.total() + size_bytes > most_bytes:
             raise Refused("busy", "Too many large requests are arriving at once.", "Try again.", retry_after_s=2)
-        self._arriving_bytes += size_bytes
+        self._arriving_bytes[tenant] = own_bytes
 
-    def give_back(self, size_bytes: int) -> None:
+    def give_back(self, size_bytes: int, tenant: str) -> None:
         """A body is dealt with."""
-        self._arriving_bytes -= size_bytes
+        self._arriving_bytes[tenant] -= size_bytes
+        if not self._arriving_bytes[tenant]:
+            del self._arriving_bytes[tenant]
+
+    async def _caller(self, authorization: str) -> Caller:
+        """Who sends this header. Raises Refused."""
+        if self._admission.known_open():
+            return LOCAL_CALLER
+        scheme, _, secret = authorization.partition(" ")
+        given = secret.strip() if scheme.lower() == "bearer" else ""
+        try:
+            return await asyncio.to_thread(self._admission.caller, given or None)
+        except AssayError as error:
+            raise refusal_of(error) from error
 
     def _limit_bytes(self, scope: Scope) -> int:
         return self._settings.batch_bytes if scope["path"] == BATCH_PATH else self._settings.body_bytes
@@ -139,9 +162,21 @@ class _Body:
         self._complete = False
         self._released = False
         self.taken_bytes = 0
+        self.tenant = ""
+        """Whose share of the room for bodies it takes; empty for those whom nobody asked for a key."""
 
-    def expect(self, content_length: str | None) -> None:
-        """Refuse what says itself that it is too large."""
+    def expect(self, headers: Mapping[bytes, str]) -> None:
+        """Refuse what says itself that it is too large, and what says its length in two ways (RFC 9112, 6.3).
+
+        A proxy that believes the other one would take the rest for somebody's next request.
+        """
+        content_length = headers.get(b"content-length")
+        if content_length is not None and b"transfer-encoding" in headers:
+            refused = Refused(
+                "malformed", "It has both a Content-Length and a Transfer-Encoding.", "Send one of them."
+            )
+            refused.headers = {"Connection": "close"}
+            raise refused
         if content_length is not None and content_length.isdecimal() and int(content_length[:19]) > self._limit_bytes:
             raise self._too_large()
 
@@ -164,18 +199,16 @@ class _Body:
         size_bytes = len(message.get("body", b""))
         if self.taken_bytes + size_bytes > self._limit_bytes:
             raise self._too_large()
-        self._door.take(size_bytes)
+        self._door.take(size_bytes, self.tenant)
         self.taken_bytes += size_bytes
         self._complete = not message.get("more_body", False)
-        if self._complete:
-            self.release()
         return message
 
     def release(self) -> None:
-        """The body is no longer on its way."""
+        """The body is no longer on its way: what was in it is in the store, or refused."""
         if not self._released:
             self._released = True
-            self._door.give_back(self.taken_bytes)
+            self._door.give_back(self.taken_bytes, self.tenant)
 
     def _too_large(self) -> Refused:
         limit = f"{self._limit_bytes / (1 << 20):g} MiB"

@@ -86,6 +86,7 @@ async def evaluate(
         fresh=fresh,
         request_id=request.state.request_id,
     )
+    request.state.body_is_taken()
     stored = await _awaited(service, request, accepted.evaluation, preference.wait_s)
     answer = _evaluation(stored, 200 if stored.state == "done" else 202, preference)
     if answer.status_code == 202:
@@ -131,6 +132,7 @@ async def evaluate_batch(
         fresh,
         request.state.request_id,
     )
+    request.state.body_is_taken()
     if all(isinstance(one, Refused) for one in taken) and isinstance(taken[0], Refused):
         raise taken[0]
     applied = {"Preference-Applied": preference.applied} if preference.applied else {}

@@ -170,7 +170,7 @@ def _plain(error: Exception) -> Refused:
     name = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}.get(http.status_code)
     if name is None:
         name = "malformed" if http.status_code < 500 else "internal"
-    allowed = (http.headers or {}).get("allow", "")
+    allowed = next((value for name, value in (http.headers or {}).items() if name.lower() == "allow"), "")
     said = {
         "not-found": "This service has nothing at this path; /docs shows what it has.",
         "method-not-allowed": f"This path knows other methods: {allowed}.",

@@ -86,7 +86,12 @@ async def _service(request: Request) -> Service:
 Here = Annotated[Service, Depends(_service)]
 
 
-async def _caller(service: Here, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> Caller:
+async def _caller(
+    request: Request, service: Here, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+) -> Caller:
+    known = getattr(request.state, "caller", None)  # the door has asked already
+    if isinstance(known, Caller):
+        return known
     if service.admission.known_open():
         return LOCAL_CALLER
     return await run_in_threadpool(service.admission.caller, bearer.credentials if bearer else None)

@@ -84,6 +84,24 @@ def test_a_quota_counts_those_who_arrive_together(admission, store):
     assert {one.name for one in taken[7:]} == {"quota-exceeded"}
 
 
+def test_a_flood_of_one_tenant_is_in_nobody_elses_way(admission, store):
+    """A batch that its quota refuses still costs the store: others are taken in between, in their own order."""
+
+    async def story():
+        flood = asyncio.create_task(
+            admission.accept_all(numbered(400), Caller("flood", quota=Quota(concurrent=1)), None, False, "req_1")
+        )
+        await asyncio.sleep(0)  # the flood is there before the other comes
+        first, second = numbered(2)
+        other = asyncio.gather(admission.accept(first, Caller("other")), admission.accept(second, Caller("other")))
+        taken = await other
+        return store.transactions, taken, await flood
+
+    transactions, taken, _ = asyncio.run(story())
+    assert transactions <= 3
+    assert [one.evaluation.submission.source for one in taken] == ["0", "1"]
+
+
 def test_one_key_that_arrives_many_times_at_once_is_one_evaluation(admission, announced):
     async def story():
         return await asyncio.gather(

@@ -362,6 +362,12 @@ def test_keys_that_cannot_be(tmp_path, words):
     assert "assay: " in refused.stderr
 
 
+@pytest.mark.parametrize("option", ["--expires-days=nan", f"--per-minute={10**22}", f"--concurrent={2**31}"])
+def test_a_number_that_no_key_can_have_makes_no_key(tmp_path, option):
+    assert assay("keys", "add", "a", option, "--data-dir", str(tmp_path)).exit_code == 2
+    assert assay("keys", "list", "--data-dir", str(tmp_path)).stdout == ""
+
+
 # Slow and many
 
 
@@ -448,6 +454,7 @@ def test_connections_are_bounded_and_room_comes_back(impatient):
         HEAD + b"Content-Length: -1\r\n\r\n",
         HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
         HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 1_000_000 + b"\r\n\r\n",
     ],
 )
@@ -459,6 +466,67 @@ def test_what_is_no_http_is_refused(impatient, raw):
         assert answer.startswith(b"HTTP/1.1 4")
         assert b"application/problem+json" in answer
     assert httpx.get(f"{impatient.url}/livez").status_code == 200
+
+
+def test_two_lengths_of_one_body_smuggle_no_second_request(impatient):
+    smuggled = b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with dial(impatient) as odd:
+        odd.sendall(HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled)
+        answers = b""
+        with contextlib.suppress(ConnectionError):
+            while part := odd.recv(4000):
+                answers += part
+    assert answers.startswith(b"HTTP/1.1 400")
+    assert answers.count(b"HTTP/1.1") == 1
+
+
+# Bodies, and whose they are
+
+
+def half_sent(here, stack, size_bytes, path="/evaluate", key=""):
+    """A request whose body lacks its last byte."""
+    head = HEAD.replace(b"/evaluate", path.encode()) + (f"Authorization: Bearer {key}\r\n".encode() if key else b"")
+    one = stack.enter_context(dial(here))
+    one.sendall(head + f"Content-Length: {size_bytes}\r\n\r\n".encode())
+    with contextlib.suppress(ConnectionError):
+        one.sendall(b" " * (size_bytes - 1))
+    return one
+
+
+@pytest.mark.parametrize("key", ["", "assay_" + "a" * 43])
+@pytest.mark.parametrize("path", ["/evaluate", "/evaluate/batch"])
+def test_who_has_no_key_is_answered_before_his_body(tmp_path, path, key):
+    with (
+        served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, require_keys=True) as here,
+        contextlib.ExitStack() as held,
+    ):
+        asking = half_sent(here, held, 10_000, path, key)
+        assert asking.recv(4000).startswith(b"HTTP/1.1 401")
+
+
+def test_slow_bodies_of_one_key_leave_room_for_anothers(tmp_path):
+    bounds = {"body_bytes": 50_000, "batch_bytes": 50_000, "bodies_bytes": 200_000, "require_keys": True}
+    with served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, **bounds) as here, contextlib.ExitStack() as held:
+        _, greedy = here.store.create_key("greedy")
+        _, other = here.store.create_key("other")
+        slow = [half_sent(here, held, 49_000, key=greedy) for _ in range(6)]
+        time.sleep(0.5)
+        refused, waiting = 0, 0
+        for one in slow:
+            one.setblocking(False)
+            try:
+                refused += one.recv(4000).startswith(b"HTTP/1.1 503")
+            except BlockingIOError:
+                waiting += 1
+        assert (waiting, refused) == (2, 4)
+        large = submission(source="x" * 40_000)
+        with here.http() as http:
+            sent = {
+                name: {"Authorization": f"Bearer {key}", "Prefer": "wait=0"}
+                for name, key in (("greedy", greedy), ("other", other))
+            }
+            assert http.post("/evaluate", json=large, headers=sent["other"]).status_code == 202
+            assert http.post("/evaluate", json=large, headers=sent["greedy"]).status_code == 503
 
 
 def test_small_answers_are_not_held_back(impatient):
