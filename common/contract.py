@@ -98,6 +98,10 @@ class Settings(Wire):
     rehearse: bool = True
     """Try a few small inputs on the simulator before a GPU runs the submission: a GPU shows neither races nor bad
     reads."""
+    sanitize: bool = False
+    """Where the simulator cannot rehearse for a GPU: let NVIDIA's compute-sanitizer watch the few small inputs."""
+    profile: bool = False
+    """Launch the plan once more under NVIDIA's Nsight Compute, where there is a GPU and the submission passed."""
     timing: bool = True
     """Measure the speed where there is a GPU; false stops after verification."""
     max_launches: int = Field(default=200, ge=10, le=200)
@@ -230,6 +234,16 @@ class Profile(Wire):
     """The simulator's estimate; never a measurement."""
     evidence: Evidence | None = None
     """Exact counts by launch and by line."""
+    gpu_evidence: Evidence | None = None
+    """The counts of the GPU's own profiler, where they were asked for."""
+    achieved_occupancy: float | None = Field(default=None, ge=0, le=1)
+    """Reached on the GPU, where `occupancy` is what could be; all launches, weighted by their time."""
+    sm_share: float | None = Field(default=None, ge=0, le=1)
+    """Throughput of the multiprocessors over their peak, as the profiler read it; weighted likewise."""
+    dram_share: float | None = Field(default=None, ge=0, le=1)
+    """Throughput of the device's memory over its peak, as the profiler read it; weighted likewise."""
+    not_measured: tuple[str, ...] = ()
+    """What was asked for and could not be measured, and why; never held against the submission."""
     estimate: Estimate | None = None
     pitfalls: tuple[Pitfall, ...] = ()
     """What costs time, the dearest first."""

@@ -109,6 +109,20 @@ class LineCounts(Counts):
     line: int = Field(ge=1)
 
 
+class Reading(Wire):
+    """How busy a GPU was during one launch, as its profiler read it; null where this GPU has no such counter."""
+
+    latency_us: float | None = None
+    """Time on the device under the profiler, with cold caches: not the timing of the verdict."""
+    achieved_occupancy: float | None = Field(default=None, ge=0, le=1)
+    """Warps that were there, on average while a multiprocessor had any, over the most that it holds."""
+    sm_share: float | None = Field(default=None, ge=0, le=1)
+    """Throughput of the multiprocessors over their peak: of the busiest of their units."""
+    l1_share: float | None = Field(default=None, ge=0, le=1)
+    l2_share: float | None = Field(default=None, ge=0, le=1)
+    dram_share: float | None = Field(default=None, ge=0, le=1)
+
+
 class LaunchCounts(Counts):
     """One launch of the plan, at the sizes of `Evidence`."""
 
@@ -121,6 +135,8 @@ class LaunchCounts(Counts):
     counted_blocks: int
     """Blocks that were run; where fewer than the grid has, chosen at random and the counts scaled up."""
     lines: tuple[LineCounts, ...] = ()
+    reading: Reading | None = None
+    """Null from a simulator."""
 
 
 class LaunchEstimate(Wire):

@@ -20,8 +20,9 @@ from evaluator.errors import InfrastructureFault, Ruling
 from evaluator.judging import Stopwatch, Venue
 from evaluator.problems.problem import Problem
 from evaluator.stages.compilation import Compiled
+from evaluator.stages.counting import Counted
 from evaluator.stages.launchable import Launchable
-from evaluator.stages.profiling import profile
+from evaluator.stages.profiling import counters, profile
 from evaluator.stages.receipt import Seed, plan_sha256, receipt
 from evaluator.stages.timing import Measurement, Pooled
 from evaluator.stages.timing_pool import TimingKey, TimingPool
@@ -49,6 +50,7 @@ class Case:
     launchable: Launchable | None = None
     verified: Verified | None = None
     timing: Timing | None = None
+    counted: Counted | None = None
     clock: Stopwatch = field(default_factory=Stopwatch)
     referee_s: Mapping[str, float] = field(default_factory=dict)
     """Where the time of the process that owns the GPU went."""
@@ -60,9 +62,8 @@ class Case:
         found = None
         if self.compiled and self.launchable and self.verified and self.verified.correctness:
             found = profile(self.compiled, self.launchable, self.verified.thread_instructions, self.verified.facts)
-        ruling = ruling or Ruling(
-            Status.PASSED, Phase.TIME if self.timing else Phase.VERIFY, self._praise(), self._next_step()
-        )
+            found = found.model_copy(update=self._counters())
+        ruling = ruling or Ruling(Status.PASSED, self._last_phase(), self._praise(), self._next_step())
         self.clock.lap(ruling.phase)
         settings = self.submission.settings
         facts = facts_of(
@@ -88,6 +89,19 @@ class Case:
             reward=reward(settings.reward, facts) if ruling.status.carries_reward else None,
             receipt=self._receipt(),
         )
+
+    def _last_phase(self) -> Phase:
+        if self.counted is not None and self.counted.evidence is not None:
+            return Phase.PROFILE
+        return Phase.TIME if self.timing else Phase.VERIFY
+
+    def _counters(self) -> dict[str, object]:
+        """What the GPU's profiler adds to the profile, or why it adds nothing."""
+        if self.counted is not None:
+            return counters(self.counted)
+        if self.submission.settings.profile and self.venue.name == "sim":
+            return {"not_measured": ("GPU counters: this was graded on the simulator",)}
+        return {}
 
     @property
     def _times(self) -> bool:

@@ -151,6 +151,7 @@ main.add_command(service_commands.keys)
 @click.option(
     "--compile-timeout", "compile_timeout_s", type=float, default=30.0, show_default=True, help="Of all compiling."
 )
+@click.option("--profile", is_flag=True, help="On a GPU, read its counters too (Nsight Compute).")
 @click.option("--json", "as_json", is_flag=True, help="Print one verdict as JSON and nothing else.")
 @click.option("--report", "report_name", metavar="FILE", help="Write an HTML report to this file.")
 @click.option("--server", metavar="URL", help="Grade at this service instead of on this machine.")
@@ -167,6 +168,7 @@ def grade(
     target_speedup: float,
     timeout_s: float,
     compile_timeout_s: float,
+    profile: bool,
     as_json: bool,
     report_name: str | None,
     server: str | None,
@@ -189,6 +191,7 @@ def grade(
                 "target_speedup": target_speedup,
                 "run_timeout_s": timeout_s,
                 "compile_timeout_s": compile_timeout_s,
+                "profile": profile,
             }
         )
         plan = _plan(plan_file) if plan_file else None

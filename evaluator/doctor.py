@@ -14,6 +14,7 @@ from pathlib import Path
 
 from common.contract import Status, Submission
 from evaluator import __version__
+from evaluator.backends.gpu import instruments
 from evaluator.backends.gpu.health import Gpu, GpuState, device_state, driver_fault, gpus, lost
 from evaluator.backends.gpu.install import cuda_of_pycuda, fault_of_pycuda, packages
 from evaluator.errors import AssayError
@@ -207,7 +208,30 @@ def _gpu(workshop: Workshop) -> Iterator[Finding]:
         yield Finding("GPU access", True, "this user may open the devices")
     yield _gpu_packages()
     yield _finding("GPU compiler", lambda: _gpu_compiler(workshop, found))
+    yield _profiler()
+    yield _sanitizer()
     yield _containers()
+
+
+def _profiler(root: Path = Path("/")) -> Finding:
+    """Whether `assay grade --profile` can read counters. Nothing is profiled here."""
+    name = "GPU profiler"
+    try:
+        ncu = instruments.find("ncu")
+    except instruments.NoInstrument as missing:
+        return Finding(name, None, f"{missing}: `--profile` will say so", missing.remedy)
+    if reason := instruments.why_no_counters(root):
+        return Finding(name, None, f"{ncu}, but {reason}", reason.remedy)
+    return Finding(name, True, f"{ncu}; its counters are open to every user")
+
+
+def _sanitizer() -> Finding:
+    name = "GPU checker"
+    try:
+        return Finding(name, True, str(instruments.find("compute-sanitizer")))
+    except instruments.NoInstrument as missing:
+        detail = f"{missing}: what the simulator cannot run is not rehearsed"
+        return Finding(name, None, detail, missing.remedy)
 
 
 def _one_gpu(name: str, gpu: Gpu, state: GpuState) -> Finding:

@@ -10,16 +10,20 @@ from common.launch_plan import LaunchPlan
 from common.wire import BYTES_AS_BASE64, Json
 from evaluator.backends.backend import Backend, Program, Session, Unsupported
 from evaluator.backends.gpu.arena import room_for
+from evaluator.backends.gpu.nsight import Profiler
 from evaluator.backends.gpu.peaks import peaks_of
+from evaluator.backends.gpu.sanitizer import Sanitizer
 from evaluator.errors import InfrastructureFault, Ruling
 from evaluator.problems.arrays import Dice, NumpyDice
 from evaluator.problems.catalogue import find
 from evaluator.problems.problem import Sizes
+from evaluator.stages.counting import Counted, count
 from evaluator.stages.launchable import Concrete, Launchable, PlanSource
 from evaluator.stages.launching import plan_launches
 from evaluator.stages.measuring import Look, Opponent, measure
 from evaluator.stages.receipt import Seed
 from evaluator.stages.roofline import Roofline, precision_of
+from evaluator.stages.sanitizing import sanitize
 from evaluator.stages.timing import Measurement, Pooled, below_floor, clocks_agree, summarise, too_fast
 from evaluator.stages.trials import asked_sizes, plan_trials, rehearsal
 from evaluator.stages.verification import Verified, verify
@@ -46,6 +50,8 @@ class Order:
     """The seed; it never reaches a runner."""
     source_lines: int = 0
     """See `Launchable`."""
+    unrehearsed: bool = False
+    """Whether the simulator could not rehearse it for want of a feature: then other tools look."""
     __pydantic_config__: ClassVar = BYTES_AS_BASE64
 
     @property
@@ -78,6 +84,8 @@ class Judged:
     """At a larger size, where the first was faster than any right answer can be."""
     phases_s: Mapping[str, float] = field(default_factory=dict)
     """Where the referee's time went."""
+    counted: Counted | None = None
+    """What the GPU's profiler gave, where it was asked for and the submission passed."""
 
     def to_json(self) -> bytes:
         return _findings.dump(self)
@@ -164,14 +172,24 @@ class SimulatorReferee:
             return Judged(verify(launchable, session, order.settings, dice, trials, _counted(progress)))
 
 
+@dataclass(frozen=True)
+class Instruments:
+    """The tools that look into programs on one GPU."""
+
+    profiler: Profiler
+    sanitizer: Sanitizer
+
+
 def judge_and_time(
     order: Order,
     open_session: Callable[[Launchable, int], Session],
     make_dice: Callable[[int], Dice],
     opponent: Opponent,
     progress: Progress,
+    instruments: Instruments | None = None,
 ) -> Judged:
-    """Verify and then time, with contents from `make_dice(seed)`, in the process that owns the GPU.
+    """Verify, time, and where it is asked for profile, with contents from `make_dice(seed)`, in the process that owns
+    the GPU.
 
     `open_session(launchable, memory_bytes)` opens a session that can hold the largest run.
     Raises Unsupported, UsageError, InfrastructureFault.
@@ -183,27 +201,51 @@ def judge_and_time(
     trials = plan_trials(problem, settings, generator, timed_too=settings.timing)
     dice = make_dice(int(generator.integers(1 << 62)))
     clock = Stopwatch()
+    warnings: tuple[str, ...] = ()
+    if order.unrehearsed and settings.sanitize and instruments is not None:
+        few = rehearsal(problem, trials)
+        sanitized = sanitize(launchable, order.program, settings, dice, few, instruments.sanitizer)
+        clock.lap("sanitize")
+        if sanitized.verified is not None:
+            return Judged(sanitized.verified, phases_s=clock.laps_s)
+        warnings = sanitized.warnings
+    look, second = None, None
     with open_session(launchable, _largest_bytes(launchable, [trial.sizes for trial in trials])) as session:
         clock.lap("context")
-        verified = verify(launchable, session, settings, dice, trials, _counted(progress))
+        verified = _warned(verify(launchable, session, settings, dice, trials, _counted(progress)), warnings)
         clock.lap("verify")
-        if verified.ruling or not settings.timing:
+        if verified.ruling:
             return Judged(verified, phases_s=clock.laps_s)
-        look = measure(
-            launchable, session, timed_sizes, settings, dice, opponent, lambda done: progress(f"time {done}")
-        )
+        if settings.timing:
+            look = measure(
+                launchable, session, timed_sizes, settings, dice, opponent, lambda done: progress(f"time {done}")
+            )
+            clock.lap("time")
+    if look is not None and look.measurement is not None and _suspicious(launchable, look):
+        sizes = larger(timed_sizes)
+        with open_session(launchable, _largest_bytes(launchable, [sizes])) as session:
+            second = measure(launchable, session, sizes, settings, dice, opponent)
         clock.lap("time")
-    if look.measurement is None or not _suspicious(launchable, look):
-        return Judged(verified, look, phases_s=clock.laps_s)
-    sizes = larger(timed_sizes)
-    with open_session(launchable, _largest_bytes(launchable, [sizes])) as session:
-        second = measure(launchable, session, sizes, settings, dice, opponent)
-    clock.lap("time")
-    return Judged(verified, look, second, clock.laps_s)
+    counted = None
+    if settings.profile and instruments is not None and not any(seen and seen.ruling for seen in (look, second)):
+        progress(Phase.PROFILE)
+        shared = order.static_shared_bytes
+        counted = count(launchable, order.program, shared, timed_sizes, settings, dice, instruments.profiler)
+        clock.lap("profile")
+    return Judged(verified, look, second, clock.laps_s, counted)
 
 
-def rehearse(referee: Referee | None, order: Order) -> Judged | None:
-    """What a rehearsal showed, where it counts: a fault, a race, or a wrong answer that a GPU may not show.
+def _warned(verified: Verified, warnings: tuple[str, ...]) -> Verified:
+    correctness = verified.correctness
+    if not warnings or correctness is None:
+        return verified
+    told = correctness.model_copy(update={"warnings": (*correctness.warnings, *warnings)})
+    return replace(verified, correctness=told)
+
+
+def rehearse(referee: Referee | None, order: Order) -> Judged | Unsupported | None:
+    """What a rehearsal showed, where it counts: a fault, a race, or a wrong answer that a GPU may not show; or what
+    the simulator lacks.
 
     That a simulator cannot run a program, or not in time, says nothing about a GPU. Raises InfrastructureFault.
     """
@@ -212,8 +254,8 @@ def rehearse(referee: Referee | None, order: Order) -> Judged | None:
     limited = order.settings.model_copy(update={"run_timeout_s": min(order.settings.run_timeout_s, _REHEARSAL_S)})
     try:
         judged = referee.judge(replace(order, settings=limited), lambda text: None)
-    except Unsupported:
-        return None
+    except Unsupported as missing:
+        return missing
     ruling = judged.verified.ruling
     if ruling is not None and ruling.status not in (Status.TIMEOUT, Status.OUT_OF_MEMORY):
         said = replace(ruling, message=f"In the rehearsal on the simulator. {ruling.message}")

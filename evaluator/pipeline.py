@@ -169,10 +169,12 @@ def _grade(case: Case, referee: Referee, progress: Progress, compiled_s: float |
     try:
         rehearsed = rehearse(workshop.rehearsal(referee), order)
         case.clock.lap("rehearsal")
+        if isinstance(rehearsed, Unsupported):
+            rehearsed, order = None, replace(order, unrehearsed=True)
         judged = rehearsed if rehearsed and rehearsed.verified.ruling else referee.judge(order, progress)
     except Unsupported as missing:
         return case.verdict(_unsupported(referee.name, missing))
-    case = replace(case, verified=judged.verified, referee_s=judged.phases_s)
+    case = replace(case, verified=judged.verified, counted=judged.counted, referee_s=judged.phases_s)
     if judged.verified.ruling or judged.look is None:
         return case.verdict(judged.verified.ruling)
 

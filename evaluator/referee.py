@@ -24,10 +24,13 @@ from typing import Any, Protocol
 from common.timing import DeviceState
 from evaluator.backends.backend import Session, Unsupported
 from evaluator.backends.gpu.channel import Channel, ChannelClosed
+from evaluator.backends.gpu.instruments import Observatory
+from evaluator.backends.gpu.nsight import Profiler
 from evaluator.backends.gpu.pool import RunnerDied
+from evaluator.backends.gpu.sanitizer import Sanitizer
 from evaluator.backends.gpu.session import Bench
 from evaluator.errors import GpuFault, InfrastructureFault, UsageError
-from evaluator.judging import Judged, Order, judge_and_time
+from evaluator.judging import Instruments, Judged, Order, judge_and_time
 from evaluator.problems.arrays import Dice
 from evaluator.stages.launchable import Launchable
 from evaluator.stages.measuring import Opponent
@@ -41,6 +44,8 @@ class Hall(Protocol):
 
     bench: Bench
     opponent: Opponent
+    instruments: Instruments | None
+    """None where no tool can be used."""
 
     def dice(self, seed: int) -> Dice:
         """Contents on the device."""
@@ -88,7 +93,7 @@ def _verdict_on(order: Order, hall: Hall, report: Callable[[str], None]) -> dict
         return hall.bench.open(order.program, attributes, memory_bytes, leaves_traces=order.local_memory)
 
     def judge() -> Judged:
-        return judge_and_time(order, open_session, hall.dice, hall.opponent, report)
+        return judge_and_time(order, open_session, hall.dice, hall.opponent, report, hall.instruments)
 
     try:
         try:
@@ -135,6 +140,8 @@ class GpuHall:
         work = data_dir / "work"
         work.mkdir(parents=True, exist_ok=True)
         place = selftest.choose(work, sandbox)  # type: ignore[arg-type]
+        observatory = Observatory(place, uuid)
+        self.instruments: Instruments | None = Instruments(Profiler(observatory), Sanitizer(observatory))
         pool = RunnerPool(place, uuid, ahead)
         try:
             from evaluator.backends.gpu import health, tensors

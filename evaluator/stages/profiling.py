@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 from common.contract import Occupancy, Profile
 from evaluator.backends.backend import KernelLaunch
+from evaluator.backends.gpu.nsight import mean_reading
 from evaluator.stages.compilation import Compiled
+from evaluator.stages.counting import Counted
 from evaluator.stages.launchable import Concrete, Launchable
 from evaluator.stages.resources import occupancy
 
@@ -19,6 +21,13 @@ def profile(
         thread_instructions=thread_instructions or None,
         warp_shuffles=facts["shuffles"] > 0 if facts and "shuffles" in facts else None,
     )
+
+
+def counters(counted: Counted) -> dict[str, object]:
+    """What the GPU's profiler adds to a `Profile`, by field."""
+    found: dict[str, object] = {"not_measured": counted.not_measured, "gpu_evidence": counted.evidence}
+    means = mean_reading(counted.evidence.launches) if counted.evidence else {}
+    return found | {name: means.get(name) for name in ("achieved_occupancy", "sm_share", "dram_share")}
 
 
 def _occupancies(compiled: Compiled, concrete: Concrete) -> tuple[Occupancy, ...]:

@@ -188,7 +188,7 @@ class Examination:
             inputs = typical.draw(self.dice, sizes)
             outcome = self.execute(concrete, inputs, POISONS[0], backwards=True)
             if outcome.fault is not None:
-                self.warnings[f"not judged with blocks in another order: {_sentence(outcome.fault, 0)}"] = None
+                self.warnings[f"not judged with blocks in another order: {sentence(outcome.fault, 0)}"] = None
                 return None
             expected = self.problem.oracle(inputs, sizes)
             for name, actual in self.tensors(outcome, concrete).items():
@@ -249,11 +249,7 @@ class Examination:
         if fault is None:
             return None
         self.fault = fault
-        status = _FAULT_STATUS.get(fault.kind, Status.RUNTIME_ERROR)
-        limit = f" (limit {self.limit_s:g} s)" if fault.kind == "watchdog" else ""
-        said = _sentence(fault, self.launchable.source_lines)
-        message = f"At {trial.place}: {said}{limit}."
-        return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))
+        return ruling_on(fault, trial.place, self.launchable.source_lines, self.limit_s)
 
     def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
         changed = [
@@ -381,7 +377,15 @@ def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = 
     )
 
 
-def _sentence(fault: Fault, source_lines: int) -> str:
+def ruling_on(fault: Fault, place: str, source_lines: int, limit_s: float) -> Ruling:
+    """What a fault at `place` (`n=1000`) means; `limit_s` is what all runs may take."""
+    status = _FAULT_STATUS.get(fault.kind, Status.RUNTIME_ERROR)
+    limit = f" (limit {limit_s:g} s)" if fault.kind == "watchdog" else ""
+    message = f"At {place}: {sentence(fault, source_lines)}{limit}."
+    return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))
+
+
+def sentence(fault: Fault, source_lines: int) -> str:
     """`scale: thread 3 of block (1, 2, 0) wrote y[8], one past the end, line 7`; 0 lines are an unknown number."""
     kernel = f"{fault.kernel}: " if fault.kernel else ""
     who = f"thread {_place(fault.thread)} of block {_place(fault.block)} " if fault.thread and fault.block else ""
@@ -405,8 +409,10 @@ _FAULT_STATUS: Final = {
     "watchdog": Status.TIMEOUT,
     "deadlock": Status.TIMEOUT,
     "out_of_memory": Status.OUT_OF_MEMORY,
+    "race": Status.INCORRECT,
 }
 _FAULT_HINTS: Final = {
+    "race": _RACE_HINT,
     "watchdog": "Check that every loop ends for every thread, also at the smallest and at odd sizes.",
     "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions "
     "that depend on the thread, and do not return before it.",

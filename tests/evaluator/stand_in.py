@@ -34,7 +34,8 @@ class FileMemory:
 class Hall:
     """What a referee works with, on this stand-in."""
 
-    def __init__(self, sandbox, jobs_per_runner=1):
+    def __init__(self, sandbox, jobs_per_runner=1, instruments=None):
+        self.instruments = instruments
         self.opponent = TorchOpponent("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
         pool = RunnerPool(sandbox, "none", device=DEVICE)
         self.bench = Bench(pool, FileMemory, lambda: 1 << 40, jobs_per_runner)

@@ -220,8 +220,11 @@ def test_a_gpu_without_its_driver_is_broken(workshop, monkeypatch):
 def test_a_gpu_in_order(workshop, driver, machine):
     driver()
     lines = gpu_lines(workshop)
-    assert list(lines) == ["GPU driver", "GPU 0", "GPU access", "GPU packages", "GPU compiler", "containers"]
-    assert [name for name, line in lines.items() if not line.ok] in ([], ["containers"])
+    always = ["GPU driver", "GPU 0", "GPU access", "GPU packages", "GPU compiler"]
+    optional = ["GPU profiler", "GPU checker", "containers"]
+    assert list(lines) == [*always, *optional]
+    assert {name for name, line in lines.items() if not line.ok} <= set(optional)
+    assert not any(line.ok is False for line in lines.values())
     assert lines["GPU driver"].detail == "580.159.04, serves CUDA 13.0"
     for fact in ("NVIDIA H200", "sm_90", "140 GiB", "1830 of 1980 MHz", "41 °C", "never changes"):
         assert fact in lines["GPU 0"].detail
@@ -278,6 +281,27 @@ def test_a_gpu_that_the_compiler_does_not_know(workshop):
     assert line.ok is False
     assert "sm_37" in line.detail
     assert "ASSAY_NVCC" in line.remedy
+
+
+def test_the_profiler_and_the_checker_are_named_with_what_they_lack(monkeypatch, tmp_path):
+    for variable in ("ASSAY_NCU", "ASSAY_COMPUTE_SANITIZER"):
+        monkeypatch.setenv(variable, str(tmp_path / "none"))
+    profiler, checker = doctor._profiler(tmp_path), doctor._sanitizer()
+    assert profiler.ok is checker.ok is None
+    assert "there is no ncu on this machine" in profiler.detail
+    assert "ASSAY_NCU" in profiler.remedy
+    assert "pip install nvidia-cuda-sanitizer-api" in checker.remedy
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    for variable in ("ASSAY_NCU", "ASSAY_COMPUTE_SANITIZER"):
+        monkeypatch.setenv(variable, str(tool))
+    assert doctor._profiler(tmp_path).ok is doctor._sanitizer().ok is True
+    params = tmp_path / "proc/driver/nvidia/params"
+    params.parent.mkdir(parents=True)
+    params.write_text("RmProfilingAdminOnly: 1\n")
+    assert doctor._profiler(tmp_path).ok is None
+    assert "ERR_NVGPUCTRPERM" in doctor._profiler(tmp_path).detail
 
 
 def test_containers_are_not_needed(monkeypatch, tmp_path):

@@ -173,9 +173,13 @@ class CudaDevice:
 
         return launch_all
 
-    def _prepared(self, step: dict[str, Any]) -> Callable[[], None]:
+    def _base(self) -> int:
+        """The address that the steps' offsets count from."""
         assert self._arena is not None
-        base = self._arena.pointer
+        return self._arena.pointer
+
+    def _prepared(self, step: dict[str, Any]) -> Callable[[], None]:
+        base = self._base()
         match step["step"]:
             case "launch":
                 return self._prepared_launch(step, base)
@@ -242,6 +246,47 @@ class CudaDevice:
             if self._persists:
                 driver.reset_persisting_l2()
             self._context.synchronize()
+
+
+class LoneCudaDevice(CudaDevice):
+    """The GPU of a process that no referee shares memory with (`solo`).
+
+    Each buffer is an allocation of its own, so that a tool can tell where it ends; offsets of steps are addresses.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._allocations: list[cuda.DeviceAllocation] = []
+
+    def _base(self) -> int:
+        return 0
+
+    def allocate(self, size_bytes: int, content: bytes | memoryview | None, poison: int | None) -> int:
+        """The address of a new buffer that holds `content`, or the byte `poison` all over; with neither, nothing yet.
+
+        Buffers live as long as the device, so that no address has two meanings. Raises DeviceFault.
+        """
+        with _faults("allocating a buffer"):
+            allocation = cuda.mem_alloc(size_bytes)
+            self._allocations.append(allocation)
+            if content is not None:
+                cuda.memcpy_htod(allocation, content)
+            elif poison is not None:
+                cuda.memset_d8(allocation, poison, size_bytes)
+            return int(allocation)
+
+    def launch(self, steps: list[dict[str, Any]]) -> None:
+        """Do all steps and wait for their end. Raises DeviceFault."""
+        launch_all = self.prepare(steps)
+        with _faults("running"):
+            launch_all()
+            self._context.synchronize()
+
+    def close(self) -> None:
+        """End the context, so that a tool which watches it tells all that it has seen."""
+        self._allocations.clear()
+        self._context.pop()
+        self._context.detach()
 
 
 def _prepared_fill(address: int, size_bytes: int, pattern: bytes) -> Callable[[], None]:

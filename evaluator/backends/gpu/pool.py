@@ -3,15 +3,13 @@
 A runner that faulted, hung, or leaves any doubt is ended, and its end is waited for before its memory is used again.
 """
 
-import os
 import sys
-import sysconfig
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
+from evaluator.backends.gpu import own_process
 from evaluator.backends.gpu.channel import Channel, ChannelClosed, ChannelSilent
 from evaluator.errors import GpuFault
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, Sandbox
@@ -213,36 +211,13 @@ def _zygote_is_gone(closed: Exception) -> GpuFault:
 
 
 def _job(gpu: str, device: str, descriptor: int) -> Job:
-    environment = {
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": gpu,
-        "CUDA_CACHE_DISABLE": "1",
-        "CUDA_MODULE_LOADING": "EAGER",
-        # A plan uses one stream, and a context with one channel is made and ended in two thirds of the time.
-        "CUDA_DEVICE_MAX_CONNECTIONS": "1",
-    }
-    if "LD_LIBRARY_PATH" in os.environ:
-        environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
     return Job(
         (sys.executable, "-m", "evaluator.backends.gpu.zygote", str(FIRST_DESCRIPTOR), device),
-        readable=_readable(),
-        environment=environment,
-        devices=tuple(sorted(path for path in Path("/dev").glob("nvidia*") if path.is_char_device())),
+        readable=own_process.readable(),
+        environment=own_process.environment(gpu),
+        devices=own_process.devices(),
         descriptors=(descriptor,),
         limits=Limits(
             wall_s=_LONG_S, cpu_s=_LONG_S, memory_bytes=32 << 30, address_space=False, processes=1024, open_files=1024
         ),
     )
-
-
-def _readable() -> tuple[Path, ...]:
-    """Where the interpreter, its libraries and this package are."""
-    package = Path(__file__).parents[2]
-    places = [Path(sys.prefix), Path(sys.base_prefix), Path(os.path.realpath(sys.executable)).parents[1], package]
-    places += [Path(path) for path in sys.path if path and path != str(package.parent)]
-    places += [Path(sysconfig.get_paths()[name]) for name in ("purelib", "platlib")]
-    places += [Path(path) for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path]
-    found = dict.fromkeys(path for path in places if path.is_dir())
-    return tuple(path for path in found if path != Path("/"))
