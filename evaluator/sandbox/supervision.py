@@ -33,6 +33,7 @@ GRACE_S = 0.2
 PATIENCE_S = 15.0
 """How long the warden may be late before the job is given up: more than it takes for the end of any tree."""
 PATH = "/usr/local/bin:/usr/bin:/bin"
+_LONGEST_PAUSE_S = 3600.0
 _STORAGE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EIO}
 
 
@@ -380,7 +381,8 @@ class SupervisedSession:
                 poller.register(fd, select.POLLIN)
         given_up_s = self._started_s + self._job.limits.wall_s + PATIENCE_S
         pause_s = min(given_up_s, self._late_s, until_s or given_up_s) - time.monotonic()
-        ready = [fd for fd, _ in poller.poll(max(0.0, pause_s) * 1000)]
+        # The kernel takes milliseconds as an int, and the process that forks runners may live for years.
+        ready = [fd for fd, _ in poller.poll(min(max(0.0, pause_s), _LONGEST_PAUSE_S) * 1000)]
         if self._stderr in ready:
             self._take("_stderr", self._stderr_text)
         if writing and self._stdout in ready:
