@@ -44,6 +44,7 @@ _GOODBYE_S = 5.0
 _LOOK_S = 1.0
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+_Outcome = TypeVar("_Outcome", Verdict, Verdict | NoVerdict)
 
 
 class EvaluatorFault(ServiceFault):
@@ -135,15 +136,7 @@ class AsyncClient:
         `submissions` is read as places become free. `progress` is told of each that has come back. The first
         NoVerdict is raised, and all that is under way is dropped.
         """
-        verdicts: dict[int, Verdict] = {}
-
-        async def one(index: int, submission: Submission) -> None:
-            verdicts[index] = await self.evaluate(submission, fresh=fresh)
-            if progress:
-                progress(Finished(index, len(verdicts), verdicts[index]))
-
-        await _each(submissions, concurrency, one)
-        return [verdicts[index] for index in range(len(verdicts))]
+        return await _in_order(submissions, concurrency, partial(self.evaluate, fresh=fresh), progress)
 
     async def evaluate_each(
         self,
@@ -154,18 +147,14 @@ class AsyncClient:
         progress: Callable[[Finished], None] | None = None,
     ) -> list[Verdict | NoVerdict]:
         """As `evaluate_many`, but a NoVerdict stands in its submission's place, and the others go on."""
-        outcomes: dict[int, Verdict | NoVerdict] = {}
 
-        async def one(index: int, submission: Submission) -> None:
+        async def outcome(submission: Submission) -> Verdict | NoVerdict:
             try:
-                outcomes[index] = await self.evaluate(submission, fresh=fresh)
+                return await self.evaluate(submission, fresh=fresh)
             except NoVerdict as error:
-                outcomes[index] = error
-            if progress:
-                progress(Finished(index, len(outcomes), outcomes[index]))
+                return error
 
-        await _each(submissions, concurrency, one)
-        return [outcomes[index] for index in range(len(outcomes))]
+        return await _in_order(submissions, concurrency, outcome, progress)
 
     async def result(self, evaluation_id: str, *, progress: Callable[[Evaluation], None] | None = None) -> Verdict:
         """Wait for the verdict of an evaluation that was accepted before, whoever sent it. Raises NoVerdict."""
@@ -390,19 +379,25 @@ class Client:
             return self._running[1], self._running[3]
 
 
-async def _each(
+async def _in_order(
     submissions: Iterable[Submission],
     concurrency: int,
-    one: Callable[[int, Submission], Coroutine[Any, Any, None]],
-) -> None:
-    """Run `one` for each, a few at a time; the first exception ends all and is raised as it is, not in a group."""
+    one: Callable[[Submission], Coroutine[Any, Any, _Outcome]],
+    progress: Callable[[Finished], None] | None,
+) -> list[_Outcome]:
+    """What `one` gives for each, a few at a time; the first exception ends all and is raised as it is, not in a
+    group.
+    """
     if concurrency < 1:
         raise ValueError(f"concurrency is {concurrency}; it must be at least 1")
     left = enumerate(submissions)
+    outcomes: dict[int, _Outcome] = {}
 
     async def work(left: Iterator[tuple[int, Submission]]) -> None:
         for index, submission in left:
-            await one(index, submission)
+            outcomes[index] = await one(submission)
+            if progress:
+                progress(Finished(index, len(outcomes), outcomes[index]))
 
     tasks = [asyncio.create_task(work(left)) for _ in range(concurrency)]
     try:
@@ -411,6 +406,7 @@ async def _each(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+    return [outcomes[index] for index in range(len(outcomes))]
 
 
 def _prefer(wait_s: float) -> str:

@@ -4,10 +4,11 @@ import re
 import shutil
 import time
 from dataclasses import replace
+from functools import partialmethod
 from html.parser import HTMLParser
 
+import httpx
 import pytest
-from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from sample_verdicts import ALL, HOSTILE, SOURCE, hostile, incorrect, passed, passed_on_gpu
@@ -66,6 +67,25 @@ class Markup(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
+class Browser:
+    """A client that needs no socket: its requests go straight to the application, one after the other."""
+
+    def __init__(self, app, **options):
+        self._loop = asyncio.Runner()
+        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app), follow_redirects=True, **options)
+
+    def request(self, method, address, **more):
+        return self._loop.run(self._client.request(method, address, **more))
+
+    get = partialmethod(request, "GET")
+    post = partialmethod(request, "POST")
+    delete = partialmethod(request, "DELETE")
+
+    def close(self):
+        self._loop.run(self._client.aclose())
+        self._loop.close()
+
+
 class Site:
     """The whole service without its workers: what they would do, the test does on the store."""
 
@@ -73,7 +93,7 @@ class Site:
         settings = ServiceSettings(folder, f"sqlite:///{folder / 'assay.db'}")
         self.store = Store(settings.database_url)
         self.app = create_app(self.store, self, settings, b"a secret of the test")
-        self.browser = TestClient(self.app, base_url="http://localhost", headers={"Accept": CHROME})
+        self.browser = Browser(self.app, base_url="http://localhost", headers={"Accept": CHROME})
 
     def announce(self, evaluation_id, queue):
         """Nobody is there to hear it."""
@@ -109,6 +129,7 @@ def site(tmp_path, empty_database):
     shutil.copy(empty_database, tmp_path / "assay.db")
     made = Site(tmp_path)
     yield made
+    made.browser.close()
     made.store.close()
 
 
