@@ -284,6 +284,19 @@ class Reward(Wire):
         return self
 
 
+class Signature(Wire):
+    """The grader's word for a whole verdict, all but this member; `common.signature` says over which text."""
+
+    algorithm: Literal["ed25519"] = "ed25519"
+    form: Literal["assay-verdict-1"] = "assay-verdict-1"
+    """How the text is made that was signed."""
+    key_id: str = Field(pattern=r"^[0-9a-f]{16}$")
+    """Short name of the key: the first 16 digits of the SHA-256 of its 32 bytes."""
+    public_key: str = Field(pattern=r"^[0-9a-f]{64}$")
+    """The key to check with. Whose it is has to be known from elsewhere: anyone can make one."""
+    value: str = Field(pattern=r"^[0-9a-f]{128}$")
+
+
 class Receipt(Wire):
     """What is needed to reproduce a verdict and to trust it."""
 
@@ -301,6 +314,8 @@ class Receipt(Wire):
     device: str
     sandbox: str
     """The isolation that untrusted work ran in: docker, bubblewrap or process."""
+    sandbox_image: str | None = None
+    """Digest of the image that untrusted work ran in; null where the sandbox has none."""
     settings: Settings
     seed_commitment: str
     """SHA-256 of the seed, fixed before the first run."""
@@ -312,6 +327,10 @@ class Receipt(Wire):
     phases_s: dict[str, float] = Field(default_factory=dict)
     """Where the time went: phases of the evaluation, as `referee.…` those in the process that owns the GPU, and as
     `prepare` all of the compile stage where another worker had it before."""
+    graded_at: str | None = None
+    """When the verdict was given, by the grader's clock: ISO 8601, UTC."""
+    signature: Signature | None = None
+    """Null where the grader had no key: then nobody answers for this verdict."""
 
 
 class Verdict(Wire):

@@ -35,6 +35,11 @@ TIMED_MEASURES = frozenset({Measure.SPEEDUP, Measure.BANDWIDTH, Measure.SOL})
 """What timing on a GPU adds."""
 
 
+def measures_of(backend: str, settings: Settings) -> frozenset[Measure]:
+    """What a run on `backend` (`gpu` or `sim`) with these settings measures of a submission that passes."""
+    return STATIC_MEASURES | (TIMED_MEASURES if backend == "gpu" and settings.timing else frozenset())
+
+
 @dataclass(frozen=True)
 class Facts:
     """What was measured about one submission. None means not measured; `measurable` tells why.

@@ -57,6 +57,9 @@ class Timing(Wire):
     """Raw event times of this evaluation, in order."""
     baseline_samples_us: tuple[float, ...] = ()
     """Raw event times of the baseline in this evaluation, in order."""
+    pooled_samples_us: tuple[float, ...] = ()
+    """Event times that the medians and the interval are made from; empty where they are `samples_us` alone."""
+    pooled_baseline_samples_us: tuple[float, ...] = ()
     host_us: float = Field(gt=0)
     """Median by the clock of the host that launches, from before the launch until the GPU is idle again."""
     referee_us: float = Field(gt=0)

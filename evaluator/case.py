@@ -14,7 +14,7 @@ from common.contract import (
     Timing,
     Verdict,
 )
-from common.facts import STATIC_MEASURES, TIMED_MEASURES, facts_of
+from common.facts import facts_of, measures_of
 from common.reward import reward
 from evaluator.errors import InfrastructureFault, Ruling
 from evaluator.judging import Stopwatch, Venue
@@ -23,7 +23,7 @@ from evaluator.stages.compilation import Compiled
 from evaluator.stages.counting import Counted
 from evaluator.stages.launchable import Launchable
 from evaluator.stages.profiling import counters, profile
-from evaluator.stages.receipt import Seed, plan_sha256, receipt
+from evaluator.stages.receipt import Seed, plan_sha256, receipt, signed
 from evaluator.stages.timing import Measurement, Pooled
 from evaluator.stages.timing_pool import TimingKey, TimingPool
 from evaluator.stages.verification import Verified
@@ -40,6 +40,8 @@ class Case:
     venue: Venue
     raw: bytes
     seed: Seed = field(default_factory=Seed.fresh)
+    replayed: bool = False
+    """Whether this is a repeat of an evaluation with its seed: then its times are no new ones to remember."""
     started_s: float = field(default_factory=time.monotonic)
     worked_s: float = 0.0
     """How long another worker prepared it before, seconds."""
@@ -73,9 +75,9 @@ class Case:
             timing=self.timing,
             profile=found,
             settings=settings,
-            measurable=STATIC_MEASURES | (TIMED_MEASURES if self._times else frozenset()),
+            measurable=measures_of(self.venue.name, settings),
         )
-        return Verdict(
+        verdict = Verdict(
             status=ruling.status,
             phase=ruling.phase,
             message=ruling.message,
@@ -89,6 +91,7 @@ class Case:
             reward=reward(settings.reward, facts) if ruling.status.carries_reward else None,
             receipt=self._receipt(),
         )
+        return signed(verdict, self.workshop.signer)
 
     def _last_phase(self) -> Phase:
         if self.counted is not None and self.counted.evidence is not None:
@@ -103,12 +106,10 @@ class Case:
             return {"not_measured": ("GPU counters: this was graded on the simulator",)}
         return {}
 
-    @property
-    def _times(self) -> bool:
-        return self.venue.name == "gpu" and self.submission.settings.timing
-
     def remembered(self, measurement: Measurement, pool: TimingPool) -> Pooled:
-        """The samples of all evaluations of this program and plan, these ones among them."""
+        """The samples of all evaluations of this program and plan, these ones among them; in a repeat these alone."""
+        if self.replayed:
+            return Pooled(measurement.event_us, measurement.baseline_us)
         assert self.compiled is not None
         assert self.launchable is not None
         key = TimingKey(
@@ -161,7 +162,7 @@ class Case:
         phases_s = {"prepare": round(self.worked_s, 5)} if self.worked_s else {}
         phases_s |= {**self.clock.laps_s, **{f"referee.{name}": time_s for name, time_s in self.referee_s.items()}}
         # Nothing was run before the compiler; and asking for a sandbox that cannot be made would fail again.
-        sandbox = self.workshop.sandbox.name if self.compiled else "none"
+        sandbox = self.workshop.sandbox if self.compiled else None
         return receipt(
             problem=self.problem,
             settings=self.submission.settings,
@@ -169,7 +170,8 @@ class Case:
             raw=self.raw,
             compiled=self.compiled,
             device=self.venue.device,
-            sandbox=sandbox,
+            sandbox=sandbox.name if sandbox else "none",
+            sandbox_image=sandbox.image_id if sandbox else None,
             seed=self.seed,
             duration_s=self.worked_s + time.monotonic() - self.started_s,
             phases_s=phases_s,

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from common.contract import RewardName, Settings, Status, Submission, Verdict
 from common.launch_plan import LaunchPlan
-from evaluator import __version__, cards, report, service_commands
+from evaluator import __version__, cards, receipt_commands, report, service_commands
 from evaluator.case import nothing_was_tried
 from evaluator.complaints import in_plain_words
 from evaluator.doctor import examine
@@ -131,6 +131,7 @@ def main() -> None:
 
 main.add_command(service_commands.serve)
 main.add_command(service_commands.keys)
+main.add_command(receipt_commands.verify)
 
 
 @main.command()
@@ -154,6 +155,7 @@ main.add_command(service_commands.keys)
 @click.option("--profile", is_flag=True, help="On a GPU, read its counters too (Nsight Compute).")
 @click.option("--json", "as_json", is_flag=True, help="Print one verdict as JSON and nothing else.")
 @click.option("--report", "report_name", metavar="FILE", help="Write an HTML report to this file.")
+@click.option("--receipt", "receipt_name", metavar="FILE", help="Write the signed verdict, for `assay verify`.")
 @click.option("--server", metavar="URL", help="Grade at this service instead of on this machine.")
 @click.option("--key", envvar="ASSAY_KEY", show_envvar=True, help="The service's key; better in the variable.")
 def grade(
@@ -171,6 +173,7 @@ def grade(
     profile: bool,
     as_json: bool,
     report_name: str | None,
+    receipt_name: str | None,
     server: str | None,
     key: str | None,
 ) -> None:
@@ -182,6 +185,7 @@ def grade(
             raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to the file.")
         find(chosen)
         report_file = _report_path(report_name, file) if report_name is not None else None
+        receipt_file = _report_path(receipt_name, file, "receipt") if receipt_name is not None else None
         settings = _settings(
             {
                 "sizes": _sizes(sizes),
@@ -206,6 +210,8 @@ def grade(
                 click.echo(verdict.model_dump_json(indent=2))
             else:
                 Screen().print(cards.card(verdict, source, str(file)))
+        if receipt_file:
+            _write(receipt_file, verdict.model_dump_json(indent=2) + "\n")
         if report_file:
             _write(report_file, report.render(verdict, source, "standard input" if str(file) == "-" else file.name))
             if not as_json:
@@ -383,21 +389,22 @@ def _read(file: Path, remedy: str = "Give the path of one CUDA source file.") ->
         raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
 
 
-def _report_path(name: str, source_file: Path | None = None) -> Path:
-    """Where the report goes; refused before the work if it could not be written after it. Raises UsageError."""
+def _report_path(name: str, source_file: Path | None = None, what: str = "report") -> Path:
+    """Where the report (or `what`) goes; refused before the work if it could not be written. Raises UsageError."""
+    example = "report.html" if what == "report" else f"{what}.json"
     if name in ("", "-"):
         raise UsageError(
-            "The report needs a file of its own." if name else "The name of the report is empty.",
-            "Name a file, for example --report report.html.",
+            f"The {what} needs a file of its own." if name else f"The name of the {what} is empty.",
+            f"Name a file, for example --{what} {example}.",
         )
     file = Path(name)
     try:
         if source_file and file.exists() and source_file.exists() and file.samefile(source_file):
             raise UsageError(
-                f"The report would overwrite {source_file}.", "Name another file, for example report.html."
+                f"The {what} would overwrite {source_file}.", f"Name another file, for example {example}."
             )
         if file.is_dir():
-            raise UsageError(f"The report {file} cannot be written: it is a folder.", "Name a file in it.")
+            raise UsageError(f"The {what} {file} cannot be written: it is a folder.", "Name a file in it.")
         if file.exists() and not file.is_file():
             return file  # a device, such as /dev/stdout
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -408,10 +415,10 @@ def _report_path(name: str, source_file: Path | None = None) -> Path:
             file.unlink()
     except OSError as error:
         raise UsageError(
-            f"The report {file} cannot be written: {error.strerror}.", "Name a file that you may write."
+            f"The {what} {file} cannot be written: {error.strerror}.", "Name a file that you may write."
         ) from error
     except ValueError as error:  # a NUL in the name
-        raise UsageError(f"The report {name!r} cannot be written: {error}.") from error
+        raise UsageError(f"The {what} {name!r} cannot be written: {error}.") from error
     return file
 
 

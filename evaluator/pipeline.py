@@ -19,6 +19,7 @@ from evaluator.problems.catalogue import find
 from evaluator.stages.cleaning import clean
 from evaluator.stages.compilation import Compiled, compile_source
 from evaluator.stages.launching import plan_launches
+from evaluator.stages.receipt import Seed
 from evaluator.stages.screening import screen
 from evaluator.workshop import Workshop
 
@@ -45,11 +46,13 @@ def evaluate(
     progress: Progress = lambda text: None,
     compiled_s: float | None = None,
     worked_s: float = 0.0,
+    seed: Seed | None = None,
 ) -> Verdict:
     """Grade one submission.
 
     `raw` is the source's own bytes where the caller has a file (else `submission.source` counts), so that what is not
     text is a verdict too. `compiled_s`, `worked_s`: what `prepare` said of the same submission, where it went before.
+    `seed`: that of an evaluation to repeat, which a caller of the service never chooses: it could be an easy one.
 
     Raises UsageError for a problem, backend or size that does not exist; whatever is wrong with the submission is a
     verdict, and so are our own failures (`internal_error`, without a reward) and a withdrawal of the workshop's
@@ -61,6 +64,8 @@ def evaluate(
     except InfrastructureFault as fault:
         return nothing_was_tried(problem, submission.backend, fault)
     case = replace(_case(submission, workshop, referee, raw), worked_s=worked_s)
+    if seed is not None:
+        case = replace(case, seed=seed, replayed=True)
     return _ended(case, progress, lambda note: _grade(case, referee, note, compiled_s))
 
 

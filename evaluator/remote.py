@@ -92,6 +92,19 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
+def evaluation(server: str, key: str | None, evaluation_id: str) -> Evaluation:
+    """One evaluation of the service at `server`, as it is now. Raises UsageError, InfrastructureFault."""
+    try:
+        with Client(server, key, patience_s=_PATIENCE_S) as client:
+            return client.get(evaluation_id)
+    except ValueError as error:
+        raise UsageError(f"{error}.") from error
+    except RequestRefused as error:
+        raise UsageError(str(error), error.remedy) from error
+    except ServiceFault as fault:
+        raise InfrastructureFault(str(fault), fault.remedy) from fault
+
+
 def evaluate(
     submission: Submission, raw: bytes, server: str, key: str | None, progress: Callable[[str], None]
 ) -> Verdict:

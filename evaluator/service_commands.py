@@ -89,7 +89,7 @@ def serve(host: str | None, port: int | None, data_dir: Path | None, workers: in
 
 @click.group()
 def keys() -> None:
-    """Keys for the service. While there is none, it listens on loopback alone and asks nobody for one."""
+    """Keys of callers (while there is none, a service is for loopback alone), and the one that signs verdicts."""
 
 
 @keys.command(name="add")
@@ -133,6 +133,20 @@ def list_keys(data_dir: Path | None) -> None:
         told += [f"{key.quota.per_minute} a minute"] if key.quota.per_minute is not None else []
         told += [f"{key.quota.concurrent} at once"] if key.quota.concurrent is not None else []
         click.echo("  ".join([*told, key.name]))
+
+
+@keys.command(name="signing")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="The folder that keeps the key.")
+def signing_key(data_dir: Path | None) -> None:
+    """Print the public key that verdicts are signed with here, for others to give to `assay verify --key`."""
+    _, machine = _settings(data_dir)
+    from evaluator.workshop import Workshop
+
+    signer = Workshop(machine).signer
+    if signer is None:
+        raise UsageError(f"No key can be kept in {machine.data_dir}.", "Make it writable, or set ASSAY_SIGNING_KEY.")
+    click.echo(f"key {signer.key_id}; its public key follows:", err=True)
+    click.echo(signer.public_key)
 
 
 @keys.command(name="revoke")

@@ -3,9 +3,11 @@
 What a caller may set for one evaluation is `common.contract.Settings`.
 """
 
+import contextlib
 import os
 import re
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
 
@@ -32,6 +34,9 @@ class MachineSettings:
     """How many contexts are kept ready (`ASSAY_RUNNERS_AHEAD`)."""
     referee_idle_s: float = 600.0
     """How long a GPU's referee waits for the next job before it ends (`ASSAY_REFEREE_IDLE_S`)."""
+    signing_key: str = field(default="", repr=False)
+    """Private key that verdicts are signed with, 64 hexadecimal digits (`ASSAY_SIGNING_KEY`, or the file named by
+    `ASSAY_SIGNING_KEY_FILE`); empty takes the one that the data folder keeps."""
 
     @staticmethod
     def from_environment() -> "MachineSettings":
@@ -52,7 +57,13 @@ class MachineSettings:
             _number("ASSAY_JOBS_PER_RUNNER", 1, 1, "a number of jobs"),
             _number("ASSAY_RUNNERS_AHEAD", 2, 1, "a number of contexts"),
             _number("ASSAY_REFEREE_IDLE_S", 600, 1, "a number of seconds"),
+            _signing_key(),
         )
+
+    @property
+    def signing_key_file(self) -> Path:
+        """Where the data folder keeps a signing key, once it has one."""
+        return self.data_dir / "signing-key"
 
 
 @dataclass(frozen=True)
@@ -123,6 +134,48 @@ class ServiceSettings:
             _number("ASSAY_DRAIN_S", 30, 0, "a number of seconds"),
             _number("ASSAY_RETAIN_S", 30 * 86400, 60, "a number of seconds"),
         )
+
+
+def kept_secret(file: Path) -> bytes:
+    """What `file` holds, for its owner's eyes alone. Raises OSError.
+
+    At the first use it is given 64 hexadecimal digits: 256 random bits.
+    """
+    if not file.exists():
+        # Written aside and linked, so that of two processes that start together both read one whole secret.
+        aside = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as opened:
+                opened.write(secrets.token_hex(32))
+            with contextlib.suppress(FileExistsError):
+                os.link(aside, file)
+        finally:
+            aside.unlink()
+    return file.read_bytes()
+
+
+def _signing_key() -> str:
+    """Raises UsageError; what it says never shows the key."""
+    text, where = os.environ.get("ASSAY_SIGNING_KEY", ""), "ASSAY_SIGNING_KEY"
+    named = os.environ.get("ASSAY_SIGNING_KEY_FILE", "")
+    if not text and named:
+        where = f"The signing key in {named}"
+        try:
+            text = Path(named).read_text(encoding="ascii", errors="replace").strip()
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise UsageError(
+                f"{where} cannot be read: {why}.", "Set ASSAY_SIGNING_KEY_FILE to a file that holds one."
+            ) from error
+        if not text:
+            raise UsageError(f"{where} is empty.", _MAKE_A_KEY)
+    if text and not re.fullmatch("[0-9a-f]{64}", text):
+        raise UsageError(f"{where} is no signing key: that is 64 hexadecimal digits.", _MAKE_A_KEY)
+    return text
+
+
+_MAKE_A_KEY = "Make one with `openssl rand -hex 32`."
 
 
 def _number(variable: str, default: int, least: int, what: str) -> int:

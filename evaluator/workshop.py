@@ -1,6 +1,7 @@
 """What a grader has at hand: toolchain, sandbox, cache and backend, each made when it is first needed."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from common.contract import Submission
 from evaluator.backends.gpu.health import gpus, why_not
@@ -12,10 +13,13 @@ from evaluator.sandbox import selftest
 from evaluator.sandbox.interest import Interest
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.sandbox.withdrawable import WithdrawableSandbox
-from evaluator.settings import MachineSettings
+from evaluator.settings import MachineSettings, kept_secret
 from evaluator.stages.cache import Cache
 from evaluator.stages.timing_pool import TimingPool
 from evaluator.stages.toolchain import Toolchain, find_toolchain
+
+if TYPE_CHECKING:
+    from common.signature import Signer
 
 
 class Workshop:
@@ -79,6 +83,28 @@ class Workshop:
         """Times of programs that were measured before."""
         return TimingPool(self.settings.data_dir / "timings")
 
+    @cached_property
+    def signer(self) -> "Signer | None":
+        """Who signs verdicts here; None where no key can be kept, and then they are unsigned. Raises StorageFault."""
+        # Slow to import, and needed only when there is a verdict.
+        from common.signature import Signer
+
+        file = self.settings.signing_key_file
+        secret = self.settings.signing_key
+        try:
+            if not secret:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                secret = kept_secret(file).decode("ascii", "replace").strip()
+        except OSError:
+            return None
+        try:
+            return Signer(secret)
+        except ValueError as error:
+            raise StorageFault(
+                f"The signing key in {file} is damaged: {error}.",
+                "Put the key back from a copy; or remove the file, and a new key is made, which nobody knows yet.",
+            ) from error
+
     def referee(self, submission: Submission) -> Referee:
         """Who judges this submission. Raises UsageError where this machine does not have what it asks for."""
         if submission.backend == "sim":
@@ -124,6 +150,10 @@ class BoundWorkshop(Workshop):
     @cached_property
     def timings(self) -> TimingPool:
         return self._whole.timings
+
+    @cached_property
+    def signer(self) -> "Signer | None":
+        return self._whole.signer
 
     @property
     def starts_s(self) -> tuple[float, ...]:

@@ -154,7 +154,7 @@ def test_every_make_target_that_the_readme_names_exists():
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", *(f"docs/{name}.md" for name in ("api", "gpu", "isolation", "operators"))]
+    "page", ["README.md", *(f"docs/{name}.md" for name in ("api", "gpu", "isolation", "operators", "receipts"))]
 )
 def test_every_link_of_a_page_leads_somewhere(page):
     for link, heading in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", (ROOT / page).read_text(encoding="utf-8")):

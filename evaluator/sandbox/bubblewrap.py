@@ -51,6 +51,7 @@ class BubblewrapSandbox:
     """Runs jobs in namespaces of their own; work folders are made under `root` (and stale ones removed from it)."""
 
     name = "bubblewrap"
+    image_id = None
 
     def __init__(self, root: Path) -> None:
         self.root = root

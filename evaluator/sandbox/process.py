@@ -53,6 +53,7 @@ class ProcessSandbox:
     """Runs jobs as limited processes; work folders are made under `root` (and stale ones removed from it)."""
 
     name = "process"
+    image_id = None
 
     def __init__(self, root: Path, use_seccomp: bool = True, use_landlock: bool = True) -> None:
         """`use_seccomp` and `use_landlock`: whether to use what the kernel has of them."""

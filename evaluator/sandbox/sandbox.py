@@ -153,6 +153,10 @@ class Sandbox(Protocol):
         """docker, bubblewrap or process; every verdict records it."""
 
     @property
+    def image_id(self) -> str | None:
+        """Digest of the image that jobs run in; None where they run in no image."""
+
+    @property
     def root(self) -> Path:
         """The folder of this machine in which jobs get their work folders."""
 

@@ -22,6 +22,10 @@ class WithdrawableSandbox:
         return self._sandbox.name
 
     @property
+    def image_id(self) -> str | None:
+        return self._sandbox.image_id
+
+    @property
     def root(self) -> Path:
         return self._sandbox.root
 

@@ -12,6 +12,7 @@ from fastapi.openapi.utils import get_openapi
 
 from common.contract import CONTRACT_VERSION, ProblemFace
 from evaluator import __version__
+from evaluator.errors import StorageFault
 from evaluator.problems.catalogue import find, problems
 from evaluator.service import documents, evaluations, metrics, pages
 from evaluator.service.admission import Admission
@@ -108,9 +109,13 @@ async def readyz(service: Here) -> Response:
 
 
 @_router.get("/version", tags=["operation"], response_model=Version, responses=documented("misdirected"))
-async def version() -> Response:
-    """What runs here."""
-    return as_json(Version(assay=__version__, contract=CONTRACT_VERSION), 200, {})
+async def version(service: Here) -> Response:
+    """What runs here, and which keys its verdicts are signed with."""
+    keys: tuple[str, ...] | None = None
+    with suppress(StorageFault):
+        fleet = await run_in_threadpool(service.admission.fleet)
+        keys = tuple(sorted({worker.signing_key for worker in fleet if worker.signing_key}))
+    return as_json(Version(assay=__version__, contract=CONTRACT_VERSION, signing_keys=keys), 200, {})
 
 
 @_router.get(

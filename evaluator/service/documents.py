@@ -80,6 +80,9 @@ class Version(Wire):
     """Version of the grader."""
     contract: str
     """Version of the wire contract."""
+    signing_keys: tuple[str, ...] | None = None
+    """Public keys that the workers alive now sign verdicts with, as `assay verify --key` takes them; null while the
+    database cannot tell."""
 
 
 class Readiness(Wire):

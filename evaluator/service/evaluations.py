@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from fastapi.sse import EventSourceResponse, format_sse_event
 
-from common.contract import Evaluation, Status, Submission
+from common.contract import Evaluation, Status, Submission, Verdict
 from evaluator.service import documents
 from evaluator.service.admission import Caller
 from evaluator.service.documents import Batch, BatchAnswer, BatchLine, Listing, summary
@@ -189,6 +189,30 @@ async def get_evaluation(
     stored = await _find(service, caller, evaluation_id)
     wait_s = preference.wait_s if preference.applied else 0
     return _evaluation(await _awaited(service, request, stored, wait_s), 200, preference)
+
+
+@router.get(
+    "/evaluations/{evaluation_id}/receipt",
+    response_model=Verdict,
+    responses={
+        200: {
+            "description": "The signed verdict, as a file for `assay verify`.",
+            "headers": {
+                "Content-Disposition": {"description": "A name to save it by.", "schema": {"type": "string"}}
+            },
+        },
+        **documented("not-found", "invalid-request", *KEYED),
+    },
+)
+async def get_receipt(evaluation_id: str, service: Here, caller: Known) -> Response:
+    """The verdict alone, with its receipt and signature: what to hand to someone who was not there."""
+    stored = await _find(service, caller, evaluation_id)
+    if stored.verdict is None:
+        raise Refused(
+            "not-found", f"{evaluation_id} is not judged yet.", f"GET /evaluations/{evaluation_id} says when it is."
+        )
+    name = f'attachment; filename="{evaluation_id}.receipt.json"'
+    return as_json(stored.verdict, 200, {"Content-Disposition": name})
 
 
 @router.delete(

@@ -164,6 +164,8 @@ class WorkerFacts:
     """Evaluations that it finished."""
     busy_with: str | None = None
     """Id of the evaluation that it works on."""
+    signing_key: str | None = None
+    """The public key that its verdicts are signed with; null in rows of workers before they signed."""
 
 
 @dataclass(frozen=True)

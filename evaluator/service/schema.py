@@ -152,6 +152,7 @@ workers = Table(
     _number("beat"),
     _number("draining", Boolean),
     _number("jobs_done"),
+    Column("signing_key", Plain),
 )
 
 keys = Table(

@@ -6,7 +6,6 @@ import errno
 import ipaddress
 import os
 import resource
-import secrets
 import shlex
 import signal
 import socket
@@ -30,7 +29,7 @@ from evaluator.service.refusals import Refused
 from evaluator.service.store import Store
 from evaluator.service.sweeping import Sweeper
 from evaluator.service.watch import Watch
-from evaluator.settings import MachineSettings, ServiceSettings
+from evaluator.settings import MachineSettings, ServiceSettings, kept_secret
 from evaluator.workshop import Workshop
 
 HEADERS_S: Final = 10.0
@@ -133,17 +132,7 @@ def secret_of(settings: ServiceSettings) -> bytes:
         return settings.secret.encode(errors="surrogateescape")
     file = settings.data_dir / "secret"
     try:
-        with contextlib.suppress(FileExistsError):
-            # Written aside and linked, so that of two servers that start together both read one whole secret.
-            aside = file.with_name(f"secret.{secrets.token_hex(8)}")
-            descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w", encoding="ascii") as opened:
-                opened.write(secrets.token_hex(32))
-            try:
-                os.link(aside, file)
-            finally:
-                aside.unlink()
-        return file.read_bytes()
+        return kept_secret(file)
     except OSError as error:
         raise StorageFault(
             f"The server's secret {file} cannot be read or made: {error.strerror}.", "Set ASSAY_SECRET, or mend it."

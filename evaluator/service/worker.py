@@ -192,6 +192,12 @@ def look_around(workshop: Workshop, queues: tuple[str, ...], worker_id: str) -> 
     if on_gpu and workshop.gpu is None:
         raise GpuFault("This worker is to serve a GPU, and none can be used here.", "Run `assay doctor`.")
     venue = workshop.gpu if on_gpu and workshop.gpu is not None else workshop.simulator
+    signer = workshop.signer
+    if signer is None:
+        raise StorageFault(
+            f"No key to sign verdicts with can be kept in {workshop.settings.data_dir}.",
+            "Make the folder writable, or set ASSAY_SIGNING_KEY.",
+        )
     now = time.time()
     return WorkerFacts(
         id=worker_id,
@@ -204,6 +210,7 @@ def look_around(workshop: Workshop, queues: tuple[str, ...], worker_id: str) -> 
         toolchain=workshop.toolchain.label,
         sandbox=workshop.sandbox.name,
         grader_version=__version__,
+        signing_key=signer.public_key,
         started_at=now,
         seen_at=now,
     )

@@ -1,17 +1,23 @@
-"""The receipt: what is needed to reproduce a verdict, and the seed that was fixed before the first run."""
+"""The receipt: what is needed to reproduce a verdict and to trust it, and the seed, fixed before the first run."""
 
 import hashlib
+import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from common.contract import CONTRACT_VERSION, Receipt, Settings
+from common.contract import CONTRACT_VERSION, Receipt, Settings, Signature, Verdict
 from common.launch_plan import LaunchPlan
 from evaluator import __version__
 from evaluator.problems.problem import Problem
 from evaluator.stages.compilation import Compiled
+
+if TYPE_CHECKING:
+    from common.signature import Signer
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ def receipt(
     compiled: Compiled | None,
     device: str,
     sandbox: str,
+    sandbox_image: str | None = None,
     seed: Seed,
     duration_s: float,
     phases_s: Mapping[str, float],
@@ -67,9 +74,23 @@ def receipt(
         arch=compiled.arch if compiled else None,
         device=device,
         sandbox=sandbox,
+        sandbox_image=sandbox_image,
         settings=settings,
         seed_commitment=seed.commitment,
         seed=seed.secret.hex(),
         duration_s=round(duration_s, 4),
         phases_s=dict(phases_s),
+        graded_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
     )
+
+
+def signed(verdict: Verdict, signer: "Signer | None") -> Verdict:
+    """The verdict with a signature over all of it in its receipt; unchanged where it has none, or there is no key."""
+    if signer is None or verdict.receipt is None:
+        return verdict
+    from common.signature import signed_text
+
+    # Over the JSON that travels, since that is what others have to check with.
+    value = signer.sign(signed_text(json.loads(verdict.model_dump_json())))
+    signature = Signature(key_id=signer.key_id, public_key=signer.public_key, value=value)
+    return verdict.model_copy(update={"receipt": verdict.receipt.model_copy(update={"signature": signature})})

@@ -186,6 +186,8 @@ def summarise(
     left out. With fewer than 10 launches of either the interval is the whole range of the samples.
     """
     pooled = pooled or Pooled(measurement.event_us, measurement.baseline_us)
+    # Rounded first, so that whoever has the verdict can compute the same from the samples in it.
+    pooled = Pooled(_rounded(pooled.event_us), _rounded(pooled.baseline_us), pooled.evaluations)
     event, baseline = np.sort(pooled.event_us), np.sort(pooled.baseline_us)
     latency, reference = float(np.median(event)), float(np.median(baseline))
     speedup = reference / latency
@@ -206,8 +208,10 @@ def summarise(
         sizes=dict(measurement.sizes),
         launches=len(measurement.event_us),
         pooled_evaluations=pooled.evaluations,
-        samples_us=tuple(round(sample, 4) for sample in measurement.event_us),
-        baseline_samples_us=tuple(round(sample, 4) for sample in measurement.baseline_us),
+        samples_us=_rounded(measurement.event_us),
+        baseline_samples_us=_rounded(measurement.baseline_us),
+        pooled_samples_us=pooled.event_us if pooled.evaluations > 1 else (),
+        pooled_baseline_samples_us=pooled.baseline_us if pooled.evaluations > 1 else (),
         host_us=float(np.median(measurement.host_us)),
         referee_us=float(np.median(measurement.referee_us)),
         checked_launches=measurement.checked_launches,
@@ -220,6 +224,34 @@ def summarise(
         device=measurement.device,
         notes=(*measurement.notes, *_notes(measurement, speedup, (low, high), max(steps), sol_us)),
     )
+
+
+def recomputed(timing: Timing, roofline: Roofline | None = None) -> Timing:
+    """What `summarise` makes of the samples in a verdict: the same again, but for notes that the referee added.
+
+    Raises ValueError where it has no samples.
+    """
+    count = len(timing.samples_us)
+    measurement = Measurement(
+        sizes=timing.sizes,
+        event_us=timing.samples_us,
+        host_us=(timing.host_us,) * count,
+        referee_us=(timing.referee_us,) * count,
+        baseline_us=timing.baseline_samples_us,
+        gap_us=0.0,
+        compared_with=timing.compared_with,
+        device=timing.device,
+        checked_launches=timing.checked_launches,
+        transfer_us=timing.transfer_us,
+    )
+    event_us = timing.pooled_samples_us or timing.samples_us
+    baseline_us = timing.pooled_baseline_samples_us or timing.baseline_samples_us
+    return summarise(measurement, roofline, Pooled(event_us, baseline_us, timing.pooled_evaluations))
+
+
+def _rounded(samples_us: Sequence[float]) -> tuple[float, ...]:
+    """To a tenth of a nanosecond, far below what any clock here tells apart."""
+    return tuple(round(sample, 4) for sample in samples_us)
 
 
 def sol_score(latency_us: float, baseline_us: float, sol_us: float) -> float | None:

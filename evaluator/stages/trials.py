@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from common.contract import Settings
+from common.contract import Correctness, Settings, Trial
 from evaluator.errors import UsageError
 from evaluator.problems.problem import Distribution, Problem, Sizes, Tolerance
 
@@ -97,3 +97,35 @@ def rehearsal(problem: Problem, trials: Sequence[PlannedTrial]) -> tuple[Planned
 def at(sizes: Sizes) -> str:
     """`m=64, n=3`."""
     return ", ".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def unlike(
+    correctness: Correctness, planned: Sequence[PlannedTrial], afterwards: Sequence[PlannedTrial]
+) -> str | None:
+    """Why the trials that a verdict shows cannot be those of `planned`, in words; None where they can.
+
+    `afterwards`: which may come after all planned ones, in a verdict that did not pass.
+    """
+    trials = correctness.trials
+    if correctness.planned_trials != len(planned):
+        return f"it says that {correctness.planned_trials} were planned, and should say {len(planned)}"
+    if correctness.passed and len(trials) != len(planned):
+        return f"it passed with {len(trials)} of {len(planned)} trials"
+    if correctness.passed and not all(trial.passed for trial in trials):
+        return "it passed with a trial that did not"
+    expected = [_described(one) for one in planned]
+    for index, trial in enumerate(trials):
+        allowed = expected[index : index + 1] or [_described(one) for one in afterwards]
+        if index and not trials[index - 1].passed:  # a failure that two looks at the same run have found
+            allowed = [*allowed, _described(trials[index - 1])]
+        if _described(trial) not in allowed:
+            return f"trial {index + 1} is {_described(trial)}, and should be {allowed[0] if allowed else 'none'}"
+    return None
+
+
+def _described(trial: PlannedTrial | Trial) -> str:
+    name = trial.distribution if isinstance(trial, Trial) else trial.distribution.name
+    # By name: the members of a JSON object come in any order.
+    sizes = [f"{one}={size}" for one, size in sorted(trial.sizes.items())]
+    values = ", ".join(sizes + [f"{one}={float(value)!r}" for one, value in sorted(trial.scalars.items())])
+    return f"{values} with {name} inputs{' (hidden)' if trial.hidden else ''}"

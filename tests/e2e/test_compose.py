@@ -17,6 +17,7 @@ import pytest
 
 from common.client import Client
 from common.contract import Submission
+from common.signature import Signer
 
 ROOT = Path(__file__).parents[2]
 IMAGES = {
@@ -65,11 +66,11 @@ class Deployment:
         self.project = f"assay-test-{secrets.token_hex(4)}"
         self.workers = set()
         socket_group = os.stat("/var/run/docker.sock").st_gid
-        names = ("POSTGRES_PASSWORD", "REDIS_PASSWORD", "ASSAY_SECRET")
+        names = ("POSTGRES_PASSWORD", "REDIS_PASSWORD", "ASSAY_SECRET", "ASSAY_SIGNING_KEY")
         self.environment = {
             **os.environ,
             **IMAGES,
-            **{name: secrets.token_hex(24) for name in names},
+            **{name: secrets.token_hex(32) for name in names},
             "ASSAY_PUBLISH": self.address,
             "DOCKER_GID": str(socket_group),
             "ASSAY_COMPILE_PROCESSES": "1",
@@ -150,10 +151,13 @@ def submission(salt=""):
     return Submission(problem="vector_add", source=f"{GOOD}// {salt or secrets.token_hex(8)}\n")
 
 
-def test_a_kernel_is_graded_in_containers(client):
+def test_a_kernel_is_graded_in_containers(client, deployment):
     verdict = client.evaluate(submission())
     assert verdict.status == "passed", verdict
     assert verdict.receipt.sandbox == "docker"
+    assert verdict.receipt.sandbox_image.startswith("sha256:")
+    key = Signer(deployment.environment["ASSAY_SIGNING_KEY"]).public_key
+    assert verdict.receipt.signature.public_key == key
 
 
 def test_wrong_and_broken_kernels_are_told_apart(client):
@@ -240,7 +244,7 @@ def test_the_gpu_override_is_valid_and_reserves_a_gpu():
     if compose_command() is None:
         pytest.skip("There is no docker compose and no docker-compose.")
     files = ("-f", str(ROOT / "docker-compose.yml"), "-f", str(ROOT / "docker-compose.gpu.yml"))
-    needed = dict.fromkeys(("POSTGRES_PASSWORD", "REDIS_PASSWORD", "ASSAY_SECRET"), "x")
+    needed = dict.fromkeys(("POSTGRES_PASSWORD", "REDIS_PASSWORD", "ASSAY_SECRET", "ASSAY_SIGNING_KEY"), "x")
     text = output(*compose_command(), *files, "config", env={**os.environ, **needed}, cwd=ROOT)
     worker = text[text.index("gpu-worker:") :]
     assert "driver: nvidia" in worker

@@ -1,11 +1,16 @@
+import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from evaluator.errors import UsageError
-from evaluator.settings import MachineSettings
+from evaluator.settings import MachineSettings, kept_secret
 
-NAMES = ("ASSAY_DATA_DIR", "ASSAY_CACHE_BYTES", "ASSAY_SANDBOX", "XDG_CACHE_HOME")
+NAMES = (
+    *("ASSAY_DATA_DIR", "ASSAY_CACHE_BYTES", "ASSAY_SANDBOX", "XDG_CACHE_HOME"),
+    *("ASSAY_SIGNING_KEY", "ASSAY_SIGNING_KEY_FILE"),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -57,3 +62,47 @@ def test_a_value_that_cannot_be_is_named_with_what_would_be_right(name, value, m
         MachineSettings.from_environment()
     assert caught.value.remedy
     assert len(str(caught.value)) < 300
+
+
+# ---- the key that verdicts are signed with ----
+
+KEY = "0123456789abcdef" * 4
+
+
+def test_a_signing_key_of_the_owner(monkeypatch, tmp_path):
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}\n")
+    monkeypatch.setenv("ASSAY_SIGNING_KEY_FILE", str(file))
+    assert MachineSettings.from_environment().signing_key == KEY
+    monkeypatch.setenv("ASSAY_SIGNING_KEY", "f" * 64)
+    settings = MachineSettings.from_environment()
+    assert settings.signing_key == "f" * 64
+    assert "ffff" not in repr(settings)
+
+
+@pytest.mark.parametrize("key", ["short", KEY.upper(), KEY + "0", f"{KEY}\n"])
+def test_what_is_no_signing_key_is_refused_and_not_shown(key, monkeypatch):
+    monkeypatch.setenv("ASSAY_SIGNING_KEY", key)
+    with pytest.raises(UsageError, match="64 hexadecimal digits") as caught:
+        MachineSettings.from_environment()
+    assert key not in f"{caught.value} {caught.value.remedy}"
+
+
+@pytest.mark.parametrize(("content", "said"), [(None, "cannot be read"), ("", "is empty"), ("x", "64 hexadecimal")])
+def test_a_file_without_a_signing_key_is_refused(content, said, monkeypatch, tmp_path):
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("ASSAY_SIGNING_KEY_FILE", str(file))
+    with pytest.raises(UsageError, match=said) as caught:
+        MachineSettings.from_environment()
+    assert str(file) in str(caught.value)
+
+
+def test_a_secret_is_made_once_however_many_ask_for_it(tmp_path):
+    with ThreadPoolExecutor(16) as threads:
+        found = set(threads.map(lambda number: kept_secret(tmp_path / "secret"), range(64)))
+    assert len(found) == 1
+    assert len(found.pop()) == 64
+    assert [one.name for one in tmp_path.iterdir()] == ["secret"]
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600

@@ -296,6 +296,7 @@ def test_with_keys_nobody_comes_in_without_one(keyed, http):
         ("GET", "/evaluations/ev_0123456789012345678901"),
         ("DELETE", "/evaluations/ev_0123456789012345678901"),
         ("GET", "/evaluations/ev_0123456789012345678901/events"),
+        ("GET", "/evaluations/ev_0123456789012345678901/receipt"),
         ("GET", "/problems"),
         ("GET", "/problems/relu"),
         ("GET", "/metrics"),
@@ -323,11 +324,31 @@ def test_a_key_sees_its_own_evaluations_and_an_admin_all(keyed):
     refused(keyed["bob"].get(path), 404, "not-found")
     refused(keyed["bob"].delete(path), 404, "not-found")
     refused(keyed["bob"].get(f"{path}/events"), 404, "not-found")
+    refused(keyed["bob"].get(f"{path}/receipt"), 404, "not-found")
     assert keyed["bob"].get("/evaluations").json()["items"] == []
     assert keyed["eve"].get(path).status_code == 200
     assert len(keyed["eve"].get("/evaluations").json()["items"]) == 1
     refused(keyed["ann"].get("/metrics"), 403, "forbidden")
     assert keyed["eve"].get("/metrics").status_code == 200
+
+
+def test_a_receipt_is_the_verdict_as_a_file(here, http):
+    path = post(http, Prefer="wait=0").headers["location"]
+    refused(http.get(f"{path}/receipt"), 404, "not-found")
+    here.work()
+    answer = http.get(f"{path}/receipt")
+    assert answer.json() == http.get(path).json()["verdict"]
+    assert answer.headers["content-disposition"] == f'attachment; filename="{path.rpartition("/")[2]}.receipt.json"'
+
+
+def test_the_version_names_the_keys_that_sign_here(here, http):
+    assert http.get("/version").json()["signing_keys"] == []
+    for worker, key in (("w1", "b" * 64), ("w2", "a" * 64), ("w3", "a" * 64), ("w4", None)):
+        here.store.register(facts(id=worker, signing_key=key))
+    patience = time.monotonic() + 5
+    while time.monotonic() < patience and not http.get("/version").json()["signing_keys"]:
+        time.sleep(0.05)
+    assert http.get("/version").json()["signing_keys"] == ["a" * 64, "b" * 64]
 
 
 def test_verdicts_are_not_shared_between_keys(here, keyed):
