@@ -1,8 +1,33 @@
-"""What a run showed beside its answer: counts, the time they lead one to expect, and what is worth mending."""
+"""What a run showed beside its answer: counts, the time they lead one to expect, and what is worth mending.
 
-from typing import Literal
+The simulator counts exactly, and Nsight Compute counts the same things on a GPU, under these names (ncu 2025, unit
+prefixes `smsp__` and `l1tex__` summed over the device):
 
-from pydantic import Field
+| field | metric |
+| --- | --- |
+| `warp_instructions` | `smsp__inst_executed.sum` |
+| `thread_instructions` | `smsp__thread_inst_executed.sum` |
+| `flops["fp32"]` | `smsp__sass_thread_inst_executed_op_fadd_pred_on.sum` + `…_fmul_…` + 2 `…_ffma_…` |
+| `loads.requests`, `stores.requests` | `l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum`, `…_st.sum` |
+| `loads.sectors`, `stores.sectors` | `l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum`, `…_st.sum` |
+| `loads.useful_bytes` | `smsp__sass_data_bytes_mem_global_op_ld.sum` |
+| `loads.unique_sectors` | `dram__sectors_read.sum`, where nothing is fetched twice |
+| `local.sectors` | `l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum` + `…_st.sum` |
+| `shared.wavefronts` | `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum` + `…_st.sum` |
+| `shared.wavefronts` - `least_wavefronts` | `l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum` |
+| `atomics.requests` | `l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum` + `…_red.sum` + those of shared memory |
+| `branches` | `smsp__sass_branch_targets.sum` |
+| `divergent_branches` | `smsp__sass_branch_targets_threads_divergent.sum` |
+| `barriers` | `smsp__inst_executed_op_barrier.sum` where there is one |
+
+Counts of memory agree with a GPU's but for what ptxas changes (it may merge accesses, and spills are its own work).
+Counts of instructions differ more: the simulator counts PTX, of which ptxas drops most moves, conversions of
+addresses and loads of parameters, and takes several instructions for a division.
+"""
+
+from typing import Any, Literal
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from common.wire import Wire
 
@@ -28,20 +53,32 @@ InstructionClass = Literal[
 """`fp16` holds bfloat16 too; `special` is what the special function unit does; `constant` holds kernel parameters."""
 
 
-class Traffic(Wire):
+class _Sparse(Wire):
+    """Written without what is zero or empty: most lines of a kernel do few kinds of things."""
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in write(self).items() if value or value is False}
+
+
+class Traffic(_Sparse):
     """Requests of warps to memory behind the L1 cache's tags, in sectors of 32 bytes."""
 
     requests: int = 0
     """Warp-wide memory instructions."""
     sectors: int = 0
     """Distinct sectors that each request touches, summed."""
+    least_sectors: int = 0
+    """Sectors that the same bytes would fill if each request's lay side by side; 1 at least for a request."""
+    lines: int = 0
+    """Distinct lines of 128 bytes that each request touches, summed: what the L1 cache has to look up."""
     useful_bytes: int = 0
     """Distinct bytes that each request touches, summed."""
     unique_sectors: int = 0
     """Distinct sectors that all requests together touch: what must come from or go to DRAM. 0 for a single line."""
 
 
-class SharedTraffic(Wire):
+class SharedTraffic(_Sparse):
     """Requests of warps to shared memory: 32 banks of 4 bytes."""
 
     requests: int = 0
@@ -51,17 +88,19 @@ class SharedTraffic(Wire):
     """Passes that they would need without bank conflicts."""
 
 
-class Atomics(Wire):
-    """Atomic operations, `red` included."""
+class Atomics(_Sparse):
+    """Atomic operations on global and shared memory, `red` included; they are no loads and no stores."""
 
     requests: int = 0
     operations: int = 0
     """Lanes that took part, summed."""
     turns: int = 0
     """Lanes of a request that meet at its busiest address, summed: what must be done one after another."""
+    busiest: int = 0
+    """Operations at the one address of global memory that has most of them. 0 for a single line."""
 
 
-class Counts(Wire):
+class Counts(_Sparse):
     """What warps did: exact where a simulator counted; where a GPU did, as its profiler counts."""
 
     warp_instructions: int = 0
@@ -134,7 +173,10 @@ class LaunchCounts(Counts):
     """Static and dynamic shared memory per block."""
     counted_blocks: int
     """Blocks that were run; where fewer than the grid has, chosen at random and the counts scaled up."""
+    idle_threads: int = 0
+    """Threads that used neither global, shared nor local memory: those behind the end of the data."""
     lines: tuple[LineCounts, ...] = ()
+    """By line, where the compiler names one; only lines that executed something."""
     reading: Reading | None = None
     """Null from a simulator."""
 

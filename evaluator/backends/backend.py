@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import ClassVar, Literal, Protocol, Self
 
 from common.contract import Fault, Settings
+from common.evidence import LaunchCounts
 from common.wire import BYTES_AS_BASE64
 from evaluator.problems.arrays import Array
 
@@ -113,6 +114,11 @@ class PlanRun:
     """Run blocks and warps last first, where the backend can choose; a right kernel is right either way."""
     look: bool = True
     """Hand back what memory holds, and look for writes outside of it; else a later run that looks finds those."""
+    count: bool = False
+    """Count what each launch and each source line does, where the backend can."""
+    sample_blocks: int = 0
+    """Run at most so many blocks of each launch, chosen at random, where the backend can; 0 runs all. What memory
+    holds afterwards is then only a part of the answer, and counts are scaled up."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,8 @@ class RunOutcome:
     """By events on the device, by the launching host, by the referee; None where the backend has no clocks."""
     facts: Mapping[str, int] = field(default_factory=dict)
     """Counts that the backend took, for example `shuffles`."""
+    counts: tuple[LaunchCounts, ...] = ()
+    """Of each launch, where the run asked for them and the backend can count."""
 
 
 class Unsupported(Exception):

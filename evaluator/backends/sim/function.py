@@ -15,6 +15,7 @@ from evaluator.backends.sim.matrices import Matrices
 from evaluator.backends.sim.operands import pair
 from evaluator.backends.sim.ptx import TYPE_BYTES, Function, Instruction, Register, Vector
 from evaluator.backends.sim.scope import ModuleScope, signature
+from evaluator.backends.sim.tally import operations, step_of
 
 _FENCES = {"cta", "gpu", "sys", "gl", "cluster", "sc", "acq_rel", "acquire", "release"}
 _MODIFIERS: dict[str, set[str]] = {
@@ -137,8 +138,10 @@ class FunctionText(Matrices):
     def _block(self, block: Block) -> Iterator[str]:
         self.block = block
         yield f"B{block.index}: {{"
+        self.number = self.module.begin_block()
         if block.body:
             yield f"w.executed += (u64)__builtin_popcount(m) * {len(block.body)};"
+            yield f"COUNT(N[{self.number}].warps++; N[{self.number}].lanes += __builtin_popcount(m));"
         ended = False
         for instruction in block.body:
             yield from self._instruction(instruction)
@@ -206,9 +209,11 @@ class FunctionText(Matrices):
             if instruction.guard is not None:
                 raise self.emitter.unsupported("guarded")
             index = self.emitter.b32(instruction.operands[0])
+            yield "u32 ways = 0;"
             for n, label in enumerate(labels):
                 target = self.flow.labels[label]
-                yield f"{{ u32 t = m & eq_b32({index}, all32({n})); if (t) pending.add({target}, t); }}"
+                yield f"{{ u32 t = m & eq_b32({index}, all32({n})); if (t) {{ pending.add({target}, t); ways++; }} }}"
+            yield f"COUNT(N[{self.number}].diverged += ways > 1);"
             yield self._burn(self.ends[-1], place)
             yield "goto dispatch;"
             return
@@ -218,6 +223,7 @@ class FunctionText(Matrices):
             return
         here, otherwise = self.block.index, self.block.successors[-1]
         yield f"u32 taken = m & {self._guard(instruction)};"
+        yield f"COUNT(N[{self.number}].diverged += taken && taken != m);"
         if taken > here and otherwise > here:
             # The lower block runs first; the lanes of the other wait there.
             first, second = min(taken, otherwise), max(taken, otherwise)
@@ -276,11 +282,18 @@ class FunctionText(Matrices):
 
     def _instruction(self, i: Instruction) -> list[str]:
         self.emitter.instruction = i
+        first_site, guard = self.module.site_count, None
         try:
-            return list(self._translated(i))
+            lines = list(self._translated(i))
+            if i.guard is not None and operations(i)[1]:
+                guard = self.module.guard()
+                # Before the instruction, which may write its own guard.
+                lines.insert(0, f"COUNT(G[{guard}] += __builtin_popcount(m & {self._guard(i)}));")
         except _MALFORMED as error:
             # ptxas lets no such instruction pass; whatever did is still the submission's, and named.
             raise self.emitter.unsupported("in this form") from error
+        self.module.note(step_of(i, range(first_site, self.module.site_count), guard))
+        return lines
 
     def _check_modifiers(self, i: Instruction) -> None:
         if i.type == "b128":

@@ -6,6 +6,7 @@ from evaluator.backends.backend import Unsupported
 from evaluator.backends.sim.flow import Flow, analyse
 from evaluator.backends.sim.instructions import Emitter
 from evaluator.backends.sim.ptx import TYPE_BYTES, Function, Instruction, Operand, Register, Symbol, Variable
+from evaluator.backends.sim.tally import Step
 
 MAX_PARAMETER_BYTES = 32 << 10
 
@@ -64,7 +65,16 @@ class ModuleScope(Protocol):
 
     def site(self, line: int) -> str: ...
 
+    @property
+    def site_count(self) -> int: ...
+
     def place(self, line: int) -> int: ...
+
+    def begin_block(self) -> int: ...
+
+    def note(self, step: Step) -> None: ...
+
+    def guard(self) -> int: ...
 
     def shared_offsets(self, function: Function) -> dict[str, int]: ...
 

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import platform
 import re
+import secrets
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.contract import Fault, Settings
+from common.evidence import LaunchCounts
 from evaluator.backends.backend import (
     BufferCopy,
     BufferFill,
@@ -31,7 +33,7 @@ from evaluator.backends.backend import (
     RunOutcome,
     Unsupported,
 )
-from evaluator.backends.sim import parsing, translation
+from evaluator.backends.sim import parsing, tally, translation
 from evaluator.errors import InfrastructureFault, ToolchainMissing
 from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox, SessionEnded
 from evaluator.sandbox.sandbox import Session as SandboxSession
@@ -45,6 +47,7 @@ _RUNTIME_SOURCES: Final = (
     "asynchronous.cpp",
     "numbers.cpp",
     "printing.cpp",
+    "counting.cpp",
     "runtime.cpp",
 )
 _HEADERS: Final = (
@@ -68,6 +71,7 @@ _SLACK_S: Final = 2.0
 _PIPED_BYTES_PER_S: Final = 100e6
 """What memory travels at for sure, there and back."""
 _MAX_TEXT_BYTES: Final = 1 << 20
+_MAX_COUNTS_BYTES: Final = 64 << 20
 
 
 class Builds(Protocol):
@@ -281,6 +285,7 @@ class SimulatorSession:
         numbers: dict[str, int] = {}
         limit_ns = max(0, int(run.time_limit_s * 1e9))
         parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ns))
+        parts.append(struct.pack("<3Q", run.count, run.sample_blocks, secrets.randbits(64)))
         for index, buffer in enumerate(run.buffers):
             numbers[buffer.name] = index
             flags = (buffer.content is not None) | (buffer.role != "temporary") << 1
@@ -335,11 +340,23 @@ class SimulatorSession:
             warnings = (*warnings, f"{lost_prints} prints beyond the limit were dropped")
         fault = self._fault() if faulted else None
         contents: dict[str, NDArray[np.uint8]] = {}
+        counts: tuple[LaunchCounts, ...] = ()
         if fault is None:
+            counts = self._counts(run)
             for buffer in run.buffers:
                 if buffer.role != "temporary":
                     contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
-        return RunOutcome(contents, fault, warnings, printed, executed, facts={"shuffles": shuffles})
+        facts = {"shuffles": shuffles}
+        return RunOutcome(contents, fault, warnings, printed, executed, facts=facts, counts=counts)
+
+    def _counts(self, run: PlanRun) -> tuple[LaunchCounts, ...]:
+        launches, size = self._numbers(2)
+        if not 0 <= size <= _MAX_COUNTS_BYTES:
+            raise InfrastructureFault("The simulator's process sent counts that are too long.")
+        record = self.process.receive(size)
+        names = [self._kernel_name(symbol) or symbol for symbol in self.translated.kernels]
+        steps = [step for step in run.steps if isinstance(step, KernelLaunch)]
+        return tally.counts_of(record, launches, self.translated.ledger, names, steps)
 
     def _kernel_name(self, symbol: str) -> str | None:
         """`ns::scale<float, 4>`: the kernel as its author calls it, without its parameters."""

@@ -8,6 +8,7 @@ from evaluator.backends.sim.flow import is_barrier, may_wait
 from evaluator.backends.sim.function import FunctionText
 from evaluator.backends.sim.ptx import TYPE_BYTES, Function, Instruction, Module, Symbol, Variable
 from evaluator.backends.sim.scope import device_address, local_frame, parameter_layout, signature
+from evaluator.backends.sim.tally import Ledger, Step
 
 MODULE_SLOTS = 2000
 MAX_INSTRUCTIONS = 60_000
@@ -27,6 +28,8 @@ class Translation:
     kernels: tuple[str, ...]
     """Symbols, in the order of the text's table."""
     variables: tuple[str, ...]
+    ledger: Ledger
+    """What the program's counts mean."""
 
 
 def translate(module: Module) -> Translation:
@@ -45,6 +48,8 @@ class _ModuleText:
         self.indexes = {function.name: index for index, function in enumerate(self.functions)}
         self.sites: list[int] = []
         self.lines: list[int] = []
+        self.steps: list[list[Step]] = []
+        self.guards = 0
         self.size = sum(len(function.body) for function in self.functions)
         if self.size > MAX_INSTRUCTIONS:
             raise Unsupported(f"a program of {self.size} instructions (the simulator takes {MAX_INSTRUCTIONS})")
@@ -53,6 +58,24 @@ class _ModuleText:
         """A new memory instruction's site."""
         self.sites.append(self.place(line))
         return f"S[{len(self.sites) - 1}]"
+
+    @property
+    def site_count(self) -> int:
+        return len(self.sites)
+
+    def begin_block(self) -> int:
+        """The number by which a block of the flow graph is counted; `note` adds its instructions."""
+        self.steps.append([])
+        return len(self.steps) - 1
+
+    def note(self, step: Step) -> None:
+        """Another instruction of the block that was begun last."""
+        self.steps[-1].append(step)
+
+    def guard(self) -> int:
+        """The number by which a guarded instruction's lanes are counted."""
+        self.guards += 1
+        return self.guards - 1
 
     def place(self, line: int) -> int:
         """The number by which the text speaks of a source line."""
@@ -67,13 +90,16 @@ class _ModuleText:
             [
                 '#include "operations.h"',
                 f"static Site S[] = {{{sites}}};",
+                f"static BlockCount N[{len(self.steps) + 1}];",
+                f"static u64 G[{self.guards + 1}];",
                 *declarations,
                 *bodies,
                 *self._tables(),
             ]
         )
         kernels = tuple(function.name for function in self.functions if function.is_entry)
-        return Translation(text, tuple(self.lines), kernels, tuple(variable.name for variable in self.globals))
+        ledger = Ledger(tuple(map(tuple, self.steps)))
+        return Translation(text, tuple(self.lines), kernels, tuple(v.name for v in self.globals), ledger)
 
     def _tables(self) -> Iterator[str]:
         for index, variable in enumerate(self.globals):
@@ -94,7 +120,8 @@ class _ModuleText:
             if f.is_entry
         ]
         yield f"static const Kernel K[] = {{{_joined(kernels) or '{}'}}};"
-        yield f"const Program PROGRAM = {{K, {len(kernels)}, V, {len(rows)}, S, {len(self.sites)}}};"
+        counted = f"N, {len(self.steps)}, G, {self.guards}"
+        yield f"const Program PROGRAM = {{K, {len(kernels)}, V, {len(rows)}, S, {len(self.sites)}, {counted}}};"
 
     def _content(self, variable: Variable) -> bytes:
         """The bytes of an initialised variable, addresses of other variables included."""

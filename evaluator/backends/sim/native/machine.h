@@ -33,6 +33,7 @@ struct Warp {
     u32 expects;  // threads that the barrier waits for, 0 for all
     i32 wait_place;
     u32 vote, reduced; // for bar.red
+    u32 touched;       // lanes that used memory, while counting
 };
 
 // Names and source lines are not in the translated text: a place is an index into the lines that the runtime is told.
@@ -46,6 +47,10 @@ struct ModuleVariable {
     const u8 *content;
     bool constant;
 };
+// How often warps ran a block of the flow graph, with how many lanes, and left it in different directions.
+struct BlockCount {
+    u64 warps, lanes, diverged;
+};
 struct Program {
     const Kernel *kernels;
     u32 kernel_count;
@@ -53,8 +58,14 @@ struct Program {
     u32 variable_count;
     Site *sites;
     u32 site_count;
+    BlockCount *blocks;
+    u32 block_count;
+    u64 *guards; // lanes that executed each guarded arithmetic instruction
+    u32 guard_count;
 };
 extern const Program PROGRAM;
+extern bool COUNTING; // whether this run counts
+#define COUNT(...) do { if (__builtin_expect(COUNTING, 0)) { __VA_ARGS__; } } while (0)
 
 // Special registers that are the same for a whole launch or block.
 struct Launch {
@@ -84,6 +95,8 @@ template <int BYTES, int PARTS> void load(Warp &w, u32 mask, const U64 &address,
 template <int BYTES, int PARTS>
 void store(Warp &w, u32 mask, const U64 &address, Site &site, const typename Element<BYTES>::T *in);
 
+enum Access { LOADED, STORED, UPDATED };
+void count_access(Warp &w, u32 mask, const U64 &address, const Site &site, int bytes, Access access);
 enum Atomic { A_ADD, A_MIN, A_MAX, A_INC, A_DEC, A_AND, A_OR, A_XOR, A_EXCH, A_CAS, A_FADD, A_SMIN, A_SMAX, A_HADD, A_H2ADD, A_BADD, A_B2ADD };
 U32 atomic32(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U32 &b, const U32 &c);
 U64 atomic64(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U64 &b, const U64 &c);

@@ -135,6 +135,7 @@ template <int BYTES, int PARTS> NOINLINE void load(Warp &w, u32 mask, const U64 
     constexpr int SIZE = BYTES * PARTS, WIDTH = BYTES == 8 ? 8 : 4;
     alignas(64) typename Item<WIDTH>::T r[PARTS][LANES];
     meet(w, mask, address, SIZE, site, false);
+    COUNT(count_access(w, mask, address, site, SIZE, LOADED));
     if (mask == ~0u) {
         u64 first;
         __builtin_memcpy(&first, &address, 8);
@@ -177,6 +178,7 @@ NOINLINE void store(Warp &w, u32 mask, const U64 &address, Site &site, const typ
     constexpr int SIZE = BYTES * PARTS, WIDTH = BYTES == 8 ? 8 : 4;
     alignas(64) typename Item<WIDTH>::T r[PARTS][LANES];
     meet(w, mask, address, SIZE, site, true);
+    COUNT(count_access(w, mask, address, site, SIZE, STORED));
     if (mask == ~0u) {
         u64 first;
         __builtin_memcpy(&first, &address, 8);
@@ -245,6 +247,7 @@ bool is_float(Atomic operation) { return operation == A_FADD || operation >= A_H
 } // namespace
 
 U32 atomic32(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U32 &b, const U32 &c) {
+    COUNT(count_access(w, mask, address, site, 4, UPDATED));
     check(w, mask, address, site, 4, true);
     A64 a = spread(address);
     A32 x = spread(b), y = spread(c), old = {};
@@ -258,6 +261,7 @@ U32 atomic32(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
 }
 
 U64 atomic64(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U64 &b, const U64 &c) {
+    COUNT(count_access(w, mask, address, site, 8, UPDATED));
     check(w, mask, address, site, 8, true);
     A64 a = spread(address), x = spread(b), y = spread(c), old = {};
     for (u32 left = mask; left; left &= left - 1) {
@@ -270,6 +274,7 @@ U64 atomic64(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
 }
 
 U32 atomic16(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U32 &b, const U32 &c) {
+    COUNT(count_access(w, mask, address, site, 2, UPDATED));
     check(w, mask, address, site, 2, true);
     A64 a = spread(address);
     A32 x = spread(b), y = spread(c), old = {};

@@ -22,6 +22,7 @@ namespace {
 char WARNINGS[4096];
 u32 WARNINGS_BYTES;
 bool BACKWARDS; // blocks and warps run last first
+u64 SAMPLE_BLOCKS, DICE; // most blocks of a launch that run, 0 for all; state of the numbers that choose them
 u64 DEADLINE_NS, EXECUTED, UNWATCHED;
 const char *CURRENT_KERNEL = "";
 const char *const TIME_IS_UP = "was still running when its time was up";
@@ -231,6 +232,7 @@ void run_block(const Kernel &kernel) {
         Warp &w = WARPS[i];
         u32 rest = threads - i * LANES;
         w.live = rest >= LANES ? ~0u : (1u << rest) - 1;
+        w.touched = 0;
         w.waits_at = -1;
         w.local_top = 0;
         w.fuel = FUEL;
@@ -261,6 +263,23 @@ void run_block(const Kernel &kernel) {
         }
         if (!unfinished) return;
         if (!release() && !ran) deadlock();
+    }
+}
+
+// One block at random out of each of `chosen` equal parts of the grid (splitmix64 by Vigna).
+u64 drawn(u64 part, u64 chosen, u64 blocks) {
+    u64 low = (u64)((unsigned __int128)part * blocks / chosen), high = (u64)((unsigned __int128)(part + 1) * blocks / chosen);
+    u64 z = DICE += 0x9E3779B97F4A7C15ull;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+    return low + (z ^ z >> 31) % (high - low);
+}
+
+void count_idle_threads() {
+    u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
+    for (u32 i = 0; i < BLOCK.warp_count; i++) {
+        u32 rest = threads - i * LANES;
+        count_idle(WARPS[i], rest >= LANES ? ~0u : (1u << rest) - 1);
     }
 }
 
@@ -302,17 +321,21 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
     }
     u32 until_look = 1;
     u64 blocks = (u64)LAUNCH.grid[0] * LAUNCH.grid[1] * LAUNCH.grid[2];
-    for (u64 i = 0; i < blocks; i++) {
-        u64 number = BACKWARDS ? blocks - 1 - i : i;
+    u64 chosen = SAMPLE_BLOCKS && SAMPLE_BLOCKS < blocks ? SAMPLE_BLOCKS : blocks;
+    if (COUNTING) begin_launch_counts();
+    for (u64 i = 0; i < chosen; i++) {
+        u64 number = chosen < blocks ? drawn(i, chosen, blocks) : BACKWARDS ? blocks - 1 - i : i;
         BLOCK.id[0] = (u32)(number % LAUNCH.grid[0]);
         BLOCK.id[1] = (u32)(number / LAUNCH.grid[0] % LAUNCH.grid[1]);
         BLOCK.id[2] = (u32)(number / LAUNCH.grid[0] / LAUNCH.grid[1]);
         run_block(kernel);
+        if (COUNTING) count_idle_threads();
         if (--until_look == 0) {
             until_look = 64;
             look_at_clock(WARPS[0], 1, -1);
         }
     }
+    if (COUNTING) end_launch_counts(&kernel - PROGRAM.kernels, blocks, chosen);
     for (u32 i = 0; i < BLOCK.warp_count; i++) EXECUTED += WARPS[i].executed;
 }
 
@@ -364,6 +387,9 @@ void run_plan() {
     POISON = (u8)get();
     BACKWARDS = get() != 0;
     DEADLINE_NS = now_ns() + get();
+    begin_counting(get() != 0);
+    SAMPLE_BLOCKS = get();
+    DICE = get();
     EXECUTED = SHUFFLES = LOST_PRINTS = 0;
     begin_heap();
     PRINTED_BYTES = WARNINGS_BYTES = 0;
@@ -414,6 +440,10 @@ void run_plan() {
     }
     put(OK);
     put_facts();
+    u64 record_bytes;
+    const void *record = record_of_counts(record_bytes);
+    put(recorded_launches());
+    put_text((const char *)record, record_bytes);
     for (u64 i = 0; i < returning; i++) write_all((void *)slot_address(returned[i]), SLOTS[returned[i]].size);
 }
 

@@ -49,6 +49,14 @@ extern Fault FAULT;
 
 #define format(out, ...) snprintf(out, sizeof out, __VA_ARGS__)
 
+// Counts (counting.cpp): begun for a run and for each launch, kept in a record of u64.
+void begin_counting(bool wanted);
+void begin_launch_counts();
+void end_launch_counts(u64 kernel, u64 blocks, u64 counted_blocks);
+void count_idle(const Warp &w, u32 started); // threads of a finished warp that used no memory
+u64 recorded_launches();
+const void *record_of_counts(u64 &bytes);
+
 // Text that kernels print, up to the limit.
 enum { PRINT_LIMIT = 64 << 10 };
 extern char PRINTED[PRINT_LIMIT];
