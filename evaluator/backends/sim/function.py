@@ -140,8 +140,7 @@ class FunctionText(Matrices):
         yield f"B{block.index}: {{"
         self.number = self.module.begin_block()
         if block.body:
-            yield f"w.executed += (u64)__builtin_popcount(m) * {len(block.body)};"
-            yield f"COUNT(N[{self.number}].warps++; N[{self.number}].lanes += __builtin_popcount(m));"
+            yield f"enter(w, N[{self.number}], m, {len(block.body)});"
         ended = False
         for instruction in block.body:
             yield from self._instruction(instruction)
@@ -213,7 +212,7 @@ class FunctionText(Matrices):
             for n, label in enumerate(labels):
                 target = self.flow.labels[label]
                 yield f"{{ u32 t = m & eq_b32({index}, all32({n})); if (t) {{ pending.add({target}, t); ways++; }} }}"
-            yield f"COUNT(N[{self.number}].diverged += ways > 1);"
+            yield f"N[{self.number}].diverged += ways > 1;"
             yield self._burn(self.ends[-1], place)
             yield "goto dispatch;"
             return
@@ -223,13 +222,12 @@ class FunctionText(Matrices):
             return
         here, otherwise = self.block.index, self.block.successors[-1]
         yield f"u32 taken = m & {self._guard(instruction)};"
-        yield f"COUNT(N[{self.number}].diverged += taken && taken != m);"
         if taken > here and otherwise > here:
             # The lower block runs first; the lanes of the other wait there.
             first, second = min(taken, otherwise), max(taken, otherwise)
             waiting = "taken" if second == taken else "(m & ~taken)"
             yield f"u32 waiting = {waiting}; if (waiting != m) {{"
-            yield f"if (waiting) {{ pending.add({second}, waiting); m &= ~waiting; }}"
+            yield f"if (waiting) {{ N[{self.number}].diverged++; pending.add({second}, waiting); m &= ~waiting; }}"
             yield from self._go(first, instruction.line)
             yield "}"
             yield from self._go(second, instruction.line)
@@ -237,7 +235,8 @@ class FunctionText(Matrices):
             back, ahead = (taken, otherwise) if taken <= here else (otherwise, taken)
             looping = "taken" if back == taken else "(m & ~taken)"
             yield f"u32 looping = {looping}; if (looping) {{"
-            yield f"if (looping != m) {{ pending.add({ahead}, m & ~looping); m = looping; }}"
+            yield f"if (looping != m) {{ N[{self.number}].diverged++;"
+            yield f"pending.add({ahead}, m & ~looping); m = looping; }}"
             yield from self._go(back, instruction.line)
             yield "}"
             yield from self._go(ahead, instruction.line)

@@ -51,6 +51,12 @@ struct ModuleVariable {
 struct BlockCount {
     u64 warps, lanes, diverged;
 };
+INLINE void enter(Warp &w, BlockCount &count, u32 m, u32 instructions) {
+    u64 lanes = (u64)__builtin_popcount(m);
+    w.executed += lanes * instructions;
+    count.warps++;
+    count.lanes += lanes;
+}
 struct Program {
     const Kernel *kernels;
     u32 kernel_count;
