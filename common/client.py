@@ -29,7 +29,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import ValidationError
 
-from common.connection import Connection, Trouble, checked
+from common.connection import Connection, Trouble, checked, sendable
 from common.connection import NoVerdict as NoVerdict
 from common.connection import RequestRefused as RequestRefused
 from common.connection import ServiceFault as ServiceFault
@@ -83,7 +83,8 @@ class AsyncClient:
 
     `url`: where the service listens, for example `http://127.0.0.1:8000`. `key`: its bearer key, if it has any.
     `patience_s`: how long one evaluation goes without a useful answer before it is given up; that it
-    still waits for a worker is a useful answer. Raises ValueError for a `url` that is not one.
+    still waits for a worker is a useful answer. Raises ValueError for a `url` or a `key` that cannot be
+    one; the error does not show the key.
     """
 
     def __init__(
@@ -266,6 +267,7 @@ class Client:
         self, url: str, key: str | None = None, *, wait_s: float = WAIT_S, patience_s: float = PATIENCE_S
     ) -> None:
         checked(url)
+        sendable(key)
         self._new = partial(AsyncClient, url, key, wait_s=wait_s, patience_s=patience_s)
         self._starting = threading.Lock()
         self._running: tuple[int, asyncio.AbstractEventLoop, threading.Thread, AsyncClient] | None = None

@@ -7,6 +7,7 @@ import asyncio
 import email.utils
 import json
 import random
+import re
 import ssl
 import time
 from collections.abc import Callable, Coroutine
@@ -66,15 +67,16 @@ class Trouble:
 class Connection:
     """Connections to one service, for one event loop.
 
-    `wait_s`: the longest that a request asks the service to wait. Raises ValueError for a `url` that is not one.
+    `wait_s`: the longest that a request asks the service to wait. Raises ValueError for a `url` or a `key` that
+    cannot be one.
     """
 
     def __init__(self, url: str, key: str | None, wait_s: float, patience_s: float) -> None:
         self.url = checked(url)
         self.wait_s, self._patience_s = wait_s, patience_s
         headers = {"Accept": "application/json", "User-Agent": f"assay-client/{CONTRACT_VERSION}"}
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
+        if bearer := sendable(key):
+            headers["Authorization"] = f"Bearer {bearer}"
         self._http = httpx.AsyncClient(
             headers=headers,
             timeout=wait_s + MARGIN_S,
@@ -106,7 +108,7 @@ class Connection:
                 waited_s = time.monotonic() - since_s
                 if waited_s + pause_s > self._patience_s or errors >= _MAX_SERVER_ERRORS:
                     raise ServiceFault(
-                        f"The service at {self.url} gave no useful answer in {tries} tries and {waited_s:.0f} s; "
+                        f"The service at {self.url} gave no useful answer in {_times(tries)} and {waited_s:.0f} s; "
                         f"at last {trouble.said}.",
                         "Look whether `assay serve` runs there and /readyz answers, then send the submission again.",
                     )
@@ -144,6 +146,18 @@ class Connection:
         raise RequestRefused(f"The service at {self.url} answered {said}.", remedy, response.status_code)
 
 
+def _times(tries: int) -> str:
+    return f"{tries} tries" if tries > 1 else "1 try"
+
+
+def sendable(key: str | None) -> str:
+    """The key without what surrounds it; empty for none. Raises ValueError, which does not show it."""
+    bare = (key or "").strip()
+    if not re.fullmatch("[!-~]*", bare):
+        raise ValueError("the key holds a space, a line break or a letter that no key has: copy it again, whole")
+    return bare
+
+
 @cache
 def _trusted() -> ssl.SSLContext:
     # Reading the certificates takes longer than many an evaluation: once is enough for all connections of a process.
@@ -156,7 +170,11 @@ def checked(url: str) -> str:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
         raise ValueError(f"{url!r} is no address of a service: {error}") from error
-    if parsed.scheme not in ("http", "https") or not parsed.host:
+    if (
+        parsed.scheme not in ("http", "https")
+        or not re.fullmatch(r"[^\s%]+", parsed.host)
+        or (parsed.port is not None and not 0 < parsed.port < 1 << 16)
+    ):
         raise ValueError(f"{url!r} is no address of a service: write it as http://127.0.0.1:8000")
     return str(parsed).rstrip("/")
 

@@ -127,7 +127,8 @@ def evaluate(
     try:
         hasty = Client(server, key, patience_s=_PATIENCE_S)
     except ValueError as error:
-        raise UsageError(f"{error}.") from error
+        said = str(error)
+        raise UsageError(f"{said[:1].upper()}{said[1:]}.") from error
     try:
         with hasty, Client(server, key, patience_s=_LOYALTY_S) as loyal:
             try:

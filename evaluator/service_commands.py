@@ -18,7 +18,17 @@ from evaluator.settings import MachineSettings, ServiceSettings
 if TYPE_CHECKING:
     from evaluator.service.store import Store
 
-_LIBRARIES = ("alembic", "celery", "fastapi", "prometheus_client", "redis", "sqlalchemy", "structlog", "uvicorn")
+_LIBRARIES = (
+    "alembic",
+    "celery",
+    "fastapi",
+    "fastapi_offline",
+    "prometheus_client",
+    "redis",
+    "sqlalchemy",
+    "structlog",
+    "uvicorn",
+)
 _DAY_S = 86400.0
 _END_OF_TIME_S = 253_402_300_799
 """The end of the year 9999, the last that a date can be written of."""

@@ -116,7 +116,7 @@ class ServiceSettings:
         return ServiceSettings(
             data_dir,
             os.environ.get("ASSAY_DATABASE_URL") or f"sqlite:///{data_dir / 'assay.db'}",
-            os.environ.get("ASSAY_BROKER_URL", ""),
+            _broker(os.environ.get("ASSAY_BROKER_URL", "")),
             os.environ.get("ASSAY_HOST") or "127.0.0.1",
             _number("ASSAY_PORT", 8000, 0, "a port"),
             _number("ASSAY_WORKERS", os.cpu_count() or 1, 0, "a number of processes"),
@@ -176,6 +176,13 @@ def _signing_key() -> str:
 
 
 _MAKE_A_KEY = "Make one with `openssl rand -hex 32`."
+
+
+def _broker(url: str) -> str:
+    # Said at the start: an address that never answers is taken for a Redis that is away for a while.
+    if url and not re.match(r"(rediss?|redis\+socket|sentinel)://[^/\s]*.", url):
+        raise UsageError("ASSAY_BROKER_URL is no address of a Redis.", "Write it as redis://:PASSWORD@HOST/0.")
+    return url
 
 
 def _number(variable: str, default: int, least: int, what: str) -> int:

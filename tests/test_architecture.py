@@ -85,6 +85,7 @@ OWNERS = {
         "evaluator.service.api",
         "evaluator.service.evaluations",
         "evaluator.service.live",
+        "evaluator.service.manual",
         "evaluator.service.pages",
         "evaluator.service.refusals",
         "evaluator.service.routing",

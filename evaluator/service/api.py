@@ -14,7 +14,7 @@ from common.contract import CONTRACT_VERSION, ProblemFace
 from evaluator import __version__
 from evaluator.errors import StorageFault
 from evaluator.problems.catalogue import find, problems
-from evaluator.service import documents, evaluations, metrics, pages
+from evaluator.service import documents, evaluations, manual, metrics, pages
 from evaluator.service.admission import Admission
 from evaluator.service.documents import BatchLine, Liveness, Readiness, Version
 from evaluator.service.door import Door
@@ -47,7 +47,7 @@ def create_app(
         version=__version__,
         summary="Grades CUDA kernels: a submission in, a verdict out.",
         lifespan=lifespan,
-        docs_url="/docs",
+        docs_url=None,
         redoc_url=None,
         telemetry={"tracing": False},
     )
@@ -55,6 +55,7 @@ def create_app(
     problems()  # built now, and not while the first caller waits
     install(app, _error_page)
     app.include_router(pages.router(store, admit=_viewers(admission), stopping=lambda: service.watch.closed))
+    app.include_router(manual.router(f"{app.title}: the API"))
     app.include_router(evaluations.router)
     app.include_router(_router)
     app.add_middleware(Door, admission=admission, settings=settings, metrics=service.metrics, page=_error_page)

@@ -393,11 +393,30 @@ def test_a_closed_client_opens_again():
 
 
 @pytest.mark.parametrize(
-    "url", ["", "127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://[::", "file:///etc/passwd"]
+    "url",
+    [
+        "",
+        "127.0.0.1:8000",
+        "ftp://127.0.0.1",
+        "http://",
+        "http://[::",
+        "file:///etc/passwd",
+        "http://a:999999",
+        "http://a:0",
+        "http://a b",
+    ],
 )
 def test_an_address_that_is_none_is_said_at_once(url):
     with pytest.raises(ValueError, match="no address of a service"):
         Client(url)
+
+
+@pytest.mark.parametrize("key", ["assay_se\ncret", "assay_se cret", "assay_secretключ", "assay_secret\x00"])
+def test_a_key_that_no_header_can_hold_is_said_at_once_and_not_shown(key):
+    with pytest.raises(ValueError, match="copy it again") as refused:
+        Client("http://127.0.0.1:8000", key)
+    assert "assay_" not in str(refused.value)
+    assert "cret" not in str(refused.value)
 
 
 def test_every_error_is_a_missing_verdict():

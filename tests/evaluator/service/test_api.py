@@ -1,6 +1,9 @@
 """Every route over a real socket, on a real store, with the test as the worker."""
 
+import base64
+import hashlib
 import json
+import re
 import threading
 import time
 
@@ -570,6 +573,23 @@ def test_request_ids_are_taken_where_they_are_sane_and_go_on_to_the_worker(here,
     for odd in ("x" * 200, 'a"b', "{}"):
         made = http.get("/livez", headers={"X-Request-Id": odd}).headers["x-request-id"]
         assert made.startswith("req_")
+
+
+def test_the_manual_loads_nothing_from_elsewhere(http):
+    """A script of another host would run where the key is typed in and the pages are read."""
+    page = http.get("/docs")
+    loaded = re.findall(r"""(?:src|href)=["']([^"']+)""", page.text)
+    assert len(loaded) >= 2
+    for address in loaded:
+        assert address.startswith("/docs/")
+        assert http.get(address).status_code == 200
+    assert "://" not in page.text
+    policy = dict(one.strip().split(" ", 1) for one in page.headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    inline = re.findall(r"<script>(.*?)</script>", page.text, re.DOTALL)
+    hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in inline]
+    assert policy["script-src"].split() == ["'self'", *(f"'sha256-{one}'" for one in hashes)]
+    assert "SwaggerUIBundle" in http.get("/docs/swagger-ui-bundle.js").text
 
 
 def test_problems_are_what_the_grader_knows(http):

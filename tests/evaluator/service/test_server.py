@@ -313,7 +313,13 @@ def test_the_servers_secret_is_made_once_and_for_its_owner_alone(tmp_path):
 
 @pytest.mark.parametrize(
     ("variable", "value"),
-    [("ASSAY_PORT", "http"), ("ASSAY_WORKERS", "-1"), ("ASSAY_LEASE_S", "0"), ("ASSAY_BODY_BYTES", "1e6")],
+    [
+        ("ASSAY_PORT", "http"),
+        ("ASSAY_BROKER_URL", "http://x"),
+        ("ASSAY_WORKERS", "-1"),
+        ("ASSAY_LEASE_S", "0"),
+        ("ASSAY_BODY_BYTES", "1e6"),
+    ],
 )
 def test_variables_that_cannot_be_are_named(monkeypatch, variable, value):
     monkeypatch.setenv(variable, value)
