@@ -170,6 +170,7 @@ class Host:
         self.temporary = Path(self._open.enter_context(_canary_folder(Path("/tmp"))))
         self.files = {
             self.data / ".env": f"ASSAY_SECRET={self.token}",
+            self.data / "signing-key": self.token,
             self.data / "assay.db": f"SQLite format 3 {self.token}",
             self.cache / "entry": f"a compiled program {self.token}",
             self.home / "canary": self.token,
