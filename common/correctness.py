@@ -13,7 +13,8 @@ class OtherThread(Wire):
     thread: tuple[int, int, int]
     block: tuple[int, int, int]
     line: int | None = None
-    act: Literal["read", "write", "atomic"]
+    act: Literal["read", "write", "atomic", "wait"]
+    """`wait`: at a barrier."""
 
 
 class Fault(Wire):
@@ -91,3 +92,5 @@ class Correctness(Wire):
     warnings: tuple[str, ...] = ()
     printed: str = ""
     """What the kernels printed, up to the limit."""
+    watched: tuple[str, ...] = ()
+    """What was watched for races and reads of undefined memory, size by size: `n=1000: 4 of 4 blocks`."""

@@ -168,8 +168,8 @@ class SimulatorReferee:
         if self._rehearses:
             trials = rehearsal(launchable.problem, trials)
         with self._backend.prepare(order.program, order.settings) as session:
-            dice = NumpyDice(generator)
-            return Judged(verify(launchable, session, order.settings, dice, trials, _counted(progress)))
+            dice, seed = NumpyDice(generator), int(generator.integers(1, 1 << 62))
+            return Judged(verify(launchable, session, order.settings, dice, trials, _counted(progress), seed))
 
 
 @dataclass(frozen=True)

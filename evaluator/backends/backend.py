@@ -102,6 +102,30 @@ class BufferCopy:
 
 
 @dataclass(frozen=True)
+class Watch:
+    """Which blocks of a run are watched for races and reads of undefined memory."""
+
+    share: float = 1.0
+    """Of all pairs of neighbouring blocks, drawn by `seed`. Reads of undefined tensors are seen at 1 only."""
+    seed: int = 0
+
+
+HazardKind = Literal["race", "harmless_race", "unfenced", "undefined_read", "unawaited_copy"]
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """What a watched block did that no block may rely on."""
+
+    kind: HazardKind
+    """`harmless_race`: all wrote what was there already. `unfenced`: ordered by an atomic, but without a fence.
+    `unawaited_copy`: `cp.async` was under way."""
+    fault: Fault
+    """Who, where and, for a race, with whom."""
+    remedy: str
+
+
+@dataclass(frozen=True)
 class PlanRun:
     """One run of a plan at one size on one set of contents."""
 
@@ -119,6 +143,11 @@ class PlanRun:
     sample_blocks: int = 0
     """Run at most so many blocks of each launch, chosen at random, where the backend can; 0 runs all. What memory
     holds afterwards is then only a part of the answer, and counts are scaled up."""
+    watch: Watch | None = None
+    """Look for races and undefined reads, where the backend can; it costs much time."""
+    jitter: int = 0
+    """Where within their documented error the results of approximate instructions lie, on a backend that computes
+    them itself: below 2^64; 0 computes them accurately."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +163,10 @@ class RunOutcome:
     thread_instructions: int = 0
     times_us: tuple[float, float, float] | None = None
     """By events on the device, by the launching host, by the referee; None where the backend has no clocks."""
+    hazards: tuple[Hazard, ...] = ()
+    """What watching found, in the order in which it was seen; at most one for each pair of lines."""
+    watched_blocks: tuple[int, int] = (0, 0)
+    """How many blocks were watched, and how many ran."""
     facts: Mapping[str, int] = field(default_factory=dict)
     """Counts that the backend took, for example `shuffles`."""
     counts: tuple[LaunchCounts, ...] = ()

@@ -16,7 +16,8 @@ from evaluator.errors import InfrastructureFault, Ruling
 from evaluator.problems.arrays import Dice
 from evaluator.stages.launchable import Launchable
 from evaluator.stages.trials import PlannedTrial
-from evaluator.stages.verification import POISONS, Verified, ruling_on, sentence
+from evaluator.stages.verification import POISONS, Verified, ruling_on
+from evaluator.stages.watching import sentence
 
 _RUN_S: Final = 10.0
 _MOST_WARNINGS: Final = 4

@@ -12,13 +12,14 @@ from typing import Any, Final
 import numpy as np
 
 from common.contract import Correctness, Fault, Phase, Settings, Status, Trial
-from evaluator.backends.backend import Buffer, PlanRun, RunOutcome, Session
+from evaluator.backends.backend import Buffer, PlanRun, RunOutcome, Session, Watch
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Dice, dtype_in, element_bytes, namespace, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launchable import Concrete, Launchable
 from evaluator.stages.mismatch import Comparison, compare, is_poison
 from evaluator.stages.trials import PlannedTrial, at
+from evaluator.stages.watching import Watching, sentence
 
 POISONS: Final = (0xFF, 0x5B)
 """Bytes of undefined memory: NaN in every float format, then a large finite number."""
@@ -45,9 +46,12 @@ def verify(
     dice: Dice,
     trials: Sequence[PlannedTrial],
     progress: Callable[[int, int], None] = lambda done, planned: None,
+    seed: int = 0,
 ) -> Verified:
     """Run `trials` on `session`, up to the first that fails, with contents from `dice`.
 
+    `seed` (secret, below 2^62) draws which blocks are watched, and where within their documented error approximate
+    instructions lie; 0 has them computed accurately.
     Raises Unsupported, InfrastructureFault.
     """
     concretes: list[Concrete] = []
@@ -56,7 +60,7 @@ def verify(
         if isinstance(concrete, Ruling):
             return Verified(concrete, None)
         concretes.append(concrete)
-    examination = Examination(launchable, session, settings, dice, len(trials))
+    examination = Examination(launchable, session, settings, dice, len(trials), seed)
     for number, (trial, concrete) in enumerate(zip(trials, concretes, strict=True)):
         progress(number, len(trials))
         ruling = examination.run(trial, concrete)
@@ -76,6 +80,7 @@ class Examination:
         settings: Settings,
         dice: Dice,
         planned: int,
+        seed: int = 0,
     ) -> None:
         self.launchable = launchable
         self.problem = launchable.problem
@@ -94,6 +99,8 @@ class Examination:
         self.deterministic = True
         self.order_sizes: dict[str, Sizes] = {}
         self.order_costs: dict[str, int] = {}
+        self.watching = Watching(seed)
+        self.jitter = seed
 
     def verified(self, ruling: Ruling | None) -> Verified:
         """Everything seen, as the verdict will show it."""
@@ -109,12 +116,14 @@ class Examination:
             fault=self.fault,
             warnings=tuple(self.warnings),
             printed=self.printed,
+            watched=self.watching.said,
         )
         return Verified(ruling, correctness, self.thread_instructions, self.facts)
 
     def run(self, trial: PlannedTrial, concrete: Concrete) -> Ruling | None:
         """One trial: run, judge, and where it is cheap run again on other undefined memory."""
         inputs = trial.distribution.draw(self.dice, trial.sizes)
+        self.watching.undefined = None
         first = self.execute(concrete, inputs, POISONS[0])
         ruling = self.intact(first, trial, inputs)
         if ruling is not None:
@@ -127,22 +136,35 @@ class Examination:
         # from what is undefined".
         if cheap or any(bool(is_poison(array, POISONS[0]).any()) for array in outputs.values()):
             self.twice += cheap
-            ruling = self._again(trial, concrete, inputs, outputs, unwritten_too=cheap)
+            watch = self.watching.plan(first.thread_instructions, not cheap) if self.session.reorders else None
+            ruling = self._again(trial, concrete, inputs, outputs, watch, unwritten_too=cheap)
             if ruling is not None:
                 return ruling
         ruling = self.judge(trial, inputs, outputs)
         if ruling is not None and self.session.reorders and first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
-            other = self.execute(concrete, inputs, POISONS[0], backwards=True)
+            watch = self.watching.plan(first.thread_instructions, explains=True)
+            other = self.execute(concrete, inputs, POISONS[0], backwards=True, watch=watch)
+            race = self._race(other, trial) if watch else None
+            if race is not None:
+                return replace(race, message=f"{race.message} {ruling.message}")
             if other.fault is None and self._right(trial, inputs, self.tensors(other, concrete)):
                 return replace(ruling, hint=f"With blocks and warps run in another order it is right. {_RACE_HINT}")
         return ruling
 
     def _again(
-        self, trial: PlannedTrial, concrete: Concrete, inputs: Arrays, first: Mapping[str, Array], unwritten_too: bool
+        self,
+        trial: PlannedTrial,
+        concrete: Concrete,
+        inputs: Arrays,
+        first: Mapping[str, Array],
+        watch: Watch | None,
+        unwritten_too: bool,
     ) -> Ruling | None:
         """The same inputs on other undefined memory: what differs was computed from it."""
-        outcome = self.execute(concrete, inputs, POISONS[1])
-        ruling = self.fault_ruling(outcome, trial)
+        outcome = self.execute(concrete, inputs, POISONS[1], watch=watch)
+        if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):
+            outcome = self.execute(concrete, inputs, POISONS[1])  # it may be our watching that took so much
+        ruling = self._race(outcome, trial) or self.fault_ruling(outcome, trial)
         if ruling is None:
             second = self.tensors(outcome, concrete)
             ruling = self._undefined(first, second, trial, unwritten_too)
@@ -169,6 +191,15 @@ class Examination:
             self.trials.append(_trial(trial, False))
         return ruling
 
+    def _race(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
+        """What watching showed, if it did."""
+        if not outcome.watched_blocks[1]:
+            return None
+        seen = self.watching.look(outcome, trial.place, self.launchable.source_lines)
+        self.warnings.update(dict.fromkeys(seen.warnings))
+        self.fault = seen.fault or self.fault
+        return seen.ruling
+
     def _right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
         expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
         compared = (compare(n, a, expected[n], trial.tolerance, POISONS[0]) for n, a in outputs.items())
@@ -181,12 +212,17 @@ class Examination:
         CUDA promises no order, but GPUs start blocks in theirs, so that is a note and not a fault.
         """
         typical = self.problem.distributions[0]
-        for sizes in self.order_sizes.values():
+        for name, sizes in self.order_sizes.items():
             concrete = self.launchable.at(sizes)
             assert isinstance(concrete, Concrete)
             trial = PlannedTrial(sizes, typical, self.problem.tolerance, True)
             inputs = typical.draw(self.dice, sizes)
-            outcome = self.execute(concrete, inputs, POISONS[0], backwards=True)
+            watch = self.watching.plan(self.order_costs[name])
+            outcome = self.execute(concrete, inputs, POISONS[0], backwards=True, watch=watch)
+            race = self._race(outcome, trial)
+            if race is not None:
+                self.trials.append(_trial(trial, False))
+                return race
             if outcome.fault is not None:
                 self.warnings[f"not judged with blocks in another order: {sentence(outcome.fault, 0)}"] = None
                 return None
@@ -204,7 +240,13 @@ class Examination:
         return None
 
     def execute(
-        self, concrete: Concrete, inputs: Arrays, poison: int, backwards: bool = False, look: bool = True
+        self,
+        concrete: Concrete,
+        inputs: Arrays,
+        poison: int,
+        backwards: bool = False,
+        look: bool = True,
+        watch: Watch | None = None,
     ) -> RunOutcome:
         """Run the plan on these inputs within what is left of the time limit."""
         buffers = tuple(
@@ -216,8 +258,9 @@ class Examination:
             return RunOutcome({}, _OUT_OF_TIME)
         limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s
         started_s = time.monotonic()
-        outcome = self.session.run(PlanRun(buffers, concrete.steps, poison, limit_s, backwards, look))
-        self.left_s -= time.monotonic() - started_s
+        run = PlanRun(buffers, concrete.steps, poison, limit_s, backwards, look, watch=watch, jitter=self.jitter)
+        outcome = self.session.run(run)
+        self.left_s -= 0 if watch else time.monotonic() - started_s  # watching is ours too
         if self.left_s < 0 and outcome.fault is None:
             outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
         self.thread_instructions += outcome.thread_instructions
@@ -292,24 +335,32 @@ class Examination:
                 continue
             element = int(elements[0])
             if unwritten[element]:
+                undefined = self.watching.undefined
                 return Ruling(
                     Status.INCORRECT,
                     Phase.VERIFY,
                     f"At {trial.place}: {name}[{element}] was never written "
-                    f"({int(differ.sum())} of {differ.size} elements differ between two runs on the same input).",
-                    "Outputs hold no defined value before the first launch: every element must be written. Check the "
-                    "grid's extent and the condition that guards the store.",
+                    f"({int(differ.sum())} of {differ.size} elements differ between two runs on the same input)."
+                    f"{self._reader()}",
+                    undefined.remedy if undefined else _UNWRITTEN_HINT,
                 )
             return Ruling(
                 Status.INCORRECT,
                 Phase.VERIFY,
                 f"At {trial.place}: {name}[{element}] depends on memory that was never written: two runs on the "
                 f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} "
-                "elements.",
+                f"elements.{self._reader()}",
                 "Initialise what you read: shared memory, local arrays and temporaries are undefined at the start, "
                 "and an output that is accumulated into needs `// assay: fill NAME value=0` or an earlier launch.",
             )
         return None
+
+    def _reader(self) -> str:
+        """Who read what nobody had written, where a watched run saw it."""
+        if self.watching.undefined is None:
+            return ""
+        self.fault = self.watching.undefined.fault
+        return f" {sentence(self.fault, self.launchable.source_lines)}."
 
     def judge(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> Ruling | None:
         """Compare with the oracle, and record the trial."""
@@ -336,6 +387,8 @@ class Examination:
             f"At {trial.place} with {trial.distribution.name} inputs: {mismatch.pattern}. "
             f"Worst: {mismatch.output}[{index}] is {mismatch.actual}, expected {mismatch.expected}{how_far}."
         )
+        if "never written" in mismatch.pattern:
+            message += self._reader()
         advice = " ".join((self._advice(trial), *(f"Note: {warning}." for warning in list(self.warnings)[:2])))
         return Ruling(Status.INCORRECT, Phase.VERIFY, message, advice)
 
@@ -385,24 +438,13 @@ def ruling_on(fault: Fault, place: str, source_lines: int, limit_s: float) -> Ru
     return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))
 
 
-def sentence(fault: Fault, source_lines: int) -> str:
-    """`scale: thread 3 of block (1, 2, 0) wrote y[8], one past the end, line 7`; 0 lines are an unknown number."""
-    kernel = f"{fault.kernel}: " if fault.kernel else ""
-    who = f"thread {_place(fault.thread)} of block {_place(fault.block)} " if fault.thread and fault.block else ""
-    line = f", line {fault.line}" if fault.line else ""
-    if fault.line and 0 < source_lines < fault.line:
-        line += f" by the source's own #line (the file has {source_lines})"
-    return f"{kernel}{who}{fault.message}{line}"
-
-
-def _place(index: tuple[int, int, int]) -> str:
-    """`3` where the other two coordinates are 0, else `(3, 1, 0)`."""
-    return str(index[0]) if index[1] == index[2] == 0 else str(index)
-
-
 _RACE_HINT: Final = (
     "Nothing orders the blocks of a launch, or the warps between two barriers: this is a race. Use atomics, a "
     "barrier, or a second launch."
+)
+_UNWRITTEN_HINT: Final = (
+    "Outputs hold no defined value before the first launch: every element must be written. Check the grid's extent "
+    "and the condition that guards the store."
 )
 _OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
 _FAULT_STATUS: Final = {

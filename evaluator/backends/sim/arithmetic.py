@@ -105,6 +105,11 @@ class Arithmetic(Operands):
 
     def _op_div(self, i: Instruction) -> str:
         kind, bits = i.type, TYPE_BYTES[i.type] * 8
+        if kind == "f32" and not {"approx", "full"}.isdisjoint(i.modifiers):
+            _, ftz, saturate = self._flags(i)
+            a, b = (self._f32(operand, ftz) for operand in i.operands[1:3])
+            full = "true" if "full" in i.modifiers else "false"
+            return self._finish_f32(f"approximate_div_f32({a}, {b}, {full})", ftz, saturate)
         if kind in FLOATS:
             return self._arithmetic(i, "div")
         return self._divided(i, "div", kind, bits)
@@ -166,12 +171,13 @@ class Arithmetic(Operands):
     def _function(self, i: Instruction, name: str) -> str:
         rounding, ftz, _ = self._flags(i)
         if i.type == "f32":
-            text = f"unary_f32({name}, {self._f32(i.operands[1], ftz)})"
+            kind = "approximate" if "approx" in i.modifiers else "unary"
+            text = f"{kind}_f32({name}, {self._f32(i.operands[1], ftz)})"
             if rounding != "NEAREST" and name == "SQRT":
                 text = f"rounded_sqrt_f32({rounding}, {self._f32(i.operands[1], ftz)})"
             elif rounding != "NEAREST" and name == "RCP":
                 text = f"rounded_f32(DIV, {rounding}, all32(0x3f800000), {self._f32(i.operands[1], ftz)})"
-            elif name == "RCP":
+            elif name == "RCP" and kind == "unary":
                 text = f"div_f32(all32(0x3f800000), {self._f32(i.operands[1], ftz)})"
             return self._finish_f32(text, ftz, False)
         if i.type == "f64" and name in ("SQRT", "RSQRT", "RCP"):
@@ -179,7 +185,8 @@ class Arithmetic(Operands):
                 return f"rounded_sqrt_f64({rounding}, {self.b64(i.operands[1])})"
             if rounding != "NEAREST":
                 return f"rounded_f64(DIV, {rounding}, all64(0x3ff0000000000000ull), {self.b64(i.operands[1])})"
-            return f"unary_f64({name}, {self.b64(i.operands[1])})"
+            kind = "approximate" if "approx" in i.modifiers else "unary"
+            return f"{kind}_f64({name}, {self.b64(i.operands[1])})"
         if i.type in HALVES and name in ("EX2", "TANH"):
             return self._half(i, f"H_{name}")
         raise self.unsupported()

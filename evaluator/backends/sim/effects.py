@@ -16,6 +16,9 @@ _MEMORY_MODIFIERS = {
     "cta", "gpu", "sys", "cluster", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "v2", "v4", "v8", "noftz", "sc",
     "unified", "entry", "func",
 }  # fmt: skip
+_FENCED = {"acquire", "release", "acq_rel", "sc"}
+_RELAXED = {"volatile", "relaxed", "mmio", "cv", "cg"}
+"""`ld.cg` and `ld.cv` pass the first cache by: who asks for that reads what other threads write."""
 _SHUFFLES = {"up": "UP_", "down": "DOWN_", "bfly": "BFLY", "idx": "IDX"}
 
 
@@ -59,6 +62,12 @@ class Effects(FunctionScope):
             raise self.emitter.unsupported("a shared variable in another space")
         return f"add_b64({text}, all64((u64){offset}ll))" if offset else text
 
+    def _site(self, i: Instruction) -> str:
+        """Its site, which says whether the access synchronises (PTX ISA 9.0, section 8.4, strong operations)."""
+        if not _FENCED.isdisjoint(i.modifiers):
+            return self.module.site(i.line, "FENCED")
+        return self.module.site(i.line, "PLAIN" if _RELAXED.isdisjoint(i.modifiers) else "RELAXED")
+
     def _shape(self, i: Instruction) -> tuple[int, int]:
         """Bytes of an element, and elements."""
         size = TYPE_BYTES[i.type]
@@ -92,7 +101,7 @@ class Effects(FunctionScope):
             return
         kind = "U64" if size == 8 else "U32"
         address = self._address(i, source)
-        yield f"{kind} t[{parts}]; load<{size}, {parts}>(w, {self.mask}, {address}, {self.module.site(i.line)}, t);"
+        yield f"{kind} t[{parts}]; load<{size}, {parts}>(w, {self.mask}, {address}, {self._site(i)}, t);"
         for n, register in enumerate(registers):
             yield self._set(register, self._loaded(f"t[{n}]", i.type, register))
 
@@ -132,7 +141,7 @@ class Effects(FunctionScope):
         kind = "U64" if size == 8 else "U32"
         yield f"{kind} t[{parts}] = {{{', '.join(texts)}}};"
         address = self._address(i, target)
-        yield f"store<{size}, {parts}>(w, {self.mask}, {address}, {self.module.site(i.line)}, t);"
+        yield f"store<{size}, {parts}>(w, {self.mask}, {address}, {self._site(i)}, t);"
 
     def _do_atom(self, i: Instruction) -> Iterator[str]:
         self._check_memory(i)
@@ -153,9 +162,7 @@ class Effects(FunctionScope):
         texts = [self.emitter.any(v, bits) for v in values]
         texts += [f"all{bits}(0)"] * (2 - len(texts))
         address = self._address(i, target)
-        call = (
-            f"atomic{size * 8}(w, {self.mask}, {address}, {self.module.site(i.line)}, {name}, {texts[0]}, {texts[1]})"
-        )
+        call = f"atomic{size * 8}(w, {self.mask}, {address}, {self._site(i)}, {name}, {texts[0]}, {texts[1]})"
         yield self._set(destination, call)
 
     def _do_red(self, i: Instruction) -> Iterator[str]:

@@ -55,7 +55,7 @@ _SIDE_EFFECTS = {
     "ld", "ldu", "st", "atom", "red", "shfl", "vote", "match", "redux", "elect", "call", "trap", "discard",
     "mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "cp", "mbarrier",
 }  # fmt: skip
-_IGNORED = {"membar", "fence", "prefetch", "prefetchu", "brkpt", "nanosleep", "bar", "barrier", "pmevent"}
+_IGNORED = {"prefetch", "prefetchu", "brkpt", "nanosleep", "pmevent"}
 
 
 class FunctionText(Matrices):
@@ -268,8 +268,11 @@ class FunctionText(Matrices):
             yield f"if (m == w.live && pending.next == {count}) {{"
             yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {self.module.place(i.line)});"
             yield "} else {"
-            yield f'warn({self.module.place(i.line)}, "a barrier was reached by part of a warp");'
-            yield f"bar_number = {number}; bar_threads = {threads}; bar_line = {self.module.place(i.line)};"
+            place = self.module.place(i.line)
+            yield f'warn({place}, "a barrier was reached by part of a warp");'
+            if i.opcode == "bar" or "aligned" in i.modifiers:
+                yield f"if (pending.parked & w.live) diverged(w, m, pending.parked & w.live, {place}, bar_line);"
+            yield f"bar_number = {number}; bar_threads = {threads}; bar_line = {place};"
             yield f"pending.park({following if following is not None else 0}, m); goto dispatch; }}"
         else:
             yield f'if (m != w.live) fault(w, m, "divergent_barrier", {self.module.place(i.line)}, '
@@ -342,6 +345,10 @@ class FunctionText(Matrices):
             "cc" in i.modifiers or i.opcode[-1] == "c"
         ):
             yield from self._carrying(i, guarded)
+        elif i.opcode in ("membar", "fence"):
+            yield "fence(w);"
+        elif i.opcode == "bar":
+            yield f"warp_sync(w, {'g' if guarded else 'm'}, {self.emitter.b32(i.operands[0])});"
         elif i.opcode in _IGNORED:
             yield ";"
         else:

@@ -32,8 +32,10 @@ from evaluator.backends.backend import (
     Program,
     RunOutcome,
     Unsupported,
+    Watch,
 )
 from evaluator.backends.sim import parsing, tally, translation
+from evaluator.backends.sim.hazards import Side, hazard, read_findings
 from evaluator.errors import InfrastructureFault, ToolchainMissing
 from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox, SessionEnded
 from evaluator.sandbox.sandbox import Session as SandboxSession
@@ -46,8 +48,10 @@ _RUNTIME_SOURCES: Final = (
     "matrix.cpp",
     "asynchronous.cpp",
     "numbers.cpp",
+    "approximate.cpp",
     "printing.cpp",
     "counting.cpp",
+    "shadow.cpp",
     "runtime.cpp",
 )
 _HEADERS: Final = (
@@ -58,6 +62,8 @@ _HEADERS: Final = (
     "asynchronous.h",
     "operations.h",
     "runtime.h",
+    "shadow.h",
+    "pipe.h",
     "coroutines.h",
 )
 _COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-w")
@@ -70,6 +76,7 @@ _SLACK_S: Final = 2.0
 """How much later than its limit a run may answer: its own clock ends it in better words, if it is to be believed."""
 _PIPED_BYTES_PER_S: Final = 100e6
 """What memory travels at for sure, there and back."""
+_ALL_WATCHED: Final = 1 << 16
 _MAX_TEXT_BYTES: Final = 1 << 20
 _MAX_COUNTS_BYTES: Final = 64 << 20
 
@@ -284,8 +291,10 @@ class SimulatorSession:
         parts: list[bytes | memoryview] = []
         numbers: dict[str, int] = {}
         limit_ns = max(0, int(run.time_limit_s * 1e9))
+        watch = run.watch or Watch(share=0)
         parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ns))
         parts.append(struct.pack("<3Q", run.count, run.sample_blocks, secrets.randbits(64)))
+        parts.append(struct.pack("<3Q", round(min(watch.share, 1) * _ALL_WATCHED), watch.seed, run.jitter))
         for index, buffer in enumerate(run.buffers):
             numbers[buffer.name] = index
             flags = (buffer.content is not None) | (buffer.role != "temporary") << 1
@@ -336,6 +345,17 @@ class SimulatorSession:
     def _answer(self, run: PlanRun) -> RunOutcome:
         faulted, executed, shuffles, lost_prints = self._numbers(4)
         printed, warnings = self._words(), tuple(self._words().splitlines())
+        watched, ran = self._numbers(2)
+        extents = {step.symbol: step.block for step in run.steps if isinstance(step, KernelLaunch)}
+        hazards = tuple(
+            hazard(
+                found,
+                self._kernel_name(found.symbol),
+                self.translated.shared.get(found.symbol, ()),
+                extents.get(found.symbol, (1, 1, 1)),
+            )
+            for found in read_findings(self._number, self._numbers, self._words)
+        )
         if lost_prints:
             warnings = (*warnings, f"{lost_prints} prints beyond the limit were dropped")
         fault = self._fault() if faulted else None
@@ -347,7 +367,17 @@ class SimulatorSession:
                 if buffer.role != "temporary":
                     contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
         facts = {"shuffles": shuffles}
-        return RunOutcome(contents, fault, warnings, printed, executed, facts=facts, counts=counts)
+        return RunOutcome(
+            contents,
+            fault,
+            warnings,
+            printed,
+            executed,
+            hazards=hazards,
+            watched_blocks=(watched, ran),
+            facts=facts,
+            counts=counts,
+        )
 
     def _counts(self, run: PlanRun) -> tuple[LaunchCounts, ...]:
         launches, size = self._numbers(2)
@@ -367,7 +397,8 @@ class SimulatorSession:
         kind, message, symbol = self._words(), self._words(), self._words()
         line, has_thread, *position = self._numbers(8)
         buffer = self._words()
-        (element,) = self._numbers(1)
+        element, has_other, act, other_line, *met = self._numbers(10)
+        other = Side(act, other_line, (met[0], met[1], met[2]), (met[3], met[4], met[5])).other if has_other else None
         thread = (position[0], position[1], position[2])
         block = (position[3], position[4], position[5])
         return Fault(
@@ -379,6 +410,7 @@ class SimulatorSession:
             block=block if has_thread else None,
             buffer=buffer or None,
             element=element if buffer else None,
+            other=other,
         )
 
 

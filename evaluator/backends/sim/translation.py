@@ -1,11 +1,12 @@
 """A PTX module as one C++ file, and what the runtime has to be told about it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from evaluator.backends.backend import Unsupported
 from evaluator.backends.sim.flow import is_barrier, may_wait
 from evaluator.backends.sim.function import FunctionText
+from evaluator.backends.sim.hazards import SharedVariable
 from evaluator.backends.sim.ptx import TYPE_BYTES, Function, Instruction, Module, Symbol, Variable
 from evaluator.backends.sim.scope import device_address, local_frame, parameter_layout, signature
 from evaluator.backends.sim.tally import Ledger, Step
@@ -30,6 +31,8 @@ class Translation:
     variables: tuple[str, ...]
     ledger: Ledger
     """What the program's counts mean."""
+    shared: Mapping[str, tuple[SharedVariable, ...]]
+    """Shared variables by kernel."""
 
 
 def translate(module: Module) -> Translation:
@@ -46,7 +49,7 @@ class _ModuleText:
         self.slots = {variable.name: index for index, variable in enumerate(self.globals)}
         self.functions = [f for f in module.functions.values() if f.defined]
         self.indexes = {function.name: index for index, function in enumerate(self.functions)}
-        self.sites: list[int] = []
+        self.sites: list[tuple[int, str]] = []
         self.lines: list[int] = []
         self.steps: list[list[Step]] = []
         self.guards = 0
@@ -54,9 +57,9 @@ class _ModuleText:
         if self.size > MAX_INSTRUCTIONS:
             raise Unsupported(f"a program of {self.size} instructions (the simulator takes {MAX_INSTRUCTIONS})")
 
-    def site(self, line: int) -> str:
-        """A new memory instruction's site."""
-        self.sites.append(self.place(line))
+    def site(self, line: int, strength: str = "PLAIN") -> str:
+        """A new memory instruction's site; `strength` as in native/machine.h."""
+        self.sites.append((self.place(line), strength))
         return f"S[{len(self.sites) - 1}]"
 
     @property
@@ -85,7 +88,7 @@ class _ModuleText:
     def translation(self) -> Translation:
         bodies = [FunctionText(self, function).text() for function in self.functions]
         declarations = [f"{signature(self.indexes[f.name], f)};" for f in self.functions if not f.is_entry]
-        sites = _joined(f"{{0, 0, {place}}}" for place in self.sites) or "{}"
+        sites = _joined(f"{{0, 0, {place}, {strength}}}" for place, strength in self.sites) or "{}"
         text = "\n".join(
             [
                 '#include "operations.h"',
@@ -99,7 +102,13 @@ class _ModuleText:
         )
         kernels = tuple(function.name for function in self.functions if function.is_entry)
         ledger = Ledger(tuple(map(tuple, self.steps)))
-        return Translation(text, tuple(self.lines), kernels, tuple(v.name for v in self.globals), ledger)
+        shared = {f.name: tuple(self._shared_variables(f)) for f in self.functions if f.is_entry}
+        return Translation(text, tuple(self.lines), kernels, tuple(v.name for v in self.globals), ledger, shared)
+
+    def _shared_variables(self, function: Function) -> Iterator[SharedVariable]:
+        offsets = self.shared_offsets(function)
+        for variable in self._shared(function):
+            yield SharedVariable(variable.name, offsets[variable.name], variable.size_bytes)
 
     def _tables(self) -> Iterator[str]:
         for index, variable in enumerate(self.globals):

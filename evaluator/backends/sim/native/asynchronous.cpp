@@ -3,7 +3,7 @@
 // A copy reads its source at once and lands when its own thread waits for it, which is as late as the ISA allows: what
 // a kernel reads before is what was there before. So a missing wait shows in the answer, and is named here.
 #include "asynchronous.h"
-#include "runtime.h"
+#include "shadow.h"
 
 u32 COPIES_UNDER_WAY;
 
@@ -64,12 +64,20 @@ void count_off(u64 address, u32 arrivals) {
     *barrier_at(address) = packed(b);
 }
 
+// Who arrives releases what it did, and who passes acquires it.
+void synchronise(Warp &w, u32 lane, u64 address, const Site &site, bool arrives = true) {
+    if (WATCHING) watch_atomic(w, lane, address, site, 8, A_ADD, arrives);
+}
+
 void land(Warp &w, Entry &e, u32 lanes) {
     lanes &= e.mask;
     if (!lanes) return;
     e.mask &= ~lanes;
     if (!e.bytes) {
-        for (u32 left = lanes; left; left &= left - 1) count_off(e.to.e[__builtin_ctz(left)], 1);
+        for (u32 left = lanes; left; left &= left - 1) {
+            count_off(e.to.e[__builtin_ctz(left)], 1);
+            synchronise(w, __builtin_ctz(left), e.to.e[__builtin_ctz(left)], *e.site);
+        }
         if (!e.mask) ARRIVALS--;
         return;
     }
@@ -160,14 +168,15 @@ void meet_copies(Warp &w, u32 mask, const U64 &address, int bytes, const Site &s
         u64 first = word_of(a.e[lane]), last = word_of(a.e[lane] + bytes - 1);
         for (u64 word = first; word <= last; word++) {
             if (word >= WORDS || !UNDER_WAY[word]) continue;
-            if (NAMED >= MOST_NAMED) return;
+            if (NAMED >= MOST_NAMED && !WATCHING) return;
             NAMED++;
-            for (Queue &q : QUEUES)
-                for (u32 i = 0; i < q.count; i++) {
-                    const Entry &e = q.entries[i];
+            for (u32 index = 0; index < MOST_WARPS; index++)
+                for (u32 i = 0; i < QUEUES[index].count; i++) {
+                    const Entry &e = QUEUES[index].entries[i];
                     for (u32 others = e.bytes ? e.mask : 0; others; others &= others - 1) {
                         u64 start = word_of(e.to.e[__builtin_ctz(others)]);
                         if (word - start >= (u64)e.bytes / 4) continue;
+                        if (WATCHING) watch_unawaited(w, lane, site, a.e[lane], bytes, writes, index * LANES + __builtin_ctz(others), e.site->place);
                         char text[160];
                         format(text, "%s shared memory that a cp.async of line %d has not been waited for", writes ? "wrote" : "read",
                                line_of(e.site->place));
@@ -247,6 +256,8 @@ void begin_barrier(Warp &w, u32 mask, const U64 &address, Site &site, const U32 
         u32 lane = __builtin_ctz(left), n = counts.e[lane];
         if (!n || n >> 20) fault(w, 1u << lane, "bad_barrier", site.place, "made an mbarrier for no threads, or for more than 2^20 - 1");
         *barrier_at(a.e[lane]) = packed({0, n, n, 0});
+        if (WATCHING) watch_defined(a.e[lane], 8);
+        synchronise(w, lane, a.e[lane], site);
     }
 }
 
@@ -277,6 +288,7 @@ U64 arrive(Warp &w, u32 mask, const U64 &address, Site &site, const U32 &count, 
         if (leaves) b.expected -= n;
         complete(b);
         *barrier_at(a.e[lane]) = packed(b);
+        synchronise(w, lane, a.e[lane], site);
     }
     return gather(states);
 }
@@ -318,7 +330,9 @@ u32 barrier_passed(Warp &w, u32 mask, const U64 &address, Site &site, const U64 
         u32 lane = __builtin_ctz(left);
         settle(a.e[lane]);
         u32 phase = parity ? (u32)states.e[lane] & 1 : unpacked(states.e[lane]).phase;
-        if (unpacked(*barrier_at(a.e[lane])).phase != phase) passed |= 1u << lane;
+        if (unpacked(*barrier_at(a.e[lane])).phase == phase) continue;
+        passed |= 1u << lane;
+        synchronise(w, lane, a.e[lane], site, false);
     }
     if (passed != mask) give_way(w);
     return passed;

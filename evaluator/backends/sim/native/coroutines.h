@@ -1,6 +1,6 @@
 // Coroutines: each warp of a block with barriers has a stack of its own.
 #pragma once
-#include "runtime.h"
+#include "shadow.h"
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif

@@ -1,5 +1,4 @@
-// Floating point, lane by lane where the vectors have no word for it. Approximate instructions are computed
-// accurately. Rounding other than to nearest is done in the runtime with the host's rounding mode.
+// Floating point, lane by lane where the vectors have no word for it. Rounding other than to nearest is done in the runtime with the host's rounding mode.
 #pragma once
 #include "lanes.h"
 
@@ -96,6 +95,10 @@ enum Rounding { NEAREST, TO_ZERO, DOWN, UP };
 enum Unary { SQRT, RSQRT, RCP, SIN, COS, LG2, EX2, TANH };
 U32 unary_f32(Unary operation, U32 x);
 U64 unary_f64(Unary operation, U64 x);
+extern u64 JITTER; // where within their documented error approximate instructions lie; 0 computes them accurately
+U32 approximate_f32(Unary operation, U32 x);
+U64 approximate_f64(Unary operation, U64 x);
+U32 approximate_div_f32(U32 a, U32 b, bool full);
 enum Binary { ADD, SUB, MUL, DIV };
 U32 rounded_f32(Binary operation, Rounding rounding, U32 a, U32 b);
 U64 rounded_f64(Binary operation, Rounding rounding, U64 a, U64 b);
@@ -110,6 +113,7 @@ U32 widen_float(Narrow kind, U32 x);                     // to f32
 U32 narrow_float(Narrow kind, Rounding rounding, U32 x); // from f32
 U32 narrow_double(Narrow kind, Rounding rounding, U64 x);
 enum Half { H_ADD, H_SUB, H_MUL, H_FMA, H_MIN, H_MAX, H_TANH, H_EX2 };
+float approximate_half(Narrow kind, Half operation, float x, float y); // y is the accurate value
 U32 half_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c); // of 16-bit lanes
 
 // Conversions. `to_bits` is the width of the integer; saturating, as PTX does.

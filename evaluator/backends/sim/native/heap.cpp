@@ -1,6 +1,6 @@
 // The device heap: malloc and free of kernels (CUDA C++ Programming Guide, section 10.34). Blocks lie one behind the
 // other, and freed ones are handed out again only when there is no room behind them, so a use after free is found.
-#include "runtime.h"
+#include "shadow.h"
 
 namespace {
 
@@ -59,6 +59,7 @@ U64 device_malloc(Warp &w, u32 mask, const U64 &size) {
         if (LIVE_BYTES + taken > MOST_BYTES || TOP + taken + GAP > HEAP_BYTES) continue;
         r.e[lane] = slot_address(HEAP_SLOT) + TOP;
         memset((void *)r.e[lane], POISON, taken);
+        if (WATCHING) watch_undefined(r.e[lane], taken);
         BLOCKS[COUNT++] = {(u32)(TOP / GRAIN), (u32)bytes.e[lane], 0};
         LIVE_BYTES += taken;
         TOP += taken + GAP;

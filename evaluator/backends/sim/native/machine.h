@@ -10,10 +10,14 @@ enum : u64 { SLOT_BASE = 1ull << 44, SLOT_SHIFT = 34, SLOT_COUNT = 4096 };
 enum : u64 { SHARED_SLOT = 0, LOCAL_SLOT = 1, PARAMETER_SLOT = 2, HEAP_SLOT = 3, MODULE_SLOT = 4, BUFFER_SLOT = 2048 };
 constexpr u64 slot_address(u64 slot) { return SLOT_BASE + (slot << SLOT_SHIFT) + (1ull << (SLOT_SHIFT - 1)); }
 
+// Accesses are plain, strong (volatile, relaxed), or strong with a fence (acquire, release).
+enum Strength : u32 { PLAIN, RELAXED, FENCED };
+
 // One memory instruction: where it stands, and the last allocation that it found ([low, low + count) are valid starts).
 struct Site {
     u64 low, count;
     i32 place;
+    Strength strength;
 };
 
 struct Block;
@@ -80,10 +84,21 @@ struct Launch {
 };
 extern Launch LAUNCH;
 extern u8 POISON; // the byte that undefined memory and registers are made of
+struct BlockWatch;
 struct Block {
     u32 id[3];
     u32 warp_count;
+    BlockWatch *watch; // while it is watched
 };
+extern bool WATCHING; // whether the block that runs is watched for races and undefined reads (shadow.h)
+void watch_fence(Warp &w);
+void watch_members(Warp &w, u32 mask); // lanes that a warp-wide operation brings together
+INLINE void fence(Warp &w) {
+    if (__builtin_expect(WATCHING, 0)) watch_fence(w);
+}
+INLINE void warp_sync(Warp &w, u32 mask, U32 members) {
+    if (__builtin_expect(WATCHING, 0) && mask) watch_members(w, mask | (spread(members).e[__builtin_ctz(mask)] & w.live));
+}
 
 // Faults end the session. `lanes` tells which thread to name (the first).
 [[noreturn]] void fault(Warp &w, u32 lanes, const char *kind, i32 place, const char *message);
@@ -157,6 +172,8 @@ u32 first_lane(u32 mask);
 
 // Barriers: called with every live lane of the warp arrived. Returns the reduction of the votes for bar.red.
 enum Reduction { NO_REDUCTION, POPC, AND, OR };
+// Faults where lanes of one warp wait at barriers of different lines.
+void diverged(Warp &w, u32 lanes, u32 others, i32 place, i32 other_place);
 u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place);
 
 void device_printf(Warp &w, u32 mask, const U64 &format, const U64 &arguments, U32 *count, i32 place);

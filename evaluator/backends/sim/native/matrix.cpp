@@ -68,6 +68,7 @@ float towards_zero(double x) {
 }
 
 void check_lanes(Warp &w, u32 mask, i32 place) {
+    warp_sync(w, mask, all32(mask));
     if (mask != ~0u) warn(place, "a matrix instruction is executed by part of a warp: undefined");
 }
 

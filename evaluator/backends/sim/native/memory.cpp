@@ -1,6 +1,6 @@
 // Checked memory: loads, stores and atomics of 32 lanes. The fast paths are a full warp on consecutive or equal
 // addresses inside the allocation that the instruction used last.
-#include "runtime.h"
+#include "shadow.h"
 
 namespace {
 
@@ -88,7 +88,7 @@ NOINLINE void resolve(Warp &w, u32 mask, const U64 &address, Site &site, int byt
         if (common && common != slot) same = false;
         common = slot;
     }
-    if (same && common && common->size >= (u64)bytes && !(writes && common->constant)) {
+    if (same && common && common->size >= (u64)bytes && !(writes && common->constant) && !WATCHING) {
         site.low = common->low;
         site.count = common->size - bytes + 1;
     }
@@ -162,6 +162,7 @@ template <int BYTES, int PARTS> NOINLINE void load(Warp &w, u32 mask, const U64 
     }
     check(w, mask, address, site, SIZE, false);
     A64 a = spread(address);
+    if (__builtin_expect(WATCHING, 0)) watch_load(w, mask, a, site, SIZE);
     if (mask == ~0u) {
         for (int i = 0; i < LANES; i++)
             for (int j = 0; j < PARTS; j++) r[j][i] = ((const item *)a.e[i])[j];
@@ -198,6 +199,13 @@ NOINLINE void store(Warp &w, u32 mask, const U64 &address, Site &site, const typ
     check(w, mask, address, site, SIZE, true);
     __builtin_memcpy(r, in, sizeof r);
     A64 a = spread(address);
+    if (__builtin_expect(WATCHING, 0)) {
+        alignas(32) u8 fresh[LANES][32];
+        for (int i = 0; i < LANES; i++)
+            for (int j = 0; j < PARTS; j++) ((item *)fresh[i])[j] = (item)r[j][i];
+        watch_store(w, mask, a, site, SIZE, fresh);
+        return;
+    }
     for (u32 left = mask; left; left &= left - 1) {
         int i = __builtin_ctz(left);
         for (int j = 0; j < PARTS; j++) ((item *)a.e[i])[j] = (item)r[j][i];
@@ -256,6 +264,7 @@ U32 atomic32(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
         u32 *p = (u32 *)a.e[i];
         old.e[i] = *p;
         *p = is_float(operation) ? combine_float(operation, *p, x.e[i]) : combine<u32, i32>(operation, *p, x.e[i], y.e[i]);
+        if (__builtin_expect(WATCHING, 0)) watch_atomic(w, (u32)i, a.e[i], site, 4, operation, *p != old.e[i]);
     }
     return gather(old);
 }
@@ -269,6 +278,7 @@ U64 atomic64(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
         u64 *p = (u64 *)a.e[i];
         old.e[i] = *p;
         *p = operation == A_FADD ? bits(f64_of(*p) + f64_of(x.e[i])) : combine<u64, i64>(operation, *p, x.e[i], y.e[i]);
+        if (__builtin_expect(WATCHING, 0)) watch_atomic(w, (u32)i, a.e[i], site, 8, operation, *p != old.e[i]);
     }
     return gather(old);
 }
@@ -284,6 +294,7 @@ U32 atomic16(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
         old.e[i] = *p;
         *p = (u16)(is_float(operation) ? combine_float(operation, *p, x.e[i])
                                        : combine<u32, i32>(operation, *p, x.e[i] & 0xffff, y.e[i] & 0xffff));
+        if (__builtin_expect(WATCHING, 0)) watch_atomic(w, (u32)i, a.e[i], site, 2, operation, *p != old.e[i]);
     }
     return gather(old);
 }
@@ -294,7 +305,10 @@ void check_write(Warp &w, u32 mask, const U64 &address, Site &site, int bytes) {
 void discard(Warp &w, u32 mask, const U64 &address, Site &site) {
     check(w, mask, address, site, 128, true);
     A64 a = spread(address);
-    for (u32 left = mask; left; left &= left - 1) __builtin_memset((void *)a.e[__builtin_ctz(left)], POISON, 128);
+    for (u32 left = mask; left; left &= left - 1) {
+        __builtin_memset((void *)a.e[__builtin_ctz(left)], POISON, 128);
+        if (WATCHING) watch_undefined(a.e[__builtin_ctz(left)], 128);
+    }
 }
 
 u32 in_slot(const U64 &address, u64 slot) {
@@ -308,6 +322,7 @@ U64 local_frame(Warp &w, u32 mask, u32 bytes, i32 place) {
     for (u32 i = 0; i < LANES; i++) {
         r.e[i] = local_low(w, i) + w.local_top;
         __builtin_memset((void *)r.e[i], POISON, bytes);
+        if (WATCHING) watch_undefined(r.e[i], bytes);
     }
     w.local_top += bytes;
     return gather(r);

@@ -163,8 +163,8 @@ U32 half_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c) {
         }
         case H_MIN: s = p != p ? q : q != q ? p : p < q || (p == q && signbit(p)) ? p : q; break;
         case H_MAX: s = p != p ? q : q != q ? p : p > q || (p == q && !signbit(p)) ? p : q; break;
-        case H_TANH: s = tanhf(p); break;
-        case H_EX2: s = exp2f(p); break;
+        case H_TANH: s = approximate_half(kind, operation, p, tanhf(p)); break;
+        case H_EX2: s = approximate_half(kind, operation, p, exp2f(p)); break;
         }
         r.e[i] = kind == F16 ? nearest_f16(bits(s)) : nearest_bf16(bits(s));
     }

@@ -3,6 +3,7 @@
 // It decides nothing: it hands back memory and facts. Numbers are little-endian u64; texts and contents follow their
 // length. One process serves all runs of one evaluation, so module variables keep their state from run to run.
 #include "coroutines.h"
+#include "pipe.h"
 #include <errno.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -35,40 +36,6 @@ u64 now_ns() {
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (u64)t.tv_sec * 1000000000ull + t.tv_nsec;
 }
-
-// The pipe.
-
-void read_all(void *to, u64 bytes) {
-    u8 *p = (u8 *)to;
-    while (bytes) {
-        ssize_t n = read(0, p, bytes);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) _exit(n == 0 && p == to ? 0 : 3);
-        p += n;
-        bytes -= n;
-    }
-}
-void write_all(const void *from, u64 bytes) {
-    const u8 *p = (const u8 *)from;
-    while (bytes) {
-        ssize_t n = write(1, p, bytes);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) _exit(3);
-        p += n;
-        bytes -= n;
-    }
-}
-u64 get() {
-    u64 x;
-    read_all(&x, 8);
-    return x;
-}
-void put(u64 x) { write_all(&x, 8); }
-void put_text(const char *text, u64 bytes) {
-    put(bytes);
-    write_all(text, bytes);
-}
-void put_text(const char *text) { put_text(text, strlen(text)); }
 
 } // namespace
 
@@ -113,6 +80,9 @@ void put_facts() {
     put(LOST_PRINTS);
     put_text(PRINTED, PRINTED_BYTES);
     put_text(WARNINGS, WARNINGS_BYTES);
+    put(BLOCKS_WATCHED);
+    put(BLOCKS_RUN);
+    put_hazards(KERNEL_NAMES);
 }
 
 [[noreturn]] void answer_fault(const char *kind, const char *message, i32 place, const u32 thread[3], const u32 block[3]) {
@@ -127,6 +97,8 @@ void put_facts() {
     for (int i = 0; i < 3; i++) put(block ? block[i] : 0);
     put_text(FAULT.buffer ? FAULT.buffer : "");
     put((u64)FAULT.element);
+    put(FAULT.has_other);
+    put_party(FAULT.other);
     _exit(0);
 }
 
@@ -152,6 +124,17 @@ void fault(Warp &w, u32 lanes, const char *kind, i32 place, const char *message)
     for (int i = 0; i < 3; i++) thread[i] = spread(w.tid[i]).e[lane];
     EXECUTED += w.executed;
     answer_fault(kind, message, place, thread, w.block->id);
+}
+
+bool same_line(i32 place, i32 other) { return line_of(place) == line_of(other); }
+
+Party party(const Warp &w, u32 lanes, i32 place, Act act) {
+    Party p;
+    for (int i = 0; i < 3; i++) p.thread[i] = spread(w.tid[i]).e[lanes ? __builtin_ctz(lanes) : 0];
+    memcpy(p.block, w.block->id, sizeof p.block);
+    p.place = place;
+    p.act = act;
+    return p;
 }
 
 void look_at_clock(Warp &w, u32 lanes, i32 place) {
@@ -181,6 +164,9 @@ bool release() {
         if (!waiting) continue;
         bool complete = expects ? waiting * LANES + ARRIVED[number] >= expects : waiting + ARRIVED[number] / LANES >= unfinished;
         if (!complete) continue;
+        if (WATCHING)
+            for (u32 i = 0; i < BLOCK.warp_count; i++)
+                if (WARPS[i].waits_at == -2) watch_arrival(WARPS[i], (u32)number); // who has ended has arrived
         u32 count = 0, every = 1, some = 0;
         for (u32 i = 0; i < BLOCK.warp_count; i++) {
             if (WARPS[i].waits_at != number) continue;
@@ -193,7 +179,9 @@ bool release() {
             if (w.waits_at != number) continue;
             w.reduced = w.reduced == POPC ? count : w.reduced == AND ? every : some;
             w.waits_at = -1;
+            if (WATCHING) watch_departure(w, (u32)number);
         }
+        if (WATCHING) watch_completion(BLOCK, (u32)number);
         ARRIVED[number] = 0;
         any = true;
     }
@@ -201,16 +189,23 @@ bool release() {
 }
 
 [[noreturn]] void deadlock() {
-    Warp *first = nullptr;
+    Warp *first = nullptr, *elsewhere = nullptr;
     u32 waiting = 0, unfinished = 0;
     for (u32 i = 0; i < BLOCK.warp_count; i++) {
         if (WARPS[i].waits_at == -2) continue;
         unfinished++;
         if (!first) first = &WARPS[i];
         if (WARPS[i].waits_at == first->waits_at) waiting++;
+        else if (!elsewhere) elsewhere = &WARPS[i];
+    }
+    char others[80] = ", fewer threads than the barrier names";
+    if (elsewhere) {
+        FAULT.other = party(*elsewhere, elsewhere->live, elsewhere->wait_place, WAIT);
+        FAULT.has_other = true;
+        format(others, ", others wait at barrier %d on line %d", elsewhere->waits_at, line_of(elsewhere->wait_place));
     }
     format(FAULT.message, "waits for ever at barrier %d: %u of the block's %u unfinished warps are there%s", first->waits_at,
-           waiting, unfinished, first->expects ? ", fewer threads than the barrier names" : ", the others wait elsewhere");
+           waiting, unfinished, others);
     fault(*first, first->live, "deadlock", first->wait_place, FAULT.message);
 }
 
@@ -290,6 +285,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
     BLOCK.warp_count = (threads + LANES - 1) / LANES;
     LAUNCH.shared_bytes = kernel.shared_bytes + LAUNCH.dynamic_bytes;
     LAUNCH.grid_id++;
+    watch_launch((u32)(&kernel - PROGRAM.kernels));
     map_slot(SHARED_SLOT, LAUNCH.shared_bytes, "shared memory", 1, false);
     u64 stride = kernel.local_bytes;
     LOCAL_STRIDE = stride;
@@ -328,6 +324,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
         BLOCK.id[0] = (u32)(number % LAUNCH.grid[0]);
         BLOCK.id[1] = (u32)(number / LAUNCH.grid[0] % LAUNCH.grid[1]);
         BLOCK.id[2] = (u32)(number / LAUNCH.grid[0] / LAUNCH.grid[1]);
+        watch_block(BLOCK, number);
         run_block(kernel);
         if (COUNTING) count_idle_threads();
         if (--until_look == 0) {
@@ -358,9 +355,11 @@ u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate
     if (number >= BARRIERS) fault(w, w.live, "bad_barrier", place, "named a barrier above 15");
     if (threads % LANES) fault(w, w.live, "bad_barrier", place, "gave a barrier a thread count that is not a multiple of 32");
     if (!wait) {
+        if (WATCHING) watch_arrival(w, number);
         ARRIVED[number] += LANES;
         return 0;
     }
+    if (WATCHING) watch_arrival(w, number);
     w.waits_at = (i32)number;
     w.expects = threads;
     w.wait_place = place;
@@ -368,6 +367,15 @@ u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate
     w.reduced = (u32)reduction;
     suspend(w);
     return w.reduced;
+}
+
+// Lanes of one warp wait at two barriers; the hardware takes each for the other, or waits for ever.
+void diverged(Warp &w, u32 lanes, u32 others, i32 place, i32 other_place) {
+    if (same_line(place, other_place)) return;
+    FAULT.other = party(w, others, other_place, WAIT);
+    FAULT.has_other = true;
+    format(FAULT.message, "waits at a barrier while other threads of its warp wait at the one on line %d", line_of(other_place));
+    fault(w, lanes, "divergent_barrier", place, FAULT.message);
 }
 
 U32 special_clock(Warp &w, int word) {
@@ -390,8 +398,12 @@ void run_plan() {
     begin_counting(get() != 0);
     SAMPLE_BLOCKS = get();
     DICE = get();
+    WATCHED_SHARE = (u32)get();
+    WATCH_SEED = get();
+    JITTER = get();
     EXECUTED = SHUFFLES = LOST_PRINTS = 0;
     begin_heap();
+    watch_run();
     PRINTED_BYTES = WARNINGS_BYTES = 0;
     if (count > SLOT_COUNT - BUFFER_SLOT) _exit(4);
     for (u64 slot = BUFFER_SLOT; slot < SLOT_COUNT; slot++) SLOTS[slot].size = 0;
@@ -403,6 +415,7 @@ void run_plan() {
         name[length] = 0;
         names += length + 1;
         map_slot(BUFFER_SLOT + i, size, name, item, false);
+        watch_slot(BUFFER_SLOT + i, flags & 1);
         if (flags & 1) read_all((void *)slot_address(BUFFER_SLOT + i), size);
         else memset((void *)slot_address(BUFFER_SLOT + i), POISON, size);
         if (flags & 2) returned[returning++] = BUFFER_SLOT + i;
@@ -427,6 +440,7 @@ void run_plan() {
         } else if (kind == 1) {
             u64 slot = BUFFER_SLOT + get(), size = get(), pattern = get();
             u8 *p = (u8 *)slot_address(slot);
+            watch_slot(slot, true);
             for (u64 i = 0; i + size <= SLOTS[slot].size; i += size) {
                 memcpy(p + i, &pattern, size);
                 if (!(i & ((1 << 24) - 1))) check_time();
@@ -434,6 +448,8 @@ void run_plan() {
         } else {
             u64 from = BUFFER_SLOT + get(), to = BUFFER_SLOT + get();
             u64 bytes = SLOTS[from].size < SLOTS[to].size ? SLOTS[from].size : SLOTS[to].size;
+            if (bytes == SLOTS[to].size) watch_slot(to, true);
+            else watch_defined(slot_address(to), bytes);
             memcpy((void *)slot_address(to), (void *)slot_address(from), bytes);
         }
         check_time();
@@ -467,6 +483,7 @@ char **read_names(u64 expected) {
 
 int main() {
     PLACES = get();
+    watch_places(PLACES);
     LINES = (i32 *)calloc(PLACES + 1, sizeof(i32));
     read_all(LINES, PLACES * sizeof(i32));
     KERNEL_NAMES = read_names(PROGRAM.kernel_count);
@@ -474,6 +491,7 @@ int main() {
     for (u32 i = 0; i < PROGRAM.variable_count; i++) {
         const ModuleVariable &v = PROGRAM.variables[i];
         map_slot(MODULE_SLOT + i, v.size, VARIABLE_NAMES[i], v.item, v.constant);
+        watch_slot(MODULE_SLOT + i, true);
         if (v.content) memcpy((void *)slot_address(MODULE_SLOT + i), v.content, v.size);
     }
     for (;;) run_plan();

@@ -38,12 +38,24 @@ struct HeapPlace {
 HeapPlace heap_place(u64 address);
 void begin_heap();
 
+// One side of what takes two threads.
+enum Act : u8 { READ, WRITE, FLAG, STRONG, ATOMIC, EXCHANGE, WAIT };
+struct Party {
+    u32 thread[3], block[3];
+    i32 place;
+    Act act;
+};
+Party party(const Warp &w, u32 lanes, i32 place, Act act); // the first of these lanes
+bool same_line(i32 place, i32 other);
+
 struct Fault {
     const char *kind;
     char message[400];
     const char *buffer;
     i64 element;
     u64 lane_address;
+    Party other; // whom it was with, where it took two
+    bool has_other;
 };
 extern Fault FAULT;
 

@@ -5,6 +5,7 @@ namespace {
 
 // Lanes that a member mask names but that have not come here: the result is undefined, which a note says once.
 void check_members(Warp &w, u32 mask, const U32 &members, i32 place) {
+    warp_sync(w, mask, members);
     u32 named = spread(members).e[__builtin_ctz(mask)];
     if (named & w.live & ~mask) warn(place, "a warp-wide operation names lanes that do not take part in it");
 }
@@ -77,12 +78,20 @@ u32 vote(Warp &w, u32 mask, Vote mode, u32 predicate, const U32 &members, i32 pl
     }
 }
 
-U32 match_any(Warp &, u32 mask, const U32 &value, const U32 &members) { return match_any_of(mask, spread(value), spread(members)); }
-U32 match_any(Warp &, u32 mask, const U64 &value, const U32 &members) { return match_any_of(mask, spread(value), spread(members)); }
-U32 match_all(Warp &, u32 mask, const U32 &value, const U32 &members, u32 *same) {
+U32 match_any(Warp &w, u32 mask, const U32 &value, const U32 &members) {
+    warp_sync(w, mask, members);
+    return match_any_of(mask, spread(value), spread(members));
+}
+U32 match_any(Warp &w, u32 mask, const U64 &value, const U32 &members) {
+    warp_sync(w, mask, members);
+    return match_any_of(mask, spread(value), spread(members));
+}
+U32 match_all(Warp &w, u32 mask, const U32 &value, const U32 &members, u32 *same) {
+    warp_sync(w, mask, members);
     return match_all_of(mask, spread(value), spread(members), same);
 }
-U32 match_all(Warp &, u32 mask, const U64 &value, const U32 &members, u32 *same) {
+U32 match_all(Warp &w, u32 mask, const U64 &value, const U32 &members, u32 *same) {
+    warp_sync(w, mask, members);
     return match_all_of(mask, spread(value), spread(members), same);
 }
 

@@ -1,0 +1,203 @@
+"""What the shadow memory found, in words: races, and reads of what nobody wrote."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from common.contract import Fault, OtherThread
+from evaluator.backends.backend import Hazard, HazardKind
+
+SHARED_SLOT: Final = 0
+LOCAL_SLOT: Final = 1
+_KINDS: Final[tuple[HazardKind, ...]] = (
+    "race",
+    "harmless_race",
+    "unfenced",
+    "undefined_read",
+    "unawaited_copy",
+)
+"""In the order of `HazardKind` in native/shadow.h."""
+_ACTS: Final[tuple[Literal["read", "write", "atomic", "wait"], ...]] = (
+    "read",
+    "write",
+    "write",
+    "write",
+    "atomic",
+    "atomic",
+    "wait",
+)
+"""In the order of `Act` in native/runtime.h."""
+_VERBS: Final = {"read": "reads", "write": "writes", "atomic": "updates atomically", "wait": "waits"}
+_MOST_FINDINGS: Final = 16
+"""As in native/shadow.cpp."""
+_LOCAL_NAME: Final = re.compile(r"E(\d+)([A-Za-z_]\w*)$")
+
+
+@dataclass(frozen=True)
+class SharedVariable:
+    """Where one `__shared__` variable of a kernel lies."""
+
+    name: str
+    offset: int
+    size_bytes: int
+    """0 for dynamic shared memory, which reaches to the end."""
+
+
+def source_name(symbol: str) -> str:
+    """`_ZZ9transposePKfPfiiE4tile` is called `tile` by its author (Itanium C++ ABI, section 5.1.6, local names)."""
+    found = _LOCAL_NAME.search(symbol)
+    if found is None:
+        return symbol
+    length = int(found[1])
+    return found[2][:length] if length <= len(found[2]) else symbol
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two who met."""
+
+    act: int
+    line: int
+    thread: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+    @property
+    def other(self) -> OtherThread:
+        """As it travels."""
+        line = self.line if self.line > 0 else None
+        return OtherThread(thread=self.thread, block=self.block, line=line, act=_ACTS[self.act])
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One record of native/shadow.h."""
+
+    kind: int
+    symbol: str
+    here: Side
+    other: Side
+    slot: int
+    rewrites: bool
+    """Whether what is written over had been written in order before: in a later round of a loop."""
+    slot_name: str
+    item_bytes: int
+    offset: int
+    access_bytes: int
+
+
+def read_findings(
+    number: Callable[[], int], numbers: Callable[[int], tuple[int, ...]], words: Callable[[], str]
+) -> list[Finding]:
+    """Read them from the process's answer."""
+
+    def side() -> Side:
+        act, line, *where = numbers(8)
+        return Side(act, line, (where[0], where[1], where[2]), (where[3], where[4], where[5]))
+
+    found = []
+    for _ in range(min(number(), _MOST_FINDINGS)):
+        kind, symbol, here, other = number(), words(), side(), side()
+        slot, rewrites, name = number(), bool(number()), words()
+        item_bytes, offset, access_bytes = numbers(3)
+        found.append(Finding(kind, symbol, here, other, slot, rewrites, name, item_bytes, offset, access_bytes))
+    return found
+
+
+def hazard(
+    finding: Finding,
+    kernel: str | None,
+    variables: tuple[SharedVariable, ...],
+    block: tuple[int, int, int],
+) -> Hazard:
+    """What was found, named. `block` are the extents that the kernel was launched with."""
+    kind = _KINDS[finding.kind]
+    buffer, element = _where(finding, variables)
+    here, other = finding.here.other, finding.other.other
+    what = buffer if finding.slot == LOCAL_SLOT else f"{buffer}[{element}]"
+    line = _on(here.line)
+    if kind == "undefined_read":
+        message, remedy = f"reads {what}{line}, which nobody has written", _REMEDY_UNDEFINED
+    else:
+        who = f"thread {_index(other.thread)} of " + (
+            "the same block" if here.block == other.block else f"block {_index(other.block)}"
+        )
+        does = "copies to" if kind == "unawaited_copy" else _VERBS[other.act]
+        message = f"{_VERBS[here.act]} {what}{line}, and {who} {does} it{_on(other.line)}{_MISSING[kind]}"
+        remedy = _remedy(kind, here, other, block, finding.rewrites)
+    fault = Fault(
+        kind="race" if kind != "undefined_read" else kind,
+        message=message,
+        kernel=kernel,
+        line=here.line,
+        thread=here.thread,
+        block=here.block,
+        buffer=buffer,
+        element=element,
+        other=None if kind == "undefined_read" else other,
+    )
+    return Hazard(kind, fault, remedy)
+
+
+def _where(finding: Finding, variables: tuple[SharedVariable, ...]) -> tuple[str, int]:
+    """The buffer's name and the element in it; in shared memory elements are as wide as the access."""
+    if finding.slot != SHARED_SLOT:
+        return finding.slot_name, finding.offset // (finding.item_bytes or 1)
+    for variable in variables:
+        inside = finding.offset - variable.offset
+        if inside >= 0 and (inside < variable.size_bytes or not variable.size_bytes):
+            return source_name(variable.name), inside // finding.access_bytes
+    return finding.slot_name, finding.offset
+
+
+def _index(index: tuple[int, int, int]) -> str:
+    return str(index[0]) if index[1] == index[2] == 0 else str(index)
+
+
+def _on(line: int | None) -> str:
+    return f" on line {line}" if line else ""
+
+
+def _warp(thread: tuple[int, int, int], block: tuple[int, int, int]) -> int:
+    return (thread[0] + block[0] * (thread[1] + block[1] * thread[2])) // 32
+
+
+_MISSING: Final = {
+    "race": ", with nothing in between that orders the two",
+    "harmless_race": ", with nothing in between that orders the two; the value is the same",
+    "unfenced": "; an atomic stands between, but no fence before it",
+    "unawaited_copy": " with a cp.async that nobody has waited for",
+}
+_REMEDY_UNDEFINED: Final = (
+    "Write it first, for every index that is read: shared memory, local arrays, temporaries and outputs are "
+    "undefined at the start."
+)
+
+
+def _remedy(kind: str, here: OtherThread, other: OtherThread, block: tuple[int, int, int], rewrites: bool) -> str:
+    """What to do; `other` came first."""
+    if kind == "unfenced":
+        return f"Put `__threadfence()` between the access{_on(other.line)} and the atomic that announces it."
+    if kind == "unawaited_copy":
+        return (
+            f"Wait for the copy{_on(other.line)} before its target is touched: `cp.async.wait_group` "
+            "(`__pipeline_wait_prior`), and a barrier where other threads read it."
+        )
+    if here.line is not None and here.line == other.line:
+        return (
+            f"Several threads meet at one element{_on(here.line)}: give each thread elements of its own, use an "
+            "atomic (`atomicAdd` …), or let one thread alone do it."
+        )
+    if here.block != other.block:
+        return (
+            "Nothing orders the blocks of a launch. Give each block elements of its own, use an atomic "
+            "(`atomicAdd` …), or leave this part to a second launch."
+        )
+    same_warp = _warp(here.thread, block) == _warp(other.thread, block)
+    barrier = "`__syncwarp()` (or `__syncthreads()`)" if same_warp else "`__syncthreads()`"
+    if here.line is None or other.line is None:
+        return f"Put {barrier} between the two."
+    if rewrites and here.line < other.line:
+        return f"Put {barrier} after line {other.line}, before line {here.line} comes round again."
+    first, second = sorted((here.line, other.line))
+    return f"Put {barrier} between line {first} and line {second}."
