@@ -104,6 +104,7 @@ OPERATIONS = [
     ("GET", "/evaluations/{evaluation_id}"),
     ("DELETE", "/evaluations/{evaluation_id}"),
     ("GET", "/evaluations/{evaluation_id}/events"),
+    ("GET", "/evaluations/{evaluation_id}/receipt"),
     ("GET", "/problems"),
     ("GET", "/problems/{problem_id}"),
     ("GET", "/livez"),
