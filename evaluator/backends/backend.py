@@ -161,6 +161,8 @@ class RunOutcome:
     warnings: tuple[str, ...] = ()
     printed: str = ""
     thread_instructions: int = 0
+    own_s: float | None = None
+    """Of the time that the run took, what the submission's program is to be charged; None: all of it."""
     times_us: tuple[float, float, float] | None = None
     """By events on the device, by the launching host, by the referee; None where the backend has no clocks."""
     hazards: tuple[Hazard, ...] = ()

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from evaluator.errors import SandboxFault
+from evaluator.sandbox import warden
 from evaluator.sandbox.ending import ended_in_words, finished_from, limit_hit
 from evaluator.sandbox.sandbox import Finished, Job, SessionEnded
 
@@ -144,7 +145,7 @@ class ContainerSession:
         self, writing: bool = False, reading: bool = True, until_s: float | None = None, asked_bytes: int = 0
     ) -> None:
         """Wait until something can be done; take in what came where the caller does not do so (`reading`)."""
-        given_up_s = self._started_s + self._job.limits.wall_s + PATIENCE_S
+        given_up_s = self._started_s + warden.longest_s(self._job.limits.wall_s) + PATIENCE_S
         pause_s = min(given_up_s, self._late_s, until_s or given_up_s) - time.monotonic()
         poller = select.poll()
         poller.register(self._connection, select.POLLIN | (select.POLLOUT if writing else 0))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from evaluator.errors import SandboxFault
 from evaluator.sandbox import warden
 from evaluator.sandbox.sandbox import Finished, Limits
 
@@ -36,6 +37,14 @@ def ended_in_words(ended: Mapping[str, Any] | None) -> str:
     return f"ended (exit code {code})" if code >= 0 else f"ended (signal {-code})"
 
 
+def too_busy(wall_s: float, waited_s: float) -> SandboxFault:
+    """The fault where nothing can be said about a program, because it hardly ran."""
+    return SandboxFault(
+        f"This machine is too busy: a job stood in line for a processor for {waited_s:.1f} of {wall_s:.1f} s.",
+        "Use fewer workers, or leave the machine to them.",
+    )
+
+
 def finished_from(
     limits: Limits,
     ended: Mapping[str, Any],
@@ -45,8 +54,13 @@ def finished_from(
     files: Mapping[str, bytes],
     output_exceeded: bool,
 ) -> Finished:
-    """The result of a job whose exit is a code from 0 or the negative number of a signal."""
+    """The result of a job whose exit is a code from 0 or the negative number of a signal.
+
+    Raises SandboxFault for one that this machine was too busy to give its time.
+    """
     code, reason = int(ended["exit"]), ended["reason"]
+    if reason == "wall" and ended["wall_s"] >= warden.longest_s(limits.wall_s):
+        raise too_busy(ended["wall_s"], ended["waited_s"])
     full = code != 0 and ended["peak_bytes"] > 0.95 * limits.memory_bytes
     return Finished(
         exit_code=code if code >= 0 else None,
@@ -55,6 +69,7 @@ def finished_from(
         stderr=stderr,
         files=files,
         wall_s=ended["wall_s"],
+        waited_s=ended["waited_s"],
         timed_out=reason == "wall" or code == -_CPU_TIME,
         output_exceeded=output_exceeded or reason == "work" or code == -_FILE_SIZE,
         memory_exceeded=reason == "memory" or (reason is None and full),

@@ -118,6 +118,28 @@ def processes_or_memory_exceeded(order: dict[str, Any]) -> tuple[str | None, int
     return ("memory" if resident > order["memory_bytes"] else None), resident
 
 
+class Line:
+    """How long the processes of a job stood in line for a processor: the time that a busy machine took from it."""
+
+    def __init__(self) -> None:
+        self._ns: dict[int, tuple[int, int]] = {}  # of each process ever seen: on a processor, in line
+
+    def look(self) -> None:
+        """Note how far the processes below this one have come; those that have ended keep what was seen last."""
+        for pid in descendants(os.getpid(), most=100):
+            with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/schedstat") as file:
+                used_ns, waited_ns, _ = map(int, file.read().split())
+                self._ns[pid] = used_ns, waited_ns
+
+    def waited_s(self, elapsed_s: float) -> float:
+        """Of `elapsed_s`, what no process of the job ran in, and one could have. Whoever starts many that wait for
+        each other uses the processors meanwhile, which leaves nothing of it.
+        """
+        used_s = sum(used for used, _ in self._ns.values()) / 1e9
+        waited_s = sum(waited for _, waited in self._ns.values()) / 1e9
+        return max(0.0, min(waited_s, elapsed_s - used_s))
+
+
 def _proportional_bytes(pid: int) -> int:
     try:
         with open(f"/proc/{pid}/smaps_rollup") as rollup:

@@ -51,6 +51,7 @@ class Limits:
     """Hard limits of one job. Every one ends the whole process tree."""
 
     wall_s: float = 30.0
+    """Time for all of it. What it stands in line for a processor is not counted, within bounds: see warden.py."""
     cpu_s: float = 60.0
     """CPU time of each process."""
     memory_bytes: int = 8 << 30
@@ -104,6 +105,8 @@ class Finished:
     stderr: bytes
     files: Mapping[str, bytes]
     wall_s: float
+    waited_s: float = 0.0
+    """Of `wall_s`, how long it stood in line for a processor."""
     timed_out: bool = False
     output_exceeded: bool = False
     """It wrote more than allowed to stdout, stderr, one file or the work folder."""

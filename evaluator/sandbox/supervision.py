@@ -379,7 +379,7 @@ class SupervisedSession:
         for fd in (self._stdout, self._stderr):
             if fd >= 0:
                 poller.register(fd, select.POLLIN)
-        given_up_s = self._started_s + self._job.limits.wall_s + PATIENCE_S
+        given_up_s = self._started_s + warden.longest_s(self._job.limits.wall_s) + PATIENCE_S
         pause_s = min(given_up_s, self._late_s, until_s or given_up_s) - time.monotonic()
         # The kernel takes milliseconds as an int, and the process that forks runners may live for years.
         ready = [fd for fd, _ in poller.poll(min(max(0.0, pause_s), _LONGEST_PAUSE_S) * 1000)]

@@ -260,7 +260,8 @@ class Examination:
         started_s = time.monotonic()
         run = PlanRun(buffers, concrete.steps, poison, limit_s, backwards, look, watch=watch, jitter=self.jitter)
         outcome = self.session.run(run)
-        self.left_s -= 0 if watch else time.monotonic() - started_s  # watching is ours too
+        took_s = time.monotonic() - started_s if outcome.own_s is None else outcome.own_s
+        self.left_s -= 0 if watch else took_s  # watching is ours too
         if self.left_s < 0 and outcome.fault is None:
             outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
         self.thread_instructions += outcome.thread_instructions

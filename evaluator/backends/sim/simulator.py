@@ -37,6 +37,7 @@ from evaluator.backends.backend import (
 from evaluator.backends.sim import parsing, tally, translation
 from evaluator.backends.sim.hazards import Side, hazard, read_findings
 from evaluator.errors import InfrastructureFault, ToolchainMissing
+from evaluator.sandbox.ending import too_busy
 from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox, SessionEnded
 from evaluator.sandbox.sandbox import Session as SandboxSession
 
@@ -74,6 +75,8 @@ _REFEREE_S: Final = 120.0
 """How long the process may wait for the referee, all trials together; its own time is limited run by run."""
 _SLACK_S: Final = 2.0
 """How much later than its limit a run may answer: its own clock ends it in better words, if it is to be believed."""
+_STRETCH: Final = 4.0
+"""How many times its own time a run may last on a machine that is busy with others."""
 _PIPED_BYTES_PER_S: Final = 100e6
 """What memory travels at for sure, there and back."""
 _ALL_WATCHED: Final = 1 << 16
@@ -255,18 +258,22 @@ class SimulatorSession:
         """Send the run, wait, and read what memory holds. Raises InfrastructureFault when the process breaks."""
         travelling_bytes = sum(buffer.size_bytes for buffer in run.buffers if buffer.role != "temporary") * 2
         allowed_s = run.time_limit_s + _SLACK_S + travelling_bytes / _PIPED_BYTES_PER_S
-        late_s = time.monotonic() + allowed_s
+        # The program counts the time that it has a processor; this clock is for one that says nothing.
+        allowed_s *= _STRETCH
+        began_s = time.monotonic()
         self.process.allow(allowed_s)
         try:
             # A process that has no room for the buffers answers before it has read them all.
             with contextlib.suppress(SessionEnded):
                 self.process.send(*self._introduction(), *self._request(run))
-            return self._answer(run)
+            return self._answer(run, began_s)
         except SessionEnded as ended:
             finished = self.process.finish()
             if finished.memory_exceeded:
                 return RunOutcome({}, Fault(kind="out_of_memory", message="ran out of the simulator's memory limit"))
-            if finished.timed_out or time.monotonic() > late_s:
+            if finished.timed_out or time.monotonic() > began_s + allowed_s:
+                if finished.waited_s > finished.wall_s / 2:
+                    raise too_busy(finished.wall_s, finished.waited_s) from ended
                 return RunOutcome({}, Fault(kind="watchdog", message="was still running when its time was up"))
             raise InfrastructureFault(
                 "The simulator's process ended unexpectedly "
@@ -342,8 +349,8 @@ class SimulatorSession:
             raise InfrastructureFault("The simulator's process sent a text that is too long.")
         return self.process.receive(size).decode(errors="replace")
 
-    def _answer(self, run: PlanRun) -> RunOutcome:
-        faulted, executed, shuffles, lost_prints = self._numbers(4)
+    def _answer(self, run: PlanRun, began_s: float) -> RunOutcome:
+        faulted, executed, shuffles, lost_prints, own_ns = self._numbers(5)
         printed, warnings = self._words(), tuple(self._words().splitlines())
         watched, ran = self._numbers(2)
         extents = {step.symbol: step.block for step in run.steps if isinstance(step, KernelLaunch)}
@@ -366,6 +373,8 @@ class SimulatorSession:
             for buffer in run.buffers:
                 if buffer.role != "temporary":
                     contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
+        # Whoever claims to have been idle all the time is not believed for ever.
+        own_s = max(own_ns / 1e9, (time.monotonic() - began_s) / _STRETCH)
         facts = {"shuffles": shuffles}
         return RunOutcome(
             contents,
@@ -373,6 +382,7 @@ class SimulatorSession:
             warnings,
             printed,
             executed,
+            own_s,
             hazards=hazards,
             watched_blocks=(watched, ran),
             facts=facts,

@@ -18,6 +18,7 @@ import pytest
 from evaluator.errors import SandboxFault, StorageFault
 from evaluator.sandbox.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.docker import DockerSandbox
+from evaluator.sandbox.ending import finished_from
 from evaluator.sandbox.process import ProcessSandbox
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, SessionEnded
 
@@ -198,6 +199,44 @@ def test_wall_time_ends_stubborn_daemons_too(sandbox):
     assert finished.timed_out
     assert "0.4 s" in finished.limit_hit
     assert running(mark) == []
+
+
+@contextlib.contextmanager
+def crowded(processor, count=4):
+    """A processor that others use as well."""
+    script = f"import os; os.sched_setaffinity(0, {{{processor}}})\nwhile os.getppid() == {os.getpid()}: pass"
+    others = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def test_time_in_line_for_a_processor_is_not_the_jobs(sandbox):
+    processor = min(os.sched_getaffinity(0))
+    script = """
+        import os, sys, time
+        os.sched_setaffinity(0, {int(sys.argv[1])})
+        os.nice(5)
+        until = time.process_time() + 0.2
+        while time.process_time() < until: pass
+    """
+    with crowded(processor):
+        finished = sandbox.run(python(sandbox, script, str(processor), limits=Limits(wall_s=0.5)))
+    assert finished.succeeded, finished
+    assert 0.5 < finished.wall_s - 0.1
+    assert finished.wall_s - finished.waited_s < 0.5
+
+
+def test_a_job_that_hardly_ran_is_our_fault():
+    limits = Limits(wall_s=1.0)
+    ended = {"exit": -9, "reason": "wall", "wall_s": 1.01, "waited_s": 0.0, "peak_bytes": 0}
+    with_nothing = {"stdout": b"", "stderr": b"", "files": {}, "output_exceeded": False}
+    assert finished_from(limits, ended, **with_nothing).timed_out
+    with pytest.raises(SandboxFault, match="too busy: a job stood in line for a processor for 33.5 of 34.0 s"):
+        finished_from(limits, ended | {"wall_s": 34.0, "waited_s": 33.5}, **with_nothing)
 
 
 def test_nothing_outlives_a_job_that_ended_well(sandbox):
