@@ -226,7 +226,7 @@ def test_time_in_line_for_a_processor_is_not_the_jobs(sandbox):
     with crowded(processor):
         finished = sandbox.run(python(sandbox, script, str(processor), limits=Limits(wall_s=0.5)))
     assert finished.succeeded, finished
-    assert 0.5 < finished.wall_s - 0.1
+    assert finished.wall_s > 0.6
     assert finished.wall_s - finished.waited_s < 0.5
 
 
@@ -235,7 +235,7 @@ def test_a_job_that_hardly_ran_is_our_fault():
     ended = {"exit": -9, "reason": "wall", "wall_s": 1.01, "waited_s": 0.0, "peak_bytes": 0}
     with_nothing = {"stdout": b"", "stderr": b"", "files": {}, "output_exceeded": False}
     assert finished_from(limits, ended, **with_nothing).timed_out
-    with pytest.raises(SandboxFault, match="too busy: a job stood in line for a processor for 33.5 of 34.0 s"):
+    with pytest.raises(SandboxFault, match=r"too busy: .* for 33\.5 of 34\.0 s"):
         finished_from(limits, ended | {"wall_s": 34.0, "waited_s": 33.5}, **with_nothing)
 
 
