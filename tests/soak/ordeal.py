@@ -15,6 +15,9 @@ from evaluator.service import tallies
 
 CONCURRENCY = 24
 PATIENCE_S = 120.0
+LEAST_BETWEEN = 3
+"""Verdicts between two kills, unless none come for STANDSTILL_S."""
+STANDSTILL_S = 60.0
 
 
 @dataclass
@@ -58,10 +61,14 @@ class Account:
 class Killer(threading.Thread):
     """Kills one victim after another, each as often as the others, in an order that the seed gives."""
 
-    def __init__(self, setup, seed, *, pause_s=None, due=None):
-        """Kills every `pause_s` or so; or as soon as `due` asks for more kills than there have been."""
+    def __init__(self, setup, seed, done, *, pause_s=None, due=None):
+        """Kills every `pause_s` or so; or as soon as `due` asks for more kills than there have been.
+
+        `done`: how many verdicts there are. A machine that is too slow to get anywhere in a pause gets more time.
+        """
         super().__init__(name="killer")
-        self._setup, self._chance, self._pause_s, self._due = setup, random.Random(seed), pause_s, due
+        self._setup, self._chance, self._done = setup, random.Random(seed), done
+        self._pause_s, self._due = pause_s, due
         self._over = threading.Event()
         self.kills = Counter()
         self.failure = None
@@ -84,7 +91,14 @@ class Killer(threading.Thread):
     def _wait(self):
         """False once it is over."""
         if self._pause_s is not None:
-            return not self._over.wait(self._chance.uniform(0.5, 1.5) * self._pause_s)
+            before = self._done()
+            if self._over.wait(self._chance.uniform(0.5, 1.5) * self._pause_s):
+                return False
+            until_s = time.monotonic() + STANDSTILL_S
+            while self._done() < before + LEAST_BETWEEN and time.monotonic() < until_s:
+                if self._over.wait(0.1):
+                    return False
+            return True
         while self._due() <= sum(self.kills.values()):
             if self._over.wait(0.02):
                 return False
@@ -109,11 +123,13 @@ def ordeal(setup, count, seed, *, pause_s=None, kills=0, concurrency=CONCURRENCY
     setup.start()
     started_s = time.monotonic()
 
-    def due():
-        done = sum(outcome is not None for outcome in outcomes)
-        return min(kills, 1 + int(1.5 * kills * done / count)) if done else 0
+    def done():
+        return sum(outcome is not None for outcome in outcomes)
 
-    killer = Killer(setup, seed, pause_s=pause_s, due=due)
+    def due():
+        return min(kills, 1 + int(1.5 * kills * done() / count)) if done() else 0
+
+    killer = Killer(setup, seed, done, pause_s=pause_s, due=due)
     killer.start()
     try:
         with Client(setup.url, setup.key, wait_s=10.0, patience_s=PATIENCE_S) as client:

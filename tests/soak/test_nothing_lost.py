@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from clocks import Jumping, c_compiler
+from composed import Composed, what_is_missing
 from databases import postgres_programs
 from disks import Filling, small_disk
 from ordeal import ordeal
@@ -60,6 +61,13 @@ def test_distributed(tmp_path):
     needs(shutil.which("redis-server"), "redis-server")
     needs(postgres_programs(), "PostgreSQL's server programs (initdb, pg_ctl)")
     go_through(Distributed(tmp_path, cache=CACHE), "distributed")
+
+
+@pytest.mark.skipif(not LONG, reason="its short form is in tests/e2e/test_compose.py")
+def test_composed():
+    missing = what_is_missing()
+    needs(missing is None, missing)
+    go_through(Composed(), "composed")
 
 
 def test_a_clock_that_jumps(tmp_path):

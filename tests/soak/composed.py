@@ -1,0 +1,78 @@
+"""The service as the compose file sets it up: five containers, and those in which jobs run."""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+from processes import Census
+
+from evaluator.service.store import Store
+
+sys.path.append(str(Path(__file__).parents[1] / "e2e"))
+from deployment import WORKERS, Deployment, output
+from deployment import what_is_missing as what_is_missing
+
+# In a container of its own on the workers' volume, after the end of all workers.
+_WHAT_IS_LEFT = """
+import time
+from pathlib import Path
+data = Path("/var/lib/assay")
+found = [*data.glob("work/*")]
+if any(data.glob("temporary/*")):
+    time.sleep(WorkFolders.SETTLED_S)
+    found += WorkFolders(data / "temporary").root.iterdir()
+print(*found, sep="\\n")
+"""
+
+
+class Composed:
+    """Has the face of `setups.SetUp`, with containers in place of processes."""
+
+    def __init__(self):
+        self._deployment = Deployment()
+        self.url = f"http://{self._deployment.address}"
+        self.key = None
+        self.census = Census()
+        self.victims = {service: partial(self._kill, service) for service in ("api", "redis", "postgres", *WORKERS)}
+        self.victims |= {"child": self._kill_child, "sandbox": self._kill_sandbox}
+
+    def roots(self):
+        """No processes: what a container has ends with it."""
+        return []
+
+    def start(self):
+        self._deployment.up()
+        self.key = self._deployment.add_key("soak")
+
+    def store(self):
+        (facts,) = self._deployment.facts("postgres")
+        host = next(network["IPAddress"] for network in facts["NetworkSettings"]["Networks"].values())
+        return Store(f"postgresql+psycopg://assay:{self._deployment.secrets['POSTGRES_PASSWORD']}@{host}/assay")
+
+    def _kill(self, service, chance):
+        self._deployment.kill(service)
+        if service not in WORKERS:
+            # One after another: with two of these away at a time, nothing at all would go on.
+            self._deployment.wait_until_healthy((service,))
+
+    def _kill_child(self, chance):
+        self._deployment.kill_child(chance.choice(WORKERS), chance.randrange(1 << 16))
+
+    def _kill_sandbox(self, chance):
+        self._deployment.kill_sandbox(chance.randrange(1 << 16))
+
+    def stop(self):
+        self._deployment.graders()
+        self._deployment.compose("stop", "-t", "45", "api", *WORKERS)
+
+    def left_over(self):
+        containers = [f"container {name}" for name in self._deployment.wait_until_no_sandbox_is_left()]
+        files = self._deployment.compose(
+            *("run", "--rm", "--no-deps", "--entrypoint", "python", WORKERS[0], "-c", _WHAT_IS_LEFT)
+        )
+        return [*containers, *files.split()]
+
+    def remove(self):
+        self._deployment.compose("down", "-v", "-t", "5")
+        for container in self._deployment.sandboxes():
+            output("docker", "rm", "-f", container)
