@@ -31,8 +31,7 @@ char NAMES[1 << 16]; // buffer names of the current run
 enum : i64 { FUEL = 4096 };
 enum : u64 { MOST_UNWATCHED = 1 << 18 };
 
-// Of this program alone: a machine that is busy with others takes nothing from a run's time.
-u64 now_ns() {
+u64 now_ns() { // of this program alone: a machine that is busy with others takes nothing from a run's time
     timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (u64)t.tv_sec * 1000000000ull + t.tv_nsec;
@@ -396,8 +395,7 @@ void run_plan() {
     u64 count = get(), names = 0, returned[SLOT_COUNT - BUFFER_SLOT], returning = 0;
     POISON = (u8)get();
     BACKWARDS = get() != 0;
-    BEGAN_NS = now_ns();
-    DEADLINE_NS = BEGAN_NS + get();
+    DEADLINE_NS = (BEGAN_NS = now_ns()) + get();
     begin_counting(get() != 0);
     SAMPLE_BLOCKS = get();
     DICE = get();
