@@ -28,7 +28,7 @@ _ACTS: Final[tuple[Literal["read", "write", "atomic", "wait"], ...]] = (
     "wait",
 )
 """In the order of `Act` in native/runtime.h."""
-_VERBS: Final = {"read": "reads", "write": "writes", "atomic": "updates atomically", "wait": "waits"}
+_VERBS: Final = {"read": "reads {}", "write": "writes {}", "atomic": "updates {} atomically", "wait": "waits at {}"}
 _MOST_FINDINGS: Final = 16
 """As in native/shadow.cpp."""
 _LOCAL_NAME: Final = re.compile(r"E(\d+)([A-Za-z_]\w*)$")
@@ -122,8 +122,8 @@ def hazard(
         who = f"thread {_index(other.thread)} of " + (
             "the same block" if here.block == other.block else f"block {_index(other.block)}"
         )
-        does = "copies to" if kind == "unawaited_copy" else _VERBS[other.act]
-        message = f"{_VERBS[here.act]} {what}{line}, and {who} {does} it{_on(other.line)}{_MISSING[kind]}"
+        did = ("copies to {}" if kind == "unawaited_copy" else _VERBS[other.act]).format("it")
+        message = f"{_VERBS[here.act].format(what)}{line}, and {who} {did}{_on(other.line)}{_MISSING[kind]}"
         remedy = _remedy(kind, here, other, block, finding.rewrites)
     fault = Fault(
         kind="race" if kind != "undefined_read" else kind,

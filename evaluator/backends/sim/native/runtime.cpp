@@ -165,7 +165,7 @@ bool release() {
         if (!waiting) continue;
         bool complete = expects ? waiting * LANES + ARRIVED[number] >= expects : waiting + ARRIVED[number] / LANES >= unfinished;
         if (!complete) continue;
-        if (WATCHING)
+        if (WATCHING && !expects)
             for (u32 i = 0; i < BLOCK.warp_count; i++)
                 if (WARPS[i].waits_at == -2) watch_arrival(WARPS[i], (u32)number); // who has ended has arrived
         u32 count = 0, every = 1, some = 0;

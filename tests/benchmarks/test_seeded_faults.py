@@ -1,0 +1,49 @@
+"""30 seeded faults are found and named, and none of the mended kernels is accused; each is a test of its own."""
+
+import numpy as np
+import pytest
+from seeded_faults import FOLDER, accusation, entry_of, named_right, run, seeded_in, simulated
+
+from common.contract import Settings
+from evaluator.stages.compilation import compile_source
+
+SEEDED = {fault.name: (path, fault) for path in sorted(FOLDER.glob("*.cu")) for fault in seeded_in(path.read_text())}
+UNDEFINED = [name for name, (_, fault) in SEEDED.items() if fault.kind == "undefined_read"]
+
+
+@pytest.fixture(scope="module")
+def results(workshop):
+    return {fault.name: (fault, wrong, mended) for fault, wrong, mended in simulated(workshop)}
+
+
+def test_there_are_thirty_and_their_lines_are_marked():
+    assert len(SEEDED) >= 30
+    assert all(1 <= len(fault.lines) <= 2 for _, fault in SEEDED.values())
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_a_seeded_fault_is_named(name, results):
+    fault, wrong, _ = results[name]
+    assert named_right(fault, accusation(wrong)), (fault, wrong.fault, wrong.hazards)
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_the_mended_kernel_is_not_accused(name, results):
+    _, _, mended = results[name]
+    assert mended.fault is None
+    assert mended.hazards == ()
+    assert mended.watched_blocks[0] == mended.watched_blocks[1] > 0
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_two_poisons_tell_a_read_of_undefined_memory(name, workshop):
+    path, fault = SEEDED[name]
+    toolchain, sandbox, cache = workshop.toolchain, workshop.sandbox, workshop.cache
+    program = compile_source(path.read_text(), Settings(), "sm_80", toolchain, sandbox, cache).program
+    assert entry_of(program, name, mended=True) != entry_of(program, name, mended=False)
+    with workshop.simulator.prepare(program, Settings()) as session:
+        wrong = [run(session, program, fault, False, poison).contents["y"] for poison in (0xFF, 0x5B)]
+        right = [run(session, program, fault, True, poison).contents["y"] for poison in (0xFF, 0x5B)]
+    written = fault.grid * fault.block * 4 if name != "sum_not_zeroed" else fault.grid * 4
+    assert not np.array_equal(wrong[0][:written], wrong[1][:written])
+    assert np.array_equal(right[0][:written], right[1][:written])
