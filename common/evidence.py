@@ -228,7 +228,7 @@ class Pitfall(Wire):
     cost: str
     """In words, with the numbers."""
     weight: float = Field(ge=0, le=1)
-    """Share of the launch's expected time that it costs; 0 where it cannot be told."""
+    """Share of the plan's expected time that it costs, if the launch is large enough to fill a GPU."""
     remedy: str
 
 

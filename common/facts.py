@@ -31,6 +31,11 @@ class Measure(StrEnum):
 STATIC_MEASURES = frozenset({Measure.REGISTERS, Measure.SHARED_MEMORY, Measure.OCCUPANCY})
 """What ptxas tells about any submission that compiles, on every backend."""
 
+COUNTED_MEASURES = frozenset(
+    {Measure.MEMORY_EFFICIENCY, Measure.LANE_EFFICIENCY, Measure.BANK_CONFLICTS, Measure.WARP_SHUFFLE}
+)
+"""What the simulator's counts add, also in the rehearsal of what a GPU then runs."""
+
 TIMED_MEASURES = frozenset({Measure.SPEEDUP, Measure.BANDWIDTH, Measure.SOL})
 """What timing on a GPU adds."""
 

@@ -19,6 +19,7 @@ from common.contract import (
     Compilation,
     Correctness,
     ProblemFace,
+    Profile,
     Reward,
     ScalarFace,
     Severity,
@@ -173,6 +174,9 @@ def _facts(verdict: Verdict, plain: bool) -> Table:
         row("Trials", _trials(verdict.correctness))
     if verdict.timing:
         row("Speed", _speed(verdict.timing))
+    if verdict.profile:
+        row("Counts", _counts(verdict.profile))
+        row("Costs", _costs(verdict.profile))
     if verdict.reward:
         row("Reward", _reward(verdict.reward))
     return table
@@ -201,6 +205,30 @@ def _kernels(verdict: Verdict) -> list[str]:
             said += f", occupancy {launch.occupancy:.0%} (limited by {launch.limited_by})"
         lines.append(said)
     return lines + ([f"and {len(kernels) - 4} more"] if len(kernels) > 4 else [])
+
+
+def _counts(profile: Profile) -> list[str]:
+    launches = profile.evidence.launches if profile.evidence else ()
+    lines = []
+    for launch in launches[:4]:
+        said = [f"{launch.warp_instructions:,} warp-instructions"]
+        moved = launch.loads.unique_sectors + launch.stores.unique_sectors
+        if launch.memory_efficiency is not None:
+            said.append(f"{32 * moved:,} bytes, {launch.memory_efficiency:.0%} of the sectors used")
+        if launch.bank_conflict_ways is not None and launch.bank_conflict_ways >= 1.05:
+            said.append(f"{launch.bank_conflict_ways:.3g} ways of bank conflicts")
+        if launch.lane_efficiency is not None:
+            said.append(f"{launch.lane_efficiency:.0%} of the lanes")
+        lines.append(f"{_short(launch.kernel, 40)}: {', '.join(said)}")
+    return lines + ([f"and {len(launches) - 4} more"] if len(launches) > 4 else [])
+
+
+def _costs(profile: Profile) -> list[str]:
+    return [
+        f"{pitfall.weight:.0%} of the time, {pitfall.kind.replace('_', ' ')}"
+        f"{f' in line {pitfall.line}' if pitfall.line else ''}: {_short(pitfall.cost)}"
+        for pitfall in profile.pitfalls[:2]
+    ]
 
 
 def _wrong(correctness: Correctness) -> list[str]:

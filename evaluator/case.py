@@ -3,10 +3,12 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from common.contract import (
     Compilation,
     Phase,
+    Profile,
     Receipt,
     Screening,
     Status,
@@ -14,6 +16,7 @@ from common.contract import (
     Timing,
     Verdict,
 )
+from common.evidence import Evidence
 from common.facts import facts_of, measures_of
 from common.reward import reward
 from evaluator.errors import InfrastructureFault, Ruling
@@ -28,6 +31,9 @@ from evaluator.stages.timing import Measurement, Pooled
 from evaluator.stages.timing_pool import TimingKey, TimingPool
 from evaluator.stages.verification import Verified
 from evaluator.workshop import Workshop
+
+_WORTH_A_HINT: Final = 0.2
+"""Share of the time that a pitfall must cost for the verdict of a right kernel to speak of it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,8 @@ class Case:
     verified: Verified | None = None
     timing: Timing | None = None
     counted: Counted | None = None
+    evidence: Evidence | None = None
+    """What the simulator counted."""
     clock: Stopwatch = field(default_factory=Stopwatch)
     referee_s: Mapping[str, float] = field(default_factory=dict)
     """Where the time of the process that owns the GPU went."""
@@ -63,9 +71,10 @@ class Case:
         correctness = self.verified.correctness if self.verified else None
         found = None
         if self.compiled and self.launchable and self.verified and self.verified.correctness:
-            found = profile(self.compiled, self.launchable, self.verified.thread_instructions, self.verified.facts)
+            run = self.verified
+            found = profile(self.compiled, self.launchable, run.thread_instructions, run.facts, self.evidence)
             found = found.model_copy(update=self._counters())
-        ruling = ruling or Ruling(Status.PASSED, self._last_phase(), self._praise(), self._next_step())
+        ruling = ruling or Ruling(Status.PASSED, self._last_phase(), self._praise(), self._next_step(found))
         self.clock.lap(ruling.phase)
         settings = self.submission.settings
         facts = facts_of(
@@ -152,7 +161,12 @@ class Case:
             f"({speed.confidence:.0%} interval {speed.speedup_low:.3g} to {speed.speedup_high:.3g})."
         )
 
-    def _next_step(self) -> str | None:
+    def _next_step(self, found: Profile | None) -> str | None:
+        """What a right kernel could save, where it is much."""
+        dearest = found.pitfalls[0] if found and found.pitfalls else None
+        if dearest is not None and dearest.weight >= _WORTH_A_HINT:
+            line = f", line {dearest.line}" if dearest.line else ""
+            return f"{dearest.kernel}{line}: {dearest.cost}. {dearest.remedy}"
         spilled = [k.kernel for k in (self.compiled.kernels if self.compiled else ()) if k.spill_store_bytes]
         if spilled:
             return f"{spilled[0]} spills registers to memory: shrink its tile, or its unrolling."

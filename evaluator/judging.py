@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Literal, Protocol
 
 from common.contract import Phase, Settings, Status, Timing
+from common.evidence import Evidence
 from common.launch_plan import LaunchPlan
 from common.wire import BYTES_AS_BASE64, Json
 from evaluator.backends.backend import Backend, Program, Session, Unsupported
@@ -24,6 +25,7 @@ from evaluator.stages.measuring import Look, Opponent, measure
 from evaluator.stages.receipt import Seed
 from evaluator.stages.roofline import Roofline, precision_of
 from evaluator.stages.sanitizing import sanitize
+from evaluator.stages.tallying import tally
 from evaluator.stages.timing import Measurement, Pooled, below_floor, clocks_agree, summarise, too_fast
 from evaluator.stages.trials import asked_sizes, plan_trials, rehearsal
 from evaluator.stages.verification import Verified, verify
@@ -86,6 +88,8 @@ class Judged:
     """Where the referee's time went."""
     counted: Counted | None = None
     """What the GPU's profiler gave, where it was asked for and the submission passed."""
+    evidence: Evidence | None = None
+    """What the simulator counted, of a submission that it found right."""
 
     def to_json(self) -> bytes:
         return _findings.dump(self)
@@ -167,9 +171,15 @@ class SimulatorReferee:
         trials = plan_trials(launchable.problem, order.settings, generator)
         if self._rehearses:
             trials = rehearsal(launchable.problem, trials)
-        with self._backend.prepare(order.program, order.settings) as session:
+
+        def prepare() -> Session:
+            return self._backend.prepare(order.program, order.settings)
+
+        with prepare() as session:
             dice, seed = NumpyDice(generator), int(generator.integers(1, 1 << 62))
-            return Judged(verify(launchable, session, order.settings, dice, trials, _counted(progress), seed))
+            verified = verify(launchable, session, order.settings, dice, trials, _counted(progress), seed)
+            evidence = None if verified.ruling else tally(launchable, session, prepare, order.settings, dice)
+            return Judged(verified, evidence=evidence)
 
 
 @dataclass(frozen=True)
@@ -244,8 +254,8 @@ def _warned(verified: Verified, warnings: tuple[str, ...]) -> Verified:
 
 
 def rehearse(referee: Referee | None, order: Order) -> Judged | Unsupported | None:
-    """What a rehearsal showed, where it counts: a fault, a race, or a wrong answer that a GPU may not show; or what
-    the simulator lacks.
+    """What a rehearsal showed, where it matters: a fault, a race, or a wrong answer that a GPU may not show; of a
+    right submission, what was counted; or what the simulator lacks.
 
     That a simulator cannot run a program, or not in time, says nothing about a GPU. Raises InfrastructureFault.
     """
@@ -257,7 +267,9 @@ def rehearse(referee: Referee | None, order: Order) -> Judged | Unsupported | No
     except Unsupported as missing:
         return missing
     ruling = judged.verified.ruling
-    if ruling is not None and ruling.status not in (Status.TIMEOUT, Status.OUT_OF_MEMORY):
+    if ruling is None:
+        return judged
+    if ruling.status not in (Status.TIMEOUT, Status.OUT_OF_MEMORY):
         said = replace(ruling, message=f"In the rehearsal on the simulator. {ruling.message}")
         return replace(judged, verified=replace(judged.verified, ruling=said))
     return None

@@ -179,7 +179,10 @@ def _grade(case: Case, referee: Referee, progress: Progress, compiled_s: float |
         judged = rehearsed if rehearsed and rehearsed.verified.ruling else referee.judge(order, progress)
     except Unsupported as missing:
         return case.verdict(_unsupported(referee.name, missing))
-    case = replace(case, verified=judged.verified, counted=judged.counted, referee_s=judged.phases_s)
+    evidence = judged.evidence or (rehearsed.evidence if rehearsed else None)
+    case = replace(
+        case, verified=judged.verified, counted=judged.counted, evidence=evidence, referee_s=judged.phases_s
+    )
     if judged.verified.ruling or judged.look is None:
         return case.verdict(judged.verified.ruling)
 

@@ -433,22 +433,19 @@ def _next_steps(verdict: Verdict) -> Iterator[str]:
     if spilling:
         name = spilling[0].split("(")[0]
         yield f"{name} spills registers to memory: keep fewer values alive, or raise -maxrregcount."
-    low = [launch for launch in profile.occupancy if launch.occupancy < 0.5] if profile else []
+    pitfalls = profile.pitfalls if profile else ()
+    for pitfall in pitfalls:
+        if not (verdict.hint and pitfall.remedy in verdict.hint):
+            line = f", line {pitfall.line}" if pitfall.line else ""
+            yield f"{pitfall.kernel}{line}: {pitfall.cost} ({pitfall.weight:.0%} of the time). {pitfall.remedy}"
+    counted = profile is not None and profile.evidence is not None
+    low = [launch for launch in profile.occupancy if launch.occupancy < 0.5] if profile and not counted else []
     if low:
         launch = low[0]
         yield (
             f"{launch.kernel.split('(')[0]} reaches an occupancy of {launch.occupancy:.0%}, limited by "
             f"{launch.limited_by}: use less of it, or give each thread more independent work."
         )
-    if profile and profile.memory_efficiency is not None and profile.memory_efficiency < 0.8:
-        yield (
-            f"Only {profile.memory_efficiency:.0%} of the bytes moved are used: let neighbouring threads read "
-            "neighbouring elements."
-        )
-    if profile and profile.bank_conflict_ways is not None and profile.bank_conflict_ways > 1.1:
-        yield f"Shared memory has {profile.bank_conflict_ways:.1f}-way bank conflicts: pad the rows by one element."
-    if profile and profile.lane_efficiency is not None and profile.lane_efficiency < 0.8:
-        yield f"{1 - profile.lane_efficiency:.0%} of the lanes idle: let whole warps take the same branch."
     timing = verdict.timing
     if timing and timing.sol_share is not None and timing.sol_share < 0.5:
         yield (

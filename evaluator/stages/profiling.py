@@ -3,24 +3,58 @@
 from collections.abc import Mapping
 
 from common.contract import Occupancy, Profile
+from common.evidence import Evidence
 from evaluator.backends.backend import KernelLaunch
 from evaluator.backends.gpu.nsight import mean_reading
 from evaluator.stages.compilation import Compiled
 from evaluator.stages.counting import Counted
 from evaluator.stages.launchable import Concrete, Launchable
+from evaluator.stages.pitfalls import find_pitfalls
 from evaluator.stages.resources import occupancy
 
 
 def profile(
-    compiled: Compiled, launchable: Launchable, thread_instructions: int, facts: Mapping[str, int] | None
+    compiled: Compiled,
+    launchable: Launchable,
+    thread_instructions: int,
+    facts: Mapping[str, int] | None,
+    evidence: Evidence | None = None,
 ) -> Profile:
-    """Occupancy of each launch at the problem's typical size, and what the backend counted."""
+    """Occupancy of each launch at the problem's typical size, what the backend counted, and what costs time."""
     concrete = launchable.at(launchable.problem.example_sizes[0])
-    return Profile(
-        occupancy=_occupancies(compiled, concrete) if isinstance(concrete, Concrete) else (),
+    occupancies = _occupancies(compiled, concrete) if isinstance(concrete, Concrete) else ()
+    found = Profile(
+        occupancy=occupancies,
         thread_instructions=thread_instructions or None,
         warp_shuffles=facts["shuffles"] > 0 if facts and "shuffles" in facts else None,
     )
+    if evidence is None:
+        return found
+    pitfalls = find_pitfalls(evidence, occupancies, compiled.kernels)
+    shuffled = any("shuffle" in launch.by_class for launch in evidence.launches)
+    return found.model_copy(
+        update={
+            **_efficiencies(evidence),
+            "evidence": evidence,
+            "pitfalls": pitfalls,
+            "warp_shuffles": shuffled if found.warp_shuffles is None else found.warp_shuffles,
+        }
+    )
+
+
+def _efficiencies(evidence: Evidence) -> dict[str, float]:
+    """Of all launches together; what never happened, such as an access to shared memory, was not wasteful."""
+    launches = evidence.launches
+    useful_bytes = sum(part.useful_bytes for launch in launches for part in (launch.loads, launch.stores))
+    sectors = sum(part.sectors for launch in launches for part in (launch.loads, launch.stores))
+    least = sum(launch.shared.least_wavefronts for launch in launches)
+    warps = sum(launch.warp_instructions for launch in launches)
+    threads = sum(launch.thread_instructions for launch in launches)
+    return {
+        "memory_efficiency": min(useful_bytes / (32 * sectors), 1.0) if sectors else 1.0,
+        "bank_conflict_ways": sum(launch.shared.wavefronts for launch in launches) / least if least else 1.0,
+        "lane_efficiency": min(threads / (32 * warps), 1.0) if warps else 1.0,
+    }
 
 
 def counters(counted: Counted) -> dict[str, object]:
