@@ -58,7 +58,8 @@ class _Sparse(Wire):
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in write(self).items() if value or value is False}
+        fields = type(self).model_fields
+        return {name: value for name, value in write(self).items() if value or fields[name].is_required()}
 
 
 class Traffic(_Sparse):

@@ -322,3 +322,11 @@ def test_efficiencies_are_shares(session: SimulatorSession) -> None:
     assert banks.bank_conflict_ways == pytest.approx(33 / 2)
     assert diverged.lane_efficiency == pytest.approx((32 * 10 + 27 + 5 * 2) / (32 * 13))
     assert Counts().lane_efficiency is None
+
+
+def test_counts_survive_the_wire_and_leave_zeros_out(session: SimulatorSession) -> None:
+    (counts,) = _counted(session, _launch("coalesced", 2, 64))
+    assert counts.shared_bytes == 8192
+    without = counts.model_copy(update={"shared_bytes": 0})
+    assert LaunchCounts.model_validate_json(without.model_dump_json()) == without
+    assert "atomics" not in counts.model_dump_json()
