@@ -257,7 +257,8 @@ def rehearse(referee: Referee | None, order: Order) -> Judged | Unsupported | No
     """What a rehearsal showed, where it matters: a fault, a race, or a wrong answer that a GPU may not show; of a
     right submission, what was counted; or what the simulator lacks.
 
-    That a simulator cannot run a program, or not in time, says nothing about a GPU. Raises InfrastructureFault.
+    That a simulator cannot run a program, or not in time, says nothing about a GPU: then it is None. Raises
+    InfrastructureFault.
     """
     if referee is None or not order.settings.rehearse:
         return None
@@ -273,6 +274,17 @@ def rehearse(referee: Referee | None, order: Order) -> Judged | Unsupported | No
         said = replace(ruling, message=f"In the rehearsal on the simulator. {ruling.message}")
         return replace(judged, verified=replace(judged.verified, ruling=said))
     return None
+
+
+def also_rehearsed(judged: Judged, rehearsed: Judged | None) -> Judged:
+    """What a GPU showed, with what a rehearsal before it watched and warned of."""
+    shown = judged.verified.correctness
+    seen = rehearsed.verified.correctness if rehearsed else None
+    if shown is None or seen is None:
+        return judged
+    warnings = tuple(dict.fromkeys((*shown.warnings, *seen.warnings)))
+    both = shown.model_copy(update={"watched": seen.watched, "warnings": warnings})
+    return replace(judged, verified=replace(judged.verified, correctness=both))
 
 
 @dataclass(frozen=True)

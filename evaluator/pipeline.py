@@ -14,7 +14,7 @@ from common.contract import Phase, Status, Submission, Verdict
 from evaluator.backends.backend import Unsupported
 from evaluator.case import Case, nothing_was_tried
 from evaluator.errors import InfrastructureFault, OwnMistake, Ruling, UsageError
-from evaluator.judging import Order, Referee, Venue, rehearse, timed
+from evaluator.judging import Order, Referee, Venue, also_rehearsed, rehearse, timed
 from evaluator.problems.catalogue import find
 from evaluator.stages.cleaning import clean
 from evaluator.stages.compilation import Compiled, compile_source
@@ -176,7 +176,10 @@ def _grade(case: Case, referee: Referee, progress: Progress, compiled_s: float |
         case.clock.lap("rehearsal")
         if isinstance(rehearsed, Unsupported):
             rehearsed, order = None, replace(order, unrehearsed=True)
-        judged = rehearsed if rehearsed and rehearsed.verified.ruling else referee.judge(order, progress)
+        if rehearsed and rehearsed.verified.ruling:
+            judged = rehearsed
+        else:
+            judged = also_rehearsed(referee.judge(order, progress), rehearsed)
     except Unsupported as missing:
         return case.verdict(_unsupported(referee.name, missing))
     evidence = judged.evidence or (rehearsed.evidence if rehearsed else None)

@@ -1,4 +1,4 @@
-"""The shadow memory accuses no kernel that is ordered, whichever blocks are watched; approximations err as documented."""
+"""The shadow memory accuses no kernel that is ordered, whichever blocks are watched, and changes no answer."""
 
 import re
 from pathlib import Path
