@@ -1,16 +1,23 @@
 """Does the simulator find and name 30 seeded races, undefined reads and barrier faults, and leave the mended be?
 
 Each kernel of `tests/evaluator/backends/sim/seeded_faults` is a template that is wrong with MENDED false and right
-with true, and its source marks the lines that must be named. `--sanitizer` asks compute-sanitizer about the same
-kernels on this machine's GPU (needs nvcc and compute-sanitizer on the PATH).
+with true, and its source marks the lines that must be named. What compute-sanitizer finds of the same kernels:
+
+    python benchmarks/seeded_faults.py --ask-sanitizer FILE     (on a GPU; nvcc and compute-sanitizer on the PATH)
+    python benchmarks/seeded_faults.py --sanitizer FILE         (anywhere: the table with both)
 """
 
 import argparse
+import itertools
+import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +47,8 @@ from evaluator.workshop import Workshop
 FOLDER = Path(__file__).parents[1] / "tests" / "evaluator" / "backends" / "sim" / "seeded_faults"
 ELEMENTS = 256
 _TOOLS = ("racecheck", "initcheck", "synccheck", "memcheck")
-_HANGS_S = 30
+_HANGS_S = 12
+_AT_ONCE = 6
 _RACES = ("race", "unawaited_copy")
 
 
@@ -195,39 +203,43 @@ def sanitized() -> dict[str, dict[str, dict[str, bool]]]:
     nvcc, sanitizer = shutil.which("nvcc"), shutil.which("compute-sanitizer")
     if nvcc is None or sanitizer is None:
         sys.exit("nvcc and compute-sanitizer must be on the PATH, beside a GPU.")
+    faults = [fault for path in sorted(FOLDER.glob("*.cu")) for fault in seeded_in(path.read_text())]
+    asked = list(itertools.product((fault.name for fault in faults), ("wrong", "mended"), _TOOLS))
     found: dict[str, dict[str, dict[str, bool]]] = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(_AT_ONCE) as pool:
         program = sanitizer_program(Path(folder), nvcc)
-        for path in sorted(FOLDER.glob("*.cu")):
-            for fault in seeded_in(path.read_text()):
-                for label, mended in (("wrong", "0"), ("mended", "1")):
-                    reports = {}
-                    for tool in _TOOLS:
-                        command = [
-                            sanitizer,
-                            "--tool",
-                            tool,
-                            "--error-exitcode",
-                            "9",
-                            str(program),
-                            fault.name,
-                            mended,
-                        ]
-                        try:
-                            ended = subprocess.run(command, capture_output=True, timeout=_HANGS_S, check=False)
-                            reports[tool] = ended.returncode == 9
-                        except subprocess.TimeoutExpired:
-                            reports[tool] = False
-                    found.setdefault(fault.name, {})[label] = reports
+
+        def reports(name: str, label: str, tool: str) -> bool:
+            command = [sanitizer, "--tool", tool, "--error-exitcode", "9", "--print-limit", "5"]
+            return _exit_code([*command, str(program), name, str(int(label == "mended"))]) == 9
+
+        for (name, label, tool), reported in zip(asked, pool.map(lambda one: reports(*one), asked), strict=True):
+            print(f"{name} {label} {tool} {'reported' if reported else '-'}", flush=True)
+            found.setdefault(name, {}).setdefault(label, {})[tool] = reported
     return found
+
+
+def _exit_code(command: list[str]) -> int | None:
+    """None for one that had to be ended, with all that it started: a tool leaves its program behind."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        return process.wait(_HANGS_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return None
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sanitizer", action="store_true", help="ask compute-sanitizer too, on this machine's GPU")
+    parser.add_argument("--ask-sanitizer", type=Path, metavar="FILE", help="only ask compute-sanitizer, on this GPU")
+    parser.add_argument("--sanitizer", type=Path, metavar="FILE", help="what it said, to stand beside")
     asked = parser.parse_args()
+    if asked.ask_sanitizer:
+        asked.ask_sanitizer.write_text(json.dumps(sanitized(), indent=1) + "\n")
+        return 0
     results = simulated(Workshop(MachineSettings.from_environment()))
-    other = sanitized() if asked.sanitizer else {}
+    other = json.loads(asked.sanitizer.read_text()) if asked.sanitizer else {}
     table = Table("fault", "kind", "found", "named", "mended", "sanitizer", title="seeded faults")
     rows: dict[str, object] = {}
     found = named = accused = by_sanitizer = sanitizer_accused = 0
