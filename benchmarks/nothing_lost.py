@@ -2,7 +2,8 @@
 
     python benchmarks/nothing_lost.py [EVALUATIONS] [SET_UP ...]
 
-`EVALUATIONS` for each set-up, 1000 unless said. Set-ups are `embedded`, `distributed`, `clock` and `disk`.
+`EVALUATIONS` for each set-up, 1000 unless said. Set-ups are `embedded`, `distributed`, `composed` (needs what
+`make e2e` builds), `clock` and `disk`.
 """
 
 import json
@@ -15,7 +16,7 @@ from pathlib import Path
 from record import save
 
 ROOT = Path(__file__).parents[1]
-SET_UPS = ("embedded", "distributed", "clock", "disk")
+SET_UPS = ("embedded", "distributed", "composed", "clock", "disk")
 MUST_BE_ZERO = ("false_verdicts", "unanswered", "lost_or_doubled", "left_over")
 
 
