@@ -14,6 +14,8 @@ from deployment import ROOT, SECRETS, WORKERS, Deployment, compose_command, outp
 from common.contract import Submission
 from common.signature import Signer
 
+pytestmark = pytest.mark.timeout(900)
+
 GOOD = """
 __global__ void add(const float* a, const float* b, float* c, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
