@@ -10,19 +10,19 @@ prefixes `smsp__` and `l1tex__` summed over the device):
 | `flops["fp32"]` | `smsp__sass_thread_inst_executed_op_fadd_pred_on.sum` + `…_fmul_…` + 2 `…_ffma_…` |
 | `loads.requests`, `stores.requests` | `l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum`, `…_st.sum` |
 | `loads.sectors`, `stores.sectors` | `l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum`, `…_st.sum` |
-| `loads.useful_bytes` | `smsp__sass_data_bytes_mem_global_op_ld.sum` |
+| `loads.useful_bytes` | `smsp__sass_data_bytes_mem_global_op_ld.sum` + `…_ldgsts.sum` |
 | `loads.unique_sectors` | `dram__sectors_read.sum`, where nothing is fetched twice |
 | `local.sectors` | `l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum` + `…_st.sum` |
-| `shared.wavefronts` | `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum` + `…_st.sum` |
-| `shared.wavefronts` - `least_wavefronts` | `l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum` |
+| `shared.wavefronts` | `memory_l1_wavefronts_shared` (with atomics, which are no part of it here) |
+| `shared.least_wavefronts` | `memory_l1_wavefronts_shared_ideal` (likewise) |
 | `atomics.requests` | `l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum` + `…_red.sum` + those of shared memory |
 | `branches` | `smsp__sass_branch_targets.sum` |
 | `divergent_branches` | `smsp__sass_branch_targets_threads_divergent.sum` |
 | `barriers` | `smsp__inst_executed_op_barrier.sum` where there is one |
 
-Counts of memory agree with a GPU's but for what ptxas changes (it may merge accesses, and spills are its own work).
-Counts of instructions differ more: the simulator counts PTX, of which ptxas drops most moves, conversions of
-addresses and loads of parameters, and takes several instructions for a division.
+Counts of memory agree with a GPU's but for what ptxas changes (it may merge accesses, and spills are its own work);
+docs/gpu.md has the figures. Counts of instructions differ more: the simulator counts PTX, of which ptxas drops most
+moves, conversions of addresses and loads of parameters, and takes several instructions for a division.
 """
 
 from typing import Any, Literal

@@ -54,6 +54,8 @@ class Order:
     """See `Launchable`."""
     unrehearsed: bool = False
     """Whether the simulator could not rehearse it for want of a feature: then other tools look."""
+    lined_cubin: bytes = b""
+    """The program's cubin with its lines, for those tools; empty where they do not look."""
     __pydantic_config__: ClassVar = BYTES_AS_BASE64
 
     @property
@@ -214,7 +216,8 @@ def judge_and_time(
     warnings: tuple[str, ...] = ()
     if order.unrehearsed and settings.sanitize and instruments is not None:
         few = rehearsal(problem, trials)
-        sanitized = sanitize(launchable, order.program, settings, dice, few, instruments.sanitizer)
+        lined = replace(order.program, cubin=order.lined_cubin or order.program.cubin)
+        sanitized = sanitize(launchable, lined, settings, dice, few, instruments.sanitizer)
         clock.lap("sanitize")
         if sanitized.verified is not None:
             return Judged(sanitized.verified, phases_s=clock.laps_s)

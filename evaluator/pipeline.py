@@ -19,6 +19,7 @@ from evaluator.problems.catalogue import find
 from evaluator.stages.cleaning import clean
 from evaluator.stages.compilation import Compiled, compile_source
 from evaluator.stages.launching import plan_launches
+from evaluator.stages.line_table import with_lines
 from evaluator.stages.receipt import Seed
 from evaluator.stages.screening import screen
 from evaluator.workshop import Workshop
@@ -175,7 +176,10 @@ def _grade(case: Case, referee: Referee, progress: Progress, compiled_s: float |
         rehearsed = rehearse(workshop.rehearsal(referee), order)
         case.clock.lap("rehearsal")
         if isinstance(rehearsed, Unsupported):
-            rehearsed, order = None, replace(order, unrehearsed=True)
+            lined = b""
+            if order.settings.sanitize:
+                lined = with_lines(compiled.program, compiled.flags, workshop.toolchain, workshop.sandbox)
+            rehearsed, order = None, replace(order, unrehearsed=True, lined_cubin=lined)
         if rehearsed and rehearsed.verified.ruling:
             judged = rehearsed
         else:

@@ -55,6 +55,7 @@ SIDEWAYS = {
     "directives": {"source_text"},
     "compilation": {"cache", "diagnostics", "entries", "resources", "toolchain"},
     "diagnostics": {"entries"},
+    "line_table": {"toolchain"},
     "resources": {"entries"},
     "launching": {"arguments", "kernel_names", "launchable"},
     "launchable": {"arguments"},

@@ -55,12 +55,13 @@ def sanitize(
     if not runs:
         return Sanitized(None)
     try:
-        findings = sanitizer.check(program, runs)
+        checked = sanitizer.check(program, runs)
     except (NoInstrument, InfrastructureFault) as refused:
         return Sanitized(None, (f"the simulator cannot run this, and neither was it checked on the GPU: {refused}",))
-    certain = next((finding for finding in findings if finding.certain), None)
+    certain = next((finding for finding in checked.findings if finding.certain), None)
     if certain is None:
-        return Sanitized(None, _warnings(launchable, findings))
+        unchecked = tuple(f"not checked on the GPU: {why}" for _, why in checked.unchecked)
+        return Sanitized(None, (*_warnings(launchable, checked.findings), *unchecked))
     place = trials[certain.run].place if certain.run is not None else " or ".join(t.place for t in trials)
     ruling = ruling_on(certain.fault, place, launchable.source_lines, settings.run_timeout_s)
     ruling = replace(ruling, message=f"In the rehearsal under compute-sanitizer ({certain.tool}). {ruling.message}")
@@ -76,7 +77,7 @@ def sanitize(
 
 
 def _warnings(launchable: Launchable, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """One for each line and kind: a whole warp sees the same."""
-    first = {(finding.tool, finding.fault.kind, finding.fault.line): finding for finding in reversed(findings)}
+    """One for each tool, kind, kernel and line: a whole warp sees the same."""
+    first = {(one.tool, one.fault.kind, one.fault.kernel, one.fault.line): one for one in reversed(findings)}
     said = [f"{f.tool}: {sentence(f.fault, launchable.source_lines)}" for f in reversed(first.values())]
     return tuple(said[:_MOST_WARNINGS])

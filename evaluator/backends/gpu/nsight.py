@@ -4,24 +4,27 @@
 | --- | --- | --- |
 | warp_instructions | smsp__inst_executed.sum | machine instructions (SASS), not those of the PTX |
 | thread_instructions | smsp__thread_inst_executed.sum | likewise |
-| by_class | sass__inst_executed_per_opcode | by the machine's opcode (`_CLASSES`) |
-| flops | smsp__sass_thread_inst_executed_op_{d,f,h}{add,mul,fma}_pred_on.sum | no tensor cores |
+| by_class | sass__inst_executed_per_opcode_with_modifier_all | by the machine's opcode (`_CLASSES`) |
+| flops: fp64, fp32 | smsp__sass_thread_inst_executed_op_{d,f}{add,mul,fma}_pred_on.sum | |
+| … fp16 | threads of HADD2, HMUL2, HFMA2, by opcode | an HFMA2 is ptxas's way to load a constant, too |
+| … tensor | sm__ops_path_tensor_src_*.sum | |
 | loads, stores: requests | l1tex__t_requests_pipe_lsu_mem_global_op_{ld,st}.sum | |
 | … sectors | l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}.sum | |
-| … useful_bytes | smsp__sass_data_bytes_mem_global_op_{ld,st}.sum | what n lanes ask for counts n times |
+| … useful_bytes | smsp__sass_data_bytes_mem_global_op_{ld,ldgsts,st}.sum | without bulk copies |
 | … unique_sectors | dram__sectors_{read,write}.sum | what DRAM saw: writes may stay in the L2 |
 | local: requests, sectors | l1tex__t_{requests,sectors}_pipe_lsu_mem_local_op_{ld,st}.sum | |
-| shared: requests | smsp__inst_executed_op_shared_{ld,st}.sum | without ldmatrix and asynchronous copies |
-| … wavefronts, least_wavefronts | memory_l1_wavefronts_shared, memory_l1_wavefronts_shared_ideal | |
+| shared: requests | smsp__inst_executed_op_{shared_ld,shared_st,ldsm,shared_stsm,ldgsts}_pred_on_any.sum | |
+| … wavefronts, least_wavefronts | memory_l1_wavefronts_shared, …_shared_ideal | less those of atomics |
 | atomics: requests, operations | opcodes ATOM*, RED*; their threads | turns are not counted |
 | branches, divergent_branches | smsp__sass_branch_targets.sum, …_threads_divergent.sum | |
 | barriers | opcode BAR | |
 
 `Reading`: gpu__time_duration.sum, sm__warps_active, sm__, l1tex__, lts__ and gpu__dram_throughput, of their peaks.
 
-Useful bytes are at most what the sectors hold. Clocks are left as they are (`--clock-control none`: a shared
-machine's clocks are not ours to set); caches are flushed before each pass, which is ncu's default. Sources: Nsight
-Compute, Kernel Profiling Guide, "Metrics Reference", and its CLI manual, "Command Line Options".
+Useful bytes are at most what the sectors hold (loads from another block's shared memory count as well). A name that
+this ncu or GPU does not know is left out of the report without a word. Clocks are left as they are (`--clock-control
+none`: a shared machine's clocks are not ours to set); caches are flushed before each pass, which is ncu's default.
+Sources: Nsight Compute, Kernel Profiling Guide, "Metrics Reference", and its CLI manual, "Command Line Options".
 """
 
 import csv
@@ -36,9 +39,15 @@ from evaluator.backends.gpu.instruments import COUNTERS_REMEDY, REPORT, NoInstru
 
 _LIMIT_S: Final = 60.0
 _MOST_LAUNCHES: Final = 64
-_OPCODES: Final = "sass__inst_executed_per_opcode"
-_THREADS_BY_OPCODE: Final = "sass__thread_inst_executed_true_per_opcode"
-_FLOPS: Final = {"fp64": "d", "fp32": "f", "fp16": "h"}
+_OPCODES: Final = "sass__inst_executed_per_opcode_with_modifier_all"
+_THREADS_BY_OPCODE: Final = "sass__thread_inst_executed_true_per_opcode_with_modifier_all"
+_FLOPS: Final = {"fp64": "d", "fp32": "f"}
+_HALF_FLOPS: Final = {"HADD2": 2, "HMUL2": 2, "HFMA2": 4}
+"""Of one thread: an instruction on halves does two at once."""
+_HALF_ARITHMETIC: Final = re.compile(r"^\s*(?:@\S+\s+)?(?:add|sub|mul|fma)\.\S*f16", re.MULTILINE)
+_TENSOR: Final = tuple(
+    f"sm__ops_path_tensor_src_{kind}.sum" for kind in ("fp64", "fp16", "bf16_dst_fp32", "tf32_dst_fp32", "fp8")
+)
 
 _COUNTS: Final[dict[str, tuple[str, ...]]] = {
     "warp_instructions": ("smsp__inst_executed.sum",),
@@ -51,10 +60,13 @@ _TRAFFIC: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         name: {
             "requests": (f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum",),
             "sectors": (f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum",),
-            "useful_bytes": (f"smsp__sass_data_bytes_mem_global_op_{op}.sum",),
+            "useful_bytes": tuple(f"smsp__sass_data_bytes_mem_global_op_{each}.sum" for each in own),
             "unique_sectors": (f"dram__sectors_{direction}.sum",),
         }
-        for name, op, direction in (("loads", "ld", "read"), ("stores", "st", "write"))
+        for name, op, own, direction in (
+            ("loads", "ld", ("ld", "ldgsts"), "read"),
+            ("stores", "st", ("st",), "write"),
+        )
     },
     "local": {
         unit: tuple(f"l1tex__t_{unit}_pipe_lsu_mem_local_op_{op}.sum" for op in ("ld", "st"))
@@ -62,10 +74,17 @@ _TRAFFIC: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     },
 }
 _SHARED: Final[dict[str, tuple[str, ...]]] = {
-    "requests": ("smsp__inst_executed_op_shared_ld.sum", "smsp__inst_executed_op_shared_st.sum"),
+    # Without those that no lane executes: ptxas puts such loads next to barriers.
+    "requests": tuple(
+        f"smsp__inst_executed_op_{op}_pred_on_any.sum"
+        for op in ("shared_ld", "shared_st", "ldsm", "shared_stsm", "ldgsts")
+    ),
     "wavefronts": ("memory_l1_wavefronts_shared",),
     "least_wavefronts": ("memory_l1_wavefronts_shared_ideal",),
 }
+_SHARED_ATOMICS: Final = "smsp__inst_executed_op_shared_atom_pred_on_any.sum"
+_ATOMICS_WAVEFRONTS: Final = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"
+_GLOBAL_ATOMICS: Final = "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"
 _LATENCY_NS: Final = "gpu__time_duration.sum"
 _SHARES: Final = {
     "achieved_occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
@@ -76,33 +95,35 @@ _SHARES: Final = {
 }
 
 _CLASSES: Final[dict[InstructionClass, str]] = {
-    # Opcodes by how they begin; CUDA Binary Utilities, "Instruction Set Reference" (Turing to Blackwell).
+    # Opcodes with their modifiers; CUDA Binary Utilities, "Instruction Set Reference" (Turing to Blackwell). The
+    # first that fits counts.
     "tensor": "HMMA|IMMA|BMMA|DMMA|QMMA|OMMA|HGMMA|IGMMA|BGMMA|QGMMA|UTC\\w*MMA",
     "fp64": "DADD|DMUL|DFMA|DSETP|DMNMX|DSET",
+    "conversion": "[FI]2[FIP]\\w*|FRND|HADD2\\.F32",
     "fp16": "H(ADD2|MUL2|FMA2|SETP2|SET2|MNMX2)",
-    "fp32": "F(ADD2?|MUL2?|FMA2?|SETP|SET|SEL|MNMX3?|CHK|CMP|SWZADD|FMA32I|ADD32I|MUL32I)|RRO",
+    "fp32": "F(ADD2?|MUL2?|FMA2?|SETP|SET|MNMX3?|CHK|CMP|SWZADD|FMA32I|ADD32I|MUL32I)|RRO",
     "special": "MUFU",
-    "conversion": "[FI]2[FIP]\\w*|FRND|F2FP|I2FP|F2IP",
     "atomic": "ATOM\\w*|RED|REDG|REDAS|UTMARED\\w*|SUATOM|SURED",
     "local": "LDL|STL",
-    "shared": "LDS\\w*|STS\\w*|MATCHS|STAS|UTMALDG\\w*|LDGSTS",
-    "global": "LDG\\w*|STG\\w*|LD|ST|LDGDEPBAR|UTMASTG|UBLK\\w+|CCTL\\w*|TEX|TLD\\w*|SULD|SUST",
+    "shared": "LDS\\w*|STS\\w*|MATCHS|STAS",
+    "global": "LDG|LDGSTS|STG|LD|ST|UTMALDG\\w*|UTMASTG\\w*|UBLK\\w+|CCTL\\w*|TEX|TLD\\w*|SULD|SUST",
     "constant": "U?LDCU?",
     "shuffle": "SHFL|VOTEU?|MATCH|REDUX|CREDUX|ELECT",
-    "barrier": "BAR|B2R|R2B|SYNCS\\w*|WARPSYNC|NANOSLEEP|DEPBAR|MEMBAR|ERRBAR|FENCE|UCGABAR\\w*|CGABAR\\w*|ARRIVES"
-    "|WARPGROUP\\w*|ACQBULK|BMOV|YIELD",
+    "barrier": "BAR|B2R|R2B|SYNCS\\w*|WARPSYNC|NANOSLEEP|DEPBAR|LDGDEPBAR|MEMBAR|ERRBAR|CGAERRBAR|FENCE|U?CGABAR\\w*"
+    "|ARRIVES|WARPGROUP\\w*|ACQBULK|BMOV|YIELD",
     "control": "BRA|BRX|BRXU|JMP|JMX|JMXU|CALL|RET|EXIT|BSSY|BSYNC|BREAK|KILL|BPT|NOP|PREEXIT|RPCMOV|LEPC|WARPSYNC",
+    "move": "U?(I?MOV\\w*|IMAD\\.MOV|F?SEL|P2R|R2P|P2UR|S2R|CS2R|S2UR|R2UR|GETLMEMBASE|MOVM)",
     "integer": "U?(IADD\\w*|IMAD\\w*|IABS|IMNMX\\w*|VIMNMX\\w*|VIADD\\w*|IDP\\w*|IMUL\\w*|LEA\\w*|LOP\\w*|SHF|"
     "SHL|SHR|ISETP|ISET|ISCADD|BREV|BMSK|POPC|FLO|SGXT|VABSDIFF\\w*|PLOP3|PSETP|PRMT|IADD3_64|VIADDMNMX)",
-    "move": "U?(MOV\\w*|SEL|USEL|P2R|R2P|P2UR|S2R|CS2R|S2UR|R2UR|GETLMEMBASE|MOVM)",
 }
-_CLASS_OF: Final = [(name, re.compile(pattern)) for name, pattern in _CLASSES.items()]
+_CLASS_OF: Final = [(name, re.compile(rf"(?:{pattern})(?:\.|$)")) for name, pattern in _CLASSES.items()]
 
 
 def _metrics() -> tuple[str, ...]:
     named = [*_COUNTS.values(), *_SHARED.values(), *(m for t in _TRAFFIC.values() for m in t.values())]
     flops = [_flop_metric(letter, op) for letter in _FLOPS.values() for op in ("add", "mul", "fma")]
-    every = [*(one for several in named for one in several), *flops, _OPCODES, _THREADS_BY_OPCODE, _LATENCY_NS]
+    every = [*(one for several in named for one in several), *flops, *_TENSOR, _OPCODES, _THREADS_BY_OPCODE]
+    every += [_SHARED_ATOMICS, _ATOMICS_WAVEFRONTS, _GLOBAL_ATOMICS, _LATENCY_NS]
     return tuple(dict.fromkeys([*every, *_SHARES.values()]))
 
 
@@ -156,7 +177,8 @@ class Profiler:
         for row, launch in zip(rows, launches, strict=False):
             name = entries[launch.symbol].name
             shared_bytes = launch.shared_bytes + static_shared_bytes.get(name, 0)
-            found.append(counts(row, re.sub(r"\(.*", "", name).removeprefix("void "), launch, shared_bytes))
+            kernel = re.sub(r"\(.*", "", name).removeprefix("void ")
+            found.append(counts(row, kernel, launch, shared_bytes, has_half_arithmetic(program.ptx)))
         return tuple(found)
 
     def _watched(self, program: Program, run: PlanRun) -> Watched:
@@ -168,7 +190,7 @@ def options(metrics: Iterable[str]) -> tuple[str, ...]:
     """The tool's arguments before the program's own."""
     return (
         *("--csv", "--page", "raw", "--print-units", "base", "--print-kernel-base", "mangled"),
-        *("--print-metric-instances", "values", "--log-file", REPORT),
+        *("--print-metric-instances", "details", "--log-file", REPORT),
         *("--clock-control", "none", "--launch-count", str(_MOST_LAUNCHES)),
         *("--metrics", ",".join(metrics)),
     )
@@ -216,7 +238,7 @@ def _row(cells: dict[str, str]) -> Row:
         if number is None or ("__" not in name and not name.startswith("memory_")):
             continue
         values[name] = float(number[0].replace(",", ""))
-        instances = re.findall(r"([A-Z][A-Z0-9_.]*)\s*[:=]\s*([\d,]+)", text[number.end() :])
+        instances = re.findall(r"([A-Z][A-Z0-9_.]*): (\d+)", text[number.end() :])
         if instances:
             parts[name] = {opcode: int(count.replace(",", "")) for opcode, count in instances}
     return Row(cells["Kernel Name"], _triple(cells["Grid Size"]), _triple(cells["Block Size"]), values, parts)
@@ -227,8 +249,13 @@ def _triple(text: str) -> tuple[int, int, int]:
     return numbers[0], numbers[1], numbers[2]
 
 
-def counts(row: Row, kernel: str, launch: KernelLaunch, shared_bytes: int) -> LaunchCounts:
-    """A row as the counts of one launch."""
+def has_half_arithmetic(ptx: str) -> bool:
+    """Whether a program computes with halves: if not, its HFMA2 are moves of constants."""
+    return _HALF_ARITHMETIC.search(ptx) is not None
+
+
+def counts(row: Row, kernel: str, launch: KernelLaunch, shared_bytes: int, halves: bool = True) -> LaunchCounts:
+    """A row as the counts of one launch; `halves`: see `has_half_arithmetic`."""
 
     def total(metrics: Iterable[str]) -> int:
         return round(sum(row.values.get(metric, 0.0) for metric in metrics))
@@ -237,7 +264,7 @@ def counts(row: Row, kernel: str, launch: KernelLaunch, shared_bytes: int) -> La
     for name in ("loads", "stores"):
         most = 32 * traffic[name].sectors
         traffic[name] = traffic[name].model_copy(update={"useful_bytes": min(traffic[name].useful_bytes, most)})
-    opcodes = row.parts.get(_OPCODES, {})
+    opcodes, threads = (_renamed(row.parts.get(metric, {}), halves) for metric in (_OPCODES, _THREADS_BY_OPCODE))
     return LaunchCounts(
         kernel=kernel,
         grid=launch.grid,
@@ -246,13 +273,10 @@ def counts(row: Row, kernel: str, launch: KernelLaunch, shared_bytes: int) -> La
         counted_blocks=launch.grid[0] * launch.grid[1] * launch.grid[2],
         **{name: total(metrics) for name, metrics in _COUNTS.items()},
         by_class=_by_class(opcodes),
-        flops=_flops(row.values),
+        flops=_flops(row.values, threads),
         **traffic,
-        shared=SharedTraffic(**{unit: total(metrics) for unit, metrics in _SHARED.items()}),
-        atomics=Atomics(
-            requests=_of_class(opcodes, "atomic"),
-            operations=_of_class(row.parts.get(_THREADS_BY_OPCODE, {}), "atomic"),
-        ),
+        shared=_shared(row.values, {unit: total(metrics) for unit, metrics in _SHARED.items()}),
+        atomics=Atomics(requests=_of_class(opcodes, "atomic"), operations=_of_class(threads, "atomic")),
         barriers=sum(count for opcode, count in opcodes.items() if opcode.split(".")[0] == "BAR"),
         reading=_reading(row.values),
     )
@@ -260,8 +284,23 @@ def counts(row: Row, kernel: str, launch: KernelLaunch, shared_bytes: int) -> La
 
 def class_of(opcode: str) -> InstructionClass:
     """The class of one of the machine's opcodes: `FFMA` is `fp32`."""
-    stem = opcode.split(".")[0]
-    return next((name for name, pattern in _CLASS_OF if pattern.fullmatch(stem)), "other")
+    return next((name for name, pattern in _CLASS_OF if pattern.match(opcode)), "other")
+
+
+def _renamed(opcodes: Mapping[str, int], halves: bool) -> dict[str, int]:
+    """Counts by opcode, an HFMA2 as the move that it is in a program without halves."""
+    return {"MOV." * (not halves and name.startswith("HFMA2")) + name: count for name, count in opcodes.items()}
+
+
+def _shared(values: Mapping[str, float], whole: Mapping[str, int]) -> SharedTraffic:
+    """The traffic without that of atomics, which the tool counts in: an atomic is one wavefront at least."""
+    atomics = round(values.get(_SHARED_ATOMICS, 0.0))
+    if not atomics:
+        return SharedTraffic(**whole)
+    theirs = round(values.get(_ATOMICS_WAVEFRONTS, 0.0) - values.get(_GLOBAL_ATOMICS, 0.0))
+    least = max(whole["least_wavefronts"] - atomics, 0)
+    wavefronts = max(whole["wavefronts"] - max(theirs, atomics), least)
+    return SharedTraffic(requests=whole["requests"], wavefronts=wavefronts, least_wavefronts=least)
 
 
 def _by_class(opcodes: Mapping[str, int]) -> dict[InstructionClass, int]:
@@ -275,14 +314,14 @@ def _of_class(opcodes: Mapping[str, int], name: InstructionClass) -> int:
     return _by_class(opcodes).get(name, 0)
 
 
-def _flops(values: Mapping[str, float]) -> dict[Any, int]:
-    found = {}
+def _flops(values: Mapping[str, float], threads: Mapping[str, int]) -> dict[Any, int]:
+    found = {"tensor": round(sum(values.get(metric, 0.0) for metric in _TENSOR))}
     for name, letter in _FLOPS.items():
         add, mul, fma = (values.get(_flop_metric(letter, op), 0.0) for op in ("add", "mul", "fma"))
-        # An instruction on halves does two at once.
-        if operations := round((add + mul + 2 * fma) * (2 if name == "fp16" else 1)):
-            found[name] = operations
-    return found
+        found[name] = round(add + mul + 2 * fma)
+    halves = [(opcode.split(".")[0], count) for opcode, count in threads.items() if class_of(opcode) == "fp16"]
+    found["fp16"] = sum(_HALF_FLOPS.get(stem, 0) * count for stem, count in halves)
+    return {name: operations for name, operations in found.items() if operations}
 
 
 def _reading(values: Mapping[str, float]) -> Reading:
