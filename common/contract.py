@@ -12,6 +12,7 @@ from common.correctness import Correctness as Correctness
 from common.correctness import Fault as Fault
 from common.correctness import Mismatch as Mismatch
 from common.correctness import OtherThread as OtherThread
+from common.correctness import Smallest as Smallest
 from common.correctness import Trial as Trial
 from common.evidence import Estimate, Evidence, Pitfall
 from common.launch_plan import LaunchPlan
@@ -100,6 +101,9 @@ class Settings(Wire):
     reads."""
     sanitize: bool = False
     """Where the simulator cannot rehearse for a GPU: let NVIDIA's compute-sanitizer watch the few small inputs."""
+    shrink_s: float = Field(default=0.0, ge=0, le=30)
+    """Where the verification fails: look so long, on the simulator, for the smallest sizes and simplest inputs that
+    still show it; 0 does not look."""
     profile: bool = False
     """Launch the plan once more under NVIDIA's Nsight Compute, where there is a GPU and the submission passed."""
     timing: bool = True

@@ -6,6 +6,10 @@ from pydantic import Field
 
 from common.wire import Wire
 
+Content = Literal["zeros", "ones", "ramp", "one", "scrambled", "drawn"]
+"""What a tensor holds at its flat element i: 0; 1; (i mod 7 + 1) / 4, without the division in integers; 1 at element
+0 and 0 elsewhere; a hash of i in [-1, 1), or in 0 to 255 for integers; what its problem's distribution draws."""
+
 
 class OtherThread(Wire):
     """The second thread of a race, and what it did."""
@@ -74,6 +78,30 @@ class Trial(Wire):
     mismatch: Mismatch | None = None
 
 
+class Smallest(Wire):
+    """The smallest run that still shows what a verification found, each candidate judged by itself, from afresh."""
+
+    sizes: dict[str, int]
+    scalars: dict[str, float] = Field(default_factory=dict)
+    """Where they have other values than the published ones."""
+    inputs: dict[str, Content]
+    """What each input holds."""
+    distribution: str
+    """Where the contents of `drawn` inputs come from."""
+    seed: int
+    """What they are drawn with: by numpy's `default_rng`."""
+    message: str
+    """What happens there."""
+    fault: Fault | None = None
+    mismatch: Mismatch | None = None
+    tried: int
+    """Candidates that were run."""
+    finished: bool
+    """False where the budget ended the search: something smaller may show it as well."""
+    said: str
+    """What the verdict's message says of it."""
+
+
 class Correctness(Wire):
     """What verification saw."""
 
@@ -94,3 +122,5 @@ class Correctness(Wire):
     """What the kernels printed, up to the limit."""
     watched: tuple[str, ...] = ()
     """What was watched for races and reads of undefined memory, size by size: `n=1000: 4 of 4 blocks`."""
+    smallest: Smallest | None = None
+    """Where it failed, and something smaller was asked for (`shrink_s`) and looked for."""

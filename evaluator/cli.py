@@ -32,6 +32,7 @@ EXIT_INTERRUPTED = 130
 _MAX_READ_BYTES = 16 << 20
 _MAX_ERROR_CHARS = 2000
 _NARROWEST = 40
+_SHRINK_S = 10.0
 _RELU = (
     "__global__ void relu(const float* x, float* y, int n)"
     " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.0f); }"
@@ -153,6 +154,9 @@ main.add_command(receipt_commands.verify)
     "--compile-timeout", "compile_timeout_s", type=float, default=30.0, show_default=True, help="Of all compiling."
 )
 @click.option("--profile", is_flag=True, help="On a GPU, read its counters too (Nsight Compute).")
+@click.option("--shrink", is_flag=True, help="Where it fails, look for the smallest size that does (10 s).")
+@click.option("--shrink-s", type=float, metavar="S", help="Look so long, up to 30 seconds.")
+@click.option("--repro", "repro_name", metavar="FILE", help="Write a program that shows the fault; shrinks too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one verdict as JSON and nothing else.")
 @click.option("--report", "report_name", metavar="FILE", help="Write an HTML report to this file.")
 @click.option("--receipt", "receipt_name", metavar="FILE", help="Write the signed verdict, for `assay verify`.")
@@ -171,6 +175,9 @@ def grade(
     timeout_s: float,
     compile_timeout_s: float,
     profile: bool,
+    shrink: bool,
+    shrink_s: float | None,
+    repro_name: str | None,
     as_json: bool,
     report_name: str | None,
     receipt_name: str | None,
@@ -186,6 +193,7 @@ def grade(
         find(chosen)
         report_file = _report_path(report_name, file) if report_name is not None else None
         receipt_file = _report_path(receipt_name, file, "receipt") if receipt_name is not None else None
+        repro_file = _report_path(repro_name, file, "repro") if repro_name is not None else None
         settings = _settings(
             {
                 "sizes": _sizes(sizes),
@@ -196,6 +204,7 @@ def grade(
                 "run_timeout_s": timeout_s,
                 "compile_timeout_s": compile_timeout_s,
                 "profile": profile,
+                "shrink_s": shrink_s if shrink_s is not None else _SHRINK_S * (shrink or repro_name is not None),
             }
         )
         plan = _plan(plan_file) if plan_file else None
@@ -212,6 +221,8 @@ def grade(
                 Screen().print(cards.card(verdict, source, str(file)))
         if receipt_file:
             _write(receipt_file, verdict.model_dump_json(indent=2) + "\n")
+        if repro_file:
+            _reproduce(repro_file, submission, raw, verdict)
         if report_file:
             _write(report_file, report.render(verdict, source, "standard input" if str(file) == "-" else file.name))
             if not as_json:
@@ -372,6 +383,17 @@ def _evaluate(
         return nothing_was_tried(find(submission.problem), submission.backend, fault)
 
 
+def _reproduce(file: Path, submission: Submission, raw: bytes, verdict: Verdict) -> None:
+    """Write the program that shows the fault, or say on stderr why there is none."""
+    from evaluator.reproducing import reproduce, why_none
+
+    why = why_none(verdict)
+    if why is None:
+        _write(file, reproduce(submission, raw, verdict, Workshop(MachineSettings.from_environment())))
+    else:
+        click.echo(f"assay: {file} is not written: {cards.printable(why)}.", err=True)
+
+
 def _read(file: Path, remedy: str = "Give the path of one CUDA source file.") -> bytes:
     try:
         if str(file) == "-":
@@ -391,7 +413,7 @@ def _read(file: Path, remedy: str = "Give the path of one CUDA source file.") ->
 
 def _report_path(name: str, source_file: Path | None = None, what: str = "report") -> Path:
     """Where the report (or `what`) goes; refused before the work if it could not be written. Raises UsageError."""
-    example = "report.html" if what == "report" else f"{what}.json"
+    example = {"report": "report.html", "repro": "repro.cu"}.get(what, f"{what}.json")
     if name in ("", "-"):
         raise UsageError(
             f"The {what} needs a file of its own." if name else f"The name of the {what} is empty.",
@@ -453,7 +475,11 @@ def _settings(given: dict[str, object]) -> Settings:
         return Settings.model_validate(given)
     except ValidationError as error:
         said = in_plain_words(error)
-        for name, option in (("run_timeout_s", "--timeout"), ("compile_timeout_s", "--compile-timeout")):
+        for name, option in (
+            ("run_timeout_s", "--timeout"),
+            ("compile_timeout_s", "--compile-timeout"),
+            ("shrink_s", "--shrink-s"),
+        ):
             said = said.replace(name, option)
         raise UsageError(
             f"The settings cannot be used: {said}", "`assay grade --help` says what they can be."

@@ -22,6 +22,8 @@ from evaluator.stages.launching import plan_launches
 from evaluator.stages.line_table import with_lines
 from evaluator.stages.receipt import Seed
 from evaluator.stages.screening import screen
+from evaluator.stages.shrinking import shrink
+from evaluator.stages.verification import Verified
 from evaluator.workshop import Workshop
 
 Progress = Callable[[str], None]
@@ -190,12 +192,24 @@ def _grade(case: Case, referee: Referee, progress: Progress, compiled_s: float |
     case = replace(
         case, verified=judged.verified, counted=judged.counted, evidence=evidence, referee_s=judged.phases_s
     )
+    if judged.verified.ruling and case.submission.settings.shrink_s:
+        progress("verify smaller")
+        case = replace(case, verified=_shrunk(case, judged.verified))
     if judged.verified.ruling or judged.look is None:
-        return case.verdict(judged.verified.ruling)
+        return case.verdict(case.verified.ruling if case.verified else None)
 
     progress("time")
     found = timed(launchable, judged, lambda measurement: case.remembered(measurement, workshop.timings))
     return replace(case, verified=found.verified, timing=found.timing).verdict(found.ruling)
+
+
+def _shrunk(case: Case, verified: Verified) -> Verified:
+    compiled, launchable, settings = case.compiled, case.launchable, case.submission.settings
+    assert compiled is not None
+    assert compiled.program is not None
+    assert launchable is not None
+    seed = int(case.seed.generator().integers(1, 1 << 53))
+    return shrink(launchable, compiled.program, case.workshop.simulator, settings, verified, seed)
 
 
 def _shared_bytes(compiled: Compiled) -> dict[str, int]:

@@ -75,6 +75,13 @@ def shortest(entry: Entry, entries: Sequence[Entry]) -> str:
     return entry.symbol
 
 
+def spelling(entry: Entry) -> tuple[str, tuple[str, ...]]:
+    """How C++ calls `entry`, with its template arguments, and the types of its parameters, as far as names tell."""
+    parsed = _parse_entry(entry)
+    template = f"<{', '.join(parsed.template)}>" if parsed.template is not None else ""
+    return "::".join(parsed.components) + template, parsed.parameters or ()
+
+
 def nearest(wanted: str, entries: Sequence[Entry]) -> tuple[str, ...]:
     """Names of up to three entries that look like `wanted`."""
     last = _parse(wanted).components[-1]
