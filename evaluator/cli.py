@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 import sys
 import time
 import traceback
@@ -12,14 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from pydantic import ValidationError
 from rich.console import Console
 
 from common.contract import RewardName, Settings, Status, Submission, Verdict
-from common.launch_plan import LaunchPlan
-from evaluator import __version__, cards, receipt_commands, report, service_commands
+from evaluator import __version__, asked, cards, receipt_commands, report, service_commands
 from evaluator.case import nothing_was_tried
-from evaluator.complaints import in_plain_words
 from evaluator.doctor import examine
 from evaluator.errors import AssayError, InfrastructureFault, OwnMistake, UsageError
 from evaluator.pipeline import evaluate
@@ -29,7 +25,6 @@ from evaluator.workshop import Workshop
 
 EXIT_PASSED, EXIT_OTHER, EXIT_USAGE, EXIT_INTERNAL = 0, 1, 2, 3
 EXIT_INTERRUPTED = 130
-_MAX_READ_BYTES = 16 << 20
 _MAX_ERROR_CHARS = 2000
 _NARROWEST = 40
 _SHRINK_S = 10.0
@@ -186,17 +181,17 @@ def grade(
 ) -> None:
     """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
     with _plain_errors():
-        raw = _read(file)
-        chosen = problem_id or _named_problem(raw)
+        raw = asked.read(file)
+        chosen = problem_id or asked.named_problem(raw)
         if chosen is None:
             raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to the file.")
         find(chosen)
-        report_file = _report_path(report_name, file) if report_name is not None else None
-        receipt_file = _report_path(receipt_name, file, "receipt") if receipt_name is not None else None
-        repro_file = _report_path(repro_name, file, "repro") if repro_name is not None else None
-        settings = _settings(
+        report_file = asked.output_path(report_name, file) if report_name is not None else None
+        receipt_file = asked.output_path(receipt_name, file, "receipt") if receipt_name is not None else None
+        repro_file = asked.output_path(repro_name, file, "repro") if repro_name is not None else None
+        settings = asked.settings_of(
             {
-                "sizes": _sizes(sizes),
+                "sizes": asked.sizes_of(sizes),
                 "arch": arch,
                 "flags": flags,
                 "reward": reward,
@@ -207,7 +202,7 @@ def grade(
                 "shrink_s": shrink_s if shrink_s is not None else _SHRINK_S * (shrink or repro_name is not None),
             }
         )
-        plan = _plan(plan_file) if plan_file else None
+        plan = asked.plan_in(plan_file) if plan_file else None
         source = raw.decode(errors="replace")
         submission = Submission.model_validate(
             {"problem": chosen, "source": source, "plan": plan, "backend": backend, "settings": settings}
@@ -220,11 +215,13 @@ def grade(
             else:
                 Screen().print(cards.card(verdict, source, str(file)))
         if receipt_file:
-            _write(receipt_file, verdict.model_dump_json(indent=2) + "\n")
+            asked.write(receipt_file, verdict.model_dump_json(indent=2) + "\n")
         if repro_file:
             _reproduce(repro_file, submission, raw, verdict)
         if report_file:
-            _write(report_file, report.render(verdict, source, "standard input" if str(file) == "-" else file.name))
+            asked.write(
+                report_file, report.render(verdict, source, "standard input" if str(file) == "-" else file.name)
+            )
             if not as_json:
                 with _printing():
                     click.echo(f"report: {cards.printable(str(report_file))}")
@@ -289,14 +286,14 @@ def demo(report_name: str) -> None:
         files = sorted(_EXAMPLES.glob("*.cu"))
         if not files:
             raise UsageError(f"There are no examples in {_EXAMPLES}.", "Run this from a checkout of the repository.")
-        report_file = _report_path(report_name)
+        report_file = asked.output_path(report_name)
         machine = MachineSettings.from_environment()
         # It starts while the examples are graded.
         service = ending.enter_context(remote.own_service(Workshop(machine).sandbox.name))
         for file in files:
-            raw = _read(file)
+            raw = asked.read(file)
             source = raw.decode()
-            named = _named_problem(raw)
+            named = asked.named_problem(raw)
             if named is None:
                 raise UsageError(f"{file} does not name its problem.", "Begin it with `// problem: ID`.")
             settings = Settings(run_timeout_s=2.0)
@@ -305,7 +302,7 @@ def demo(report_name: str) -> None:
             with _printing():
                 console.print(cards.card(verdict, source, f"examples/{file.name}"))
             graded.append((f"examples/{file.name}", verdict, source))
-        _write(report_file, report.render_many(graded))
+        asked.write(report_file, report.render_many(graded))
         took_s = time.monotonic() - started_s
         told = [f"Graded {len(graded)} kernels in {took_s:.1f} s."]
         address = service.address()
@@ -389,111 +386,9 @@ def _reproduce(file: Path, submission: Submission, raw: bytes, verdict: Verdict)
 
     why = why_none(verdict)
     if why is None:
-        _write(file, reproduce(submission, raw, verdict, Workshop(MachineSettings.from_environment())))
+        asked.write(file, reproduce(submission, raw, verdict, Workshop(MachineSettings.from_environment())))
     else:
         click.echo(f"assay: {file} is not written: {cards.printable(why)}.", err=True)
-
-
-def _read(file: Path, remedy: str = "Give the path of one CUDA source file.") -> bytes:
-    try:
-        if str(file) == "-":
-            if sys.stdin is None:
-                raise UsageError("Standard input is closed.", remedy)
-            return sys.stdin.buffer.read(_MAX_READ_BYTES)
-        if not file.is_file():
-            what = (
-                "is a folder" if file.is_dir() else "does not exist" if not file.exists() else "is not a plain file"
-            )
-            raise UsageError(f"{file} {what}.", remedy)
-        with file.open("rb") as opened:
-            return opened.read(_MAX_READ_BYTES)
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
-
-
-def _report_path(name: str, source_file: Path | None = None, what: str = "report") -> Path:
-    """Where the report (or `what`) goes; refused before the work if it could not be written. Raises UsageError."""
-    example = {"report": "report.html", "repro": "repro.cu"}.get(what, f"{what}.json")
-    if name in ("", "-"):
-        raise UsageError(
-            f"The {what} needs a file of its own." if name else f"The name of the {what} is empty.",
-            f"Name a file, for example --{what} {example}.",
-        )
-    file = Path(name)
-    try:
-        if source_file and file.exists() and source_file.exists() and file.samefile(source_file):
-            raise UsageError(
-                f"The {what} would overwrite {source_file}.", f"Name another file, for example {example}."
-            )
-        if file.is_dir():
-            raise UsageError(f"The {what} {file} cannot be written: it is a folder.", "Name a file in it.")
-        if file.exists() and not file.is_file():
-            return file  # a device, such as /dev/stdout
-        file.parent.mkdir(parents=True, exist_ok=True)
-        new = not file.exists()
-        with file.open("ab"):
-            pass
-        if new:
-            file.unlink()
-    except OSError as error:
-        raise UsageError(
-            f"The {what} {file} cannot be written: {error.strerror}.", "Name a file that you may write."
-        ) from error
-    except ValueError as error:  # a NUL in the name
-        raise UsageError(f"The {what} {name!r} cannot be written: {error}.") from error
-    return file
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"The report {file} cannot be written: {error.strerror}.") from error
-
-
-def _named_problem(raw: bytes) -> str | None:
-    """The problem that a first comment `// problem: ID` names."""
-    match = re.match(rb"(?:\xef\xbb\xbf)?\s*(?:```\w*\s*)?// problem:[ \t]*(\w{1,100})\s*$", raw[:4096], re.M)
-    return match[1].decode() if match else None
-
-
-def _sizes(given: tuple[str, ...]) -> dict[str, int] | None:
-    sizes: dict[str, int] = {}
-    for text in given:
-        match = re.fullmatch(r"([A-Za-z_]\w*)=([0-9]{1,12})", text)
-        if match is None:
-            raise UsageError(f"--size {text} cannot be read.", "Write it as NAME=N, for example --size n=1000003.")
-        if match[1] in sizes:
-            raise UsageError(f"--size gives {match[1]} twice.", "One more size can be asked for in each run.")
-        sizes[match[1]] = int(match[2])
-    return sizes or None
-
-
-def _settings(given: dict[str, object]) -> Settings:
-    try:
-        return Settings.model_validate(given)
-    except ValidationError as error:
-        said = in_plain_words(error)
-        for name, option in (
-            ("run_timeout_s", "--timeout"),
-            ("compile_timeout_s", "--compile-timeout"),
-            ("shrink_s", "--shrink-s"),
-        ):
-            said = said.replace(name, option)
-        raise UsageError(
-            f"The settings cannot be used: {said}", "`assay grade --help` says what they can be."
-        ) from error
-
-
-def _plan(file: Path) -> LaunchPlan:
-    try:
-        return LaunchPlan.model_validate_json(_read(file, "Give the path of a launch plan in JSON."))
-    except ValidationError as error:
-        raise UsageError(
-            f"The launch plan {file} cannot be used: {in_plain_words(error)}",
-            "The README shows what a launch plan holds.",
-        ) from error
 
 
 def _exit_code(verdict: Verdict) -> int:

@@ -19,7 +19,7 @@ FLOORS = (
     ("evaluator.cli",),
     ("evaluator.service_commands", "evaluator.receipt_commands"),
     ("evaluator.remote",),
-    ("evaluator.doctor",),
+    ("evaluator.doctor", "evaluator.asked"),
     ("evaluator.service",),
     ("evaluator.replay", "evaluator.reproducing"),
     ("evaluator.receipts",),
@@ -124,7 +124,7 @@ OWNERS = {
     "numpy": {"evaluator.backends", "evaluator.problems", "evaluator.stages"},
     "pydantic": {
         "common",
-        "evaluator.cli",
+        "evaluator.asked",
         "evaluator.complaints",
         "evaluator.receipt_commands",
         "evaluator.receipts",

@@ -34,13 +34,13 @@ def contents(tensor: Tensor, sizes: Sizes, content: Content) -> NDArray[Any]:
     return made
 
 
-def _values(index: NDArray[Any], content: Content, is_float: bool) -> NDArray[Any]:
+def _values(index: NDArray[Any], content: Content, is_float: bool) -> Any:
     if content == "zeros":
         return np.zeros(index.shape)
     if content == "ones":
         return np.ones(index.shape)
     if content == "ramp":
-        return (index % 7 + 1) * (0.25 if is_float else 1)
+        return np.multiply(index % 7 + 1, 0.25 if is_float else 1)
     if content == "one":
         return (index == 0) * 1.0
     if content != "scrambled":

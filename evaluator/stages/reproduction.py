@@ -87,18 +87,11 @@ class _Writer:
         renamed = re.search(r"\bmain\s*\(", source) is not None
         before = "#define main submission_main  // this file has its own\n" if renamed else ""
         after = "#undef main\n" if renamed else ""
-        parts = [
-            *self._head(source),
-            '#line 1 "kernel.cu"\n' if not before else f'{before}#line 1 "kernel.cu"\n',
-            source,
-            after,
-        ]
-        done = "".join(parts)
-        # The line after the directive itself is the next one of this file.
-        done += f'#line {done.count(chr(10)) + 2} "repro.cu"\n\n'
+        head = "".join(self._head(source))
+        submitted = f"{before}// What was submitted; the next line is its line 1.\n{source}{after}"
         data = "".join(f"{line}\n" for line in self._data())
         main = "".join(f"{line}\n" for line in self._main())
-        return f"{done}{_HOST_HALF.read_text(encoding='utf-8')}\n{data}\n{main}"
+        return f"{head}{submitted}\n{_HOST_HALF.read_text(encoding='utf-8')}\n{data}\n{main}"
 
     # --- what stands above the submission --------------------------------------------------------------------------
 
@@ -112,8 +105,8 @@ class _Writer:
         yield "//\n"
         yield f"//     nvcc {standard}-O3 -lineinfo -arch={arch}{' ' + flags if flags else ''} -o repro repro.cu\n"
         yield "//     ./repro\n//     compute-sanitizer ./repro --bare\n//\n"
-        yield "// Exit code 0: right; 1: wrong; 2: no GPU for it. A GPU shows no read outside of a buffer and not each\n"
-        yield "// race: compute-sanitizer sees those reads, and with --tool racecheck races in shared memory.\n"
+        yield "// Exit code 0: right; 1: wrong; 2: no GPU for it. A GPU shows no read outside of a buffer, nor all\n"
+        yield "// races: compute-sanitizer sees those reads, and with --tool racecheck races in shared memory.\n"
         if "// assay:" not in source:
             yield f"//\n{as_directives(self.launchable.plan)}"
         yield "\n#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n#include <ctime>\n\n"
