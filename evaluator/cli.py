@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from common.contract import RewardName, Settings, Status, Submission, Verdict
-from evaluator import __version__, asked, cards, receipt_commands, report, service_commands
+from evaluator import __version__, asked, cards, difference_commands, receipt_commands, report, service_commands
 from evaluator.case import nothing_was_tried
 from evaluator.doctor import examine
 from evaluator.errors import AssayError, InfrastructureFault, OwnMistake, UsageError
@@ -128,6 +128,7 @@ def main() -> None:
 main.add_command(service_commands.serve)
 main.add_command(service_commands.keys)
 main.add_command(receipt_commands.verify)
+main.add_command(difference_commands.diff)
 
 
 @main.command()

@@ -80,7 +80,7 @@ def test_a_mended_program_passes(workshop):
 
 
 def test_it_holds_the_one_input_the_launch_and_the_expected_answer(workshop):
-    _, text = program(workshop, "relu", "__global__ void relu(const float* x, float* y, int n) { y[0] = n; }")
+    _, text = program(workshop, "relu", TAIL.replace("n - 1) y[i] = ", "n) y[i] = 1 + "))
     assert text.startswith("// problem: relu\n")
     assert "nvcc -std=c++17" in text
     assert "// assay: launch relu grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)" in text
@@ -91,9 +91,7 @@ def test_it_holds_the_one_input_the_launch_and_the_expected_answer(workshop):
 
 
 def test_a_plan_of_its_own_becomes_directives(workshop):
-    plan = LaunchPlan(
-        steps=(Launch(kernel="relu", grid=("ceil_div(n, 64)",), block=(64,), args=("x", "y", "n"), cooperative=False),)
-    )
+    plan = LaunchPlan(steps=(Launch(kernel="relu", grid=("ceil_div(n, 64)",), block=(64,), args=("x", "y", "n")),))
     verdict, text = program(workshop, "relu", TAIL, plan)
     assert "// assay: launch relu grid=(ceil_div(n, 64)) block=(64) args=(x, y, n)" in text
     assert evaluate(Submission(problem="relu", source=text), workshop).status == verdict.status
@@ -138,7 +136,7 @@ def test_plain_contents_are_the_same_in_both_languages(workshop, tmp_path):
     body = "for (int c = 0; c < 5; ++c) for (unsigned i = 0; i < 300; ++i)"
     file = tmp_path / "plain.cpp"
     file.write_text(
-        f"#include <cstdio>\n{maker}int main() {{\n{body} printf(\"%.9g\\n\", repro_plain<float>(c, i, true));\n"
+        f'#include <cstdio>\n{maker}int main() {{\n{body} printf("%.9g\\n", repro_plain<float>(c, i, true));\n'
         f'{body} printf("%d\\n", repro_plain<int>(c, i, false));\n}}\n'
     )
     subprocess.run([workshop.toolchain.host_compiler, "-o", tmp_path / "plain", file], check=True)
