@@ -151,14 +151,20 @@ class Arithmetic(Operands):
 
     def _extreme(self, i: Instruction, name: str) -> str:
         kind, bits = i.type, TYPE_BYTES[i.type] * 8
-        if set(i.modifiers) & {"NaN", "xorsign", "relu"} or len(i.operands) != 3:
+        if {"xorsign", "abs"} & set(i.modifiers) and (kind != "f32" or not {"xorsign", "abs"} <= set(i.modifiers)):
             raise self.unsupported()
         if kind in HALVES:
             return self._half(i, f"H_{name.upper()}")
+        if {"NaN", "relu"} & set(i.modifiers) and (kind != "f32" or "relu" in i.modifiers):
+            raise self.unsupported()
         if kind == "f32":
             _, ftz, _ = self._flags(i)
             a, b = (self._f32(operand, ftz) for operand in i.operands[1:3])
-            return f"{name}_f32({a}, {b})"
+            x, y = (f"abs_f32({a})", f"abs_f32({b})") if "xorsign" in i.modifiers else (a, b)
+            text = f"{name}_f32({x}, {y})"
+            if "xorsign" in i.modifiers:
+                text = f"or_b32({text}, and_b32(xor_b32({a}, {b}), all32(0x80000000u)))"
+            return f"pick(unordered_f32({a}, {b}), all32(0x7fffffff), {text})" if "NaN" in i.modifiers else text
         a, b = (self.any(operand, bits) for operand in i.operands[1:3])
         if kind == "f64":
             return f"{name}_f64({a}, {b})"

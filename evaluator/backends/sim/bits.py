@@ -63,6 +63,13 @@ class Bits(Operands):
         a, b, c = (self.b32(operand) for operand in i.operands[1:4])
         return f"lop3<{table.bits & 255}>({a}, {b}, {c})"
 
+    def _op_bmsk(self, i: Instruction) -> str:
+        a, b = (self.b32(operand) for operand in i.operands[1:3])
+        return f"bmsk({a}, {b}, {'true' if 'clamp' in i.modifiers else 'false'})"
+
+    def _op_fns(self, i: Instruction) -> str:
+        return f"fns({', '.join(self.b32(operand) for operand in i.operands[1:4])})"
+
     def _op_prmt(self, i: Instruction) -> str:
         if set(i.modifiers) - {"b32"}:
             raise self.unsupported()
@@ -120,7 +127,7 @@ class Bits(Operands):
         if kind in FLOATS or kind in ("f16", "bf16"):
             return self._float_comparison(i, operator, kind, a, b)
         if kind in HALVES:
-            raise self.unsupported()
+            raise self.unsupported("of packed halves")
         wide = max(bits, 32)
         x, y = (self.signed(self.any(operand, bits), kind) for operand in (a, b))
         sign = "s" if kind[0] == "s" else "u"
@@ -143,6 +150,18 @@ class Bits(Operands):
             x, y = (self._f32(operand, "ftz" in i.modifiers) for operand in (a, b))
         else:
             x, y = self.b64(a), self.b64(b)
+        return self._compared(operator, kind, x, y)
+
+    def halves_compared(self, i: Instruction) -> tuple[str, str]:
+        """The two u32 of a comparison of packed halves, low and high."""
+        self.instruction = i
+        sides = []
+        for side in ("low16", "high16"):
+            x, y = (f"widen_float({HALVES[i.type]}, {side}({self.b32(operand)}))" for operand in i.operands[1:3])
+            sides.append(self._compared(i.modifiers[0], "f32", x, y))
+        return sides[0], sides[1]
+
+    def _compared(self, operator: str, kind: str, x: str, y: str) -> str:
         unordered = f"unordered_{kind}({x}, {y})"
         ordered = {
             "eq": f"eq_{kind}({x}, {y})", "lt": f"lt_{kind}({x}, {y})", "le": f"le_{kind}({x}, {y})",
@@ -163,9 +182,14 @@ class Bits(Operands):
         if len(i.operands) != 3 or set(i.modifiers) & {"and", "or", "xor"}:
             raise self.unsupported()
         types = [m for m in i.modifiers if m in TYPE_BYTES]
-        yes = "0x3f800000u" if types[0] == "f32" else "0xffffffffu"
-        if TYPE_BYTES[types[0]] != 4 or types[0].endswith("x2"):
+        ones = {"f32": "0x3f800000u", "f16": "0x3c00", "bf16": "0x3f80", "f16x2": "0x3c00", "bf16x2": "0x3f80"}
+        if i.type in HALVES and i.type.endswith("x2"):
+            yes = "0xffff" if types[0] in ("u32", "s32") else ones[types[0]]
+            low, high = (f"pick({side}, all32({yes}), all32(0))" for side in self.halves_compared(i))
+            return f"pair16({low}, {high})"
+        if (TYPE_BYTES[types[0]] != 4 and types[0] not in HALVES) or types[0].endswith("x2"):
             raise self.unsupported()
+        yes = ones.get(types[0], "0xffffffffu")
         return f"pick({self.comparison(i)}, all32({yes}), all32(0))"
 
     def _op_selp(self, i: Instruction) -> str:

@@ -1,6 +1,7 @@
 """Memory, atomics, warp-wide operations and calls of PTX as C++ (PTX ISA 9.0, sections 9.7.9 to 9.7.13)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from evaluator.backends.sim.operands import pair
 from evaluator.backends.sim.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand, Symbol, Vector
@@ -40,9 +41,13 @@ class Effects(FunctionScope):
             if modifier in _ATOMICS and i.opcode in ("atom", "red"):
                 continue
             first, _, rest = modifier.partition("::")
-            if first in ("L1", "L2", "shared", "param") and rest not in ("", "cluster", "cache_hint"):
+            if first in ("L1", "L2", "shared", "param") and rest not in ("", "cluster"):
                 continue
             raise self.emitter.unsupported()
+
+    def _unhinted(self, i: Instruction) -> Instruction:
+        """Without the cache policy that `L2::cache_hint` brings as its last operand."""
+        return replace(i, operands=i.operands[:-1]) if "L2::cache_hint" in i.modifiers else i
 
     def _space(self, i: Instruction) -> str:
         for modifier in i.modifiers:
@@ -90,7 +95,7 @@ class Effects(FunctionScope):
     def _do_ld(self, i: Instruction) -> Iterator[str]:
         self._check_memory(i)
         size, parts = self._shape(i)
-        destination, source = i.operands[0], i.operands[1]
+        destination, source = self._unhinted(i).operands
         registers = destination.parts if isinstance(destination, Vector) else (destination,)
         if not isinstance(source, Address) or len(registers) != parts:
             raise self.emitter.unsupported()
@@ -125,7 +130,7 @@ class Effects(FunctionScope):
     def _do_st(self, i: Instruction) -> Iterator[str]:
         self._check_memory(i)
         size, parts = self._shape(i)
-        target, source = i.operands
+        target, source = self._unhinted(i).operands
         values = source.parts if isinstance(source, Vector) else (source,)
         if not isinstance(target, Address) or len(values) != parts:
             raise self.emitter.unsupported()
@@ -145,9 +150,12 @@ class Effects(FunctionScope):
 
     def _do_atom(self, i: Instruction) -> Iterator[str]:
         self._check_memory(i)
-        destination, target, *values = i.operands
+        destination, target, *values = self._unhinted(i).operands
         operation = next((m for m in i.modifiers if m in _ATOMICS), "")
         size = TYPE_BYTES[i.type]
+        if values and isinstance(values[0], Vector):
+            yield from self._atoms(i, destination, target, values[0])
+            return
         if not operation or size not in (2, 4, 8) or any(isinstance(v, Vector) for v in values):
             raise self.emitter.unsupported()
         name = _ATOMICS[operation]
@@ -164,6 +172,17 @@ class Effects(FunctionScope):
         address = self._address(i, target)
         call = f"atomic{size * 8}(w, {self.mask}, {address}, {self._site(i)}, {name}, {texts[0]}, {texts[1]})"
         yield self._set(destination, call)
+
+    def _atoms(self, i: Instruction, destination: Operand, target: Operand, values: Vector) -> Iterator[str]:
+        """`red.global.add.v4.f32`: each element is added by itself."""
+        parts = values.parts
+        olds = destination.parts if isinstance(destination, Vector) else (Symbol("_"),) * len(parts)
+        if f"v{len(parts)}" not in i.modifiers or len(olds) != len(parts) or not isinstance(target, Address):
+            raise self.emitter.unsupported()
+        words = tuple(m for m in i.modifiers if m not in ("v2", "v4", "v8", "L2::cache_hint"))
+        for n, (old, part) in enumerate(zip(olds, parts, strict=True)):
+            place = Address(target.base, target.offset + n * TYPE_BYTES[i.type])
+            yield from self._do_atom(Instruction("atom", words, (old, place, part), i.line))
 
     def _do_red(self, i: Instruction) -> Iterator[str]:
         yield from self._do_atom(Instruction("red", i.modifiers, (Symbol("_"), *i.operands), i.line))

@@ -280,3 +280,18 @@ def may_wait(instruction: Instruction) -> bool:
     if instruction.opcode == "mbarrier":
         return bool({"test_wait", "try_wait"} & set(instruction.modifiers))
     return instruction.opcode == "atom" or (instruction.opcode == "ld" and bool(waits & set(instruction.modifiers)))
+
+
+def polls_global(instruction: Instruction) -> bool:
+    """Whether a loop around this load may wait for another block."""
+    waits = {"volatile", "acquire", "relaxed", "mmio"}
+    return (
+        instruction.opcode == "ld"
+        and bool(waits & set(instruction.modifiers))
+        and not {
+            "shared",
+            "shared::cta",
+            "local",
+        }
+        & set(instruction.modifiers)
+    )

@@ -46,8 +46,10 @@ _MODIFIERS: dict[str, set[str]] = {
     "barrier": {"sync", "arrive", "red", "cta", "aligned", "popc", "and", "or"},
     "membar": _FENCES,
     "fence": _FENCES,
-    "prefetch": {"global", "local", "L1", "L2"},
+    "prefetch": {"global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal"},
     "prefetchu": {"L1"},
+    "griddepcontrol": {"launch_dependents", "wait"},
+    "applypriority": {"global", "L2::evict_normal"},
 }
 """What may stand behind an opcode that `Emitter.value` does not check, beside types."""
 _MALFORMED = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
@@ -55,7 +57,7 @@ _SIDE_EFFECTS = {
     "ld", "ldu", "st", "atom", "red", "shfl", "vote", "match", "redux", "elect", "call", "trap", "discard",
     "mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "cp", "mbarrier",
 }  # fmt: skip
-_IGNORED = {"prefetch", "prefetchu", "brkpt", "nanosleep", "pmevent"}
+_IGNORED = {"prefetch", "prefetchu", "brkpt", "nanosleep", "pmevent", "griddepcontrol", "applypriority"}
 
 
 class FunctionText(Matrices):
@@ -269,8 +271,8 @@ class FunctionText(Matrices):
             yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {self.module.place(i.line)});"
             yield "} else {"
             place = self.module.place(i.line)
-            yield f'warn({place}, "a barrier was reached by part of a warp");'
             if i.opcode == "bar" or "aligned" in i.modifiers:
+                yield f'warn({place}, "a barrier was reached by part of a warp");'
                 yield f"if (pending.parked & w.live) diverged(w, m, pending.parked & w.live, {place}, bar_line);"
             yield f"bar_number = {number}; bar_threads = {threads}; bar_line = {place};"
             yield f"pending.park({following if following is not None else 0}, m); goto dispatch; }}"
@@ -364,19 +366,26 @@ class FunctionText(Matrices):
         plain = Instruction(
             i.opcode, tuple(m for m in i.modifiers if m not in ("and", "or", "xor")), i.operands, i.line
         )
-        value = self.emitter.comparison(plain)
+        if i.type in ("f16x2", "bf16x2"):
+            # Of packed halves the second predicate is the high half's, not the first one's opposite.
+            value, opposite = self.emitter.halves_compared(plain)
+        else:
+            value = self.emitter.comparison(plain)
+            opposite = f"~({value})"
         boolean = next((m for m in i.modifiers[1:] if m in ("and", "or", "xor")), None)
         if boolean is None:
-            yield self._set(first, value, guarded)
+            yield f"{{ u32 t = {value}, u = {opposite};"
+            yield self._set(first, "t", guarded)
             if second is not None:
-                yield self._set(second, f"~({value})", guarded)
+                yield self._set(second, "u", guarded)
+            yield "}"
             return
         operator = {"and": "&", "or": "|", "xor": "^"}[boolean]
         other = self.emitter.predicate(i.operands[3])
-        yield f"{{ u32 t = {value}, o = {other};"
+        yield f"{{ u32 t = {value}, u = {opposite}, o = {other};"
         yield self._set(first, f"(t {operator} o)", guarded)
         if second is not None:
-            yield self._set(second, f"(~t {operator} o)", guarded)
+            yield self._set(second, f"(u {operator} o)", guarded)
         yield "}"
 
     def _carrying(self, i: Instruction, guarded: bool) -> Iterator[str]:

@@ -34,7 +34,7 @@ class Emitter(Arithmetic, Bits, Moves):
         """The type is one that the instruction has, and the destination is as wide as the result."""
         if i.opcode in _TYPES and i.type not in _TYPES[i.opcode]:
             raise self.unsupported()
-        if i.opcode != "cvt" and len(i.operands) != _OPERANDS.get(i.opcode, 3):
+        if i.opcode not in ("cvt", "createpolicy") and len(i.operands) != _OPERANDS.get(i.opcode, 3):
             raise self.unsupported("with a wrong number of operands")
         types = [m for m in i.modifiers if m in TYPE_BYTES]
         if i.opcode == "cvt" and not {"pred", "b8", *_BITS}.isdisjoint(types):
@@ -68,8 +68,9 @@ _TYPE_ROWS: tuple[tuple[tuple[str, ...], set[str]], ...] = (
     (("bfe", "bfind"), {"u32", "s32", "u64", "s64"}),
     (("sqrt", "rsqrt", "rcp", "testp", "copysign"), FLOATS),
     (("mul24", "mad24", "sad", "dp4a", "dp2a"), {"u32", "s32"}),
-    (("shf", "lop3", "prmt"), {"b32"}),
+    (("shf", "lop3", "prmt", "bmsk", "fns"), {"b32"}),
     (("cvta", "isspacep"), {"", "u64"}),
+    (("createpolicy",), {"b64"}),
     (("sin", "cos", "lg2"), {"f32"}),
     (("ex2", "tanh"), {"f32"} | HALVES.keys()),
     (("fma",), FLOATS | HALVES.keys()),
@@ -89,6 +90,7 @@ _OPERANDS = {
     **dict.fromkeys(("mad", "fma", "mad24", "sad", "dp4a", "dp2a", "shf", "prmt", "bfe", "selp", "slct"), 4),
     **dict.fromkeys(("lop3", "bfi"), 5),
     "activemask": 1,
+    "fns": 4,
 }
 """Operands with the destination, where they are not three."""
 _ALLOWED: dict[str, set[str]] = {
@@ -98,12 +100,12 @@ _ALLOWED: dict[str, set[str]] = {
     "mad": _ROUND | {"ftz", "sat", "lo", "hi", "wide"},
     "mul24": {"lo", "hi"},
     "mad24": {"lo"},
-    "fma": _ROUND | {"ftz", "sat"},
+    "fma": _ROUND | {"ftz", "sat", "relu"},
     "div": _ROUND | {"ftz", "approx", "full"},
     "neg": {"ftz"},
     "abs": {"ftz"},
-    "min": {"ftz"},
-    "max": {"ftz"},
+    "min": {"ftz", "NaN", "xorsign", "abs", "relu"},
+    "max": {"ftz", "NaN", "xorsign", "abs", "relu"},
     "sqrt": _ROUND | {"ftz", "approx"},
     "rsqrt": {"ftz", "approx"},
     "rcp": _ROUND | {"ftz", "approx"},
@@ -119,5 +121,15 @@ _ALLOWED: dict[str, set[str]] = {
     "testp": {"finite", "infinite", "number", "notanumber", "normal", "subnormal"},
     "cvta": {"to", "global", "shared", "local", "const", "param"},
     "isspacep": {"global", "shared", "local", "const", "param"},
-    "cvt": _ROUND | {"rni", "rzi", "rmi", "rpi", "rna", "ftz", "sat"},
+    "cvt": _ROUND | {"rni", "rzi", "rmi", "rpi", "rna", "ftz", "sat", "relu"},
+    "createpolicy": {
+        "fractional",
+        "range",
+        "global",
+        "L2::evict_last",
+        "L2::evict_normal",
+        "L2::evict_first",
+        "L2::evict_unchanged",
+    },
+    "bmsk": {"clamp", "wrap"},
 }

@@ -1,5 +1,7 @@
 """Moves and conversions of PTX as C++ (PTX ISA 9.0, section 9.7.9)."""
 
+from dataclasses import replace
+
 from evaluator.backends.sim.operands import HALVES, Operands
 from evaluator.backends.sim.ptx import TYPE_BYTES, Instruction, Operand, Vector
 
@@ -58,6 +60,9 @@ class Moves(Operands):
             return f"~(in_slot({a}, SHARED_SLOT) | in_slot({a}, LOCAL_SLOT) | in_slot({a}, PARAMETER_SLOT))"
         raise self.unsupported()
 
+    def _op_createpolicy(self, i: Instruction) -> str:
+        return "all64(0)"  # a hint for the L2 cache, which is not simulated
+
     def _op_activemask(self, i: Instruction) -> str:
         return "all32(m)"
 
@@ -66,9 +71,14 @@ class Moves(Operands):
 
     def _op_cvt(self, i: Instruction) -> str:
         types = [m for m in i.modifiers if m in TYPE_BYTES]
-        if "relu" in i.modifiers or len(types) != 2:
+        if len(types) != 2:
             raise self.unsupported()
         target, source = types
+        if "relu" in i.modifiers:
+            if target not in HALVES or source != "f32":
+                raise self.unsupported()
+            plain = replace(i, modifiers=tuple(m for m in i.modifiers if m != "relu"))
+            return self.by_half(target, "half_relu", self._op_cvt(plain))
         rounding, ftz, saturate = self._flags(i)
         if target in ("f16x2", "bf16x2"):
             high, low = (f"narrow_float({HALVES[target]}, {rounding}, {self.b32(o)})" for o in i.operands[1:3])

@@ -33,6 +33,7 @@ _SPECIALS = {
     "%lanemask_le": "sub_b32(shl_b32(all32(2), lane_ids()), all32(1))",
     "%lanemask_ge": "neg_b32(shl_b32(all32(1), lane_ids()))",
     "%lanemask_gt": "neg_b32(shl_b32(all32(2), lane_ids()))",
+    "%envreg1": "all32((u32)(LAUNCH.workspace >> 32))", "%envreg2": "all32((u32)LAUNCH.workspace)",
     "%dynamic_smem_size": "all32(LAUNCH.dynamic_bytes)", "%total_smem_size": "all32(LAUNCH.shared_bytes)",
 }  # fmt: skip
 _SPECIALS_64 = {
@@ -143,12 +144,22 @@ class Operands:
 
     def _half(self, i: Instruction, operation: str) -> str:
         kind = i.type
-        if set(i.modifiers) & {"relu", "sat"}:
-            raise self.unsupported()
         function = "half2_operation" if kind.endswith("x2") else "half_operation"
         values = [self.b32(operand) for operand in i.operands[1:]]
-        values += ["all32(0)"] * (3 - len(values))
-        return f"{function}({HALVES[kind]}, {operation}, {', '.join(values)})"
+        text = f"{function}({HALVES[kind]}, {operation}, {', '.join([*values, *['all32(0)'] * (3 - len(values))])})"
+        if "NaN" in i.modifiers:
+            text = self.by_half(kind, "half_or_nan", text, *values)
+        for limit in {"relu", "sat"} & set(i.modifiers):
+            text = self.by_half(kind, f"half_{limit}", text)
+        return text
+
+    def by_half(self, kind: str, function: str, *values: str) -> str:
+        """`function(format, …)` of 16-bit values, or of both halves of packed ones."""
+        form = HALVES[kind]
+        if not kind.endswith("x2"):
+            return f"{function}({form}, {', '.join(values)})"
+        halves = (f"{function}({form}, {', '.join(f'{side}({v})' for v in values)})" for side in ("low16", "high16"))
+        return f"pair16({', '.join(halves)})"
 
     def _arithmetic(self, i: Instruction, name: str) -> str:
         """add, sub and mul of floats."""

@@ -5,6 +5,7 @@ PTX may hold whatever a submission's inline assembly says, so the reader is stri
 """
 
 import re
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -519,4 +520,5 @@ class _Parser:
             return Immediate(int(text[2:], 16) ^ (0x80000000 if negative else 0), 4)
         if text[:2] in ("0d", "0D"):
             return Immediate(int(text[2:], 16) ^ (1 << 63 if negative else 0), 8)
-        raise Unsupported(f"a decimal constant {text!r}", self.line or None)
+        bits = int.from_bytes(struct.pack("<d", float(text)), "little")
+        return Immediate(bits ^ (1 << 63 if negative else 0), 8)

@@ -7,6 +7,7 @@ and what it says is only facts for the referee.
 import contextlib
 import functools
 import hashlib
+import math
 import platform
 import re
 import secrets
@@ -66,6 +67,7 @@ _HEADERS: Final = (
     "shadow.h",
     "pipe.h",
     "coroutines.h",
+    "blocks.h",
 )
 _COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-w")
 _WIDE: Final = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
@@ -82,6 +84,7 @@ _PIPED_BYTES_PER_S: Final = 100e6
 _ALL_WATCHED: Final = 1 << 16
 _MAX_TEXT_BYTES: Final = 1 << 20
 _MAX_COUNTS_BYTES: Final = 64 << 20
+_MOST_WARPS_TOGETHER: Final = 4096
 
 
 class Builds(Protocol):
@@ -319,12 +322,15 @@ class SimulatorSession:
             return struct.pack("<3Q", 1, numbers[step.buffer], len(step.pattern)) + step.pattern.ljust(8, b"\0")
         if isinstance(step, BufferCopy):
             return struct.pack("<3Q", 2, numbers[step.source], numbers[step.target])
-        if step.cooperative:
-            raise Unsupported("a cooperative launch")
+        warps = math.prod(step.grid) * -(-math.prod(step.block) // 32)
+        if step.cooperative and warps > _MOST_WARPS_TOGETHER:
+            raise Unsupported(
+                f"a cooperative launch of {warps} warps (the simulator keeps {_MOST_WARPS_TOGETHER} alive at once)"
+            )
         if step.cluster is not None:
             raise Unsupported("a launch of thread block clusters")
         index = self.translated.kernels.index(step.symbol)
-        head = struct.pack("<9Q", 0, index, *step.grid, *step.block, step.shared_bytes)
+        head = struct.pack("<10Q", 0, index, *step.grid, *step.block, step.shared_bytes, step.cooperative)
         arguments = []
         for parameter, argument in zip(self.entries[step.symbol].parameters, step.arguments, strict=True):
             offset = parameter.offset

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from evaluator.backends.backend import Unsupported
-from evaluator.backends.sim.flow import is_barrier, may_wait
+from evaluator.backends.sim.flow import analyse, is_barrier, may_wait, polls_global
 from evaluator.backends.sim.function import FunctionText
 from evaluator.backends.sim.hazards import SharedVariable
 from evaluator.backends.sim.ptx import TYPE_BYTES, Function, Instruction, Module, Symbol, Variable
@@ -124,7 +124,8 @@ class _ModuleText:
         yield f"static const ModuleVariable V[] = {{{_joined(rows) or '{}'}}};"
         kernels = [
             f"{{k{self.indexes[f.name]}, {parameter_layout(f)[1]}, {self._shared_bytes(f)}, "
-            f"{self._local_bytes()}, {'true' if self._warps_wait() else 'false'}}}"
+            f"{self._local_bytes()}, {self._stack_bytes()}, {'true' if self._warps_wait() else 'false'}, "
+            f"{'true' if self._blocks_wait() else 'false'}}}"
             for f in self.functions
             if f.is_entry
         ]
@@ -176,6 +177,19 @@ class _ModuleText:
         """Local memory of a thread: all frames once, and room for recursion where functions call each other."""
         frames = sum(local_frame(function)[1] for function in self.functions)
         return frames + (_LOCAL_STACK_BYTES if any(not f.is_entry for f in self.functions) and frames else 0)
+
+    def _stack_bytes(self) -> int:
+        """Room for one warp's frames: each register is 32 lanes, and the compiler spills and copies some."""
+        registers = sum(max(TYPE_BYTES[kind], 4) * 32 for f in self.functions for kind in f.registers.values())
+        return -(-(3 * registers + (256 << 10)) // 4096) * 4096
+
+    def _blocks_wait(self) -> bool:
+        """Whether a loop reads again and again what another block may write: then blocks start in their order."""
+        return any(
+            block.in_cycle and any(map(polls_global, block.body))
+            for f in self.functions
+            for block in analyse(f).blocks
+        )
 
     def _warps_wait(self) -> bool:
         """Whether a warp may wait for another one of its block: at a barrier, or for what that one writes."""

@@ -26,7 +26,7 @@ struct Queue {
     u32 committed[LANES];
 };
 Queue QUEUES[MOST_WARPS];
-u32 ARRIVALS;  // entries that are arrivals, of all warps
+u32 ARRIVALS;   // entries that are arrivals, of all warps
 u16 *UNDER_WAY; // copies under way to each word of shared memory
 u64 WORDS;
 u32 NAMED;
@@ -159,6 +159,36 @@ void begin_copies(u64 shared_bytes) {
     }
     COPIES_UNDER_WAY = ARRIVALS = 0;
     for (Queue &q : QUEUES) q.count = 0;
+}
+
+struct Background {
+    Queue queues[MOST_WARPS];
+    u32 arrivals, copies_under_way;
+    u16 *under_way;
+    u64 words;
+};
+
+Background *no_copies() {
+    Background *made = (Background *)calloc(1, sizeof(Background));
+    if (!made) out_of_memory("the simulator's lists of copies", sizeof(Background));
+    return made;
+}
+
+void exchange_copies(Background *other) {
+    Background ours = {{}, ARRIVALS, COPIES_UNDER_WAY, UNDER_WAY, WORDS};
+    memcpy(ours.queues, QUEUES, sizeof QUEUES);
+    ARRIVALS = other->arrivals;
+    COPIES_UNDER_WAY = other->copies_under_way;
+    UNDER_WAY = other->under_way;
+    WORDS = other->words;
+    memcpy(QUEUES, other->queues, sizeof QUEUES);
+    *other = ours;
+}
+
+void forget_copies(Background *other) {
+    for (Queue &q : other->queues) free(q.entries);
+    free(other->under_way);
+    free(other);
 }
 
 void meet_copies(Warp &w, u32 mask, const U64 &address, int bytes, const Site &site, bool writes) {

@@ -46,7 +46,7 @@ void coroutine_main() {
     __builtin_trap();
 }
 void make_coroutine(Warp &w) {
-    u64 *top = (u64 *)(w.stack + STACK_BYTES);
+    u64 *top = (u64 *)(w.stack + w.stack_bytes);
     *--top = 0;
     *--top = (u64)&coroutine_main;
     for (int i = 0; i < 6; i++) *--top = 0;
@@ -71,7 +71,7 @@ void make_coroutine(Warp &w) {
     ucontext_t *c = (ucontext_t *)(w.saved ? w.saved : calloc(1, sizeof(ucontext_t)));
     getcontext(c);
     c->uc_stack.ss_sp = w.stack;
-    c->uc_stack.ss_size = STACK_BYTES;
+    c->uc_stack.ss_size = w.stack_bytes;
     c->uc_link = nullptr;
     makecontext(c, coroutine_main, 0);
     w.saved = c;

@@ -7,7 +7,7 @@
 #include "floats.h"
 
 enum : u64 { SLOT_BASE = 1ull << 44, SLOT_SHIFT = 34, SLOT_COUNT = 4096 };
-enum : u64 { SHARED_SLOT = 0, LOCAL_SLOT = 1, PARAMETER_SLOT = 2, HEAP_SLOT = 3, MODULE_SLOT = 4, BUFFER_SLOT = 2048 };
+enum : u64 { SHARED_SLOT = 0, LOCAL_SLOT = 1, PARAMETER_SLOT = 2, HEAP_SLOT = 3, MODULE_SLOT = 4, WORKSPACE_SLOT = 2047, BUFFER_SLOT = 2048 };
 constexpr u64 slot_address(u64 slot) { return SLOT_BASE + (slot << SLOT_SHIFT) + (1ull << (SLOT_SHIFT - 1)); }
 
 // Accesses are plain, strong (volatile, relaxed), or strong with a fence (acquire, release).
@@ -24,6 +24,7 @@ struct Block;
 struct Warp {
     u32 live;  // lanes that have not exited
     u32 index; // in its block
+    u32 home;  // among all warps that live now: whose local memory this is
     U32 tid[3];
     Block *block;
     u64 executed; // thread-instructions
@@ -32,6 +33,7 @@ struct Warp {
     const u8 *parameters;
     // Coroutine.
     u8 *stack, *stack_limit;
+    u64 stack_bytes;
     void *saved;
     i32 waits_at; // barrier number, -1 when runnable, -2 when done
     u32 expects;  // threads that the barrier waits for, 0 for all
@@ -43,8 +45,8 @@ struct Warp {
 // Names and source lines are not in the translated text: a place is an index into the lines that the runtime is told.
 struct Kernel {
     void (*run)(Warp &);
-    u32 parameter_bytes, shared_bytes, local_bytes;
-    bool barriers;
+    u32 parameter_bytes, shared_bytes, local_bytes, stack_bytes;
+    bool barriers, polls; // whether it reads in a loop what another block may write
 };
 struct ModuleVariable {
     u64 size, item;
@@ -80,7 +82,7 @@ extern bool COUNTING; // whether this run counts
 // Special registers that are the same for a whole launch or block.
 struct Launch {
     u32 grid[3], block[3], shared_bytes, dynamic_bytes;
-    u64 grid_id;
+    u64 grid_id, workspace; // where the blocks of a cooperative launch meet
 };
 extern Launch LAUNCH;
 extern u8 POISON; // the byte that undefined memory and registers are made of

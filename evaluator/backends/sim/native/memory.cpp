@@ -58,7 +58,7 @@ u32 misaligned(u32 mask, const U64 &address, u64 bytes) {
     fault(w, 1u << lane, f.kind, site.place, f.message);
 }
 
-u64 local_low(Warp &w, u32 lane) { return slot_address(LOCAL_SLOT) + (u64)(w.index * LANES + lane) * LOCAL_STRIDE; }
+u64 local_low(Warp &w, u32 lane) { return slot_address(LOCAL_SLOT) + (u64)(w.home * LANES + lane) * LOCAL_STRIDE; }
 
 // Check lane by lane; remember the allocation when all lanes share it.
 NOINLINE void resolve(Warp &w, u32 mask, const U64 &address, Site &site, int bytes, bool writes) {

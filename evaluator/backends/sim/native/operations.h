@@ -128,6 +128,27 @@ INLINE U64 bfi64(U64 a, U64 b, U32 c, U32 d) {
     for (int i = 0; i < LANES; i++) x.e[i] = insert_field(x.e[i], y.e[i], z.e[i], v.e[i]);
     return gather(x);
 }
+INLINE U32 bmsk(U32 a, U32 b, bool clamp) {
+    return map(
+        [=](u32 from, u32 width) {
+            if (!clamp) from &= 31, width &= 31;
+            if (from > 31) return 0u;
+            return (width > 31 ? ~0u : (1u << width) - 1) << from;
+        },
+        a, b);
+}
+// The n-th set bit from a base upwards, or downwards for a negative n; 0 asks whether the base itself is set.
+INLINE U32 fns(U32 a, U32 b, U32 c) {
+    return map(
+        [](u32 mask, u32 base, u32 n) {
+            int step = (i32)n < 0 ? -1 : 1, left = (i32)n < 0 ? -(i32)n : n ? (i32)n : 1, at = (int)base;
+            if (!n) return at < 32 && mask >> at & 1 ? base : ~0u;
+            for (; at >= 0 && at < 32; at += step)
+                if (mask >> at & 1 && !--left) return (u32)at;
+            return ~0u;
+        },
+        a, b, c);
+}
 INLINE U32 prmt(U32 a, U32 b, U32 c) {
     return map(
         [](u32 x, u32 y, u32 s) {
@@ -174,3 +195,10 @@ INLINE U32 half2_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c) {
     return pair16(half_operation(kind, operation, low16(a), low16(b), low16(c)),
                   half_operation(kind, operation, high16(a), high16(b), high16(c)));
 }
+// What may follow an operation on halves: NaN if an operand is one, nothing below 0 (NaN stays), or all within [0, 1].
+INLINE u32 half_nans(Narrow kind, U32 x) { return lt_u32(all32(kind == F16 ? 0x7c00 : 0x7f80), and_b32(x, all32(0x7fff))); }
+INLINE U32 half_or_nan(Narrow kind, U32 r, U32 a, U32 b) { return pick(half_nans(kind, a) | half_nans(kind, b), all32(0x7fff), r); }
+INLINE U32 half_relu(Narrow kind, U32 x) {
+    return pick(half_nans(kind, x), all32(0x7fff), pick(ne_b32(and_b32(x, all32(0x8000)), all32(0)), all32(0), x));
+}
+INLINE U32 half_sat(Narrow kind, U32 x) { return narrow_float(kind, NEAREST, saturate_f32(widen_float(kind, x))); }

@@ -28,7 +28,7 @@ u64 BEGAN_NS, DEADLINE_NS, EXECUTED, UNWATCHED;
 const char *CURRENT_KERNEL = "";
 const char *const TIME_IS_UP = "was still running when its time was up";
 char NAMES[1 << 16]; // buffer names of the current run
-enum : i64 { FUEL = 4096 };
+enum : i64 { FUEL = 4096, SHORT_TURN = 256 };
 enum : u64 { MOST_UNWATCHED = 1 << 18 };
 
 u64 now_ns() { // of this program alone: a machine that is busy with others takes nothing from a run's time
@@ -142,144 +142,11 @@ void look_at_clock(Warp &w, u32 lanes, i32 place) {
     if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, TIME_IS_UP);
 }
 
+#include "blocks.h"
+
 namespace {
 
-enum { MAX_WARPS = 32, BARRIERS = 16 };
-Warp WARPS[MAX_WARPS];
-Block BLOCK;
-u32 ARRIVED[BARRIERS]; // threads that only arrive (bar.arrive)
-
-// Release the warps of every barrier that is complete. Returns whether any was.
-bool release() {
-    bool any = false;
-    for (int number = 0; number < BARRIERS; number++) {
-        u32 waiting = 0, unfinished = 0, expects = 0;
-        for (u32 i = 0; i < BLOCK.warp_count; i++) {
-            const Warp &w = WARPS[i];
-            if (w.waits_at != -2) unfinished++;
-            if (w.waits_at == number) {
-                waiting++;
-                expects = w.expects > expects ? w.expects : expects;
-            }
-        }
-        if (!waiting) continue;
-        bool complete = expects ? waiting * LANES + ARRIVED[number] >= expects : waiting + ARRIVED[number] / LANES >= unfinished;
-        if (!complete) continue;
-        if (WATCHING && !expects)
-            for (u32 i = 0; i < BLOCK.warp_count; i++)
-                if (WARPS[i].waits_at == -2) watch_arrival(WARPS[i], (u32)number); // who has ended has arrived
-        u32 count = 0, every = 1, some = 0;
-        for (u32 i = 0; i < BLOCK.warp_count; i++) {
-            if (WARPS[i].waits_at != number) continue;
-            count += __builtin_popcount(WARPS[i].vote & WARPS[i].live);
-            every &= (WARPS[i].vote & WARPS[i].live) == WARPS[i].live;
-            some |= (WARPS[i].vote & WARPS[i].live) != 0;
-        }
-        for (u32 i = 0; i < BLOCK.warp_count; i++) {
-            Warp &w = WARPS[i];
-            if (w.waits_at != number) continue;
-            w.reduced = w.reduced == POPC ? count : w.reduced == AND ? every : some;
-            w.waits_at = -1;
-            if (WATCHING) watch_departure(w, (u32)number);
-        }
-        if (WATCHING) watch_completion(BLOCK, (u32)number);
-        ARRIVED[number] = 0;
-        any = true;
-    }
-    return any;
-}
-
-[[noreturn]] void deadlock() {
-    Warp *first = nullptr, *elsewhere = nullptr;
-    u32 waiting = 0, unfinished = 0;
-    for (u32 i = 0; i < BLOCK.warp_count; i++) {
-        if (WARPS[i].waits_at == -2) continue;
-        unfinished++;
-        if (!first) first = &WARPS[i];
-        if (WARPS[i].waits_at == first->waits_at) waiting++;
-        else if (!elsewhere) elsewhere = &WARPS[i];
-    }
-    char others[80] = ", fewer threads than the barrier names";
-    if (elsewhere) {
-        FAULT.other = party(*elsewhere, elsewhere->live, elsewhere->wait_place, WAIT);
-        FAULT.has_other = true;
-        format(others, ", others wait at barrier %d on line %d", elsewhere->waits_at, line_of(elsewhere->wait_place));
-    }
-    format(FAULT.message, "waits for ever at barrier %d: %u of the block's %u unfinished warps are there%s", first->waits_at,
-           waiting, unfinished, others);
-    fault(*first, first->live, "deadlock", first->wait_place, FAULT.message);
-}
-
-// Straight code looks at no clock, so what a warp executed is counted off here.
-void watch(Warp &w, u64 before) {
-    UNWATCHED += w.executed - before;
-    if (UNWATCHED < MOST_UNWATCHED) return;
-    UNWATCHED = 0;
-    look_at_clock(w, 1, -1);
-}
-
-u32 ordered(u32 i) { return BACKWARDS ? BLOCK.warp_count - 1 - i : i; }
-
-void run_block(const Kernel &kernel) {
-    begin_copies(LAUNCH.shared_bytes);
-    if (kernel.shared_bytes + LAUNCH.dynamic_bytes) memset((void *)SLOTS[SHARED_SLOT].low, POISON, SLOTS[SHARED_SLOT].size);
-    u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
-    for (u32 i = 0; i < BLOCK.warp_count; i++) {
-        Warp &w = WARPS[i];
-        u32 rest = threads - i * LANES;
-        w.live = rest >= LANES ? ~0u : (1u << rest) - 1;
-        w.touched = 0;
-        w.waits_at = -1;
-        w.local_top = 0;
-        w.fuel = FUEL;
-        if (kernel.barriers) make_coroutine(w);
-    }
-    BODY = kernel.barriers ? kernel.run : nullptr;
-    if (!kernel.barriers) {
-        for (u32 i = 0; i < BLOCK.warp_count; i++) {
-            Warp &w = WARPS[ordered(i)];
-            u64 before = w.executed;
-            kernel.run(w);
-            watch(w, before);
-        }
-        return;
-    }
-    memset(ARRIVED, 0, sizeof ARRIVED);
-    for (;;) {
-        bool ran = false, unfinished = false;
-        for (u32 i = 0; i < BLOCK.warp_count; i++) {
-            Warp &w = WARPS[ordered(i)];
-            if (w.waits_at == -1) {
-                u64 before = w.executed;
-                resume(w);
-                watch(w, before);
-                ran = true;
-            }
-            unfinished |= w.waits_at != -2;
-        }
-        if (!unfinished) return;
-        if (!release() && !ran) deadlock();
-    }
-}
-
-// One block at random out of each of `chosen` equal parts of the grid (splitmix64 by Vigna).
-u64 drawn(u64 part, u64 chosen, u64 blocks) {
-    u64 low = (u64)((unsigned __int128)part * blocks / chosen), high = (u64)((unsigned __int128)(part + 1) * blocks / chosen);
-    u64 z = DICE += 0x9E3779B97F4A7C15ull;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
-    return low + (z ^ z >> 31) % (high - low);
-}
-
-void count_idle_threads() {
-    u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
-    for (u32 i = 0; i < BLOCK.warp_count; i++) {
-        u32 rest = threads - i * LANES;
-        count_idle(WARPS[i], rest >= LANES ? ~0u : (1u << rest) - 1);
-    }
-}
-
-void run_launch(const Kernel &kernel, const u8 *parameters) {
+void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
     CURRENT_KERNEL = KERNEL_NAMES[&kernel - PROGRAM.kernels];
     for (u32 i = 0; i < PROGRAM.site_count; i++) PROGRAM.sites[i].low = PROGRAM.sites[i].count = 0;
     u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
@@ -290,12 +157,21 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
     map_slot(SHARED_SLOT, LAUNCH.shared_bytes, "shared memory", 1, false);
     u64 stride = kernel.local_bytes;
     LOCAL_STRIDE = stride;
-    map_slot(LOCAL_SLOT, (u64)BLOCK.warp_count * LANES * stride, "local memory", 1, false);
+    u64 blocks = (u64)LAUNCH.grid[0] * LAUNCH.grid[1] * LAUNCH.grid[2];
+    bool together = cooperative && kernel.barriers;
+    map_slot(LOCAL_SLOT, (together ? blocks : 1) * BLOCK.warp_count * LANES * stride, "local memory", 1, false);
+    LAUNCH.workspace = 0;
+    if (cooperative) {
+        map_slot(WORKSPACE_SLOT, WORKSPACE_BYTES, "the cooperative launch's workspace", 4, false);
+        LAUNCH.workspace = SLOTS[WORKSPACE_SLOT].low;
+        memset((void *)LAUNCH.workspace, 0, WORKSPACE_BYTES);
+        watch_slot(WORKSPACE_SLOT, true);
+    }
     map_slot(PARAMETER_SLOT, kernel.parameter_bytes, "parameters", 1, true);
     if (kernel.parameter_bytes) memcpy((void *)SLOTS[PARAMETER_SLOT].low, parameters, kernel.parameter_bytes);
     for (u32 i = 0; i < BLOCK.warp_count; i++) {
         Warp &w = WARPS[i];
-        w.index = i;
+        w.index = w.home = i;
         w.block = &BLOCK;
         w.executed = 0;
         w.parameters = parameters;
@@ -307,24 +183,16 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
             t[2].e[lane] = linear / LAUNCH.block[0] / LAUNCH.block[1];
         }
         for (int d = 0; d < 3; d++) w.tid[d] = gather(t[d]);
-        if (!w.stack) {
-            // A page that cannot be touched below the stack: running over it would be our fault, and must not be silent.
-            u8 *at = (u8 *)mmap(nullptr, STACK_BYTES + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (at == MAP_FAILED) out_of_memory("the simulator's stacks", STACK_BYTES);
-            mprotect(at, 4096, PROT_NONE);
-            w.stack = at + 4096;
-        }
+        if (!w.stack) give_stack(w, STACK_BYTES);
         w.stack_limit = kernel.barriers ? w.stack + (256 << 10) : (u8 *)__builtin_frame_address(0) - (5 << 20);
     }
     u32 until_look = 1;
-    u64 blocks = (u64)LAUNCH.grid[0] * LAUNCH.grid[1] * LAUNCH.grid[2];
-    u64 chosen = SAMPLE_BLOCKS && SAMPLE_BLOCKS < blocks ? SAMPLE_BLOCKS : blocks;
+    u64 chosen = SAMPLE_BLOCKS && SAMPLE_BLOCKS < blocks && !together ? SAMPLE_BLOCKS : blocks;
     if (COUNTING) begin_launch_counts();
-    for (u64 i = 0; i < chosen; i++) {
-        u64 number = chosen < blocks ? drawn(i, chosen, blocks) : BACKWARDS ? blocks - 1 - i : i;
-        BLOCK.id[0] = (u32)(number % LAUNCH.grid[0]);
-        BLOCK.id[1] = (u32)(number / LAUNCH.grid[0] % LAUNCH.grid[1]);
-        BLOCK.id[2] = (u32)(number / LAUNCH.grid[0] / LAUNCH.grid[1]);
+    if (together) run_together(kernel, blocks);
+    for (u64 i = 0; i < (together ? 0 : chosen); i++) {
+        u64 number = chosen < blocks ? drawn(i, chosen, blocks) : BACKWARDS && !kernel.polls ? blocks - 1 - i : i;
+        set_block(number);
         watch_block(BLOCK, number);
         run_block(kernel);
         if (COUNTING) count_idle_threads();
@@ -341,13 +209,15 @@ void run_launch(const Kernel &kernel, const u8 *parameters) {
 
 // A long loop may wait for what another warp of the block has yet to write, so that one gets its turn.
 void watchdog(Warp &w, u32 lanes, i32 place) {
-    w.fuel = FUEL;
+    w.fuel = TOGETHER ? SHORT_TURN : FUEL;
     look_at_clock(w, lanes, place);
     give_way(w);
 }
 
 void give_way(Warp &w) {
-    if (BODY && BLOCK.warp_count > 1) suspend(w);
+    if (!BODY || (!TOGETHER && BLOCK.warp_count == 1)) return;
+    GAVE_WAY = true;
+    suspend(w);
 }
 
 Warp &warp_of_block(u32 index) { return WARPS[index]; }
@@ -429,6 +299,7 @@ void run_plan() {
             for (int d = 0; d < 3; d++) LAUNCH.grid[d] = (u32)get();
             for (int d = 0; d < 3; d++) LAUNCH.block[d] = (u32)get();
             LAUNCH.dynamic_bytes = (u32)get();
+            bool cooperative = get() != 0;
             static u8 parameters[1 << 16];
             memset(parameters, 0, sizeof parameters);
             for (u64 arguments = get(); arguments; arguments--) {
@@ -437,7 +308,7 @@ void run_plan() {
                 if (is_buffer) value = slot_address(BUFFER_SLOT + value);
                 memcpy(parameters + offset, &value, size);
             }
-            run_launch(PROGRAM.kernels[index], parameters);
+            run_launch(PROGRAM.kernels[index], parameters, cooperative);
         } else if (kind == 1) {
             u64 slot = BUFFER_SLOT + get(), size = get(), pattern = get();
             u8 *p = (u8 *)slot_address(slot);

@@ -18,6 +18,7 @@ INLINE const SlotInfo *slot_of(u64 address) {
     return slot < SLOT_COUNT ? &SLOTS[slot] : nullptr;
 }
 
+enum : u64 { WORKSPACE_BYTES = 256 };
 void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant);
 void look_at_clock(Warp &w, u32 lanes, i32 place); // ends the run where its time is up
 i32 line_of(i32 place);
@@ -28,6 +29,10 @@ void check_write(Warp &w, u32 mask, const U64 &address, Site &site, int bytes); 
 // Copies that have not landed yet (asynchronous.cpp), in lanes of all warps of the block that runs.
 extern u32 COPIES_UNDER_WAY;
 void begin_copies(u64 shared_bytes);
+struct Background; // the copies of a block that is not running now
+Background *no_copies();
+void exchange_copies(Background *other);
+void forget_copies(Background *other);
 void meet_copies(Warp &w, u32 mask, const U64 &address, int bytes, const Site &site, bool writes);
 
 // The heap's block at or before an address.

@@ -1,5 +1,6 @@
 #include "shadow.h"
 #include <sys/mman.h>
+#include <utility>
 
 bool WATCHING;
 u32 WATCHED_SHARE;
@@ -315,6 +316,28 @@ void watch_block(Block &block, u64 number) {
     watch_slot(SHARED_SLOT, false);
     // Watched accesses take the slow way, so the quick one need not ask.
     for (u32 i = 0; i < PROGRAM.site_count; i++) PROGRAM.sites[i].low = PROGRAM.sites[i].count = 0;
+}
+
+struct ParkedWatch {
+    BlockWatch watch;
+    Shadow shared;
+    bool watching;
+};
+ParkedWatch *park_watch(Block &block) {
+    ParkedWatch *made = (ParkedWatch *)calloc(1, sizeof(ParkedWatch));
+    if (!made) out_of_memory("the simulator's shadow memory", sizeof(ParkedWatch));
+    if (WATCHING) made->watch = WATCH;
+    block.watch = &made->watch;
+    return made;
+}
+void exchange_watch(ParkedWatch *other) {
+    std::swap(SHADOWS[SHARED_SLOT], other->shared);
+    std::swap(WATCHING, other->watching);
+}
+void forget_watch(ParkedWatch *other) {
+    u64 bytes = other->shared.bytes / WORD * sizeof(Cell);
+    if (other->shared.cells) munmap(other->shared.cells, bytes), SHADOW_BYTES -= bytes;
+    free(other);
 }
 
 void watch_load(Warp &w, u32 mask, const A64 &address, const Site &site, int bytes) {

@@ -21,6 +21,13 @@ void watch_run();
 void watch_launch(u32 kernel);
 void watch_block(Block &block, u64 number); // sets WATCHING for the block that runs next
 
+// Of the blocks of a cooperative launch, which run by turns, each has a watch and shared memory of its own.
+struct ParkedWatch;
+INLINE bool all_are_watched() { return WATCHED_SHARE == 1 << 16; }
+ParkedWatch *park_watch(Block &block);
+void exchange_watch(ParkedWatch *other);
+void forget_watch(ParkedWatch *other);
+
 void watch_load(Warp &w, u32 mask, const A64 &address, const Site &site, int bytes);
 // Writes too, lane after lane, so that lanes of one instruction that disagree are seen.
 void watch_store(Warp &w, u32 mask, const A64 &address, const Site &site, int bytes, const u8 (*fresh)[32]);

@@ -85,7 +85,7 @@ class Duel:
                         places[argument.buffer].to_bytes(8, "little") if isinstance(argument, Pointer) else argument
                     )
                     block[parameter.offset : parameter.offset + len(data)] = data
-                machine.launch(step.symbol, step.grid, step.block, bytes(block), step.shared_bytes)
+                machine.launch(step.symbol, step.grid, step.block, bytes(block), step.shared_bytes, step.cooperative)
             elif isinstance(step, BufferFill):
                 region = machine.regions[places[step.buffer] >> 40]
                 region[:] = step.pattern * (len(region) // len(step.pattern))

@@ -49,6 +49,8 @@ class Machine:
     symbols: dict[str, int] = field(default_factory=dict)
     barriers: dict[int, list[int]] = field(default_factory=dict)
     """Barrier objects in shared memory."""
+    workspace: int = 0
+    """Where the blocks of a cooperative launch meet."""
     steps: int = 0
 
     def __post_init__(self) -> None:
@@ -89,18 +91,28 @@ class Machine:
         block: tuple[int, int, int],
         parameters: bytes,
         dynamic_bytes: int = 0,
+        cooperative: bool = False,
     ) -> None:
-        """Run all blocks, one after the other."""
+        """Run all blocks, one after the other; those of a cooperative launch by turns."""
         function = self.module.functions[kernel]
         offsets, top = _layout([v for v in self._shared(function) if v.size_bytes])
         top = -(-top // 16) * 16
         self.symbols |= offsets | {v.name: top for v in self._shared(function) if not v.size_bytes}
         self.regions[PARAMETERS] = bytearray(parameters)
-        for z in range(grid[2]):
-            for y in range(grid[1]):
-                for x in range(grid[0]):
-                    self.regions[SHARED] = bytearray([self.poison]) * (top + dynamic_bytes)
-                    _Block(self, function, (x, y, z), block, grid).run()
+        self.workspace = self.allocate(bytearray(256)) if cooperative else 0
+        places = [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
+        blocks = [(_Block(self, function, place, block, grid), bytearray()) for place in places]
+        for _, shared in blocks:
+            shared.extend([self.poison] * (top + dynamic_bytes))
+        if not cooperative:
+            for each, shared in blocks:
+                self.regions[SHARED] = shared
+                each.run()
+        while cooperative and blocks:
+            for each, shared in blocks:
+                self.regions[SHARED] = shared
+                each.take_turn()
+            blocks = [(each, shared) for each, shared in blocks if each.alive]
 
     def _shared(self, function: Function) -> list:
         module = [v for v in self.module.variables.values() if v.space == "shared"]
@@ -134,10 +146,17 @@ class _Block:
 
     def run(self) -> None:
         """Each warp runs until all its lanes are at barriers, or for a while; then the next one has its turn."""
-        while any(thread.alive for warp in self.warps for thread in warp):
-            moved = [self._run_warp(warp) for warp in self.warps]
-            if not any(moved) and not self._release():
-                raise Trap("deadlock")
+        while self.alive:
+            self.take_turn()
+
+    @property
+    def alive(self) -> bool:
+        return any(thread.alive for warp in self.warps for thread in warp)
+
+    def take_turn(self) -> None:
+        moved = [self._run_warp(warp) for warp in self.warps]
+        if self.alive and not any(moved) and not self._release():
+            raise Trap("deadlock")
 
     def _run_warp(self, warp: list["Thread"]) -> bool:
         moved = False
@@ -239,7 +258,9 @@ class Thread:
                     return True
             elif i.opcode in ("bar", "barrier") and "warp" not in i.modifiers:
                 frame.barrier_result(i, (yield _Stop((*path, at), i, frame.barrier_operands(i))))
-            elif i.opcode in TOGETHER or (i.opcode in ("ld", "st") and {"volatile", "relaxed"} & set(i.modifiers)):
+            elif i.opcode in TOGETHER or (
+                i.opcode in ("ld", "st") and {"volatile", "relaxed", "acquire"} & set(i.modifiers)
+            ):
                 result = yield _Stop((*path, at), i, frame.shared_operands(i))
                 frame.together_result(i, result)
             else:
@@ -343,6 +364,7 @@ class _Frame:
             "%laneid": lane, "%warpid": self.thread.number // 32, "%nwarpid": len(block.warps),
             "%lanemask_eq": 1 << lane, "%lanemask_lt": (1 << lane) - 1, "%lanemask_le": (2 << lane) - 1,
             "%lanemask_gt": -(2 << lane), "%lanemask_ge": -(1 << lane),
+            "%envreg1": self.machine.workspace >> 32, "%envreg2": self.machine.workspace,
         }[name]  # fmt: skip
 
     def set(self, operand: Operand, number: int) -> None:
@@ -477,6 +499,11 @@ class _Frame:
 
     def _setp(self, i: Instruction) -> None:
         bits = 8 * TYPE_BYTES[i.modifiers[-1]]
+        if i.type in ("f16x2", "bf16x2"):
+            a, b = (self.value(operand, 32) for operand in i.operands[1:3])
+            self.set(i.operands[0].first, int(values.compare(i, a & 0xFFFF, b & 0xFFFF)))
+            self.set(i.operands[0].second, int(values.compare(i, a >> 16, b >> 16)))
+            return
         test = values.compare(i, self.value(i.operands[1], bits), self.value(i.operands[2], bits))
         boolean = next((m for m in i.modifiers[1:] if m in ("and", "or", "xor")), None)
         other = self.value(i.operands[3], 1) if boolean else 0

@@ -86,6 +86,11 @@ def _bits() -> Iterator[str]:
     for side in "lr":
         for rule in ("wrap", "clamp"):
             yield f"shf.{side}.{rule}.b32 {{d:b32}}, {{a:b32}}, {{b:b32}}, {{c:u32}};"
+    for rule in ("wrap", "clamp"):
+        yield f"bmsk.{rule}.b32 {{d:b32}}, {{a:u32}}, {{b:u32}};"
+    yield "fns.b32 {d:b32}, {a:b32}, 0, 2;"
+    for n in (-3, -1, 0, 1, 4):
+        yield f"{{ .reg .b32 base; and.b32 base, {{b:b32}}, 31; fns.b32 {{d:b32}}, {{a:b32}}, base, {n}; }}"
     yield "prmt.b32 {d:b32}, {a:b32}, {b:b32}, {c:b32};"
     yield "prmt.b32 {d:b32}, {a:b32}, {b:b32}, 0x5410;"
     for table in (0x00, 0x1B, 0x78, 0x96, 0xE8, 0xFE, 0xFF):
@@ -136,6 +141,9 @@ def _singles() -> Iterator[str]:
         yield f"sin.approx{ftz}.f32 {{d:f32}}, {{a:f32}};"
         yield f"cos.approx{ftz}.f32 {{d:f32}}, {{a:f32}};"
         yield f"div.full{ftz}.f32 {{d:f32}}, {{a:f32}}, {{b:f32}};"
+    for op in ("min", "max"):
+        for flags in (".NaN", ".xorsign.abs", ".NaN.xorsign.abs", ".ftz.NaN"):
+            yield f"{op}{flags}.f32 {{d:f32}}, {{a:f32}}, {{b:f32}};"
     yield "tanh.approx.f32 {d:f32}, {a:f32};"
     yield "add.f32 {d:f32}, {a:f32}, 0f3F800000;"
     yield "mul.f32 {d:f32}, {a:f32}, 0fBF000000;"
@@ -161,6 +169,11 @@ def _doubles() -> Iterator[str]:
         for op in ("min", "max"):
             yield f"{op}.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}};"
         yield f"fma.rn.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}}, {{c:{register}}};"
+        yield f"fma.rn.relu.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}}, {{c:{register}}};"
+        for op in ("min", "max"):
+            yield f"{op}.NaN.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}};"
+        if t[0] == "f":
+            yield f"add.sat.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}};"
         yield f"neg.{t} {{d:{register}@{t}}}, {{a:{register}}};"
         yield f"abs.{t} {{d:{register}@{t}}}, {{a:{register}}};"
 
@@ -189,6 +202,14 @@ def _comparisons() -> Iterator[str]:
         yield f"set.{c}.s32.s16 {{d:s32}}, {{a:s16}}, {{b:s16}};"
         yield f"setp.{c}u.f16 {{d:pred}}, {{a:b16}}, {{b:b16}};"
         yield f"setp.{c}.f16 {{d:pred}}, {{a:b16}}, {{b:b16}};"
+    for t in ("f16x2", "bf16x2"):
+        for c in ("eq", "ltu", "ge", "nan"):
+            yield f"set.{c}.{t}.{t} {{d:b32}}, {{a:b32}}, {{b:b32}};"
+            yield f"set.{c}.u32.{t} {{d:b32}}, {{a:b32}}, {{b:b32}};"
+            yield (
+                f"{{ .reg .pred p, q; setp.{c}.{t} p|q, {{a:b32}}, {{b:b32}}; selp.u32 {{d:u32}}, 2, 0, q; "
+                "@p add.u32 {d:u32}, {d:u32}, 1; }"
+            )
     for boolean in ("and", "or", "xor"):
         yield f"setp.lt.{boolean}.s32 {{d:pred}}, {{a:s32}}, {{b:s32}}, {{c:pred}};"
         yield f"setp.geu.{boolean}.f32 {{d:pred}}, {{a:f32}}, {{b:f32}}, !{{c:pred}};"
@@ -242,6 +263,8 @@ def _conversions() -> Iterator[str]:
         yield f"cvt.{mode}.ftz.sat.f32.f32 {{d:f32}}, {{a:f32}};"
     for f in ("f16", "bf16"):
         yield f"cvt.f32.{f} {{d:f32}}, {{a:b16}};"
+    yield "cvt.rn.relu.f16.f32 {d:b16@f16}, {a:f32};"
+    yield "cvt.rn.relu.bf16x2.f32 {d:b32@bf16x2}, {a:f32}, {b:f32};"
     yield "cvt.f64.f16 {d:f64}, {a:b16};"
     yield "cvt.f64.f32 {d:f64}, {a:f32};"
     yield "cvt.ftz.f64.f32 {d:f64}, {a:f32};"

@@ -160,8 +160,8 @@ def _move_cases() -> list[str]:
             some = ", ".join(f"%q{n}" for n in range(count))
             cases.append(f"ldmatrix.sync.aligned.m8n8.x{count}{end}.shared.b16 {{{some}}}, [%p];")
             cases.append(
-                f"bar.sync 0; stmatrix.sync.aligned.m8n8.x{count}{end}.shared::cta.b16 [%p+512], {{{some}}}; bar.sync 0; "
-                "ld.shared.v4.b32 {%q0, %q1, %q2, %q3}, [%p+512];"
+                f"bar.sync 0; stmatrix.sync.aligned.m8n8.x{count}{end}.shared::cta.b16 [%p+512], {{{some}}}; "
+                "bar.sync 0; ld.shared.v4.b32 {%q0, %q1, %q2, %q3}, [%p+512];"
                 if count == 4
                 else f"st.shared.v4.b32 [%p+512], {{%q0, %q1, %q2, %q3}}; bar.sync 0; "
                 f"stmatrix.sync.aligned.m8n8.x{count}{end}.shared.b16 [%p+512], {{{some}}}; bar.sync 0; "

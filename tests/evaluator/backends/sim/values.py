@@ -106,15 +106,58 @@ def _extreme(largest: bool) -> Callable[..., int]:
     def compute(i: Instruction, a: int, b: int) -> int:
         if i.type not in FORMATS:
             return (max if largest else min)(a, b, key=lambda bits: number(i.type, bits))
-        form = FORMATS[i.type]
         if i.type.endswith("x2"):
-            halves = [arithmetic.extreme(form, a >> at & 0xFFFF, b >> at & 0xFFFF, largest) for at in (0, 16)]
-            return halves[0] | halves[1] << 16
+            return one(i, a & 0xFFFF, b & 0xFFFF) | one(i, a >> 16, b >> 16) << 16
+        return one(i, a, b)
+
+    def one(i: Instruction, a: int, b: int) -> int:
+        form = FORMATS[i.type]
         if "ftz" in i.modifiers:
             a, b = arithmetic.flush(form, a), arithmetic.flush(form, b)
+        if "NaN" in i.modifiers and any(math.isnan(arithmetic.decode(form, x)) for x in (a, b)):
+            return form.nan
+        if "xorsign" in i.modifiers:
+            sign = (a ^ b) & form.sign
+            return arithmetic.extreme(form, a & ~form.sign, b & ~form.sign, largest) | sign
         return arithmetic.extreme(form, a, b, largest)
 
     return compute
+
+
+def _limited(compute: Callable[..., int]) -> Callable[..., int]:
+    """What `.relu` and, of halves, `.sat` do to a result."""
+
+    def limit(i: Instruction, bits: int) -> int:
+        kind = next(m for m in i.modifiers if m in FORMATS)
+        form = FORMATS[kind]
+        value = arithmetic.decode(form, bits)
+        if "relu" in i.modifiers:
+            return form.nan if math.isnan(value) else bits if value > 0 else 0
+        return arithmetic.saturate(form, bits)
+
+    def whole(i: Instruction, *sources: int) -> int:
+        result = compute(i, *sources)
+        kind = next((m for m in i.modifiers if m in FORMATS), "")
+        if kind.endswith("x2") and {"relu", "sat"} & set(i.modifiers):
+            return limit(i, result & 0xFFFF) | limit(i, result >> 16) << 16
+        return limit(i, result) if "relu" in i.modifiers else result
+
+    return whole
+
+
+def _mask(i: Instruction, a: int, b: int) -> int:
+    if "wrap" in i.modifiers:
+        a, b = a & 31, b & 31
+    return (1 << min(b, 32)) - 1 << min(a, 32)
+
+
+def _nth_set(i: Instruction, mask: int, base: int, n: int) -> int:
+    n = number("s32", n)
+    if n == 0:
+        return base if mask >> base & 1 else -1
+    places = range(base, 32) if n > 0 else range(base, -1, -1)
+    found = [place for place in places if mask >> place & 1]
+    return found[abs(n) - 1] if len(found) >= abs(n) else -1
 
 
 def _signs(i: Instruction) -> int:
@@ -242,6 +285,10 @@ def _selected(i: Instruction, a: int, b: int, c: int) -> int:
 
 def _set(i: Instruction, a: int, b: int) -> int:
     target = next(m for m in i.modifiers if m in TYPE_BYTES)
+    if i.type in ("f16x2", "bf16x2"):
+        yes = arithmetic.encode(FORMATS[target], 1.0) if target in FORMATS else 0xFFFF
+        low, high = (yes if compare(i, a >> at & 0xFFFF, b >> at & 0xFFFF) else 0 for at in (0, 16))
+        return low | high << 16
     return (arithmetic.encode(F32, 1.0) if target == "f32" else -1) if compare(i, a, b) else 0
 
 
@@ -338,11 +385,13 @@ def carrying(i: Instruction, sources: list[int], carry: int) -> tuple[int, int]:
 
 
 OPERATIONS: dict[str, Callable[..., int]] = {
-    "add": _either("add", _sum),
+    "add": _limited(_either("add", _sum)),
     "sub": _either("sub", lambda i, a, b: a - b),
     "mul": _either("mul", _product),
     "mad": _multiply_add,
-    "fma": _floating("fma"),
+    "fma": _limited(_floating("fma")),
+    "bmsk": _mask,
+    "fns": _nth_set,
     "div": _either("div", _quotient),
     "rem": _remainder,
     "mul24": lambda i, a, b: _low24(i, a) * _low24(i, b),
@@ -383,7 +432,7 @@ OPERATIONS: dict[str, Callable[..., int]] = {
     "set": _set,
     "testp": _tested,
     "copysign": _copied_sign,
-    "cvt": _converted,
+    "cvt": _limited(_converted),
 }
 
 

@@ -1,0 +1,251 @@
+// The block that runs: its warps, its barriers and whose turn it is; and the blocks of a cooperative launch, which all
+// live at once. Part of runtime.cpp, which knows time and answers.
+#pragma once
+#include "coroutines.h"
+#include "shadow.h"
+#include <sys/mman.h>
+
+namespace {
+
+enum { MAX_WARPS = 32, BARRIERS = 16 };
+Warp WARPS[MAX_WARPS];
+Block BLOCK;
+u32 ARRIVED[BARRIERS]; // threads that only arrive (bar.arrive)
+bool TOGETHER;         // the blocks of this launch run by turns
+bool GAVE_WAY;         // a warp of the block that runs waits for what others do
+
+// Release the warps of every barrier that is complete. Returns whether any was.
+bool release() {
+    bool any = false;
+    for (int number = 0; number < BARRIERS; number++) {
+        u32 waiting = 0, unfinished = 0, expects = 0;
+        for (u32 i = 0; i < BLOCK.warp_count; i++) {
+            const Warp &w = WARPS[i];
+            if (w.waits_at != -2) unfinished++;
+            if (w.waits_at == number) {
+                waiting++;
+                expects = w.expects > expects ? w.expects : expects;
+            }
+        }
+        if (!waiting) continue;
+        bool complete = expects ? waiting * LANES + ARRIVED[number] >= expects : waiting + ARRIVED[number] / LANES >= unfinished;
+        if (!complete) continue;
+        if (WATCHING && !expects)
+            for (u32 i = 0; i < BLOCK.warp_count; i++)
+                if (WARPS[i].waits_at == -2) watch_arrival(WARPS[i], (u32)number); // who has ended has arrived
+        u32 count = 0, every = 1, some = 0;
+        for (u32 i = 0; i < BLOCK.warp_count; i++) {
+            if (WARPS[i].waits_at != number) continue;
+            count += __builtin_popcount(WARPS[i].vote & WARPS[i].live);
+            every &= (WARPS[i].vote & WARPS[i].live) == WARPS[i].live;
+            some |= (WARPS[i].vote & WARPS[i].live) != 0;
+        }
+        for (u32 i = 0; i < BLOCK.warp_count; i++) {
+            Warp &w = WARPS[i];
+            if (w.waits_at != number) continue;
+            w.reduced = w.reduced == POPC ? count : w.reduced == AND ? every : some;
+            w.waits_at = -1;
+            if (WATCHING) watch_departure(w, (u32)number);
+        }
+        if (WATCHING) watch_completion(BLOCK, (u32)number);
+        ARRIVED[number] = 0;
+        any = true;
+    }
+    return any;
+}
+
+[[noreturn]] void deadlock() {
+    Warp *first = nullptr, *elsewhere = nullptr;
+    u32 waiting = 0, unfinished = 0;
+    for (u32 i = 0; i < BLOCK.warp_count; i++) {
+        if (WARPS[i].waits_at == -2) continue;
+        unfinished++;
+        if (!first) first = &WARPS[i];
+        if (WARPS[i].waits_at == first->waits_at) waiting++;
+        else if (!elsewhere) elsewhere = &WARPS[i];
+    }
+    char others[80] = ", fewer threads than the barrier names";
+    if (elsewhere) {
+        FAULT.other = party(*elsewhere, elsewhere->live, elsewhere->wait_place, WAIT);
+        FAULT.has_other = true;
+        format(others, ", others wait at barrier %d on line %d", elsewhere->waits_at, line_of(elsewhere->wait_place));
+    }
+    format(FAULT.message, "waits for ever at barrier %d: %u of the block's %u unfinished warps are there%s", first->waits_at,
+           waiting, unfinished, others);
+    fault(*first, first->live, "deadlock", first->wait_place, FAULT.message);
+}
+
+// Straight code looks at no clock, so what a warp executed is counted off here.
+void watch(Warp &w, u64 before) {
+    UNWATCHED += w.executed - before;
+    if (UNWATCHED < MOST_UNWATCHED) return;
+    UNWATCHED = 0;
+    look_at_clock(w, 1, -1);
+}
+
+u32 ordered(u32 i) { return BACKWARDS ? BLOCK.warp_count - 1 - i : i; }
+
+void begin_block(const Kernel &kernel) {
+    begin_copies(LAUNCH.shared_bytes);
+    if (kernel.shared_bytes + LAUNCH.dynamic_bytes) memset((void *)SLOTS[SHARED_SLOT].low, POISON, SLOTS[SHARED_SLOT].size);
+    u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
+    for (u32 i = 0; i < BLOCK.warp_count; i++) {
+        Warp &w = WARPS[i];
+        u32 rest = threads - i * LANES;
+        w.live = rest >= LANES ? ~0u : (1u << rest) - 1;
+        w.touched = 0;
+        w.waits_at = -1;
+        w.local_top = 0;
+        w.fuel = FUEL;
+        if (kernel.barriers) make_coroutine(w);
+    }
+    BODY = kernel.barriers ? kernel.run : nullptr;
+    memset(ARRIVED, 0, sizeof ARRIVED);
+}
+
+// Run the block's warps by turns until all are done, or one waits for what other blocks do. Whether all are done.
+bool advance_block() {
+    GAVE_WAY = false;
+    for (;;) {
+        bool ran = false, unfinished = false;
+        for (u32 i = 0; i < BLOCK.warp_count; i++) {
+            Warp &w = WARPS[ordered(i)];
+            if (w.waits_at == -1) {
+                u64 before = w.executed;
+                resume(w);
+                watch(w, before);
+                ran = true;
+            }
+            unfinished |= w.waits_at != -2;
+        }
+        if (!unfinished) return true;
+        if (!release() && !ran) deadlock();
+        if (TOGETHER && GAVE_WAY) return false;
+    }
+}
+
+void run_block(const Kernel &kernel) {
+    begin_block(kernel);
+    if (kernel.barriers) {
+        advance_block();
+        return;
+    }
+    for (u32 i = 0; i < BLOCK.warp_count; i++) {
+        Warp &w = WARPS[ordered(i)];
+        u64 before = w.executed;
+        kernel.run(w);
+        watch(w, before);
+    }
+}
+
+void set_block(u64 number) {
+    BLOCK.id[0] = (u32)(number % LAUNCH.grid[0]);
+    BLOCK.id[1] = (u32)(number / LAUNCH.grid[0] % LAUNCH.grid[1]);
+    BLOCK.id[2] = (u32)(number / LAUNCH.grid[0] / LAUNCH.grid[1]);
+}
+
+void give_stack(Warp &w, u64 bytes) {
+    // A page that cannot be touched below the stack: running over it would be our fault, and must not be silent.
+    u8 *at = (u8 *)mmap(nullptr, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) out_of_memory("the simulator's stacks", bytes);
+    mprotect(at, 4096, PROT_NONE);
+    w.stack = at + 4096;
+    w.stack_bytes = bytes;
+}
+
+// One block at random out of each of `chosen` equal parts of the grid (splitmix64 by Vigna).
+u64 drawn(u64 part, u64 chosen, u64 blocks) {
+    u64 low = (u64)((unsigned __int128)part * blocks / chosen), high = (u64)((unsigned __int128)(part + 1) * blocks / chosen);
+    u64 z = DICE += 0x9E3779B97F4A7C15ull;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+    return low + (z ^ z >> 31) % (high - low);
+}
+
+void count_idle_threads() {
+    u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
+    for (u32 i = 0; i < BLOCK.warp_count; i++) {
+        u32 rest = threads - i * LANES;
+        count_idle(WARPS[i], rest >= LANES ? ~0u : (1u << rest) - 1);
+    }
+}
+
+// A block that is not running now. Coroutines and pointers mean the one place where the running block's state lies, so
+// that state moves out and in.
+struct Parked {
+    Block block;
+    Warp *warps;
+    u32 arrived[BARRIERS];
+    u8 *shared;
+    Background *background;
+    ParkedWatch *watch;
+    bool done;
+};
+
+void exchange(Parked &p, bool in) {
+    auto move = [in](void *here, void *there, u64 bytes) { in ? memcpy(here, there, bytes) : memcpy(there, here, bytes); };
+    move(&BLOCK, &p.block, sizeof BLOCK);
+    move(WARPS, p.warps, BLOCK.warp_count * sizeof(Warp));
+    move(ARRIVED, p.arrived, sizeof ARRIVED);
+    move((void *)SLOTS[SHARED_SLOT].low, p.shared, LAUNCH.shared_bytes);
+    exchange_copies(p.background);
+    exchange_watch(p.watch);
+}
+
+// A cooperative launch: all blocks live at once, and each runs until it waits for others.
+void run_together(const Kernel &kernel, u64 blocks) {
+    TOGETHER = true;
+    u64 count = BLOCK.warp_count, stack = kernel.stack_bytes < STACK_BYTES ? kernel.stack_bytes : STACK_BYTES;
+    Parked *all = (Parked *)calloc(blocks, sizeof(Parked));
+    Warp *warps = (Warp *)aligned_alloc(alignof(Warp), blocks * count * sizeof(Warp));
+    u8 *shared = (u8 *)malloc(blocks * LAUNCH.shared_bytes + 1);
+    if (!all || !warps || !shared) out_of_memory("the simulator's waiting blocks", blocks * (count * sizeof(Warp) + LAUNCH.shared_bytes));
+    static Warp first[MAX_WARPS];
+    memcpy((void *)first, WARPS, sizeof first);
+    for (u64 i = 0; i < blocks; i++) {
+        Parked &p = all[i];
+        p.warps = warps + i * count;
+        p.shared = shared + i * LAUNCH.shared_bytes;
+        p.background = no_copies();
+        set_block(i);
+        // All are watched or none: what unwatched blocks do in between would not be known.
+        if (all_are_watched()) watch_block(BLOCK, i);
+        else WATCHING = false, BLOCKS_RUN++;
+        p.watch = park_watch(BLOCK);
+        for (u32 j = 0; j < count; j++) {
+            WARPS[j].home = (u32)(i * count + j);
+            give_stack(WARPS[j], stack);
+            WARPS[j].stack_limit = WARPS[j].stack + stack / 4;
+            WARPS[j].saved = nullptr;
+        }
+        begin_block(kernel);
+        exchange(p, false);
+    }
+    for (u64 left = blocks; left;) {
+        for (u64 i = 0; i < blocks; i++) {
+            Parked &p = all[BACKWARDS ? blocks - 1 - i : i];
+            if (p.done) continue;
+            exchange(p, true);
+            p.done = advance_block();
+            left -= p.done;
+            if (COUNTING && p.done) count_idle_threads();
+            exchange(p, false);
+        }
+        look_at_clock(WARPS[0], 1, -1);
+    }
+    for (u64 i = 0; i < blocks * count; i++) {
+        munmap(warps[i].stack - 4096, stack + 4096);
+        first[i % count].executed += warps[i].executed;
+    }
+    for (u64 i = 0; i < blocks; i++) {
+        forget_copies(all[i].background);
+        forget_watch(all[i].watch);
+    }
+    free(shared);
+    free(warps);
+    free(all);
+    memcpy((void *)WARPS, first, sizeof first);
+    TOGETHER = false;
+}
+
+} // namespace
