@@ -320,15 +320,13 @@ void watch_block(Block &block, u64 number) {
 
 struct ParkedWatch {
     BlockWatch watch;
-    Shadow shared;
-    bool watching;
+    Shadow shared; bool watching;
 };
 ParkedWatch *park_watch(Block &block) {
     ParkedWatch *made = (ParkedWatch *)calloc(1, sizeof(ParkedWatch));
     if (!made) out_of_memory("the simulator's shadow memory", sizeof(ParkedWatch));
     if (WATCHING) made->watch = WATCH;
-    block.watch = &made->watch;
-    return made;
+    return block.watch = &made->watch, made;
 }
 void exchange_watch(ParkedWatch *other) {
     std::swap(SHADOWS[SHARED_SLOT], other->shared);

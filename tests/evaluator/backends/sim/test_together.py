@@ -59,15 +59,15 @@ def test_the_blocks_of_a_cooperative_launch_meet(blocks, threads, simulator):
         assert bytes(again.contents["out"]) == bytes(outcome.contents["out"])
 
 
-def test_many_blocks_meet_quickly_and_the_next_launch_is_an_ordinary_one(simulator):
+def test_many_blocks_meet_quickly_and_an_ordinary_launch_has_no_place_to_meet(simulator):
     with Duel(simulator, KERNEL) as duel:
         outcome = duel.simulate(*launch(duel, 264, 128), time_limit_s=20)
         assert outcome.fault is None
         rows = np.frombuffer(outcome.contents["out"], np.uint32).reshape(-1, 4)
         assert (rows[:, 3] == 264).all()
+        assert duel.simulate(*launch(duel, 2, 32)).fault is None
         # Without the workspace the null pointer is named.
         assert duel.simulate(*launch(duel, 2, 32, cooperative=False)).fault.kind == "null"
-        assert duel.simulate(*launch(duel, 2, 32)).fault is None
 
 
 def test_a_launch_of_too_many_warps_is_named(simulator):
