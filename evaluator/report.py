@@ -19,6 +19,7 @@ from pygments.token import Comment, Keyword, Name, Number, String
 
 from common.contract import Mismatch, Reward, RewardTerm, Severity, Status, Timing, Verdict
 from evaluator.cards import line_of, printable
+from evaluator.drawing import COLOURS
 
 MAX_LINES = 3000
 """A longer source is shown around its remarks only."""
@@ -79,7 +80,7 @@ def look(status: Status) -> tuple[Tone, str]:
 
 def style() -> Markup:
     """The style sheet that `article` needs."""
-    return Markup(environment().get_template("report.css").render())
+    return Markup(environment().get_template("report.css").render(colours=COLOURS))
 
 
 def hashed(text: str) -> str:

@@ -89,6 +89,25 @@ def _number(pattern: str, text: str) -> int:
     return int(match[1]) if match else 0
 
 
+Resource = Literal["registers", "shared memory", "threads", "blocks"]
+
+
+def fitting_blocks(registers: int, shared_bytes: int, block_threads: int, arch: str) -> dict[Resource, int]:
+    """Blocks for which each resource of a multiprocessor has room; the least of them is how many there can be.
+
+    `registers` are those of a thread, `shared_bytes` the static and dynamic ones of a block. Raises KeyError for an
+    unknown `arch`.
+    """
+    limits = limits_of(arch)
+    warps = max(1, -(-block_threads // WARP))
+    return {
+        "threads": limits.max_warps // warps,
+        "blocks": limits.max_blocks,
+        "registers": _blocks_by_registers(registers, warps, limits),
+        "shared memory": _blocks_by_shared(shared_bytes, limits),
+    }
+
+
 def occupancy(resources: KernelResources, block_threads: int, dynamic_shared_bytes: int, arch: str) -> Occupancy:
     """Theoretical occupancy of a launch with blocks of `block_threads`. Raises KeyError for an unknown `arch`.
 
@@ -97,12 +116,7 @@ def occupancy(resources: KernelResources, block_threads: int, dynamic_shared_byt
     limits = limits_of(arch)
     warps = max(1, -(-block_threads // WARP))
     shared = resources.shared_bytes + dynamic_shared_bytes
-    fitting: dict[Literal["registers", "shared memory", "threads", "blocks"], int] = {
-        "threads": limits.max_warps // warps,
-        "blocks": limits.max_blocks,
-        "registers": _blocks_by_registers(resources.registers, warps, limits),
-        "shared memory": _blocks_by_shared(shared, limits),
-    }
+    fitting = fitting_blocks(resources.registers, shared, block_threads, arch)
     limiter = min(fitting, key=lambda name: fitting[name])
     active = fitting[limiter] * warps
     return Occupancy(
