@@ -143,10 +143,23 @@ class Counts(_Sparse):
         return max(self.shared.wavefronts / least, 1.0) if least else None
 
 
+class AccessPattern(Wire):
+    """One request of a warp: what its 32 lanes ask of memory."""
+
+    space: Literal["global", "shared"]
+    act: Literal["load", "store"]
+    lane_bytes: int = Field(ge=1, le=32)
+    offsets: tuple[int | None, ...] = Field(min_length=32, max_length=32)
+    """First byte of each lane, counted from a border of 128 bytes (for shared memory from bank 0) at or below the
+    lowest; null for a lane that takes no part."""
+
+
 class LineCounts(Counts):
     """The share of one source line."""
 
     line: int = Field(ge=1)
+    patterns: tuple[AccessPattern, ...] = ()
+    """The dearest request to each kind of memory (most sectors, or most passes), for a launch's dearest lines."""
 
 
 class Reading(Wire):
@@ -170,7 +183,7 @@ class LaunchCounts(Counts):
     """As its author calls it, template arguments included."""
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    shared_bytes: int
+    shared_bytes: int = 0
     """Static and dynamic shared memory per block."""
     counted_blocks: int
     """Blocks that were run; where fewer than the grid has, chosen at random and the counts scaled up."""

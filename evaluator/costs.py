@@ -6,8 +6,8 @@ Plain values made from a verdict alone, whatever parts of it are missing; `evalu
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
 from common.contract import Compilation, Fault, Occupancy, Profile, Verdict
 from common.evidence import Counts, Evidence, LaunchCounts, LaunchEstimate
@@ -52,8 +52,8 @@ class LineCosts:
     """What the lines of a source cost, by metric: those that have anything to show."""
 
     metrics: tuple[Metric, ...] = ()
-    marks: Mapping[int, tuple[Mark, ...]] | None = None
-    sizes: Mapping[str, int] | None = None
+    marks: Mapping[int, tuple[Mark, ...]] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
     who: str = ""
     """Who counted."""
 
@@ -86,7 +86,7 @@ _COUNTED: Final[tuple[tuple[Metric, Callable[[Counts], int], Callable[[Counts], 
         _said_instructions,
     ),
     (
-        Metric("sectors", "Memory sectors", "Share of all sectors of 32 bytes that warps ask of global and local memory."),
+        Metric("sectors", "Memory sectors", "Share of all sectors that warps ask of global and local memory."),
         _sectors,
         _said_sectors,
     ),
@@ -106,7 +106,10 @@ _COUNTED: Final[tuple[tuple[Metric, Callable[[Counts], int], Callable[[Counts], 
         lambda counts: f"{counts.atomics.operations:,} operations in {counts.atomics.turns:,} turns",
     ),
 )
-_COST: Final = Metric("cost", "Expected time", "Share of the estimated time, by what each line asks of each resource.")
+_COST: Final = Metric("cost", "Expected time", "Share of the estimated time, by what lines ask of each resource.")
+
+METRICS: Final = (_COST.key, *(metric.key for metric, _, _ in _COUNTED))
+"""Keys of all metrics that a line can have."""
 
 
 def line_costs(profile: Profile | None) -> LineCosts:
@@ -177,13 +180,12 @@ def _cost_shares(profile: Profile, evidence: Evidence) -> Iterator[tuple[int, fl
 def _shares_of_launch(counts: LaunchCounts, told: LaunchEstimate) -> dict[int, float]:
     # The time is nearly that of the dearest resource: a resource that is half as dear matters little (fourth powers).
     weights = {name: term**4 for name, term in told.terms_us.items()}
-    asked = {name: _asking(name) for name in weights}
-    known = {name: sum(map(ask, counts.lines)) for name, ask in asked.items() if ask is not None}
-    whole = sum(weights[name] for name, count in known.items() if count)
+    asked = {name: ask for name in weights if (ask := _asking(name)) and sum(map(ask, counts.lines))}
+    whole = sum(weights[name] for name in asked)
     shares: dict[int, float] = defaultdict(float)
-    for name, count in known.items():
-        ask = asked[name]
-        for line in counts.lines if count and ask and whole else ():
+    for name, ask in asked.items():
+        count = sum(map(ask, counts.lines))
+        for line in counts.lines if whole else ():
             shares[line.line] += weights[name] / whole * ask(line) / count
     return shares
 
@@ -191,7 +193,7 @@ def _shares_of_launch(counts: LaunchCounts, told: LaunchEstimate) -> dict[int, f
 def _asking(resource: str) -> Callable[[Counts], int] | None:
     """How much of a resource counts ask for; None for one that no line asks for, such as starting blocks."""
     if resource in _CLASSES:
-        return lambda counts: counts.by_class.get(resource, 0)  # type: ignore[call-overload,no-any-return]
+        return lambda counts: counts.by_class.get(resource, 0)  # type: ignore[call-overload]
     return _OF_RESOURCE.get(resource)
 
 
@@ -239,19 +241,19 @@ def _next_step(launch: Occupancy, warps: int, arch: str) -> str | None:
     if launch.limited_by == "registers":
         for registers in range(launch.registers - 1, 15, -1):
             if (found := active(registers, launch.shared_bytes, launch.block_threads)) > launch.active_warps:
-                return f"With {registers} registers a thread instead of {launch.registers} there is room for {more(found)}."
+                instead = f"{registers} registers a thread instead of {launch.registers}"
+                return f"With {instead} there is room for {more(found)}."
     if launch.limited_by == "shared memory":
         for shared_bytes in range(launch.shared_bytes // 128 * 128, -1, -128):
             if (found := active(launch.registers, shared_bytes, launch.block_threads)) > launch.active_warps:
-                return (
-                    f"With {shared_bytes:,} bytes of shared memory a block instead of {launch.shared_bytes:,} there is "
-                    f"room for {more(found)}."
-                )
+                instead = f"{shared_bytes:,} bytes of shared memory a block instead of {launch.shared_bytes:,}"
+                return f"With {instead} there is room for {more(found)}."
     sizes = sorted((64, 96, 128, 192, 256, 384, 512, 768, 1024), key=lambda size: abs(size - launch.block_threads))
     for threads in sizes:
         shared_bytes = launch.shared_bytes * threads // launch.block_threads
         if (found := active(launch.registers, shared_bytes, threads)) > launch.active_warps:
-            return f"With blocks of {threads} threads instead of {launch.block_threads} there is room for {more(found)}."
+            instead = f"{threads} threads instead of {launch.block_threads}"
+            return f"With blocks of {instead} there is room for {more(found)}."
     return None
 
 
@@ -270,16 +272,11 @@ def roofline(verdict: Verdict) -> Rooflined | None:
     evidence = (profile.evidence or profile.gpu_evidence) if profile else None
     if profile is None or evidence is None:
         return None
-    timing, estimate = verdict.timing, profile.estimate
+    timing = verdict.timing
     if timing is not None:
         latency_us, sizes, device = timing.latency_us, timing.sizes, timing.device.name
         peaks = peaks_of(timing.device)
         clock_mhz, multiprocessors = timing.device.max_sm_clock_mhz, timing.device.multiprocessors
-    elif estimate is not None:
-        machine = machines().get(estimate.gpu)
-        latency_us, sizes, device = estimate.latency_us, estimate.sizes, estimate.gpu
-        peaks = machine.peaks if machine else None
-        clock_mhz, multiprocessors = (machine.clock_mhz, machine.multiprocessors) if machine else (None, None)
     else:
         return None
     scale = _scale(verdict.problem, evidence.sizes, sizes)
@@ -331,12 +328,53 @@ def _scale(problem: str, counted: Mapping[str, int], wanted: Mapping[str, int]) 
 
 def _roof_note(point: Point, roof: Roof, evidence: Evidence, sizes: Mapping[str, int]) -> str:
     ridge = max(rate for _, rate in roof.ceilings) / roof.memory_gb_s
-    bound = "memory" if point.intensity < ridge else "its arithmetic" if roof.short == "FLOP" else "issuing instructions"
+    units = "its arithmetic" if roof.short == "FLOP" else "issuing instructions"
+    bound = "memory" if point.intensity < ridge else units
     how = "Measured" if point.measured else "Estimated, not measured"
     note = f"{how} on {roof.device}: at this intensity it is {bound} that bounds it."
     if dict(evidence.sizes) != dict(sizes):
         note += " Counts are those of a smaller run, scaled by what the problem asks for at both sizes."
     return note
+
+
+@dataclass(frozen=True)
+class Access:
+    """What one line asks of memory in one request of a warp."""
+
+    line: int
+    kernel: str
+    space: Literal["global", "shared"]
+    act: str
+    """`loads` or `stores`."""
+    lane_bytes: int
+    offsets: tuple[int | None, ...]
+    waste: int
+    """Sectors or passes over the banks that all its requests need beside those that their bytes would."""
+
+
+def accesses(profile: Profile | None) -> list[Access]:
+    """Requests that waste, the most wasteful line first; where none does, that of the busiest line."""
+    evidence = _with_lines(profile)
+    found: list[tuple[int, int, Access]] = []
+    for launch in evidence.launches if evidence else ():
+        for counts, pattern in ((line, pattern) for line in launch.lines for pattern in line.patterns):
+            moved = counts.loads if pattern.act == "load" else counts.stores
+            if pattern.space == "shared":
+                waste, busy = _conflicts(counts), counts.shared.wavefronts
+            else:
+                waste, busy = max(moved.sectors - moved.least_sectors, 0), moved.sectors
+            one = Access(
+                line=counts.line,
+                kernel=launch.kernel,
+                space=pattern.space,
+                act="loads" if pattern.act == "load" else "stores",
+                lane_bytes=pattern.lane_bytes,
+                offsets=pattern.offsets,
+                waste=waste,
+            )
+            found.append((waste, busy, one))
+    ranked = [one for _, _, one in sorted(found, key=lambda entry: entry[:2], reverse=True)]
+    return [one for one in ranked if one.waste] or ranked[:1]
 
 
 def racers(fault: Fault | None) -> tuple[Racer, Racer, str] | None:
@@ -345,12 +383,13 @@ def racers(fault: Fault | None) -> tuple[Racer, Racer, str] | None:
         return None
     acts = {"read": "reads", "write": "writes", "atomic": "updates atomically", "wait": "waits"}
     verb = next((verb for verb in acts.values() if fault.message.startswith(verb)), "touches it")
-    here = Racer(f"thread {_place(fault.thread)} of block {_place(fault.block)}", verb, fault.line)
+    here = Racer(f"thread {place(fault.thread)} of block {place(fault.block)}", verb, fault.line)
     other = fault.other
-    there = Racer(f"thread {_place(other.thread)} of block {_place(other.block)}", acts[other.act], other.line)
+    there = Racer(f"thread {place(other.thread)} of block {place(other.block)}", acts[other.act], other.line)
     what = fault.buffer or "memory"
     return there, here, f"{what}[{fault.element}]" if fault.element is not None else what
 
 
-def _place(index: tuple[int, int, int]) -> str:
+def place(index: tuple[int, int, int]) -> str:
+    """`3` where the other two coordinates are 0, else `(3, 1, 0)`."""
     return str(index[0]) if index[1] == index[2] == 0 else str(index)

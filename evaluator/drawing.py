@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH: Final = 344
-"""Of every picture, in its own units: those of a phone's screen of 360 points less the page's edges."""
+WIDTH: Final = 304
+"""Of every picture, in its own units: what a page leaves of a phone's screen of 360, so text is as large as drawn."""
 
 # Stand-ins, none of which matplotlib would choose by itself: the page's style sheet knows the real colours by name.
 _NAMES: Final = (
@@ -126,9 +126,10 @@ def _attributes(element: ElementTree.Element) -> dict[str, str]:
             classes.append(f"{letter}-{'none' if style[name] == 'none' else _OF_COLOUR[style[name]]}")
     kept |= {name: style[name] for name in _KEPT if name in style}
     kept |= {name: style[name] for name in _SHADES if name in style and float(style[name]) < 1}
-    if size := re.search(r"([\d.]+)px", style.get("font", "")):
+    font = " ".join(style.get(name, "") for name in ("font", "font-size", "font-weight"))
+    if size := re.search(r"([\d.]+)px", font):
         classes.append(_SIZES[float(size[1])])
-        classes.append("bold" if re.search(r"\b(bold|600|700)\b", style["font"]) else "")
+        classes.append("bold" if re.search(r"\b(bold|600|700)\b", font) else "")
     if shown := " ".join(filter(None, classes)):
         kept["class"] = shown
     return kept
@@ -150,13 +151,11 @@ def _library() -> type["Figure"]:
     """matplotlib, imported when the first picture is wanted: it takes longer than a verdict."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     # Text stays text, and a dollar sign in a stranger's name is no formula.
     matplotlib.rcParams.update({"svg.fonttype": "none", "text.parse_math": False, "font.size": 12})
     matplotlib.rcParams.update({"text.color": COLOURS["ink"], "axes.labelcolor": COLOURS["soft"]})
-    assert issubclass(FigureCanvasSVG, object)
     return Figure
 
 

@@ -7,7 +7,7 @@ that is looked at again costs nothing.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -83,9 +83,7 @@ def _round_ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def _unit(sheet: Sheet, text: str) -> None:
-    sheet.figure.text(
-        (WIDTH - 8) / WIDTH, 4 / sheet.height, text, fontsize=10.5, color=COLOURS["soft"], ha="right"
-    )
+    sheet.figure.text((WIDTH - 8) / WIDTH, 4 / sheet.height, text, fontsize=10.5, color=COLOURS["soft"], ha="right")
 
 
 @dataclass(frozen=True)
@@ -145,10 +143,10 @@ def roofline(roof: Roof, points: tuple[Point, ...]) -> Markup:
         axes.plot((left, ridge), (left * roof.memory_gb_s, top), color=COLOURS["ink"], linewidth=1.8)
         slope = math.degrees(math.atan2(190 / math.log(2.2 * top / low), (WIDTH - 58) / math.log(right / left)))
         begin = math.exp(math.log(max(left, low / roof.memory_gb_s)) * 0.75 + math.log(ridge) * 0.25)
-        axes.text(
-            begin, begin * roof.memory_gb_s * (2.2 * top / low) ** (7 / 190), f"memory {roof.memory_gb_s:,.0f} GB/s", fontsize=10.5,
-            color=COLOURS["soft"], rotation=slope, rotation_mode="anchor",
-        )  # fmt: skip
+        above = begin * roof.memory_gb_s * (2.2 * top / low) ** (7 / 190)
+        said = f"memory {roof.memory_gb_s:,.0f} GB/s"
+        slanted = axes.text(begin, above, said, fontsize=10.5, color=COLOURS["soft"], rotation=slope)
+        slanted.set_rotation_mode("anchor")
         for point in points:
             reach = min(point.intensity * roof.memory_gb_s, top)
             axes.plot((point.intensity,) * 2, (point.rate, reach), color=COLOURS["accent"], linewidth=1)
@@ -204,9 +202,9 @@ def _powers(low: float, high: float) -> list[float]:
 
 def _billions(number: float) -> str:
     """So many billions as `3.2 T` or `800 G`."""
-    for factor, letter in ((1e6, "P"), (1e3, "T"), (1.0, "G"), (1e-3, "M")):
-        if number >= factor:
-            break
+    factor, letter = next(
+        ((factor, letter) for factor, letter in ((1e6, "P"), (1e3, "T"), (1.0, "G")) if number >= factor), (1e-3, "M")
+    )
     return f"{number / factor:.3g} {letter}"
 
 
@@ -221,7 +219,7 @@ def occupancy(allowed: tuple[tuple[str, int], ...], limited_by: str, most: int) 
         from matplotlib.patches import Rectangle
 
         sheet = Sheet(30 * len(allowed) + 26)
-        left, width = 104.0, WIDTH - 104.0 - 52.0
+        left, width = 108.0, WIDTH - 108.0 - 36.0
         axes = sheet.axes(0, 0, WIDTH, sheet.height, bare=True)
         for row, (name, warps) in enumerate(allowed):
             top, bound = 6 + 30 * row, name == limited_by
@@ -257,10 +255,11 @@ def _lanes(sheet: Sheet, axes: "Axes", offsets: Sequence[int | None], lane_bytes
 
     axes.text(8, 18, f"32 lanes, {lane_bytes} bytes each", fontsize=12, color=COLOURS["ink"])
     for lane, offset in enumerate(offsets):
-        active = offset is not None
-        box = Rectangle((_column(lane), 26), 8, 14, color=COLOURS["accent" if active else "track"], linewidth=0)
+        idle = offset is None
+        box = Rectangle((_column(lane), 26), 7, 14, color=COLOURS["track" if idle else "accent"], linewidth=0)
         axes.add_patch(box)
-        sheet.says(box, f"lane {lane}: " + (f"bytes {offset} to {offset + lane_bytes - 1}" if active else "takes no part"))
+        said = "takes no part" if offset is None else f"bytes {offset} to {offset + lane_bytes - 1}"
+        sheet.says(box, f"lane {lane}: {said}")
 
 
 def _column(number: float) -> float:
@@ -287,7 +286,7 @@ def _sectors(offsets: Sequence[int | None], lane_bytes: int) -> Markup:
         if offset is not None:
             x, y = place[offset // _SECTOR_BYTES]
             inside = (offset % _SECTOR_BYTES + lane_bytes / 2) / _SECTOR_BYTES
-            ends = (_column(lane) + 4, x + 1 + min(inside, 1) * (width - 2))
+            ends = (_column(lane) + 3.5, x + 1 + min(inside, 1) * (width - 2))
             axes.plot(ends, (40, y), color=COLOURS["soft"], linewidth=0.7, alpha=0.7)
     for sector, (x, y) in place.items():
         used = touched[sector]
@@ -301,9 +300,9 @@ def _sectors(offsets: Sequence[int | None], lane_bytes: int) -> Markup:
     used_bytes = sum(map(len, touched.values()))
     share = used_bytes / (_SECTOR_BYTES * max(len(order), 1))
     sectors = "1 sector" if len(order) == 1 else f"{len(order)} sectors"
-    said = f"{sectors} of 32 bytes: {share:.0%} of what moves is used"
+    said = f"{sectors} moved, {share:.0%} of their bytes used"
     axes.text(8, sheet.height - 12, said, fontsize=12, color=COLOURS["ink"])
-    return sheet.svg("Which sectors of memory one warp touches", f"{_active(offsets)} touch {said}")
+    return sheet.svg("Which sectors of memory one warp touches", f"{_active(offsets)} of {lane_bytes} bytes: {said}")
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -332,29 +331,32 @@ def _banks(offsets: Sequence[int | None], lane_bytes: int) -> Markup:
                 words[word % _LANES].append(word)
     deepest = max(map(len, words.values()), default=0)
     shown = min(deepest, 32)
-    tall = 12 if shown <= 8 else 4
+    tall = max(min(12.0, 72 / max(shown, 1)), 2.25)
     sheet = Sheet(150 + tall * shown)
     axes = sheet.axes(0, 0, WIDTH, sheet.height, bare=True)
     _lanes(sheet, axes, offsets, lane_bytes)
     for lane, offset in enumerate(offsets):
         if offset is not None:
-            ends = (_column(lane) + 4, _column(offset // 4 % _LANES) + 4)
+            ends = (_column(lane) + 3.5, _column(offset // 4 % _LANES) + 3.5)
             axes.plot(ends, (40, 100), color=COLOURS["soft"], linewidth=0.7, alpha=0.7)
     for bank in range(_LANES):
         needed = words.get(bank, [])
-        base = Rectangle((_column(bank), 100), 8, tall * max(shown, 1), color=COLOURS["track"], linewidth=0)
+        base = Rectangle((_column(bank), 100), 7, tall * max(shown, 1), color=COLOURS["track"], linewidth=0)
         axes.add_patch(base)
         sheet.says(base, f"bank {bank}: {len(needed)} word{'s' * (len(needed) != 1)}")
         for row in range(min(len(needed), shown)):
             colour = COLOURS["minus" if len(needed) > 1 else "accent"]
-            box = Rectangle((_column(bank), 100 + tall * row), 8, tall - 1, color=colour, linewidth=0)
+            box = Rectangle((_column(bank), 100 + tall * row), 7, tall * 0.8, color=colour, linewidth=0)
             axes.add_patch(box)
     bottom = 100 + tall * max(shown, 1)
     axes.text(8, bottom + 15, "bank 0", fontsize=10.5, color=COLOURS["soft"])
     axes.text(WIDTH - 8, bottom + 15, "bank 31", fontsize=10.5, color=COLOURS["soft"], ha="right")
-    meet = "no two words in one bank" if deepest <= 1 else f"up to {deepest} words in one bank"
-    axes.text(8, sheet.height - 12, f"32 banks of 4 bytes: {meet}", fontsize=12, color=COLOURS["ink"])
-    return sheet.svg("Which banks of shared memory one warp touches", f"{_active(offsets)} need {meet}")
+    meet = "one word from each at most" if deepest <= 1 else f"up to {deepest} words from one"
+    axes.text(8, sheet.height - 12, f"32 banks: {meet}", fontsize=12, color=COLOURS["ink"])
+    return sheet.svg(
+        "Which banks of shared memory one warp touches",
+        f"{_active(offsets)} of {lane_bytes} bytes need {meet} of 32 banks",
+    )
 
 
 @dataclass(frozen=True)
@@ -377,34 +379,29 @@ def race(first: Racer, second: Racer, element: str) -> Markup:
         sheet = Sheet(196)
         axes = sheet.axes(0, 0, WIDTH, 196, bare=True)
         for row, (racer, colour) in enumerate(((first, "accent"), (second, "minus"))):
-            y, x = (42, 92) if row == 0 else (164, 222)
+            y, x = (42, 84) if row == 0 else (164, 186)
             axes.plot((8, WIDTH - 8), (y, y), color=COLOURS["line"], linewidth=2)
             name_y = y - 26 if row == 0 else y + 26
             axes.text(8, name_y, _cut(racer.name, 42), fontsize=12, color=COLOURS[colour], weight="bold")
             axes.add_patch(Rectangle((x - 6, y - 6), 12, 12, color=COLOURS[colour], linewidth=0, zorder=3))
             line = f"line {racer.line}" if racer.line else "line unknown"
             axes.text(x + 12, y - 6, f"{racer.does}, {line}", fontsize=10.5, color=COLOURS["soft"])
-            target = (140, 88) if row == 0 else (186, 118)
+            target = (126, 88) if row == 0 else (164, 118)
             arrow = FancyArrowPatch(
                 (x, y + (6 if row == 0 else -6)), target, arrowstyle="-|>,head_length=7,head_width=4", shrinkA=0,
                 shrinkB=0, color=COLOURS[colour], linewidth=2, mutation_scale=1,
             )  # fmt: skip
             axes.add_patch(arrow)
-        box = Rectangle((102, 88), 140, 30, facecolor=COLOURS["card"], edgecolor=COLOURS["ink"], linewidth=1.5)
+        box = Rectangle((72, 88), 160, 30, facecolor=COLOURS["card"], edgecolor=COLOURS["ink"], linewidth=1.5)
         axes.add_patch(box)
-        axes.text(172, 108, _cut(element, 20), fontsize=12, color=COLOURS["ink"], ha="center", weight="bold")
+        axes.text(WIDTH / 2, 108, _cut(element, 22), fontsize=12, color=COLOURS["ink"], ha="center", weight="bold")
         axes.text(WIDTH - 8, 34, "time →", fontsize=10.5, color=COLOURS["soft"], ha="right")
         told = "; then ".join(
-            f"{racer.name} {racer.does} it{f' on line {racer.line}' if racer.line else ''}" for racer in (first, second)
+            f"{racer.name} {racer.does} it{f' on line {racer.line}' if racer.line else ''}"
+            for racer in (first, second)
         )
         return sheet.svg(f"Race for {element}", f"First {told}, and nothing orders the two")
 
 
 def _cut(text: str, characters: int) -> str:
     return text if len(text) <= characters else text[: characters - 1] + "…"
-
-
-@cache
-def heat_shade(share: float) -> int:
-    """Which of five shades a share of the whole has: 0 for nothing worth looking at, 5 for most of it."""
-    return sum(share > step for step in (0.02, 0.08, 0.2, 0.4, 0.65))

@@ -6,24 +6,41 @@ page's content security policy allows its one style sheet (by hash) and nothing 
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from statistics import median, quantiles
+from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from pygments.lexers import CudaLexer
 from pygments.token import Comment, Keyword, Name, Number, String
 
 from common.contract import Mismatch, Reward, RewardTerm, Severity, Status, Timing, Verdict
+from common.evidence import Pitfall
+from evaluator import costs, pictures
 from evaluator.cards import line_of, printable
+from evaluator.costs import (
+    METRICS,
+    Access,
+    LineCosts,
+    Mark,
+    Room,
+    accesses,
+    line_costs,
+    place,
+    racers,
+    roofline,
+    rooms,
+)
 from evaluator.drawing import COLOURS
 
 MAX_LINES = 3000
 """A longer source is shown around its remarks only."""
 LINES_AROUND = 12
+MAX_PICTURES = 4
+"""Of one kind: a plan of many launches repeats itself."""
 MAX_LINE_CHARACTERS = 2000
 MAX_HIGHLIGHTED_CHARACTERS = 200_000
 HEAT_STEPS = (0.0, 0.1, 0.25, 0.5, 0.75)
@@ -80,7 +97,7 @@ def look(status: Status) -> tuple[Tone, str]:
 
 def style() -> Markup:
     """The style sheet that `article` needs."""
-    return Markup(environment().get_template("report.css").render(colours=COLOURS))
+    return Markup(environment().get_template("report.css").render(colours=COLOURS, metrics=costs.METRICS))
 
 
 def hashed(text: str) -> str:
@@ -106,8 +123,19 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
+    made.filters["prose"] = _prose
+    made.filters["sentence"] = lambda text: text[:1].upper() + text[1:] + "." * (not text.endswith((".", "?", "!")))
     made.filters["sizes"] = lambda sizes: ", ".join(f"{name} = {size:,}" for name, size in sizes.items())
     return made
+
+
+def _prose(text: str) -> Markup:
+    """Text in which `what stands between backticks` is code."""
+    pieces = printable(text).split("`")
+    if len(pieces) % 2 == 0:
+        return escape(printable(text))
+    shown = (Markup("<code>{}</code>").format(piece) if i % 2 else escape(piece) for i, piece in enumerate(pieces))
+    return Markup("").join(shown)
 
 
 @dataclass(frozen=True)
@@ -129,6 +157,8 @@ class _Line:
     """The verdict is about this line."""
     skipped: int = 0
     """Lines left out before this one."""
+    marks: tuple[Mark, ...] = ()
+    """Its share of what was counted."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +184,7 @@ class _View:
 
     @property
     def lines(self) -> list[_Line]:
-        return _lines(self.source, _remarks(self.verdict), line_of(self.verdict))
+        return _lines(self.source, _remarks(self.verdict), line_of(self.verdict), self.costs.marks)
 
     @property
     def elsewhere(self) -> list[_Remark]:
@@ -171,12 +201,46 @@ class _View:
     def next_steps(self) -> list[str]:
         return list(_next_steps(self.verdict))
 
+    @cached_property
+    def costs(self) -> LineCosts:
+        """What each line of the source costs, where that was counted."""
+        return costs.line_costs(self.verdict.profile)
+
     @property
-    def plots(self) -> list["_Plot"]:
-        """Histograms of the raw samples, where the verdict carries them."""
+    def rooms(self) -> list[tuple[Room, Markup | None]]:
+        """What limits the occupancy of each launch, with a picture where the architecture is known."""
+        found = costs.rooms(self.verdict.profile, self.verdict.compile)
+        return [(room, _drawn(room)) for room in found[:MAX_PICTURES]]
+
+    @property
+    def roofline(self) -> tuple[Markup, str] | None:
+        """The picture, and what it says."""
+        found = costs.roofline(self.verdict)
+        return (pictures.roofline(found.roof, (found.point,)), found.note) if found else None
+
+    @property
+    def race(self) -> Markup | None:
+        found = costs.racers(self.verdict.correctness.fault if self.verdict.correctness else None)
+        return pictures.race(*found) if found else None
+
+    @property
+    def accesses(self) -> list[tuple[Access, Markup]]:
+        """The requests of warps that waste most, and their pictures."""
+        wasteful = costs.accesses(self.verdict.profile)[:MAX_PICTURES]
+        return [(one, pictures.access(one.space, one.offsets, one.lane_bytes)) for one in wasteful]
+
+    @property
+    def times(self) -> tuple[Markup, list[str]] | None:
+        """Histograms of the raw samples where the verdict carries them, and what they do not show."""
         timing = self.verdict.timing
         named = (("submission", timing.samples_us), ("baseline", timing.baseline_samples_us)) if timing else ()
-        return [_Plot(name, samples) for name, samples in named if samples]
+        samples = tuple((name, samples_us) for name, samples_us in named if samples_us)
+        return (pictures.times(samples), list(_beyond(samples))) if samples else None
+
+    @property
+    def pitfalls(self) -> list[Pitfall]:
+        profile = self.verdict.profile
+        return sorted(profile.pitfalls, key=lambda pitfall: -pitfall.weight) if profile else []
 
     @property
     def time_bars(self) -> list[tuple[str, float, float, str]]:
@@ -213,17 +277,24 @@ def _remarks(verdict: Verdict) -> list[tuple[int | None, _Remark]]:
             found.append((line, _Remark(diagnostic.severity, origin, diagnostic.text)))
     fault = verdict.correctness.fault if verdict.correctness else None
     if fault:
-        who = f"{fault.kernel} " if fault.kernel else ""
-        where = f", by thread {fault.thread} of block {fault.block}" if fault.thread and fault.block else ""
+        kernel = f"{fault.kernel}: " if fault.kernel else ""
+        who = (
+            f"thread {costs.place(fault.thread)} of block {costs.place(fault.block)} "
+            if fault.thread and fault.block
+            else ""
+        )
         kind = fault.kind.replace("_", " ")
-        found.append((fault.line, _Remark(Severity.ERROR, f"run, {kind}", f"{who}{fault.message}{where}")))
+        found.append((fault.line, _Remark(Severity.ERROR, f"run, {kind}", f"{kernel}{who}{fault.message}")))
     return found
 
 
 def _lines(
-    source: str, remarks: Iterable[tuple[int | None, _Remark]], place: tuple[int, int | None] | None
+    source: str,
+    remarks: Iterable[tuple[int | None, _Remark]],
+    place: tuple[int, int | None] | None,
+    marks: Mapping[int, tuple[Mark, ...]] = MappingProxyType({}),
 ) -> list[_Line]:
-    """The source line by line; of a long one only what lies around remarks, and its beginning."""
+    """The source line by line; of a long one only what lies around remarks and costly lines, and its beginning."""
     texts = source.splitlines()
     lines = [_Line(number) for number in range(1, len(texts) + 1)]
     for number, remark in remarks:
@@ -232,11 +303,12 @@ def _lines(
     if place and 1 <= place[0] <= len(lines):
         lines[place[0] - 1].decisive = True
     for line, pieces in zip(lines, _highlighted(texts), strict=True):
-        line.pieces = pieces
+        line.pieces, line.marks = pieces, marks.get(line.number, ())
     if len(lines) <= MAX_LINES:
         return lines
     wanted = set(range(min(200, len(lines))))
-    for line in [line for line in lines if line.remarks or line.decisive][:100]:
+    hot = (line for line in lines if line.remarks or line.decisive or any(mark.shade > 1 for mark in line.marks))
+    for line in list(hot)[:100]:
         wanted.update(range(max(line.number - 1 - LINES_AROUND, 0), min(line.number + LINES_AROUND, len(lines))))
     shown, before = [], -1
     for index in sorted(wanted):
@@ -363,61 +435,21 @@ def _time_bars(timing: Timing) -> Iterator[tuple[str, float, float, str]]:
         yield "Speed of light of this device", timing.sol_us, timing.sol_us / longest * 100, "light"
 
 
-@dataclass(frozen=True)
-class _Plot:
-    """A histogram of times, in the units of its SVG: 480 wide and 64 high."""
+def _drawn(room: Room) -> Markup | None:
+    launch = room.launch
+    return pictures.occupancy(room.allowed, launch.limited_by, launch.max_warps) if room.allowed else None
 
-    name: str
-    """`submission` or `baseline`."""
-    samples_us: tuple[float, ...]
 
-    @property
-    def median_us(self) -> float:
-        return median(self.samples_us)
-
-    @property
-    def low_us(self) -> float:
-        return min(self.samples_us)
-
-    @property
-    def high_us(self) -> float:
-        """Where the axis ends: the longest time, unless stray ones would press all others into one bar."""
-        if len(self.samples_us) < 4:
-            return max(self.samples_us)
-        first, _, third = quantiles(self.samples_us, n=4)
-        reach = third + 6 * max(third - first, 0.01 * third)
-        return max(time_us for time_us in self.samples_us if time_us <= reach)
-
-    @property
-    def beyond(self) -> list[float]:
-        """Times that lie outside the axis."""
-        return [time_us for time_us in self.samples_us if time_us > self.high_us]
-
-    @property
-    def bars(self) -> list[tuple[float, float, float, str]]:
-        """x, width, height and words of every bar that is not empty."""
-        span = self.high_us - self.low_us
-        count = 40 if span else 1
-        tallies = [0] * count
-        for time_us in self.samples_us:
-            if time_us <= self.high_us:
-                tallies[min(int((time_us - self.low_us) / span * count), count - 1) if span else 0] += 1
-        width = 480 / count if span else 12.0
-        start = 0.0 if span else 234.0
-        return [
-            (start + i * width, width, tally / max(tallies) * 64, self._words(i, count, tally))
-            for i, tally in enumerate(tallies)
-            if tally
-        ]
-
-    def x(self, time_us: float) -> float:
-        span = self.high_us - self.low_us
-        return (time_us - self.low_us) / span * 480 if span else 240.0
-
-    def _words(self, i: int, count: int, tally: int) -> str:
-        step = (self.high_us - self.low_us) / count
-        launches = "1 launch" if tally == 1 else f"{tally} launches"
-        return f"{self.low_us + i * step:.5g} to {self.low_us + (i + 1) * step:.5g} µs: {launches}"
+def _beyond(samples: Iterable[tuple[str, tuple[float, ...]]]) -> Iterator[str]:
+    """Times that lie outside a histogram's axis."""
+    axis = [(name, samples_us, pictures.long_axis(samples_us)) for name, samples_us in samples]
+    reach_us = max(end_us for _, _, end_us in axis)
+    for name, samples_us, _ in axis:
+        if strays := [time_us for time_us in samples_us if time_us > reach_us]:
+            yield (
+                f"Not drawn: {len(strays)} of the {name}'s {len(samples_us)} lie further right, the longest at "
+                f"{max(strays):.5g} µs. They count all the same."
+            )
 
 
 def shade(share: float) -> int:
@@ -434,11 +466,6 @@ def _next_steps(verdict: Verdict) -> Iterator[str]:
     if spilling:
         name = spilling[0].split("(")[0]
         yield f"{name} spills registers to memory: keep fewer values alive, or raise -maxrregcount."
-    pitfalls = profile.pitfalls if profile else ()
-    for pitfall in pitfalls:
-        if not (verdict.hint and pitfall.remedy in verdict.hint):
-            line = f", line {pitfall.line}" if pitfall.line else ""
-            yield f"{pitfall.kernel}{line}: {pitfall.cost} ({pitfall.weight:.0%} of the time). {pitfall.remedy}"
     counted = profile is not None and profile.evidence is not None
     low = [launch for launch in profile.occupancy if launch.occupancy < 0.5] if profile and not counted else []
     if low:

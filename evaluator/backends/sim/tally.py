@@ -8,11 +8,11 @@ often cost nothing on a GPU. Lanes that `exit` inside a device function still co
 
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from common.evidence import InstructionClass, LaunchCounts, LineCounts
+from common.evidence import AccessPattern, InstructionClass, LaunchCounts, LineCounts
 from evaluator.backends.backend import KernelLaunch
 from evaluator.backends.sim.flow import is_barrier
 from evaluator.backends.sim.ptx import Instruction
@@ -44,6 +44,10 @@ _SPACES: Final[dict[str, InstructionClass]] = {
 _GLOBAL, _SHARED, _LOCAL = range(3)
 _LOADED, _STORED, _UPDATED = range(3)
 _MOST_LAUNCHES: Final = 256
+_MOST_PATTERNS: Final = 4
+"""Of each launch: the dearest ones."""
+_BORDER_BYTES: Final = 128
+_REQUEST_WORDS: Final = 7 + 32
 _LAUNCHES_WITH_LINES: Final = 16
 """A plan of many launches repeats itself: the dearest ones keep their lines, the others their sums."""
 
@@ -189,8 +193,10 @@ def _launch(reader: _Record, ledger: Ledger, names: Sequence[str], step: KernelL
     executions = {number: (warps, lanes, diverged) for number, warps, lanes, diverged in reader.rows(4)}
     guarded = {row[0]: row[1] for row in reader.rows(2)}
     tallies: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+    waste: dict[tuple[int, int], int] = {}
     for site, *rest in reader.rows(8):
         tallies[site].append(tuple(rest))
+        waste[site, rest[0]] = rest[3] - rest[4]
     for number, (warps, lanes, diverged) in executions.items():
         for instruction in ledger.blocks[number]:
             met = [tally for site in instruction.sites for tally in tallies.pop(site, ())]
@@ -204,6 +210,7 @@ def _launch(reader: _Record, ledger: Ledger, names: Sequence[str], step: KernelL
         raise ValueError("memory was used by an instruction of a block that did not run")
     scale = _Scale(blocks, counted_blocks)
     found = whole.fields(scale)
+    dear = _dearest(ledger, executions, reader.rows(_REQUEST_WORDS), waste)
     for capacity, loaded, stored in reader.rows(3):
         for name, sectors in (("loads", loaded), ("stores", stored)):
             part = found.setdefault(name, {})
@@ -217,9 +224,42 @@ def _launch(reader: _Record, ledger: Ledger, names: Sequence[str], step: KernelL
         shared_bytes=shared_bytes,
         counted_blocks=counted_blocks,
         idle_threads=scale(idle_threads),
-        lines=tuple(LineCounts(line=line, **lines[line].fields(scale)) for line in sorted(lines) if line > 0),
+        lines=tuple(
+            LineCounts(line=line, patterns=dear.get(line, ()), **counts.fields(scale))
+            for line, counts in sorted(lines.items())
+            if line > 0
+        ),
         **found,
     )
+
+
+def _dearest(
+    ledger: Ledger,
+    executed: Iterable[int],
+    requests: Iterable[tuple[int, ...]],
+    waste: Mapping[tuple[int, int], int],
+) -> dict[int, tuple[AccessPattern, ...]]:
+    """The request that shows best what a line asks of memory, for the lines that waste most and then move most."""
+    line_of = {site: step.line for number in executed for step in ledger.blocks[number] for site in step.sites}
+    found: dict[tuple[int, int], tuple[tuple[int, int], AccessPattern]] = {}
+    for site, space, access, cost, mask, lane_bytes, first, *relative in requests:
+        place, rank = (line_of[site], space), (waste[site, space], cost)
+        if space == _LOCAL or line_of[site] <= 0 or (place in found and found[place][0] >= rank):
+            continue
+        lanes = [first + (o - (o >> 63 << 64)) if mask >> i & 1 else None for i, o in enumerate(relative)]
+        border = min(offset for offset in lanes if offset is not None) // _BORDER_BYTES * _BORDER_BYTES
+        pattern = AccessPattern(
+            space="shared" if space == _SHARED else "global",
+            act="load" if access == _LOADED else "store",
+            lane_bytes=lane_bytes,
+            offsets=tuple(None if offset is None else offset - border for offset in lanes),
+        )
+        found[place] = rank, pattern
+    dear = sorted(found, key=lambda place: found[place][0], reverse=True)[:_MOST_PATTERNS]
+    by_line: dict[int, tuple[AccessPattern, ...]] = defaultdict(tuple)
+    for place in dear:
+        by_line[place[0]] += (found[place][1],)
+    return by_line
 
 
 def _execute(total: _Sum, step: Step, warps: int, lanes: int, guarded: dict[int, int]) -> None:

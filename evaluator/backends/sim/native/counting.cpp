@@ -8,15 +8,22 @@ bool COUNTING;
 namespace {
 
 enum Space : u32 { GLOBAL, SHARED, LOCAL, SPACES };
-enum : u64 { SECTOR = 32, LINE = 128, MOST_RECORD_BYTES = 8 << 20, ADDRESSES = 1 << 16 };
+enum : u64 { SECTOR = 32, LINE = 128, MOST_RECORD_BYTES = 8 << 20, ADDRESSES = 1 << 16, LAUNCHES_WITH_REQUESTS = 32 };
 
 // `numbers` of global and local memory: sectors, sectors that the bytes would fill side by side, lines, useful bytes;
 // of shared memory: passes, least passes; of atomics: lanes, lanes at the busiest address.
 struct Tally {
     u64 requests, numbers[4];
-    u64 access;
+    u64 access, dearest; // sectors or passes of the dearest request
 };
 Tally *TALLIES; // by site and space
+// The addresses of that request: those of `mask`, relative to the first lane's.
+struct Request {
+    U64 relative;
+    u64 first;
+    u32 mask, bytes;
+};
+Request *REQUESTS; // by site and space
 struct Marks {
     u64 *loads, *stores; // a bit for each sector
     u64 sectors;
@@ -186,6 +193,12 @@ void add(Tally &tally, Access access, const u64 numbers[4]) {
     for (int i = 0; i < 4; i++) tally.numbers[i] += numbers[i];
 }
 
+void keep_dearest(u64 place, u64 cost, u32 mask, u64 first, const U64 &relative, int bytes) {
+    if (cost <= TALLIES[place].dearest) return;
+    TALLIES[place].dearest = cost;
+    REQUESTS[place] = {relative, first, mask, (u32)bytes};
+}
+
 u64 words_for(u64 sectors) { return sectors / 64 + 2; } // and one to spare
 
 Marks &marks_of(u64 address) {
@@ -231,6 +244,7 @@ INLINE bool count_plain(u32 mask, const U64 &address, u64 site, int bytes, Acces
         numbers[3] = whole;
         mark_run(marks_of(first), access, sector_in_slot(first), numbers[0]);
     }
+    keep_dearest(site * SPACES + space, numbers[0], mask, first, relative, bytes);
     add(TALLIES[site * SPACES + space], access, numbers);
     return true;
 }
@@ -267,6 +281,7 @@ void count_part(Warp &w, u32 mask, const U64 &address, const A64 &a, u64 site, i
         pattern.space = space;
         pattern.bytes = bytes;
         pattern.marked = ~0ull;
+        keep_dearest(site * SPACES + space, pattern.numbers[0], mask, first, relative, bytes);
     }
     add(tally, access, pattern.numbers);
     if (space == SHARED || pattern.marked == first / SECTOR) return;
@@ -330,7 +345,8 @@ void begin_counting(bool wanted) {
     if (!TALLIES) {
         TALLIES = zeroed<Tally>((u64)PROGRAM.site_count * SPACES);
         MEMORY = (Pattern *)aligned_alloc(64, sizeof(Pattern) * ((u64)PROGRAM.site_count * PATTERNS + 1));
-        if (!MEMORY) out_of_memory("the simulator's counters", sizeof(Pattern) * PROGRAM.site_count);
+        REQUESTS = (Request *)aligned_alloc(64, sizeof(Request) * ((u64)PROGRAM.site_count * SPACES + 1));
+        if (!MEMORY || !REQUESTS) out_of_memory("the simulator's counters", sizeof(Pattern) * PROGRAM.site_count);
         MEETINGS = zeroed<Meeting>(ADDRESSES);
     }
     for (Marks &marks : MARKS) { // buffers may have other sizes than in the run before
@@ -378,6 +394,16 @@ void end_launch_counts(u64 kernel, u64 blocks, u64 counted_blocks) {
         if (!t.requests) continue;
         for (u64 value : {i / SPACES, i % SPACES, t.access, t.requests}) note(value);
         for (u64 value : t.numbers) note(value);
+        RECORD[rows]++;
+    }
+    rows = open_rows();
+    for (u64 i = 0; i < (u64)PROGRAM.site_count * SPACES && LAUNCHES <= LAUNCHES_WITH_REQUESTS; i++) {
+        const Tally &t = TALLIES[i];
+        if (!t.dearest) continue;
+        const Request &r = REQUESTS[i];
+        A64 relative = spread(r.relative);
+        for (u64 value : {i / SPACES, i % SPACES, t.access, t.dearest, (u64)r.mask, (u64)r.bytes, r.first % LINE}) note(value);
+        for (u64 offset : relative.e) note(offset);
         RECORD[rows]++;
     }
     rows = open_rows();
