@@ -383,13 +383,17 @@ def racers(fault: Fault | None) -> tuple[Racer, Racer, str] | None:
         return None
     acts = {"read": "reads", "write": "writes", "atomic": "updates atomically", "wait": "waits"}
     verb = next((verb for verb in acts.values() if fault.message.startswith(verb)), "touches it")
-    here = Racer(f"thread {place(fault.thread)} of block {place(fault.block)}", verb, fault.line)
+    here = Racer(who(fault.thread, fault.block), verb, fault.line)
     other = fault.other
-    there = Racer(f"thread {place(other.thread)} of block {place(other.block)}", acts[other.act], other.line)
+    there = Racer(who(other.thread, other.block), acts[other.act], other.line)
     what = fault.buffer or "memory"
     return there, here, f"{what}[{fault.element}]" if fault.element is not None else what
 
 
-def place(index: tuple[int, int, int]) -> str:
-    """`3` where the other two coordinates are 0, else `(3, 1, 0)`."""
+def who(thread: tuple[int, int, int] | None, block: tuple[int, int, int] | None) -> str:
+    """`thread 3 of block (1, 2, 0)`; empty where that is not known."""
+    return f"thread {_place(thread)} of block {_place(block)}" if thread and block else ""
+
+
+def _place(index: tuple[int, int, int]) -> str:
     return str(index[0]) if index[1] == index[2] == 0 else str(index)

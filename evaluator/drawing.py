@@ -7,6 +7,7 @@ text stays text, and identifiers, clip paths, style sheets and metadata go. What
 
 import logging
 import re
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from io import StringIO
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 WIDTH: Final = 304
 """Of every picture, in its own units: what a page leaves of a phone's screen of 360, so text is as large as drawn."""
@@ -79,6 +81,8 @@ class Sheet:
         """The finished picture. `title` and `description` stand for it where it cannot be seen."""
         for artist in self.figure.findobj():
             artist.set_clip_on(False)
+            if isinstance(artist, _text()):
+                artist.set_text(" ".join(printable(artist.get_text()).split()))
         written = StringIO()
         self.figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
         root = ElementTree.fromstring(written.getvalue())
@@ -150,6 +154,8 @@ def _short(value: str) -> str:
 def _library() -> type["Figure"]:
     """matplotlib, imported when the first picture is wanted: it takes longer than a verdict."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    # The page's own font has what matplotlib's lacks.
+    warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -157,6 +163,13 @@ def _library() -> type["Figure"]:
     matplotlib.rcParams.update({"svg.fonttype": "none", "text.parse_math": False, "font.size": 12})
     matplotlib.rcParams.update({"text.color": COLOURS["ink"], "axes.labelcolor": COLOURS["soft"]})
     return Figure
+
+
+@cache
+def _text() -> type["Text"]:
+    from matplotlib.text import Text
+
+    return Text
 
 
 def _figure(height: float) -> "Figure":

@@ -22,17 +22,10 @@ from common.evidence import Pitfall
 from evaluator import costs, pictures
 from evaluator.cards import line_of, printable
 from evaluator.costs import (
-    METRICS,
     Access,
     LineCosts,
     Mark,
     Room,
-    accesses,
-    line_costs,
-    place,
-    racers,
-    roofline,
-    rooms,
 )
 from evaluator.drawing import COLOURS
 
@@ -278,13 +271,10 @@ def _remarks(verdict: Verdict) -> list[tuple[int | None, _Remark]]:
     fault = verdict.correctness.fault if verdict.correctness else None
     if fault:
         kernel = f"{fault.kernel}: " if fault.kernel else ""
-        who = (
-            f"thread {costs.place(fault.thread)} of block {costs.place(fault.block)} "
-            if fault.thread and fault.block
-            else ""
-        )
+        who = costs.who(fault.thread, fault.block)
+        said = " ".join(filter(None, (who, fault.message)))
         kind = fault.kind.replace("_", " ")
-        found.append((fault.line, _Remark(Severity.ERROR, f"run, {kind}", f"{kernel}{who}{fault.message}")))
+        found.append((fault.line, _Remark(Severity.ERROR, f"run, {kind}", f"{kernel}{said}")))
     return found
 
 

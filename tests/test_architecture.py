@@ -24,7 +24,11 @@ FLOORS = (
     ("evaluator.service",),
     ("evaluator.replay", "evaluator.reproducing", "evaluator.difference"),
     ("evaluator.receipts",),
-    ("evaluator.pipeline", "evaluator.report", "evaluator.cards"),
+    ("evaluator.pipeline", "evaluator.report"),
+    ("evaluator.costs",),
+    ("evaluator.pictures",),
+    ("evaluator.drawing",),
+    ("evaluator.cards",),
     ("evaluator.case",),
     ("evaluator.workshop",),
     ("evaluator.gpu_referee", "evaluator.referee"),
@@ -50,7 +54,6 @@ TOGETHER = (
 
 # Stages do not import each other, but for parts of one stage and values that a later stage is about.
 SIDEWAYS = {
-    "evaluator.report": {"evaluator.cards"},
     "cleaning": {"source_text"},
     "screening": {"directives", "source_text", "syntax"},
     "directives": {"source_text"},
@@ -103,7 +106,8 @@ OWNERS = {
     "h11": {"evaluator.service.server"},
     "httpx": {"common.connection"},
     "jinja2": {"evaluator.report"},
-    "markupsafe": {"evaluator.report", "evaluator.service.showing"},
+    "markupsafe": {"evaluator.drawing", "evaluator.pictures", "evaluator.report", "evaluator.service.showing"},
+    "matplotlib": {"evaluator.drawing", "evaluator.pictures"},
     "prometheus_client": {"evaluator.service.metrics"},
     "pycuda": {"evaluator.backends.gpu.cuda_device"},
     "pygments": {"evaluator.report"},

@@ -13,6 +13,7 @@ from common.contract import (
     KernelResources,
     Mismatch,
     Occupancy,
+    OtherThread,
     Phase,
     Profile,
     Receipt,
@@ -24,6 +25,18 @@ from common.contract import (
     Timing,
     Trial,
     Verdict,
+)
+from common.evidence import (
+    AccessPattern,
+    Estimate,
+    Evidence,
+    LaunchCounts,
+    LaunchEstimate,
+    LineCounts,
+    Pitfall,
+    Reading,
+    SharedTraffic,
+    Traffic,
 )
 from common.reward import Measure, facts_of, reward
 
@@ -234,6 +247,14 @@ def timing(**changes):
     return measured.model_copy(update=changes)
 
 
+def profiled():
+    found = evidence(source="ncu")
+    reading = Reading(latency_us=19.2, achieved_occupancy=0.71, sm_share=0.34, l2_share=0.5, dram_share=0.62)
+    return found.model_copy(
+        update={"launches": (found.launches[0].model_copy(update={"reading": reading, "lines": ()}),)}
+    )
+
+
 def passed_on_gpu():
     two = (kernel(), kernel("scale<float, 4>(float*, int)", 168, 64, 0))
     launches = (occupancy(), occupancy("scale<float, 4>(float*, int)", 168, 8, "registers"))
@@ -263,9 +284,173 @@ def passed_on_gpu():
             lane_efficiency=0.97,
             coverage=1.0,
             warp_shuffles=False,
+            evidence=evidence(),
+            gpu_evidence=profiled(),
+            achieved_occupancy=0.71,
+            sm_share=0.34,
+            dram_share=0.62,
+            not_measured=("GPU counters of scale: the profiler has no such metric here.",),
         ),
         backend="gpu",
         name=RewardName.COMPONENTS,
+    )
+
+
+COLUMN = tuple(1024 * lane for lane in range(32))
+"""Offsets of a warp that reads down a column of 256 floats."""
+
+
+def evidence(kernel="block_sums", source="simulator"):
+    """Counts of a kernel that reads down columns, with bank conflicts and a divergent branch."""
+    loads = Traffic(
+        requests=4096,
+        sectors=131_072,
+        least_sectors=16_384,
+        lines=131_072,
+        useful_bytes=524_288,
+        unique_sectors=16_384,
+    )
+    stores = Traffic(requests=128, sectors=128, least_sectors=128, lines=128, useful_bytes=512, unique_sectors=16)
+    shared = SharedTraffic(requests=2048, wavefronts=8192, least_wavefronts=2048)
+    column = AccessPattern(space="global", act="load", lane_bytes=4, offsets=COLUMN)
+    banks = AccessPattern(space="shared", act="load", lane_bytes=4, offsets=(*range(0, 512, 16),))
+    partial = AccessPattern(space="global", act="store", lane_bytes=4, offsets=(64, *(None,) * 31))
+    return Evidence(
+        source=source,
+        sizes={"rows": 128, "cols": 1024},
+        launches=(
+            LaunchCounts(
+                kernel=kernel,
+                grid=(128, 1, 1),
+                block=(256, 1, 1),
+                shared_bytes=1024,
+                counted_blocks=128,
+                warp_instructions=60_000,
+                thread_instructions=1_500_000,
+                by_class={"fp32": 12_000, "integer": 40_000, "global": 4224, "shared": 3776},
+                flops={"fp32": 131_072},
+                loads=loads,
+                stores=stores,
+                shared=shared,
+                branches=9000,
+                divergent_branches=1500,
+                barriers=9216,
+                lines=(
+                    LineCounts(
+                        line=10,
+                        warp_instructions=40_000,
+                        thread_instructions=1_280_000,
+                        by_class={"fp32": 8000, "integer": 32_000},
+                        loads=loads.model_copy(update={"unique_sectors": 0}),
+                        patterns=(column,),
+                    ),
+                    LineCounts(
+                        line=14,
+                        warp_instructions=19_000,
+                        thread_instructions=210_000,
+                        by_class={"fp32": 4000, "integer": 8000},
+                        shared=shared,
+                        branches=9000,
+                        divergent_branches=1500,
+                        patterns=(banks,),
+                    ),
+                    LineCounts(
+                        line=17,
+                        warp_instructions=1000,
+                        thread_instructions=10_000,
+                        stores=stores,
+                        patterns=(partial,),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+def estimate(kernel="block_sums"):
+    return Estimate(
+        gpu="H100",
+        sizes={"rows": 128, "cols": 1024},
+        latency_us=9.0,
+        floor_us=0.2,
+        launches=(
+            LaunchEstimate(
+                kernel=kernel,
+                latency_us=9.0,
+                limited_by="l1",
+                terms_us={"l1": 8.0, "issue": 1.5, "dram": 0.3, "shared": 0.8, "blocks": 0.2},
+            ),
+        ),
+        naive_latency_us=18.0,
+        speedup=2.0,
+    )
+
+
+def pitfalls(kernel="block_sums"):
+    return (
+        Pitfall(
+            kind="uncoalesced_access",
+            kernel=kernel,
+            line=10,
+            cost="its loads touch 32 sectors a warp where 4 would hold the same bytes",
+            weight=0.71,
+            remedy="Let neighbouring threads (`threadIdx.x`) touch neighbouring elements.",
+        ),
+        Pitfall(
+            kind="low_occupancy", kernel=kernel, line=None, cost="24 of 64 warps fit", weight=0.04, remedy="Use less."
+        ),
+    )
+
+
+def counted():
+    """Passed on the simulator, with everything that it can count and estimate."""
+    before = passed()
+    profile = Profile(
+        occupancy=(occupancy(registers=72, warps=24, limited_by="registers"),),
+        thread_instructions=12_345_678,
+        memory_efficiency=0.125,
+        bank_conflict_ways=4.0,
+        lane_efficiency=0.78,
+        warp_shuffles=False,
+        estimated_speedup=2.0,
+        evidence=evidence(),
+        estimate=estimate(),
+        pitfalls=pitfalls(),
+    )
+    return verdict(
+        Status.PASSED,
+        Phase.VERIFY,
+        before.message,
+        compile=before.compile,
+        correctness=before.correctness,
+        profile=profile,
+    )
+
+
+def raced():
+    fault = Fault(
+        kind="race",
+        message=(
+            "writes partial[128] on line 11, and thread 0 of the same block reads it on line 14, with nothing in "
+            "between that orders the two"
+        ),
+        kernel="block_sums",
+        line=11,
+        thread=(128, 0, 0),
+        block=(0, 0, 0),
+        buffer="partial",
+        element=128,
+        other=OtherThread(thread=(0, 0, 0), block=(0, 0, 0), line=14, act="read"),
+    )
+    return verdict(
+        Status.INCORRECT,
+        Phase.VERIFY,
+        f"At rows=128, cols=1024 two threads race: block_sums: thread 128 of block 0 {fault.message}.",
+        "Put `__syncthreads()` between line 11 and line 14.",
+        compile=compilation(),
+        correctness=Correctness(
+            passed=False, trials=(trial(passed=False, worst_error=None),), planned_trials=6, fault=fault
+        ),
     )
 
 
@@ -406,10 +591,38 @@ def hostile():
             binding=HOSTILE,
             warnings=(HOSTILE,),
             printed=HOSTILE,
-            fault=Fault(kind="trap", message=HOSTILE, kernel=HOSTILE, line=4, buffer=HOSTILE),
+            fault=Fault(
+                kind="race",
+                message=HOSTILE,
+                kernel=HOSTILE,
+                line=4,
+                thread=(0, 0, 0),
+                block=(0, 0, 0),
+                buffer=HOSTILE,
+                other=OtherThread(thread=(1, 0, 0), block=(0, 0, 0), act="write"),
+            ),
         ),
-        profile=Profile(occupancy=(occupancy(HOSTILE),)),
+        profile=Profile(
+            occupancy=(occupancy(HOSTILE),),
+            evidence=evidence(HOSTILE),
+            gpu_evidence=evidence(HOSTILE, "ncu"),
+            estimate=estimate(HOSTILE),
+            pitfalls=(pitfalls(HOSTILE)[0].model_copy(update={"cost": HOSTILE, "remedy": HOSTILE}),),
+            not_measured=(HOSTILE,),
+        ),
     )
 
 
-ALL = (passed, passed_on_gpu, compile_error, incorrect, runtime_error, timeout, rejected, internal_error, hostile)
+ALL = (
+    passed,
+    counted,
+    raced,
+    passed_on_gpu,
+    compile_error,
+    incorrect,
+    runtime_error,
+    timeout,
+    rejected,
+    internal_error,
+    hostile,
+)

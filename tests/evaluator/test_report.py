@@ -11,17 +11,19 @@ from sample_verdicts import (
     HOSTILE,
     SOURCE,
     compile_error,
+    counted,
     hostile,
     incorrect,
     mismatch,
     passed,
     passed_on_gpu,
+    raced,
     rejected,
     runtime_error,
     timing,
 )
 
-from common.contract import DeviceState
+from common.contract import DeviceState, Profile
 from evaluator.cards import printable
 from evaluator.report import MAX_LINES, render, render_many, shade
 
@@ -94,6 +96,108 @@ def test_hostile_text_is_text():
     assert r"\x1b[31mred" in page.words
     assert r"\u202eevil\x00" in page.words
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", text)
+
+
+def test_what_costs_time_is_told_with_links_to_its_lines():
+    text = render(counted(), SOURCE)
+    words = Page(text).words
+    for said in (
+        "71%of the time Uncoalesced accessblock_sums, line 10 Its loads touch 32 sectors a warp",
+        "Let neighbouring threads (threadIdx.x) touch neighbouring elements.",
+        "4%of the time Low occupancyblock_sums 24 of 64 warps fit.",
+        "blocks of 256 threads: 38%, 24 of 64 warps, limited by registers",
+        "With 64 registers a thread instead of 72 there is room for 32 warps instead of 24 (50%).",
+        "The dearest request of one warp where block_sums loads; in all 114,688 sectors more than its bytes need.",
+        "Counted by the simulator at rows = 128, cols = 1,024",
+        "block_sums128 blocks of 256",
+    ):
+        assert said in words
+    assert '<a href="#v1-10">line 10</a>' in text
+    assert text.index("Uncoalesced access") < text.index("Low occupancy")
+    for picture in (
+        "Roofline of H100",
+        "Room for warps by resource",
+        "Which sectors of memory",
+        "Which banks of shared",
+    ):
+        assert f'aria-label="{picture}' in text
+    assert len(text) < 120_000
+
+
+def test_heat_by_line_and_the_same_as_numbers():
+    text = render(counted(), SOURCE)
+    hot = line_of_source(text, 10)
+    assert '<span class="q q-instructions w5" title="40,000 warp-instructions, 100% of the lanes">67%</span>' in hot
+    assert '<span class="q q-sectors w5" title="131,072 sectors in 4,096 requests, 12% used">100%</span>' in hot
+    assert "q-conflicts w5" in line_of_source(text, 14)
+    assert 'class="q q-' not in line_of_source(text, 4)
+    boxes = Page(text).all("input")
+    assert [box["value"] for box in boxes] == ["cost", "instructions", "sectors", "conflicts", "divergence"]
+    assert ["checked" in box for box in boxes] == [True, False, False, False, False]
+    for box in boxes:
+        assert f'input[value="{box["value"]}"]:checked) .q-{box["value"]}' in text
+    assert "1,500 of 9,000 branches part a warp" in Page(text).words
+    assert 'type="radio"' not in render(passed(), SOURCE)
+
+
+def test_a_race_is_drawn_in_the_order_in_which_it_was_seen():
+    text = render(raced(), SOURCE)
+    (said,) = re.findall(r'aria-label="(Race for[^"]*)"', text)
+    assert said == (
+        "Race for partial[128]. First thread 0 of block 0 reads it on line 14; then thread 128 of block 0 writes it "
+        "on line 11, and nothing orders the two"
+    )
+    assert "<code>__syncthreads()</code> between line 11 and line 14" in text
+
+
+def test_what_the_gpus_profiler_read_is_shown():
+    words = Page(render(passed_on_gpu(), SOURCE)).words
+    for said in (
+        "Occupancy reached71%",
+        "Multiprocessors, of their peak34%",
+        "Device memory, of its peak62%",
+        "Counted by the GPU's profiler at rows = 128, cols = 1,024",
+        "Not measured: GPU counters of scale",
+        "Measured on NVIDIA H100 80GB HBM3",
+        "Counts are those of a smaller run, scaled",
+    ):
+        assert said in words
+
+
+PARTS = ("evidence", "estimate", "occupancy", "pitfalls", "lines", "arch", "patterns", "all")
+
+
+@pytest.mark.parametrize("missing", PARTS)
+def test_a_report_does_without_any_of_its_parts(missing):
+    verdict = counted()
+    profile = verdict.profile
+    (launch,) = profile.evidence.launches
+    bare = {
+        "lines": profile.evidence.model_copy(update={"launches": (launch.model_copy(update={"lines": ()}),)}),
+        "patterns": profile.evidence.model_copy(
+            update={
+                "launches": (
+                    launch.model_copy(
+                        update={"lines": tuple(line.model_copy(update={"patterns": ()}) for line in launch.lines)}
+                    ),
+                )
+            }
+        ),
+    }
+    if missing in bare:
+        changed = {"profile": profile.model_copy(update={"evidence": bare[missing]})}
+    elif missing == "arch":
+        changed = {"compile": verdict.compile.model_copy(update={"arch": None})}
+    elif missing == "all":
+        changed = {"profile": Profile(), "compile": None}
+    else:
+        empty = None if missing in ("evidence", "estimate") else ()
+        changed = {"profile": profile.model_copy(update={missing: empty})}
+    text = render(verdict.model_copy(update=changed), SOURCE)
+    assert Page(text).open == []
+    assert len(re.findall('<svg class="picture"', text)) == {
+        "evidence": 1, "estimate": 3, "occupancy": 2, "pitfalls": 3, "lines": 1, "arch": 2, "patterns": 1, "all": 0
+    }[missing]  # fmt: skip
 
 
 def line_of_source(text, number):
@@ -212,43 +316,19 @@ def timed(**changes):
     return passed_on_gpu().model_copy(update={"timing": timing(**changes)})
 
 
-def plot_of(text, name):
-    """Boxes and titles of one histogram's bars, and the place of its median."""
-    (drawn,) = re.findall(rf'<svg class="plot"[^>]*aria-label="Histogram of the {name}.*?</svg>', text, re.S)
-    bars = re.findall(r'x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"><title>([^<]*)<', drawn)
-    middle = float(re.search(r'class="median" x1="([\d.]+)"', drawn)[1])
-    return [tuple(map(float, bar[:4])) for bar in bars], [bar[4] for bar in bars], middle
-
-
-@pytest.mark.parametrize("name", ["submission", "baseline"])
-def test_a_histogram_shows_every_sample_at_its_place(name):
-    boxes, titles, middle = plot_of(render(timed(), SOURCE), name)
-    assert sum(int(title.split(": ")[1].split()[0]) for title in titles) == 60
-    assert all(x >= 0 and x + width <= 480 and y + height == pytest.approx(64) for x, y, width, height in boxes)
-    assert max(height for *_, height in boxes) == 64
-    assert 0 < middle < 480
-    for title in titles:
-        low, high = map(float, title.split(" µs")[0].split(" to "))
-        samples = timing().samples_us if name == "submission" else timing().baseline_samples_us
-        assert any(low - 1e-3 <= sample <= high + 1e-3 for sample in samples)
-
-
-@pytest.mark.parametrize("samples", [(5.0,), (5.0,) * 30, (4.0, 5.0), (5.0, 5.1, 4.9, 80.0) + (5.0, 5.05) * 10])
-def test_histograms_of_few_equal_and_stray_samples(samples):
-    text = render(timed(samples_us=samples), SOURCE)
-    boxes, titles, middle = plot_of(text, "submission")
-    beyond = sum(sample > 60 for sample in samples)
-    assert sum(int(title.split(": ")[1].split()[0]) for title in titles) == len(samples) - beyond
-    assert all(x >= 0 and x + width <= 480 for x, _, width, _ in boxes)
-    assert 0 <= middle <= 480
-    assert ("1 of the 24 lie further right, the longest at 80 µs" in Page(text).words) == bool(beyond)
+def test_times_are_drawn_and_what_is_not_drawn_is_said():
+    text = render(timed(samples_us=(5.0, 5.1, 4.9, 80.0) + (5.0, 5.05) * 10, baseline_samples_us=(6.0,) * 9), SOURCE)
+    (drawn,) = re.findall(r'aria-label="(Histogram of the raw times[^"]*)"', text)
+    assert "submission: 24 launches from 4.9 to 80 µs, median 5.025 µs" in drawn
+    assert "baseline: 9 launches" in drawn
+    assert "1 of the submission's 24 lie further right, the longest at 80 µs" in Page(text).words
 
 
 def test_a_timing_with_nothing_but_its_numbers_is_shown():
     bare = {"samples_us": (), "baseline_samples_us": (), "notes": (), "transfer_us": None, "pooled_evaluations": 1}
     bare |= dict.fromkeys(("floor_us", "sol_us", "sol_share", "sol_score", "bandwidth_share"))
     text = render(timed(**bare, device=DeviceState(name="NVIDIA Mystery")), SOURCE)
-    assert 'class="plot"' not in text
+    assert "Histogram" not in text
     words = Page(text).words
     assert "multiprocessors not known, memory not known" in words
     assert "Held down bynot known" in words
@@ -280,9 +360,13 @@ def test_many_verdicts_on_one_page():
     page = Page(text)
     assert page.open == []
     links = [a["href"] for a in page.all("a")]
-    anchors = {f"#{attributes['id']}" for _, attributes in page.elements if "id" in attributes}
-    assert len(links) == len(ALL)
-    assert set(links) == anchors
+    anchors = [f"#{attributes['id']}" for _, attributes in page.elements if "id" in attributes]
+    assert links[: len(ALL)] == [f"#v{number}" for number in range(1, len(ALL) + 1)]
+    assert len(set(anchors)) == len(anchors)
+    assert set(links) <= set(anchors)
+    names = [box["name"] for box in page.all("input")]
+    assert len(set(names)) == 3
+    assert set(names) <= {f"{anchor.removeprefix('#')}-heat" for anchor in anchors}
     assert Page(render_many([])).open == []
 
 
@@ -305,7 +389,7 @@ document.getElementById("frame").addEventListener("load", event => {{
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 @pytest.mark.parametrize("width", [360, 1100])
-@pytest.mark.parametrize("name", ["incorrect", "passed_on_gpu", "hostile", "many"])
+@pytest.mark.parametrize("name", ["incorrect", "counted", "passed_on_gpu", "hostile", "many"])
 def test_a_real_browser_shows_it_without_errors_or_overflow(name, width, tmp_path):
     if name == "many":
         text = render_many([(f"{sample.__name__}.cu", sample(), SOURCE) for sample in ALL])

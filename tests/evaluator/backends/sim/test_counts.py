@@ -245,6 +245,30 @@ def test_what_a_line_did_is_its_own_and_the_lines_sum_up_to_the_launch(simulator
     assert sum(line.warp_instructions for line in counts.lines) == counts.warp_instructions - 6 * PROLOGUE_LENGTH
 
 
+def test_the_dearest_requests_keep_their_addresses(simulator: Simulator) -> None:
+    body = """.loc 1 5 0
+    ld.global.f32 %f, [%in+4]; mul.wide.u32 %d, %t, 128; add.u64 %d, %d, %from; ld.global.f32 %f, [%d];
+    .loc 1 6 0
+    mul.lo.u32 %i, %t, 128; mov.u32 %s, tile; add.u32 %s, %s, %i; st.shared.f32 [%s], %f;
+    .loc 1 7 0
+    setp.lt.u32 %p, %t, 3; @%p st.global.f32 [%out+64], %f;
+    .loc 1 8 0
+    sub.u64 %d, %from, %d; add.u64 %d, %d, %from; add.u64 %d, %d, 4096; ld.global.v2.f32 {%f, %g}, [%d];
+    .loc 1 9 0
+    atom.global.add.f32 %f, [%to], %f; ret;"""
+    text = HEADER + '.file 1 "kernel.cu"\n' + _kernel("k", ".loc 1 3 0\n" + body)
+    with simulator.prepare(Program(text, entries_of(parsing.parse(text)), "sm_80"), Settings()) as session:
+        (counts,) = _counted(session, _launch("k", 1, 32))
+    patterns = {line.line: line.patterns for line in counts.lines}
+    (column,), (bank,), (tail,), (downwards,) = (patterns[line] for line in (5, 6, 7, 8))
+    assert (column.space, column.act, column.lane_bytes) == ("global", "load", 4)
+    assert column.offsets == tuple(range(0, 4096, 128))
+    assert (bank.space, bank.act, bank.offsets) == ("shared", "store", tuple(range(0, 4096, 128)))
+    assert (tail.space, tail.act, tail.offsets) == ("global", "store", (64, 68, 72, *(None,) * 29))
+    assert (downwards.lane_bytes, downwards.offsets) == (8, tuple(range(31 * 128, -1, -128)))
+    assert patterns[9] == ()
+
+
 def test_each_launch_has_counts_of_its_own(session: SimulatorSession) -> None:
     first, second, third = _counted(
         session, _launch("coalesced", 2, 64), _launch("banks", 1, 32), _launch("coalesced", 2, 64)
