@@ -115,7 +115,6 @@ def test_what_costs_time_is_told_with_links_to_its_lines():
     assert '<a href="#v1-10">line 10</a>' in text
     assert text.index("Uncoalesced access") < text.index("Low occupancy")
     for picture in (
-        "Roofline of H100",
         "Room for warps by resource",
         "Which sectors of memory",
         "Which banks of shared",
