@@ -77,6 +77,10 @@ class RewardName(StrEnum):
     SOL = "sol"
 
 
+GpuName = Literal["A100", "H100", "H200", "L40S", "RTX4090"]
+"""The GPUs that time can be estimated for."""
+
+
 class Settings(Wire):
     """What the caller may choose about an evaluation. Limits can only be lowered."""
 
@@ -108,6 +112,8 @@ class Settings(Wire):
     """Launch the plan once more under NVIDIA's Nsight Compute, where there is a GPU and the submission passed."""
     timing: bool = True
     """Measure the speed where there is a GPU; false stops after verification."""
+    estimate_for: GpuName | None = "H100"
+    """GPU whose time the simulator estimates, where none measures it; null estimates none."""
     max_launches: int = Field(default=200, ge=10, le=200)
     """Most timed launches of the submission; fewer are made where the interval is narrow before."""
     timing_precision: float = Field(default=0.01, ge=0.001, le=0.1)

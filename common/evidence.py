@@ -75,6 +75,9 @@ class Traffic(_Sparse):
     """Distinct lines of 128 bytes that each request touches, summed: what the L1 cache has to look up."""
     useful_bytes: int = 0
     """Distinct bytes that each request touches, summed."""
+    block_sectors: int = 0
+    """Distinct sectors of the blocks that were counted, scaled up: what comes from the L2 cache where blocks keep in
+    L1 what they use again. The same as `unique_sectors` where all blocks were counted. 0 for a single line."""
     unique_sectors: int = 0
     """Distinct sectors that all requests together touch: what must come from or go to DRAM. 0 for a single line."""
 
@@ -99,6 +102,8 @@ class Atomics(_Sparse):
     """Lanes of a request that meet at its busiest address, summed: what must be done one after another."""
     busiest: int = 0
     """Operations at the one address of global memory that has most of them. 0 for a single line."""
+    addresses: int = 0
+    """Different addresses of global memory, at most 65536 where all blocks were counted. 0 for a single line."""
 
 
 class Counts(_Sparse):

@@ -6,7 +6,7 @@ direction marks become visible escapes, and rich's markup is never interpreted. 
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich import box
@@ -27,6 +27,7 @@ from common.contract import (
     Timing,
     Verdict,
 )
+from common.evidence import Estimate
 
 # C0 and C1 controls, zero-width and direction marks, line separators, surrogates: what changes how a line reads
 # without being seen. Tab and newline are kept.
@@ -174,6 +175,8 @@ def _facts(verdict: Verdict, plain: bool) -> Table:
         row("Trials", _trials(verdict.correctness))
     if verdict.timing:
         row("Speed", _speed(verdict.timing))
+    elif verdict.profile and verdict.profile.estimate:
+        row("Estimate", _estimate(verdict.profile.estimate))
     if verdict.profile:
         row("Counts", _counts(verdict.profile))
         row("Costs", _costs(verdict.profile))
@@ -191,6 +194,25 @@ def _diagnostics(compilation: Compilation) -> list[str]:
     ]
     left = len(worst_first) - 3
     return shown + ([f"and {left} more"] if shown and left > 0 else [])
+
+
+def _estimate(found: Estimate) -> list[str]:
+    """One line for the plan, one for each of the dearest launches: never to be taken for a measurement."""
+    sizes = ", ".join(f"{name}={size}" for name, size in found.sizes.items())
+    said = f"about {found.latency_us:.3g} us on {found.gpu} at {sizes}, from counts"
+    if found.speedup is not None:
+        said += f"; {found.speedup:.3g} times as fast as the naive kernel"
+    dearest = sorted(found.launches, key=lambda launch: -launch.latency_us)[:3]
+    return [said] + [
+        f"{_short(launch.kernel, 40)}: {launch.latency_us:.3g} us, limited by {launch.limited_by} ("
+        + ", ".join(f"{name} {term:.3g}" for name, term in _largest(launch.terms_us))
+        + ")"
+        for launch in dearest
+    ]
+
+
+def _largest(terms_us: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(terms_us.items(), key=lambda term: -term[1])[:3]
 
 
 def _kernels(verdict: Verdict) -> list[str]:

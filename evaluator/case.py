@@ -25,7 +25,7 @@ from evaluator.problems.problem import Problem
 from evaluator.stages.compilation import Compiled
 from evaluator.stages.counting import Counted
 from evaluator.stages.launchable import Launchable
-from evaluator.stages.profiling import counters, profile
+from evaluator.stages.profiling import counters, expected_time, profile
 from evaluator.stages.receipt import Seed, plan_sha256, receipt, signed
 from evaluator.stages.timing import Measurement, Pooled
 from evaluator.stages.timing_pool import TimingKey, TimingPool
@@ -61,6 +61,8 @@ class Case:
     counted: Counted | None = None
     evidence: Evidence | None = None
     """What the simulator counted."""
+    sampled: Evidence | None = None
+    """What it counted for an estimate of time."""
     clock: Stopwatch = field(default_factory=Stopwatch)
     referee_s: Mapping[str, float] = field(default_factory=dict)
     """Where the time of the process that owns the GPU went."""
@@ -73,7 +75,7 @@ class Case:
         if self.compiled and self.launchable and self.verified and self.verified.correctness:
             run = self.verified
             found = profile(self.compiled, self.launchable, run.thread_instructions, run.facts, self.evidence)
-            found = found.model_copy(update=self._counters())
+            found = found.model_copy(update=self._counters() | self._estimate())
         ruling = ruling or Ruling(Status.PASSED, self._last_phase(), self._praise(), self._next_step(found))
         self.clock.lap(ruling.phase)
         settings = self.submission.settings
@@ -114,6 +116,16 @@ class Case:
         if self.submission.settings.profile and self.venue.name == "sim":
             return {"not_measured": ("GPU counters: this was graded on the simulator",)}
         return {}
+
+    def _estimate(self) -> dict[str, object]:
+        """The time to expect on the GPU that the caller names, where none has measured it."""
+        gpu = self.submission.settings.estimate_for
+        if gpu is None or self.sampled is None or self.timing is not None:
+            return {}
+        assert self.compiled is not None
+        assert self.launchable is not None
+        found = expected_time(self.compiled, self.launchable, self.sampled, gpu)
+        return {"estimate": found, "estimated_speedup": found.speedup}
 
     def remembered(self, measurement: Measurement, pool: TimingPool) -> Pooled:
         """The samples of all evaluations of this program and plan, these ones among them; in a repeat these alone."""

@@ -9,11 +9,12 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import get_args
 
 import click
 from rich.console import Console
 
-from common.contract import RewardName, Settings, Status, Submission, Verdict
+from common.contract import GpuName, RewardName, Settings, Status, Submission, Verdict
 from evaluator import __version__, asked, cards, difference_commands, receipt_commands, report, service_commands
 from evaluator.case import nothing_was_tried
 from evaluator.doctor import examine
@@ -149,6 +150,14 @@ main.add_command(difference_commands.diff)
 @click.option(
     "--compile-timeout", "compile_timeout_s", type=float, default=30.0, show_default=True, help="Of all compiling."
 )
+@click.option(
+    "--gpu",
+    "estimate_for",
+    type=click.Choice([*get_args(GpuName), "none"]),
+    default="H100",
+    show_default=True,
+    help="Whose time to estimate where no GPU measures it.",
+)
 @click.option("--profile", is_flag=True, help="On a GPU, read its counters too (Nsight Compute).")
 @click.option("--shrink", is_flag=True, help="Where it fails, look for the smallest size that does (10 s).")
 @click.option("--shrink-s", type=float, metavar="S", help="Look so long, up to 30 seconds.")
@@ -170,6 +179,7 @@ def grade(
     target_speedup: float,
     timeout_s: float,
     compile_timeout_s: float,
+    estimate_for: str,
     profile: bool,
     shrink: bool,
     shrink_s: float | None,
@@ -199,6 +209,7 @@ def grade(
                 "target_speedup": target_speedup,
                 "run_timeout_s": timeout_s,
                 "compile_timeout_s": compile_timeout_s,
+                "estimate_for": None if estimate_for == "none" else estimate_for,
                 "profile": profile,
                 "shrink_s": shrink_s if shrink_s is not None else _SHRINK_S * (shrink or repro_name is not None),
             }

@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import ClassVar, Final, Literal, Protocol
 
 from common.contract import Phase, Settings, Status, Timing
@@ -24,6 +26,7 @@ from evaluator.stages.launching import plan_launches
 from evaluator.stages.measuring import Look, Opponent, measure
 from evaluator.stages.receipt import Seed
 from evaluator.stages.roofline import Roofline, precision_of
+from evaluator.stages.sampling import sample
 from evaluator.stages.sanitizing import sanitize
 from evaluator.stages.tallying import tally
 from evaluator.stages.timing import Measurement, Pooled, below_floor, clocks_agree, summarise, too_fast
@@ -92,6 +95,8 @@ class Judged:
     """What the GPU's profiler gave, where it was asked for and the submission passed."""
     evidence: Evidence | None = None
     """What the simulator counted, of a submission that it found right."""
+    sampled: Evidence | None = None
+    """Counts for an estimate of time, where there is no GPU to measure it and the submission passed."""
 
     def to_json(self) -> bytes:
         return _findings.dump(self)
@@ -180,8 +185,16 @@ class SimulatorReferee:
         with prepare() as session:
             dice, seed = NumpyDice(generator), int(generator.integers(1, 1 << 62))
             verified = verify(launchable, session, order.settings, dice, trials, _counted(progress), seed)
-            evidence = None if verified.ruling else tally(launchable, session, prepare, order.settings, dice)
-            return Judged(verified, evidence=evidence)
+            if verified.ruling:
+                return Judged(verified)
+            evidence = tally(launchable, session, prepare, order.settings, dice)
+            if evidence is None or self._rehearses or order.settings.estimate_for is None:
+                return Judged(verified, evidence=evidence)
+            # A run that was ended for its time has ended its session.
+            whole = all(one.counted_blocks == prod(one.grid) for one in evidence.launches)
+            with nullcontext(session) if whole else prepare() as sampling:
+                sampled = sample(launchable, sampling, order.settings, dice)
+            return Judged(verified, evidence=evidence, sampled=sampled or evidence)
 
 
 @dataclass(frozen=True)

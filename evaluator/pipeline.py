@@ -190,7 +190,12 @@ def _grade(case: Case, referee: Referee, progress: Progress, compiled_s: float |
         return case.verdict(_unsupported(referee.name, missing))
     evidence = judged.evidence or (rehearsed.evidence if rehearsed else None)
     case = replace(
-        case, verified=judged.verified, counted=judged.counted, evidence=evidence, referee_s=judged.phases_s
+        case,
+        verified=judged.verified,
+        counted=judged.counted,
+        evidence=evidence,
+        sampled=judged.sampled,
+        referee_s=judged.phases_s,
     )
     if judged.verified.ruling and case.submission.settings.shrink_s:
         progress("verify smaller")

@@ -62,6 +62,9 @@ class Buffer:
     item_bytes: int
     content: Array | None
     """What it holds at the start; None is poison (outputs and temporaries)."""
+    repeats: bool = False
+    """`content` is a piece of 64 KB or a multiple of it that repeats up to the end, None is zeros; it costs next to
+    nothing however large the buffer is. For counting, where the backend can: a write shows in all repetitions."""
 
 
 @dataclass(frozen=True)

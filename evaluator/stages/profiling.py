@@ -3,14 +3,19 @@
 from collections.abc import Mapping
 
 from common.contract import Occupancy, Profile
-from common.evidence import Evidence
-from evaluator.backends.backend import KernelLaunch
+from common.evidence import Estimate, Evidence
+from evaluator.backends.backend import BufferCopy, BufferFill, KernelLaunch
 from evaluator.backends.gpu.nsight import mean_reading
+from evaluator.errors import Ruling
 from evaluator.stages.compilation import Compiled
 from evaluator.stages.counting import Counted
+from evaluator.stages.estimate import estimate, with_naive
 from evaluator.stages.launchable import Concrete, Launchable
+from evaluator.stages.machines import machines
+from evaluator.stages.naive import naive_counts
 from evaluator.stages.pitfalls import find_pitfalls
 from evaluator.stages.resources import occupancy
+from evaluator.stages.roofline import Roofline, precision_of
 
 
 def profile(
@@ -62,6 +67,29 @@ def counters(counted: Counted) -> dict[str, object]:
     found: dict[str, object] = {"not_measured": counted.not_measured, "gpu_evidence": counted.evidence}
     means = mean_reading(counted.evidence.launches) if counted.evidence else {}
     return found | {name: means.get(name) for name in ("achieved_occupancy", "sm_share", "dram_share")}
+
+
+def expected_time(compiled: Compiled, launchable: Launchable, evidence: Evidence, gpu: str) -> Estimate:
+    """The time on a GPU of `machines`, beside that of the problem's naive kernel, from counts at one size."""
+    problem, machine = launchable.problem, machines()[gpu]
+    floor_us = Roofline(problem.work(evidence.sizes), precision_of(problem), machine.peaks).floor_us
+    moved = moved_bytes(launchable.at(evidence.sizes))
+    found = estimate(evidence, compiled.kernels, machine, floor_us, moved_bytes=moved)
+    naive = naive_counts(problem, evidence.sizes)
+    if naive is None:
+        return found
+    slow = estimate(naive.evidence, naive.resources, machine, floor_us, moved_bytes=naive.moved_bytes)
+    return with_naive(found, slow)
+
+
+def moved_bytes(concrete: Concrete | Ruling) -> tuple[int, ...]:
+    """Read and written together by each fill and each copy of a plan."""
+    if isinstance(concrete, Ruling):
+        return ()
+    sizes = {buffer.name: buffer.size_bytes for buffer in concrete.buffers}
+    fills = [sizes[step.buffer] for step in concrete.steps if isinstance(step, BufferFill)]
+    copies = [2 * sizes[step.source] for step in concrete.steps if isinstance(step, BufferCopy)]
+    return (*fills, *copies)
 
 
 def _occupancies(compiled: Compiled, concrete: Concrete) -> tuple[Occupancy, ...]:

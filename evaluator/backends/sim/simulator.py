@@ -308,10 +308,13 @@ class SimulatorSession:
         for index, buffer in enumerate(run.buffers):
             numbers[buffer.name] = index
             flags = (buffer.content is not None) | (buffer.role != "temporary") << 1
+            flags |= buffer.repeats << 2
             parts.append(struct.pack("<3Q", buffer.size_bytes, buffer.item_bytes, flags) + _text(buffer.name))
+            if buffer.repeats:
+                parts.append(struct.pack("<Q", 0 if buffer.content is None else buffer.content.nbytes))
             if buffer.content is not None:
                 content = np.ascontiguousarray(buffer.content)
-                assert content.nbytes == buffer.size_bytes
+                assert buffer.repeats or content.nbytes == buffer.size_bytes
                 parts.append(content.reshape(-1).view(np.uint8).data)
         parts.append(struct.pack("<Q", len(run.steps)))
         parts += [self._step(step, numbers) for step in run.steps]

@@ -188,7 +188,8 @@ def counts_of(
 
 
 def _launch(reader: _Record, ledger: Ledger, names: Sequence[str], step: KernelLaunch) -> LaunchCounts:
-    kernel, shared_bytes, blocks, counted_blocks, idle_threads, busiest = reader.take(6)
+    kernel, shared_bytes, blocks, counted_blocks, idle_threads = reader.take(5)
+    busiest, meeting_blocks, addresses = reader.take(3)
     whole, lines = _Sum(), defaultdict[int, _Sum](_Sum)
     executions = {number: (warps, lanes, diverged) for number, warps, lanes, diverged in reader.rows(4)}
     guarded = {row[0]: row[1] for row in reader.rows(2)}
@@ -214,9 +215,13 @@ def _launch(reader: _Record, ledger: Ledger, names: Sequence[str], step: KernelL
     for capacity, loaded, stored in reader.rows(3):
         for name, sectors in (("loads", loaded), ("stores", stored)):
             part = found.setdefault(name, {})
+            part["block_sectors"] = part.get("block_sectors", 0) + scale(sectors)
             part["unique_sectors"] = part.get("unique_sectors", 0) + min(scale(sectors), capacity)
     if "atomics" in found:
-        found["atomics"]["busiest"] = scale(busiest)
+        # Of a sample: where other blocks came too, the rest of them will; where none did, each block has its own.
+        common = meeting_blocks > 1 or counted_blocks == 1
+        found["atomics"]["busiest"] = scale(busiest) if common else busiest
+        found["atomics"]["addresses"] = addresses if common else scale(addresses)
     return LaunchCounts(
         kernel=names[kernel],
         grid=step.grid,

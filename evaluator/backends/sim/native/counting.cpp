@@ -32,10 +32,10 @@ Marks MARKS[SLOT_COUNT];
 u64 IDLE_THREADS;
 // How often atomics met each address of global memory; the busiest one is what a launch waits for.
 struct Meeting {
-    u64 address, times;
+    u64 address, times, block, blocks; // the last block that came there, and how many did in turns
 };
 Meeting *MEETINGS;
-u64 MET, BUSIEST;
+u64 MET;
 u64 *RECORD;
 u64 RECORDED, RECORD_ROOM, LAUNCHES;
 
@@ -152,26 +152,28 @@ void count_local(const Warp &w, u32 mask, const A64 &a, int bytes, u64 numbers[4
     numbers[3] = useful;
 }
 
-void meet(u64 address, u64 times) {
+void meet(u64 address, u64 times, u64 block) {
     u64 at = (address * 0x9E3779B97F4A7C15ull) >> 48;
     for (u32 tries = 0; tries < 64; tries++, at = (at + 1) % ADDRESSES) {
         Meeting &m = MEETINGS[at];
         if (!m.address) m.address = address;
         if (m.address != address) continue;
         m.times += times;
-        BUSIEST = m.times > BUSIEST ? m.times : BUSIEST;
+        m.blocks += !m.blocks || m.block != block;
+        m.block = block;
         return;
     }
 }
 
-void count_atomic(u32 mask, const U64 &address, const A64 &a, Space space, u64 numbers[4]) {
-    u64 most = 0;
+void count_atomic(const Warp &w, u32 mask, const U64 &address, const A64 &a, Space space, u64 numbers[4]) {
+    const u32 *id = w.block->id;
+    u64 most = 0, block = id[0] + (u64)LAUNCH.grid[0] * (id[1] + (u64)LAUNCH.grid[1] * id[2]);
     for (u32 left = mask; left;) {
         u64 one = a.e[__builtin_ctz(left)];
         u32 same = eq_b64(address, all64(one)) & left;
         u64 times = __builtin_popcount(same);
         most = times > most ? times : most;
-        if (space == GLOBAL) MET++, meet(one, times);
+        if (space == GLOBAL) MET++, meet(one, times, block);
         left &= ~same;
     }
     numbers[0] = __builtin_popcount(mask);
@@ -254,7 +256,7 @@ void count_part(Warp &w, u32 mask, const U64 &address, const A64 &a, u64 site, i
     Tally &tally = TALLIES[site * SPACES + space];
     u64 first = a.e[__builtin_ctz(mask)], numbers[4] = {};
     if (access == UPDATED) {
-        count_atomic(mask, address, a, space, numbers);
+        count_atomic(w, mask, address, a, space, numbers);
         return add(tally, access, numbers);
     }
     if (space == LOCAL) {
@@ -362,7 +364,7 @@ void begin_launch_counts() {
     memset(PROGRAM.blocks, 0, sizeof(BlockCount) * PROGRAM.block_count);
     memset(PROGRAM.guards, 0, sizeof(u64) * PROGRAM.guard_count);
     if (MET) memset(MEETINGS, 0, sizeof(Meeting) * ADDRESSES);
-    MET = BUSIEST = IDLE_THREADS = 0;
+    MET = IDLE_THREADS = 0;
     for (Marks &marks : MARKS) {
         if (!marks.sectors) continue;
         memset(marks.loads, 0, words_for(marks.sectors) * 8);
@@ -373,7 +375,14 @@ void begin_launch_counts() {
 void end_launch_counts(u64 kernel, u64 blocks, u64 counted_blocks) {
     if (RECORDED * 8 > MOST_RECORD_BYTES) return;
     LAUNCHES++;
-    for (u64 value : {kernel, (u64)LAUNCH.shared_bytes, blocks, counted_blocks, IDLE_THREADS, BUSIEST}) note(value);
+    Meeting busiest = {};
+    u64 addresses = 0;
+    for (u64 i = 0; MET && i < ADDRESSES; i++) {
+        if (MEETINGS[i].address) addresses++;
+        if (MEETINGS[i].times > busiest.times) busiest = MEETINGS[i];
+    }
+    for (u64 value : {kernel, (u64)LAUNCH.shared_bytes, blocks, counted_blocks, IDLE_THREADS}) note(value);
+    for (u64 value : {busiest.times, busiest.blocks, addresses}) note(value);
     u64 rows = open_rows();
     for (u64 i = 0; i < PROGRAM.block_count; i++) {
         const BlockCount &b = PROGRAM.blocks[i];

@@ -1,6 +1,8 @@
 // Checked memory: loads, stores and atomics of 32 lanes. The fast paths are a full warp on consecutive or equal
 // addresses inside the allocation that the instruction used last.
 #include "shadow.h"
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace {
 
@@ -326,4 +328,40 @@ U64 local_frame(Warp &w, u32 mask, u32 bytes, i32 place) {
     }
     w.local_top += bytes;
     return gather(r);
+}
+
+void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant) {
+    SlotInfo &slot = SLOTS[number];
+    u64 low = slot_address(number), bytes = (size + 4095) & ~4095ull;
+    if (bytes > slot.mapped || slot.repeats) {
+        if (slot.mapped) munmap((void *)low, slot.mapped);
+        slot.mapped = 0;
+        slot.repeats = false;
+        void *at = mmap((void *)low, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (at == MAP_FAILED) out_of_memory(name, size);
+        slot.mapped = bytes;
+    }
+    slot.name = name;
+    slot.low = low;
+    slot.size = size;
+    slot.item = item;
+    slot.constant = constant;
+}
+
+// All of a buffer made of one piece, its first `bytes` (0: zeros), without a copy for each repetition: they are the same
+// pages; and of what stays zero there are only the pages that somebody touches.
+void map_repeated(u64 number, u64 size, const char *name, u64 item, u64 bytes) {
+    SLOTS[number].repeats = true; // whatever is mapped there, nothing of it stays
+    map_slot(number, size, name, item, false);
+    SLOTS[number].repeats = true;
+    if (!bytes) return;
+    u64 low = slot_address(number), end = low + SLOTS[number].mapped;
+    if (bytes % (64 << 10) || bytes > size) _exit(4); // a process has some 65 thousand mappings
+    void *piece = mmap((void *)low, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (piece == MAP_FAILED) out_of_memory(name, size);
+    for (u64 at = low + bytes; at < end; at += bytes) {
+        u64 some = end - at < bytes ? end - at : bytes;
+        // With an old size of 0 shared pages get one more place (mremap(2)).
+        if (mremap(piece, 0, some, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)at) == MAP_FAILED) out_of_memory(name, size);
+    }
 }

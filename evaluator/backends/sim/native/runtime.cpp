@@ -39,25 +39,6 @@ u64 now_ns() { // of this program alone: a machine that is busy with others take
 
 } // namespace
 
-// Slots.
-
-void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant) {
-    SlotInfo &slot = SLOTS[number];
-    u64 low = slot_address(number), bytes = (size + 4095) & ~4095ull;
-    if (bytes > slot.mapped) {
-        if (slot.mapped) munmap((void *)low, slot.mapped);
-        slot.mapped = 0;
-        void *at = mmap((void *)low, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-        if (at == MAP_FAILED) out_of_memory(name, size);
-        slot.mapped = bytes;
-    }
-    slot.name = name;
-    slot.low = low;
-    slot.size = size;
-    slot.item = item;
-    slot.constant = constant;
-}
-
 namespace {
 
 // Answers.
@@ -285,6 +266,12 @@ void run_plan() {
         read_all(name, length);
         name[length] = 0;
         names += length + 1;
+        if (flags & 4) {
+            u64 bytes = get();
+            map_repeated(BUFFER_SLOT + i, size, name, item, bytes);
+            read_all((void *)slot_address(BUFFER_SLOT + i), bytes);
+            continue;
+        }
         map_slot(BUFFER_SLOT + i, size, name, item, false);
         watch_slot(BUFFER_SLOT + i, flags & 1);
         if (flags & 1) read_all((void *)slot_address(BUFFER_SLOT + i), size);

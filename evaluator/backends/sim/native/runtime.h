@@ -10,6 +10,7 @@ struct SlotInfo {
     u64 low, size, item;
     bool constant;
     u64 mapped; // bytes mapped at `low`
+    bool repeats; // its pages are one piece again and again: no run but this one may have them
 };
 extern SlotInfo SLOTS[SLOT_COUNT];
 extern u64 LOCAL_STRIDE;
@@ -20,6 +21,7 @@ INLINE const SlotInfo *slot_of(u64 address) {
 
 enum : u64 { WORKSPACE_BYTES = 256 };
 void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant);
+void map_repeated(u64 number, u64 size, const char *name, u64 item, u64 bytes);
 void look_at_clock(Warp &w, u32 lanes, i32 place); // ends the run where its time is up
 i32 line_of(i32 place);
 void give_way(Warp &w);         // let other warps of the block run

@@ -122,7 +122,7 @@ SAMPLES = {
     "atomics": Sample(
         """and.b32 %i, %t, 3; mul.wide.u32 %d, %i, 4; add.u64 %d, %d, %to; red.global.add.u32 [%d], 1;
         atom.global.add.u32 %i, [%to], 1; ret;""",
-        {"atomics": {"requests": 4, "operations": 128, "turns": 2 * 8 + 2 * 32, "busiest": 16 + 64}, "loads": {}, "stores": {}},
+        {"atomics": {"requests": 4, "operations": 128, "turns": 2 * 8 + 2 * 32, "busiest": 16 + 64, "addresses": 4}, "loads": {}, "stores": {}},
         block=64,
     ),
     # Guarded lanes alone do operations and touch memory; the instruction itself is executed by all.
@@ -201,6 +201,9 @@ BUFFERS = (
 )
 
 
+BUFFER_POINTERS = (Pointer("from"), Pointer("to"))
+
+
 def _launch(name: str, grid: int, block: int) -> KernelLaunch:
     return KernelLaunch(_symbol(name), (grid, 1, 1), (block, 1, 1), 0, False, (Pointer("from"), Pointer("to")))
 
@@ -220,6 +223,8 @@ def test_counts_are_those_of_a_person(session: SimulatorSession, name: str) -> N
         seen = found.get(quantity, {} if isinstance(expected, dict) else 0)
         if quantity == "flops":
             expected = {kind: count for kind, count in expected.items() if count}
+        if quantity in ("loads", "stores"):  # all blocks were counted
+            assert seen.pop("block_sectors", 0) == seen.get("unique_sectors", 0)
         assert seen == expected, quantity
     assert sum(counts.by_class.values()) == counts.warp_instructions
     assert counts.counted_blocks == sample.grid
@@ -301,6 +306,43 @@ def test_what_blocks_share_is_not_scaled_beyond_the_buffer(session: SimulatorSes
     (sampled,) = _counted(session, _launch("uniform", 100_000, 32), sample_blocks=4)
     assert sampled.loads.requests == 300_000
     assert sampled.loads.unique_sectors == (1 << 16) // 32
+
+
+def test_addresses_that_one_block_has_for_itself_are_told_from_those_that_all_share(simulator: Simulator) -> None:
+    body = """mul.wide.u32 %d, %b, 4; add.u64 %d, %d, %to; red.global.add.u32 [TARGET], 1; ret;"""
+    text = HEADER + _kernel("own", body.replace("TARGET", "%d")) + _kernel("one", body.replace("TARGET", "%to"))
+    with simulator.prepare(Program(text, entries_of(parsing.parse(text)), "sm_80"), Settings()) as session:
+        for blocks in (0, 8):
+            own, one = _counted(session, _launch("own", 1000, 32), _launch("one", 1000, 32), sample_blocks=blocks)
+            assert (own.atomics.busiest, own.atomics.addresses) == (32, 1000)
+            assert (one.atomics.busiest, one.atomics.addresses) == (32_000, 1)
+
+
+def test_memory_that_repeats_is_as_large_as_it_says_and_holds_its_piece_everywhere(simulator: Simulator) -> None:
+    """256 MB of pieces of 64 KB, read at both ends and written in the middle; then the same process has whole ones."""
+    last = (255 << 20) + 20
+    body = f"""ld.global.u32 %i, [%from+20]; mov.u64 %d, {last}; add.u64 %d, %d, %from; ld.global.u32 %t, [%d];
+    add.u32 %i, %i, %t; st.global.u32 [%to], %i; ret;"""
+    text = (
+        HEADER + _kernel("ends", body) + _kernel("copies", "ld.global.u32 %i, [%in]; st.global.u32 [%out], %i; ret;")
+    )
+    piece = np.arange(1 << 14, dtype=np.uint32)
+    huge = Buffer("from", "temporary", 256 << 20, 4, piece, repeats=True)
+    zeros = Buffer("to", "temporary", 256 << 20, 4, None, repeats=True)
+    whole = Buffer("from", "input", 8192, 4, np.arange(2048, dtype=np.uint32))
+    with simulator.prepare(Program(text, entries_of(parsing.parse(text)), "sm_80"), Settings()) as session:
+        ends, copies = (KernelLaunch(n, (1, 1, 1), (32, 1, 1), 0, False, BUFFER_POINTERS) for n in ("ends", "copies"))
+        answer = Buffer("to", "output", 8192, 4, None)
+        first = session.run(PlanRun((huge, answer), (ends,), POISON, 10.0))
+        assert first.fault is None, first.fault
+        assert np.frombuffer(first.contents["to"], np.uint32)[0] == 5 + 5
+        second = session.run(PlanRun((huge, zeros), (copies,), POISON, 10.0, count=True))
+        assert second.fault is None
+        assert second.contents == {}
+        assert second.counts[0].loads.unique_sectors == 4
+        third = session.run(PlanRun((whole, answer), (copies,), POISON, 10.0))
+        assert np.array_equal(np.frombuffer(third.contents["to"], np.uint32)[:32], np.arange(32))
+        assert (third.contents["to"][128:] == POISON).all()
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,0 +1,67 @@
+"""Counting at the sizes that a GPU would be timed at: a few blocks of each launch, chosen at random and scaled up.
+
+Memory at those sizes is hundreds of megabytes, and nobody looks at the answer, so that inputs are one piece of real
+content again and again, and everything else begins as zeros.
+"""
+
+from collections.abc import Mapping
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from common.contract import Settings
+from common.evidence import Evidence
+from evaluator.backends.backend import Buffer, PlanRun, Session
+from evaluator.errors import Ruling
+from evaluator.problems.arrays import Array, Dice, to_numpy
+from evaluator.problems.problem import Sizes
+from evaluator.stages.launchable import BufferFacts, Launchable
+
+_PIECE_BYTES: Final = 1 << 20
+_ZEROS: Final = 0
+_BLOCKS: Final = 8
+_TIME_LIMIT_S: Final = 0.5
+
+
+def sample(launchable: Launchable, session: Session, settings: Settings, dice: Dice) -> Evidence | None:
+    """Counts of each launch at the sizes of the timing, from a few blocks.
+
+    None where they do not come to an end: blocks that wait for others never do, and contents that are only a part of
+    the answer may lead a kernel astray. Then `session` has ended too. Raises InfrastructureFault.
+    """
+    return count_at(launchable, session, settings, dice, launchable.problem.timing_sizes, _BLOCKS, _TIME_LIMIT_S)
+
+
+def count_at(
+    launchable: Launchable,
+    session: Session,
+    settings: Settings,
+    dice: Dice,
+    sizes: Sizes,
+    blocks: int,
+    time_limit_s: float,
+) -> Evidence | None:
+    """Counts at `sizes` from `blocks` blocks of each launch (0: all); None where the backend gives none, or the run
+    faults or takes too long. Raises InfrastructureFault.
+    """
+    concrete = launchable.at(sizes, settings.memory_bytes)
+    if isinstance(concrete, Ruling):
+        return None
+    drawn = launchable.problem.distributions[0].draw(dice, launchable.problem.example_sizes[0])
+    buffers = tuple(_buffer(facts, drawn) for facts in concrete.buffers)
+    run = PlanRun(buffers, concrete.steps, _ZEROS, time_limit_s, count=True, sample_blocks=blocks)
+    outcome = session.run(run)
+    if not outcome.counts:
+        return None
+    return Evidence(source="simulator", sizes=dict(sizes), launches=outcome.counts)
+
+
+def _buffer(facts: BufferFacts, drawn: Mapping[str, Array]) -> Buffer:
+    """What is never handed back has the role of a temporary."""
+    if facts.role != "input":
+        return Buffer(facts.name, "temporary", facts.size_bytes, facts.dtype.size_bytes, None, repeats=True)
+    whole = facts.size_bytes < _PIECE_BYTES
+    elements = prod(facts.shape) if whole else _PIECE_BYTES // facts.dtype.size_bytes
+    piece = np.resize(to_numpy(drawn[facts.name]).reshape(-1), elements)
+    return Buffer(facts.name, "temporary", facts.size_bytes, facts.dtype.size_bytes, piece, repeats=not whole)
