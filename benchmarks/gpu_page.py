@@ -17,7 +17,7 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "gpu.md"
-NAMES = ("gpu_throughput", "timing_repeatability", "gpu_corpus", "example_kernels_speed")
+NAMES = ("gpu_throughput", "timing_repeatability", "gpu_corpus", "example_kernels_speed", "counters_vs_ncu")
 
 DIFFERENCES: dict[str, str] = {
     "matmul_f16_mma": "it multiplies on the tensor cores",
@@ -40,6 +40,21 @@ REMARKS: dict[str, str] = {
     ),
 }
 """Verdicts that were not as they should have been, and what is known about them."""
+
+REASONS: dict[str, str] = {
+    "warp_instructions": "the simulator counts PTX, ncu what ptxas made of it",
+    "thread_instructions": "likewise; ncu counts a warp's lanes where a predicate turns them off, too",
+    "branches": "ptxas guards short branches by predicates, returns by `@P EXIT`, and unrolls loops",
+    "divergent_branches": "likewise: what is guarded diverges no more",
+    "flops.fp32": (
+        "a division or `expf` is multiplications and additions in machine code and one operation in PTX; and ptxas "
+        "moves a sum that only one lane needs behind that lane's branch"
+    ),
+    "shared.requests": "ptxas makes one wide access of neighbouring ones",
+    "shared.wavefronts": "likewise",
+    "shared.least_wavefronts": "likewise",
+}
+"""Counters in which the simulator and ncu differ somewhere, and why."""
 
 _THROUGHPUT = (
     ("single_cold", "each its own", "1 %", "empty"),
@@ -75,12 +90,13 @@ def page(records: Mapping[str, Record]) -> str:
             _honest(corpus),
             _attacks(corpus),
             _examples(records["example_kernels_speed"]),
+            _counters(records["counters_vs_ncu"]),
         ]
     )
 
 
 def load() -> dict[str, Record]:
-    """The results of all four benchmarks, by name."""
+    """The results of all these benchmarks, by name."""
     return {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in NAMES}
 
 
@@ -324,6 +340,29 @@ The kernels that come with each problem, as a measure of the grader and not of a
 ![Example kernels against PyTorch](../benchmarks/results/example_kernels_speed.svg)
 
 {_table(head, rows)}"""
+
+
+def _counters(record: Record) -> str:
+    figures, details = record["figures"], record["details"]
+    names = [key.removesuffix("_exact") for key in figures if key.endswith("_exact")]
+    _same("REASONS", REASONS, (name for name in names if figures[f"{name}_error_most"] > 0))
+    same = [f"{name} ({figures[f'{name}_launches']})" for name in names if name not in REASONS]
+    rows = []
+    for name, reason in REASONS.items():
+        exact, launches = (str(figures[f"{name}_{which}"]) for which in ("exact", "launches"))
+        errors = (f"{100 * figures[f'{name}_error_{which}']:.0f} %" for which in ("p50", "most"))
+        rows.append((name, launches, exact, *errors, reason))
+    unsupported = [f"`{name}` ({feature})" for name, feature in details["unsupported"].items()]
+    return f"""## The simulator's counters against Nsight Compute's
+
+{figures["kernels"]} kernels, each launch whole at its problem's first published size, on the same inputs
+(`benchmarks/counters_vs_ncu.py`). The same to the last one in every launch (how many have the counter):
+{", ".join(same)}.
+Not the same, for what ptxas rewrites (the difference is that of the two counts over the larger one):
+
+{_table(("counter", "launches that have it", "the same", "difference, median", "largest", "why"), rows)}
+Not compared, as the simulator cannot run them: {", ".join(unsupported) or "none"}.
+"""
 
 
 def _goals(record: Record) -> str:
