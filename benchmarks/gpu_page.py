@@ -50,9 +50,6 @@ REASONS: dict[str, str] = {
         "a division or `expf` is multiplications and additions in machine code and one operation in PTX; and ptxas "
         "moves a sum that only one lane needs behind that lane's branch"
     ),
-    "shared.requests": "ptxas makes one wide access of neighbouring ones",
-    "shared.wavefronts": "likewise",
-    "shared.least_wavefronts": "likewise",
 }
 """Counters in which the simulator and ncu differ somewhere, and why."""
 
@@ -352,6 +349,7 @@ def _counters(record: Record) -> str:
         exact, launches = (str(figures[f"{name}_{which}"]) for which in ("exact", "launches"))
         errors = (f"{100 * figures[f'{name}_error_{which}']:.0f} %" for which in ("p50", "most"))
         rows.append((name, launches, exact, *errors, reason))
+    waiting = ", ".join(f"`{name}`" for name in details["waiting"])
     unsupported = [f"`{name}` ({feature})" for name, feature in details["unsupported"].items()]
     return f"""## The simulator's counters against Nsight Compute's
 
@@ -360,9 +358,17 @@ def _counters(record: Record) -> str:
 {", ".join(same)}.
 Not the same, for what ptxas rewrites (the difference is that of the two counts over the larger one):
 
-{_table(("counter", "launches that have it", "the same", "difference, median", "largest", "why"), rows)}
-Not compared, as the simulator cannot run them: {", ".join(unsupported) or "none"}.
-"""
+{_table(("counter", "launches", "the same", "difference, median", "largest", "why"), rows)}
+Not compared, as the simulator cannot run them: {", ".join(unsupported) or "none"}; as they
+look again and again whether others are done, and how often is chance: {waiting}.
+{_lacking(details["lacking"])}"""
+
+
+def _lacking(metrics: Sequence[str]) -> str:
+    if not metrics:
+        return ""
+    named = ", ".join(f"`{metric}`" for metric in metrics)
+    return f"Accesses to shared memory were not compared: ncu had not been asked for {named}.\n"
 
 
 def _goals(record: Record) -> str:
