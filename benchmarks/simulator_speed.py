@@ -1,7 +1,10 @@
 """How fast the simulator is: thread-instructions a second on six kernels, and beside numba-cuda's own simulator.
 
-Speed is measured at sizes where the kernel, not the pipe, takes the time; one core. The ratio compares whole runs of
-the same kernel on the same data at a size that numba-cuda's simulator can finish, in the same process, side by side.
+Speed is measured at sizes where the kernel, not the pipe, takes the time; one core. What counting costs, and
+watching all blocks, is the kernel's own time with it over its time without; what all cores gain, its time on one over
+theirs. The time of an empty plan with the same buffers, which is the pipe's, is taken off each. The ratio compares
+whole runs of the same kernel on the same data at a size that numba-cuda's simulator can finish, in the same process,
+side by side.
 """
 
 import os
@@ -23,7 +26,8 @@ from numba import cuda, float32
 from record import save
 
 from common.contract import Settings
-from evaluator.backends.backend import Buffer, KernelLaunch, PlanRun, Session
+from evaluator.backends.backend import Buffer, KernelLaunch, PlanRun, Session, Watch
+from evaluator.backends.sim.simulator import Simulator
 from evaluator.problems.arrays import NumpyDice
 from evaluator.problems.catalogue import find
 from evaluator.problems.problem import Problem
@@ -185,12 +189,16 @@ _CASES = {
 }
 
 
-def _planned(workshop: Workshop, problem: Problem, source: str) -> tuple[Launchable, Session]:
+def _planned(workshop: Workshop, problem: Problem, source: str) -> tuple[Launchable, Session, Session]:
+    """The plan, and sessions on one core and on all."""
     compiled = compile_source(source, Settings(), "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache)
     assert compiled.program is not None, compiled.ruling
     planned = plan_launches(problem, compiled.program, None, source)
     assert planned.launchable is not None, planned.ruling
-    return planned.launchable, workshop.simulator.prepare(compiled.program, Settings())
+    spread = workshop.simulator
+    alone = Simulator(spread.sandbox, spread.builds, spread.host_compiler, spread.readable, cores=1)
+    sessions = [simulator.prepare(compiled.program, Settings()) for simulator in (alone, spread)]
+    return planned.launchable, sessions[0], sessions[1]
 
 
 def _inputs(problem: Problem, sizes: dict[str, int]) -> dict[str, Any]:
@@ -221,6 +229,23 @@ def _simulated(launchable: Launchable, session: Session, sizes: dict[str, int], 
     return seconds, outcome
 
 
+def _own_s(launchable: Launchable, session: Session, sizes: dict[str, int], **options: Any) -> float:
+    """Seconds of the kernel itself."""
+    concrete = launchable.at(sizes)
+    assert isinstance(concrete, Concrete)
+    inputs = _inputs(launchable.problem, sizes)
+    buffers = tuple(
+        Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in concrete.buffers
+    )
+    times = []
+    for steps in ((), concrete.steps):
+        run = PlanRun(buffers, steps, 0xFF, 30.0, **options)
+        seconds, outcome = _best(5, lambda run=run: session.run(run))
+        assert outcome.fault is None, outcome.fault
+        times.append(seconds)
+    return times[1] - times[0]
+
+
 def _with_numba(case: _Case, problem: Problem, launchable: Launchable) -> float:
     """Seconds of one run of the same kernel by numba-cuda's simulator, on the same grid."""
     concrete = launchable.at(case.small)
@@ -245,17 +270,24 @@ def main() -> None:
         workshop = Workshop(MachineSettings(Path(folder)))
         for name, case in _CASES.items():
             problem = find(name)
-            launchable, session = _planned(workshop, problem, _SOURCES[name])
-            with session:
+            launchable, session, spread = _planned(workshop, problem, _SOURCES[name])
+            with session, spread:
                 seconds, outcome = _simulated(launchable, session, case.large, 3)
                 figures[f"{name}_instructions_per_s"] = outcome.thread_instructions / seconds
                 small_s, _ = _simulated(launchable, session, case.small, 5)
+                plain_s = _own_s(launchable, session, case.large)
+                figures[f"{name}_counting_cost"] = _own_s(launchable, session, case.large, count=True) / plain_s
+                watched_s = _own_s(launchable, session, case.large, watch=Watch(share=1.0, seed=1))
+                figures[f"{name}_watching_cost"] = watched_s / plain_s
+                figures[f"{name}_all_cores_gain"] = plain_s / _own_s(launchable, spread, case.large)
             figures[f"{name}_ratio_to_numba"] = _with_numba(case, problem, launchable) / small_s
     ratios = [value for figure, value in figures.items() if figure.endswith("_ratio_to_numba")]
     figures["smallest_ratio_to_numba"] = min(ratios)
     figures["median_ratio_to_numba"] = statistics.median(ratios)
     goals = {"matmul_instructions_per_s": (">=", 2e9), "smallest_ratio_to_numba": (">=", 100.0)}
-    save("simulator_speed", figures, goals, {"numba": numba.__version__})
+    figures["largest_counting_cost"] = max(v for figure, v in figures.items() if figure.endswith("counting_cost"))
+    goals["largest_counting_cost"] = ("<=", 2.0)
+    save("simulator_speed", figures, goals, {"numba": numba.__version__, "cores": len(os.sched_getaffinity(0))})
 
 
 if __name__ == "__main__":

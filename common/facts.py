@@ -40,11 +40,17 @@ TIMED_MEASURES = frozenset({Measure.SPEEDUP, Measure.BANDWIDTH, Measure.SOL})
 """What timing on a GPU adds."""
 
 
-def measures_of(backend: str, settings: Settings) -> frozenset[Measure]:
-    """What a run on `backend` (`gpu` or `sim`) with these settings measures of a submission that passes."""
-    if backend == "sim" and settings.estimate_for is not None:
-        return STATIC_MEASURES | {Measure.SPEEDUP}
-    return STATIC_MEASURES | (TIMED_MEASURES if backend == "gpu" and settings.timing else frozenset())
+def measures_of(backend: str, settings: Settings, status: Status, profile: Profile | None) -> frozenset[Measure]:
+    """What a run on `backend` (`gpu` or `sim`) with these settings measures of a submission that passes.
+
+    One that passed and of which nothing was counted, for want of time or of a feature, is not held to counts.
+    """
+    timed = backend == "gpu" and settings.timing
+    counts = backend == "sim" or settings.rehearse
+    counted = counts and (status is not Status.PASSED or (profile is not None and profile.evidence is not None))
+    estimated = backend == "sim" and settings.estimate_for is not None
+    speed = TIMED_MEASURES if timed else frozenset({Measure.SPEEDUP}) if estimated else frozenset()
+    return STATIC_MEASURES | speed | (COUNTED_MEASURES if counted else frozenset())
 
 
 @dataclass(frozen=True)

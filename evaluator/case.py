@@ -86,7 +86,7 @@ class Case:
             timing=self.timing,
             profile=found,
             settings=settings,
-            measurable=measures_of(self.venue.name, settings),
+            measurable=measures_of(self.venue.name, settings, ruling.status, found),
         )
         verdict = Verdict(
             status=ruling.status,

@@ -368,7 +368,7 @@ def _reward(shown: Shown, beside: Beside) -> str:
         timing=verdict.timing,
         profile=verdict.profile,
         settings=settings,
-        measurable=measures_of(verdict.backend, settings),
+        measurable=measures_of(verdict.backend, settings, verdict.status, verdict.profile),
     )
     found = list(differences(_dumped(verdict.reward), _dumped(reward(settings.reward, facts)), "reward"))
     if found:

@@ -88,7 +88,7 @@ def unsigned(*, pooled=True, seed=SEED):
         timing=timing,
         profile=profile,
         settings=SETTINGS,
-        measurable=measures_of("gpu", SETTINGS),
+        measurable=measures_of("gpu", SETTINGS, Status.PASSED, profile),
     )
     made = receipt(
         problem=problem,

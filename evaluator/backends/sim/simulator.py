@@ -7,6 +7,7 @@ and what it says is only facts for the referee.
 import contextlib
 import functools
 import hashlib
+import os
 import math
 import platform
 import re
@@ -68,11 +69,13 @@ _HEADERS: Final = (
     "pipe.h",
     "coroutines.h",
     "blocks.h",
+    "spreading.h",
 )
 _COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-w")
 _WIDE: Final = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
 _RUNTIME_FLAGS: Final = (*_COMMON_FLAGS, "-O2", "-ftree-vectorize", *_WIDE)
 _PROGRAM_FLAGS: Final = (*_COMMON_FLAGS, "-O1")
+_MOST_CORES: Final = 8
 _REFEREE_S: Final = 120.0
 """How long the process may wait for the referee, all trials together; its own time is limited run by run."""
 _SLACK_S: Final = 2.0
@@ -105,12 +108,21 @@ class Simulator:
     """Its PTX has neither TMA nor wgmma, which the simulator lacks."""
 
     def __init__(
-        self, sandbox: Sandbox, builds: Builds, host_compiler: Path, readable: tuple[Path, ...] | None = None
+        self,
+        sandbox: Sandbox,
+        builds: Builds,
+        host_compiler: Path,
+        readable: tuple[Path, ...] | None = None,
+        cores: int | None = None,
     ) -> None:
-        """`readable`: what the host compiler needs beside the system's files; None for its own folder."""
+        """`readable`: what the host compiler needs beside the system's files; None for its own folder.
+
+        `cores`: how many a large launch may use; None for all that this process may.
+        """
         self.sandbox = sandbox
         self.builds = builds
         self.host_compiler = host_compiler
+        self.cores = min(len(os.sched_getaffinity(0)), _MOST_CORES) if cores is None else cores
         self.readable = (host_compiler.parent,) if readable is None else readable
 
     @property
@@ -130,7 +142,7 @@ class Simulator:
             cpu_s=settings.run_timeout_s + _REFEREE_S,
             memory_bytes=settings.memory_bytes,
         )
-        job = Job(("./program",), files={"program": executable}, limits=limits)
+        job = Job(("./program", str(self.cores)), files={"program": executable}, limits=limits)
         return SimulatorSession(self.sandbox.start(job), translated, program.entries)
 
     def warm_up(self) -> None:
@@ -359,7 +371,7 @@ class SimulatorSession:
         return self.process.receive(size).decode(errors="replace")
 
     def _answer(self, run: PlanRun, began_s: float) -> RunOutcome:
-        faulted, executed, shuffles, lost_prints, own_ns = self._numbers(5)
+        faulted, executed, shuffles, lost_prints, spread_launches, own_ns = self._numbers(6)
         printed, warnings = self._words(), tuple(self._words().splitlines())
         watched, ran = self._numbers(2)
         extents = {step.symbol: step.block for step in run.steps if isinstance(step, KernelLaunch)}
@@ -384,7 +396,7 @@ class SimulatorSession:
                     contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
         # Whoever claims to have been idle all the time is not believed for ever.
         own_s = max(own_ns / 1e9, (time.monotonic() - began_s) / _STRETCH)
-        facts = {"shuffles": shuffles}
+        facts = {"shuffles": shuffles, "spread_launches": spread_launches}
         return RunOutcome(
             contents,
             fault,

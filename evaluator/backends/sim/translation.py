@@ -7,7 +7,7 @@ from evaluator.backends.backend import Unsupported
 from evaluator.backends.sim.flow import analyse, is_barrier, may_wait, polls_global
 from evaluator.backends.sim.function import FunctionText
 from evaluator.backends.sim.hazards import SharedVariable
-from evaluator.backends.sim.ptx import TYPE_BYTES, Function, Instruction, Module, Symbol, Variable
+from evaluator.backends.sim.ptx import TYPE_BYTES, Function, Instruction, Module, Special, Symbol, Variable
 from evaluator.backends.sim.scope import device_address, local_frame, parameter_layout, signature
 from evaluator.backends.sim.tally import Ledger, Step
 
@@ -125,7 +125,7 @@ class _ModuleText:
         kernels = [
             f"{{k{self.indexes[f.name]}, {parameter_layout(f)[1]}, {self._shared_bytes(f)}, "
             f"{self._local_bytes()}, {self._stack_bytes()}, {'true' if self._warps_wait() else 'false'}, "
-            f"{'true' if self._blocks_wait() else 'false'}}}"
+            f"{'true' if self._blocks_wait() else 'false'}, {'true' if self._spreads() else 'false'}}}"
             for f in self.functions
             if f.is_entry
         ]
@@ -191,11 +191,25 @@ class _ModuleText:
             for block in analyse(f).blocks
         )
 
+    def _spreads(self) -> bool:
+        """Whether blocks may run at once, in processes of their own."""
+        return not any(isinstance(i, Instruction) and _keeps_order(i) for f in self.functions for i in f.body)
+
     def _warps_wait(self) -> bool:
         """Whether a warp may wait for another one of its block: at a barrier, or for what that one writes."""
         return any(
             isinstance(i, Instruction) and (is_barrier(i) or may_wait(i)) for f in self.functions for i in f.body
         )
+
+
+def _keeps_order(instruction: Instruction) -> bool:
+    """Whether what this does may depend on which of two blocks comes first, or belongs to the whole program."""
+    if instruction.opcode in ("atom", "red"):
+        return not any(modifier.split("::")[0] == "shared" for modifier in instruction.modifiers)
+    if instruction.opcode == "call":
+        return any(isinstance(o, Symbol) and o.name in ("vprintf", "malloc", "free") for o in instruction.operands)
+    clocks = any(isinstance(o, Special) and o.name.lstrip("%").startswith("clock") for o in instruction.operands)
+    return may_wait(instruction) or clocks
 
 
 def _joined(parts: "Iterator[str] | list[str] | map[str]") -> str:

@@ -47,6 +47,7 @@ struct Kernel {
     void (*run)(Warp &);
     u32 parameter_bytes, shared_bytes, local_bytes, stack_bytes;
     bool barriers, polls; // whether it reads in a loop what another block may write
+    bool spreads;         // whether blocks may run in any order and at once
 };
 struct ModuleVariable {
     u64 size, item;

@@ -336,7 +336,7 @@ void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant) {
     if (bytes > slot.mapped || slot.repeats) {
         if (slot.mapped) munmap((void *)low, slot.mapped);
         slot.mapped = 0;
-        slot.repeats = false;
+        slot.repeats = slot.shared = false;
         void *at = mmap((void *)low, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         if (at == MAP_FAILED) out_of_memory(name, size);
         slot.mapped = bytes;

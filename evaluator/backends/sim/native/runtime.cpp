@@ -25,6 +25,7 @@ u32 WARNINGS_BYTES;
 bool BACKWARDS; // blocks and warps run last first
 u64 SAMPLE_BLOCKS, DICE; // most blocks of a launch that run, 0 for all; state of the numbers that choose them
 u64 BEGAN_NS, DEADLINE_NS, EXECUTED, UNWATCHED;
+u64 CORES = 1, SPREAD_LAUNCHES; // how many cores a launch may use; launches of this run that used several
 const char *CURRENT_KERNEL = "";
 const char *const TIME_IS_UP = "was still running when its time was up";
 char NAMES[1 << 16]; // buffer names of the current run
@@ -40,6 +41,10 @@ u64 now_ns() { // of this program alone: a machine that is busy with others take
 } // namespace
 
 namespace {
+
+// Of processes that a launch is spread over (spreading.h).
+bool in_worker();
+[[noreturn]] void leave_fault(const char *kind, const char *message, i32 place, const u32 thread[3], const u32 id[3]);
 
 // Answers.
 
@@ -59,6 +64,7 @@ void put_facts() {
     put(EXECUTED);
     put(SHUFFLES);
     put(LOST_PRINTS);
+    put(SPREAD_LAUNCHES);
     put(now_ns() - BEGAN_NS);
     put_text(PRINTED, PRINTED_BYTES);
     put_text(WARNINGS, WARNINGS_BYTES);
@@ -68,6 +74,7 @@ void put_facts() {
 }
 
 [[noreturn]] void answer_fault(const char *kind, const char *message, i32 place, const u32 thread[3], const u32 block[3]) {
+    if (in_worker()) leave_fault(kind, message, place, thread, block);
     put(FAULTED);
     put_facts();
     put_text(kind);
@@ -124,6 +131,7 @@ void look_at_clock(Warp &w, u32 lanes, i32 place) {
 }
 
 #include "blocks.h"
+#include "spreading.h"
 
 namespace {
 
@@ -171,11 +179,20 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
     u64 chosen = SAMPLE_BLOCKS && SAMPLE_BLOCKS < blocks && !together ? SAMPLE_BLOCKS : blocks;
     if (COUNTING) begin_launch_counts();
     if (together) run_together(kernel, blocks);
+    bool spreads = CORES > 1 && kernel.spreads && !kernel.polls && !cooperative && !BACKWARDS && !COUNTING && !WATCHED_SHARE && chosen == blocks;
+    u64 began_ns = now_ns();
     for (u64 i = 0; i < (together ? 0 : chosen); i++) {
         u64 number = chosen < blocks ? drawn(i, chosen, blocks) : BACKWARDS && !kernel.polls ? blocks - 1 - i : i;
         set_block(number);
         watch_block(BLOCK, number);
         run_block(kernel);
+        if (spreads) {
+            u64 spent_ns = now_ns() - began_ns;
+            if (spent_ns >= SERIAL_NS) {
+                spreads = false;
+                if (spent_ns / (i + 1) * (blocks - i - 1) >= WORTH_NS && finish_spread(kernel, i + 1, blocks)) break;
+            }
+        }
         if (COUNTING) count_idle_threads();
         if (--until_look == 0) {
             until_look = 64;
@@ -253,7 +270,7 @@ void run_plan() {
     WATCHED_SHARE = (u32)get();
     WATCH_SEED = get();
     JITTER = get();
-    EXECUTED = SHUFFLES = LOST_PRINTS = 0;
+    EXECUTED = SHUFFLES = LOST_PRINTS = SPREAD_LAUNCHES = 0;
     begin_heap();
     watch_run();
     PRINTED_BYTES = WARNINGS_BYTES = 0;
@@ -340,7 +357,9 @@ char **read_names(u64 expected) {
 
 } // namespace
 
-int main() {
+int main(int count, char **arguments) {
+    CORES = count > 1 ? strtoull(arguments[1], nullptr, 10) : 1;
+    if (CORES > MOST_CORES) CORES = MOST_CORES;
     PLACES = get();
     watch_places(PLACES);
     LINES = (i32 *)calloc(PLACES + 1, sizeof(i32));

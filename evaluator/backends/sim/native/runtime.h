@@ -11,6 +11,7 @@ struct SlotInfo {
     bool constant;
     u64 mapped; // bytes mapped at `low`
     bool repeats; // its pages are one piece again and again: no run but this one may have them
+    bool shared; // with processes that are forked
 };
 extern SlotInfo SLOTS[SLOT_COUNT];
 extern u64 LOCAL_STRIDE;
