@@ -7,8 +7,8 @@ and what it says is only facts for the referee.
 import contextlib
 import functools
 import hashlib
-import os
 import math
+import os
 import platform
 import re
 import secrets
