@@ -18,7 +18,7 @@ SIMPLEST_FIRST: Final[tuple[Content, ...]] = tuple(name for name in get_args(Con
 IN_WORDS: Final[dict[Content, str]] = {
     "zeros": "zeros",
     "ones": "ones",
-    "ramp": "1, 2, 3 … 7 quarters, again and again",
+    "ramp": "a ramp of seven quarters, again and again,",
     "one": "a single 1 at its start, and zeros",
     "scrambled": "scrambled values from -1 to 1",
     "drawn": "drawn values",

@@ -1,6 +1,7 @@
 // The host's half. It was made with the file and needs nothing but CUDA.
 
 static size_t repro_guard_bytes = 4096;  // around each buffer; --bare leaves them out
+static int repro_mark = 0xFF;  // what they are made of: NaN for who reads it; other marks in every second run
 static int repro_faults = 0;
 
 static void repro_cuda(cudaError_t status, const char* what)
@@ -63,7 +64,7 @@ struct ReproBuffer {
     // Undefined contents, with marks before and behind them.
     void poison(int byte)
     {
-        repro_cuda(cudaMemset(block, 0xA7, bytes() + 2 * repro_guard_bytes), "cudaMemset");
+        repro_cuda(cudaMemset(block, repro_mark, bytes() + 2 * repro_guard_bytes), "cudaMemset");
         repro_cuda(cudaMemset(at(), byte, bytes()), "cudaMemset");
     }
     template <typename T>
@@ -106,7 +107,7 @@ struct ReproBuffer {
         repro_cuda(cudaMemcpy(host, block, bytes() + 2 * repro_guard_bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
         const size_t end = repro_guard_bytes + bytes();
         for (size_t i = 0; i < end + repro_guard_bytes; ++i) {
-            if ((i < repro_guard_bytes || i >= end) && host[i] != 0xA7) {
+            if ((i < repro_guard_bytes || i >= end) && host[i] != repro_mark) {
                 const long long away = (long long)i - (long long)repro_guard_bytes;
                 printf("%s: written outside, at byte %lld of its %zu (element %lld of %zu)\n", name, away, bytes(),
                        away < 0 ? -(-away - 1) / (long long)element_bytes - 1 : away / (long long)element_bytes, count);

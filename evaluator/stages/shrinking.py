@@ -26,7 +26,8 @@ from evaluator.stages.trials import PlannedTrial
 from evaluator.stages.verification import Verified, verify
 
 _LADDER: Final = (*range(1, 7), *((1 << power) + off for power in range(3, 31) for off in (-1, 0, 1)))
-_DRAWS: Final = 3
+_DRAWS: Final = 10
+"""How often the failed trial is drawn anew, before it counts as right by itself: its fault may need a rare value."""
 _CANDIDATE_S: Final = 2.0
 _STILL_RUNNING_S: Final = 1.0
 _CLEARLY: Final = 4.0
@@ -137,17 +138,24 @@ class _Search:
         self.until_s = time.monotonic() + settings.shrink_s
         self.judged: dict[tuple[object, ...], Verified] = {}
         self.in_time = True
+        self.otherwise: str | None = None
+        """How the failed trial ended when it was run again, where that was another end."""
 
     def smallest(self, trial: Trial) -> Smallest | None:
         """None where the trial by itself, from afresh, does not fail in the same way."""
         start = self._start(trial)
         if start is None:
             return None
-        return self._told(self._simpler(self._smaller_sizes(start)), start)
+        found = self._smaller_sizes(start)
+        if found == start and not self._shows(start):
+            return None
+        return self._told(self._simpler(found), start)
 
     def why_not(self) -> str:
         if not self.in_time:
             return "not shrunk: the time for it was up before the failed trial had been run again"
+        if self.otherwise is not None:
+            return f"not shrunk: run by itself, from afresh, the failed trial ends otherwise: {self.otherwise}"
         return (
             "not shrunk: the failed trial is right when it is run by itself, from afresh, so the fault depends on "
             "the runs before it (module variables keep their values) or on rare values"
@@ -161,6 +169,11 @@ class _Search:
             everything: dict[str, Content] = {tensor.name: "drawn" for tensor in self.problem.inputs}
             one = Candidate(dict(trial.sizes), dict(trial.scalars), everything, distribution, self.seed + draw)
             if self._shows(one):
+                return one
+            ruling = self.judged[one.key].ruling if one.key in self.judged else None
+            if ruling is not None:
+                # It may be too much for the simulator at these sizes, and something smaller not.
+                self.otherwise = ruling.message
                 return one
         return None
 
@@ -266,7 +279,8 @@ class _Search:
         if found.sizes == start.sizes:
             said = f"Nothing smaller than {place} shows it"
         else:
-            said = f"Already {'wrong' if self.symptom.status is Status.INCORRECT else 'so'} at {place}"
+            wrong = self.symptom.status is Status.INCORRECT
+            said = f"{'Already wrong' if wrong else 'It happens already'} at {place}"
         said += _with(found.inputs)
         if not self.in_time:
             said += " (the time to look for less was up)"

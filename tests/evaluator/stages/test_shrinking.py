@@ -2,11 +2,15 @@
 
 import pytest
 
-from common.contract import Settings, Status, Submission, Verdict
+from common.contract import Correctness, Mismatch, Phase, Settings, Status, Submission, Trial, Verdict
+from evaluator.errors import Ruling
 from evaluator.pipeline import evaluate
 from evaluator.problems.catalogue import find
 from evaluator.reproducing import why_none
-from evaluator.stages.shrinking import candidate_of, tolerance_of
+from evaluator.stages.compilation import compile_source
+from evaluator.stages.launching import plan_launches
+from evaluator.stages.shrinking import candidate_of, shrink, tolerance_of
+from evaluator.stages.verification import Verified
 
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 
@@ -23,24 +27,48 @@ def shrunk(workshop, problem: str, source: str, **settings: float) -> Verdict:
 @pytest.mark.parametrize(
     ("body", "status", "n", "content", "words"),
     [
-        ("if (i < n) y[i] = n < 33 ? fmaxf(x[i], 0.0f) : fmaxf(x[i], 0.5f);", "incorrect", 33, "zeros", "wrong"),
-        ("if (i < n) y[i] = n < 700 ? fmaxf(x[i], 0.0f) : fabsf(x[i]);", "incorrect", 700, "scrambled", "wrong"),
-        ("if (i < n) y[i] = fmaxf(x[i + (n > 40)], 0.0f);", "runtime_error", 41, "zeros", "so"),
-        ("if (i < n / 32 * 32) y[i] = fmaxf(x[i], 0.0f);", "incorrect", 1, "zeros", "wrong"),
-        ("if (i < n) { y[i] = fmaxf(x[i], 0.0f); ((float*)x)[i] = 5.0f; }", "rejected", 1, "zeros", "so"),
-        ("while (n > 64) y[0] = clock(); if (i < n) y[i] = fmaxf(x[i], 0.0f);", "timeout", 65, "zeros", "so"),
+        (
+            "if (i < n) y[i] = n < 33 ? fmaxf(x[i], 0.0f) : fmaxf(x[i], 0.5f);",
+            "incorrect",
+            33,
+            "zeros",
+            "Already wrong",
+        ),
+        (
+            "if (i < n) y[i] = n < 700 ? fmaxf(x[i], 0.0f) : fabsf(x[i]);",
+            "incorrect",
+            700,
+            "scrambled",
+            "Already wrong",
+        ),
+        ("if (i < n) y[i] = fmaxf(x[i + (n > 40)], 0.0f);", "runtime_error", 41, "zeros", "It happens already"),
+        ("if (i < n / 32 * 32) y[i] = fmaxf(x[i], 0.0f);", "incorrect", 1, "zeros", "Already wrong"),
+        (
+            "if (i < n) { y[i] = fmaxf(x[i], 0.0f); ((float*)x)[i] = 5.0f; }",
+            "rejected",
+            1,
+            "zeros",
+            "It happens already",
+        ),
+        (
+            "while (n > 64) y[0] = clock(); if (i < n) y[i] = fmaxf(x[i], 0.0f);",
+            "timeout",
+            65,
+            "zeros",
+            "It happens already",
+        ),
     ],
     ids=["from 33 on", "negative from 700 on", "reads behind", "tail", "writes an input", "endless"],
 )
 def test_a_fault_is_found_where_it_begins(body, status, n, content, words, workshop):
-    verdict = shrunk(workshop, "relu", relu(body), run_timeout_s=3.0)
+    verdict = shrunk(workshop, "relu", relu(body), run_timeout_s=1.5)
     assert verdict.status == status
     smallest = verdict.correctness.smallest
     assert smallest is not None, verdict.correctness.warnings
     assert smallest.sizes == {"n": n}, smallest
     assert smallest.inputs == {"x": content}
     assert smallest.finished
-    assert f"Already {words} at n={n}, with " in verdict.message
+    assert f"{words} at n={n}, with " in verdict.message
     assert verdict.message.endswith(smallest.said)
     assert smallest.tried >= 3
 
@@ -93,6 +121,25 @@ def test_a_fault_that_needs_earlier_runs_is_said_not_to_shrink(workshop):
     assert verdict.status is Status.INCORRECT
     assert verdict.correctness.smallest is None
     assert "runs before it" in why_none(verdict)
+
+
+def test_a_fault_that_the_simulator_is_too_slow_for_is_looked_for_at_smaller_sizes(workshop):
+    """What a GPU saw at a size that is too large for a simulator."""
+    source = relu("for (int k = 0; n > 100000 && k < n; ++k) y[i % n] = k; if (i < n - 1) y[i] = fmaxf(x[i], 0.0f);")
+    problem, settings = find("relu"), Settings(shrink_s=30)
+    compiled = compile_source(source, settings, "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache)
+    launchable = plan_launches(problem, compiled.program, None, source).launchable
+    mismatch = Mismatch(
+        output="y", index=(0,), expected="0", actual="1", error=9.0, wrong_count=1, count=1, pattern=""
+    )
+    trial = Trial(sizes={"n": 1 << 20}, distribution="normal", hidden=False, passed=False, mismatch=mismatch)
+    seen = Verified(
+        Ruling(Status.INCORRECT, Phase.VERIFY, "y[5] was never written."),
+        Correctness(passed=False, trials=(trial,), planned_trials=1),
+    )
+    shown = shrink(launchable, compiled.program, workshop.simulator, settings, seen, 7)
+    assert shown.correctness.smallest.sizes == {"n": 1}
+    assert shown.ruling.message.startswith("y[5] was never written. Already wrong at n=1, ")
 
 
 def test_when_the_time_is_up_the_verdict_stands(workshop):
