@@ -105,8 +105,8 @@ class _Writer:
         yield "//\n"
         yield f"//     nvcc {standard}-O3 -lineinfo -arch={arch}{' ' + flags if flags else ''} -o repro repro.cu\n"
         yield "//     ./repro\n//     compute-sanitizer ./repro --bare\n//\n"
-        yield "// Exit code 0: right; 1: wrong; 2: no GPU for it. A GPU shows few races and not each read outside of\n"
-        yield "// a buffer: compute-sanitizer sees those reads, and with --tool racecheck races in shared memory.\n"
+        yield "// Exit code 0: right; 1: wrong; 2: no GPU for it. A GPU shows few races, and few reads behind\n"
+        yield "// a buffer: compute-sanitizer sees such reads, and with --tool racecheck races in shared memory.\n"
         if "// assay:" not in source:
             yield f"//\n{as_directives(self.launchable.plan)}"
         yield "\n#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n#include <ctime>\n\n"
