@@ -123,6 +123,8 @@ def _metrics() -> tuple[str, ...]:
     named = [*_COUNTS.values(), *_SHARED.values(), *(m for t in _TRAFFIC.values() for m in t.values())]
     flops = [_flop_metric(letter, op) for letter in _FLOPS.values() for op in ("add", "mul", "fma")]
     every = [*(one for several in named for one in several), *flops, *_TENSOR, _OPCODES, _THREADS_BY_OPCODE]
+    # The plain counts by opcode bring those with modifiers along.
+    every += [name.removesuffix("_with_modifier_all") for name in (_OPCODES, _THREADS_BY_OPCODE)]
     every += [_SHARED_ATOMICS, _ATOMICS_WAVEFRONTS, _GLOBAL_ATOMICS, _LATENCY_NS]
     return tuple(dict.fromkeys([*every, *_SHARES.values()]))
 
