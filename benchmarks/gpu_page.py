@@ -50,6 +50,9 @@ REASONS: dict[str, str] = {
         "a division or `expf` is multiplications and additions in machine code and one operation in PTX; and ptxas "
         "moves a sum that only one lane needs behind that lane's branch"
     ),
+    "shared.requests": "ptxas makes one wide access of neighbouring ones; beside that ncu counts up to 4 % too many",
+    "shared.wavefronts": "ptxas makes one wide access of neighbouring ones",
+    "shared.least_wavefronts": "likewise",
 }
 """Counters in which the simulator and ncu differ somewhere, and why."""
 
