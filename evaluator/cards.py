@@ -179,6 +179,7 @@ def _facts(verdict: Verdict, plain: bool) -> Table:
         row("Estimate", _estimate(verdict.profile.estimate))
     if verdict.profile:
         row("Counts", _counts(verdict.profile))
+        row("Reached", _reached(verdict.profile))
         row("Costs", _costs(verdict.profile))
     if verdict.reward:
         row("Reward", _reward(verdict.reward))
@@ -243,6 +244,17 @@ def _counts(profile: Profile) -> list[str]:
             said.append(f"{launch.lane_efficiency:.0%} of the lanes")
         lines.append(f"{_short(launch.kernel, 40)}: {', '.join(said)}")
     return lines + ([f"and {len(launches) - 4} more"] if len(launches) > 4 else [])
+
+
+def _reached(profile: Profile) -> list[str]:
+    """What a GPU's own profiler read, and what it could not."""
+    shares = (
+        ("occupancy", profile.achieved_occupancy),
+        ("multiprocessors", profile.sm_share),
+        ("device memory", profile.dram_share),
+    )
+    said = ", ".join(f"{name} {share:.0%}" for name, share in shares if share is not None)
+    return [*([said] if said else []), *(f"not measured: {_short(why)}" for why in profile.not_measured[:2])]
 
 
 def _costs(profile: Profile) -> list[str]:

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from markupsafe import Markup
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from common.contract import Status
+from evaluator import pictures
 from evaluator.cards import printable
 from evaluator.difference import COUNTED, Difference, Line, LinePair, Quantity
 from evaluator.report import environment, hashed, look, style
@@ -20,6 +22,7 @@ _MOST_LINES: Final = 120
 """Pairs of lines in a terminal; a page shows all."""
 _SIGNS: Final = {"same": " ", "changed": "~", "removed": "-", "added": "+"}
 _STYLES: Final = {"same": "", "changed": "yellow", "removed": "red", "added": "green"}
+_JUDGED: Final = ("better", "worse")
 _OUTCOMES: Final = {"better": "green", "worse": "red", "other": "", "same": "dim", "unknown": "dim"}
 
 
@@ -94,6 +97,7 @@ def page(difference: Difference) -> str:
         .get_template("difference.html.j2")
         .render(
             difference=difference,
+            drawn=_drawn(difference.quantities),
             tones={version.name: look(Status(version.status)) for version in (difference.before, difference.after)},
             columns=COUNTED,
             figure=figure,
@@ -103,6 +107,12 @@ def page(difference: Difference) -> str:
             policy=policy,
         )
     )
+
+
+def _drawn(quantities: Iterable[Quantity]) -> Markup | None:
+    """A picture of what became better or worse by a factor; None where nothing did."""
+    ratios = tuple((q.name, q.ratio, q.outcome == "better") for q in quantities if q.ratio and q.outcome in _JUDGED)
+    return pictures.changes(ratios) if ratios else None
 
 
 def figure(value: float | None) -> str:
