@@ -15,6 +15,7 @@ from evaluator.backends.gpu.peaks import DevicePeaks, peaks_of
 from evaluator.errors import UnknownProblem
 from evaluator.pictures import Point, Racer, Roof
 from evaluator.problems.catalogue import find
+from evaluator.stages.machines import machines
 from evaluator.stages.resources import Resource, fitting_blocks
 
 _SECTOR_BYTES: Final = 32
@@ -272,11 +273,16 @@ def roofline(verdict: Verdict) -> Rooflined | None:
     evidence = (profile.evidence or profile.gpu_evidence) if profile else None
     if profile is None or evidence is None:
         return None
-    timing = verdict.timing
+    timing, estimate = verdict.timing, profile.estimate
     if timing is not None:
         latency_us, sizes, device = timing.latency_us, timing.sizes, timing.device.name
         peaks = peaks_of(timing.device)
         clock_mhz, multiprocessors = timing.device.max_sm_clock_mhz, timing.device.multiprocessors
+    elif estimate is not None:
+        machine = machines().get(estimate.gpu)
+        latency_us, sizes, device = estimate.latency_us, estimate.sizes, estimate.gpu
+        peaks = machine.peaks if machine else None
+        clock_mhz, multiprocessors = (machine.clock_mhz, machine.multiprocessors) if machine else (None, None)
     else:
         return None
     scale = _scale(verdict.problem, evidence.sizes, sizes)
@@ -330,7 +336,7 @@ def _roof_note(point: Point, roof: Roof, evidence: Evidence, sizes: Mapping[str,
     ridge = max(rate for _, rate in roof.ceilings) / roof.memory_gb_s
     units = "its arithmetic" if roof.short == "FLOP" else "issuing instructions"
     bound = "memory" if point.intensity < ridge else units
-    how = "Measured" if point.measured else "Estimated, not measured"
+    how = "Measured" if point.measured else "Estimated, not measured,"
     note = f"{how} on {roof.device}: at this intensity it is {bound} that bounds it."
     if dict(evidence.sizes) != dict(sizes):
         note += " Counts are those of a smaller run, scaled by what the problem asks for at both sizes."

@@ -111,7 +111,8 @@ def page(difference: Difference) -> str:
 
 def _drawn(quantities: Iterable[Quantity]) -> Markup | None:
     """A picture of what became better or worse by a factor; None where nothing did."""
-    ratios = tuple((q.name, q.ratio, q.outcome == "better") for q in quantities if q.ratio and q.outcome in _JUDGED)
+    judged = (q for q in quantities if q.outcome in _JUDGED)
+    ratios = tuple((q.name, (q.after or 0) / q.before if q.before else None, q.outcome == "better") for q in judged)
     return pictures.changes(ratios) if ratios else None
 
 

@@ -360,9 +360,10 @@ def _banks(offsets: Sequence[int | None], lane_bytes: int) -> Markup:
 
 
 @lru_cache(KEPT)
-def changes(ratios: tuple[tuple[str, float, bool], ...]) -> Markup:
-    """By how much quantities changed, on a logarithmic scale around no change; `ratios`: name, after over before, and
-    whether that is better.
+def changes(ratios: tuple[tuple[str, float | None, bool], ...]) -> Markup:
+    """By how much quantities changed, on a logarithmic scale around no change.
+
+    `ratios`: name, after over before (None for what was 0 before), and whether that is better.
     """
     with drawing:
         from matplotlib.patches import Rectangle
@@ -370,21 +371,27 @@ def changes(ratios: tuple[tuple[str, float, bool], ...]) -> Markup:
         left, width = 122.0, WIDTH - 122.0 - 46.0
         sheet = Sheet(24 * len(ratios) + 24)
         axes = sheet.axes(0, 0, WIDTH, sheet.height, bare=True)
-        reach = max(2.0, *(max(ratio, 1 / ratio) for _, ratio, _ in ratios))
+        reach = max([2.0, *(max(ratio, 1 / ratio) for _, ratio, _ in ratios if ratio)])
+        words = [(name, _times(ratio), "better" if better else "worse") for name, ratio, better in ratios]
         middle = left + width / 2
         for row, (name, ratio, better) in enumerate(ratios):
             top = 6 + 24 * row
-            length = math.log(ratio) / math.log(reach) * width / 2
+            share = 1.0 if ratio is None else math.log(ratio) / math.log(reach) if ratio else -1.0
+            length = share * width / 2
             colour = COLOURS["good" if better else "bad"]
             bar = Rectangle((middle + min(length, 0), top), abs(length), 16, color=colour, linewidth=0)
             axes.add_patch(bar)
-            sheet.says(bar, f"{name}: {ratio:.3g} times, {'better' if better else 'worse'}")
+            sheet.says(bar, ", ".join(words[row]))
             axes.text(left - 8, top + 12, _cut(name, 19), fontsize=10.5, ha="right", color=COLOURS["ink"])
-            axes.text(left + width + 6, top + 12, f"× {ratio:.3g}", fontsize=10.5, color=colour)
+            axes.text(left + width + 6, top + 12, _times(ratio), fontsize=10.5, color=colour)
         axes.plot((middle, middle), (0, sheet.height - 18), color=COLOURS["soft"], linewidth=1)
         axes.text(middle, sheet.height - 4, "unchanged", fontsize=10.5, color=COLOURS["soft"], ha="center")
-        told = ", ".join(f"{name} × {ratio:.3g}, {'better' if good else 'worse'}" for name, ratio, good in ratios)
+        told = "; ".join(", ".join(one) for one in words)
         return sheet.svg("What changed, after over before", told)
+
+
+def _times(ratio: float | None) -> str:
+    return "new" if ratio is None else f"× {ratio:.3g}" if ratio else "gone"
 
 
 @dataclass(frozen=True)

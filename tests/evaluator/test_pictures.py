@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.drawing import WIDTH
-from evaluator.pictures import Point, Racer, Roof, access, occupancy, race, roofline, times
+from evaluator.pictures import Point, Racer, Roof, access, changes, occupancy, race, roofline, times
 
 ROOF = Roof("H100", 3350.0, (("float32", 67_000.0),), "floating-point operations", "FLOP")
 NUMBERS = re.compile(r"-?\d+(?:\.\d+)?")
@@ -97,6 +97,26 @@ OFFSETS = st.lists(st.one_of(st.none(), st.integers(0, 1 << 30)), min_size=32, m
 @given(offsets=OFFSETS, lane_bytes=st.sampled_from([1, 2, 4, 8, 16]), space=st.sampled_from(["global", "shared"]))
 def test_any_access_can_be_drawn(offsets, lane_bytes, space):
     shapes(access(space, tuple(offsets), lane_bytes))
+
+
+def test_changes_lie_on_either_side_of_none():
+    root = shapes(
+        changes(
+            (("sectors", 0.25, True), ("registers", 2.0, False), ("conflicts", 0.0, True), ("spills", None, False))
+        )
+    )
+    assert titles(root) == [
+        "sectors, × 0.25, better",
+        "registers, × 2, worse",
+        "conflicts, gone, better",
+        "spills, new, worse",
+    ]
+    boxes = [group.find("path").get("d") for group in root.iter("g")]
+    edges = [sorted(float(x) for x in NUMBERS.findall(box)[::2]) for box in boxes]
+    middle = edges[0][-1]
+    assert [edge[0] < middle for edge in edges] == [True, False, True, False]
+    assert edges[1][-1] - middle == pytest.approx((middle - edges[0][0]) / 2, abs=0.3)
+    assert middle - edges[2][0] == pytest.approx(edges[3][-1] - middle, abs=0.3)
 
 
 def test_hostile_names_are_text():

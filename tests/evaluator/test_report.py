@@ -107,6 +107,7 @@ def test_what_costs_time_is_told_with_links_to_its_lines():
         "4%of the time Low occupancyblock_sums 24 of 64 warps fit.",
         "blocks of 256 threads: 38%, 24 of 64 warps, limited by registers",
         "With 64 registers a thread instead of 72 there is room for 32 warps instead of 24 (50%).",
+        "Estimated, not measured, on H100: at this intensity it is memory that bounds it.",
         "The dearest request of one warp where block_sums loads; in all 114,688 sectors more than its bytes need.",
         "Counted by the simulator at rows = 128, cols = 1,024",
         "block_sums128 blocks of 256",
@@ -115,6 +116,7 @@ def test_what_costs_time_is_told_with_links_to_its_lines():
     assert '<a href="#v1-10">line 10</a>' in text
     assert text.index("Uncoalesced access") < text.index("Low occupancy")
     for picture in (
+        "Roofline of H100",
         "Room for warps by resource",
         "Which sectors of memory",
         "Which banks of shared",
@@ -195,7 +197,7 @@ def test_a_report_does_without_any_of_its_parts(missing):
     text = render(verdict.model_copy(update=changed), SOURCE)
     assert Page(text).open == []
     assert len(re.findall('<svg class="picture"', text)) == {
-        "evidence": 1, "estimate": 3, "occupancy": 2, "pitfalls": 3, "lines": 1, "arch": 2, "patterns": 1, "all": 0
+        "evidence": 1, "estimate": 3, "occupancy": 3, "pitfalls": 4, "lines": 2, "arch": 3, "patterns": 2, "all": 0
     }[missing]  # fmt: skip
 
 
