@@ -256,49 +256,58 @@ bool is_float(Atomic operation) { return operation == A_FADD || operation >= A_H
 
 } // namespace
 
+namespace {
+
+// Lane after lane; with watching in a loop of its own, so that the plain one stays tight.
+template <class T, class A, class F> INLINE A update(Warp &w, u32 mask, const A64 &a, const Site &site, Atomic operation, F after) {
+    A old = {};
+    if (__builtin_expect(WATCHING, 0)) {
+        for (u32 left = mask; left; left &= left - 1) {
+            int i = __builtin_ctz(left);
+            T *p = (T *)a.e[i];
+            old.e[i] = *p;
+            *p = after(i, *p);
+            watch_atomic(w, (u32)i, a.e[i], site, sizeof(T), operation, *p != old.e[i]);
+        }
+        return old;
+    }
+    for (u32 left = mask; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
+        T *p = (T *)a.e[i];
+        old.e[i] = *p;
+        *p = after(i, *p);
+    }
+    return old;
+}
+
+} // namespace
+
 U32 atomic32(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U32 &b, const U32 &c) {
     COUNT(count_access(w, mask, address, site, 4, UPDATED));
     check(w, mask, address, site, 4, true);
-    A64 a = spread(address);
-    A32 x = spread(b), y = spread(c), old = {};
-    for (u32 left = mask; left; left &= left - 1) {
-        int i = __builtin_ctz(left);
-        u32 *p = (u32 *)a.e[i];
-        old.e[i] = *p;
-        *p = is_float(operation) ? combine_float(operation, *p, x.e[i]) : combine<u32, i32>(operation, *p, x.e[i], y.e[i]);
-        if (__builtin_expect(WATCHING, 0)) watch_atomic(w, (u32)i, a.e[i], site, 4, operation, *p != old.e[i]);
-    }
-    return gather(old);
+    A32 x = spread(b), y = spread(c);
+    return gather(update<u32, A32>(w, mask, spread(address), site, operation, [&](int i, u32 old) {
+        return is_float(operation) ? combine_float(operation, old, x.e[i]) : combine<u32, i32>(operation, old, x.e[i], y.e[i]);
+    }));
 }
 
 U64 atomic64(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U64 &b, const U64 &c) {
     COUNT(count_access(w, mask, address, site, 8, UPDATED));
     check(w, mask, address, site, 8, true);
-    A64 a = spread(address), x = spread(b), y = spread(c), old = {};
-    for (u32 left = mask; left; left &= left - 1) {
-        int i = __builtin_ctz(left);
-        u64 *p = (u64 *)a.e[i];
-        old.e[i] = *p;
-        *p = operation == A_FADD ? bits(f64_of(*p) + f64_of(x.e[i])) : combine<u64, i64>(operation, *p, x.e[i], y.e[i]);
-        if (__builtin_expect(WATCHING, 0)) watch_atomic(w, (u32)i, a.e[i], site, 8, operation, *p != old.e[i]);
-    }
-    return gather(old);
+    A64 x = spread(b), y = spread(c);
+    return gather(update<u64, A64>(w, mask, spread(address), site, operation, [&](int i, u64 old) {
+        return operation == A_FADD ? bits(f64_of(old) + f64_of(x.e[i])) : combine<u64, i64>(operation, old, x.e[i], y.e[i]);
+    }));
 }
 
 U32 atomic16(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation, const U32 &b, const U32 &c) {
     COUNT(count_access(w, mask, address, site, 2, UPDATED));
     check(w, mask, address, site, 2, true);
-    A64 a = spread(address);
-    A32 x = spread(b), y = spread(c), old = {};
-    for (u32 left = mask; left; left &= left - 1) {
-        int i = __builtin_ctz(left);
-        u16 *p = (u16 *)a.e[i];
-        old.e[i] = *p;
-        *p = (u16)(is_float(operation) ? combine_float(operation, *p, x.e[i])
-                                       : combine<u32, i32>(operation, *p, x.e[i] & 0xffff, y.e[i] & 0xffff));
-        if (__builtin_expect(WATCHING, 0)) watch_atomic(w, (u32)i, a.e[i], site, 2, operation, *p != old.e[i]);
-    }
-    return gather(old);
+    A32 x = spread(b), y = spread(c);
+    return gather(update<u16, A32>(w, mask, spread(address), site, operation, [&](int i, u16 old) {
+        return (u16)(is_float(operation) ? combine_float(operation, old, x.e[i])
+                                         : combine<u32, i32>(operation, old, x.e[i] & 0xffff, y.e[i] & 0xffff));
+    }));
 }
 
 void check_write(Warp &w, u32 mask, const U64 &address, Site &site, int bytes) { check(w, mask, address, site, bytes, true); }
