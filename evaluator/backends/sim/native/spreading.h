@@ -54,6 +54,16 @@ bool share(SlotInfo &slot) {
     return slot.shared = true;
 }
 
+// What spreading costs before it gains: a copy of what is not shared yet, and each process's way to its pages.
+u64 price_ns() {
+    u64 ns = WORTH_NS;
+    for (u64 number = MODULE_SLOT; number < SLOT_COUNT; number++) {
+        const SlotInfo &slot = SLOTS[number];
+        if (slot.size && !slot.constant) ns += slot.mapped / 2 + (slot.shared ? 0 : slot.mapped);
+    }
+    return ns;
+}
+
 bool share_all() {
     for (u64 number = MODULE_SLOT; number < SLOT_COUNT; number++)
         if (SLOTS[number].size && !share(SLOTS[number])) return false;
