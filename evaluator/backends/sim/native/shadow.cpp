@@ -132,6 +132,8 @@ void acquire(const Mark &m, Warp &w, u32 lane, bool sampled) {
         join(c.fenced, from.fenced);
         c.known[warp] = later(c.known[warp], m.tick);
         c.horizon = later(c.horizon, from.horizon);
+        // What the other warp knew of this one, this lane knows of its neighbours from now on.
+        for (u32 &known : c.lanes[lane]) known = later(known, from.known[w.index]);
     } else if (its_lane != lane) {
         for (u32 i = 0; i < LANES; i++) c.lanes[lane][i] = later(c.lanes[lane][i], c.lanes[its_lane][i]);
         c.lanes[lane][its_lane] = later(c.lanes[lane][its_lane], m.tick);
@@ -318,10 +320,7 @@ void watch_block(Block &block, u64 number) {
     for (u32 i = 0; i < PROGRAM.site_count; i++) PROGRAM.sites[i].low = PROGRAM.sites[i].count = 0;
 }
 
-struct ParkedWatch {
-    BlockWatch watch;
-    Shadow shared; bool watching;
-};
+struct ParkedWatch { BlockWatch watch; Shadow shared; bool watching; };
 ParkedWatch *park_watch(Block &block) {
     ParkedWatch *made = (ParkedWatch *)calloc(1, sizeof(ParkedWatch));
     if (!made) out_of_memory("the simulator's shadow memory", sizeof(ParkedWatch));

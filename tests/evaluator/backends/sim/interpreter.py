@@ -32,7 +32,7 @@ from evaluator.backends.sim.ptx import (
 REGION = 1 << 40
 SHARED, LOCAL, PARAMETERS, FIRST_GLOBAL = 1, 2, 3, 16
 STEP_LIMIT = 3_000_000
-TOGETHER = {"shfl", "vote", "match", "redux", "activemask", "atom", "red", "mbarrier"} | tensors.MATRICES
+TOGETHER = {"bar", "shfl", "vote", "match", "redux", "activemask", "atom", "red", "mbarrier"} | tensors.MATRICES
 
 
 class Trap(Exception):
@@ -137,6 +137,11 @@ class _Stop:
     operands: tuple
 
 
+def _of_the_block(i: Instruction) -> bool:
+    """Whether this is a barrier of a block, not of a warp."""
+    return i.opcode in ("bar", "barrier") and "warp" not in i.modifiers
+
+
 class _Block:
     def __init__(self, machine: Machine, function: Function, index: tuple, size: tuple, grid: tuple) -> None:
         self.machine, self.size, self.grid, self.index = machine, size, grid, index
@@ -163,7 +168,7 @@ class _Block:
         for turn in range(200):
             for thread in warp:
                 moved |= thread.advance()
-            ready = [t for t in warp if t.stop is not None and t.stop.instruction.opcode not in ("bar", "barrier")]
+            ready = [t for t in warp if t.stop is not None and not _of_the_block(t.stop.instruction)]
             if not ready:
                 return moved
             # Every now and then another place has its turn, so that lanes that wait for each other all get on.
@@ -180,7 +185,7 @@ class _Block:
         alive = [t for warp in self.warps for t in warp if t.alive]
         waiting: dict[int, list[Thread]] = {}
         for thread in alive:
-            if thread.stop is not None:
+            if thread.stop is not None and _of_the_block(thread.stop.instruction):
                 waiting.setdefault(thread.stop.operands[0], []).append(thread)
         opened = False
         for group in waiting.values():
@@ -256,7 +261,7 @@ class Thread:
             elif i.opcode == "call":
                 if (yield from self._called(frame, i, (*path, at))):
                     return True
-            elif i.opcode in ("bar", "barrier") and "warp" not in i.modifiers:
+            elif _of_the_block(i):
                 frame.barrier_result(i, (yield _Stop((*path, at), i, frame.barrier_operands(i))))
             elif i.opcode in TOGETHER or (
                 i.opcode in ("ld", "st") and {"volatile", "relaxed", "acquire"} & set(i.modifiers)
@@ -364,6 +369,7 @@ class _Frame:
             "%laneid": lane, "%warpid": self.thread.number // 32, "%nwarpid": len(block.warps),
             "%lanemask_eq": 1 << lane, "%lanemask_lt": (1 << lane) - 1, "%lanemask_le": (2 << lane) - 1,
             "%lanemask_gt": -(2 << lane), "%lanemask_ge": -(1 << lane),
+            "%globaltimer": self.machine.steps, "%clock64": self.machine.steps,
             "%envreg1": self.machine.workspace >> 32, "%envreg2": self.machine.workspace,
         }[name]  # fmt: skip
 
@@ -389,7 +395,7 @@ class _Frame:
 
     def load(self, i: Instruction) -> None:
         size, count = self.shape(i)
-        destination, source = i.operands
+        destination, source, *_ = i.operands
         if "param" in i.modifiers and isinstance(source.base, Symbol) and source.base.name in self.slots:
             data = bytes(self.slots[source.base.name][source.offset : source.offset + size * count])
         else:
@@ -401,7 +407,7 @@ class _Frame:
 
     def store(self, i: Instruction) -> None:
         size, count = self.shape(i)
-        target, source = i.operands
+        target, source, *_ = i.operands
         parts = source.parts if isinstance(source, Vector) else (source,)
         assert len(parts) == count
         data = b"".join(self.value(part, 8 * size).to_bytes(size, "little") for part in parts)
@@ -427,7 +433,7 @@ class _Frame:
 
     def shared_operands(self, i: Instruction) -> tuple:
         """What a warp needs to know of an operation that others see: (thread's frame, address or None, values)."""
-        if i.opcode in ("ld", "st", "mbarrier"):
+        if i.opcode in ("bar", "ld", "st", "mbarrier"):
             return (self, None, ())
         if i.opcode in tensors.MATRICES:
             return tensors.operands(self, i)
@@ -454,7 +460,7 @@ class _Frame:
         if i.opcode in tensors.MATRICES:
             tensors.finish(self, i, result)
             return
-        if i.opcode == "red":
+        if i.opcode in ("bar", "red"):
             return
         first, second = (i.operands[0].first, i.operands[0].second) if isinstance(i.operands[0], Pair) else (
             i.operands[0], None)  # fmt: skip
@@ -469,8 +475,10 @@ class _Frame:
             self.load(i)
         elif i.opcode == "st":
             self.store(i)
-        elif i.opcode in ("membar", "fence", "nanosleep", "prefetch", "bar"):
+        elif i.opcode in ("membar", "fence", "nanosleep", "prefetch"):
             pass
+        elif i.opcode == "createpolicy":
+            self.set(i.operands[0], 0)
         elif i.opcode == "cp":
             tensors.copy(self, i)
         elif i.opcode == "setp":

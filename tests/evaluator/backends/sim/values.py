@@ -444,7 +444,7 @@ ATOMICS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
 def together(machine: Any, group: list[Any]) -> list[Any]:
     """Resolve one instruction for the threads of a warp that have come to it; a result for each."""
     i = group[0].stop.instruction
-    if i.opcode in ("ld", "st", "mbarrier"):
+    if i.opcode in ("bar", "ld", "st", "mbarrier"):
         return [0] * len(group)
     if i.opcode in tensors.MATRICES:
         return tensors.together(machine, group)
