@@ -113,7 +113,8 @@ def _rest(before: Verdict, after: Verdict) -> Check:
             f"Compiled by {after.receipt.toolchain} here and {before.receipt.toolchain} there: programs and their "
             "resources may differ.",
         )
-    found = list(differences(_lasting(before), _lasting(after)))
+    # What went in explains what came out, so the receipt's part is told first.
+    found = sorted(differences(_lasting(before), _lasting(after)), key=lambda said: not said.startswith("receipt."))
     if found:
         return Check(name, Outcome.FAILED, f"Graded again, other things came out: {_few(found)}.")
     return Check(name, Outcome.OK, "Everything else is the same to the bit, program and reward included.")

@@ -146,6 +146,8 @@ class PlanRun:
     sample_blocks: int = 0
     """Run at most so many blocks of each launch, chosen at random, where the backend can; 0 runs all. What memory
     holds afterwards is then only a part of the answer, and counts are scaled up."""
+    sample_seed: int = 0
+    """Which blocks those are: below 2^63."""
     watch: Watch | None = None
     """Look for races and undefined reads, where the backend can; it costs much time."""
     jitter: int = 0

@@ -48,6 +48,11 @@ class Dice(Protocol):
         """0 to stop - 1, int64."""
 
 
+def dice_seed(dice: Dice) -> int:
+    """A seed below 2^63, for whoever draws by himself what must come out again with the same dice."""
+    return int(to_numpy(dice.integers(0, (1 << 63) - 1, (1,)))[0])
+
+
 @dataclass(frozen=True)
 class NumpyDice:
     """Dice that draw numpy arrays."""

@@ -14,7 +14,7 @@ from common.contract import Settings
 from common.evidence import Evidence
 from evaluator.backends.backend import Buffer, PlanRun, Session
 from evaluator.errors import Ruling
-from evaluator.problems.arrays import Array, Dice, to_numpy
+from evaluator.problems.arrays import Array, Dice, dice_seed, to_numpy
 from evaluator.problems.problem import Sizes
 from evaluator.stages.launchable import BufferFacts, Launchable
 
@@ -50,7 +50,15 @@ def count_at(
         return None
     drawn = launchable.problem.distributions[0].draw(dice, launchable.problem.example_sizes[0])
     buffers = tuple(_buffer(facts, drawn) for facts in concrete.buffers)
-    run = PlanRun(buffers, concrete.steps, _ZEROS, time_limit_s, count=True, sample_blocks=blocks)
+    run = PlanRun(
+        buffers,
+        concrete.steps,
+        _ZEROS,
+        time_limit_s,
+        count=True,
+        sample_blocks=blocks,
+        sample_seed=dice_seed(dice),
+    )
     outcome = session.run(run)
     if not outcome.counts:
         return None

