@@ -149,6 +149,8 @@ def _said(row: Row) -> Row:
     status = row["gpu"]["status"] if "gpu" in row else row["status"]
     bad = row.get("complaints") or ([] if row.get("same", True) else [row["gpu"]["message"]])
     after = f", next {row['next_status']}" if "next_status" in row else ""
+    if row.get("next_status", "passed") != "passed":
+        bad = [*bad, f"the next one: {row['next_message']}"]
     print(f"{row['seconds']:7.2f} s  {row['name']:36} {status}{after} {' '.join(bad)}", flush=True)
     return row
 
