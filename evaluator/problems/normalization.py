@@ -130,6 +130,7 @@ __global__ void __launch_bounds__(256) layer_norm_fast(
 
 LAYER_NORM: Final = Problem(
     id="layer_norm",
+    version="2",
     tier=2,
     title="Layer normalisation",
     statement=(
@@ -162,7 +163,7 @@ LAYER_NORM: Final = Problem(
             _LAYER_IN,
             fine(),
             few_terms(4, 12, "mean, deviation, root, products"),
-            {"rows": 999, "cols": 4},
+            {"rows": 4999, "cols": 4},
             {"bias": constant(0.0)},
         ),
         probe(

@@ -167,7 +167,7 @@ def test_a_frozen_worker_loses_its_lease_and_its_late_word_changes_nothing(runni
 
 def test_a_stop_lets_the_short_finish_and_gives_back_the_long(tmp_path):
     with Running(tmp_path) as running:
-        short = running.submit(ENDLESS, run_timeout_s=1)
+        short = running.submit(ENDLESS, run_timeout_s=0.5)
         long = running.submit(ENDLESS)
         judging(running.store, short)
         judging(running.store, long)
