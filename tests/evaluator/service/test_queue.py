@@ -249,7 +249,7 @@ def test_a_killed_worker_takes_its_children_along_and_they_give_back(service):
 
 def test_a_drained_worker_finishes_the_short_and_gives_back_the_long(service):
     worker = service.hire("compile,sim", 2)
-    short = service.submit(ENDLESS, run_timeout_s=0.7)
+    short = service.submit(ENDLESS, run_timeout_s=1.5)
     long = service.submit(ENDLESS)
     for one in (short, long):
         judging(service.store, one)
