@@ -166,7 +166,8 @@ def test_a_frozen_worker_loses_its_lease_and_its_late_word_changes_nothing(runni
 
 
 def test_a_stop_lets_the_short_finish_and_gives_back_the_long(tmp_path):
-    with Running(tmp_path) as running:
+    # The limit of a run is of its own time: on a busy machine that is long before the clock says so.
+    with Running(tmp_path, drain_s=8.0) as running:
         short = running.submit(ENDLESS, run_timeout_s=0.5)
         long = running.submit(ENDLESS)
         judging(running.store, short)
@@ -176,7 +177,7 @@ def test_a_stop_lets_the_short_finish_and_gives_back_the_long(tmp_path):
         below = [one for pid in running.crew.pids for one in descendants(pid)]
         started_s = time.monotonic()
         running.crew.stop()
-        assert time.monotonic() - started_s < 8
+        assert time.monotonic() - started_s < 14
         assert running.store.get(short, None).verdict.status is Status.TIMEOUT
         for one in (long, waiting):
             now = running.store.get(one, None)
