@@ -146,6 +146,9 @@ class Bench:
             self.pool.await_end(oldest.holder)
             free = [oldest]
         slot = self._large_enough(free, size_bytes)
+        for other in self._slots:
+            if other.holder == runner.pid:
+                other.holder = None  # a runner has one arena: mapping this one unmaps that one
         slot.holder = runner.pid
         self._slots.append(slot)  # the longest unused one comes first
         _hand_over(runner, "arena", slot.memory)

@@ -150,6 +150,24 @@ def test_memory_grows_with_the_plan(bench):
         assert session.run(relu_run(contents())).fault is None
 
 
+def test_a_runner_works_where_the_referee_looks_whatever_sizes_follow_each_other(place, monkeypatch):
+    """The second runner finds the large memory still in use, takes some of its own, and then needs the large one."""
+    large, small = 200 << 20, room_for([4 * N, 4 * N])
+    with contextlib.closing(Hall(place, jobs_per_runner=4).bench) as bench:
+        for _ in range(4):
+            with bench.open(program("relu"), False, large):
+                pass
+        for job, size_bytes in enumerate((small, large, small, large)):
+            with monkeypatch.context() as slow:
+                if job == 0:
+                    slow.setattr(bench.pool, "has_ended", lambda pid: False)
+                session = bench.open(program("relu"), False, size_bytes)
+            with session:
+                x = contents(job)
+                outcome = session.run(relu_run(x))
+                assert torch.equal(outcome.contents["y"].view(torch.float32), x.clamp(min=0)), job
+
+
 def test_closing_leaves_no_process(place):
     bench = Hall(place).bench
     with opened(bench, "relu") as session:
