@@ -31,7 +31,7 @@ def dependencies() -> list[str]:
     project = PYPROJECT["project"]
     wanted = [*project["dependencies"], *PYPROJECT["build-system"]["requires"]]
     wanted += [one for extra in project["optional-dependencies"].values() for one in extra]
-    return sorted({re.match(r"[A-Za-z0-9._-]+", one)[0].lower() for one in wanted})
+    return sorted({re.match(r"[A-Za-z0-9._-]+", one)[0].lower() for one in wanted} - {project["name"]})
 
 
 def table(heading: str, name: str = "README.md") -> list[list[str]]:
