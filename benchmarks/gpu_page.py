@@ -20,11 +20,8 @@ PAGE = ROOT / "docs" / "gpu.md"
 NAMES = ("gpu_throughput", "timing_repeatability", "gpu_corpus", "example_kernels_speed", "counters_vs_ncu")
 
 DIFFERENCES: dict[str, str] = {
-    "matmul_f16_mma": "it multiplies on the tensor cores",
-    "reduce_sum_grid_sync": "it is launched cooperatively and waits for the whole grid",
     "relu_bulk_copy": "it copies in bulk, asynchronously (TMA), and waits at a barrier in shared memory",
     "row_sum_cluster": "its blocks form clusters",
-    "saxpy_cp_async": "it copies asynchronously into shared memory",
 }
 """Honest kernels whose verdict on the simulator is another one than on the GPU, and what of them it cannot run."""
 
@@ -32,11 +29,6 @@ REMARKS: dict[str, str] = {
     "matmul_t64_d16_u4": (
         "The tolerance of a sum was too narrow: among four million elements, one is that far off by chance. It "
         "counts the sum itself since then; this figure was not taken again."
-    ),
-    "wrong_when_timed": (
-        "The status is the expected one, but a phase earlier. As it was in that run, the kernel left out every other "
-        "element at every size once it had run twice at the timed size. Verification runs that size twice, and met "
-        "it at a later size. It now lies at the timed size only."
     ),
 }
 """Verdicts that were not as they should have been, and what is known about them."""

@@ -44,5 +44,5 @@ def test_what_is_new_must_be_explained(records):
     changed = copy.deepcopy(records)
     for row in changed["gpu_corpus"]["honest"]:
         row["same"] = True
-    with pytest.raises(ValueError, match=r"DIFFERENCES.*matmul_f16_mma"):
+    with pytest.raises(ValueError, match=r"DIFFERENCES.*relu_bulk_copy"):
         gpu_page.page(changed)
