@@ -161,6 +161,8 @@ OWNERS = {
         "evaluator.service.refusals",
         "trainer.config",
     },
+    "pydantic_core": {"trainer.config.reading"},
+    "yaml": {"trainer.config.reading"},
 }
 
 LINES = 500

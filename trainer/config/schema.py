@@ -8,9 +8,9 @@ An unknown field, a value of the wrong type or one out of range is refused; `tra
 file it stands and what it may have been meant to be.
 """
 
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from common.contract import RewardName
 
@@ -30,6 +30,14 @@ class Section(BaseModel):
         allow_inf_nan=False,
         protected_namespaces=(),
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        annotation = cls.model_fields[str(info.field_name)].annotation
+        if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
+            raise ValueError("true and false are no value of this setting")
+        return value
 
 
 class WarmStart(Section):
@@ -289,15 +297,6 @@ class Rollout(Section):
         return self
 
 
-class Placement(Section):
-    """Which GPUs of a node an agent's workers use [T13]."""
-
-    generator: tuple[int, ...] = ()
-    """Indices of GPUs; none shares all of them."""
-    optimizer: tuple[int, ...] = ()
-    """As for the Generator."""
-
-
 class Resources(Section):
     """Machines, and what Ray may use of them [R11, R12, C13, T13]."""
 
@@ -315,7 +314,10 @@ class Resources(Section):
     """GPUs that update the policy, as above [R11]."""
     critic_workers: int = Field(default=2, ge=1)
     """GPUs that update the critic, as above [R11]."""
-    placement: Placement = Placement()
+    generator_gpus: int | None = Field(default=None, ge=1)
+    """GPUs that only the Generator uses, on all nodes together; null shares all GPUs between the agents [T13]."""
+    optimizer_gpus: int | None = Field(default=None, ge=1)
+    """As for the Generator; both have GPUs of their own, or neither."""
     ray_address: str | None = None
     """A running cluster: `auto` or `host:6379`; null starts Ray on this machine."""
     ray_cpus: int | None = Field(default=None, ge=1)
@@ -428,18 +430,19 @@ class TrainingConfig(Section):
         if resources.gpus_per_node == 0:
             raise ValueError("resources.device cuda needs resources.gpus_per_node of at least 1")
         gpus = resources.nodes * resources.gpus_per_node
+        own = (resources.generator_gpus, resources.optimizer_gpus)
+        if (own[0] is None) != (own[1] is None) or (own[1] is not None and self.agents.optimizer is None):
+            raise ValueError("resources: generator_gpus and optimizer_gpus belong together, and need both agents")
+        if sum(each or 0 for each in own) > gpus:
+            raise ValueError(f"resources: the agents need {own[0]} and {own[1]} GPUs, and there are {gpus}")
+        smallest = min((each for each in own if each is not None), default=gpus)
         critic = resources.critic_workers if self.algorithm.name == "ppo" else 0
         wanted = resources.rollout_workers + resources.actor_workers + critic
-        if resources.layout == "split" and wanted > gpus:
+        if resources.layout == "split" and wanted > smallest:
             raise ValueError(
                 f"resources: {resources.rollout_workers} rollout, {resources.actor_workers} actor and {critic} "
-                f"critic workers need {wanted} GPUs, and there are {gpus}; use fewer, or layout shared"
+                f"critic workers need {wanted} GPUs, and there are {smallest}; use fewer, or layout shared"
             )
-        if rollout.tensor_parallel > gpus or gpus % rollout.tensor_parallel:
-            raise ValueError(f"rollout.tensor_parallel {rollout.tensor_parallel} does not divide the {gpus} GPUs")
-        placed = {*resources.placement.generator, *resources.placement.optimizer}
-        if placed and (min(placed) < 0 or max(placed) >= resources.gpus_per_node):
-            raise ValueError(
-                f"resources.placement names GPU {max(placed)}, and a node has 0 to {resources.gpus_per_node - 1}"
-            )
+        if smallest % rollout.tensor_parallel:
+            raise ValueError(f"rollout.tensor_parallel {rollout.tensor_parallel} does not divide {smallest} GPUs")
         return self

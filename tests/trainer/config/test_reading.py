@@ -1,0 +1,142 @@
+"""Configurations from files: what is ready works, what is wrong is named with its place and what was meant."""
+
+import string
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainer.config.reading import ConfigurationError, as_yaml, described, find, load, ready_files
+from trainer.config.schema import Algorithm, TrainingConfig
+
+READY = [each.name for each in ready_files()]
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text):
+        path = tmp_path / "mine.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def refused(name, *overrides):
+    with pytest.raises(ConfigurationError) as caught:
+        load(name, overrides)
+    return str(caught.value).splitlines()
+
+
+def test_the_ready_files_are_those_that_are_named():
+    assert READY == ["allocation", "cpu-demo", "critique", "one-gpu", "requirements"]
+    assert all(each.summary.endswith(".") for each in ready_files())
+
+
+def test_the_requirements_file_says_what_the_defaults_are():
+    assert load("requirements") == TrainingConfig(name="requirements")
+
+
+@pytest.mark.parametrize("name", READY)
+@pytest.mark.parametrize("changed_only", [True, False])
+def test_a_configuration_that_is_shown_reads_as_the_same(name, changed_only, file):
+    config = load(name)
+    assert load(file(as_yaml(config, changed_only=changed_only))) == config
+
+
+def test_the_values_of_the_critique_and_of_the_allocation():
+    critique, allocation = load("critique"), load("allocation")
+    assert (critique.algorithm.ppo_epochs, critique.algorithm.micro_batch_size) == (8, 4)
+    assert (critique.rollout.prompt_tokens, critique.rollout.turn_tokens) == (2048, 1024)
+    resources = critique.resources
+    assert (resources.ray_cpus, resources.gpus_per_node, resources.io_workers) == (32, 4, 8)
+    assert resources.object_store_bytes == 50 << 30
+    assert (allocation.resources.generator_gpus, allocation.resources.optimizer_gpus) == (4, 4)
+    assert allocation.for_agent("optimizer").reward.name == "speedup"
+
+
+def test_a_file_s_name_is_the_run_s_and_words_are_words(file):
+    path = file("curriculum: {name: off}\nlogging: {wandb: off}\nalgorithm: {learning_rate: 1e-4}\nseed: 010\n")
+    config = load(path)
+    assert (config.name, config.curriculum.name, config.logging.wandb) == ("mine", "off", "off")
+    assert (config.algorithm.learning_rate, config.seed) == (1e-4, 10)
+
+
+def test_every_mistake_is_named_at_once_with_its_place_and_what_was_meant(file):
+    path = file(
+        "algorithm:\n  learnin_rate: 1e-4\n  name: gropo\nmax_turns: 3\n"
+        "rollout: {temperature: -1}\nagents:\n  optimiser: null\nlerning: 3\nquite_other: 1\n"
+    )
+    said = refused(path)
+    assert (
+        f"{path}:2:3: algorithm.learnin_rate: there is no such setting; did you mean algorithm.learning_rate?" in said
+    )
+    assert f"{path}:3:3: algorithm.name: 'gropo' is none of ppo, grpo, dapo. Did you mean grpo?" in said
+    assert f"{path}:4:1: max_turns: there is no such setting; did you mean flow.max_turns?" in said
+    assert f"{path}:5:11: rollout.temperature: Input should be greater than 0; it is -1" in said
+    assert f"{path}:7:3: agents.optimiser: there is no such setting; did you mean agents.optimizer?" in said
+    assert any(line.startswith(f"{path}:9:1: quite_other: there is no such setting") for line in said)
+    assert len(said) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1\na: 2\n", ":2:1: a stands here twice"),
+        ("a: [1\n", "this is no YAML"),
+        ("- 1\n", "valid dictionary"),
+        ("a: !!python/object:os.system {}\n", "this is no YAML"),
+        ("a: &a [*a]\n", "this is no YAML"),
+        ("seed: true\n", "seed"),
+        ("\0", "this is no YAML"),
+    ],
+)
+def test_a_text_that_is_no_configuration_is_refused(text, said, file):
+    assert said in "\n".join(refused(file(text)))
+
+
+def test_an_empty_file_is_the_defaults(file):
+    assert load(file("# nothing\n")) == TrainingConfig(name="mine")
+
+
+def test_overrides_are_typed_and_their_mistakes_are_theirs():
+    config = load("cpu-demo", ["algorithm.steps=3", "agents.optimizer=null", "tasks.problems=[relu]", "name=x"])
+    assert (config.algorithm.steps, config.agents.optimizer, config.tasks.problems) == (3, None, ("relu",))
+    assert load("one-gpu", ["agents.optimizer.learning_rate=2e-6"]).agents.optimizer.learning_rate == 2e-6
+    (said,) = refused("cpu-demo", "algorithm.steps=many")
+    assert said.startswith("algorithm.steps=many (command line): algorithm.steps: ")
+    assert refused("cpu-demo", "steps") == [
+        "steps: write it as name=value, for example algorithm.learning_rate=3e-6."
+    ]
+    assert "has no parts" in refused("cpu-demo", "model.name.first=3")[0]
+    assert "did you mean rollout.temperature?" in refused("cpu-demo", "rollout.temprature=3")[0]
+
+
+def test_a_name_that_is_nothing_is_refused_with_the_nearest(tmp_path):
+    assert refused("cpu-dem")[0].endswith("Did you mean cpu-demo?")
+    assert "is a folder" in refused(str(tmp_path))[0]
+    assert find("critique").name == "critique.yaml"
+
+
+WORDS = st.text(string.ascii_lowercase + "._ :#'é", max_size=6)
+VALUES = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(width=16) | WORDS
+NAMES = st.sampled_from([*TrainingConfig.model_fields, *Algorithm.model_fields, "x", ""])
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.dictionaries(NAMES, st.dictionaries(NAMES, VALUES, max_size=3) | VALUES, max_size=4))
+def test_whatever_a_file_holds_it_is_read_or_refused(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("any") / "any.yaml"
+    path.write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
+    try:
+        config, said = load(str(path)), ""
+    except ConfigurationError as error:
+        config, said = None, str(error)
+    assert isinstance(config, TrainingConfig) != (str(path) in said)
+
+
+def test_every_setting_is_described_once():
+    names = [name for name, *_ in described()]
+    assert len(names) == len(set(names)) > 80
+    assert all(meaning.endswith(".") for *_, meaning in described())

@@ -1,0 +1,283 @@
+"""Configurations from files: read, checked, and refused with the place of every mistake and what was probably meant.
+
+A file is YAML 1.2 and holds only what differs from the defaults of `trainer.config.schema`; each value can be set on
+the command line as well, as `algorithm.learning_rate=3e-6`.
+
+YAML: version 1.2.2, section 10.3 (core schema), so `off` is a word and `1e-5` a number.
+"""
+
+import difflib
+import re
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from trainer.config.schema import TrainingConfig
+
+READY: Final = Path(__file__).with_name("ready")
+Place = tuple[str | int, ...]
+"""The way to a value: names of fields and indices of lists."""
+
+
+class ConfigurationError(ValueError):
+    """A configuration cannot be used. The text names every mistake, one a line."""
+
+
+@dataclass(frozen=True)
+class ReadyFile:
+    """A configuration that comes with the trainer."""
+
+    name: str
+    summary: str
+    """Its first comment line."""
+    path: Path
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2: PyYAML itself still reads `off` as false and `1e-5` as text, as version 1.1 did."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?[0-9]+", list("-+0123456789")),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789")),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), _first)
+# PyYAML's own constructors follow version 1.1, in which a leading 0 means octal.
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))
+_Loader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(node.value))
+
+
+def ready_files() -> tuple[ReadyFile, ...]:
+    """The configurations that come with the trainer, by name."""
+    made = []
+    for path in sorted(READY.glob("*.yaml")):
+        first = path.read_text(encoding="utf-8").partition("\n")[0]
+        made.append(ReadyFile(path.stem, first.removeprefix("#").strip(), path))
+    return tuple(made)
+
+
+def find(name: str) -> Path:
+    """The file that `name` means: one that is ready, or a path. Raises ConfigurationError."""
+    known = {each.name: each.path for each in ready_files()}
+    if name in known:
+        return known[name]
+    path = Path(name)
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise ConfigurationError(f"{name} is a folder; a configuration is a YAML file.")
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    raise ConfigurationError(
+        f"There is no configuration {name}: neither a file, nor one of {', '.join(known)}.{meant}"
+    )
+
+
+def load(name: str, overrides: Sequence[str] = ()) -> TrainingConfig:
+    """The configuration `name` (ready, or a file) with `overrides` such as `seed=3` laid over it.
+
+    Raises ConfigurationError, which names every mistake with its place.
+    """
+    path = find(name)
+    values, places, complaints = _parsed(path)
+    complaints += [said for override in overrides if (said := _overlay(values, places, override)) is not None]
+    if complaints:
+        raise ConfigurationError("\n".join(complaints))
+    if isinstance(values, dict):
+        values.setdefault("name", path.stem)
+    try:
+        return TrainingConfig.model_validate(values)
+    except ValidationError as error:
+        raise ConfigurationError("\n".join(_explained(error, places, str(path)))) from None
+
+
+def as_yaml(config: TrainingConfig, *, changed_only: bool = False) -> str:
+    """The configuration as a file that `load` reads again to the same; `changed_only` leaves the defaults out."""
+    values = config.model_dump(mode="json", exclude_defaults=changed_only)
+    # The name of the file would be taken otherwise.
+    values = {"name": config.name, **values}
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=100)
+
+
+def described(kind: type[BaseModel] = TrainingConfig, prefix: str = "") -> Iterator[tuple[str, str, str, str]]:
+    """Every field: its dotted name, type, default and meaning, in the order of the schema."""
+    for name, field in kind.model_fields.items():
+        inner = _section_of(field.annotation)
+        if inner is not None and name not in ("generator", "optimizer"):
+            yield from described(inner, f"{prefix}{name}.")
+        elif inner is not None:
+            default = "an agent" if field.default is not None else "null"
+            yield (
+                f"{prefix}{name}",
+                "Agent, null" if _optional(field.annotation) else "Agent",
+                default,
+                str(field.description),
+            )
+            if name == "generator":
+                yield from described(inner, f"{prefix}{name}.")
+        else:
+            yield (
+                f"{prefix}{name}",
+                _type_name(field.annotation),
+                _default_text(field.default),
+                str(field.description),
+            )
+
+
+def _parsed(path: Path) -> tuple[Any, dict[Place, str], list[str]]:
+    """Values, where each stands (`file:line:column`), and what is wrong with the text itself."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}") from None
+    places: dict[Place, str] = {}
+    complaints: list[str] = []
+    loader: _Loader | None = None
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return {}, {}, []
+        _walk(node, (), places, complaints, str(path))
+        return loader.construct_document(node), places, complaints
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        raise ConfigurationError(f"{where}: this is no YAML: {error.problem or error.context}.") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigurationError(f"{path}: this is no YAML: {error}") from None
+    finally:
+        if loader:
+            loader.dispose()
+
+
+def _walk(node: yaml.Node, way: Place, places: dict[Place, str], complaints: list[str], file: str) -> None:
+    def place(of: yaml.Node) -> str:
+        return f"{file}:{of.start_mark.line + 1}:{of.start_mark.column + 1}"
+
+    places.setdefault(way, place(node))
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            name = str(key.value)
+            if name in seen:
+                complaints.append(f"{place(key)}: {name} stands here twice. Keep one of the two.")
+            seen.add(name)
+            places[(*way, name)] = place(key)
+            _walk(value, (*way, name), places, complaints, file)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            _walk(value, (*way, index), places, complaints, file)
+
+
+def _overlay(values: Any, places: dict[Place, str], override: str) -> str | None:
+    """Lay `a.b=value` over `values`; what is wrong with it, if anything is."""
+    name, equals, text = override.partition("=")
+    way = tuple(name.strip().split("."))
+    if not equals or not all(way):
+        return f"{override}: write it as name=value, for example algorithm.learning_rate=3e-6."
+    try:
+        value = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError:
+        value = text
+    inner = values
+    for step in way[:-1]:
+        if isinstance(inner, dict) and inner.get(step) is None:
+            inner[step] = {}
+        inner = inner[step] if isinstance(inner, dict) else None
+    if not isinstance(inner, dict):
+        return f"{override}: {'.'.join(way[:-1]) or 'the file'} is a single value, and has no parts."
+    inner[way[-1]] = value
+    for length in range(1, len(way) + 1):
+        places[way[:length]] = f"{override} (command line)"
+    return None
+
+
+def _explained(error: ValidationError, places: Mapping[Place, str], file: str) -> Iterator[str]:
+    for one in error.errors(include_url=False):
+        way = tuple(one["loc"])
+        known = next((places[way[:n]] for n in range(len(way), -1, -1) if way[:n] in places), file)
+        name = ".".join(map(str, way))
+        yield f"{known}: {f'{name}: ' if name else ''}{_meaning(one, way)}"
+
+
+def _meaning(one: ErrorDetails, way: Place) -> str:
+    message = one["msg"].removeprefix("Value error, ")
+    if one["type"] == "extra_forbidden":
+        meant = _nearest(way)
+        return f"there is no such setting{f'; did you mean {meant}?' if meant else ''}"
+    given = one.get("input")
+    if one["type"] in ("literal_error", "enum"):
+        expected = re.findall(r"'([^']*)'", str((one.get("ctx") or {}).get("expected", "")))
+        near = difflib.get_close_matches(str(given), expected, n=1, cutoff=0.5)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        return f"{given!r} is none of {', '.join(expected)}.{meant}"
+    if given is None or isinstance(given, bool | int | float | str):
+        return f"{message}; it is {given!r}"
+    return message
+
+
+def _nearest(way: Place) -> str | None:
+    """The setting that a wrong name may have been meant to be: one beside it, else one of the same name elsewhere."""
+    wrong, inside = str(way[-1]), [str(step) for step in way[:-1]]
+
+    def likeness(path: str) -> float:
+        beside = path.split(".")[:-1] == inside
+        return difflib.SequenceMatcher(None, wrong, path.rpartition(".")[2]).ratio() + 0.15 * beside
+
+    settings = [path for path, *_ in described()]
+    settings += [".".join([*inside, name]) for name in _section_at(way[:-1]).model_fields]
+    best = max(settings, key=likeness)
+    return best if likeness(best) >= 0.6 else None
+
+
+def _section_at(way: Place) -> type[BaseModel]:
+    kind: type[BaseModel] = TrainingConfig
+    for step in way:
+        field = kind.model_fields.get(str(step))
+        inner = _section_of(field.annotation) if field else None
+        if inner is None:
+            break
+        kind = inner
+    return kind
+
+
+def _section_of(annotation: Any) -> type[BaseModel] | None:
+    for each in (annotation, *typing.get_args(annotation)):
+        if isinstance(each, type) and issubclass(each, BaseModel):
+            return each
+    return None
+
+
+def _optional(annotation: Any) -> bool:
+    return isinstance(annotation, types.UnionType) and type(None) in typing.get_args(annotation)
+
+
+def _type_name(annotation: Any) -> str:
+    if typing.get_origin(annotation) is typing.Literal:
+        return ", ".join(str(each) for each in typing.get_args(annotation))
+    if isinstance(annotation, types.UnionType):
+        return ", ".join("null" if each is type(None) else _type_name(each) for each in typing.get_args(annotation))
+    if typing.get_origin(annotation) is tuple:
+        return f"list of {_type_name(typing.get_args(annotation)[0])}"
+    if hasattr(annotation, "__members__"):
+        return ", ".join(each.value for each in annotation)
+    return {str: "text", int: "whole number", float: "number", bool: "true, false"}[annotation]
+
+
+def _default_text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)
