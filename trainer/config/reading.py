@@ -20,14 +20,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from trainer.config.schema import TrainingConfig
+from trainer.errors import ConfigurationError
 
 READY: Final = Path(__file__).with_name("ready")
 Place = tuple[str | int, ...]
 """The way to a value: names of fields and indices of lists."""
-
-
-class ConfigurationError(ValueError):
-    """A configuration cannot be used. The text names every mistake, one a line."""
 
 
 @dataclass(frozen=True)
@@ -270,13 +267,15 @@ def _type_name(annotation: Any) -> str:
         return ", ".join("null" if each is type(None) else _type_name(each) for each in typing.get_args(annotation))
     if typing.get_origin(annotation) is tuple:
         return f"list of {_type_name(typing.get_args(annotation)[0])}"
+    if typing.get_origin(annotation) is dict:
+        return f"name: {_type_name(typing.get_args(annotation)[1])}"
     if hasattr(annotation, "__members__"):
         return ", ".join(each.value for each in annotation)
     return {str: "text", int: "whole number", float: "number", bool: "true, false"}[annotation]
 
 
 def _default_text(value: Any) -> str:
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | dict):
         return ", ".join(map(str, value)) or "none"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]

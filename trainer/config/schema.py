@@ -49,6 +49,8 @@ class WarmStart(Section):
     """Examples a step."""
     learning_rate: float = Field(default=3e-4, gt=0)
     """Step size of AdamW."""
+    right_share: float = Field(default=0.5, gt=0, le=1)
+    """Share of right kernels among the examples; the others have typical faults."""
 
 
 class Model(Section):
@@ -186,6 +188,8 @@ class Flow(Section):
     """Weight of a turn's own reward; the rest is the final reward's [R9]."""
     credit: bool = True
     """Whether turns share the final reward; false pays each turn its own reward only."""
+    report_tokens: int = Field(default=200, ge=16)
+    """Longest report of the Tester, in tokens as estimated from its characters [R4]."""
 
 
 class Reward(Section):
@@ -197,6 +201,8 @@ class Reward(Section):
     """Speedup over the baseline at which speed terms are full [R16]."""
     format_error: float = Field(default=0.0, le=0)
     """Reward of a turn in whose text there is no kernel; 0 or below."""
+    shaping: dict[str, float] = {}
+    """Weights and thresholds of the reward `components` that differ, by the names in `common.reward` [C4]."""
 
 
 class Curriculum(Section):
@@ -211,6 +217,8 @@ class Curriculum(Section):
     """Newest conversations of a tier on which its rates are taken."""
     demotion: bool = True
     """Whether rates that fall far below a tier's gates lead one tier back."""
+    demotion_margin: float = Field(default=0.2, gt=0, lt=1)
+    """How far below its gates both rates of a tier lie before it is given back."""
     rehearsal_share: float = Field(default=0.2, ge=0, lt=1)
     """Share of the tasks that comes from tiers that are already passed."""
 
@@ -222,6 +230,8 @@ class Tasks(Section):
     """Ids of the evaluator's problems to train on; none names all of them."""
     variants: int = Field(default=32, ge=1)
     """Wordings for each problem."""
+    wording: Literal["full", "brief"] = "full"
+    """How much a prompt says; `brief` is two lines, for very small models."""
     held_out_share: float = Field(default=0.2, gt=0, lt=1)
     """Share of the tasks that is only ever used to evaluate."""
     held_out: int = Field(default=200, ge=1)

@@ -7,8 +7,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.config.reading import ConfigurationError, as_yaml, described, find, load, ready_files
+from trainer.config.reading import as_yaml, described, find, load, ready_files
 from trainer.config.schema import Algorithm, TrainingConfig
+from trainer.errors import ConfigurationError
 
 READY = [each.name for each in ready_files()]
 
