@@ -1,0 +1,87 @@
+"""A conversation's view as one sequence of tokens, the same for whoever generates and whoever learns.
+
+What a model generated stays exactly the tokens that it generated: decoding and encoding again can give others, and then
+the probabilities of the update would be those of a text that nobody wrote.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from trainer.conversation import Message
+from trainer.errors import PolicyFault
+
+_MARK = "a1s2s3a4y5"
+"""Stands for an answer whose tokens are known, to find what a template writes after one."""
+
+
+class Tokenizer(Protocol):
+    """What is needed of a tokenizer of `transformers`."""
+
+    @property
+    def eos_token(self) -> str | None:
+        """The token that ends an answer."""
+        ...
+
+    @property
+    def eos_token_id(self) -> int | None:
+        """Its id."""
+        ...
+
+    def apply_chat_template(
+        self, conversation: Sequence[Mapping[str, str]], *, tokenize: bool, add_generation_prompt: bool
+    ) -> str:
+        """The text that a model is given for a chat."""
+        ...
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        """The ids of a text."""
+        ...
+
+
+def token_ids(tokenizer: Tokenizer, messages: Sequence[Message]) -> tuple[int, ...]:
+    """A view that ends in a user's message, as the ids of one sequence that ends where the answer begins.
+
+    The ids of a view begin with those of each shorter one, followed by what was generated there. An answer that a
+    length limit cut is closed as the template closes one. Raises PolicyFault where the tokenizer's chat template
+    leaves out answers, or a user's message is not last.
+    """
+    if not messages or messages[-1].role == "assistant":
+        raise PolicyFault(
+            "A policy was asked for an answer where nobody had said anything since its last one.",
+            "End a view in a message of the role user.",
+        )
+    first = next((at for at, message in enumerate(messages) if message.role == "assistant"), len(messages))
+    ids = _encoded(tokenizer, _text(tokenizer, messages[:first]))
+    while first < len(messages):
+        end = next((at for at in range(first + 1, len(messages)) if messages[at].role == "assistant"), len(messages))
+        answer = messages[first]
+        generated = list(answer.response.token_ids) if answer.response else []
+        generated = generated or _encoded(tokenizer, answer.text)
+        after = _after_answer(tokenizer, messages[first + 1 : end])
+        if generated[-1:] == [tokenizer.eos_token_id]:
+            after = after.removeprefix(tokenizer.eos_token or "")
+        ids += [*generated, *_encoded(tokenizer, after)]
+        first = end
+    return tuple(ids)
+
+
+def _encoded(tokenizer: Tokenizer, text: str) -> list[int]:
+    return list(tokenizer.encode(text, add_special_tokens=False))
+
+
+def _text(tokenizer: Tokenizer, messages: Sequence[Message]) -> str:
+    said = [{"role": message.role, "content": message.text} for message in messages]
+    return tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+
+
+def _after_answer(tokenizer: Tokenizer, messages: Sequence[Message]) -> str:
+    """What the template writes from the end of an answer on, for the messages that follow it."""
+    before, found, after = _text(
+        tokenizer, (Message("user", "?"), Message("assistant", _MARK), *messages)
+    ).partition(_MARK)
+    if not found:
+        raise PolicyFault(
+            "The model's chat template does not show earlier answers, so turns cannot follow each other.",
+            "Take another model, or give its tokenizer a chat template that shows all messages.",
+        )
+    return after
