@@ -7,6 +7,7 @@ folder that verl has written is one that it starts from.
 
 import asyncio
 import copy
+import pickle
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -316,9 +317,9 @@ class TrainableAgent:
             self.optimizer.load_state_dict(state["optimizer"])
             version, numbers, rest = state["dice"]
             self._dice.setstate((version, tuple(numbers), rest))
-        except (OSError, RuntimeError, ValueError, KeyError, EOFError) as error:
+        except (OSError, RuntimeError, ValueError, KeyError, EOFError, pickle.UnpicklingError) as error:
             raise CheckpointFault(
-                f"The optimizer in {path} cannot be read: {error}", "Delete the file to start with a new one."
+                f"The optimizer in {path} cannot be read ({type(error).__name__}).", "Delete the file to start with a new one."
             ) from error
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learning_rate

@@ -6,9 +6,8 @@ it would be right from the start and reinforcement learning would have nothing t
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from string import Template
 from typing import Final
 
 from common.contract import Status
@@ -19,9 +18,6 @@ STYLES: Final = (*elementwise.STYLES, *vectors.STYLES, *rows.STYLES, *matrices.S
 PROBLEMS: Final = tuple(dict.fromkeys(style.problem for style in STYLES))
 """Ids of the problems that there are kernels for."""
 
-INDEXES: Final = ("i", "idx")
-BLOCKS: Final = (128, 256, 512)
-
 
 @dataclass(frozen=True)
 class Example:
@@ -30,16 +26,11 @@ class Example:
     problem: str
     style: str
     flaw: str | None
-    """What is wrong with it; null in a right one."""
+    """What is wrong with it; None in a right one."""
     source: str
     """The whole text: launch lines and kernel."""
     status: Status
     """How an evaluation of it ends."""
-
-    @property
-    def answer(self) -> str:
-        """The source as a model is to give it: one fenced block."""
-        return f"```cuda\n{self.source}```"
 
 
 def styles(problem: str) -> tuple[Style, ...]:
@@ -53,38 +44,33 @@ def flaws(style: Style) -> tuple[Flaw, ...]:
     store = style.text.rindex(";\n")
     stored = style.text[style.text.rindex("\n", 0, store) : store + 2]
     declared = re.search(r"int (\S+) = ", style.text[body:])
-    assert declared is not None, "every kernel here has an index"
-    launch = style.text[style.text.index("// assay: launch ") :].splitlines()[0]
+    assert declared is not None, f"the style {style.name} of {style.problem} has an index"
+    launch = re.search(r"// assay: launch KERNEL", style.text)
+    assert launch is not None, f"the style {style.name} of {style.problem} says its launch"
     return (
         *style.flaws,
         Flaw("semicolon missing", stored, stored.replace(";\n", "\n"), Status.COMPILE_ERROR),
         Flaw("undeclared index", declared[0], "int thread = ", Status.COMPILE_ERROR),
-        Flaw(
-            "launch of another name",
-            launch,
-            launch.replace("launch $kernel", "launch ${kernel}_launch"),
-            Status.INVALID_SUBMISSION,
-        ),
+        Flaw("launch of another name", launch[0], f"{launch[0]}_launch", Status.INVALID_SUBMISSION),
     )
 
 
-def render(
-    style: Style, flaw: Flaw | None = None, *, kernel: str | None = None, index: str = "i", block: int = 256
-) -> Example:
+def render(style: Style, flaw: Flaw | None = None, *, kernel: str | None = None) -> Example:
     """A style as a kernel named `kernel` (else as the problem), with a flaw or none. Raises ValueError for a flaw of
-    another style."""
+    another style.
+    """
     text = style.text
     if flaw is not None:
         if flaw.old not in text:
             raise ValueError(f"`{flaw.name}` is no flaw of the style `{style.name}` of {style.problem}.")
         text = text.replace(flaw.old, flaw.new, 1)
-    source = Template(text).substitute(kernel=kernel or style.problem, i=index, block=block)
     status = Status.PASSED if flaw is None else flaw.status
+    source = text.replace("KERNEL", kernel or style.problem)
     return Example(style.problem, style.name, None if flaw is None else flaw.name, source, status)
 
 
-def everything(problems: Sequence[str] = PROBLEMS) -> Iterator[Example]:
-    """Each style once right and once with each of its flaws."""
+def everything(problems: Collection[str] = PROBLEMS) -> Iterator[Example]:
+    """Each style of these problems once right and once with each of its flaws."""
     for style in STYLES:
         if style.problem in problems:
             yield render(style)
@@ -92,8 +78,10 @@ def everything(problems: Sequence[str] = PROBLEMS) -> Iterator[Example]:
                 yield render(style, flaw)
 
 
-def draw(dice: random.Random, problem: str, right_share: float, kernel: str | None = None) -> Example:
-    """A kernel for a problem, right with the probability `right_share`; style, flaw, names and block are drawn too."""
-    style = dice.choice(styles(problem))
-    flaw = None if dice.random() < right_share else dice.choice(flaws(style))
-    return render(style, flaw, kernel=kernel, index=dice.choice(INDEXES), block=dice.choice(BLOCKS))
+def draw(dice: random.Random, problem: str, right_share: float) -> Example:
+    """A kernel for a problem, right with the probability `right_share`. Raises ValueError where there is none."""
+    choices = styles(problem)
+    if not choices:
+        raise ValueError(f"There are no kernels for {problem} here, only for {', '.join(PROBLEMS)}.")
+    style = dice.choice(choices)
+    return render(style, None if dice.random() < right_share else dice.choice(flaws(style)))

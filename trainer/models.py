@@ -25,9 +25,13 @@ from transformers import (
     LlamaForCausalLM,
     PreTrainedModel,
     PreTrainedTokenizerFast,
+    logging,
 )
 
 from trainer.errors import ConfigurationError
+
+# Its bars are for downloads of hours; here they would stand between the lines of a run's own progress.
+logging.disable_progress_bar()
 
 TINY: Final = "tiny"
 SMOLLM2: Final = "smollm2-135m"
@@ -51,14 +55,14 @@ _SMOLLM2_CONTEXT: Final = 8192
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of a model from nothing: a Llama (Touvron et al. 2023) with a tied head; 2.2 million parameters."""
+    """Size of a model from nothing: a Llama (Touvron et al. 2023) with a tied head; 1.1 million parameters."""
 
     vocabulary: int = 2048
     """Most tokens."""
-    hidden: int = 192
+    hidden: int = 128
     layers: int = 4
     heads: int = 4
-    intermediate: int = 512
+    intermediate: int = 384
     context_tokens: int = 2048
 
 

@@ -86,43 +86,43 @@ _MAPS: Final = (
 
 
 def _guarded(map_: _Map) -> Style:
-    store = f"$i] = {map_.at('$i')};"
-    wrong = f"$i] = {map_.at('$i', map_.element.replace(*map_.mistake))};"
+    store = f"i] = {map_.at('i')};"
+    wrong = f"i] = {map_.at('i', map_.element.replace(*map_.mistake))};"
     text = f"""\
-// assay: launch $kernel grid=(ceil_div({map_.count}, $block)) block=($block) args=({map_.arguments})
-__global__ void $kernel({map_.signature})
+// assay: launch KERNEL grid=(ceil_div({map_.count}, 256)) block=(256) args=({map_.arguments})
+__global__ void KERNEL({map_.signature})
 {{
-    int $i = blockIdx.x * blockDim.x + threadIdx.x;
-    if ($i < {map_.count}) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < {map_.count}) {{
         {map_.writes}[{store}
     }}
 }}
 """
     flaws = (
-        Flaw("no guard", f"if ($i < {map_.count}) ", "", Status.RUNTIME_ERROR),
-        Flaw("guard off by one", f"if ($i < {map_.count})", f"if ($i <= {map_.count})", Status.RUNTIME_ERROR),
+        Flaw("no guard", f"if (i < {map_.count}) ", "", Status.RUNTIME_ERROR),
+        Flaw("guard off by one", f"if (i < {map_.count})", f"if (i <= {map_.count})", Status.RUNTIME_ERROR),
         Flaw("index within the block only", "blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x", Status.INCORRECT),
         Flaw("wrong formula", store, wrong, Status.INCORRECT),
-        Flaw("grid of one block", f"grid=(ceil_div({map_.count}, $block))", "grid=(1)", Status.INCORRECT),
-        Flaw("shifted index", f"[$i] = {map_.at('$i')}", f"[$i] = {map_.at('$i + 1')}", Status.RUNTIME_ERROR),
+        Flaw("grid of one block", f"grid=(ceil_div({map_.count}, 256))", "grid=(1)", Status.INCORRECT),
+        Flaw("shifted index", f"[i] = {map_.at('i')}", f"[i] = {map_.at('i + 1')}", Status.RUNTIME_ERROR),
     )
     return Style(map_.problem, "guarded", text, flaws)
 
 
 def _striding(map_: _Map) -> Style:
     text = f"""\
-// assay: launch $kernel grid=(min(ceil_div({map_.count}, $block), 1024)) block=($block) args=({map_.arguments})
-__global__ void $kernel({map_.signature})
+// assay: launch KERNEL grid=(min(ceil_div({map_.count}, 256), 1024)) block=(256) args=({map_.arguments})
+__global__ void KERNEL({map_.signature})
 {{
-    for (int $i = blockIdx.x * blockDim.x + threadIdx.x; $i < {map_.count}; $i += gridDim.x * blockDim.x) {{
-        {map_.writes}[$i] = {map_.at("$i")};
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < {map_.count}; i += gridDim.x * blockDim.x) {{
+        {map_.writes}[i] = {map_.at("i")};
     }}
 }}
 """
     flaws = (
-        Flaw("bound off by one", f"$i < {map_.count};", f"$i <= {map_.count};", Status.RUNTIME_ERROR),
+        Flaw("bound off by one", f"i < {map_.count};", f"i <= {map_.count};", Status.RUNTIME_ERROR),
         Flaw("starts in each block anew", "blockIdx.x * blockDim.x + threadIdx.x; ", "blockIdx.x; ", Status.INCORRECT),
-        Flaw("short stride missing", "$i += gridDim.x * blockDim.x", "$i += n_threads", Status.COMPILE_ERROR),
+        Flaw("short stride missing", "i += gridDim.x * blockDim.x", "i += n_threads", Status.COMPILE_ERROR),
     )
     return Style(map_.problem, "grid stride", text, flaws)
 
@@ -131,18 +131,18 @@ def _four(map_: _Map) -> Style:
     parts = ", ".join(
         map_.element.format(**{name: f"{name}4.{part}" for name in map_.reads}) for part in ("x", "y", "z", "w")
     )
-    loads = "\n".join(f"        float4 {name}4 = ((const float4*){name})[$i];" for name in map_.reads)
+    loads = "\n".join(f"        float4 {name}4 = ((const float4*){name})[i];" for name in map_.reads)
     text = f"""\
-// assay: launch $kernel grid=(ceil_div(ceil_div({map_.count}, 4), $block)) block=($block) args=({map_.arguments})
-__global__ void $kernel({map_.signature})
+// assay: launch KERNEL grid=(ceil_div(ceil_div({map_.count}, 4), 256)) block=(256) args=({map_.arguments})
+__global__ void KERNEL({map_.signature})
 {{
-    int $i = blockIdx.x * blockDim.x + threadIdx.x;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
     int count = {map_.count};
-    if ($i * 4 + 3 < count) {{
+    if (i * 4 + 3 < count) {{
 {loads}
-        ((float4*){map_.writes})[$i] = make_float4({parts});
+        ((float4*){map_.writes})[i] = make_float4({parts});
     }} else {{
-        for (int j = $i * 4; j < count; j++) {{
+        for (int j = i * 4; j < count; j++) {{
             {map_.writes}[j] = {map_.at("j")};
         }}
     }}
@@ -151,7 +151,7 @@ __global__ void $kernel({map_.signature})
     tail = text[text.index(" else") : text.rindex("\n}")]
     flaws = (
         Flaw("no tail", tail, "", Status.INCORRECT),
-        Flaw("guard of the first only", "$i * 4 + 3 < count", "$i * 4 < count", Status.RUNTIME_ERROR),
+        Flaw("guard of the first only", "i * 4 + 3 < count", "i * 4 < count", Status.RUNTIME_ERROR),
         Flaw("tail bound off by one", "j < count", "j <= count", Status.RUNTIME_ERROR),
     )
     return Style(map_.problem, "float4", text, flaws)

@@ -8,8 +8,8 @@ from trainer.kernels.style import Flaw, Style
 _WRONG, _BAD_ACCESS = Status.INCORRECT, Status.RUNTIME_ERROR
 
 _TRANSPOSE = """\
-// assay: launch $kernel grid=(ceil_div(cols, 32), ceil_div(rows, 8)) block=(32, 8) args=(x, y, rows, cols)
-__global__ void $kernel(const float* x, float* y, int rows, int cols)
+// assay: launch KERNEL grid=(ceil_div(cols, 32), ceil_div(rows, 8)) block=(32, 8) args=(x, y, rows, cols)
+__global__ void KERNEL(const float* x, float* y, int rows, int cols)
 {
     int col = blockIdx.x * blockDim.x + threadIdx.x;
     int row = blockIdx.y * blockDim.y + threadIdx.y;
@@ -20,8 +20,8 @@ __global__ void $kernel(const float* x, float* y, int rows, int cols)
 """
 
 _TRANSPOSE_TILE = """\
-// assay: launch $kernel grid=(ceil_div(cols, 32), ceil_div(rows, 32)) block=(32, 8) args=(x, y, rows, cols)
-__global__ void $kernel(const float* x, float* y, int rows, int cols)
+// assay: launch KERNEL grid=(ceil_div(cols, 32), ceil_div(rows, 32)) block=(32, 8) args=(x, y, rows, cols)
+__global__ void KERNEL(const float* x, float* y, int rows, int cols)
 {
     __shared__ float tile[32][33];
     int col = blockIdx.x * 32 + threadIdx.x;
@@ -43,42 +43,42 @@ __global__ void $kernel(const float* x, float* y, int rows, int cols)
 """
 
 _MATVEC = """\
-// assay: launch $kernel grid=(ceil_div(m, $block)) block=($block) args=(a, x, y, m, k)
-__global__ void $kernel(const float* a, const float* x, float* y, int m, int k)
+// assay: launch KERNEL grid=(ceil_div(m, 256)) block=(256) args=(a, x, y, m, k)
+__global__ void KERNEL(const float* a, const float* x, float* y, int m, int k)
 {
-    int $i = blockIdx.x * blockDim.x + threadIdx.x;
-    if ($i < m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < m) {
         float sum = 0.0f;
         for (int j = 0; j < k; j++) {
-            sum += a[$i * k + j] * x[j];
+            sum += a[i * k + j] * x[j];
         }
-        y[$i] = sum;
+        y[i] = sum;
     }
 }
 """
 
 _MATVEC_WARP = """\
-// assay: launch $kernel grid=(ceil_div(m, 8)) block=(32, 8) args=(a, x, y, m, k)
-__global__ void $kernel(const float* a, const float* x, float* y, int m, int k)
+// assay: launch KERNEL grid=(ceil_div(m, 8)) block=(32, 8) args=(a, x, y, m, k)
+__global__ void KERNEL(const float* a, const float* x, float* y, int m, int k)
 {
-    int $i = blockIdx.x * 8 + threadIdx.y;
-    if ($i >= m) return;
+    int i = blockIdx.x * 8 + threadIdx.y;
+    if (i >= m) return;
     float sum = 0.0f;
     for (int j = threadIdx.x; j < k; j += 32) {
-        sum += a[$i * k + j] * x[j];
+        sum += a[i * k + j] * x[j];
     }
     for (int mask = 16; mask > 0; mask /= 2) {
         sum += __shfl_xor_sync(0xffffffff, sum, mask);
     }
     if (threadIdx.x == 0) {
-        y[$i] = sum;
+        y[i] = sum;
     }
 }
 """
 
 _MATMUL = """\
-// assay: launch $kernel grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16) args=(a, b, c, m, n, k)
-__global__ void $kernel(const float* a, const float* b, float* c, int m, int n, int k)
+// assay: launch KERNEL grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16) args=(a, b, c, m, n, k)
+__global__ void KERNEL(const float* a, const float* b, float* c, int m, int n, int k)
 {
     int col = blockIdx.x * blockDim.x + threadIdx.x;
     int row = blockIdx.y * blockDim.y + threadIdx.y;
@@ -93,8 +93,8 @@ __global__ void $kernel(const float* a, const float* b, float* c, int m, int n, 
 """
 
 _MATMUL_TILE = """\
-// assay: launch $kernel grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16) args=(a, b, c, m, n, k)
-__global__ void $kernel(const float* a, const float* b, float* c, int m, int n, int k)
+// assay: launch KERNEL grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16) args=(a, b, c, m, n, k)
+__global__ void KERNEL(const float* a, const float* b, float* c, int m, int n, int k)
 {
     __shared__ float left[16][16];
     __shared__ float right[16][16];
@@ -119,8 +119,8 @@ __global__ void $kernel(const float* a, const float* b, float* c, int m, int n, 
 """
 
 _LINEAR_GELU = """\
-// assay: launch $kernel grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16) args=(x, weight, bias, y, m, n, k)
-__global__ void $kernel(const float* x, const float* weight, const float* bias, float* y, int m, int n, int k)
+// assay: launch KERNEL grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16) args=(x, weight, bias, y, m, n, k)
+__global__ void KERNEL(const float* x, const float* weight, const float* bias, float* y, int m, int n, int k)
 {
     int col = blockIdx.x * blockDim.x + threadIdx.x;
     int row = blockIdx.y * blockDim.y + threadIdx.y;
@@ -162,10 +162,10 @@ STYLES: Final = (
         "a thread a row",
         _MATVEC,
         (
-            Flaw("no guard", "if ($i < m) ", "", _BAD_ACCESS),
-            Flaw("guard off by one", "$i < m", "$i <= m", _BAD_ACCESS),
-            Flaw("stride of the rows", "a[$i * k + j]", "a[$i * m + j]", _BAD_ACCESS),
-            Flaw("vector at the row", "x[j]", "x[$i]", _BAD_ACCESS),
+            Flaw("no guard", "if (i < m) ", "", _BAD_ACCESS),
+            Flaw("guard off by one", "i < m", "i <= m", _BAD_ACCESS),
+            Flaw("stride of the rows", "a[i * k + j]", "a[i * m + j]", _BAD_ACCESS),
+            Flaw("vector at the row", "x[j]", "x[i]", _BAD_ACCESS),
         ),
     ),
     Style(
@@ -173,7 +173,7 @@ STYLES: Final = (
         "a warp a row",
         _MATVEC_WARP,
         (
-            Flaw("no guard", "    if ($i >= m) return;\n", "", _BAD_ACCESS),
+            Flaw("no guard", "    if (i >= m) return;\n", "", _BAD_ACCESS),
             Flaw("every lane starts at its row", "int j = threadIdx.x;", "int j = threadIdx.y;", _WRONG),
             Flaw("half of the lanes", "mask = 16", "mask = 8", _WRONG),
         ),

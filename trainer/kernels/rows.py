@@ -12,10 +12,10 @@ _WARP_SUM = """\
         sum += __shfl_xor_sync(0xffffffff, sum, mask);
     }
 """
-_ONE_TERM = "sum += x[$i * cols + j];"
+_ONE_TERM = "sum += x[i * cols + j];"
 _WARP_HEAD = """\
-    int $i = blockIdx.x * 8 + threadIdx.y;
-    if ($i >= rows) return;
+    int i = blockIdx.x * 8 + threadIdx.y;
+    if (i >= rows) return;
     float sum = 0.0f;
 """
 
@@ -23,8 +23,8 @@ _WARP_HEAD = """\
 def _rows(problem: str, signature: str, arguments: str, first: str, second: str, flaws: tuple[Flaw, ...]) -> Style:
     """A warp a row: `first` adds up one term, `second` follows the sum over the row."""
     text = f"""\
-// assay: launch $kernel grid=(ceil_div(rows, 8)) block=(32, 8) args=({arguments})
-__global__ void $kernel({signature})
+// assay: launch KERNEL grid=(ceil_div(rows, 8)) block=(32, 8) args=({arguments})
+__global__ void KERNEL({signature})
 {{
 {_WARP_HEAD}    for (int j = threadIdx.x; j < cols; j += 32) {{
         {first}
@@ -32,7 +32,7 @@ __global__ void $kernel({signature})
 {_WARP_SUM}{second}}}
 """
     common = (
-        Flaw("no guard", "    if ($i >= rows) return;\n", "", _BAD_ACCESS),
+        Flaw("no guard", "    if (i >= rows) return;\n", "", _BAD_ACCESS),
         Flaw("starts at the row, not the lane", "int j = threadIdx.x;", "int j = threadIdx.y;", _WRONG),
         Flaw("not summed over the warp", _WARP_SUM, "", _WRONG),
     )
@@ -40,57 +40,57 @@ __global__ void $kernel({signature})
 
 
 _ROW_SUM = """\
-// assay: launch $kernel grid=(ceil_div(rows, $block)) block=($block) args=(x, y, rows, cols)
-__global__ void $kernel(const float* x, float* y, int rows, int cols)
+// assay: launch KERNEL grid=(ceil_div(rows, 256)) block=(256) args=(x, y, rows, cols)
+__global__ void KERNEL(const float* x, float* y, int rows, int cols)
 {
-    int $i = blockIdx.x * blockDim.x + threadIdx.x;
-    if ($i < rows) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < rows) {
         float sum = 0.0f;
         for (int j = 0; j < cols; j++) {
-            sum += x[$i * cols + j];
+            sum += x[i * cols + j];
         }
-        y[$i] = sum;
+        y[i] = sum;
     }
 }
 """
 
 _SOFTMAX = """\
-// assay: launch $kernel grid=(ceil_div(rows, $block)) block=($block) args=(x, y, rows, cols)
-__global__ void $kernel(const float* x, float* y, int rows, int cols)
+// assay: launch KERNEL grid=(ceil_div(rows, 256)) block=(256) args=(x, y, rows, cols)
+__global__ void KERNEL(const float* x, float* y, int rows, int cols)
 {
-    int $i = blockIdx.x * blockDim.x + threadIdx.x;
-    if ($i < rows) {
-        float top = x[$i * cols];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < rows) {
+        float top = x[i * cols];
         for (int j = 1; j < cols; j++) {
-            top = fmaxf(top, x[$i * cols + j]);
+            top = fmaxf(top, x[i * cols + j]);
         }
         float sum = 0.0f;
         for (int j = 0; j < cols; j++) {
-            sum += expf(x[$i * cols + j] - top);
+            sum += expf(x[i * cols + j] - top);
         }
         for (int j = 0; j < cols; j++) {
-            y[$i * cols + j] = expf(x[$i * cols + j] - top) / sum;
+            y[i * cols + j] = expf(x[i * cols + j] - top) / sum;
         }
     }
 }
 """
 
 _SOFTMAX_WARP = f"""\
-// assay: launch $kernel grid=(ceil_div(rows, 8)) block=(32, 8) args=(x, y, rows, cols)
-__global__ void $kernel(const float* x, float* y, int rows, int cols)
+// assay: launch KERNEL grid=(ceil_div(rows, 8)) block=(32, 8) args=(x, y, rows, cols)
+__global__ void KERNEL(const float* x, float* y, int rows, int cols)
 {{
-{_WARP_HEAD}    float top = x[$i * cols];
+{_WARP_HEAD}    float top = x[i * cols];
     for (int j = threadIdx.x; j < cols; j += 32) {{
-        top = fmaxf(top, x[$i * cols + j]);
+        top = fmaxf(top, x[i * cols + j]);
     }}
     for (int mask = 16; mask > 0; mask /= 2) {{
         top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, mask));
     }}
     for (int j = threadIdx.x; j < cols; j += 32) {{
-        sum += expf(x[$i * cols + j] - top);
+        sum += expf(x[i * cols + j] - top);
     }}
 {_WARP_SUM}    for (int j = threadIdx.x; j < cols; j += 32) {{
-        y[$i * cols + j] = expf(x[$i * cols + j] - top) / sum;
+        y[i * cols + j] = expf(x[i * cols + j] - top) / sum;
     }}
 }}
 """
@@ -98,7 +98,7 @@ __global__ void $kernel(const float* x, float* y, int rows, int cols)
 _RMS_SECOND = """\
     float scale = rsqrtf(sum / cols + eps);
     for (int j = threadIdx.x; j < cols; j += 32) {
-        y[$i * cols + j] = x[$i * cols + j] * scale * weight[j];
+        y[i * cols + j] = x[i * cols + j] * scale * weight[j];
     }
 """
 
@@ -106,12 +106,12 @@ _LAYER_SECOND = f"""\
     float mean = sum / cols;
     sum = 0.0f;
     for (int j = threadIdx.x; j < cols; j += 32) {{
-        float d = x[$i * cols + j] - mean;
+        float d = x[i * cols + j] - mean;
         sum += d * d;
     }}
 {_WARP_SUM}    float scale = rsqrtf(sum / cols + eps);
     for (int j = threadIdx.x; j < cols; j += 32) {{
-        y[$i * cols + j] = (x[$i * cols + j] - mean) * scale * weight[j] + bias[j];
+        y[i * cols + j] = (x[i * cols + j] - mean) * scale * weight[j] + bias[j];
     }}
 """
 
@@ -121,9 +121,9 @@ STYLES: Final = (
         "a thread a row",
         _ROW_SUM,
         (
-            Flaw("no guard", "if ($i < rows) ", "", _BAD_ACCESS),
-            Flaw("guard off by one", "$i < rows", "$i <= rows", _BAD_ACCESS),
-            Flaw("rows for columns", "x[$i * cols + j]", "x[$i * rows + j]", _BAD_ACCESS),
+            Flaw("no guard", "if (i < rows) ", "", _BAD_ACCESS),
+            Flaw("guard off by one", "i < rows", "i <= rows", _BAD_ACCESS),
+            Flaw("rows for columns", "x[i * cols + j]", "x[i * rows + j]", _BAD_ACCESS),
             Flaw("last column left out", "j < cols;", "j < cols - 1;", _WRONG),
             Flaw("sum not cleared", "float sum = 0.0f;", "float sum;", _WRONG),
         ),
@@ -133,7 +133,7 @@ STYLES: Final = (
         "const float* x, float* y, int rows, int cols",
         "x, y, rows, cols",
         _ONE_TERM,
-        "    if (threadIdx.x == 0) {\n        y[$i] = sum;\n    }\n",
+        "    if (threadIdx.x == 0) {\n        y[i] = sum;\n    }\n",
         (Flaw("launch line missing", "grid=(ceil_div(rows, 8)) block=(32, 8)", "grid=(rows) block=(256)", _WRONG),),
     ),
     Style(
@@ -141,8 +141,8 @@ STYLES: Final = (
         "a thread a row",
         _SOFTMAX,
         (
-            Flaw("no guard", "if ($i < rows) ", "", _BAD_ACCESS),
-            Flaw("maximum not subtracted", "float top = x[$i * cols];", "float top = 0.0f;", _WRONG),
+            Flaw("no guard", "if (i < rows) ", "", _BAD_ACCESS),
+            Flaw("maximum not subtracted", "float top = x[i * cols];", "float top = 0.0f;", _WRONG),
             Flaw("not divided", " - top) / sum", " - top)", _WRONG),
             Flaw("bound off by one", "j < cols;", "j <= cols;", _WRONG),
         ),
@@ -152,7 +152,7 @@ STYLES: Final = (
         "a warp a row",
         _SOFTMAX_WARP,
         (
-            Flaw("no guard", "    if ($i >= rows) return;\n", "", _BAD_ACCESS),
+            Flaw("no guard", "    if (i >= rows) return;\n", "", _BAD_ACCESS),
             Flaw("sum not over the warp", _WARP_SUM, "", _WRONG),
             Flaw("not divided", " - top) / sum", " - top)", _WRONG),
         ),
@@ -161,7 +161,7 @@ STYLES: Final = (
         "rms_norm",
         "const float* x, const float* weight, float* y, float eps, int rows, int cols",
         "x, weight, y, eps, rows, cols",
-        _ONE_TERM.replace("x[$i * cols + j]", "x[$i * cols + j] * x[$i * cols + j]"),
+        _ONE_TERM.replace("x[i * cols + j]", "x[i * cols + j] * x[i * cols + j]"),
         _RMS_SECOND,
         (
             Flaw("eps left out", "sum / cols + eps", "sum / cols", _WRONG),

@@ -19,8 +19,7 @@ class Flaw:
 class Style:
     """One right way to solve a problem.
 
-    `text` is a `string.Template`: `$kernel` is the kernel's name, `$i` that of its index, `$block` the threads of a
-    block.
+    In `text`, KERNEL stands for the kernel's name.
     """
 
     problem: str

@@ -9,12 +9,12 @@ _WRONG, _BAD_ACCESS = Status.INCORRECT, Status.RUNTIME_ERROR
 
 _REDUCE_ATOMIC = """\
 // assay: fill total value=0
-// assay: launch $kernel grid=(min(ceil_div(n, $block), 256)) block=($block) args=(x, total, n)
-__global__ void $kernel(const float* x, float* total, int n)
+// assay: launch KERNEL grid=(min(ceil_div(n, 256), 256)) block=(256) args=(x, total, n)
+__global__ void KERNEL(const float* x, float* total, int n)
 {
     float sum = 0.0f;
-    for (int $i = blockIdx.x * blockDim.x + threadIdx.x; $i < n; $i += gridDim.x * blockDim.x) {
-        sum += x[$i];
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        sum += x[i];
     }
     for (int offset = 16; offset > 0; offset /= 2) {
         sum += __shfl_down_sync(0xffffffff, sum, offset);
@@ -27,14 +27,14 @@ __global__ void $kernel(const float* x, float* total, int n)
 
 _REDUCE_TWO = """\
 // assay: temp partial float32 (256)
-// assay: launch $kernel grid=(256) block=(256) args=(x, partial, n)
-// assay: launch $kernel grid=(1) block=(256) args=(partial, total, 256)
-__global__ void $kernel(const float* x, float* total, int n)
+// assay: launch KERNEL grid=(256) block=(256) args=(x, partial, n)
+// assay: launch KERNEL grid=(1) block=(256) args=(partial, total, 256)
+__global__ void KERNEL(const float* x, float* total, int n)
 {
     __shared__ float part[256];
     float sum = 0.0f;
-    for (int $i = blockIdx.x * blockDim.x + threadIdx.x; $i < n; $i += gridDim.x * blockDim.x) {
-        sum += x[$i];
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        sum += x[i];
     }
     part[threadIdx.x] = sum;
     __syncthreads();
@@ -52,26 +52,26 @@ __global__ void $kernel(const float* x, float* total, int n)
 
 _HISTOGRAM = """\
 // assay: fill counts value=0
-// assay: launch $kernel grid=(ceil_div(n, $block)) block=($block) args=(values, counts, n)
-__global__ void $kernel(const int* values, int* counts, int n)
+// assay: launch KERNEL grid=(ceil_div(n, 256)) block=(256) args=(values, counts, n)
+__global__ void KERNEL(const int* values, int* counts, int n)
 {
-    int $i = blockIdx.x * blockDim.x + threadIdx.x;
-    if ($i < n) {
-        atomicAdd(&counts[values[$i]], 1);
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        atomicAdd(&counts[values[i]], 1);
     }
 }
 """
 
 _HISTOGRAM_SHARED = """\
 // assay: fill counts value=0
-// assay: launch $kernel grid=(min(ceil_div(n, 256), 64)) block=(256) args=(values, counts, n)
-__global__ void $kernel(const int* values, int* counts, int n)
+// assay: launch KERNEL grid=(min(ceil_div(n, 256), 64)) block=(256) args=(values, counts, n)
+__global__ void KERNEL(const int* values, int* counts, int n)
 {
     __shared__ int local[256];
     local[threadIdx.x] = 0;
     __syncthreads();
-    for (int $i = blockIdx.x * blockDim.x + threadIdx.x; $i < n; $i += gridDim.x * blockDim.x) {
-        atomicAdd(&local[values[$i]], 1);
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        atomicAdd(&local[values[i]], 1);
     }
     __syncthreads();
     atomicAdd(&counts[threadIdx.x], local[threadIdx.x]);
@@ -79,14 +79,14 @@ __global__ void $kernel(const int* values, int* counts, int n)
 """
 
 _PREFIX_SUM = """\
-// assay: launch $kernel grid=(1) block=(256) args=(x, y, n)
-__global__ void $kernel(const float* x, float* y, int n)
+// assay: launch KERNEL grid=(1) block=(256) args=(x, y, n)
+__global__ void KERNEL(const float* x, float* y, int n)
 {
     __shared__ float part[256];
     float carry = 0.0f;
     for (int start = 0; start < n; start += 256) {
-        int $i = start + threadIdx.x;
-        part[threadIdx.x] = $i < n ? x[$i] : 0.0f;
+        int i = start + threadIdx.x;
+        part[threadIdx.x] = i < n ? x[i] : 0.0f;
         __syncthreads();
         for (int offset = 1; offset < 256; offset *= 2) {
             float before = threadIdx.x >= offset ? part[threadIdx.x - offset] : 0.0f;
@@ -94,8 +94,8 @@ __global__ void $kernel(const float* x, float* y, int n)
             part[threadIdx.x] += before;
             __syncthreads();
         }
-        if ($i < n) {
-            y[$i] = carry + part[threadIdx.x];
+        if (i < n) {
+            y[i] = carry + part[threadIdx.x];
         }
         carry += part[255];
         __syncthreads();
@@ -111,7 +111,7 @@ STYLES: Final = (
         (
             Flaw("total not cleared", "// assay: fill total value=0\n", "", _WRONG),
             Flaw("every lane adds", "threadIdx.x % 32 == 0", "threadIdx.x % 16 == 0", _WRONG),
-            Flaw("bound off by one", "$i < n;", "$i <= n;", _BAD_ACCESS),
+            Flaw("bound off by one", "i < n;", "i <= n;", _BAD_ACCESS),
         ),
     ),
     Style(
@@ -121,7 +121,7 @@ STYLES: Final = (
         (
             Flaw("temporary missing", "// assay: temp partial float32 (256)\n", "", Status.INVALID_SUBMISSION),
             Flaw("half of the block left out", "half = 128", "half = 64", _WRONG),
-            Flaw("bound off by one", "$i < n;", "$i <= n;", _BAD_ACCESS),
+            Flaw("bound off by one", "i < n;", "i <= n;", _BAD_ACCESS),
         ),
     ),
     Style(
@@ -130,8 +130,8 @@ STYLES: Final = (
         _HISTOGRAM,
         (
             Flaw("counts not cleared", "// assay: fill counts value=0\n", "", _WRONG),
-            Flaw("no guard", "if ($i < n) ", "", _BAD_ACCESS),
-            Flaw("no atomic", "atomicAdd(&counts[values[$i]], 1);", "counts[values[$i]] += 1;", _WRONG),
+            Flaw("no guard", "if (i < n) ", "", _BAD_ACCESS),
+            Flaw("no atomic", "atomicAdd(&counts[values[i]], 1);", "counts[values[i]] += 1;", _WRONG),
         ),
     ),
     Style(
@@ -140,7 +140,7 @@ STYLES: Final = (
         _HISTOGRAM_SHARED,
         (
             Flaw("counts not cleared", "// assay: fill counts value=0\n", "", _WRONG),
-            Flaw("bound off by one", "$i < n;", "$i <= n;", _BAD_ACCESS),
+            Flaw("bound off by one", "i < n;", "i <= n;", _BAD_ACCESS),
             Flaw("shared counts not cleared", "    local[threadIdx.x] = 0;\n", "", _WRONG),
         ),
     ),
@@ -149,9 +149,9 @@ STYLES: Final = (
         "one block walks",
         _PREFIX_SUM,
         (
-            Flaw("carry missing", "y[$i] = carry + part", "y[$i] = part", _WRONG),
+            Flaw("carry missing", "y[i] = carry + part", "y[i] = part", _WRONG),
             Flaw("scan stops early", "offset < 256;", "offset < 128;", _WRONG),
-            Flaw("no guard", "        if ($i < n) {\n", "        {\n", _BAD_ACCESS),
+            Flaw("no guard", "        if (i < n) {\n", "        {\n", _BAD_ACCESS),
         ),
     ),
 )
