@@ -132,8 +132,8 @@ class TrainableAgent:
     """Model, tokenizer and optimizer of one agent, on the CPU, in float32. It is a `trainer.episode.Policy`.
 
     `folder`: a Hugging Face folder, with an optimizer in it or not. `reference`: the folder of the model that the KL
-    distance is taken to; the model as it is now, where there is none. Raises ConfigurationError for a folder without a
-    model, CheckpointFault for an optimizer that does not belong to it.
+    distance is taken to; the model as it is now, where there is none. Raises ConfigurationError for a folder without
+    a model, CheckpointFault for an optimizer that does not belong to it.
     """
 
     def __init__(
@@ -276,11 +276,13 @@ class TrainableAgent:
                 "Go back to the last checkpoint and lower the learning rate.",
             )
         self.optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.gradient_clip)
         self.optimizer.step()
         ratio = torch.exp(new.detach() - old).mean()
-        return Update(float(loss.detach()), float(kl.detach()), float(binding.float().mean()), float(ratio), float(norm), 1)
+        return Update(
+            float(loss.detach()), float(kl.detach()), float(binding.float().mean()), float(ratio), float(norm), 1
+        )
 
     def log_probs(self, batch: Sequence[Sample], model: Any = None) -> torch.Tensor:
         """Of the learned tokens of all samples one after another, [tokens], float32, with gradient."""
@@ -303,9 +305,7 @@ class TrainableAgent:
         """Write a Hugging Face folder with the optimizer's state in it. Raises CheckpointFault."""
         try:
             models.save(folder, self.model, self.tokenizer)
-            torch.save(
-                {"optimizer": self.optimizer.state_dict(), "dice": self._dice.getstate()}, folder / _OPTIMIZER
-            )
+            torch.save({"optimizer": self.optimizer.state_dict(), "dice": self._dice.getstate()}, folder / _OPTIMIZER)
         except OSError as error:
             raise CheckpointFault(f"The agent cannot be saved in {folder}: {error}", "Look to the disk.") from error
 
@@ -319,7 +319,8 @@ class TrainableAgent:
             self._dice.setstate((version, tuple(numbers), rest))
         except (OSError, RuntimeError, ValueError, KeyError, EOFError, pickle.UnpicklingError) as error:
             raise CheckpointFault(
-                f"The optimizer in {path} cannot be read ({type(error).__name__}).", "Delete the file to start with a new one."
+                f"The optimizer in {path} cannot be read ({type(error).__name__}).",
+                "Delete the file to start with a new one.",
             ) from error
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learning_rate

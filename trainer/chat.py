@@ -1,7 +1,7 @@
 """A conversation's view as one sequence of tokens, the same for whoever generates and whoever learns.
 
-What a model generated stays exactly the tokens that it generated: decoding and encoding again can give others, and then
-the probabilities of the update would be those of a text that nobody wrote.
+What a model generated stays exactly the tokens that it generated: decoding and encoding again can give others, and
+then the probabilities of the update would be those of a text that nobody wrote.
 """
 
 from collections.abc import Mapping, Sequence
@@ -76,9 +76,8 @@ def _text(tokenizer: Tokenizer, messages: Sequence[Message]) -> str:
 
 def _after_answer(tokenizer: Tokenizer, messages: Sequence[Message]) -> str:
     """What the template writes from the end of an answer on, for the messages that follow it."""
-    before, found, after = _text(
-        tokenizer, (Message("user", "?"), Message("assistant", _MARK), *messages)
-    ).partition(_MARK)
+    whole = _text(tokenizer, (Message("user", "?"), Message("assistant", _MARK), *messages))
+    _, found, after = whole.partition(_MARK)
     if not found:
         raise PolicyFault(
             "The model's chat template does not show earlier answers, so turns cannot follow each other.",

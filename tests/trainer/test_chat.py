@@ -55,7 +55,9 @@ def test_a_template_that_swallows_answers_and_a_view_without_a_question_are_refu
     kept = tokenizer.chat_template
     answered = (Message("user", "Begin."), Message("assistant", "Done."))
     try:
-        tokenizer.chat_template = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}"
+        tokenizer.chat_template = (
+            "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}"
+        )
         with pytest.raises(PolicyFault, match="does not show earlier answers"):
             token_ids(tokenizer, (*answered, Message("user", "Again.")))
     finally:

@@ -69,7 +69,12 @@ def test_smollm2s_tokenizer_is_mended():
     assert broken.encode("12", add_special_tokens=False) == [vocabulary["12"]]
 
     whole = models.mended(broken)
-    assert (whole.eos_token, whole.eos_token_id, whole.pad_token_id, whole.padding_side) == ("<|im_end|>", 2, 2, "left")
+    assert (whole.eos_token, whole.eos_token_id, whole.pad_token_id, whole.padding_side) == (
+        "<|im_end|>",
+        2,
+        2,
+        "left",
+    )
     assert [whole.decode([one]) for one in whole.encode("12", add_special_tokens=False)] == ["1", "2"]
     for number, name in enumerate(names):
         assert whole.encode(name, add_special_tokens=False) == [number]

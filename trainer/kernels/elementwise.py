@@ -6,6 +6,7 @@ from typing import Final
 from common.contract import Status
 from trainer.kernels.style import Flaw, Style
 
+
 @dataclass(frozen=True)
 class _Map:
     """An element-wise problem: its parameters, the tensors that it reads, the one that it writes, and one element."""
@@ -121,7 +122,9 @@ __global__ void KERNEL({map_.signature})
 """
     flaws = (
         Flaw("bound off by one", f"i < {map_.count};", f"i <= {map_.count};", Status.RUNTIME_ERROR),
-        Flaw("starts in each block anew", "blockIdx.x * blockDim.x + threadIdx.x; ", "blockIdx.x; ", Status.INCORRECT),
+        Flaw(
+            "starts in each block anew", "blockIdx.x * blockDim.x + threadIdx.x; ", "blockIdx.x; ", Status.INCORRECT
+        ),
         Flaw("short stride missing", "i += gridDim.x * blockDim.x", "i += n_threads", Status.COMPILE_ERROR),
     )
     return Style(map_.problem, "grid stride", text, flaws)

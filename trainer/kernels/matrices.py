@@ -194,7 +194,9 @@ STYLES: Final = (
         "tiles in shared memory",
         _MATMUL_TILE,
         (
-            Flaw("no guard of the store", "    if (row < m && col < n) {\n        c", "    {\n        c", _BAD_ACCESS),
+            Flaw(
+                "no guard of the store", "    if (row < m && col < n) {\n        c", "    {\n        c", _BAD_ACCESS
+            ),
             Flaw("last tile not padded", "row < m && p < k ? a[row * k + p] : 0.0f", "a[row * k + p]", _BAD_ACCESS),
             Flaw("tile read the wrong way", "left[threadIdx.y][j]", "left[j][threadIdx.y]", _WRONG),
         ),
