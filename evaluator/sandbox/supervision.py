@@ -58,9 +58,12 @@ class WorkFolders:
 
     SETTLED_S = 10.0
     """Younger folders are left alone: their maker may be about to lock them."""
+    REAP_EVERY_S = 60.0
+    """A job removes its own folder, whoever dies; what was killed before it could is removed so often at most."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._reaped_s = time.monotonic()
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._reap()
@@ -69,6 +72,9 @@ class WorkFolders:
 
     def create(self) -> tuple[Path, int]:
         """A new, empty, locked folder, and a descriptor of it; closing the descriptor gives up the lock."""
+        if time.monotonic() - self._reaped_s > self.REAP_EVERY_S:
+            self._reaped_s = time.monotonic()
+            self._reap()
         with open("/proc/self/stat", encoding="latin-1") as own:
             start_time = own.read().rpartition(")")[2].split()[19]
         folder = self.root / f"job-{os.getpid()}-{start_time}-{secrets.token_hex(8)}"

@@ -16,11 +16,13 @@ from deployment import what_is_missing as what_is_missing
 _WHAT_IS_LEFT = """
 import time
 from pathlib import Path
-data = Path("/var/lib/assay")
-found = [*data.glob("work/*")]
-if any(data.glob("temporary/*")):
+
+from evaluator.sandbox.supervision import WorkFolders
+
+made = [folder for name in ("work", "temporary") if (folder := Path("/var/lib/assay", name)).exists()]
+if any(any(folder.iterdir()) for folder in made):
     time.sleep(WorkFolders.SETTLED_S)
-    found += WorkFolders(data / "temporary").root.iterdir()
+found = [path for folder in made for path in WorkFolders(folder).root.iterdir()]
 print(*found, sep="\\n")
 """
 

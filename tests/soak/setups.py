@@ -128,13 +128,12 @@ class SetUp:
 
     def left_over(self):
         """What should not be there after the end: processes, and files that were to be there for a moment only."""
-        work = self.data_dir / "work"
-        folders = [path for path in (work, self.temporary) if path.exists()]
-        files = [str(path.relative_to(self.folder)) for folder in folders for path in folder.iterdir()]
-        if (made := self.data_dir / "temporary").exists():
-            # What a killed worker had there goes when the next one starts; here nobody starts any more.
-            time.sleep(WorkFolders.SETTLED_S if any(made.iterdir()) else 0.0)
-            files += [str(path.relative_to(self.folder)) for path in WorkFolders(made).root.iterdir()]
+        made = [folder for name in ("work", "temporary") if (folder := self.data_dir / name).exists()]
+        if any(any(folder.iterdir()) for folder in made):
+            # What was killed before it could remove its own is removed by whoever works there next; here nobody does.
+            time.sleep(WorkFolders.SETTLED_S)
+        roots = [WorkFolders(folder).root for folder in made] + [self.temporary] * self.temporary.exists()
+        files = [str(path.relative_to(self.folder)) for root in roots for path in root.iterdir()]
         return [*self.census.alive(), *files]
 
     def remove(self):

@@ -21,6 +21,7 @@ from evaluator.sandbox.docker import DockerSandbox
 from evaluator.sandbox.ending import finished_from
 from evaluator.sandbox.process import ProcessSandbox
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, SessionEnded
+from evaluator.sandbox.supervision import WorkFolders
 
 REPOSITORY = Path(__file__).parents[3]
 PYTHON = tuple({Path(sys.prefix), Path(sys.base_prefix)})
@@ -514,6 +515,17 @@ def test_stale_folders_are_reaped_and_living_ones_are_not(on_the_host):
         type(on_the_host)(on_the_host.root)
         assert not stale.exists()
         assert session.folder.exists()
+
+
+def test_who_goes_on_working_removes_what_the_killed_left(on_the_host, monkeypatch):
+    stale = on_the_host.root / "job-1-1-dead"
+    stale.mkdir()
+    os.utime(stale, (1, 1))
+    assert on_the_host.run(shell("true")).succeeded
+    assert stale.exists(), "not at every job"
+    monkeypatch.setattr(WorkFolders, "REAP_EVERY_S", 0.0)
+    assert on_the_host.run(shell("true")).succeeded
+    assert not stale.exists()
 
 
 def test_a_root_that_cannot_be_written_is_a_storage_fault(sandbox, tmp_path):
