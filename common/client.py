@@ -27,13 +27,13 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Self, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from common.connection import Connection, Trouble, checked, sendable
 from common.connection import NoVerdict as NoVerdict
 from common.connection import RequestRefused as RequestRefused
 from common.connection import ServiceFault as ServiceFault
-from common.contract import CONTRACT_VERSION, Evaluation, Status, Submission, Verdict
+from common.contract import CONTRACT_VERSION, Evaluation, ProblemFace, Status, Submission, Verdict
 
 WAIT_S = 20.0
 """How long one request waits for a verdict; below what gateways usually allow."""
@@ -42,6 +42,7 @@ PATIENCE_S = 600.0
 
 _GOODBYE_S = 5.0
 _LOOK_S = 1.0
+_FACES = TypeAdapter(tuple[ProblemFace, ...])
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _Outcome = TypeVar("_Outcome", Verdict, Verdict | NoVerdict)
@@ -113,6 +114,12 @@ class AsyncClient:
         whenever its state has changed. Who is cancelled while waiting, or raises in `progress`, drops the evaluation.
         Raises NoVerdict.
         """
+        return _verdict(await self.evaluation(submission, fresh=fresh, progress=progress))
+
+    async def evaluation(
+        self, submission: Submission, *, fresh: bool = False, progress: Callable[[Evaluation], None] | None = None
+    ) -> Evaluation:
+        """As `evaluate`, but with all that surrounds the verdict: its id above all."""
         trip = _Trip(submission.model_dump_json().encode(), submission, fresh)
         try:
             evaluation = await self._post(trip, progress is not None)
@@ -160,7 +167,7 @@ class AsyncClient:
     async def result(self, evaluation_id: str, *, progress: Callable[[Evaluation], None] | None = None) -> Verdict:
         """Wait for the verdict of an evaluation that was accepted before, whoever sent it. Raises NoVerdict."""
         try:
-            return await self._settle(await self._look(evaluation_id, 0.0), None, progress)
+            return _verdict(await self._settle(await self._look(evaluation_id, 0.0), None, progress))
         except NoVerdict as error:
             error.evaluation_id = evaluation_id
             raise
@@ -168,6 +175,26 @@ class AsyncClient:
     async def get(self, evaluation_id: str) -> Evaluation:
         """The evaluation as it is now. Raises NoVerdict; RequestRefused with 404 where there is none of this id."""
         return await self._look(evaluation_id, 0.0)
+
+    async def problems(self) -> tuple[ProblemFace, ...]:
+        """What the service can grade. Raises NoVerdict."""
+
+        async def attempt() -> tuple[ProblemFace, ...] | Trouble:
+            answer = await self._service.ask("GET", "/problems", {})
+            try:
+                return answer if isinstance(answer, Trouble) else _FACES.validate_json(answer)
+            except ValidationError as error:
+                raise _foreign(error, "no list of problems") from error
+
+        return await self._service.insist(attempt)
+
+    async def why_not_ready(self) -> str | None:
+        """Why an evaluation that was sent now would have to wait, as far as one look tells; None where it need not.
+
+        Raises RequestRefused where there is something else than a service at this address.
+        """
+        answer = await self._service.ask("GET", "/readyz", {})
+        return answer.said if isinstance(answer, Trouble) else None
 
     async def drop(self, evaluation_id: str) -> None:
         """Say that nobody wants this evaluation any more: what is running is stopped. Raises NoVerdict."""
@@ -219,7 +246,7 @@ class AsyncClient:
 
     async def _settle(
         self, evaluation: Evaluation, trip: _Trip | None, progress: Callable[[Evaluation], None] | None
-    ) -> Verdict:
+    ) -> Evaluation:
         """Wait until the evaluation is done; one that the service has lost is sent once more, under the same key."""
         wait_s = min(self._service.wait_s, _LOOK_S) if progress else self._service.wait_s
         seen: tuple[str, str | None] | None = None
@@ -244,7 +271,7 @@ class AsyncClient:
                 await asyncio.sleep(random.uniform(0.1, 0.3))  # a service that does not wait is not asked in a hurry
         if evaluation.verdict.status is Status.INTERNAL_ERROR:
             raise EvaluatorFault(evaluation.verdict)
-        return evaluation.verdict
+        return evaluation
 
     async def _drop_quietly(self, trip: _Trip) -> None:
         if not trip.sent:
@@ -422,8 +449,18 @@ def _read(body: bytes) -> Evaluation | Trouble:
     except ValidationError as error:
         if error.errors()[0]["type"] == "json_invalid":
             return Trouble(f"it sent what is not JSON, {len(body)} bytes")
-        raise ServiceFault(
-            f"The service sent what is no evaluation: {error.error_count()} fields do not fit contract "
-            f"{CONTRACT_VERSION}.",
-            "Look at /version there: client and service must speak the same contract.",
-        ) from error
+        raise _foreign(error, "no evaluation") from error
+
+
+def _foreign(error: ValidationError, what: str) -> ServiceFault:
+    return ServiceFault(
+        f"The service sent what is {what}: {error.error_count()} fields do not fit contract {CONTRACT_VERSION}.",
+        "Look at /version there: client and service must speak the same contract.",
+    )
+
+
+def _verdict(evaluation: Evaluation) -> Verdict:
+    """Of an evaluation that is done."""
+    if evaluation.verdict is None:
+        raise ServiceFault(f"The evaluation {evaluation.id} is not done.")
+    return evaluation.verdict

@@ -151,7 +151,7 @@ OWNERS = {
     "transformers": {"trainer.agents", "trainer.models"},
     "tree_sitter": {"evaluator.stages.syntax"},
     "tree_sitter_cuda": {"evaluator.stages.syntax"},
-    "numpy": {"evaluator.backends", "evaluator.problems", "evaluator.stages"},
+    "numpy": {"evaluator.backends", "evaluator.problems", "evaluator.stages", "trainer.rewards"},
     "pydantic": {
         "common",
         "evaluator.asked",
@@ -162,6 +162,7 @@ OWNERS = {
         "evaluator.service.pages",
         "evaluator.service.refusals",
         "trainer.config",
+        "trainer.transcripts",
     },
     "pydantic_core": {"trainer.config.reading"},
     "yaml": {"trainer.config.reading"},

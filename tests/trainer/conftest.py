@@ -1,0 +1,29 @@
+"""What the trainer's tests share: sample verdicts, a road and a real service, and the faces of the problems."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path += [str(ROOT / "tests" / "common"), str(ROOT / "tests" / "evaluator"), str(ROOT / "tests" / "trainer")]
+
+from serving import Serving  # noqa: E402
+
+from evaluator.problems.catalogue import problems  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory, workshop):
+    """A real `assay serve`, which is started once; `url` is where it listens."""
+    (workshop.settings.data_dir / "cache").mkdir(parents=True, exist_ok=True)
+    serving = Serving(tmp_path_factory.mktemp("serving"))
+    serving.start()
+    yield serving
+    serving.stop()
+
+
+@pytest.fixture(scope="session")
+def faces():
+    """Every built-in problem, as `GET /problems` shows it."""
+    return tuple(problem.face for problem in problems().values())
