@@ -4,9 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parents[2]
 sys.path += [str(ROOT / "tests" / "common"), str(ROOT / "tests" / "evaluator"), str(ROOT / "tests" / "trainer")]
+
+# A machine that is busy with other work is no finding.
+settings.register_profile("trainer", deadline=None)
+settings.load_profile("trainer")
 
 from serving import Serving  # noqa: E402
 
