@@ -40,12 +40,14 @@ _FLAG = re.compile(
     r"--?(?:(?P<fast>use_fast_math)|(?P<lambda>extended-lambda)|maxrregcount=(?P<registers>\d{1,3})"
     r"|(?P<std>std=c\+\+(?:11|14|17|20)))"
 )
-_DIED = re.compile(r"^nvcc error\s*: '([\w+.-]+)' died due to signal (\d+)", re.MULTILINE)
+# The program in the words that nvcc gives its shell, for example '"$CICC_PATH/cicc"'.
+_DIED = re.compile(r"""^nvcc error\s*: '(?:[^'\n]*/)?"?([\w+.-]+)"?' died due to signal (\d+)""", re.MULTILINE)
 _NO_MEMORY = re.compile(
     r"virtual memory exhausted|out of memory|memory allocation failure|std::bad_alloc|cannot allocate memory",
     re.IGNORECASE,
 )
 _NO_SPACE = "No space left on device"
+_BY_A_SIGNAL: Final = {128 + number for number in signal.Signals}
 _KILLED = re.compile(r"^[\w+./-]+: fatal error: Killed signal terminated program", re.MULTILINE)
 
 
@@ -451,7 +453,10 @@ def _signal_of(run: Finished, stderr: str) -> int | None:
     """The signal that ended the compiler, or one of the programs that it runs."""
     if died := _DIED.search(stderr):
         return int(died[2])
-    return signal.SIGKILL if _KILLED.search(_unplaced(stderr)) else run.signal
+    if _KILLED.search(_unplaced(stderr)):
+        return signal.SIGKILL
+    # A shell in between ends with the number of the signal that ended its program, from 128 on.
+    return run.exit_code - 128 if run.exit_code in _BY_A_SIGNAL else run.signal
 
 
 def _kills_for_memory() -> int | None:

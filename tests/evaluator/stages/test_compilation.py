@@ -331,6 +331,11 @@ NOTHING = {"exit_code": 1, "signal": None, "stdout": b"", "stderr": b"", "files"
 KILLED = {
     "nvcc": {"exit_code": None, "signal": 9},
     "one of its programs": {"exit_code": 9, "stderr": b"nvcc error   : 'cicc' died due to signal 9 (Kill signal)\n"},
+    "one of its programs, in a shell's words": {
+        "exit_code": 9,
+        "stderr": b"""nvcc error   : '"$CICC_PATH/cicc"' died due to signal 9 (Kill signal)\n""",
+    },
+    "one of its programs, by the shell's code": {"exit_code": 137, "stderr": b"Killed\n"},
     "the host compiler": {"stderr": b"nvcc error   : 'x86_64-linux-gnu-g++-12' died due to signal 9 (Kill signal)\n"},
     "one of the host compiler's": {
         "stderr": b"g++-12: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n"
