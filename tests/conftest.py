@@ -9,6 +9,15 @@ from evaluator.settings import MachineSettings
 from evaluator.workshop import Workshop
 
 ROOT = Path(__file__).parents[1]
+DATA = ROOT / ".assay" / "tests"
+
+
+def pytest_configure() -> None:
+    """Make the cache, which many tests link into data folders of their own.
+
+    Nothing is kept behind a link to a folder that is not there, and each of them would build the simulator anew.
+    """
+    (DATA / "cache").mkdir(parents=True, exist_ok=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,4 +31,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def workshop() -> Workshop:
     """The real thing: toolchain, sandbox, cache and simulator of this machine."""
-    return Workshop(MachineSettings(ROOT / ".assay" / "tests"))
+    return Workshop(MachineSettings(DATA))

@@ -33,9 +33,11 @@ def assay(*arguments, folder, code=ROOT, **environment):
 
 
 @pytest.fixture(scope="module")
-def grader(tmp_path_factory):
+def grader(tmp_path_factory, workshop):
     """A machine that has graded two files, and printed its key."""
     folder = tmp_path_factory.mktemp("grader")
+    (folder / "data").mkdir()
+    (folder / "data" / "cache").symlink_to(workshop.cache.root)
     for file, name, code in ((SOURCE, "good", 0), (BROKEN, "broken", 1)):
         ended = assay("grade", file, "--receipt", folder / f"{name}.json", folder=folder)
         assert ended.returncode == code, ended.stderr

@@ -11,12 +11,10 @@ from common.contract import GpuName, KernelResources, Settings, Submission
 from common.evidence import Atomics, Evidence, LaunchCounts, Traffic
 from evaluator.pipeline import evaluate
 from evaluator.problems.catalogue import find, problems
-from evaluator.settings import MachineSettings
 from evaluator.stages.estimate import TUNING, estimate, with_naive
 from evaluator.stages.machines import machines
 from evaluator.stages.naive import naive_counts
 from evaluator.stages.resources import LIMITS
-from evaluator.workshop import Workshop
 
 H100 = machines()["H100"]
 RESOURCES = KernelResources(
@@ -29,11 +27,6 @@ RESOURCES = KernelResources(
     constant_bytes=0,
     barriers=0,
 )
-
-
-@pytest.fixture(scope="module")
-def workshop():
-    return Workshop(MachineSettings.from_environment())
 
 
 def graded(workshop, problem, source, **settings):

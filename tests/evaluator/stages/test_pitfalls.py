@@ -10,7 +10,6 @@ from common.evidence import Evidence, LaunchCounts, Pitfall
 from evaluator.backends.backend import Buffer, KernelLaunch, PlanRun, Pointer
 from evaluator.backends.sim.simulator import SimulatorSession
 from evaluator.pipeline import evaluate
-from evaluator.settings import MachineSettings
 from evaluator.stages.compilation import Compiled, compile_source
 from evaluator.stages.pitfalls import LEAST_WEIGHT, find_pitfalls
 from evaluator.stages.resources import occupancy
@@ -82,21 +81,16 @@ FLOATS = 1 << 16
 
 
 @pytest.fixture(scope="module")
-def bench() -> Workshop:
-    return Workshop(MachineSettings.from_environment())
-
-
-@pytest.fixture(scope="module")
-def compiled(bench: Workshop) -> Compiled:
-    made = compile_source(SOURCE, Settings(), "sm_80", bench.toolchain, bench.sandbox, bench.cache)
+def compiled(workshop: Workshop) -> Compiled:
+    made = compile_source(SOURCE, Settings(), "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache)
     assert made.ruling is None, made.ruling
     return made
 
 
 @pytest.fixture(scope="module")
-def session(bench: Workshop, compiled: Compiled) -> Iterator[SimulatorSession]:
+def session(workshop: Workshop, compiled: Compiled) -> Iterator[SimulatorSession]:
     assert compiled.program is not None
-    with bench.simulator.prepare(compiled.program, Settings()) as session:
+    with workshop.simulator.prepare(compiled.program, Settings()) as session:
         yield session
 
 
@@ -246,10 +240,10 @@ WELL_TUNED = (
 
 
 @pytest.mark.parametrize("name", WELL_TUNED)
-def test_well_tuned_kernels_are_not_accused(bench: Workshop, name: str) -> None:
+def test_well_tuned_kernels_are_not_accused(workshop: Workshop, name: str) -> None:
     source = (Path(__file__).parents[2] / "kernels" / f"{name}.cu").read_text()
     problem = source.split("problem: ")[1].split()[0]
-    verdict = evaluate(Submission(problem=problem, source=source, backend="sim"), bench)
+    verdict = evaluate(Submission(problem=problem, source=source, backend="sim"), workshop)
     assert verdict.profile is not None
     assert verdict.profile.evidence is not None
     assert [pitfall for pitfall in verdict.profile.pitfalls if pitfall.weight > 0.1] == []

@@ -33,21 +33,21 @@ def tiny(problem: Problem) -> dict[str, int]:
     return sizes | {"n": 7} if "m" in sizes and "n" in sizes else sizes
 
 
-def prepared(source: bytes, problem: Problem, flags: tuple[str, ...], bench) -> tuple[Duel, Concrete]:
+def prepared(source: bytes, problem: Problem, flags: tuple[str, ...], workshop) -> tuple[Duel, Concrete]:
     cleaned = clean(source)
     settings = Settings(flags=flags)
-    compiled = compile_source(cleaned.source, settings, "sm_80", bench.toolchain, bench.sandbox, bench.cache)
+    compiled = compile_source(cleaned.source, settings, "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache)
     assert compiled.program is not None, compiled.ruling
     shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
     planned = plan_launches(problem, compiled.program, None, cleaned.source, shared)
     assert planned.launchable is not None, planned.ruling
     concrete = planned.launchable.at(tiny(problem))
     assert not isinstance(concrete, Ruling), concrete
-    return Duel(bench.simulator, compiled.program), concrete
+    return Duel(workshop.simulator, compiled.program), concrete
 
 
-def agree(source: bytes, problem: Problem, flags: tuple[str, ...], bench) -> None:
-    duel, concrete = prepared(source, problem, flags, bench)
+def agree(source: bytes, problem: Problem, flags: tuple[str, ...], workshop) -> None:
+    duel, concrete = prepared(source, problem, flags, workshop)
     with duel:
         inputs = problem.distributions[0].draw(NumpyDice(np.random.default_rng(3)), tiny(problem))
         buffers = tuple(
@@ -64,13 +64,13 @@ def agree(source: bytes, problem: Problem, flags: tuple[str, ...], bench) -> Non
 
 
 @pytest.mark.parametrize(("problem", "kind"), OURS)
-def test_our_kernels(problem, kind, bench):
+def test_our_kernels(problem, kind, workshop):
     found = find(problem)
-    agree(getattr(found, kind).source.encode(), found, (), bench)
+    agree(getattr(found, kind).source.encode(), found, (), workshop)
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
-def test_the_corpus(path, bench):
+def test_the_corpus(path, workshop):
     source = path.read_bytes()
     head = dict(re.findall(r"^// (problem|flags): (.*?)\r?$", source.decode(), re.MULTILINE))
-    agree(source, find(head["problem"]), tuple(head.get("flags", "").split()), bench)
+    agree(source, find(head["problem"]), tuple(head.get("flags", "").split()), workshop)

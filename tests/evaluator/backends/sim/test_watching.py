@@ -16,9 +16,9 @@ BLOCKS, ELEMENTS = 4, 256
 
 
 @pytest.fixture(scope="module")
-def session(bench):
-    compiled = compile_source(SOURCE, Settings(), "sm_80", bench.toolchain, bench.sandbox, bench.cache)
-    with bench.simulator.prepare(compiled.program, Settings()) as loaded:
+def session(workshop):
+    compiled = compile_source(SOURCE, Settings(), "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache)
+    with workshop.simulator.prepare(compiled.program, Settings()) as loaded:
         yield loaded, {re.search(r"(\w+)\(", e.name)[1]: e.symbol for e in compiled.program.entries}
 
 
