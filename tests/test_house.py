@@ -149,12 +149,13 @@ def test_the_readme_draws_the_floors_as_they_are():
 def test_every_make_target_that_the_readme_names_exists():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"\bmake ([a-z]+)\b", "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))):
+    for target in re.findall(r"\bmake ([a-z-]+)\b", "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", *(f"docs/{name}.md" for name in ("api", "gpu", "isolation", "operators", "receipts"))]
+    "page",
+    ["README.md", *(f"docs/{name}.md" for name in ("api", "gpu", "isolation", "operators", "receipts", "training"))],
 )
 def test_every_link_of_a_page_leads_somewhere(page):
     for link, heading in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", (ROOT / page).read_text(encoding="utf-8")):

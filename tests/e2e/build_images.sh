@@ -81,7 +81,8 @@ build assay-test-postgres -f tests/e2e/images/postgres.Dockerfile tests/e2e/imag
 postgres=$!
 build assay-sandbox -f Dockerfile.evaluator --target sandbox .
 build assay-service -f Dockerfile.evaluator --target service .
-build assay-trainer -f Dockerfile.trainer .
+# Without torch and verl, which are gigabytes: what is tested is how it reaches the evaluator.
+build assay-trainer -f Dockerfile.trainer --build-arg EXTRAS= .
 wait "$redis"
 wait "$postgres"
 say "done"

@@ -20,6 +20,7 @@ IMAGES = {
     for name, usual in {
         "ASSAY_SERVICE_IMAGE": "assay-service",
         "ASSAY_SANDBOX_IMAGE": "assay-sandbox",
+        "ASSAY_TRAINER_IMAGE": "assay-trainer",
         "REDIS_IMAGE": "assay-test-redis",
         "POSTGRES_IMAGE": "assay-test-postgres",
     }.items()
@@ -83,9 +84,11 @@ class Deployment:
             **settings,
         }
 
-    def compose(self, *arguments):
+    def compose(self, *arguments, input=None):
         command = [*compose_command(), "-p", self.project, "-f", str(ROOT / "docker-compose.yml"), *arguments]
-        ended = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, cwd=ROOT)
+        ended = subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, check=False, cwd=ROOT, input=input
+        )
         assert ended.returncode == 0, f"{' '.join(arguments)}: {ended.stdout}{ended.stderr}"
         return ended.stdout
 

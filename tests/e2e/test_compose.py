@@ -99,6 +99,33 @@ def test_without_the_key_there_is_no_verdict(deployment):
     assert deployment.compose("exec", "-T", "api", "python", "-c", status).strip() == "401"
 
 
+GRADE = """
+import sys
+from common.client import Client
+from common.contract import Submission
+with Client("http://api:8000", sys.argv[1]) as client:
+    print(client.evaluate(Submission(problem="vector_add", source=sys.stdin.read())).status)
+"""
+REACH = """
+import socket
+for host, port in (("redis", 6379), ("postgres", 5432), ("api", 8000)):
+    try:
+        socket.create_connection((host, port), timeout=5).close()
+        print(host)
+    except OSError:
+        pass
+"""
+
+
+def test_the_trainer_reaches_the_evaluator_over_http_and_nothing_else(deployment, key):
+    run = ("--profile", "train", "run", "--rm", "--no-deps", "-T")
+    python = (*run, "--entrypoint", "python", "trainer", "-c")
+    assert deployment.compose(*python, REACH).split() == ["api"]
+    assert deployment.compose(*python, GRADE, key, input=GOOD).strip() == "passed"
+    listed = deployment.compose(*run, "trainer", "config", "list")
+    assert {"cpu-demo", "requirements"} <= set(listed.split())
+
+
 def test_nothing_is_lost_when_everything_is_killed_at(deployment, client):
     victims = [
         lambda: deployment.kill("sim-worker"),

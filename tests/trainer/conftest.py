@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parents[2]
-sys.path += [str(ROOT / "tests" / "common"), str(ROOT / "tests" / "evaluator"), str(ROOT / "tests" / "trainer")]
+sys.path += [str(ROOT / "tests" / name) for name in ("common", "evaluator", "trainer", "e2e")]
 
 # A machine that is busy with other work is no finding.
 settings.register_profile("trainer", deadline=None)
