@@ -205,14 +205,22 @@ def test_wall_time_ends_stubborn_daemons_too(sandbox):
 @contextlib.contextmanager
 def crowded(processor, count=4):
     """A processor that others use as well."""
-    script = f"import os; os.sched_setaffinity(0, {{{processor}}})\nwhile os.getppid() == {os.getpid()}: pass"
-    others = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(count)]
+    script = f"""
+import os; os.sched_setaffinity(0, {{{processor}}})
+print(flush=True)
+while os.getppid() == {os.getpid()}: pass
+"""
+    # Sessions of their own: a kernel that shares out a processor by sessions counts all of one as one.
+    command = [sys.executable, "-c", script]
+    others = [subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) for _ in range(count)]
     try:
+        for other in others:
+            assert other.stdout.readline() == b"\n"
         yield
     finally:
         for other in others:
             other.kill()
-            other.wait()
+            other.communicate()
 
 
 def test_time_in_line_for_a_processor_is_not_the_jobs(sandbox):
@@ -227,8 +235,7 @@ def test_time_in_line_for_a_processor_is_not_the_jobs(sandbox):
     with crowded(processor):
         finished = sandbox.run(python(sandbox, script, str(processor), limits=Limits(wall_s=0.5)))
     assert finished.succeeded, finished
-    assert finished.wall_s > 0.6
-    assert finished.wall_s - finished.waited_s < 0.5
+    assert finished.wall_s > 0.5 > finished.wall_s - finished.waited_s
 
 
 def test_a_job_that_hardly_ran_is_our_fault():
