@@ -57,7 +57,7 @@ SIDEWAYS = {
     "cleaning": {"source_text"},
     "screening": {"directives", "source_text", "syntax"},
     "directives": {"source_text"},
-    "compilation": {"cache", "diagnostics", "entries", "resources", "toolchain"},
+    "compilation": {"cache", "diagnostics", "entries", "resources", "source_text", "toolchain"},
     "diagnostics": {"entries"},
     "line_table": {"toolchain"},
     "resources": {"entries"},

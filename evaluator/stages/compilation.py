@@ -29,6 +29,7 @@ from evaluator.stages import diagnostics, resources
 from evaluator.stages.cache import Cache, canonical, key_of, without_debug
 from evaluator.stages.diagnostics import SOURCE_NAME
 from evaluator.stages.entries import count_entries, entries
+from evaluator.stages.source_text import without_plan
 from evaluator.stages.toolchain import Toolchain
 
 MAX_IMAGE_BYTES: Final = 64 << 20
@@ -46,9 +47,7 @@ _NO_MEMORY = re.compile(
     r"virtual memory exhausted|out of memory|memory allocation failure|std::bad_alloc|cannot allocate memory",
     re.IGNORECASE,
 )
-_NO_SPACE = "No space left on device"
 _BY_A_SIGNAL: Final = {128 + number for number in signal.Signals}
-_KILLED = re.compile(r"^[\w+./-]+: fatal error: Killed signal terminated program", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -143,12 +142,14 @@ class _Compilation:
 
     def result(self) -> Compiled:
         try:
-            text = self.source.encode()
+            digest = hashlib.sha256(self.source.encode()).hexdigest()
         except UnicodeEncodeError:
             return self._ended(_ruling("invalid_submission", "The source is not valid Unicode text."))
         if (refused := self._choose_flags()) is not None:
             return self._ended(refused)
-        digest = hashlib.sha256(text).hexdigest()
+        # Another plan for the same kernels is no other program, and what is cached may not hold this one's.
+        self.source = without_plan(self.source)
+        text = self.source.encode()
         try:
             key = key_of("ptx", text, "\n".join(self.flags), self.toolchain.digest)
             made, front_hit = self._cached(key, lambda: self._front(text).packed())
@@ -408,7 +409,7 @@ class _Compilation:
         if run.timed_out or by_signal == signal.SIGXCPU:
             raise _Unstored(self._timeout())
         if run.memory_exceeded or (
-            run.exit_code != 0 and (by_signal == signal.SIGKILL or _NO_MEMORY.search(_unplaced(stderr)))
+            run.exit_code != 0 and (by_signal == signal.SIGKILL or _NO_MEMORY.search(diagnostics.unplaced(stderr)))
         ):
             raise _Unstored(
                 _ruling(
@@ -417,7 +418,7 @@ class _Compilation:
                     "Look for recursive templates, huge constant arrays and very large unrolled loops.",
                 )
             )
-        if _NO_SPACE in _unplaced(stderr):
+        if "No space left on device" in diagnostics.unplaced(stderr):
             if shutil.disk_usage(self.sandbox.root).free < Limits().work_bytes:
                 raise StorageFault(
                     f"No space left on the disk of the work folder {self.sandbox.root}.",
@@ -453,7 +454,7 @@ def _signal_of(run: Finished, stderr: str) -> int | None:
     """The signal that ended the compiler, or one of the programs that it runs."""
     if died := _DIED.search(stderr):
         return int(died[2])
-    if _KILLED.search(_unplaced(stderr)):
+    if diagnostics.killed(stderr):
         return signal.SIGKILL
     # A shell in between ends with the number of the signal that ended its program, from 128 on.
     return run.exit_code - 128 if run.exit_code in _BY_A_SIGNAL else run.signal
@@ -465,11 +466,6 @@ def _kills_for_memory() -> int | None:
         if found := re.search(r"^oom_kill (\d+)", Path("/proc/vmstat").read_text(), re.MULTILINE):
             return int(found[1])
     return None
-
-
-def _unplaced(stderr: str) -> str:
-    """The lines that speak of the compiler itself, not of a place in a file: a source cannot choose their words."""
-    return "\n".join(line for line in stderr.splitlines() if not re.match(r"\s|[^:]*\(\d+\)|[^:]*:\d+:", line))
 
 
 @functools.lru_cache(maxsize=4096)

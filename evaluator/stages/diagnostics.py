@@ -49,6 +49,7 @@ _SEVERITIES: Final = {
     "remark": Severity.NOTE,
     "info": Severity.NOTE,
 }
+_KILLED = re.compile(r"^[\w+./-]+: fatal error: Killed signal terminated program", re.MULTILINE)
 
 
 def parse(
@@ -97,6 +98,16 @@ def short_name(file: str, folders: Iterable[str] = ()) -> str | None:
     real = str(Path(file).resolve()) if file.startswith("/") else file
     inside = [folder for folder in folders if real.startswith(folder.rstrip("/") + "/")]
     return real[len(max(inside, key=len).rstrip("/")) + 1 :] if inside else None
+
+
+def unplaced(stderr: str) -> str:
+    """The lines that speak of the compiler itself, not of a place in a file: a source cannot choose their words."""
+    return "\n".join(line for line in stderr.splitlines() if not re.match(r"\s|[^:]*\(\d+\)|[^:]*:\d+:", line))
+
+
+def killed(stderr: str) -> bool:
+    """Whether the host compiler says that one of its programs was killed."""
+    return bool(_KILLED.search(unplaced(stderr)))
 
 
 def _messages(stderr: str) -> Iterator[tuple[re.Match[str], list[str]]]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
+from common.launch_plan import PREFIX
+
 Kind: TypeAlias = Literal["code", "splice", "comment", "line_comment", "string", "char", "raw", "header"]
 Piece: TypeAlias = tuple[Kind, int, int]
 """A stretch of the text: kind, start, end, in characters."""
@@ -41,6 +43,7 @@ _STRING = re.compile(rf'"{_INSIDE.format(quote=chr(34))}(?:"{_SUFFIX})?')
 _TAIL = re.compile(rf"[\w$](?:{_SPLICE})+\Z")
 _SPLICES = re.compile(_SPLICE)
 _TRIGRAPHS = dict(zip("=/'()!<>-", "#\\^[]|{}~", strict=True))
+_PLAN_LINE = re.compile(rf"{PREFIX}[^\n\\?]*")
 _TRIGRAPH = re.compile(r"\?\?([=/'()!<>\-])")
 
 
@@ -243,3 +246,18 @@ class SourceText:
 def without_trigraphs(text: str) -> str:
     """The text as `-std=c++14` and older read it: `??=` is `#`, `??/` is a backslash, and so on."""
     return _TRIGRAPH.sub(lambda match: _TRIGRAPHS[match[1]], text)
+
+
+def without_plan(text: str) -> str:
+    """`text` with its launch directives (`common.launch_plan`) as empty comments: the same lines, the same program.
+
+    One that might end in a line splice, a trigraph's too, is left as it is: the compiler would read another program.
+    """
+    if PREFIX not in text:
+        return text
+    parts = []
+    for kind, start, end in pieces(text):
+        piece = text[start:end]
+        at_start = start == 0 or text[start - 1] == "\n"
+        parts.append("//" if kind == "line_comment" and at_start and _PLAN_LINE.fullmatch(piece) else piece)
+    return "".join(parts)

@@ -108,6 +108,21 @@ def test_a_comment_shares_the_cubin_and_a_name_the_canonical_hash(compiled, sand
     assert compiled(SCALE.replace("2.0f", "3.0f")).canonical_ptx_sha256 != first.canonical_ptx_sha256
 
 
+def test_another_plan_compiles_nothing_and_is_told_nothing_of_the_first(compiled, sandbox):
+    plan = "// assay: launch scale grid=(1) block=({}) args=(x, y, n)\n"
+    first = compiled(plan.format(256) + SCALE)
+    again = compiled(plan.format(128) + SCALE)
+    assert again.cached
+    assert sandbox.ran.count("nvcc") == 2
+    assert again.program == first.program
+    assert again.source_sha256 != first.source_sha256
+    # The compiler finds fault with the line of the plan, where the text ends in the middle of a kernel.
+    broken = SCALE[: SCALE.rindex("}")].rstrip() + "\n"
+    told = [compiled(broken + plan.format(extent)).ruling.message for extent in (77, 99)]
+    assert told[0] == told[1]
+    assert not [extent for extent in ("77", "99") if extent in told[1]]
+
+
 def test_both_sandboxes_give_the_same(compiled, work):
     source = "namespace { __global__ void k(float* a) { a[0] = 1; } }\nvoid host() { k<<<1, 1>>>(0); }\n"
     try:
