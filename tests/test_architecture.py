@@ -159,6 +159,7 @@ OWNERS = {
         "trainer.doctor",
         "trainer.metrics",
         "trainer.models",
+        "trainer.warm_start",
     },
     "transformers": {"trainer.agents", "trainer.models"},
     "tree_sitter": {"evaluator.stages.syntax"},

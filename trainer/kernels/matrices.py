@@ -141,7 +141,7 @@ STYLES: Final = (
         _TRANSPOSE,
         (
             Flaw("no guard", "if (row < rows && col < cols) ", "", _BAD_ACCESS),
-            Flaw("guard of the columns missing", "row < rows && col < cols", "row < rows", _WRONG),
+            Flaw("guard of the columns missing", "row < rows && col < cols", "row < rows", _BAD_ACCESS),
             Flaw("written where it was read", "y[col * rows + row]", "y[row * cols + col]", _WRONG),
             Flaw("stride of the other side", "y[col * rows + row]", "y[col * cols + row]", _BAD_ACCESS),
             Flaw("grid the wrong way round", "ceil_div(cols, 32), ceil_div(rows, 8)", "ceil_div(rows, 8)", _WRONG),
@@ -164,8 +164,8 @@ STYLES: Final = (
         (
             Flaw("no guard", "if (i < m) ", "", _BAD_ACCESS),
             Flaw("guard off by one", "i < m", "i <= m", _BAD_ACCESS),
-            Flaw("stride of the rows", "a[i * k + j]", "a[i * m + j]", _BAD_ACCESS),
-            Flaw("vector at the row", "x[j]", "x[i]", _BAD_ACCESS),
+            Flaw("stride of the rows", "a[i * k + j]", "a[i * m + j]", _WRONG),
+            Flaw("vector at the row", "x[j]", "x[i]", _WRONG),
         ),
     ),
     Style(
@@ -185,7 +185,7 @@ STYLES: Final = (
         (
             Flaw("no guard", "if (row < m && col < n) ", "", _BAD_ACCESS),
             Flaw("second matrix by rows", "b[j * n + col]", "b[col * k + j]", _WRONG),
-            Flaw("stride of the other size", "a[row * k + j]", "a[row * n + j]", _BAD_ACCESS),
+            Flaw("stride of the other size", "a[row * k + j]", "a[row * n + j]", _WRONG),
             Flaw("sum overwritten", "sum += a", "sum = a", _WRONG),
         ),
     ),

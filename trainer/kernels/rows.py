@@ -123,7 +123,7 @@ STYLES: Final = (
         (
             Flaw("no guard", "if (i < rows) ", "", _BAD_ACCESS),
             Flaw("guard off by one", "i < rows", "i <= rows", _BAD_ACCESS),
-            Flaw("rows for columns", "x[i * cols + j]", "x[i * rows + j]", _BAD_ACCESS),
+            Flaw("rows for columns", "x[i * cols + j]", "x[i * rows + j]", _WRONG),
             Flaw("last column left out", "j < cols;", "j < cols - 1;", _WRONG),
             Flaw("sum not cleared", "float sum = 0.0f;", "float sum;", _WRONG),
         ),
@@ -144,7 +144,7 @@ STYLES: Final = (
             Flaw("no guard", "if (i < rows) ", "", _BAD_ACCESS),
             Flaw("maximum not subtracted", "float top = x[i * cols];", "float top = 0.0f;", _WRONG),
             Flaw("not divided", " - top) / sum", " - top)", _WRONG),
-            Flaw("bound off by one", "j < cols;", "j <= cols;", _WRONG),
+            Flaw("bound off by one", "j < cols;", "j <= cols;", _BAD_ACCESS),
         ),
     ),
     Style(

@@ -1,0 +1,76 @@
+"""Real training runs, for the benchmarks of the trainer: `assay-train run` in a process of its own."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer import metrics, transcripts
+from trainer.config.reading import load
+from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.conversation import Conversation
+
+_ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run that is over."""
+
+    config: TrainingConfig
+    folder: Path
+    seconds: float
+    """Of the whole command, warm start included."""
+
+    def lines(self, kind: str) -> list[Mapping[str, Any]]:
+        """The measures of each step (`train`) or evaluation (`held_out`)."""
+        return [line for line in metrics.read(self.folder) if line["kind"] == kind]
+
+    def held_out(self, step: int) -> dict[str, Conversation]:
+        """The evaluation after a step, by task."""
+        found = transcripts.read(self.folder / "transcripts" / f"held_out-{step:06d}.jsonl")
+        return {one.conversation.task.id: one.conversation for one in found}
+
+    def training(self) -> list[Conversation]:
+        """All conversations that were learned from, in order."""
+        files = sorted((self.folder / "transcripts").glob("train-*.jsonl"))
+        return [one.conversation for file in files for one in transcripts.read(file)]
+
+    def weights(self, role: AgentRole) -> Path:
+        """The Hugging Face folder of an agent, as the newest checkpoint has it."""
+        newest = max((self.folder / "checkpoints").glob("step-*"))
+        return next((newest / role).glob("global_step_*/actor/huggingface"))
+
+    def start(self, role: AgentRole) -> Path:
+        """The folder that an agent began with, warmed up."""
+        return next((self.folder / "models").glob(f"{role}-*"))
+
+
+def train(folder: Path, url: str, settings: Sequence[str], *, config: str = "cpu-demo") -> Trained:
+    """A run in a folder, against the service at `url`. Ends the benchmark where it fails."""
+    told = [
+        *settings,
+        f"name={folder.name}",
+        f"checkpointing.folder={folder.parent}/{{name}}",
+        "evaluator.embedded=false",
+        f"evaluator.url={url}",
+    ]
+    began_s = time.monotonic()
+    command = [sys.executable, "-m", "trainer", "run", "--config", config, *told]
+    done = subprocess.run(command, cwd=_ROOT, check=False)
+    if done.returncode:
+        raise SystemExit(f"The run in {folder} ended with {done.returncode}.")
+    return Trained(load(config, told), folder, time.monotonic() - began_s)
+
+
+def interval(differences: Sequence[float], seed: int = 0) -> tuple[float, float]:
+    """A 95 % interval of the mean, by the bootstrap (Efron 1979, percentiles of 10,000 resamples)."""
+    values = np.asarray(differences)
+    drawn = np.random.default_rng(seed).integers(len(values), size=(10_000, len(values)))
+    low, high = np.percentile(values[drawn].mean(axis=1), [2.5, 97.5])
+    return float(low), float(high)
