@@ -24,6 +24,9 @@ CLUSTER_FILE: Final = Path(__file__).parent / "config" / "cluster" / "aws.yaml"
 _START_S: Final = 180.0
 _STOP_S: Final = 60.0
 _ANSWER_S: Final = 5.0
+_NOT_ITS: Final = ("ASSAY_DATABASE_URL", "ASSAY_BROKER_URL", "ASSAY_REQUIRE_KEYS")
+"""Variables of a service that may be configured on this machine, and is not the embedded one."""
+_LOOPBACK: Final = {"ASSAY_HOST": "127.0.0.1"}
 _PLANNED_CPUS: Final = 8
 """Ray plans with so many processors at least: verl's actors reserve some for processes that mostly wait."""
 _RESTARTS: Final = 10
@@ -73,6 +76,7 @@ def evaluator(config: TrainingConfig) -> Iterator[TrainingConfig]:
     folder = Path(config.run_folder).absolute()
     with _Embedded(folder / "evaluator", folder / "evaluator.log", asked.embedded_workers) as own:
         changed = asked.model_copy(update={"url": own.url, "embedded": False})
+        wait_for(changed)
         yield config.model_copy(update={"evaluator": changed})
 
 
@@ -170,7 +174,7 @@ class _Embedded:
                 stderr=log,
                 text=True,
                 start_new_session=True,
-                env={**os.environ, "ASSAY_HOST": "127.0.0.1"},
+                env={name: value for name, value in os.environ.items() if name not in _NOT_ITS} | _LOOPBACK,
             )
         assert self._process.stdout is not None
         listening = threading.Event()

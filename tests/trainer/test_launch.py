@@ -41,27 +41,23 @@ def eventually(look, timeout_s=120):
 def test_an_embedded_evaluator_answers_comes_back_after_a_kill_and_ends_with_the_run(tmp_path):
     with launch.evaluator(config(tmp_path, embedded=True, embedded_workers=1)) as ready:
         assert not ready.evaluator.embedded
-        assert {"assay", "contract"} <= set(launch.version_of(ready.evaluator.url))
-        (first,) = children(os.getpid())
-        assert os.getsid(first) != os.getsid(0), "Ctrl-C in the terminal is not for it"
-        os.kill(first, signal.SIGKILL)
 
-        def again():
+        def answer():
             try:
                 return launch.version_of(ready.evaluator.url)
             except OSError:
                 return None
 
-        eventually(lambda: children(os.getpid()) not in ([], [first]))
-        assert eventually(again), "on the same port"
-        (second,) = children(os.getpid())
+        assert {"assay", "contract"} <= set(eventually(answer))
+        (first,) = children(os.getpid())
+        assert os.getsid(first) != os.getsid(0), "Ctrl-C in the terminal is not for it"
+        os.kill(first, signal.SIGKILL)
+        (second,) = eventually(lambda: [child for child in children(os.getpid()) if child != first])
+        assert eventually(answer), "on the same port"
     assert children(os.getpid()) == []
     with pytest.raises(ProcessLookupError):
         os.kill(second, 0)
-    assert (
-        "Listening" in (tmp_path / "first" / "evaluator.log").read_text()
-        or ready.evaluator.url in (tmp_path / "first" / "evaluator.log").read_text()
-    )
+    assert ready.evaluator.url in (tmp_path / "first" / "evaluator.log").read_text()
 
 
 def test_an_embedded_evaluator_that_cannot_start_says_why(tmp_path, monkeypatch):
