@@ -25,8 +25,10 @@ def config(tmp_path, **evaluator):
     return TrainingConfig.model_validate(values)
 
 
-def children(of):
-    found = subprocess.run(["pgrep", "-P", str(of), "-f", "serve"], capture_output=True, text=True, check=False)
+def servers(folder):
+    """This process's children that serve out of a folder of `folder`; other tests have servers of their own."""
+    command = ["pgrep", "-P", str(os.getpid()), "-f", f"serve.*{folder}"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
     return [int(pid) for pid in found.stdout.split()]
 
 
@@ -49,12 +51,12 @@ def test_an_embedded_evaluator_answers_comes_back_after_a_kill_and_ends_with_the
                 return None
 
         assert {"assay", "contract"} <= set(eventually(answer))
-        (first,) = children(os.getpid())
+        (first,) = servers(tmp_path)
         assert os.getsid(first) != os.getsid(0), "Ctrl-C in the terminal is not for it"
         os.kill(first, signal.SIGKILL)
-        (second,) = eventually(lambda: [child for child in children(os.getpid()) if child != first])
+        (second,) = eventually(lambda: [child for child in servers(tmp_path) if child != first])
         assert eventually(answer), "on the same port"
-    assert children(os.getpid()) == []
+    assert servers(tmp_path) == []
     with pytest.raises(ProcessLookupError):
         os.kill(second, 0)
     assert ready.evaluator.url in (tmp_path / "first" / "evaluator.log").read_text()

@@ -98,7 +98,7 @@ def test_lessons_of_several_turns_have_real_reports_and_are_answered_in_turn(ser
         turns = [sum(message.role == "assistant" for message in lesson.messages) for lesson in lessons]
         assert max(turns) == (1 if agent is AgentName.GENERATOR else 2)
     told = "\n".join(message.text for lesson in taught[AgentName.OPTIMIZER] for message in lesson.messages)
-    assert "compile_error" in told or "compile error" in told
+    assert any(status in told for status in ("compile_error", "incorrect", "runtime_error", "invalid_submission"))
     assert "passed" in told
 
 

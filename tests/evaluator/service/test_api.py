@@ -9,7 +9,7 @@ import time
 
 import httpx
 import pytest
-from serving import ADD, events, facts, lines, served, submission
+from api_service import ADD, events, facts, lines, served, submission
 from store_samples import ended, tallied
 
 from common.contract import Evaluation, ProblemFace, Status

@@ -4,10 +4,10 @@ import math
 import time
 
 import pytest
+from api_service import facts
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
-from serving import facts
 from store_samples import accept, ended
 
 from common.contract import Status

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from api_service import served, submission
 from click.testing import CliRunner
-from serving import served, submission
 
 from common.contract import Evaluation, Status
 from evaluator import cli
