@@ -102,9 +102,9 @@ class Turn:
     index: int
     agent: AgentName
     messages: tuple[Message, ...] = ()
-    """What was newly said to the agent; empty for the Tester."""
+    """What was newly said to the agent; empty for a Tester that follows rules."""
     response: Response | None = None
-    """None for the Tester."""
+    """None for a Tester that follows rules."""
     source: str | None = None
     """The kernel's source text; its launch plan is in it."""
     plan: LaunchPlan | None = None
@@ -126,8 +126,8 @@ class Turn:
     """Seconds of `duration_s` spent waiting for the evaluator."""
 
     def __post_init__(self) -> None:
-        kernel = self.response is not None and (self.source is None) != (self.format_problem is None)
-        if (self.agent is not AgentName.TESTER) != kernel:
+        kernel = (self.source is None) != (self.format_problem is None)
+        if (self.agent is not AgentName.TESTER) != kernel or (kernel and self.response is None):
             raise ValueError(f"turn {self.index} is not what a turn of the {self.agent} is")
 
 

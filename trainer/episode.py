@@ -15,7 +15,7 @@ from trainer.errors import ConfigurationError, ContextFull, OracleFault, OracleL
 from trainer.extraction import extract
 from trainer.rewards import RewardSettings, format_reward, immediate_reward, repeat_reward, reward_settings
 from trainer.tasks import Task
-from trainer.tester import ReportSettings, format_report, report
+from trainer.tester import ReportSettings, format_report, report, shortened
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,9 @@ async def play(
 ) -> Conversation:
     """Play one conversation to its end. `policies`: for every agent that the flow lets write.
 
+    The Tester follows rules; a policy for it, where there is one, is shown the kernel and the report by the rules,
+    and what it answers is added to the report. Verdict and reward are the evaluator's in any case.
+
     Raises OracleFault where an evaluation failed on our side: then there is no conversation to learn from. Raises
     PolicyFault, and ConfigurationError where a policy is missing or the first prompt leaves no room for an answer.
     """
@@ -113,6 +116,8 @@ async def play(
     while (agent := conversation.next_agent) is not None:
         if agent is AgentName.TESTER:
             turn = await _test(conversation, oracle, settings, clock)
+            if agent in policies and turn.report and conversation.with_turn(turn).ended is None:
+                turn = await _reviewed(conversation, turn, policies[agent], settings)
         else:
             if agent not in policies:
                 raise ConfigurationError(
@@ -186,6 +191,23 @@ async def _test(
         duration_s=time.monotonic() - began_s,
         oracle_s=waited_s,
     )
+
+
+async def _reviewed(conversation: Conversation, turn: Turn, policy: Policy, settings: EpisodeSettings) -> Turn:
+    """The Tester's turn with a model's words after the first line by the rules, which says what is certain."""
+    began_s, findings = time.monotonic(), str(turn.report)
+    said = prompts.review(conversation, findings)
+    try:
+        response = await policy.respond(
+            (*conversation.view(AgentName.TESTER), *said),
+            seed=turn_seed(conversation.seed, turn.index),
+            max_tokens=settings.turn_tokens,
+        )
+    except ContextFull:
+        return turn
+    words = shortened([findings.split("\n")[0], *response.text.split("\n")], settings.tester.report_tokens)
+    took_s = turn.duration_s + time.monotonic() - began_s
+    return replace(turn, messages=said, response=response, report=words, duration_s=took_s)
 
 
 def _repeated(turn: Turn, first: Attempt, rewards: RewardSettings) -> Turn:

@@ -17,6 +17,9 @@ SYSTEM_TOKENS: Final = {"full": 340, "brief": 40}
 REQUEST_TOKENS: Final = {"full": 70, "brief": 24}
 """Budgets of what is asked for in a later turn, without kernel and report."""
 
+REVIEW_TOKENS: Final = 110
+"""Budget of the system text of a Tester that is a model, and of what it is asked, without kernel and report."""
+
 _RULES: Final = """\
 The grader compiles one CUDA source file (nvcc, C++17) and launches its kernels itself; host code is never run.
 Say what to launch in comment lines of the file:
@@ -42,6 +45,12 @@ _SYSTEM: Final[dict[tuple[str, str], str]] = {
     (AgentName.GENERATOR, "brief"): "Write a CUDA kernel. Answer with one ```cuda block.",
     (AgentName.OPTIMIZER, "brief"): "Improve the CUDA kernel. Answer with one ```cuda block.",
 }
+
+_REVIEWER: Final = (
+    "You review CUDA kernels. You are given a task, a kernel, and what the grader found out about it. Say in at most "
+    "four short sentences what to change, where, and why, for the engineer who writes the next kernel. Write no "
+    "kernel yourself, and claim nothing that the grader's findings and the code do not show."
+)
 
 _REQUESTS: Final[dict[tuple[str, str], str]] = {
     ("absent", "full"): "Write the whole kernel, in the form that was asked for.",
@@ -90,6 +99,16 @@ def due(conversation: Conversation, wording: Wording = "full") -> tuple[Message,
         return (Message("user", text),)
     system, asked = opening(agent, conversation.task, wording)
     return (system, Message("user", f"{asked.text}\n\n{text}"))
+
+
+def review(conversation: Conversation, findings: str) -> tuple[Message, ...]:
+    """What is newly said to a Tester that is a model. `findings`: the report by the rules about the last kernel."""
+    last = conversation.attempts[-1]
+    shown = wrapped(last.written.source) if last.written.source else "The answer held no kernel."
+    text = f"{shown}\n\nThe grader found:\n{findings}"
+    if any(attempt.tested is not None and attempt.tested.response is not None for attempt in conversation.attempts):
+        return (Message("user", text),)
+    return (Message("system", _REVIEWER), Message("user", f"{conversation.task.text}\n\n{text}"))
 
 
 def _state(attempt: Attempt) -> str:

@@ -213,6 +213,32 @@ def test_a_context_that_is_full_ends_a_conversation_but_not_the_first_turn(task)
     assert "rollout.prompt_tokens" in caught.value.remedy
 
 
+def test_a_tester_that_is_a_model_adds_words_and_decides_nothing(task):
+    answers = [wrapped(kernel("wrong_0")), "nothing", wrapped(kernel("wrong_1"))]
+    settings = EpisodeSettings(Flow(3), turn_tokens=4000)
+    by_rules = asyncio.run(play(task, both(*answers), Judge(), settings, 0))
+    model = Script(
+        ["Guard the tail in line 3.\n\nThen use float4.", "There is no kernel; write one.", "Never asked."]
+    )
+    policies = {**both(*answers), AgentName.TESTER: model}
+    conversation = asyncio.run(play(task, policies, Judge(), settings, 0))
+    assert [a.reward for a in conversation.attempts] == [a.reward for a in by_rules.attempts]
+    assert [a.verdict for a in conversation.attempts] == [a.verdict for a in by_rules.attempts]
+    first, second, third = (attempt.tested.report for attempt in conversation.attempts)
+    status = by_rules.attempts[0].tested.report.split("\n")[0]
+    assert first == f"{status}\nGuard the tail in line 3.\nThen use float4."
+    assert second == "no kernel.\nThere is no kernel; write one."
+    assert third == by_rules.attempts[2].tested.report, "nobody reads it any more"
+    assert first in conversation.turns[2].messages[-1].text
+    assert len(model.views) == 2
+    assert kernel("wrong_0") in model.views[0][1].text
+    assert model.views[1][: len(model.views[0])] == model.views[0]
+    assert conversation.view(AgentName.TESTER)[:-1] == model.views[1]
+    recording = Recording(conversation)
+    again = asyncio.run(play(task, dict.fromkeys(AgentName, recording), recording, settings, 0))
+    assert without_times(again) == without_times(conversation)
+
+
 def test_who_is_missing_is_said(task):
     with pytest.raises(ConfigurationError, match="no policy for the optimizer"):
         asyncio.run(play(task, {AgentName.GENERATOR: Script(["no"])}, Judge(), EpisodeSettings(), 0))

@@ -134,6 +134,26 @@ def test_an_evaluator_that_is_not_there_is_waited_for_and_then_said(monkeypatch)
     assert "Waiting for the evaluator" in told[0]
 
 
+def test_an_evaluator_that_comes_up_late_is_waited_for_and_then_serves(monkeypatch, service, faces):
+    monkeypatch.setattr("trainer.evaluation._LOOK_AGAIN_S", 0.05)
+    told = []
+
+    async def begin(url):
+        async with EvaluatorOracle(AsyncClient(url, patience_s=60)) as oracle:
+            await oracle.wait_until_ready(told.append)
+            assert await oracle.problems() == faces
+            again = Submission(problem="relu", source=NAIVE, backend="sim")
+            first, second = await oracle.evaluate(again), await oracle.evaluate(again)
+            assert first == second
+            return oracle.counts
+
+    with Road(service.port, ["503", "at once", "502"]).open() as url:
+        counts = asyncio.run(begin(url))
+    assert len(told) == 1
+    assert "503" in told[0]
+    assert (counts.judged, counts.repeats, counts.faults) == (2, 1, 0)
+
+
 def test_something_else_at_the_address_is_no_evaluator():
     with served() as (_, url):
 

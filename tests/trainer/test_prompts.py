@@ -25,6 +25,17 @@ def test_a_system_text_keeps_its_budget_and_asks_for_the_form(agent, wording):
     assert "```cuda" in system.text
 
 
+def test_a_reviewer_is_told_in_few_words_what_it_is_there_for():
+    begun = replace(played([wrapped(kernel("compile_0"))] * 2), turns=())
+    begun = begun.with_turn(played([wrapped(kernel("compile_0"))] * 2).turns[0])
+    system, user = prompts.review(begun, "compile_error: a semicolon")
+    for part in (TASK.text, kernel("compile_0"), "compile_error: a semicolon"):
+        assert part in user.text
+    spent = estimated_tokens(system.text) + estimated_tokens(user.text)
+    given = estimated_tokens(TASK.text) + KERNEL_TOKENS + estimated_tokens("compile_error: a semicolon")
+    assert spent - given <= prompts.REVIEW_TOKENS
+
+
 def test_the_two_agents_are_told_different_things():
     assert prompts.opening(AGENTS[0], TASK) != prompts.opening(AGENTS[1], TASK)
 

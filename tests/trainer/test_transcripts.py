@@ -24,7 +24,7 @@ def line(*names, seed=7):
 
 
 @given(ANSWERS, st.integers(0, 1 << 30))
-@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 def test_what_was_written_is_read_back_exactly(tmp_path, answers, seed):
     path = tmp_path / f"{seed}.jsonl"
     path.unlink(missing_ok=True)
@@ -38,7 +38,7 @@ def test_what_was_written_is_read_back_exactly(tmp_path, answers, seed):
 
 
 @given(ANSWERS, st.booleans())
-@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 def test_a_transcript_plays_again_to_the_same_conversation(tmp_path, answers, single):
     settings = EpisodeSettings(flow=Flow(4, single_agent=single), turn_tokens=10_000)
     conversation = played(answers, settings=settings)
