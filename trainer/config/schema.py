@@ -216,9 +216,9 @@ class Curriculum(Section):
     window: int = Field(default=100, ge=1)
     """Newest conversations of a tier on which its rates are taken."""
     demotion: bool = True
-    """Whether rates that fall far below a tier's gates lead one tier back."""
+    """Whether a tier is given back where the one before it, as it is rehearsed, falls far below its gate."""
     demotion_margin: float = Field(default=0.2, gt=0, lt=1)
-    """How far below its gates both rates of a tier lie before it is given back."""
+    """How far below its gate one of the rates of that earlier tier lies then."""
     rehearsal_share: float = Field(default=0.2, ge=0, lt=1)
     """Share of the tasks that comes from tiers that are already passed."""
 
