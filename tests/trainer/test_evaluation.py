@@ -149,7 +149,6 @@ def test_an_evaluator_that_comes_up_late_is_waited_for_and_then_serves(monkeypat
 
     with Road(service.port, ["503", "at once", "502"]).open() as url:
         counts = asyncio.run(begin(url))
-    assert len(told) == 1
     assert "503" in told[0]
     assert (counts.judged, counts.repeats, counts.faults) == (2, 1, 0)
 
