@@ -10,6 +10,7 @@ from evaluator.workshop import Workshop
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / ".assay" / "tests"
+LONGEST = ("tests/e2e/test_compose.py", "tests/soak/")
 
 
 def pytest_configure() -> None:
@@ -21,7 +22,11 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` run where a driver lists a GPU, whether or not the rest is in order there."""
+    """Tests marked `gpu` run where a driver lists a GPU, whether or not the rest is in order there.
+
+    The longest, which mostly wait, come first: at the end nothing would be left to run beside them.
+    """
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
     if not gpus():
         for item in items:
             if item.get_closest_marker("gpu"):
