@@ -232,10 +232,16 @@ def test_time_in_line_for_a_processor_is_not_the_jobs(sandbox):
         until = time.process_time() + 0.2
         while time.process_time() < until: pass
     """
+    stood_longer_than_its_limit = False
     with crowded(processor):
-        finished = sandbox.run(python(sandbox, script, str(processor), limits=Limits(wall_s=0.5)))
-    assert finished.succeeded, finished
-    assert finished.wall_s > 0.5 > finished.wall_s - finished.waited_s
+        # Now and then the kernel lets a newcomer run almost alone.
+        for _ in range(10):
+            finished = sandbox.run(python(sandbox, script, str(processor), limits=Limits(wall_s=0.5)))
+            assert finished.succeeded, finished
+            assert finished.wall_s - finished.waited_s < 0.5
+            if stood_longer_than_its_limit := finished.wall_s > 0.5:
+                break
+    assert stood_longer_than_its_limit
 
 
 def test_a_job_that_hardly_ran_is_our_fault():
