@@ -26,7 +26,7 @@ from evaluator.stages.launching import plan_launches
 from evaluator.stages.measuring import Look, Opponent, measure
 from evaluator.stages.receipt import Seed
 from evaluator.stages.roofline import Roofline, precision_of
-from evaluator.stages.sampling import sample
+from evaluator.stages.sampling import sample, shortfall
 from evaluator.stages.sanitizing import sanitize
 from evaluator.stages.tallying import tally
 from evaluator.stages.timing import Measurement, Pooled, below_floor, clocks_agree, summarise, too_fast
@@ -194,6 +194,9 @@ class SimulatorReferee:
             whole = all(one.counted_blocks == prod(one.grid) for one in evidence.launches)
             with nullcontext(session) if whole else prepare() as sampling:
                 sampled = sample(launchable, sampling, order.settings, dice)
+            lacking = shortfall(sampled, evidence, launchable) if sampled else None
+            if lacking:
+                return Judged(_warned(verified, (lacking,)), evidence=evidence, sampled=evidence)
             return Judged(verified, evidence=evidence, sampled=sampled or evidence)
 
 

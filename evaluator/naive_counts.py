@@ -17,9 +17,9 @@ from evaluator.problems.problem import Problem, Sizes
 from evaluator.settings import MachineSettings
 from evaluator.stages.cleaning import clean
 from evaluator.stages.compilation import compile_source
+from evaluator.stages.launchable import moved_bytes
 from evaluator.stages.launching import plan_launches
 from evaluator.stages.naive import FILE, NaiveCounts, source_sha256
-from evaluator.stages.profiling import moved_bytes
 from evaluator.stages.receipt import Seed
 from evaluator.stages.sampling import count_at
 from evaluator.workshop import Workshop

@@ -240,6 +240,16 @@ class _Sized:
 _ROLES: Final[tuple[tuple[Role, str], ...]] = (("input", "inputs"), ("output", "outputs"))
 
 
+def moved_bytes(concrete: Concrete | Ruling) -> tuple[int, ...]:
+    """Read and written together by each fill and each copy of a plan."""
+    if isinstance(concrete, Ruling):
+        return ()
+    sizes = {buffer.name: buffer.size_bytes for buffer in concrete.buffers}
+    fills = [sizes[step.buffer] for step in concrete.steps if isinstance(step, BufferFill)]
+    copies = [2 * sizes[step.source] for step in concrete.steps if isinstance(step, BufferCopy)]
+    return (*fills, *copies)
+
+
 def shared_limit_bytes(arch: str) -> int:
     """Most shared memory per block on `arch` (for example `sm_90a`), static and dynamic together, bytes.
 

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 
 from common.contract import Occupancy, Profile
 from common.evidence import Estimate, Evidence
-from evaluator.backends.backend import BufferCopy, BufferFill, KernelLaunch
+from evaluator.backends.backend import KernelLaunch
 from evaluator.backends.gpu.nsight import mean_reading
-from evaluator.errors import Ruling
 from evaluator.stages.compilation import Compiled
 from evaluator.stages.counting import Counted
 from evaluator.stages.estimate import estimate, with_naive
-from evaluator.stages.launchable import Concrete, Launchable
+from evaluator.stages.launchable import Concrete, Launchable, moved_bytes
 from evaluator.stages.machines import machines
 from evaluator.stages.naive import naive_counts
 from evaluator.stages.pitfalls import find_pitfalls
@@ -80,16 +79,6 @@ def expected_time(compiled: Compiled, launchable: Launchable, evidence: Evidence
         return found
     slow = estimate(naive.evidence, naive.resources, machine, floor_us, moved_bytes=naive.moved_bytes)
     return with_naive(found, slow)
-
-
-def moved_bytes(concrete: Concrete | Ruling) -> tuple[int, ...]:
-    """Read and written together by each fill and each copy of a plan."""
-    if isinstance(concrete, Ruling):
-        return ()
-    sizes = {buffer.name: buffer.size_bytes for buffer in concrete.buffers}
-    fills = [sizes[step.buffer] for step in concrete.steps if isinstance(step, BufferFill)]
-    copies = [2 * sizes[step.source] for step in concrete.steps if isinstance(step, BufferCopy)]
-    return (*fills, *copies)
 
 
 def _occupancies(compiled: Compiled, concrete: Concrete) -> tuple[Occupancy, ...]:

@@ -141,8 +141,11 @@ class Examination:
             if ruling is not None:
                 return ruling
         ruling = self.judge(trial, inputs, outputs)
-        if ruling is not None and self.session.reorders and first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
+        if ruling is not None and self.session.reorders:
+            # Also of a large run, of which fewer blocks are watched: what is missing is worth one run more.
             watch = self.watching.plan(first.thread_instructions, explains=True)
+            if watch is None and first.thread_instructions > _OTHER_ORDER_INSTRUCTIONS:
+                return ruling
             other = self.execute(concrete, inputs, POISONS[0], backwards=True, watch=watch)
             race = self._race(other, trial) if watch else None
             if race is not None:

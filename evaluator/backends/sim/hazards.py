@@ -181,9 +181,17 @@ def _remedy(kind: str, here: OtherThread, other: OtherThread, block: tuple[int, 
     if kind == "unawaited_copy":
         return (
             f"Wait for the copy{_on(other.line)} before its target is touched: `cp.async.wait_group` "
-            "(`__pipeline_wait_prior`), and a barrier where other threads read it."
+            "(`__pipeline_wait_prior`), and a barrier where other threads read it. If it is waited for, it "
+            f"is the next turn's copy that comes too soon: put `__syncthreads()` after the last use{_on(here.line)}, "
+            "before the next copy begins."
         )
     if here.line is not None and here.line == other.line:
+        if here.block == other.block and here.act != other.act and "atomic" not in (here.act, other.act):
+            return (
+                f"Several threads meet at one element{_on(here.line)}. Where they take turns in a loop, as in a "
+                "reduction by halves, put `__syncthreads()` at the end of each turn; where all change the same "
+                "element, use an atomic (`atomicAdd` …) or give each thread elements of its own."
+            )
         return (
             f"Several threads meet at one element{_on(here.line)}: give each thread elements of its own, use an "
             "atomic (`atomicAdd` …), or let one thread alone do it."

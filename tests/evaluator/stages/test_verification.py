@@ -168,3 +168,60 @@ def test_hidden_trials_vary_scalars_and_published_ones_do_not(problem):
             name = problem.outputs[0].name
             assert not np.allclose(other[name].value, published[name].value, rtol=1e-7, atol=0)
             break
+
+
+# ---- what a race's verdict says ----
+
+REDUCED = """// assay: launch softmax grid=(rows) block=(256) args=(x, y, rows, cols)
+__device__ float over_the_block(float v, bool most)
+{
+    __shared__ float part[8];
+    for (int o = 16; o; o /= 2) {
+        float t = __shfl_xor_sync(~0u, v, o);
+        v = most ? fmaxf(v, t) : v + t;
+    }
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+    __syncthreads();
+    v = part[0];
+    for (int w = 1; w < 8; w++) v = most ? fmaxf(v, part[w]) : v + part[w];
+    return v;
+}
+__global__ void softmax(const float* x, float* y, int rows, int cols)
+{
+    x += blockIdx.x * cols, y += blockIdx.x * cols;
+    float m = -INFINITY, s = 0.0f;
+    for (int c = threadIdx.x; c < cols; c += 256) m = fmaxf(m, x[c]);
+    m = over_the_block(m, true);
+    for (int c = threadIdx.x; c < cols; c += 256) s += expf(x[c] - m);
+    s = over_the_block(s, false);
+    for (int c = threadIdx.x; c < cols; c += 256) y[c] = expf(x[c] - m) / s;
+}
+"""
+
+
+def test_a_race_that_spoils_a_large_run_is_named(workshop):
+    verdict = graded(workshop, "softmax", REDUCED)
+    assert verdict.status is Status.INCORRECT
+    assert "two threads race" in verdict.message
+    assert verdict.correctness.fault.buffer == "part"
+    assert verdict.correctness.fault.line in (9, 11, 12)
+    assert "__syncthreads()" in verdict.hint
+
+
+def test_turns_without_a_barrier_are_advised_to_have_one(workshop):
+    source = """// assay: launch sums grid=(rows) block=(256) args=(x, y, rows, cols)
+__global__ void sums(const float* x, float* y, int rows, int cols)
+{
+    __shared__ float s[256];
+    float v = 0.0f;
+    for (int c = threadIdx.x; c < cols; c += 256) v += x[blockIdx.x * cols + c];
+    s[threadIdx.x] = v;
+    __syncthreads();
+    for (int h = 128; h; h /= 2) if (threadIdx.x < h) s[threadIdx.x] += s[threadIdx.x + h];
+    if (threadIdx.x == 0) y[blockIdx.x] = s[0];
+}
+"""
+    verdict = graded(workshop, "row_sum", source)
+    assert verdict.status is Status.INCORRECT
+    assert "two threads race" in verdict.message
+    assert "`__syncthreads()` at the end of each turn" in verdict.hint
