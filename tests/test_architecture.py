@@ -116,6 +116,7 @@ OWNERS = {
         "evaluator.service.routing",
     },
     "h11": {"evaluator.service.server"},
+    "hydra": {"trainer.rl.settings"},
     "httpx": {"common.connection"},
     "jinja2": {"evaluator.report", "trainer.transcript_page"},
     "markupsafe": {
@@ -127,10 +128,12 @@ OWNERS = {
         "trainer.transcript_page",
     },
     "matplotlib": {"evaluator.drawing", "evaluator.pictures", "trainer.curves"},
+    "omegaconf": {"trainer.rl"},
     "prometheus_client": {"evaluator.service.metrics"},
     "pycuda": {"evaluator.backends.gpu.cuda_device"},
     "pygments": {"evaluator.report", "trainer.transcript_page"},
     "pynvml": {"evaluator.backends.gpu.health"},
+    "ray": {"trainer.rl"},
     "rfc8785": {"common.signature"},
     "rich": {
         "evaluator.cards",
@@ -159,12 +162,20 @@ OWNERS = {
         "trainer.doctor",
         "trainer.metrics",
         "trainer.models",
+        "trainer.rl",
         "trainer.warm_start",
     },
-    "transformers": {"trainer.agents", "trainer.models"},
+    "transfer_queue": {"trainer.rl.agent_loop", "trainer.rl.learner"},
+    "transformers": {"trainer.agents", "trainer.models", "trainer.rl"},
     "tree_sitter": {"evaluator.stages.syntax"},
     "tree_sitter_cuda": {"evaluator.stages.syntax"},
-    "numpy": {"evaluator.backends", "evaluator.problems", "evaluator.stages", "trainer.rewards"},
+    "numpy": {
+        "evaluator.backends",
+        "evaluator.problems",
+        "evaluator.stages",
+        "trainer.rewards",
+        "trainer.rl.advantages",
+    },
     "pydantic": {
         "common",
         "evaluator.asked",
@@ -179,6 +190,7 @@ OWNERS = {
     },
     "pydantic_core": {"trainer.config.reading"},
     "wandb": {"trainer.metrics"},
+    "verl": {"trainer.rl"},
     "yaml": {"trainer.config.reading"},
 }
 

@@ -1,0 +1,50 @@
+"""A checkpoint counts once it is whole."""
+
+import pytest
+
+from trainer.errors import CheckpointFault
+from trainer.rl.checkpoints import Checkpoints, read
+
+
+def written(checkpoints, step, keep=3):
+    place = checkpoints.begin(step)
+    (place / "generator" / f"global_step_{step}").mkdir(parents=True)
+    return checkpoints.finish(step, {"episodes": step * 8}, keep)
+
+
+def test_the_newest_whole_one_is_found_again(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    assert checkpoints.newest() is None
+    for step in (2, 10):
+        written(checkpoints, step)
+    checkpoints.begin(12)
+    found = Checkpoints(tmp_path).newest()
+    assert (found.step, found.state) == (10, {"episodes": 80})
+    assert found.model("generator") == tmp_path / "step-000010/generator/global_step_10/actor/huggingface"
+
+
+def test_what_a_killed_run_had_begun_is_begun_anew(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    half = checkpoints.begin(4)
+    (half / "half.pt").write_text("half")
+    assert not (checkpoints.begin(4) / "half.pt").exists()
+
+
+def test_only_the_newest_are_kept(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    for step in range(1, 6):
+        written(checkpoints, step, keep=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000004", "step-000005"]
+
+
+def test_an_agent_that_was_not_there_is_named(tmp_path):
+    with pytest.raises(CheckpointFault, match="no checkpoint of the optimizer"):
+        written(Checkpoints(tmp_path), 1).agent("optimizer")
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"form": 99, "step": 1, "state": {}}', '{"form": 1}', "[]"])
+def test_one_that_cannot_be_read_is_refused(tmp_path, text):
+    folder = written(Checkpoints(tmp_path), 1).folder
+    (folder / "state.json").write_text(text)
+    with pytest.raises(CheckpointFault, match="cannot be read"):
+        read(folder)

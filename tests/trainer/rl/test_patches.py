@@ -1,0 +1,119 @@
+"""Every patch is for verl 0.9.1; where one of these fails after an update, look whether its patch is still needed."""
+
+import inspect
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import torch
+
+from trainer.errors import ConfigurationError
+from trainer.rl import patches
+
+SITE = Path(inspect.getfile(torch)).parents[1]
+
+
+def source(name: str) -> str:
+    return (SITE / "verl" / name).read_text(encoding="utf-8")
+
+
+def test_the_version_is_the_one_that_was_patched():
+    assert version("verl") == patches.VERL_VERSION == "0.9.1"
+    patches.check_version(version("verl"))
+    with pytest.raises(ConfigurationError, match=r"patches are for verl 0\.9\.1"):
+        patches.check_version("0.10.0")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "why"),
+    [
+        (
+            "utils/distributed.py",
+            'backend = backend or f"cpu:gloo,{get_device_name()}:{get_nccl_backend()}"',
+            "the device of the process group is named twice on a CPU",
+        ),
+        (
+            "workers/engine/fsdp/transformer_impl.py",
+            "offload_policy = CPUOffloadPolicy(pin_memory=True)",
+            "the reference model is kept in pinned memory",
+        ),
+        ("utils/model.py", 'attn_implementation="flash_attention_2"', "the critic wants FlashAttention 2"),
+        (
+            "workers/engine/fsdp/transformer_impl.py",
+            "from verl.utils.model import load_valuehead_model",
+            "the critic's loader is looked up when it is called",
+        ),
+        (
+            "workers/rollout/base.py",
+            '_ROLLOUT_REGISTRY = {\n    ("vllm", "async")',
+            "rollouts are registered by pairs",
+        ),
+        ("__init__.py", 'os.getenv("VERL_USE_EXTERNAL_MODULES", "")', "our module is imported by verl itself"),
+        ("trainer/ppo/v1/trainer_base.py", 'partition_id="train",', "samples lie in the partition train"),
+        (
+            "experimental/agent_loop/agent_loop.py",
+            "rm_scores[-1] = reward_score",
+            "the one reward of a trajectory lies on its last token",
+        ),
+    ],
+)
+def test_verl_still_does_what_is_mended(file, text, why):
+    assert text in source(file), why
+
+
+def test_the_platform_has_all_that_verl_asks_a_platform_for():
+    platform = patches.CpuPlatform()
+    assert (platform.device_name, platform.current_device(), platform.ray_resource_name()) == ("cpu", "cpu", "GPU")
+    assert torch.zeros(1).to(platform.current_device()).device.type == "cpu"
+    assert platform.ray_resource_options(0.5) == {"num_gpus": 0.5}
+    with platform.nvtx_range("nothing"):
+        platform.synchronize()
+    state = platform.device_module.get_rng_state()
+    platform.manual_seed_all(3)
+    platform.device_module.set_rng_state(state)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+LOOK = """
+import verl.utils.distributed, verl.utils.model
+from torch.distributed.fsdp import CPUOffloadPolicy
+from verl.plugin.platform import get_platform
+from verl.workers.rollout.base import get_rollout_class
+from verl.workers.rollout.replica import get_rollout_replica_class
+from verl.workers.engine.base import EngineRegistry
+import verl.workers.engine
+print(get_platform().device_name, CPUOffloadPolicy(pin_memory=True).pin_memory)
+print(get_rollout_class("hf").__name__, get_rollout_replica_class("hf").__name__)
+print(verl.utils.distributed.initialize_global_process_group_ray.assay_patch)
+print(verl.utils.model.load_valuehead_model.assay_patch)
+print(EngineRegistry.get_engine_cls("language_model", "fsdp2").__name__)
+"""
+
+
+def test_a_process_that_imports_verl_is_mended():
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", LOOK],
+        env={
+            **os.environ,
+            "VERL_USE_EXTERNAL_MODULES": "trainer.rl.patches",
+            "VERL_PLATFORM": "cpu",
+            "VERL_ENGINE_DEVICE": "cuda",
+            "VERL_LOGGING_LEVEL": "WARNING",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    assert found.stdout.split() == [
+        "cpu",
+        "False",
+        "TransformersRollout",
+        "TransformersReplica",
+        "True",
+        "True",
+        "FSDPEngineWithLMHead",
+    ], found.stderr

@@ -1,0 +1,128 @@
+"""Generation by transformers: batched, and yet each request has a random stream of its own."""
+
+import asyncio
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from trainer.errors import PolicyFault
+from trainer.rl.rollout import Generator, draw
+
+EOS = 2
+ROW = torch.tensor([2.0, 1.0, 0.0, -1.0, -30.0])
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = LlamaConfig(vocab_size=128, num_key_value_heads=2, max_position_embeddings=512, **shape)
+    return LlamaForCausalLM(config).eval()
+
+
+def generating(model, work, **settings):
+    """What `work` returns, given a generator."""
+
+    async def run():
+        generator = Generator(model, eos_token_ids=[EOS], context_tokens=96, concurrency=16, **settings)
+        generator.start()
+        try:
+            return await work(generator)
+        finally:
+            generator.stop()
+
+    return asyncio.run(run())
+
+
+def asked(generator, number, **changes):
+    settings = {"max_tokens": 24, "seed": number, "temperature": 1.0, "top_p": 1.0, **changes}
+    return generator.answer(list(range(3, 20 + number)), **settings)
+
+
+def test_an_answer_does_not_hang_on_who_else_is_asked(model):
+    async def work(generator):
+        together = await asyncio.gather(*(asked(generator, number) for number in range(12)))
+        alone = [await asked(generator, number) for number in range(12)]
+        return together, alone
+
+    together, alone = generating(model, work)
+    assert [answer[0] for answer in together] == [answer[0] for answer in alone]
+    assert len({tuple(answer[0]) for answer in together}) > 6
+
+
+def test_log_probabilities_are_those_of_the_model(model):
+    tokens, log_probs, _ = generating(model, lambda generator: asked(generator, 5, temperature=0.7))
+    prompt = list(range(3, 25))
+    with torch.no_grad():
+        logits = model(torch.tensor([prompt + tokens])).logits[0]
+    expected = torch.log_softmax(logits / 0.7, dim=-1)
+    for place, (token, log_prob) in enumerate(zip(tokens, log_probs, strict=True)):
+        assert log_prob == pytest.approx(float(expected[len(prompt) - 1 + place, token]), abs=1e-4)
+
+
+def test_one_at_a_time_gives_the_same_bits_whoever_comes_first(model):
+    def ordered(numbers):
+        async def work(generator):
+            found = await asyncio.gather(*(asked(generator, number) for number in numbers))
+            return dict(zip(numbers, found, strict=True))
+
+        return generating(model, work, one_at_a_time=True)
+
+    assert ordered([1, 2, 3, 4]) == ordered([4, 2, 1, 3])
+
+
+def test_the_limit_cuts_and_the_context_is_a_limit(model):
+    async def work(generator):
+        short = await asked(generator, 1, max_tokens=1, temperature=0.0)
+        with pytest.raises(PolicyFault, match="no room"):
+            await generator.answer([5] * 96, max_tokens=4, seed=1, temperature=1.0, top_p=1.0)
+        near = await generator.answer([5] * 92, max_tokens=50, seed=1, temperature=1.0, top_p=1.0)
+        return short, near
+
+    short, near = generating(model, work)
+    assert len(short[0]) == 1
+    assert short[2] is (short[0] != [EOS])
+    assert len(near[0]) <= 4
+
+
+def test_new_weights_are_taken_over_whole_or_not_at_all(model):
+    async def work(generator):
+        before = await asked(generator, 3, temperature=0.0)
+        changed = {name: torch.randn_like(value) * 0.2 for name, value in model.state_dict().items()}
+        old = {name: value.clone() for name, value in model.state_dict().items()}
+        generator.load(changed.items())
+        after = await asked(generator, 3, temperature=0.0)
+        with pytest.raises(PolicyFault, match="has not"):
+            generator.load([("model.unknown", torch.zeros(1))])
+        with pytest.raises(PolicyFault, match="No new weights"):
+            generator.load([next(iter(old.items()))])
+        generator.load(old.items())
+        return before, after, await asked(generator, 3, temperature=0.0)
+
+    before, after, again = generating(model, work)
+    assert before[0] != after[0]
+    assert before[0] == again[0]
+
+
+@given(st.integers(0, 2**31 - 1), st.integers(0, 5000), st.floats(0.1, 5), st.floats(0.05, 1))
+def test_a_draw_is_the_same_every_time_and_inside_the_nucleus(seed, position, temperature, top_p):
+    settings = {"seed": seed, "position": position, "temperature": temperature, "top_p": top_p}
+    token, log_prob = draw(ROW, **settings)
+    assert (token, log_prob) == draw(ROW, **settings)
+    likelier = torch.softmax(ROW / temperature, dim=-1)
+    assert float(likelier[likelier > likelier[token]].sum()) < top_p
+    assert log_prob <= 0
+
+
+def test_draws_are_spread_as_the_distribution_says():
+    drawn = [draw(ROW, seed=seed, position=seed % 7, temperature=1.0, top_p=1.0)[0] for seed in range(4000)]
+    expected = torch.softmax(ROW, dim=-1)
+    for token in range(4):
+        assert drawn.count(token) / 4000 == pytest.approx(float(expected[token]), abs=0.03)
+
+
+def test_temperature_0_takes_the_most_probable_token():
+    assert draw(ROW, seed=1, position=0, temperature=0.0, top_p=1.0)[0] == 0

@@ -1,0 +1,127 @@
+"""A real run of verl on the CPU: two agents, two turns, PPO with a critic, against a real service; and on from there.
+
+Each start of verl takes about a minute, so what is to be seen of a run is looked at after two of them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from trainer import models, transcripts
+from trainer.metrics import read
+from trainer.rl.checkpoints import Checkpoints
+
+ROOT = Path(__file__).parents[3]
+ROLES = ("generator", "optimizer")
+SETTINGS = (
+    "agents.optimizer={}",
+    "deterministic=true",
+    "algorithm.prompts_per_step=2",
+    "algorithm.mini_batch_size=2",
+    "algorithm.candidates=2",
+    "algorithm.micro_batch_size=4",
+    "flow.max_turns=2",
+    "tasks.problems=[vector_add, relu]",
+    "tasks.variants=4",
+    "tasks.held_out=2",
+    "tasks.wording=brief",
+    "rollout.prompt_tokens=256",
+    "rollout.turn_tokens=32",
+    "rollout.sequence_tokens=768",
+    "evaluator.embedded=false",
+    "checkpointing.evaluate_at_start=false",
+    "checkpointing.every_episodes=4",
+    "logging.tensorboard=false",
+)
+RUN = """
+import json, sys
+from dataclasses import asdict
+from trainer.config.reading import load
+from trainer.rl.runner import run
+settings = json.loads(sys.argv[1])
+agents = dict.fromkeys(("generator", "optimizer"), settings["model"])
+summary = run(load("cpu-demo", settings["config"]), agents=agents)
+print("SUMMARY" + json.dumps(asdict(summary), default=str))
+"""
+
+
+def started(model, url, folder, steps):
+    config = [*SETTINGS, f"evaluator.url={url}", f"checkpointing.folder={folder}", f"algorithm.steps={steps}"]
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, json.dumps({"config": config, "model": str(model)})],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=folder.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    line = next(line for line in done.stdout.splitlines() if line.startswith("SUMMARY"))
+    return json.loads(line.removeprefix("SUMMARY"))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    models.make_tiny(folder, ["__global__ void relu(const float* x, float* y, int n) { y[0] = x[0]; }"] * 3, seed=0)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def first(model, service, tmp_path_factory):
+    """A run of two steps: its summary, and its folder."""
+    folder = tmp_path_factory.mktemp("training") / "run"
+    return started(model, service.url, folder, steps=2), folder
+
+
+def weights(folder):
+    return models.load(folder)[0].state_dict()
+
+
+def test_a_run_learns_with_both_agents_and_keeps_what_it_needs_to_go_on(first, model):
+    summary, folder = first
+    assert (summary["steps"], summary["resumed_from"], summary["interrupted"]) == (2, None, False)
+    assert (summary["episodes"], summary["left_out"], summary["failures"]) == (8, 0, 0)
+    lines = [line for line in read(folder) if line["kind"] == "train"]
+    assert [line["step"] for line in lines] == [1, 2]
+    for line in lines:
+        for role in ROLES:
+            assert line[f"{role}/gradient_norm"] > 0
+            assert line[f"{role}/value_loss"] >= 0
+        assert line["turns"] == 2
+    checkpoint = Checkpoints(folder / "checkpoints").newest()
+    assert checkpoint.step == 2
+    old = weights(model)
+    trained = {role: weights(checkpoint.model(role)) for role in ROLES}
+    for one in trained.values():
+        assert any(not torch.equal(one[name], value) for name, value in old.items())
+    assert any(not torch.equal(trained["generator"][name], value) for name, value in trained["optimizer"].items())
+
+
+def test_the_transcripts_say_which_tokens_and_rewards_there_were(first):
+    _, folder = first
+    kept = [
+        line for path in sorted((folder / "transcripts").glob("train-*.jsonl")) for line in transcripts.read(path)
+    ]
+    assert len(kept) == 8
+    for one in kept:
+        for attempt in one.conversation.attempts:
+            response = attempt.written.response
+            assert len(response.token_ids) == len(response.log_probs) <= 32
+    assert {one.step for one in kept} == {1, 2}
+
+
+def test_a_run_goes_on_where_its_checkpoint_is(first, model, service):
+    _, folder = first
+    before = read(folder)
+    summary = started(model, service.url, folder, steps=3)
+    assert (summary["resumed_from"], summary["steps"], summary["episodes"]) == (2, 3, 12)
+    assert read(folder)[: len(before)] == before
+    assert Checkpoints(folder / "checkpoints").newest().step == 3

@@ -1,0 +1,105 @@
+"""Our configuration becomes verl's, and verl agrees with it."""
+
+import pytest
+
+from trainer.config.reading import load, ready_files
+from trainer.errors import ConfigurationError
+from trainer.rl.settings import advantage_of, check, environment, verl_config, verl_settings
+
+READY = [ready.name for ready in ready_files()]
+SMALL = ("algorithm.prompts_per_step=8", "algorithm.mini_batch_size=4")
+
+
+def composed(name, *more, role="generator"):
+    return verl_config(load(name, list(more)), role, "/models/one")
+
+
+@pytest.mark.parametrize("name", READY)
+def test_every_ready_configuration_is_one_that_verl_accepts(name):
+    config = load(name, [])
+    for role in config.roles:
+        check(role, verl_config(config, role, "/models/one"))
+
+
+def test_the_defaults_of_the_requirements_reach_verl():
+    found = composed("requirements")
+    assert found.actor_rollout_ref.actor.ppo_epochs == 4
+    assert found.actor_rollout_ref.actor.ppo_mini_batch_size == 8
+    assert found.actor_rollout_ref.actor.optim.lr == 1e-5
+    assert found.actor_rollout_ref.actor.clip_ratio == 0.2
+    assert (found.actor_rollout_ref.actor.use_kl_loss, found.actor_rollout_ref.actor.kl_loss_coef) == (True, 0.02)
+    assert found.actor_rollout_ref.rollout.max_model_len == 2048
+    assert found.algorithm.adv_estimator == "gae"
+    assert found.critic.enable
+
+
+@pytest.mark.parametrize("rollout", ["vllm", "sglang"])
+@pytest.mark.parametrize("layout", ["shared", "split"])
+def test_a_rollout_for_gpus_is_composed(rollout, layout):
+    config = load("requirements", [f"rollout.name={rollout}", f"resources.layout={layout}"])
+    found = verl_config(config, "generator", "/models/one")
+    check("generator", found)
+    assert found.actor_rollout_ref.rollout.name == rollout
+    assert found.actor_rollout_ref.hybrid_engine is (layout == "shared")
+    assert found.actor_rollout_ref.rollout.checkpoint_engine.backend == ("naive" if layout == "shared" else "nccl")
+
+
+@pytest.mark.parametrize(
+    ("name", "advantage", "expected"),
+    [
+        ("ppo", "auto", "gae"),
+        ("grpo", "auto", "grpo"),
+        ("dapo", "auto", "grpo"),
+        ("grpo", "turn", "assay_turn"),
+        ("ppo", "leave_one_out", "assay_leave_one_out"),
+    ],
+)
+def test_the_algorithm_names_its_advantage(name, advantage, expected):
+    config = load("cpu-demo", [f"algorithm.name={name}", f"algorithm.advantage={advantage}"])
+    assert advantage_of(config) == expected
+    assert verl_config(config, "generator", "/m").critic.enable is (expected == "gae")
+
+
+def test_dapo_clips_higher_and_weighs_tokens():
+    actor = composed("cpu-demo", "algorithm.name=dapo").actor_rollout_ref.actor
+    assert (actor.clip_ratio_low, actor.clip_ratio_high, actor.loss_agg_mode) == (0.2, 0.28, "token-mean")
+
+
+def test_the_distance_to_the_first_model_is_charged_once():
+    loss, reward = composed("cpu-demo"), composed("cpu-demo", "algorithm.kl_in=reward")
+    assert (loss.actor_rollout_ref.actor.use_kl_loss, loss.algorithm.use_kl_in_reward) == (True, False)
+    assert (reward.actor_rollout_ref.actor.use_kl_loss, reward.algorithm.use_kl_in_reward) == (False, True)
+    none = composed("cpu-demo", "algorithm.kl_coefficient=0")
+    assert not none.actor_rollout_ref.actor.use_kl_loss
+    assert not none.algorithm.use_kl_in_reward
+
+
+def test_each_agent_has_settings_and_servers_of_its_own():
+    more = ("agents.optimizer={learning_rate: 1e-4, temperature: 0.7}",)
+    one, two = composed("cpu-demo", *more), composed("cpu-demo", *more, role="optimizer")
+    assert two.actor_rollout_ref.actor.optim.lr == 1e-4 != one.actor_rollout_ref.actor.optim.lr
+    assert two.actor_rollout_ref.rollout.temperature == 0.7
+    names = {found.actor_rollout_ref.rollout.custom.server_name for found in (one, two)}
+    assert len(names) == 2
+
+
+def test_a_key_that_verl_does_not_have_is_refused(monkeypatch):
+    config = load("cpu-demo", [])
+    settings = {**verl_settings(config, "generator", "/m"), "actor_rollout_ref.actor.learning_speed": 1}
+    monkeypatch.setattr("trainer.rl.settings.verl_settings", lambda *_: settings)
+    with pytest.raises(ConfigurationError, match="learning_speed"):
+        verl_config(config, "generator", "/m")
+
+
+def test_what_verl_refuses_is_said():
+    config = load("cpu-demo", [])
+    found = verl_config(config, "generator", "/m")
+    found.actor_rollout_ref.actor.ppo_mini_batch_size = 1024
+    with pytest.raises(ConfigurationError, match="verl refuses"):
+        check("generator", found)
+
+
+def test_the_deterministic_mode_is_one_request_and_one_thread_at_a_time():
+    config = load("cpu-demo", ["deterministic=true", "resources.threads=2"])
+    assert environment(config)["OMP_NUM_THREADS"] == "1"
+    assert verl_config(config, "generator", "/m").actor_rollout_ref.rollout.custom.one_at_a_time

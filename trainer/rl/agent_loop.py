@@ -1,0 +1,335 @@
+"""Conversations as verl's agent loop: `trainer.episode.play`, with verl's servers as the policies.
+
+One worker (a Ray actor) plays all conversations of a step at the same time, so that kernels are judged while others
+are still being written. What an agent wrote goes into verl's queue of samples (TransferQueue) as one token sequence;
+the conversation itself goes back to the runner. A conversation whose evaluation failed on our side is left out; an
+exception in the loop, which verl would swallow, comes back as an outcome to be counted.
+"""
+
+import asyncio
+import os
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import ray
+import torch
+import transfer_queue
+from omegaconf import DictConfig
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
+from verl.trainer.ppo.v1 import AgentLoopWorkerTQ
+
+from common.client import AsyncClient
+from trainer import evaluation
+from trainer.chat import token_ids
+from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.conversation import AgentName, Conversation, Message, Response
+from trainer.episode import Oracle, Policy, play, settings_of
+from trainer.errors import ConfigurationError, ContextFull, OracleFault, OracleLost, TrainerError
+from trainer.rewards import credit_settings, credits_of
+from trainer.rl.sequences import TokenSequence, overlong_penalty, sequence_of
+from trainer.rl.settings import LOOP
+from trainer.tasks import Task
+
+PARTITION = "train"
+"""Where verl's trainers look for samples in the queue; those of different agents differ by their uid."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One conversation that is to be played."""
+
+    uid: str
+    """Of the task within its step: conversations of one uid are compared with each other. No underscores."""
+    candidate: int
+    task: Task
+    seed: int
+    step: int
+    """The weights that play it are those after so many steps less one."""
+    evaluating: bool = False
+    """Whether it only measures: sampled at the temperature for evaluations, and nothing is learned from it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it."""
+
+    seat: Seat
+    conversation: Conversation | None = None
+    """None where it was left out or failed."""
+    keys: Mapping[AgentRole, str] | None = None
+    """Where each agent's sequence lies in the queue; an agent with nothing to learn from has none."""
+    left_out: str | None = None
+    """Why the evaluator has no verdict, where it has none by its own fault."""
+    failure: str | None = None
+    """The exception that ended it, with its stack."""
+    fatal: TrainerError | None = None
+    """Set where the run cannot go on: no further evaluation will be made, or a policy or a setting is broken."""
+
+
+class Busy:
+    """How long anything at all was being generated, however much of it at a time. `with` around each request."""
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._since_s = 0.0
+        self._total_s = 0.0
+
+    def __enter__(self) -> None:
+        if self._inside == 0:
+            self._since_s = time.monotonic()
+        self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._inside -= 1
+        if self._inside == 0:
+            self._total_s += time.monotonic() - self._since_s
+
+    def taken_s(self) -> float:
+        """Seconds so far; counts from 0 again."""
+        total_s, self._total_s = self._total_s, 0.0
+        return total_s
+
+
+class ServerPolicy:
+    """A policy whose answers come from one of verl's servers."""
+
+    def __init__(self, client: Any, tokenizer: Any, config: TrainingConfig, seat: Seat, busy: Busy) -> None:
+        """`client`: verl's LLMServerClient; `config`: as the agent sees it."""
+        self._client, self._tokenizer, self._seat, self._busy = client, tokenizer, seat, busy
+        self._rollout = config.rollout
+
+    async def respond(self, messages: tuple[Message, ...], *, seed: int, max_tokens: int) -> Response:
+        """As `trainer.episode.Policy`."""
+        rollout = self._rollout
+        prompt = token_ids(self._tokenizer, messages)
+        if len(prompt) + max_tokens > rollout.sequence_tokens:
+            raise ContextFull(
+                f"{len(prompt)} tokens are there, and an answer may have {max_tokens}; rollout.sequence_tokens is "
+                f"{rollout.sequence_tokens}"
+            )
+        temperature = rollout.evaluation_temperature if self._seat.evaluating else rollout.temperature
+        with self._busy:
+            output = await self._client.generate(
+                request_id=f"{self._seat.uid}.{self._seat.candidate}.{len(messages)}",
+                prompt_ids=list(prompt),
+                sampling_params={
+                    "temperature": temperature,
+                    "top_p": rollout.top_p,
+                    "max_tokens": max_tokens,
+                    "logprobs": True,
+                    "sampling_seed" if rollout.name == "sglang" else "seed": seed,
+                },
+            )
+        ids = tuple(output.token_ids)
+        return Response(
+            text=self._tokenizer.decode(ids, skip_special_tokens=True),
+            prompt_token_ids=prompt,
+            token_ids=ids,
+            log_probs=tuple(output.log_probs) if output.log_probs is not None else None,
+            cut=ids[-1:] != (self._tokenizer.eos_token_id,) and len(ids) >= max_tokens,
+        )
+
+
+class Company:
+    """Who takes part in the conversations of one worker: a server and a tokenizer for each agent, and the oracle."""
+
+    def __init__(
+        self, config: TrainingConfig, clients: Mapping[AgentRole, Any], tokenizers: Mapping[AgentRole, Any]
+    ) -> None:
+        self.config, self._clients, self._tokenizers = config, clients, tokenizers
+        self._seen = {role: config.for_agent(role) for role in config.roles}
+        self.oracle: Oracle | None = None
+        self.busy = Busy()
+
+    def policies(self, seat: Seat) -> dict[AgentName, Policy]:
+        """The policies of one conversation."""
+        return {AgentName(role): self._policy(role, seat) for role in self.config.roles}
+
+    def _policy(self, role: AgentRole, seat: Seat) -> Policy:
+        return ServerPolicy(self._clients[role], self._tokenizers[role], self._seen[role], seat, self.busy)
+
+
+class ConversationOutput(AgentLoopOutput):
+    """One agent's sequence, as verl takes it: rewards lie on the last tokens of turns."""
+
+    rewards: list[float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Of itself verl 0.9.1 would put one reward on the very last token."""
+        fields: dict[str, Any] = super().as_dict()
+        fields["rm_scores"] = torch.tensor(fields.pop("rewards"), dtype=torch.float32)
+        return fields
+
+
+@dataclass(frozen=True)
+class Played:
+    """A conversation that is over, and what is to be learned from it."""
+
+    conversation: Conversation
+    sequences: tuple[TokenSequence, ...]
+
+
+class ConversationLoop(AgentLoopBase):
+    """verl makes one for each conversation."""
+
+    def __init__(self, server_manager: Company, **_: Any) -> None:
+        # Nothing of verl's own loop is set up: prompts, tokens and turns are made by the trainer's modules.
+        self._company = server_manager
+
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> Played:
+        """Play one conversation; what it earned becomes the rewards of its sequences."""
+        company, seat = self._company, row["seat"]
+        config = company.config
+        if company.oracle is None:
+            raise ConfigurationError("A conversation was to be played before there was an evaluator.")
+        conversation = await play(
+            seat.task,
+            company.policies(seat),
+            company.oracle,
+            settings_of(config),
+            seat.seed,
+            conversation_id=f"{seat.uid}.{seat.candidate}",
+        )
+        return Played(conversation, sequences(conversation, config))
+
+
+def sequences(conversation: Conversation, config: TrainingConfig) -> tuple[TokenSequence, ...]:
+    """What each agent of a configuration is to learn from a conversation that is over."""
+    algorithm = config.algorithm
+    most = algorithm.overlong_penalty
+    if most is None:
+        most = 1.0 if algorithm.name == "dapo" else 0.0
+    values: list[float | None] = []
+    for attempt, credit in zip(
+        conversation.attempts, credits_of(conversation, credit_settings(config.flow)), strict=False
+    ):
+        length = len(attempt.written.response.token_ids) if attempt.written.response else 0
+        less = overlong_penalty(length, config.rollout.turn_tokens, algorithm.overlong_tokens, most)
+        values.append(None if credit is None else credit.value - less)
+    # An attempt that nobody judged any more, because there was no room, is nothing to learn from.
+    values += [None] * (len(conversation.attempts) - len(values))
+    found = (sequence_of(conversation, AgentName(role), values) for role in config.roles)
+    return tuple(sequence for sequence in found if sequence is not None)
+
+
+_Worker: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class
+
+
+class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore]
+    """verl's worker of agent loops, which plays conversations of several agents; a Ray actor."""
+
+    def __init__(
+        self, config: TrainingConfig, verl_configs: Mapping[AgentRole, DictConfig], clients: Mapping[AgentRole, Any]
+    ) -> None:
+        first = config.roles[0]
+        super().__init__(verl_configs[first], clients[first], None, None)
+        self._config = config
+        # Each agent may have a model of its own, and with it a tokenizer.
+        self._company = Company(config, clients, {role: _tokenizer(verl_configs[role]) for role in config.roles})
+        self.llm_client = self._company
+        self._oracle: evaluation.EvaluatorOracle | None = None
+        self._room = asyncio.Semaphore(config.rollout.concurrency)
+
+    async def play(self, seats: Sequence[Seat]) -> tuple[list[Outcome], dict[str, float]]:
+        """Play conversations side by side. With them come what the oracle has counted so far, and the seconds in
+        which something was generated (`generating`) and the evaluator alone was waited for (`waiting`).
+        """
+        if self._oracle is None:
+            section = self._config.evaluator
+            client = AsyncClient(section.url, os.environ.get(section.key_variable), patience_s=section.patience_s)
+            self._oracle = evaluation.EvaluatorOracle(client, evaluation.settings_of(section))
+            self._company.oracle = self._oracle
+        began_s = time.monotonic()
+        outcomes = await asyncio.gather(*(self._one(seat) for seat in seats))
+        generating_s, all_s = self._company.busy.taken_s(), time.monotonic() - began_s
+        times = {"generating": generating_s, "waiting": max(all_s - generating_s, 0.0)}
+        return list(outcomes), {**asdict(self._oracle.counts), **times}
+
+    async def _one(self, seat: Seat) -> Outcome:
+        trajectory = {"step": seat.step, "sample_index": 0, "rollout_n": seat.candidate, "validate": seat.evaluating}
+        try:
+            async with self._room:
+                done = await self._run_agent_loop({}, trajectory, agent_name=LOOP, trace=False, seat=seat)
+        except OracleLost as lost:
+            return Outcome(seat, left_out=str(lost), fatal=lost)
+        except OracleFault as fault:
+            return Outcome(seat, left_out=str(fault))
+        except TrainerError as error:
+            return Outcome(seat, failure=str(error), fatal=error)
+        except Exception:
+            # verl swallows what an agent loop raises; here it is counted, and shown by whoever counts.
+            return Outcome(seat, failure=traceback.format_exc(limit=-6))
+        conversation, keys = done
+        return Outcome(seat, conversation, keys)
+
+    async def _agent_loop_postprocess(
+        self, output: Played, validate: bool, **row: Any
+    ) -> tuple[Conversation, dict[str, str]]:
+        seat: Seat = row["seat"]
+        keys = {}
+        for sequence in () if validate else output.sequences:
+            uid = f"{sequence.agent}.{seat.uid}"
+            fields = {"uid": uid, "session_id": seat.candidate, "global_steps": seat.step}
+            await super()._agent_loop_postprocess(_output(sequence, seat), validate, **fields)
+            keys[str(sequence.agent)] = f"{uid}_{seat.candidate}_0"
+        return output.conversation, keys
+
+    async def _compute_score(self, outputs: Any, kwargs: Any) -> None:
+        """The rewards are there already."""
+
+    async def close(self) -> None:
+        """Close the connections to the evaluator."""
+        if self._oracle is not None:
+            await self._oracle.close()
+
+
+def _output(sequence: TokenSequence, seat: Seat) -> ConversationOutput:
+    return ConversationOutput(
+        prompt_ids=list(sequence.prompt_ids),
+        response_ids=list(sequence.response_ids),
+        response_mask=list(sequence.response_mask),
+        response_logprobs=list(sequence.log_probs) if sequence.log_probs is not None else None,
+        rewards=list(sequence.rewards),
+        num_turns=sequence.turns,
+        metrics=AgentLoopMetrics(),
+        extra_fields={
+            "min_global_steps": seat.step - 1,
+            "max_global_steps": seat.step - 1,
+            "reward_extra_info": {},
+        },
+    )
+
+
+def _tokenizer(config: DictConfig) -> Any:
+    from verl.utils.config import omega_conf_to_dataclass
+
+    return omega_conf_to_dataclass(config.actor_rollout_ref.model).tokenizer
+
+
+def start_worker(
+    config: TrainingConfig, verl_configs: Mapping[AgentRole, DictConfig], clients: Mapping[AgentRole, Any]
+) -> Any:
+    """The Ray actor that plays a run's conversations."""
+    concurrency = max(1000, config.rollout.concurrency + 16)
+    actor = ray.remote(ConversationWorker).options(num_cpus=0, max_concurrency=concurrency)
+    return actor.remote(config, dict(verl_configs), dict(clients))
+
+
+@contextmanager
+def samples(verl_config: DictConfig) -> Iterator[None]:
+    """The queue of samples, until the end of the block."""
+    transfer_queue.init(verl_config.transfer_queue)
+    try:
+        yield
+    finally:
+        transfer_queue.close()
+
+
+def forget(keys: Sequence[str]) -> None:
+    """Take samples out of the queue that nothing is to be learned from."""
+    if keys:
+        transfer_queue.kv_clear(keys=list(keys), partition_id=PARTITION)

@@ -1,0 +1,106 @@
+"""What a run needs to go on: verl's checkpoint of each agent, and beside them the run's own state.
+
+    checkpoints/step-000042/generator/global_step_42/actor/…   verl: weights, optimizer, random state; huggingface/
+                            optimizer/global_step_42/…
+                            state.json                          the run's: written last, so it makes the rest count
+
+A folder without `state.json` is what a killed run had begun to write: it does not count, and is removed.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from trainer.config.schema import AgentRole
+from trainer.errors import CheckpointFault
+
+FORM: Final = 1
+"""Version of `state.json`."""
+_STATE: Final = "state.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One that counts."""
+
+    folder: Path
+    step: int
+    state: Mapping[str, Any]
+    """What the runner keeps: curriculum, counters."""
+
+    def agent(self, role: AgentRole) -> Path:
+        """The folder of one agent. Raises CheckpointFault where it is missing."""
+        found = self.folder / role / f"global_step_{self.step}"
+        if not found.is_dir():
+            raise CheckpointFault(
+                f"{self.folder} has no checkpoint of the {role}.",
+                "A run goes on with the agents that it began with: change agents back, or start with another name.",
+            )
+        return found
+
+    def model(self, role: AgentRole) -> Path:
+        """One agent's whole model, as a folder that transformers and `trainer.agents` load."""
+        return self.agent(role) / "actor" / "huggingface"
+
+
+class Checkpoints:
+    """The checkpoints of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def begin(self, step: int) -> Path:
+        """An empty folder to write a checkpoint into; it counts once `finish` has been called."""
+        place = self.folder / f"step-{step:06d}"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        return place
+
+    def finish(self, step: int, state: Mapping[str, Any], keep: int) -> Checkpoint:
+        """Make the checkpoint of a step count, and remove all but the newest `keep`."""
+        place = self.folder / f"step-{step:06d}"
+        text = json.dumps({"form": FORM, "step": step, "state": dict(state)}, indent=1)
+        begun = place / f"{_STATE}.part"
+        try:
+            with begun.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            begun.replace(place / _STATE)
+        except OSError as error:
+            raise CheckpointFault(f"{place} cannot be written: {error}", "Make room, or mend its rights.") from error
+        for old in self._folders()[:-keep]:
+            shutil.rmtree(old, ignore_errors=True)
+        return Checkpoint(place, step, state)
+
+    def newest(self) -> Checkpoint | None:
+        """The newest that counts; None where there is none. Raises CheckpointFault for one that cannot be read."""
+        for place in reversed(self._folders()):
+            if (place / _STATE).is_file():
+                return read(place)
+        return None
+
+    def clear(self) -> None:
+        """Remove all of them."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _folders(self) -> list[Path]:
+        return sorted(path for path in self.folder.glob("step-*") if path.is_dir())
+
+
+def read(folder: Path) -> Checkpoint:
+    """The checkpoint in a folder. Raises CheckpointFault."""
+    try:
+        found = json.loads((folder / _STATE).read_text(encoding="utf-8"))
+        if found["form"] != FORM:
+            raise ValueError(f"it has the form {found['form']}, and this trainer reads form {FORM}")
+        return Checkpoint(folder, int(found["step"]), found["state"])
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointFault(
+            f"The checkpoint in {folder} cannot be read: {error}",
+            "Remove this folder to go on from the one before it.",
+        ) from error

@@ -1,0 +1,207 @@
+"""All that is bound to one version of verl: what is mended in 0.9.1 so that it also runs without a GPU, and why.
+
+Every process of a run imports this module while it imports verl (`VERL_USE_EXTERNAL_MODULES`), before verl's own
+modules have taken over the names that are replaced here. Each patch names the version it is for and what it expects
+of it; `tests/trainer/rl/test_patches.py` fails when that is no longer so, which is the time to look whether the patch
+is still needed.
+"""
+
+import functools
+import importlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from verl.plugin.platform.platform_base import PlatformBase
+from verl.plugin.platform.platform_manager import PlatformRegistry
+
+from trainer.errors import ConfigurationError
+
+VERL_VERSION = "0.9.1"
+"""The version that every patch below is for."""
+
+PLATFORM = "cpu"
+"""Name under which the platform without a GPU is registered."""
+
+
+class CpuPlatform(PlatformBase):
+    """verl's idea of a device, for machines without one; verl 0.9.1 knows CUDA, ROCm and Ascend.
+
+    Ray plans with the resource GPU all the same, because verl asks for it by that name: `ray.init(num_gpus=1)` makes
+    one up. Memory figures are 0: there is no device memory.
+    """
+
+    device_name = "cpu"
+    vendor_name = "cpu"
+
+    @property
+    def device_module(self) -> Any:
+        """`torch.cpu`, with what verl asks of `torch.cuda` beside it."""
+        return _DEVICE
+
+    def is_available(self) -> bool:
+        return True
+
+    def current_device(self) -> Any:
+        # verl writes `tensor.to(get_device_id())`, and the number 0 would mean a GPU.
+        return "cpu"
+
+    def device_count(self) -> int:
+        return 1
+
+    def set_device(self, device_index: int) -> None:
+        """There is only one."""
+
+    def synchronize(self, device_index: int | None = None) -> None:
+        """Nothing runs behind the caller's back."""
+
+    def manual_seed(self, seed: int) -> None:
+        torch.manual_seed(seed)
+
+    def manual_seed_all(self, seed: int) -> None:
+        torch.manual_seed(seed)
+
+    def set_allocator_settings(self, settings: str) -> None:
+        """The host's allocator has none."""
+
+    def empty_cache(self) -> None:
+        """The host's allocator keeps none."""
+
+    def get_device_capability(self, device_index: int = 0) -> tuple[int | None, int | None]:
+        return None, None
+
+    def communication_backend_name(self) -> str:
+        return "gloo"
+
+    def visible_devices_envvar(self) -> str:
+        return "CUDA_VISIBLE_DEVICES"
+
+    @contextmanager
+    def nvtx_range(self, msg: str) -> Iterator[None]:
+        yield
+
+    def profiler_start(self) -> None:
+        """No profiler."""
+
+    def profiler_stop(self) -> None:
+        """No profiler."""
+
+    def ray_resource_name(self) -> str:
+        return "GPU"
+
+    def ray_noset_envvars(self) -> list[str]:
+        return []
+
+    def is_ipc_supported(self) -> bool:
+        return False
+
+    def cudart(self) -> None:
+        return None
+
+
+_DEVICE = SimpleNamespace(
+    is_available=lambda: True,
+    current_device=lambda: "cpu",
+    device_count=lambda: 1,
+    set_device=lambda index: None,
+    synchronize=lambda device=None: None,
+    empty_cache=lambda: None,
+    ipc_collect=lambda: None,
+    memory_allocated=lambda: 0,
+    memory_reserved=lambda: 0,
+    max_memory_allocated=lambda: 0,
+    max_memory_reserved=lambda: 0,
+    mem_get_info=lambda: (0, 0),
+    get_device_name=lambda index=0: "cpu",
+    get_rng_state=torch.get_rng_state,
+    set_rng_state=torch.set_rng_state,
+    current_stream=torch.cpu.current_stream,
+    stream=torch.cpu.stream,
+    Stream=torch.cpu.Stream,
+)
+
+
+def _process_group(timeout_second: int | None = None, backend: str | None = None) -> None:
+    """As it is, verl 0.9.1 asks for `cpu:gloo,{device}:{backend}`, and torch refuses a device that is named twice."""
+    if torch.distributed.is_initialized():
+        return
+    torch.distributed.init_process_group(
+        backend=backend or "cpu:gloo",
+        rank=int(os.environ.get("RANK", "0")),
+        world_size=int(os.environ.get("WORLD_SIZE", "1")),
+        timeout=None if timeout_second is None else timedelta(seconds=timeout_second),
+        init_method=os.environ.get("DIST_INIT_METHOD"),
+    )
+
+
+def _value_model(local_path: str, torch_dtype: torch.dtype, model_config: Any, trust_remote_code: bool) -> Any:
+    """As it is, verl 0.9.1 loads every critic with FlashAttention 2, and blames `trl` where that is missing."""
+    from transformers import AutoModelForTokenClassification
+
+    return AutoModelForTokenClassification.from_pretrained(
+        local_path,
+        dtype=torch_dtype,
+        config=model_config,
+        attn_implementation=getattr(model_config, "_attn_implementation", None) or "sdpa",
+        trust_remote_code=trust_remote_code,
+    )
+
+
+def _unpinned(policy: type) -> type:
+    """As it is, verl 0.9.1 keeps the reference model in pinned host memory, which only a driver for a GPU can pin."""
+
+    class UnpinnedOffload(policy):
+        def __init__(self, pin_memory: bool = True) -> None:
+            super().__init__(pin_memory=False)
+
+    return UnpinnedOffload
+
+
+def _replace(module: str, name: str, make: Callable[[Any], Any]) -> None:
+    owner = importlib.import_module(module)
+    old = getattr(owner, name)
+    if not getattr(old, "assay_patch", False):
+        new = make(old)
+        new.assay_patch = True
+        setattr(owner, name, new)
+
+
+def on_cpu() -> bool:
+    """Whether this process was told to work without a GPU."""
+    return os.environ.get("VERL_PLATFORM", "").strip().lower() == PLATFORM
+
+
+def check_version(found: str) -> None:
+    """Raise ConfigurationError for a verl that the patches were not made for."""
+    if found != VERL_VERSION:
+        raise ConfigurationError(
+            f"verl {found} is installed, and the trainer's patches are for verl {VERL_VERSION}.",
+            f"Install it with: pip install verl=={VERL_VERSION}",
+        )
+
+
+def apply() -> None:
+    """Register our rollout with verl, and mend what has to be mended on this platform."""
+    from verl.workers.rollout import base, replica
+
+    base._ROLLOUT_REGISTRY["hf", "async"] = "trainer.rl.rollout.TransformersRollout"
+    replica.RolloutReplicaRegistry.register("hf", _replica)
+    # A GPU without FlashAttention meets this as well.
+    _replace("verl.utils.model", "load_valuehead_model", lambda old: functools.wraps(old)(_value_model))
+    if on_cpu():
+        _replace("verl.utils.distributed", "initialize_global_process_group_ray", lambda old: _process_group)
+        _replace("torch.distributed.fsdp", "CPUOffloadPolicy", _unpinned)
+
+
+def _replica() -> type:
+    from trainer.rl.rollout import TransformersReplica
+
+    return TransformersReplica
+
+
+PlatformRegistry.register(PLATFORM)(CpuPlatform)
+apply()

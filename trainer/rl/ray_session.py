@@ -1,0 +1,65 @@
+"""Ray for the time of a run: a cluster that is there, or one of its own on this machine."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import ray
+from ray.exceptions import RayError
+
+from trainer.config.schema import TrainingConfig
+from trainer.errors import ConfigurationError, TrainerError
+from trainer.launch import ray_settings
+
+_SHORT: Final = ("OutOfMemory", "out of memory", "OOM")
+
+
+class ProcessLost(TrainerError):
+    """One of verl's processes failed or died, most often for want of memory: the run ends."""
+
+
+@contextmanager
+def started(config: TrainingConfig, environment: Mapping[str, str]) -> Iterator[None]:
+    """Ray, until the end of the block. Raises ConfigurationError for a cluster that cannot be reached."""
+    if ray.is_initialized():
+        yield
+        return
+    # Workers find the trainer where this process found it.
+    path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if os.environ.get("PYTHONPATH") else {}
+    try:
+        ray.init(**ray_settings(config), runtime_env={"env_vars": {**path, **environment}})
+    except ConnectionError as error:
+        raise ConfigurationError(
+            f"There is no Ray cluster at {config.resources.ray_address}: {error}",
+            "Start it (`ray up`, or `ray start --head`), or leave resources.ray_address empty.",
+        ) from error
+    except Exception as error:
+        # Ray itself knows no better class for a node that does not come up in time.
+        raise ProcessLost(
+            f"Ray could not be started: {error}",
+            "A machine with too much other work is the usual reason: try again when there is less.",
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """What Ray says of a process that failed, as an error that says what to do."""
+    try:
+        yield
+    except RayError as error:
+        text = str(error).strip()
+        if any(word in text for word in _SHORT):
+            raise ProcessLost(
+                f"A process of the run failed for want of memory: {text[-3000:]}",
+                "Lower algorithm.micro_batch_size, rollout.sequence_tokens or rollout.memory_share, or set "
+                "model.offload; the run goes on from its last checkpoint.",
+            ) from error
+        raise ProcessLost(
+            f"A process of the run failed: {text[-3000:]}",
+            "The run goes on from its last checkpoint; verl.log in its folder may say more.",
+        ) from error

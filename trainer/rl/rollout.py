@@ -1,0 +1,326 @@
+"""Generation by transformers, as a rollout of verl: for machines without a GPU, and for GPUs without vLLM or SGLang.
+
+verl keeps a *server* for each replica (a Ray actor that generates), a *replica* (its handle) and, in every process
+that trains, an *adapter* that hands new weights over. Requests are batched continuously (Yu et al., Orca, OSDI 2022)
+by transformers' own manager; sampling is ours, so that each request has a random stream of its own: the same prompt,
+seed and weights draw the same tokens, whoever else is in the batch.
+
+*Deterministic mode*: the logits themselves depend on a batch's shape in their last bits. With `full_determinism` each
+request is therefore alone in its batch.
+"""
+
+import asyncio
+import itertools
+import os
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import ray
+import torch
+from transformers import AutoModelForCausalLM, GenerationConfig
+from transformers.generation.configuration_utils import ContinuousBatchingConfig
+from transformers.generation.continuous_batching.model_runner import ModelRunner
+from verl.workers.rollout.base import BaseRollout
+from verl.workers.rollout.replica import RolloutReplica, TokenOutput
+
+from trainer.errors import PolicyFault
+
+BLOCK_TOKENS = 32
+"""Tokens in a block of the cache."""
+ARRIVAL_S = 0.002
+"""How soon a request that arrives while nothing runs is looked for."""
+REQUEST_KEYS = {"seed": int, "temperature": float, "top_p": float}
+"""What may differ from request to request."""
+
+
+def draw(logits: torch.Tensor, *, seed: int, position: int, temperature: float, top_p: float) -> tuple[int, float]:
+    """One token and its log-probability under the distribution that it was drawn from.
+
+    `logits`: float32 [vocabulary]. Temperature 0 takes the most probable token, whose log-probability is then that
+    under temperature 1. The draw depends on `seed`, `position` and the distribution alone.
+    """
+    if temperature <= 0:
+        log_probs = torch.log_softmax(logits, dim=-1)
+        token = int(torch.argmax(log_probs))
+        return token, float(log_probs[token])
+    log_probs = torch.log_softmax(logits / temperature, dim=-1)
+    if top_p < 1:
+        ordered, order = torch.sort(log_probs, descending=True)
+        # The token that crosses the line still belongs to the nucleus.
+        outside = torch.cumsum(ordered.exp(), dim=-1) - ordered.exp() >= top_p
+        log_probs[order[outside]] = -torch.inf
+        log_probs = torch.log_softmax(log_probs, dim=-1)
+    stream = torch.Generator().manual_seed((seed * 1_000_003 + position) % (1 << 63))
+    chance = torch.rand((), generator=stream, dtype=torch.float64)
+    summed = torch.cumsum(log_probs.double().exp().cpu(), dim=-1)
+    token = int(torch.searchsorted(summed, chance * summed[-1], right=True).clamp(max=len(summed) - 1))
+    return token, float(log_probs[token])
+
+
+class SeededRunner(ModelRunner):
+    """transformers' runner of batches, sampling each request from a stream of its own."""
+
+    def _sample(self, scores: torch.Tensor, logits_indices: torch.Tensor, output_ids: torch.Tensor) -> None:
+        states = [one.state for one in self.inputs_and_outputs.requests_in_batch if one.has_new_token]
+        rows = scores[0][logits_indices[: len(states)]].float().cpu()
+        for number, (state, row) in enumerate(zip(states, rows, strict=True)):
+            settings = state.logit_processor_kwargs
+            token, log_prob = draw(
+                row,
+                seed=settings["seed"],
+                position=state.generated_len(),
+                temperature=settings["temperature"],
+                top_p=settings["top_p"],
+            )
+            output_ids[0, number] = token
+            # The second row is the same storage read as float32, as transformers does it.
+            output_ids[1, number] = torch.tensor(log_prob, dtype=torch.float32).view(torch.int32)
+
+
+class Generator:
+    """One model that answers many requests at a time. Used from one event loop."""
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        eos_token_ids: list[int],
+        context_tokens: int,
+        concurrency: int,
+        one_at_a_time: bool = False,
+    ) -> None:
+        """`context_tokens`: longest sequence, prompt included; `concurrency`: requests in one batch."""
+        self.model = model
+        self._eos = eos_token_ids
+        self._context_tokens = context_tokens
+        self._room = asyncio.Semaphore(1 if one_at_a_time else concurrency)
+        self._numbers = itertools.count()
+        per_request = -(-context_tokens // BLOCK_TOKENS) + 1
+        running = 1 if one_at_a_time else concurrency
+        self._batching = ContinuousBatchingConfig(
+            block_size=BLOCK_TOKENS,
+            num_blocks=per_request * running,
+            max_batch_tokens=max(context_tokens, 256),
+            max_blocks_per_request=0,
+            # A block that was shared would outlive the weights that it was computed with.
+            allow_block_sharing=False,
+            use_async_batching=False,
+            use_cuda_graph=False,
+            return_logprobs=True,
+        )
+        self._manager: Any = None
+
+    def start(self) -> None:
+        """Begin to answer."""
+        settings = GenerationConfig(do_sample=False, max_new_tokens=self._context_tokens, eos_token_id=self._eos)
+        manager = self.model.init_continuous_batching(
+            generation_config=settings, continuous_batching_config=self._batching
+        )
+        manager.logit_processor.supported_keys |= REQUEST_KEYS
+        make = manager._create_batch_processor
+
+        def seeded() -> Any:
+            made = make()
+            made.model_runner.__class__ = SeededRunner
+            return made
+
+        manager._create_batch_processor = seeded
+        manager._has_new_requests.wait = _impatient(manager._has_new_requests.wait)
+        manager.start()
+        self._manager = manager
+
+    def stop(self) -> None:
+        """Finish what is under way, and answer no more."""
+        if self._manager is not None:
+            self._manager.stop(block=True)
+            self._manager = None
+
+    async def answer(
+        self, prompt_ids: list[int], *, max_tokens: int, seed: int, temperature: float, top_p: float
+    ) -> tuple[list[int], list[float], bool]:
+        """New tokens, their log-probabilities, and whether the limit cut the answer off.
+
+        Raises PolicyFault where generation fails.
+        """
+        max_tokens = min(max_tokens, self._context_tokens - len(prompt_ids))
+        if max_tokens < 1:
+            raise PolicyFault(
+                f"A prompt of {len(prompt_ids)} tokens leaves no room in a context of {self._context_tokens}."
+            )
+        async with self._room:
+            loop = asyncio.get_running_loop()
+            done: asyncio.Future[Any] = loop.create_future()
+            name = f"request-{next(self._numbers)}"
+            self._manager.register_result_handler(name, partial(_settle, done))
+            self._manager.add_request(
+                prompt_ids,
+                request_id=name,
+                max_new_tokens=max_tokens,
+                eos_token_id=self._eos,
+                seed=seed,
+                temperature=temperature,
+                top_p=top_p,
+            )
+            result = await done
+        if result.error is not None:
+            raise PolicyFault(f"transformers could not generate: {result.error}")
+        tokens = list(result.generated_tokens)
+        return tokens, list(result.logprobs), not tokens or tokens[-1] not in self._eos
+
+    def load(self, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
+        """Take over new weights by name. Nothing may be under way. Raises PolicyFault for names it does not have."""
+        own = self.model.state_dict()
+        seen = set()
+        with torch.no_grad():
+            for name, value in weights:
+                if name not in own:
+                    raise PolicyFault(f"The trained model has a weight {name!r} that the generating one has not.")
+                own[name].copy_(value)
+                seen.add(name)
+        # A tied head is one tensor under two names, of which one is sent.
+        pointers = {own[name].data_ptr() for name in seen}
+        missing = sorted(name for name, value in own.items() if name not in seen and value.data_ptr() not in pointers)
+        if missing:
+            raise PolicyFault(f"No new weights came for {', '.join(missing[:3])} ({len(missing)} in all).")
+
+
+def _settle(done: asyncio.Future[Any], result: Any) -> None:
+    # Whoever asked may have been cancelled in the meantime.
+    if not done.done():
+        done.set_result(result)
+
+
+def _impatient(wait: Any) -> Any:
+    def soon(timeout: float | None = None) -> bool:
+        return bool(wait(timeout=timeout if timeout is None else max(timeout, ARRIVAL_S)))
+
+    return soon
+
+
+def server_name(rollout: Any, replica_rank: int) -> str:
+    """Name of a replica's Ray actor: adapters find it by this."""
+    custom = rollout.custom or {}
+    return f"{custom['server_name']}-{replica_rank}"
+
+
+class TransformersServer:
+    """What generates; a Ray actor. Its methods are those that verl 0.9.1 calls on a server."""
+
+    def __init__(self, model_path: str, rollout: dict[str, Any]) -> None:
+        """`rollout`: dtype, device, context_tokens, concurrency, one_at_a_time, threads, attention."""
+        if rollout["threads"]:
+            torch.set_num_threads(rollout["threads"])
+        model = AutoModelForCausalLM.from_pretrained(
+            model_path, dtype=getattr(torch, rollout["dtype"]), attn_implementation=rollout["attention"]
+        ).to(rollout["device"])
+        eos = model.generation_config.eos_token_id
+        self._generator = Generator(
+            model,
+            eos_token_ids=[eos] if isinstance(eos, int) else list(eos or []),
+            context_tokens=rollout["context_tokens"],
+            concurrency=rollout["concurrency"],
+            one_at_a_time=rollout["one_at_a_time"],
+        )
+        self._step: int | None = None
+        self._started = False
+
+    async def generate(
+        self,
+        request_id: str,
+        *,
+        prompt_ids: list[int],
+        sampling_params: dict[str, Any],
+        image_data: Any = None,
+        video_data: Any = None,
+    ) -> TokenOutput:
+        """Answer one request."""
+        if not self._started:
+            self._generator.start()
+            self._started = True
+        tokens, log_probs, cut = await self._generator.answer(
+            list(prompt_ids),
+            max_tokens=sampling_params["max_tokens"],
+            seed=sampling_params["seed"],
+            temperature=sampling_params["temperature"],
+            top_p=sampling_params["top_p"],
+        )
+        return TokenOutput(
+            token_ids=tokens,
+            log_probs=log_probs,
+            stop_reason="length" if cut else "completed",
+            extra_fields={"global_steps": self._step},
+        )
+
+    async def load(self, weights: list[tuple[str, torch.Tensor]], step: int | None) -> None:
+        """Take over new weights."""
+        self._generator.load(weights)
+        self._step = step
+
+    async def sleep(self) -> None:
+        """Weights stay where they are: host memory is not what GPUs are short of."""
+
+    async def wake_up(self) -> None:
+        """As for `sleep`."""
+
+    async def abort_all_requests(self, reject_request: bool = False) -> None:
+        """Requests are awaited, never aborted: the trainer is synchronous."""
+
+    async def resume_generation(self) -> None:
+        """As for `abort_all_requests`."""
+
+
+class TransformersReplica(RolloutReplica):
+    """verl's handle of a server."""
+
+    async def launch_servers(self) -> None:
+        """Start the server where the first of the replica's workers is."""
+        custom = self.config.custom
+        node = await self.workers[0].__ray_call__.remote(lambda worker: ray.get_runtime_context().get_node_id())
+        server = (
+            ray.remote(TransformersServer)
+            .options(
+                name=server_name(self.config, self.replica_rank),
+                num_cpus=0,
+                max_concurrency=self.max_concurrency,
+                scheduling_strategy=ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False),
+            )
+            .remote(
+                self.model_config.path,
+                {
+                    "dtype": self.config.dtype,
+                    "device": custom["device"],
+                    "context_tokens": self.config.max_model_len,
+                    "concurrency": self.config.max_num_seqs,
+                    "one_at_a_time": custom["one_at_a_time"],
+                    "threads": custom["threads"],
+                    "attention": custom["attention"],
+                },
+            )
+        )
+        await server.wake_up.remote()
+        self.servers = [server]
+        self._server_handle = server
+        self._server_address = server_name(self.config, self.replica_rank)
+
+
+class TransformersRollout(BaseRollout):
+    """The adapter in a process that trains."""
+
+    async def resume(self, tags: list[str]) -> None:
+        """Nothing was released."""
+
+    async def release(self) -> None:
+        """Nothing to release."""
+
+    async def update_weights(
+        self, weights: Iterable[tuple[str, torch.Tensor]], wire_format: str = "named_tensors", **kwargs: Any
+    ) -> None:
+        """Hand all weights over, from the first process of each replica."""
+        size = self.config.tensor_model_parallel_size * self.config.data_parallel_size
+        rank = int(os.environ.get("RANK", "0"))
+        # Every process takes part in gathering a weight that is spread over them.
+        whole = [(name, value.detach().cpu()) for name, value in weights]
+        if rank % size == 0:
+            server = ray.get_actor(server_name(self.config, rank // size))
+            await server.load.remote(whole, kwargs.get("global_steps"))

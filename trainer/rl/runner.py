@@ -1,0 +1,441 @@
+"""A training run, from the first task to the last checkpoint, on one screen:
+
+    tasks -> curriculum -> conversations (all agents, side by side) -> each agent's learner -> new weights -> again
+
+`run(config)` is the face. It goes on from the newest checkpoint where the run's folder has one. In the deterministic
+mode (`deterministic: true`, rollout `hf`) a run that was killed and goes on equals one that was not: every draw hangs
+on the run's seed, the step and the place in it, requests are generated one by one, and torch runs on one thread.
+"""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+from common.client import AsyncClient
+from trainer import evaluation, transcripts, warm_start
+from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.curriculum import Curriculum, curriculum_of, outcome_of
+from trainer.errors import TrainerError
+from trainer.metrics import MetricsWriter, measures_of, shares_of_time
+from trainer.rewards import credit_settings
+from trainer.rl import ray_session
+from trainer.rl.checkpoints import Checkpoint, Checkpoints
+from trainer.rl.settings import check, environment, verl_config
+from trainer.tasks import Task, chosen, held_out_tasks, training_tasks
+
+OnStep = Callable[[int, dict[str, float]], None]
+_COUNTED: Final = {"asked", "faults", "retried", "repeats", "unsupported"}
+"""What is reported of the evaluator, counted since this start."""
+_FEWEST: Final = 20
+"""Conversations before a share of failures means anything."""
+
+
+class LoopFailed(TrainerError):
+    """Too many conversations ended in an exception of the trainer's own: the run ends, with the last one's stack."""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run has done."""
+
+    folder: Path
+    steps: int
+    """Policy steps that are done, those before this start included."""
+    resumed_from: int | None
+    """The step of the checkpoint that this start went on from."""
+    episodes: int
+    """Conversations that were played for training, ever."""
+    left_out: int
+    """Of these, without a verdict by the evaluator's own fault."""
+    failures: int
+    """Of these, ended by an exception of ours."""
+    interrupted: bool
+    """Whether it was asked to stop before its last step."""
+    checkpoint: Path | None
+    """The newest."""
+    rewards: tuple[float | None, ...] = ()
+    """Mean final reward of the conversations of each step since this start."""
+    evaluations: Mapping[int, float | None] = field(default_factory=dict)
+    """The same of held-out conversations, by the step after which they were played."""
+    seconds: float = 0.0
+
+
+@dataclass
+class _Progress:
+    """What a checkpoint keeps of the run itself."""
+
+    curriculum: Curriculum
+    step: int = 0
+    episodes: int = 0
+    left_out: int = 0
+    failures: int = 0
+
+    def state(self) -> dict[str, Any]:
+        counted = {name: getattr(self, name) for name in ("episodes", "left_out", "failures")}
+        return {**counted, "curriculum": self.curriculum.state()}
+
+    def restore(self, found: Checkpoint) -> None:
+        self.step = found.step
+        self.episodes, self.left_out, self.failures = (
+            int(found.state[name]) for name in ("episodes", "left_out", "failures")
+        )
+        self.curriculum = self.curriculum.restored(found.state["curriculum"])
+
+
+def run(
+    config: TrainingConfig,
+    *,
+    on_step: OnStep | None = None,
+    tell: Callable[[str], None] = print,
+    fresh: bool = False,
+    agents: Mapping[AgentRole, Path | str] | None = None,
+) -> RunSummary:
+    """Train as a configuration says, and go on where the run's folder has a checkpoint.
+
+    `on_step` gets the number and the measures of each step; `tell` gets lines for a person; `fresh` removes
+    what an earlier run of this name has left; `agents` names models that are used as they are, instead of preparing
+    those of the configuration. SIGTERM and Ctrl-C end the run after the step that is under way, with a checkpoint.
+
+    Raises TrainerError: ConfigurationError before anything has begun, OracleLost, LoopFailed, CheckpointFault.
+    """
+    os.environ.update(environment(config))
+    folder = Path(config.run_folder).absolute()
+    checkpoints = Checkpoints(folder / "checkpoints")
+    if fresh:
+        checkpoints.clear()
+    training, held_out = asyncio.run(_tasks(config, tell))
+    progress = _Progress(curriculum_of(config.curriculum).skipping(training))
+    found = checkpoints.newest()
+    if found is not None:
+        progress.restore(found)
+        tell(f"Going on after step {found.step} of {config.algorithm.steps}, from {found.folder}.")
+    folders = agents or {role: warm_start.prepare(config, role, training, folder / "models") for role in config.roles}
+    composed = {
+        role: verl_config(config, role, folders[role], found.agent(role) if found else None) for role in config.roles
+    }
+    for role in config.roles:
+        check(role, composed[role])
+    with (
+        MetricsWriter(folder, config, resumed_step=found.step if found else None) as writer,
+        ray_session.started(config, environment(config)),
+        _asked_to_stop() as stop,
+    ):
+        this = _Run(config, folder, checkpoints, progress, training, held_out, writer, on_step, tell, stop)
+        this.forget_transcripts()
+        with ray_session.failures_told():
+            return this.go(composed, found)
+
+
+class _Run:
+    """One start of a run, while Ray is there."""
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        folder: Path,
+        checkpoints: Checkpoints,
+        progress: _Progress,
+        training: Sequence[Task],
+        held_out: Sequence[Task],
+        writer: MetricsWriter,
+        on_step: OnStep | None,
+        tell: Callable[[str], None],
+        stop: threading.Event,
+    ) -> None:
+        self.config, self.folder, self.checkpoints, self.progress = config, folder, checkpoints, progress
+        self.training, self.held_out = training, held_out
+        self.writer, self.on_step, self.tell, self.stop = writer, on_step, tell, stop
+        self.rewards: list[float | None] = []
+        self.evaluations: dict[int, float | None] = {}
+
+    def go(self, composed: Mapping[AgentRole, Any], found: Checkpoint | None) -> RunSummary:
+        """All steps that are left."""
+        began_s = time.monotonic()
+        # Only now: these bring verl along, which reads the environment while it is imported.
+        with self._aside():
+            from trainer.rl import agent_loop
+            from trainer.rl.learner import Learner
+
+        self.loop = agent_loop
+        with agent_loop.samples(composed[self.config.roles[0]]):
+            self.learners: dict[AgentRole, Learner] = {}
+            pools: dict[str, Any] | None = None
+            for number, role in enumerate(self.config.roles):
+                self.tell(f"Starting the {role}.")
+                with self._aside():
+                    learner = Learner(composed[role], number, pools)
+                    learner.init()
+                if self.config.resources.generator_gpus is None:
+                    pools = pools or learner.pools
+                self.learners[role] = learner
+            clients = {role: learner.get_llm_client() for role, learner in self.learners.items()}
+            self.worker = agent_loop.start_worker(self.config, composed, clients)
+            saved = self._steps(found)
+        done = self.progress
+        return RunSummary(
+            folder=self.folder,
+            steps=done.step,
+            resumed_from=found.step if found else None,
+            episodes=done.episodes,
+            left_out=done.left_out,
+            failures=done.failures,
+            interrupted=done.step < self.config.algorithm.steps,
+            checkpoint=saved.folder if saved else None,
+            rewards=tuple(self.rewards),
+            evaluations=self.evaluations,
+            seconds=time.monotonic() - began_s,
+        )
+
+    def _steps(self, found: Checkpoint | None) -> Checkpoint | None:
+        config, last, saved = self.config, self.config.algorithm.steps, found
+        keeping = config.checkpointing
+        if found is None and keeping.evaluate_at_start:
+            self._evaluate(0)
+        while self.progress.step < last and not self.stop.is_set():
+            step = self.progress.step + 1
+            self._step(step)
+            ending = step == last or self.stop.is_set()
+            if ending or _due(step, config, keeping.every_episodes):
+                saved = self._save(step)
+            if step == last or _due(step, config, keeping.evaluate_every_episodes):
+                self._evaluate(step)
+        return saved
+
+    def _step(self, step: int) -> None:
+        began_s = time.monotonic()
+        outcomes, times = self._played(step)
+        generated_s = time.monotonic()
+        for learner in self.learners.values():
+            learner.sleep()
+        learned: dict[AgentRole, dict[str, float]] = {}
+        for role, learner in self.learners.items():
+            keys = sorted(outcome.keys[role] for outcome in outcomes if outcome.keys and role in outcome.keys)
+            if keys:
+                with self._aside():
+                    learned[role] = learner.learn(step, keys)
+        updated_s = time.monotonic()
+        for learner in self.learners.values():
+            learner.send_weights(step)
+        sent_s = time.monotonic()
+        self._note(step, outcomes)
+        progress = self.progress
+        values = {
+            **self._measured(outcomes),
+            **shares_of_time(
+                generation_s=times["generating"],
+                reward_s=times["waiting"],
+                update_s=updated_s - generated_s,
+                step_s=sent_s - began_s,
+            ),
+            **{f"{role}/{name}": value for role, found in learned.items() for name, value in found.items()},
+            **{f"oracle/{name}": value for name, value in times.items() if name in _COUNTED},
+            "curriculum/level": float(progress.curriculum.level),
+            "episodes": float(progress.episodes),
+            "step_s": sent_s - began_s,
+            "weights_s": sent_s - updated_s,
+        }
+        self.rewards.append(values.get("reward/final"))
+        self.writer.write(step, values)
+        if self.on_step is not None:
+            self.on_step(step, values)
+        self._keep_transcripts(f"train-{step:06d}", step, outcomes)
+        self.progress.step = step
+
+    def _played(self, step: int) -> tuple[list[Any], dict[str, float]]:
+        """The conversations of one step. With dynamic sampling, groups whose rewards are all equal are replaced."""
+        algorithm = self.config.algorithm
+        dynamic = algorithm.name == "dapo" if algorithm.dynamic_sampling is None else algorithm.dynamic_sampling
+        kept: list[Any] = []
+        flat: list[Any] = []
+        times: dict[str, float] = {}
+        for draw in range(algorithm.dynamic_sampling_rounds if dynamic else 1):
+            missing = algorithm.prompts_per_step - len({outcome.seat.uid for outcome in kept})
+            tasks = self.progress.curriculum.sample(self.training, missing, _seed(self.config.seed, step, draw))
+            outcomes, found = self._play(
+                [
+                    self.loop.Seat(
+                        f"{step}.{draw}.{place}",
+                        candidate,
+                        task,
+                        _seed(self.config.seed, step, draw, place, candidate),
+                        step,
+                    )
+                    for place, task in enumerate(tasks)
+                    for candidate in range(algorithm.candidates)
+                ]
+            )
+            # Counts of the evaluator are of the whole run, seconds of these conversations.
+            times = {name: value + (0 if name in _COUNTED else times.get(name, 0)) for name, value in found.items()}
+            told_apart = _told_apart(outcomes) if dynamic else {outcome.seat.uid for outcome in outcomes}
+            kept += [outcome for outcome in outcomes if outcome.seat.uid in told_apart]
+            flat += [outcome for outcome in outcomes if outcome.seat.uid not in told_apart]
+            if len({outcome.seat.uid for outcome in kept}) >= algorithm.prompts_per_step:
+                break
+        if flat:
+            # They count for rates and transcripts, and nothing can be learned from them.
+            self.loop.forget([key for outcome in flat for key in (outcome.keys or {}).values()])
+        return kept + [replace(outcome, keys=None) for outcome in flat], times
+
+    def _play(self, seats: Sequence[Any]) -> tuple[list[Any], dict[str, float]]:
+        import ray
+
+        outcomes, times = ray.get(self.worker.play.remote(list(seats)))
+        fatal = next((outcome.fatal for outcome in outcomes if outcome.fatal is not None), None)
+        if fatal is not None:
+            raise fatal
+        failed = [outcome for outcome in outcomes if outcome.failure is not None]
+        for outcome in failed[:3]:
+            self.tell(f"A conversation about {outcome.seat.task.id} failed:\n{outcome.failure}")
+        all_failed = len(failed) == len(outcomes) > 0
+        many = len(outcomes) >= _FEWEST and len(failed) > self.config.evaluator.fault_share * len(outcomes)
+        if failed and (all_failed or many):
+            raise LoopFailed(
+                f"{len(failed)} of {len(outcomes)} conversations of step {seats[0].step} ended in an exception of "
+                f"the trainer's own. The last one:\n{failed[-1].failure}",
+                "Mend what it names; the run goes on from its last checkpoint.",
+            )
+        return outcomes, times
+
+    def _measured(self, outcomes: Sequence[Any]) -> dict[str, float]:
+        """The measures of what was played."""
+        over = [outcome.conversation for outcome in outcomes if outcome.conversation is not None]
+        left_out = sum(outcome.left_out is not None for outcome in outcomes)
+        failed = sum(outcome.failure is not None for outcome in outcomes)
+        return {**measures_of(over, left_out), "failures": float(failed)}
+
+    def _note(self, step: int, outcomes: Sequence[Any]) -> None:
+        progress = self.progress
+        progress.episodes += len(outcomes)
+        progress.left_out += sum(outcome.left_out is not None for outcome in outcomes)
+        progress.failures += sum(outcome.failure is not None for outcome in outcomes)
+        for outcome in outcomes:
+            counted = outcome_of(outcome.conversation) if outcome.conversation else None
+            if counted is not None:
+                progress.curriculum = progress.curriculum.observe(outcome.seat.task.tier, counted).skipping(
+                    self.training
+                )
+
+    def _evaluate(self, step: int) -> None:
+        began_s = time.monotonic()
+        seats = [
+            self.loop.Seat(f"held.{place}", 0, task, _seed(self.config.seed, 0, place), step + 1, evaluating=True)
+            for place, task in enumerate(self.held_out)
+        ]
+        outcomes, _ = self._play(seats)
+        values = {**self._measured(outcomes), "evaluation_s": time.monotonic() - began_s}
+        self.evaluations[step] = values.get("reward/final")
+        self.writer.write(step, values, kind="held_out")
+        self._keep_transcripts(f"held_out-{step:06d}", None, outcomes)
+
+    def _save(self, step: int) -> Checkpoint:
+        place = self.checkpoints.begin(step)
+        for role, learner in self.learners.items():
+            with self._aside():
+                learner.save(place / role, step)
+        return self.checkpoints.finish(step, self.progress.state(), self.config.checkpointing.keep)
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """What verl prints and warns of goes into a file, not between the lines for a person."""
+        with (
+            (self.folder / "verl.log").open("a", encoding="utf-8") as log,
+            redirect_stdout(log),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+
+    def forget_transcripts(self) -> None:
+        """Remove those of steps that are done again, and of an earlier run of this name that left no checkpoint."""
+        done = self.progress.step
+        for path in (self.folder / "transcripts").glob("*-*.jsonl"):
+            number = path.stem.rpartition("-")[2]
+            if number.isdigit() and (int(number) > done or done == 0):
+                path.unlink()
+
+    def _keep_transcripts(self, name: str, step: int | None, outcomes: Sequence[Any]) -> None:
+        share, credit = self.config.logging.transcripts_share, credit_settings(self.config.flow)
+        kept = [
+            transcripts.transcript(outcome.conversation, credit, step)
+            for outcome in outcomes
+            if outcome.conversation is not None and _seed(0, outcome.seat.uid, outcome.seat.candidate) < share * 2**31
+        ]
+        path = self.folder / "transcripts" / f"{name}.jsonl"
+        if kept:
+            transcripts.write(path, kept)
+
+
+def _warm_start_told(role: AgentRole, tell: Callable[[str], None]) -> Callable[[int, float], None]:
+    """Says now and then how a warm start comes along."""
+
+    def told(step: int, loss: float) -> None:
+        if step % 20 == 0:
+            tell(f"Warm start of the {role}: step {step}, loss {loss:.3f}.")
+
+    return told
+
+
+def _told_apart(outcomes: Sequence[Any]) -> set[str]:
+    """Tasks whose conversations did not all earn the same: only these teach anything (DAPO, section 3.2)."""
+    values: dict[str, set[float]] = {}
+    for outcome in outcomes:
+        if outcome.conversation is not None and outcome.conversation.final_reward is not None:
+            values.setdefault(outcome.seat.uid, set()).add(outcome.conversation.final_reward)
+    return {uid for uid, found in values.items() if len(found) > 1}
+
+
+def _due(step: int, config: TrainingConfig, every_episodes: int) -> bool:
+    """Whether a step ends one of the rounds of `every_episodes`, rounded up to whole steps."""
+    steps = max(1, -(-every_episodes // config.episodes_per_step))
+    return step % steps == 0
+
+
+def _seed(*parts: object) -> int:
+    """A number below 2^31 that hangs on all parts, the same on every machine."""
+    text = "/".join(map(str, parts)).encode()
+    return int.from_bytes(blake2b(text, digest_size=4).digest(), "big") >> 1
+
+
+async def _tasks(config: TrainingConfig, tell: Callable[[str], None]) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
+    """Tasks to train on and held-out ones, of the problems that the evaluator has."""
+    section, asked = config.evaluator, config.tasks
+    client = AsyncClient(section.url, os.environ.get(section.key_variable), patience_s=section.patience_s)
+    async with evaluation.EvaluatorOracle(client, evaluation.settings_of(section)) as oracle:
+        await oracle.wait_until_ready(tell)
+        faces = chosen(await oracle.problems(), asked.problems)
+    return (
+        training_tasks(faces, asked.variants, wording=asked.wording, held_out_share=asked.held_out_share),
+        held_out_tasks(faces, asked.held_out, wording=asked.wording, held_out_share=asked.held_out_share),
+    )
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[threading.Event]:
+    """Set by SIGTERM or Ctrl-C, which then no longer interrupt what is under way; a second one does."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    old = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def note(number: int, frame: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    for number in old:
+        signal.signal(number, note)
+    try:
+        yield asked
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)

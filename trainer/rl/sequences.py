@@ -1,0 +1,99 @@
+"""From a conversation to what verl trains on: for each agent one token sequence, a mask, and rewards at turns' ends.
+
+    prompt_ids | answer 0 | what was said then | answer 1 | …
+                 1 1 1 1    0 0 0 0 0 0 0 0      1 1 1       response_mask
+                       r0                            r1      rewards
+
+Pure: nothing of verl is known here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainer.conversation import AgentName, Conversation, Response
+from trainer.errors import PolicyFault
+
+
+@dataclass(frozen=True)
+class TokenSequence:
+    """All that one agent read and wrote in one conversation."""
+
+    agent: AgentName
+    prompt_ids: tuple[int, ...]
+    """What it was asked first."""
+    response_ids: tuple[int, ...]
+    """All that came after: its answers exactly as generated, and what it was told between them."""
+    response_mask: tuple[int, ...]
+    """1 where a token of `response_ids` was generated and counts, else 0."""
+    log_probs: tuple[float, ...] | None
+    """Of `response_ids` when they were generated; 0 where they were not. None where a policy gives none."""
+    rewards: tuple[float, ...]
+    """For each of `response_ids`: a turn's reward on its last token, else 0."""
+    turns: int
+    """Answers that count."""
+
+
+def sequence_of(
+    conversation: Conversation, agent: AgentName, credits: Sequence[float | None]
+) -> TokenSequence | None:
+    """One agent's sequence; None where it has no answer that counts.
+
+    `credits` has a reward for each attempt of the conversation; None leaves that answer out of the loss: it could not
+    be judged. Raises PolicyFault where an answer's prompt does not begin with all that came before it.
+    """
+    attempts = conversation.attempts
+    if len(credits) != len(attempts):
+        raise ValueError(f"{len(credits)} credits for {len(attempts)} attempts")
+    own = [
+        (attempt.written.response, credit)
+        for attempt, credit in zip(attempts, credits, strict=True)
+        if attempt.written.agent is agent and attempt.written.response is not None
+    ]
+    counting = [credit is not None and len(response.token_ids) > 0 for response, credit in own]
+    if not any(counting):
+        return None
+    # Behind the last answer that counts nothing is left to learn from.
+    own = own[: max(i for i, counts in enumerate(counting) if counts) + 1]
+    first = own[0][0]
+    ids: list[int] = list(first.prompt_token_ids)
+    mask: list[int] = []
+    rewards: list[float] = []
+    log_probs: list[float] = []
+    for (response, credit), counts in zip(own, counting, strict=False):
+        between = _appended(ids, response, agent)
+        ids += [*between, *response.token_ids]
+        here = [*response.token_ids]
+        mask += [0] * len(between) + [int(counts)] * len(here)
+        log_probs += [0.0] * len(between) + list(response.log_probs or [0.0] * len(here))
+        earned = [0.0] * (len(between) + len(here))
+        if counts and credit is not None:
+            earned[-1] = credit
+        rewards += earned
+    known = all(response.log_probs is not None for response, _ in own)
+    return TokenSequence(
+        agent,
+        first.prompt_token_ids,
+        tuple(ids[len(first.prompt_token_ids) :]),
+        tuple(mask),
+        tuple(log_probs) if known else None,
+        tuple(rewards),
+        sum(counting),
+    )
+
+
+def _appended(before: list[int], response: Response, agent: AgentName) -> tuple[int, ...]:
+    prompt = response.prompt_token_ids
+    if list(prompt[: len(before)]) != before:
+        raise PolicyFault(
+            f"The {agent}'s next prompt does not begin with the {len(before)} tokens that came before it.",
+            "A policy must take earlier answers as they were generated (Message.response), not from their text.",
+        )
+    return prompt[len(before) :]
+
+
+def overlong_penalty(length: int, limit: int, soft: int, most: float) -> float:
+    """What is taken from the reward of an answer of `length` tokens: nothing up to `soft` tokens before `limit`,
+    growing from there to `most` at the limit (DAPO, Yu et al. 2025, section 3.4).
+    """
+    soft = min(soft, limit)
+    return most * min(max((length - (limit - soft)) / soft, 0.0), 1.0)
