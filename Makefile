@@ -27,6 +27,10 @@ help: ## Say what there is
 demo: compilers ## Grade six example kernels and write an HTML report (installs what is missing)
 	@$(VENV)/bin/assay demo
 
+.PHONY: train-demo
+train-demo: $(VENV)/installed-trainer compilers ## Train a tiny model on the simulator's verdicts and draw what it learned (minutes)
+	@$(VENV)/bin/assay-train run --config cpu-demo $(ARGS)
+
 .PHONY: test
 test: $(VENV)/installed-dev compilers ## Run all tests
 	@$(PY) -m pytest $(ARGS)
@@ -117,6 +121,10 @@ $(VENV)/made:
 $(VENV)/installed: $(VENV)/made pyproject.toml constraints-dev.txt
 	@echo 'Installing Assay into $(VENV) (once; up to a minute) ...'
 	@$(INSTALL) -e '.[service]' && touch $@
+
+$(VENV)/installed-trainer: $(VENV)/installed pyproject.toml constraints-dev.txt
+	@echo 'Installing what training needs into $(VENV) (once; some minutes: torch alone is large) ...'
+	@$(INSTALL) -e '.[service,trainer]' && touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed pyproject.toml constraints-dev.txt
 	@echo 'Installing the tools for development into $(VENV) (once; up to a minute) ...'

@@ -101,6 +101,7 @@ OWNERS = {
         "evaluator.difference_commands",
         "evaluator.receipt_commands",
         "evaluator.service_commands",
+        "trainer.cli",
     },
     "cuda": {"evaluator.backends.gpu.driver"},
     "cxxfilt": {"evaluator.stages.entries"},
@@ -140,6 +141,7 @@ OWNERS = {
         "evaluator.cli",
         "evaluator.difference_commands",
         "evaluator.difference_looks",
+        "trainer.cli",
     },
     "sqlalchemy": {
         "evaluator.service.database",

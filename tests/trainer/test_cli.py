@@ -1,0 +1,121 @@
+"""The command `assay-train`, as far as it needs no training: configurations, pages, pictures, the machine."""
+
+import fcntl
+import json
+import re
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from scripted import kernel, played
+
+from trainer import doctor
+from trainer.cli import main
+from trainer.config.reading import as_yaml, load
+from trainer.extraction import wrapped
+from trainer.rewards import CreditSettings
+from trainer.transcripts import transcript, write
+
+
+def asked(*arguments):
+    return CliRunner().invoke(main, [str(each) for each in arguments])
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "runs" / "first"
+    folder.mkdir(parents=True)
+    lines = [{"step": step, "kind": "train", "time_s": 0.0, "pass_rate": step / 4} for step in (1, 2)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    talk = transcript(played([wrapped(kernel("pass_a"))]), CreditSettings(), 1)
+    write(folder / "transcripts" / "train-000001.jsonl", [talk])
+    return folder
+
+
+def test_configurations_are_listed_shown_and_explained():
+    assert "cpu-demo" in asked("config", "list").output
+    shown = asked("config", "show", "cpu-demo", "seed=7")
+    assert yaml.safe_load(shown.output)["seed"] == 7
+    fields = asked("config", "fields", "flow.discount")
+    assert "0.9" in fields.output
+    assert asked("config", "fields", "nothing").exit_code == 2
+
+
+def test_what_verl_gets_is_shown_and_checked_by_verl():
+    shown = asked("config", "show", "requirements", "--changed", "--verl")
+    assert shown.exit_code == 0, shown.output
+    assert len(re.findall("^# What verl gets for the (?:generator|optimizer)$", shown.output, re.MULTILINE)) == 2
+    assert "ppo_epochs: 4" in shown.output
+
+
+def test_a_wrong_configuration_is_named_with_its_place(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("algorithm:\n  learnin_rate: 1\n")
+    refused = asked("config", "show", path)
+    assert refused.exit_code == 2
+    assert f"{path}:2:3" in refused.output
+    assert "did you mean algorithm.learning_rate?" in refused.output
+
+
+def test_a_run_whose_folder_is_taken_or_holds_other_weights_is_refused(run):
+    where = f"checkpointing.folder={run.parent}/{{name}}"
+    lock = run.parent / ".first.lock"
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        refused = asked("run", "--config", "cpu-demo", "name=first", where)
+    assert refused.exit_code == 2
+    assert "Another run is under way" in refused.output
+    (run / "config.yaml").write_text(as_yaml(load("cpu-demo", ["name=first", where, "model.name=elsewhere"])))
+    step = run / "checkpoints" / "step-000003"
+    step.mkdir(parents=True)
+    (step / "state.json").write_text(json.dumps({"form": 1, "step": 3, "state": {}}))
+    other = asked("run", "--config", "cpu-demo", "name=first", where)
+    assert other.exit_code == 2
+    assert "model.name changed" in other.output
+
+
+def test_pages_and_picture_are_made_from_a_run_s_folder(run):
+    made = asked("transcripts", run)
+    assert made.output.strip() == f"1 conversations: {run / 'pages' / 'index.html'}"
+    assert (run / "pages" / "0001.html").is_file()
+    assert asked("picture", run).output.strip() == str(run / "learning.png")
+    assert (run / "learning.png").read_bytes().startswith(b"\x89PNG")
+    nothing = asked("transcripts", run / "transcripts" / "..", "--out", run / "x")
+    assert nothing.exit_code == 0
+    (run / "empty").mkdir()
+    assert asked("transcripts", run / "empty").exit_code == 1
+    assert asked("picture", run / "empty").exit_code == 2
+
+
+def test_the_doctor_names_what_is_missing_and_how_to_mend_it():
+    found = asked("doctor", "--config", "requirements", "evaluator.url=http://127.0.0.1:9", "model.attention=eager")
+    assert found.exit_code == 1
+    assert re.search("✗ evaluator +http://127.0.0.1:9 does not answer", found.output)
+    assert "assay serve" in found.output
+    assert re.search("✓ libraries +Python", found.output)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("Qwen/Qwen2.5-Coder-7B-Instruct", 7e9),
+        ("Qwen/Qwen2.5-Coder-1.5B-Instruct", 1.5e9),
+        ("smollm2-135m", 134.5e6),
+        ("HuggingFaceTB/SmolLM2-360M", 360e6),
+        ("somewhere/my-model", None),
+    ],
+)
+def test_a_model_s_size_is_read_from_its_name(name, count):
+    assert doctor.parameters_of(name) == count
+
+
+def test_memory_counts_every_copy_of_every_agent():
+    two, one = load("requirements"), load("requirements", ["agents.optimizer=null"])
+    assert doctor.memory_bytes(two) == 2 * doctor.memory_bytes(one)
+    grpo = load("requirements", ["agents.optimizer=null", "algorithm.name=grpo", "algorithm.kl_coefficient=0"])
+    assert doctor.memory_bytes(grpo) == 7_000_000_000 * (16 + 2)
+    assert doctor.memory_bytes(one) - doctor.memory_bytes(grpo) == 7_000_000_000 * (16 + 2)
+
+
+def test_the_cluster_file_is_printed_as_it_is():
+    assert yaml.safe_load(asked("cluster").output)["cluster_name"] == "assay-train"
