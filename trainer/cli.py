@@ -118,14 +118,13 @@ def show(name: str, verl_too: bool, changed: bool, overrides: tuple[str, ...]) -
     shown = load(name, overrides)
     _print_yaml(as_yaml(shown, changed_only=changed))
     if verl_too:
-        from omegaconf import OmegaConf
-
+        from trainer.rl.settings import as_yaml as verl_yaml
         from trainer.rl.settings import verl_config
 
         for role in shown.roles:
             _print_yaml(f"# What verl gets for the {role}\n")
             composed = verl_config(shown, role, Path(shown.for_agent(role).model.name))
-            _print_yaml(OmegaConf.to_yaml(composed))
+            _print_yaml(verl_yaml(composed))
 
 
 @config.command()

@@ -122,6 +122,8 @@ def test_the_trainer_reaches_the_evaluator_over_http_and_nothing_else(deployment
     python = (*run, "--entrypoint", "python", "trainer", "-c")
     assert deployment.compose(*python, REACH).split() == ["api"]
     assert deployment.compose(*python, GRADE, key, input=GOOD).strip() == "passed"
+    listed = deployment.compose(*run, "trainer", "config", "list")
+    assert {"cpu-demo", "requirements"} <= set(listed.split())
 
 
 def test_nothing_is_lost_when_everything_is_killed_at(deployment, client):

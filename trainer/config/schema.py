@@ -172,6 +172,11 @@ class Algorithm(Section):
             raise ValueError(
                 f"prompts_per_step {self.prompts_per_step} is no multiple of mini_batch_size {self.mini_batch_size}"
             )
+        if self.mini_batch_size * self.candidates % self.micro_batch_size:
+            raise ValueError(
+                f"micro_batch_size {self.micro_batch_size} does not divide the "
+                f"{self.mini_batch_size * self.candidates} conversations of a mini-batch"
+            )
         return self
 
 

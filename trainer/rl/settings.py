@@ -238,6 +238,12 @@ def verl_config(config: TrainingConfig, role: AgentRole, model: Path | str, resu
     return composed
 
 
+def as_yaml(composed: DictConfig) -> str:
+    """What verl gets, for a person."""
+    text: str = OmegaConf.to_yaml(composed)
+    return text
+
+
 def check(role: AgentRole, composed: DictConfig) -> None:
     """Let verl itself look at a configuration. Raises ConfigurationError with what it says."""
     with warnings.catch_warnings():

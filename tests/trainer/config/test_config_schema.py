@@ -50,6 +50,7 @@ def test_every_field_is_documented_and_frozen_and_no_other_is_taken(section):
         ({"algorithm": {"name": "dapo", "advantage": "gae"}}, "needs the critic"),
         ({"algorithm": {"prompts_per_step": 4}}, "more than prompts_per_step"),
         ({"algorithm": {"prompts_per_step": 12}}, "no multiple of mini_batch_size"),
+        ({"algorithm": {"micro_batch_size": 5}}, "does not divide the 32 conversations"),
         ({"rollout": {"sequence_tokens": 1000}}, "has no room"),
         ({"resources": {"device": "cpu"}}, "must be hf"),
         ({"resources": {"gpus_per_node": 4}}, "need 8 GPUs, and there are 4"),
