@@ -47,6 +47,11 @@ def evaluator_text() -> str:
     return "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "evaluator").rglob("*.py")))
 
 
+def test_modules_of_tests_have_names_of_their_own():
+    names = [path.name for path in tracked() if path.name.startswith("test_") and path.is_relative_to(ROOT / "tests")]
+    assert sorted({name for name in names if names.count(name) > 1}) == [], "pytest collects only one of each"
+
+
 def part_of(module: str) -> str:
     """`evaluator.stages.cache` belongs to `stages`, `common.wire` to `common`."""
     package, *names = module.split(".")

@@ -189,6 +189,9 @@ def prepare(
         models.make_tiny(into, (message.text for one in taught for message in one.messages), seed=config.seed)
     else:
         origin = models.smollm2() if name == models.SMOLLM2 else Path(name)
+    if config.resources.threads:
+        # As in the workers: runs beside each other, with a thread for every processor each, wait for one another.
+        torch.set_num_threads(config.resources.threads)
     losses = warm_up(origin, into, taught, start, seed=config.seed, told=told) if start.steps else ()
     done.write_text(json.dumps({"lessons": len(taught), "losses": losses}), encoding="utf-8")
     return into

@@ -355,7 +355,7 @@ def test_output_that_nobody_asked_for_is_bounded(sandbox):
 
 
 def test_a_program_that_closes_its_stdin(sandbox):
-    with sandbox.start(shell("exec <&-; echo ready; sleep 1", limits=Limits(wall_s=10))) as session:
+    with sandbox.start(shell("exec <&-; echo ready; sleep 5", limits=Limits(wall_s=10))) as session:
         assert session.receive(6) == b"ready\n"
         with pytest.raises(SessionEnded, match="reads no more"):
             session.send(bytes(8 << 20))
@@ -571,7 +571,8 @@ def test_starting_is_cheap(sandbox):
         start = time.perf_counter()
         sandbox.run(Job(("/bin/true",)))
         times_s.append(time.perf_counter() - start)
-    assert min(times_s) < 0.1  # measured: 4 to 6 ms (process), 8 to 11 ms (bubblewrap)
+    # Measured: 4 to 6 ms (process), 8 to 11 ms (bubblewrap). Containers are started ahead, which others delay.
+    assert min(times_s) < (0.5 if sandbox.name == "docker" else 0.1)
 
 
 # ---- the jobs it is for ----

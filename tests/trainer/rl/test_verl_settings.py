@@ -2,6 +2,7 @@
 
 import pytest
 
+from trainer import models
 from trainer.config.reading import load, ready_files
 from trainer.errors import ConfigurationError
 from trainer.rl.settings import advantage_of, check, environment, verl_config, verl_settings
@@ -14,11 +15,19 @@ def composed(name, *more, role="generator"):
     return verl_config(load(name, list(more)), role, "/models/one")
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A folder with a model: verl looks into it."""
+    folder = tmp_path_factory.mktemp("model")
+    models.make_tiny(folder, ["__global__ void one() {}"] * 3, seed=0)
+    return folder
+
+
 @pytest.mark.parametrize("name", READY)
-def test_every_ready_configuration_is_one_that_verl_accepts(name):
+def test_every_ready_configuration_is_one_that_verl_accepts(name, model):
     config = load(name, [])
     for role in config.roles:
-        check(role, verl_config(config, role, "/models/one"))
+        check(role, verl_config(config, role, model))
 
 
 def test_the_defaults_of_the_requirements_reach_verl():
@@ -35,9 +44,9 @@ def test_the_defaults_of_the_requirements_reach_verl():
 
 @pytest.mark.parametrize("rollout", ["vllm", "sglang"])
 @pytest.mark.parametrize("layout", ["shared", "split"])
-def test_a_rollout_for_gpus_is_composed(rollout, layout):
+def test_a_rollout_for_gpus_is_composed(rollout, layout, model):
     config = load("requirements", [f"rollout.name={rollout}", f"resources.layout={layout}"])
-    found = verl_config(config, "generator", "/models/one")
+    found = verl_config(config, "generator", model)
     check("generator", found)
     assert found.actor_rollout_ref.rollout.name == rollout
     assert found.actor_rollout_ref.hybrid_engine is (layout == "shared")
@@ -91,9 +100,9 @@ def test_a_key_that_verl_does_not_have_is_refused(monkeypatch):
         verl_config(config, "generator", "/m")
 
 
-def test_what_verl_refuses_is_said():
+def test_what_verl_refuses_is_said(model):
     config = load("cpu-demo", [])
-    found = verl_config(config, "generator", "/m")
+    found = verl_config(config, "generator", model)
     found.actor_rollout_ref.actor.ppo_mini_batch_size = 1024
     with pytest.raises(ConfigurationError, match="verl refuses"):
         check("generator", found)
