@@ -6,7 +6,7 @@ installed) is compiled to PTX, and every entry kernel of it is translated on its
 
     python benchmarks/foreign_corpus.py                       # all packages, some minutes
     python benchmarks/foreign_corpus.py --keep /tmp/foreign   # keeps sources and PTX, and starts from what is there
-    python benchmarks/foreign_corpus.py pycuda mamba-ssm      # these only, nothing saved
+    python benchmarks/foreign_corpus.py pycuda exllamav2      # these only, nothing saved
 """
 
 import argparse
@@ -23,7 +23,7 @@ import tarfile
 import tempfile
 import urllib.request
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urljoin
@@ -31,29 +31,19 @@ from urllib.parse import urljoin
 from record import save
 
 from evaluator.backends.backend import Unsupported
-from evaluator.backends.sim import parsing, ptx, translation
+from evaluator.backends.sim import parsing, translation
 from evaluator.stages.toolchain import find_toolchain
 
 PACKAGES = {
     "auto-gptq": "0.7.1",
-    "causal-conv1d": "1.5.0.post8",
     "deepspeed": "0.15.4",
     "exllamav2": "0.0.4",
-    "fast-hadamard-transform": "1.0.4.post1",
-    "flash-attn": "2.7.4.post1",
-    "gsplat": "1.4.0",
-    "lietorch": "0.2",
     "llama-cpp-python": "0.3.2",
-    "mamba-ssm": "2.2.4",
-    "mmcv": "2.2.0",
-    "optimum-quanto": "0.2.7",
     "pycuda": "2025.1",
-    "torch-cluster": "1.6.3",
     "torch-scatter": "2.1.2",
-    "torch-sparse": "0.6.18",
-    "torchsort": "0.1.9",
     "warp-rnnt": "0.7.0",
 }
+"""Those whose source distributions hold kernels; others bring theirs as binaries only."""
 ARCH = "sm_80"
 FLAGS = (
     "-ptx",
@@ -80,6 +70,7 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t);
 """,
     "cublasLt.h": "#pragma once\ntypedef struct cublasLtContext *cublasLtHandle_t;\n",
     "cusparse.h": "#pragma once\ntypedef struct cusparseContext *cusparseHandle_t;\n",
+    "cusolver_common.h": "#pragma once\nenum cusolverStatus_t { CUSOLVER_STATUS_SUCCESS };\n",
     "cusolverDn.h": "#pragma once\ntypedef struct cusolverDnContext *cusolverDnHandle_t;\n",
 }
 """What host code around kernels wants of libraries that no package brings: opaque handles."""
@@ -193,24 +184,42 @@ def compiled(folder: Path, file: Path, made: Path, limit_s: float) -> str | None
     return error
 
 
-def outcome(text: str) -> tuple[int, int, Counter[str]]:
-    """Entry kernels of a PTX text, those that translate, and what stopped the others."""
-    entries = len(re.findall(r"^\s*(?:\.visible\s+|\.weak\s+)*\.entry\b", text, re.MULTILINE))
-    try:
-        module = parsing.parse(text)
-    except Unsupported as missing:
-        return entries, 0, Counter({missing.feature: entries})
-    translated, stopped = 0, Counter[str]()
-    functions = {name: f for name, f in module.functions.items() if not f.is_entry}
-    for name, function in module.functions.items():
-        if not function.is_entry:
+FUNCTION = re.compile(r"^(?=(?:\.(?:visible|weak|extern)\s+)*\.(?:entry|func)\b)", re.MULTILINE)
+
+SECTION = re.compile(r"^\s*\.section\s[^{]*\{[^}]*\}", re.MULTILINE)
+"""Line information, which has nothing to translate."""
+
+
+def kernels_of(text: str) -> list[str]:
+    """Each entry kernel of a PTX text as a text of its own, with the device functions and variables of the whole."""
+    common, *parts = FUNCTION.split(text)
+    entries = []
+    for part in parts:
+        body, semicolon = part.find("{"), part.find(";")
+        end = part.rfind("\n}\n") + 3
+        if body < 0 or 0 <= semicolon < body or end < 3:
+            common += part
             continue
+        common += part[end:]
+        if re.match(r"(?:\.\w+\s+)*\.entry\b", part):
+            entries.append(part[:end])
+        else:
+            common += part[:end]
+    common = SECTION.sub("", common)
+    return [common + entry for entry in entries]
+
+
+def outcome(path: Path) -> tuple[int, int, Counter[str]]:
+    """Entry kernels of a PTX file, those that translate, and what stopped the others."""
+    translated, stopped = 0, Counter[str]()
+    texts = kernels_of(path.read_text())
+    for text in texts:
         try:
-            translation.translate(ptx.Module({**functions, name: function}, module.variables))
+            translation.translate(parsing.parse(text))
             translated += 1
         except Unsupported as missing:
             stopped[missing.feature] += 1
-    return entries, translated, stopped
+    return len(texts), translated, stopped
 
 
 def look(name: str, into: Path, limit_s: float, workers: int) -> Package:
@@ -229,8 +238,9 @@ def look(name: str, into: Path, limit_s: float, workers: int) -> Package:
     for file, error in zip(files, errors, strict=True):
         if error:
             package.failures.append(f"{file.relative_to(into)}: {error}")
-    for target in sorted(made.glob("*.ptx")):
-        kernels, translated, missing = outcome(target.read_text())
+    with ProcessPoolExecutor(workers) as pool:
+        outcomes = list(pool.map(outcome, sorted(made.glob("*.ptx"))))
+    for kernels, translated, missing in outcomes:
         package.compiled += 1
         package.kernels += kernels
         package.translated += translated

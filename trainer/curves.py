@@ -32,8 +32,15 @@ PANELS: Final[Sequence[tuple[str, Sequence[tuple[str, str, str]]]]] = (
         ),
     ),
     ("Kernels per conversation", (("turns", "turns used", _BLUE),)),
+    (
+        "Speedup of right kernels, median",
+        (
+            ("speedup/measured", "over the baseline, on a GPU", _GREEN),
+            ("speedup/over_naive", "over the naive kernel, estimated", _GREY),
+        ),
+    ),
 )
-"""Title of a panel; its curves: measure, meaning, colour."""
+"""Title of a panel; its curves: measure, meaning, colour. One that no line has a measure of is left out."""
 
 
 def draw(lines: Sequence[Mapping[str, Any]], path: Path, title: str = "") -> None:
@@ -45,9 +52,10 @@ def draw(lines: Sequence[Mapping[str, Any]], path: Path, title: str = "") -> Non
     if not lines:
         raise ValueError("there are no measures to draw: not one step has ended yet")
     with mpl.rc_context({"font.size": 9, "axes.titlesize": 9, "svg.fonttype": "none", "svg.hashsalt": "assay"}):
-        figure = Figure(figsize=(_WIDTH_IN, _PANEL_IN * len(PANELS)), dpi=_DPI, layout="constrained")
-        panels = figure.subplots(len(PANELS), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, (name, curves) in zip(panels, PANELS, strict=True):
+        shown = [(name, curves) for name, curves in PANELS if _known(curves, lines)]
+        figure = Figure(figsize=(_WIDTH_IN, _PANEL_IN * len(shown)), dpi=_DPI, layout="constrained")
+        panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, (name, curves) in zip(panels, shown, strict=True):
             for measure, meaning, colour in curves:
                 _curve(axes, lines, measure, meaning, colour)
             _finish(axes, name)
@@ -58,6 +66,10 @@ def draw(lines: Sequence[Mapping[str, Any]], path: Path, title: str = "") -> Non
         path.parent.mkdir(parents=True, exist_ok=True)
         metadata: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {}
         figure.savefig(path, metadata=metadata)
+
+
+def _known(curves: Sequence[tuple[str, str, str]], lines: Sequence[Mapping[str, Any]]) -> bool:
+    return any(measure in line for measure, _, _ in curves for line in lines)
 
 
 def _curve(axes: Axes, lines: Sequence[Mapping[str, Any]], measure: str, meaning: str, colour: str) -> None:
