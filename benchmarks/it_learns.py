@@ -3,10 +3,10 @@
     python benchmarks/it_learns.py                        # the whole: three seeds
     python benchmarks/it_learns.py --seeds 1 --steps 5    # a look
 
-The configuration is `cpu-demo`: a model from nothing, warmed up only far enough to be often wrong, against the
-simulator. Both evaluations draw one answer to each prompt as in training, with the same seeds. The rewards are
-tested with Wilcoxon's signed ranks, right against wrong with McNemar's exact test; both two-sided. Beside the figures
-stand a picture and every answer with its verdict, as JSONL.
+The configuration is `cpu-demo`, with one agent, one turn and GRPO: a model from nothing, warmed up only far enough
+to be often wrong, against the simulator. Both evaluations draw one answer to each prompt as in training, with the
+same seeds. The rewards are tested with Wilcoxon's signed ranks, right against wrong with McNemar's exact test; both
+two-sided. Beside the figures stand a picture and every answer with its verdict, as JSONL.
 """
 
 import argparse
@@ -27,6 +27,19 @@ from trained import Trained, interval, train
 from trainer.conversation import Conversation
 
 P_AT_MOST = 0.01
+SETTINGS = (
+    "agents.optimizer=null",
+    "flow.max_turns=1",
+    "algorithm.name=grpo",
+    "algorithm.candidates=8",
+    "algorithm.mini_batch_size=4",
+    "algorithm.learning_rate=5e-4",
+    "algorithm.steps=25",
+    "rollout.evaluation_temperature=1.0",
+    "checkpointing.evaluate_at_start=true",
+    "checkpointing.evaluate_every_episodes=1000000",
+    "checkpointing.every_episodes=640",
+)
 _COLOURS = ("#0b62a4", "#c2540a", "#1b7f4b")
 
 
@@ -42,10 +55,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="assay-learns-") as scratch, served(chosen.workers) as service:
         folder = chosen.keep or Path(scratch)
         settings = [
+            *SETTINGS,
             f"tasks.held_out={chosen.held_out}",
-            "rollout.evaluation_temperature=1.0",
-            "checkpointing.evaluate_at_start=true",
-            "checkpointing.evaluate_every_episodes=1000000",
             *([f"algorithm.steps={chosen.steps}"] if chosen.steps else []),
             *chosen.settings,
         ]

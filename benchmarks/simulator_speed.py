@@ -1,10 +1,10 @@
 """How fast the simulator is: thread-instructions a second on six kernels, and beside numba-cuda's own simulator.
 
 Speed is measured at sizes where the kernel, not the pipe, takes the time; one core. What counting costs, and
-watching all blocks, is the kernel's own time with it over its time without; what all cores gain, its time on one over
-theirs. The time of an empty plan with the same buffers, which is the pipe's, is taken off each. The ratio compares
-whole runs of the same kernel on the same data at a size that numba-cuda's simulator can finish, in the same process,
-side by side.
+watching all blocks, is a launch's own time with it over its time without; what all cores gain, its time on one over
+theirs: the time of three launches less that of one, halved, so that what a run costs beside them falls out. The
+ratio compares whole runs of the same kernel on the same data at a size that numba-cuda's simulator can finish, in
+the same process, side by side.
 """
 
 import os
@@ -15,7 +15,7 @@ import math
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,6 +179,14 @@ class _Case:
     small: dict[str, int]
 
 
+@dataclass(frozen=True)
+class _Mode:
+    session: Session
+    options: dict[str, Any]
+
+
+_LAUNCHES = 3
+_TURNS = 4
 _CASES = {
     "vector_add": _Case(add_numba, {"n": 4_000_000}, {"n": 4096}),
     "relu": _Case(relu_numba, {"n": 4_000_000}, {"n": 4096}),
@@ -229,21 +237,28 @@ def _simulated(launchable: Launchable, session: Session, sizes: dict[str, int], 
     return seconds, outcome
 
 
-def _own_s(launchable: Launchable, session: Session, sizes: dict[str, int], **options: Any) -> float:
-    """Seconds of the kernel itself."""
+def _own_s(launchable: Launchable, sizes: dict[str, int], modes: Mapping[str, _Mode]) -> dict[str, float]:
+    """Seconds of one launch of the kernel in each mode.
+
+    The difference between one launch and `_LAUNCHES` in the same run: what a run costs beside them falls out. The
+    modes take turns, so that what else the machine does falls on all of them.
+    """
     concrete = launchable.at(sizes)
     assert isinstance(concrete, Concrete)
     inputs = _inputs(launchable.problem, sizes)
     buffers = tuple(
         Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in concrete.buffers
     )
-    times = []
-    for steps in ((), concrete.steps):
-        run = PlanRun(buffers, steps, 0xFF, 30.0, **options)
-        seconds, outcome = _best(5, lambda run=run: session.run(run))
-        assert outcome.fault is None, outcome.fault
-        times.append(seconds)
-    return times[1] - times[0]
+    times = dict.fromkeys(((name, launches) for name in modes for launches in (1, _LAUNCHES)), math.inf)
+    for _ in range(_TURNS):
+        for (name, launches), known_s in times.items():
+            mode = modes[name]
+            run = PlanRun(buffers, concrete.steps * launches, 0xFF, 60.0, **mode.options)
+            started = time.perf_counter()
+            outcome = mode.session.run(run)
+            times[name, launches] = min(known_s, time.perf_counter() - started)
+            assert outcome.fault is None, outcome.fault
+    return {name: (times[name, _LAUNCHES] - times[name, 1]) / (_LAUNCHES - 1) for name in modes}
 
 
 def _with_numba(case: _Case, problem: Problem, launchable: Launchable) -> float:
@@ -275,11 +290,16 @@ def main() -> None:
                 seconds, outcome = _simulated(launchable, session, case.large, 3)
                 figures[f"{name}_instructions_per_s"] = outcome.thread_instructions / seconds
                 small_s, _ = _simulated(launchable, session, case.small, 5)
-                plain_s = _own_s(launchable, session, case.large)
-                figures[f"{name}_counting_cost"] = _own_s(launchable, session, case.large, count=True) / plain_s
-                watched_s = _own_s(launchable, session, case.large, watch=Watch(share=1.0, seed=1))
-                figures[f"{name}_watching_cost"] = watched_s / plain_s
-                figures[f"{name}_all_cores_gain"] = plain_s / _own_s(launchable, spread, case.large)
+                modes = {
+                    "plain": _Mode(session, {}),
+                    "counting": _Mode(session, {"count": True}),
+                    "watching": _Mode(session, {"watch": Watch(share=1.0, seed=1)}),
+                    "all cores": _Mode(spread, {}),
+                }
+                own_s = _own_s(launchable, case.large, modes)
+                figures[f"{name}_counting_cost"] = own_s["counting"] / own_s["plain"]
+                figures[f"{name}_watching_cost"] = own_s["watching"] / own_s["plain"]
+                figures[f"{name}_all_cores_gain"] = own_s["plain"] / own_s["all cores"]
             figures[f"{name}_ratio_to_numba"] = _with_numba(case, problem, launchable) / small_s
     ratios = [value for figure, value in figures.items() if figure.endswith("_ratio_to_numba")]
     figures["smallest_ratio_to_numba"] = min(ratios)
