@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,10 @@ class Trained:
         return next((self.folder / "models").glob(f"{role}-*"))
 
 
-def train(folder: Path, url: str, settings: Sequence[str], *, config: str = "cpu-demo") -> Trained:
-    """A run in a folder, against the service at `url`. Ends the benchmark where it fails."""
+def begun(
+    folder: Path, url: str, settings: Sequence[str], *, config: str = "cpu-demo"
+) -> tuple[Trained, subprocess.Popen[bytes]]:
+    """A run that was just started in a folder, against the service at `url`, and its process."""
     told = [
         *settings,
         f"name={folder.name}",
@@ -60,12 +62,17 @@ def train(folder: Path, url: str, settings: Sequence[str], *, config: str = "cpu
         "evaluator.embedded=false",
         f"evaluator.url={url}",
     ]
-    began_s = time.monotonic()
     command = [sys.executable, "-m", "trainer", "run", "--config", config, *told]
-    done = subprocess.run(command, cwd=_ROOT, check=False)
-    if done.returncode:
-        raise SystemExit(f"The run in {folder} ended with {done.returncode}.")
-    return Trained(load(config, told), folder, time.monotonic() - began_s)
+    return Trained(load(config, told), folder, 0.0), subprocess.Popen(command, cwd=_ROOT)
+
+
+def train(folder: Path, url: str, settings: Sequence[str], *, config: str = "cpu-demo") -> Trained:
+    """A run in a folder, against the service at `url`, to its end. Ends the benchmark where it fails."""
+    began_s = time.monotonic()
+    run, process = begun(folder, url, settings, config=config)
+    if process.wait():
+        raise SystemExit(f"The run in {folder} ended with {process.returncode}.")
+    return replace(run, seconds=time.monotonic() - began_s)
 
 
 def interval(differences: Sequence[float], seed: int = 0) -> tuple[float, float]:

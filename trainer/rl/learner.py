@@ -19,8 +19,11 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl.utils.debug import marked_timer
 from verl.workers.rollout.llm_server import LLMServerManager
 
-import trainer.rl.advantages  # noqa: F401  registers the estimators in the process that computes advantages
+from trainer.rl import patches
 from trainer.rl.agent_loop import PARTITION
+
+# Advantages are computed in this process.
+patches.apply_to_advantages()
 
 MEASURES: Final[Mapping[str, str]] = {
     "actor/pg_loss": "policy_loss",

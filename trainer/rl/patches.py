@@ -197,6 +197,19 @@ def apply() -> None:
         _replace("torch.distributed.fsdp", "CPUOffloadPolicy", _unpinned)
 
 
+def apply_to_advantages() -> None:
+    """As it is, verl 0.9.1 adds up the rewards of a sequence's turns, and a turn's is its return already.
+
+    Called by the learner: when verl imports this module, what is replaced here cannot be imported yet.
+    """
+    from trainer.rl.advantages import turn_gae
+
+    def by_turns(old: Callable[..., Any]) -> Callable[..., Any]:
+        return functools.wraps(old)(lambda *arguments, **named: turn_gae(*arguments, **named))
+
+    _replace("verl.trainer.ppo.core_algos", "compute_gae_advantage_return", by_turns)
+
+
 def _replica() -> type:
     from trainer.rl.rollout import TransformersReplica
 

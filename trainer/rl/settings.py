@@ -24,7 +24,7 @@ LOOP = "assay_conversation"
 """Name under which verl finds our agent loop."""
 ADVANTAGES: Final[Mapping[str, str]] = {
     "gae": "gae",
-    "group": "grpo",
+    "group": "assay_group",
     "turn": "assay_turn",
     "leave_one_out": "assay_leave_one_out",
 }

@@ -57,8 +57,8 @@ def test_a_rollout_for_gpus_is_composed(rollout, layout, model):
     ("name", "advantage", "expected"),
     [
         ("ppo", "auto", "gae"),
-        ("grpo", "auto", "grpo"),
-        ("dapo", "auto", "grpo"),
+        ("grpo", "auto", "assay_group"),
+        ("dapo", "auto", "assay_group"),
         ("grpo", "turn", "assay_turn"),
         ("ppo", "leave_one_out", "assay_leave_one_out"),
     ],
