@@ -43,16 +43,18 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("--steps", type=int, default=4)
     asked.add_argument("--kill-after", type=int, default=2, help="kill in the step after this one")
+    asked.add_argument("--keep", type=Path, help="folder for the runs, else they are removed")
     given = asked.parse_args()
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="assay-resume-") as scratch, served(2) as service:
+        folder = given.keep or Path(scratch)
         settings = [*SETTINGS, f"algorithm.steps={given.steps}"]
-        whole = train(Path(scratch, "undisturbed"), service.url, settings)
+        whole = train(Path(folder, "undisturbed"), service.url, settings)
         settings += [
             "model.warm_start.steps=0",
             *(f"agents.{role}.model_name={whole.start(role)}" for role in whole.config.roles),
         ]
-        run, process = begun(Path(scratch, "killed"), service.url, settings)
+        run, process = begun(Path(folder, "killed"), service.url, settings)
         while steps_done(run) < given.kill_after and process.poll() is None:
             time.sleep(0.05)
         time.sleep(1.0)

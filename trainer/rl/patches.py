@@ -139,16 +139,25 @@ def _process_group(timeout_second: int | None = None, backend: str | None = None
 
 
 def _value_model(local_path: str, torch_dtype: torch.dtype, model_config: Any, trust_remote_code: bool) -> Any:
-    """As it is, verl 0.9.1 loads every critic with FlashAttention 2, and blames `trl` where that is missing."""
+    """As it is, verl 0.9.1 loads every critic with FlashAttention 2, and blames `trl` where that is missing.
+
+    A head that the folder does not have begins at 0: transformers draws it, otherwise in each process, and the same
+    run would not begin the same.
+    """
     from transformers import AutoModelForTokenClassification
 
-    return AutoModelForTokenClassification.from_pretrained(
+    model, found = AutoModelForTokenClassification.from_pretrained(
         local_path,
         dtype=torch_dtype,
         config=model_config,
         attn_implementation=getattr(model_config, "_attn_implementation", None) or "sdpa",
         trust_remote_code=trust_remote_code,
+        output_loading_info=True,
     )
+    with torch.no_grad():
+        for name in found["missing_keys"]:
+            model.get_parameter(name).zero_()
+    return model
 
 
 def _unpinned(policy: type) -> type:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoConfig
 
+from trainer import models
 from trainer.errors import ConfigurationError
 from trainer.rl import patches
 
@@ -117,3 +119,19 @@ def test_a_process_that_imports_verl_is_mended():
         "True",
         "FSDPEngineWithLMHead",
     ], found.stderr
+
+
+def test_a_critic_that_is_new_begins_at_nothing_and_one_that_was_kept_as_it_was(tmp_path):
+    models.make_tiny(tmp_path / "new", ["__global__ void one() {}"] * 3, seed=0)
+
+    def critic(folder):
+        config = AutoConfig.from_pretrained(folder, num_labels=1)
+        return patches._value_model(str(folder), torch.float32, config, False)
+
+    first = critic(tmp_path / "new")
+    assert first.score.weight.abs().max() == 0
+    assert first.model.embed_tokens.weight.abs().max() > 0
+    with torch.no_grad():
+        first.score.weight.fill_(0.5)
+    first.save_pretrained(tmp_path / "kept")
+    assert (critic(tmp_path / "kept").score.weight == 0.5).all()
