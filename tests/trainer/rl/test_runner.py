@@ -26,6 +26,8 @@ SETTINGS = (
     "algorithm.candidates=2",
     "algorithm.micro_batch_size=4",
     "flow.max_turns=2",
+    # What the model writes from nothing is no kernel: without a cost there would be nothing to learn.
+    "reward.format_error=-0.1",
     "tasks.problems=[vector_add, relu]",
     "tasks.variants=4",
     "tasks.held_out=2",
