@@ -139,7 +139,7 @@ def warm_up(
         optimizer.step()
         losses.append(loss.item())
         if told:
-            told(step, losses[-1])
+            told(step + 1, losses[-1])
     models.save(into, model.eval(), tokenizer)
     return tuple(losses)
 

@@ -118,7 +118,10 @@ def run(
     if found is not None:
         progress.restore(found)
         tell(f"Going on after step {found.step} of {config.algorithm.steps}, from {found.folder}.")
-    folders = agents or {role: warm_start.prepare(config, role, training, folder / "models") for role in config.roles}
+    folders = agents or {
+        role: warm_start.prepare(config, role, training, folder / "models", told=_warm_start_told(config, role, tell))
+        for role in config.roles
+    }
     composed = {
         role: verl_config(config, role, folders[role], found.agent(role) if found else None) for role in config.roles
     }
@@ -374,12 +377,15 @@ class _Run:
             transcripts.write(path, kept)
 
 
-def _warm_start_told(role: AgentRole, tell: Callable[[str], None]) -> Callable[[int, float], None]:
+def _warm_start_told(
+    config: TrainingConfig, role: AgentRole, tell: Callable[[str], None]
+) -> Callable[[int, float], None]:
     """Says now and then how a warm start comes along."""
+    last = config.for_agent(role).model.warm_start.steps
 
     def told(step: int, loss: float) -> None:
-        if step % 20 == 0:
-            tell(f"Warm start of the {role}: step {step}, loss {loss:.3f}.")
+        if step % 20 == 0 or step == last:
+            tell(f"Warm start of the {role}: step {step} of {last}, loss {loss:.3f}.")
 
     return told
 

@@ -168,7 +168,7 @@ def test_the_first_page_shows_queues_workers_and_evaluations(site):
     lease = site.store.claim_one(running.id, ["compile"], "w1", 30)
     site.store.progress(lease, "compile")
     page = site.page("/")
-    assert "Waiting in compile 1 the oldest for 1 s" in page.words
+    assert re.search(r"Waiting in compile 1 the oldest for \d+ s", page.words)
     assert "Waiting in gpu 0 nothing waits" in page.words
     assert "Workers 2 1 busy" in page.words
     assert "▸busy judge-1 4127" in page.words
@@ -183,7 +183,7 @@ def test_the_first_page_shows_queues_workers_and_evaluations(site):
 def test_a_queue_that_nobody_serves_is_named(site):
     site.accept()
     site.store.register(worker(queues=("sim",)))
-    assert "Waiting in compile 1 the oldest for 1 s; no worker" in site.page("/").words
+    assert re.search(r"Waiting in compile 1 the oldest for \d+ s; no worker", site.page("/").words)
 
 
 def test_filters_and_pages(site, monkeypatch):

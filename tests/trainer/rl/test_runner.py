@@ -1,6 +1,6 @@
 """A real run of verl on the CPU: two agents, two turns, PPO with a critic, against a real service; and on from there.
 
-Each start of verl takes about a minute, so what is to be seen of a run is looked at after two of them.
+Each start of verl takes a minute of two free cores, so what is to be seen of a run is looked at after two of them.
 """
 
 import json
@@ -15,6 +15,8 @@ import torch
 from trainer import models, transcripts
 from trainer.metrics import read
 from trainer.rl.checkpoints import Checkpoints
+
+pytestmark = pytest.mark.timeout(900)
 
 ROOT = Path(__file__).parents[3]
 ROLES = ("generator", "optimizer")
@@ -55,6 +57,8 @@ print("SUMMARY" + json.dumps(asdict(summary), default=str))
 def started(model, url, folder, steps):
     config = [*SETTINGS, f"evaluator.url={url}", f"checkpointing.folder={folder}", f"algorithm.steps={steps}"]
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    # A session of its own, with all of Ray in it: a kernel that shares the cores out by sessions gives it a share,
+    # where otherwise everything that the tests start would have one together.
     done = subprocess.run(
         [sys.executable, "-c", RUN, json.dumps({"config": config, "model": str(model)})],
         env={**os.environ, "PYTHONPATH": path},
@@ -62,7 +66,7 @@ def started(model, url, folder, steps):
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        start_new_session=True,
     )
     assert done.returncode == 0, done.stderr[-6000:]
     line = next(line for line in done.stdout.splitlines() if line.startswith("SUMMARY"))
