@@ -126,7 +126,7 @@ def played(folder: Path, settings: list[str], steps: int, kills: int) -> tuple[T
         run, process = begun(folder, service.url, settings)
         while process.poll() is None:
             time.sleep(0.1)
-            if done < kills and max((line["step"] for line in run.lines("train")), default=0) >= at[done]:
+            if done < kills and run.steps_done() >= at[done]:
                 time.sleep(dice.uniform(0, 2))
                 service.kill()
                 service.start()

@@ -55,7 +55,7 @@ def main() -> None:
             *(f"agents.{role}.model_name={whole.start(role)}" for role in whole.config.roles),
         ]
         run, process = begun(Path(folder, "killed"), service.url, settings)
-        while steps_done(run) < given.kill_after and process.poll() is None:
+        while run.steps_done() < given.kill_after and process.poll() is None:
             time.sleep(0.05)
         time.sleep(1.0)
         process.send_signal(signal.SIGKILL)
@@ -84,10 +84,6 @@ def main() -> None:
         device="no GPU",
         details={"settings": SETTINGS},
     )
-
-
-def steps_done(run: Trained) -> int:
-    return max((line["step"] for line in run.lines("train")), default=0)
 
 
 def equal(one: Trained, other: Trained, role: str) -> bool:

@@ -31,6 +31,10 @@ class Trained:
         """The measures of each step (`train`) or evaluation (`held_out`)."""
         return [line for line in metrics.read(self.folder) if line["kind"] == kind]
 
+    def steps_done(self) -> int:
+        """The last step whose measures are written; the run may go on meanwhile."""
+        return max((line["step"] for line in self.lines("train")), default=0)
+
     def held_out(self, step: int) -> dict[str, Conversation]:
         """The evaluation after a step, by task."""
         found = transcripts.read(self.folder / "transcripts" / f"held_out-{step:06d}.jsonl")
