@@ -10,7 +10,12 @@ from evaluator.workshop import Workshop
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / ".assay" / "tests"
-LONGEST = ("tests/e2e/test_compose.py", "tests/soak/")
+LONGEST = (
+    "tests/e2e/test_compose.py",
+    "tests/soak/",
+    "tests/trainer/rl/test_runner.py",
+    "tests/trainer/test_corpus.py",
+)
 
 
 def pytest_configure() -> None:
