@@ -3,6 +3,8 @@
 import contextlib
 import dataclasses
 import fcntl
+import re
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -18,12 +20,14 @@ from rich.table import Table
 
 from trainer.config.reading import as_yaml, described, load, ready_files
 from trainer.config.schema import TrainingConfig
+from trainer.curriculum import curriculum_of
+from trainer.episode import settings_of
 from trainer.errors import ConfigurationError, TrainerError
 
 INTERRUPTED: Final = 130
 PICTURE: Final = "learning.png"
-_LASTING: Final = ("model", "agents")
-"""Parts that a run which goes on cannot change: the weights are of the old ones."""
+_LASTING: Final = re.compile(r"model\.(name|lora_rank|warm_start\..*)|agents\.optimizer|agents\..*\.model_name")
+"""Settings that a run which goes on cannot change: the weights are of the old ones."""
 
 _overrides = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 
@@ -65,12 +69,12 @@ def run(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
 
     KEY=VALUE changes single settings, for example algorithm.learning_rate=3e-6.
     """
-    config = load(name, overrides)
+    config = _checked(name, overrides)
     folder = Path(config.run_folder)
-    again = " ".join(["assay-train run --config", name, *overrides])
+    again = shlex.join(["assay-train", "run", "--config", name, *overrides])
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     # Imported here: what needs no training must not wait for torch.
-    from trainer import launch
+    from trainer import launch, metrics
     from trainer.rl import runner
     from trainer.rl.checkpoints import Checkpoints
 
@@ -78,6 +82,10 @@ def run(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
         if fresh:
             _put_aside(folder)
         newest = Checkpoints(folder / "checkpoints").newest()
+        if newest is None and any(line["step"] for line in metrics.read(folder)):
+            click.echo(f"The run in {folder} left no checkpoint to go on from: it begins anew.", err=True)
+            # Models that were warmed up for it are as good as before.
+            _put_aside(folder, but="models")
         if newest is not None:
             _check_same(config, folder)
             click.echo(f"Going on from step {newest.step} of {config.algorithm.steps} in {folder}.", err=True)
@@ -135,7 +143,7 @@ def check(name: str, overrides: tuple[str, ...]) -> None:
 
     verl composes its own configuration from it, and looks at the values too where the model is a folder here.
     """
-    checked = load(name, overrides)
+    checked = _checked(name, overrides)
     from trainer.rl import settings
 
     for role in checked.roles:
@@ -219,6 +227,14 @@ def cluster() -> None:
     click.echo(CLUSTER_FILE.read_text(encoding="utf-8"), nl=False)
 
 
+def _checked(name: str, overrides: tuple[str, ...]) -> TrainingConfig:
+    """A configuration whose parts have been asked too whether they can be used. Raises ConfigurationError."""
+    config = load(name, overrides)
+    settings_of(config)
+    curriculum_of(config.curriculum)
+    return config
+
+
 def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
@@ -237,13 +253,17 @@ def _only_run_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def _put_aside(folder: Path) -> None:
+def _put_aside(folder: Path, but: str | None = None) -> None:
+    """Give the folder of an earlier run another name; what is called `but` in it stays."""
     if not folder.exists():
         return
     number = 1
     while (aside := folder.with_name(f"{folder.name}.{number}")).exists():
         number += 1
     folder.rename(aside)
+    if but and (aside / but).exists():
+        folder.mkdir()
+        (aside / but).rename(folder / but)
     click.echo(f"The earlier run is now {aside}.", err=True)
 
 
@@ -253,7 +273,7 @@ def _check_same(config: TrainingConfig, folder: Path) -> None:
         return
     before, now = load(str(before_file)).model_dump(), config.model_dump()
     changed = sorted(_differences(before, now))
-    lasting = [name for name in changed if name.split(".")[0] in _LASTING and not name.endswith("learning_rate")]
+    lasting = [name for name in changed if _LASTING.fullmatch(name)]
     if lasting:
         raise ConfigurationError(
             f"The run in {folder} began with other weights: {', '.join(lasting)} changed.",

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ from trainer.chat import token_ids
 from trainer.config.schema import AgentRole, TrainingConfig, WarmStart
 from trainer.conversation import AgentName, Message, Response
 from trainer.episode import EpisodeSettings, Oracle, Policy, play_many, settings_of
-from trainer.errors import ConfigurationError
+from trainer.errors import CheckpointFault, ConfigurationError
 from trainer.evaluation import EvaluatorOracle
 from trainer.evaluation import settings_of as oracle_settings
 from trainer.extraction import wrapped
@@ -195,6 +195,44 @@ def prepare(
     losses = warm_up(origin, into, taught, start, seed=config.seed, told=told) if start.steps else ()
     done.write_text(json.dumps({"lessons": len(taught), "losses": losses}), encoding="utf-8")
     return into
+
+
+def start_of_all(
+    config: TrainingConfig,
+    tasks: Sequence[Task],
+    folder: Path,
+    kept: Mapping[AgentRole, str],
+    tell: Callable[[str], None],
+) -> dict[AgentRole, Path | str]:
+    """What each agent of a run starts from, as `prepare` says; `tell` gets lines for a person.
+
+    `kept`: where a run goes on, the folders below `folder` that it began with, by agent. These it keeps, whatever the
+    settings have become since: its weights know no other tokenizer, and no other model is the one to keep near.
+    Raises ConfigurationError, OracleLost, CheckpointFault where one of them is gone.
+    """
+    found: dict[AgentRole, Path | str] = {}
+    for role in config.roles:
+        if role not in kept:
+            found[role] = prepare(config, role, tasks, folder, told=_telling(config, role, tell))
+            continue
+        found[role] = begun = folder / kept[role]
+        if not begun.is_dir():
+            raise CheckpointFault(
+                f"{begun}, which the {role} of this run began with, is not there any more.",
+                "Put it back, or begin anew with --fresh.",
+            )
+    return found
+
+
+def _telling(config: TrainingConfig, role: AgentRole, tell: Callable[[str], None]) -> Callable[[int, float], None]:
+    """Says now and then how a warm start comes along."""
+    last = config.model.warm_start.steps
+
+    def told(step: int, loss: float) -> None:
+        if step % 20 == 0 or step == last:
+            tell(f"Warm start of the {role}: step {step} of {last}, loss {loss:.3f}.")
+
+    return told
 
 
 def _key(config: TrainingConfig, role: AgentRole, tasks: Sequence[Task]) -> str:

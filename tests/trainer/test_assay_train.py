@@ -3,17 +3,20 @@
 import fcntl
 import json
 import re
+import shlex
 
 import pytest
 import yaml
 from click.testing import CliRunner
 from scripted import kernel, played
 
-from trainer import doctor
+from trainer import doctor, launch
 from trainer.cli import main
 from trainer.config.reading import as_yaml, load
 from trainer.extraction import wrapped
 from trainer.rewards import CreditSettings
+from trainer.rl import runner
+from trainer.rl.runner import RunSummary
 from trainer.transcripts import transcript, write
 
 
@@ -72,6 +75,80 @@ def test_a_run_whose_folder_is_taken_or_holds_other_weights_is_refused(run):
     other = asked("run", "--config", "cpu-demo", "name=first", where)
     assert other.exit_code == 2
     assert "model.name changed" in other.output
+
+
+AWAY = ("evaluator.embedded=false", "evaluator.url=http://127.0.0.1:9", "evaluator.start_patience_s=0")
+"""An evaluator that does not answer: a run ends before it trains."""
+
+
+@pytest.mark.parametrize(
+    ("change", "lasting"),
+    [
+        ("model.lora_rank=4", True),
+        ("model.warm_start.steps=3", True),
+        ("agents.generator.model_name=elsewhere", True),
+        ("agents.optimizer=null", True),
+        ("model.offload=true", False),
+        ("model.gradient_checkpointing=true", False),
+        ("agents.generator.temperature=0.5", False),
+        ("agents.generator.kl_coefficient=0.5", False),
+        ("agents.generator.learning_rate=0.5", False),
+    ],
+)
+def test_a_run_that_goes_on_keeps_its_weights_and_may_have_other_settings(run, change, lasting):
+    told = ("name=first", f"checkpointing.folder={run.parent}/{{name}}", *AWAY)
+    (run / "config.yaml").write_text(as_yaml(load("cpu-demo", told)))
+    step = run / "checkpoints" / "step-000003"
+    step.mkdir(parents=True)
+    (step / "state.json").write_text(json.dumps({"form": 1, "step": 3, "state": {}}))
+    found = asked("run", "--config", "cpu-demo", *told, change)
+    assert found.exit_code == (2 if lasting else 1)
+    assert ("began with other weights" in found.output) is lasting
+    assert ("Different from the last time" in found.output) is not lasting
+
+
+def test_what_a_run_without_a_checkpoint_has_measured_is_kept_under_another_name(run):
+    measured = (run / "metrics.jsonl").read_text()
+    (run / "models" / "generator-1").mkdir(parents=True)
+    told = ("name=first", f"checkpointing.folder={run.parent}/{{name}}", *AWAY)
+    found = asked("run", "--config", "cpu-demo", *told)
+    assert "left no checkpoint to go on from" in found.output
+    assert str(run.parent / "first.1") in found.output
+    assert (run.parent / "first.1" / "metrics.jsonl").read_text() == measured
+    assert (run.parent / "first.1" / "transcripts" / "train-000001.jsonl").is_file()
+    assert (run / "models" / "generator-1").is_dir()
+    assert not (run / "metrics.jsonl").exists()
+    asked("run", "--config", "cpu-demo", *told)
+    assert not (run.parent / "first.2").exists(), "there was nothing to keep"
+
+
+@pytest.mark.parametrize("command", [("config", "check"), ("run", "--config")])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("reward.shaping={speling: 1}", "reward.shaping has no speling"),
+        ("curriculum.start_tier=7", "curriculum.start_tier is 7"),
+    ],
+)
+def test_what_only_a_part_can_refuse_is_refused_before_anything_starts(tmp_path, command, wrong, said):
+    where = f"checkpointing.folder={tmp_path}/{{name}}"
+    refused = asked(*command, "cpu-demo", where, "reward.name=components", wrong)
+    assert refused.exit_code == 2
+    assert said in refused.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_was_stopped_says_how_to_go_on_in_words_for_a_shell(tmp_path, monkeypatch):
+    def stopped(config, **_):
+        return RunSummary(tmp_path, 1, None, 8, 0, 0, interrupted=True, checkpoint=tmp_path / "step-000001")
+
+    monkeypatch.setattr(runner, "run", stopped)
+    monkeypatch.setattr(launch, "wait_for", lambda section: None)
+    told = (f"checkpointing.folder={tmp_path}/{{name}}", "evaluator.embedded=false", "tasks.problems=[relu, gelu]")
+    found = asked("run", "--config", "cpu-demo", *told)
+    assert found.exit_code == 130
+    line = next(line for line in found.output.splitlines() if line.startswith("Stopped."))
+    assert shlex.split(line.partition(" with: ")[2]) == ["assay-train", "run", "--config", "cpu-demo", *told]
 
 
 def test_pages_and_picture_are_made_from_a_run_s_folder(run):

@@ -13,7 +13,7 @@ from trainer.agents import PolicySettings, TrainableAgent
 from trainer.config.schema import TrainingConfig
 from trainer.conversation import AgentName, Message
 from trainer.episode import settings_of
-from trainer.errors import ConfigurationError
+from trainer.errors import CheckpointFault, ConfigurationError
 from trainer.evaluation import EvaluatorOracle
 from trainer.extraction import extract
 from trainer.prompts import opening
@@ -62,6 +62,19 @@ def test_a_model_from_nothing_learns_the_form_and_what_is_finished_is_used_again
     said = opening(AgentName.GENERATOR, tasks[0], "brief")
     answer = asyncio.run(agent.respond(said, seed=0, max_tokens=160))
     assert "```cuda\n// assay: launch" in answer.text
+
+
+def test_a_run_that_goes_on_keeps_the_models_that_it_began_with(tasks, tmp_path):
+    short = {"model": {"name": "tiny", "warm_start": {"steps": 2}}}
+    told = []
+    began = warm_start.start_of_all(config(**short), tasks, tmp_path, {}, told.append)
+    kept = {role: model.name for role, model in began.items()}
+    assert told == ["Warm start of the generator: step 2 of 2, loss " + told[0].rpartition(" ")[2]]
+    changed = config(**short, seed=1, flow={"max_turns": 3})
+    assert warm_start.start_of_all(changed, tasks[:3], tmp_path, kept, told.append) == began
+    assert len(told) == 1, "nothing was made anew"
+    with pytest.raises(CheckpointFault, match="generator-gone, which the generator of this run began with"):
+        warm_start.start_of_all(changed, tasks, tmp_path, {"generator": "generator-gone"}, told.append)
 
 
 def test_the_same_seed_gives_the_same_weights(tasks, tmp_path):

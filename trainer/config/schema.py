@@ -121,7 +121,7 @@ class Algorithm(Section):
     critic_learning_rate: float = Field(default=1e-5, gt=0)
     """Of the critic's AdamW; PPO only."""
     learning_rate_warmup_steps: int = Field(default=10, ge=0)
-    """Optimizer steps in which the learning rate rises from 0."""
+    """Policy steps in which the learning rate rises; the first of n has 1/(n+1) of it."""
     critic_warmup_steps: int = Field(default=0, ge=0)
     """Steps in which only the critic learns; PPO only."""
     clip: float = Field(default=0.2, gt=0, lt=1)

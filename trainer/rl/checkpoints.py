@@ -4,13 +4,15 @@
                             optimizer/global_step_42/…
                             state.json                          the run's: written last, so it makes the rest count
 
-A folder without `state.json` is what a killed run had begun to write: it does not count, and is removed.
+A folder without `state.json` is what a killed run had begun to write: it does not count, takes the place of none that
+does, and is removed when the next one has been written.
 """
 
 import json
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +43,26 @@ class Checkpoint:
                 "A run goes on with the agents that it began with: change agents back, or start with another name.",
             )
         return found
+
+    def check(self, role: AgentRole, workers: Mapping[str, int]) -> None:
+        """Raise CheckpointFault for what verl cannot load: it has a file for each worker, and needs as many again.
+
+        `workers`: how many there are to be of `actor`, and of `critic` where there is one.
+        """
+        for part, count in workers.items():
+            files = list((self.agent(role) / part).glob("model_world_size_*_rank_0.pt"))
+            if not files:
+                raise CheckpointFault(
+                    f"{self.folder} has no {part} of the {role}.",
+                    "Go on with the algorithm that the run began with, or begin anew with --fresh.",
+                )
+            if not any(file.name == f"model_world_size_{count}_rank_0.pt" for file in files):
+                before = files[0].name.split("_")[3]
+                raise CheckpointFault(
+                    f"The {part} of the {role} in {self.folder} is of {before} GPUs, and {count} are to train it. "
+                    "verl goes on with the same number only.",
+                    "Change resources back to the GPUs that the run began with, or begin anew with --fresh.",
+                )
 
     def model(self, role: AgentRole) -> Path:
         """One agent's whole model, as a folder that transformers and `trainer.agents` load."""
@@ -73,23 +95,27 @@ class Checkpoints:
             begun.replace(place / _STATE)
         except OSError as error:
             raise CheckpointFault(f"{place} cannot be written: {error}", "Make room, or mend its rights.") from error
-        for old in self._folders()[:-keep]:
+        counting = [folder for folder in self._folders() if _counts(folder)]
+        for old in set(self._folders()) - set(counting[-keep:]):
+            # First, so that one of which only a part is removed does not count any more.
+            with suppress(OSError):
+                (old / _STATE).unlink()
             shutil.rmtree(old, ignore_errors=True)
         return Checkpoint(place, step, state)
 
     def newest(self) -> Checkpoint | None:
         """The newest that counts; None where there is none. Raises CheckpointFault for one that cannot be read."""
         for place in reversed(self._folders()):
-            if (place / _STATE).is_file():
+            if _counts(place):
                 return read(place)
         return None
 
-    def clear(self) -> None:
-        """Remove all of them."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
     def _folders(self) -> list[Path]:
         return sorted(path for path in self.folder.glob("step-*") if path.is_dir())
+
+
+def _counts(folder: Path) -> bool:
+    return (folder / _STATE).is_file()
 
 
 def read(folder: Path) -> Checkpoint:

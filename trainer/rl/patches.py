@@ -160,6 +160,29 @@ def _value_model(local_path: str, torch_dtype: torch.dtype, model_config: Any, t
     return model
 
 
+class WarmedUp(torch.optim.lr_scheduler.LambdaLR):
+    """The learning rate of a run: it rises in `num_warmup_steps` policy steps and then stays.
+
+    As it is, verl 0.9.1 begins at 0, and it steps this once per policy step: a whole step, all its optimizer steps,
+    would teach nothing. And what is loaded from a checkpoint, here and in the optimizer, would hide a learning rate
+    that has been changed since: how far the run is comes from there, the rates are those of the settings.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer, num_warmup_steps: int, last_epoch: int = -1) -> None:
+        super().__init__(optimizer, lambda step: min(1.0, (step + 1) / (num_warmup_steps + 1)), last_epoch)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Called when the optimizer has been loaded."""
+        ours = self.base_lrs
+        super().load_state_dict(state_dict)
+        self.base_lrs = ours
+        self._last_lr = [
+            rate * part(self.last_epoch) for rate, part in zip(self.base_lrs, self.lr_lambdas, strict=True)
+        ]
+        for group, first, rate in zip(self.optimizer.param_groups, self.base_lrs, self._last_lr, strict=True):
+            group["initial_lr"], group["lr"] = first, rate
+
+
 def _unpinned(policy: type) -> type:
     """As it is, verl 0.9.1 keeps the reference model in pinned host memory, which only a driver for a GPU can pin."""
 
@@ -177,6 +200,10 @@ def _replace(module: str, name: str, make: Callable[[Any], Any]) -> None:
         new = make(old)
         new.assay_patch = True
         setattr(owner, name, new)
+
+
+def _scheduler(old: Callable[..., Any]) -> Callable[..., Any]:
+    return functools.wraps(old)(lambda *arguments, **named: WarmedUp(*arguments, **named))
 
 
 def on_cpu() -> bool:
@@ -201,6 +228,7 @@ def apply() -> None:
     replica.RolloutReplicaRegistry.register("hf", _replica)
     # A GPU without FlashAttention meets this as well.
     _replace("verl.utils.model", "load_valuehead_model", lambda old: functools.wraps(old)(_value_model))
+    _replace("verl.utils.torch_functional", "get_constant_schedule_with_warmup", _scheduler)
     if on_cpu():
         _replace("verl.utils.distributed", "initialize_global_process_group_ray", lambda old: _process_group)
         _replace("torch.distributed.fsdp", "CPUOffloadPolicy", _unpinned)

@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.client import AsyncClient
-from trainer import evaluation, transcripts, warm_start
+from trainer import episode, evaluation, transcripts, warm_start
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.curriculum import Curriculum, curriculum_of, outcome_of
 from trainer.errors import TrainerError
-from trainer.metrics import MetricsWriter, measures_of, shares_of_time
+from trainer.metrics import MetricsWriter, measures_of, read, shares_of_time
 from trainer.rewards import credit_settings
 from trainer.rl import ray_session
 from trainer.rl.checkpoints import Checkpoint, Checkpoints
-from trainer.rl.settings import check, environment, verl_config
+from trainer.rl.settings import check, environment, verl_config, workers_of
 from trainer.tasks import Task, chosen, held_out_tasks, training_tasks
 
 OnStep = Callable[[int, dict[str, float]], None]
@@ -74,6 +74,8 @@ class _Progress:
     """What a checkpoint keeps of the run itself."""
 
     curriculum: Curriculum
+    models: Mapping[AgentRole, str] = field(default_factory=dict)
+    """The folder of each model that was made here, by agent."""
     step: int = 0
     episodes: int = 0
     left_out: int = 0
@@ -81,7 +83,7 @@ class _Progress:
 
     def state(self) -> dict[str, Any]:
         counted = {name: getattr(self, name) for name in ("episodes", "left_out", "failures")}
-        return {**counted, "curriculum": self.curriculum.state()}
+        return {**counted, "curriculum": self.curriculum.state(), "models": dict(self.models)}
 
     def restore(self, found: Checkpoint) -> None:
         self.step = found.step
@@ -89,6 +91,7 @@ class _Progress:
             int(found.state[name]) for name in ("episodes", "left_out", "failures")
         )
         self.curriculum = self.curriculum.restored(found.state["curriculum"])
+        self.models = found.state.get("models", {})
 
 
 def run(
@@ -96,37 +99,40 @@ def run(
     *,
     on_step: OnStep | None = None,
     tell: Callable[[str], None] = print,
-    fresh: bool = False,
     agents: Mapping[AgentRole, Path | str] | None = None,
 ) -> RunSummary:
     """Train as a configuration says, and go on where the run's folder has a checkpoint.
 
-    `on_step` gets the number and the measures of each step; `tell` gets lines for a person; `fresh` removes
-    what an earlier run of this name has left; `agents` names models that are used as they are, instead of preparing
-    those of the configuration. SIGTERM and Ctrl-C end the run after the step that is under way, with a checkpoint.
+    `on_step` gets the number and the measures of each step; `tell` gets lines for a person; `agents` names models
+    that are used as they are, instead of preparing those of the configuration. What a run without a checkpoint has
+    left in the folder is removed. SIGTERM and Ctrl-C end the run after the step that is under way, with a checkpoint.
 
     Raises TrainerError: ConfigurationError before anything has begun, OracleLost, LoopFailed, CheckpointFault.
     """
+    # Before anything is started: what only these look at is refused by them.
+    curriculum = curriculum_of(config.curriculum)
+    episode.settings_of(config)
     os.environ.update(environment(config))
     folder = Path(config.run_folder).absolute()
     checkpoints = Checkpoints(folder / "checkpoints")
-    if fresh:
-        checkpoints.clear()
     training, held_out = asyncio.run(_tasks(config, tell))
-    progress = _Progress(curriculum_of(config.curriculum).skipping(training))
+    progress = _Progress(curriculum.skipping(training))
     found = checkpoints.newest()
     if found is not None:
         progress.restore(found)
         tell(f"Going on after step {found.step} of {config.algorithm.steps}, from {found.folder}.")
-    folders = agents or {
-        role: warm_start.prepare(config, role, training, folder / "models", told=_warm_start_told(config, role, tell))
-        for role in config.roles
+    made = folder / "models"
+    models = agents or warm_start.start_of_all(config, training, made, progress.models, tell)
+    progress.models = {
+        role: model.name for role, model in models.items() if isinstance(model, Path) and model.parent == made
     }
     composed = {
-        role: verl_config(config, role, folders[role], found.agent(role) if found else None) for role in config.roles
+        role: verl_config(config, role, models[role], found.agent(role) if found else None) for role in config.roles
     }
     for role in config.roles:
         check(role, composed[role])
+        if found is not None:
+            found.check(role, workers_of(composed[role]))
     with (
         MetricsWriter(folder, config, resumed_step=found.step if found else None) as writer,
         ray_session.started(config, environment(config)),
@@ -203,15 +209,25 @@ class _Run:
         keeping = config.checkpointing
         if found is None and keeping.evaluate_at_start:
             self._evaluate(0)
+        if found is not None and self._evaluation_due(found.step) and not self._evaluated(found.step):
+            self._evaluate(found.step)
         while self.progress.step < last and not self.stop.is_set():
             step = self.progress.step + 1
             self._step(step)
             ending = step == last or self.stop.is_set()
             if ending or _due(step, config, keeping.every_episodes):
                 saved = self._save(step)
-            if step == last or _due(step, config, keeping.evaluate_every_episodes):
+            # Whoever asks to stop does not wait for an evaluation: it is made when the run goes on.
+            if self._evaluation_due(step) and (step == last or not self.stop.is_set()):
                 self._evaluate(step)
         return saved
+
+    def _evaluation_due(self, step: int) -> bool:
+        every_episodes = self.config.checkpointing.evaluate_every_episodes
+        return step == self.config.algorithm.steps or _due(step, self.config, every_episodes)
+
+    def _evaluated(self, step: int) -> bool:
+        return any(line["step"] == step and line["kind"] == "held_out" for line in read(self.folder))
 
     def _step(self, step: int) -> None:
         began_s = time.monotonic()
@@ -375,19 +391,6 @@ class _Run:
         path = self.folder / "transcripts" / f"{name}.jsonl"
         if kept:
             transcripts.write(path, kept)
-
-
-def _warm_start_told(
-    config: TrainingConfig, role: AgentRole, tell: Callable[[str], None]
-) -> Callable[[int, float], None]:
-    """Says now and then how a warm start comes along."""
-    last = config.for_agent(role).model.warm_start.steps
-
-    def told(step: int, loss: float) -> None:
-        if step % 20 == 0 or step == last:
-            tell(f"Warm start of the {role}: step {step} of {last}, loss {loss:.3f}.")
-
-    return told
 
 
 def _told_apart(outcomes: Sequence[Any]) -> set[str]:

@@ -238,6 +238,15 @@ def verl_config(config: TrainingConfig, role: AgentRole, model: Path | str, resu
     return composed
 
 
+def workers_of(composed: DictConfig) -> dict[str, int]:
+    """How many processes train the `actor` of an agent, and its `critic` where it has one."""
+    nodes, critic = composed.trainer.nnodes, composed.actor_rollout_ref.rollout.custom.critic_gpus_per_node
+    found = {"actor": nodes * composed.trainer.n_gpus_per_node}
+    if composed.critic.enable:
+        found["critic"] = nodes * critic if critic else found["actor"]
+    return found
+
+
 def as_yaml(composed: DictConfig) -> str:
     """What verl gets, for a person."""
     text: str = OmegaConf.to_yaml(composed)

@@ -37,9 +37,31 @@ def test_only_the_newest_are_kept(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000004", "step-000005"]
 
 
+def test_one_that_a_killed_run_had_begun_displaces_none_that_counts(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    written(checkpoints, 40, keep=1)
+    checkpoints.begin(50)
+    written(checkpoints, 43, keep=1)
+    assert checkpoints.newest().step == 43
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000043"]
+
+
 def test_an_agent_that_was_not_there_is_named(tmp_path):
     with pytest.raises(CheckpointFault, match="no checkpoint of the optimizer"):
         written(Checkpoints(tmp_path), 1).agent("optimizer")
+
+
+def test_what_verl_cannot_load_is_refused_by_name(tmp_path):
+    found = written(Checkpoints(tmp_path), 1)
+    actor = found.agent("generator") / "actor"
+    actor.mkdir()
+    for rank in range(2):
+        (actor / f"model_world_size_2_rank_{rank}.pt").touch()
+    found.check("generator", {"actor": 2})
+    with pytest.raises(CheckpointFault, match=r"actor of the generator in .* is of 2 GPUs, and 4 are to train it"):
+        found.check("generator", {"actor": 4})
+    with pytest.raises(CheckpointFault, match="has no critic of the generator"):
+        found.check("generator", {"actor": 2, "critic": 2})
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"form": 99, "step": 1, "state": {}}', '{"form": 1}', "[]"])

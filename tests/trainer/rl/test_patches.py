@@ -53,6 +53,21 @@ def test_the_version_is_the_one_that_was_patched():
             '_ROLLOUT_REGISTRY = {\n    ("vllm", "async")',
             "rollouts are registered by pairs",
         ),
+        (
+            "workers/engine/fsdp/transformer_impl.py",
+            "from verl.utils.torch_functional import get_constant_schedule_with_warmup",
+            "the schedule of the learning rate is looked up when it is made",
+        ),
+        (
+            "utils/torch_functional.py",
+            "return float(current_step) / float(max(1.0, num_warmup_steps))",
+            "the first step of a warm-up has no learning rate",
+        ),
+        (
+            "workers/engine_workers.py",
+            "update_lr_scheduler=batch_idx == total_num_iterations - 1",
+            "the schedule goes on once per policy step",
+        ),
         ("__init__.py", 'os.getenv("VERL_USE_EXTERNAL_MODULES", "")', "our module is imported by verl itself"),
         ("trainer/ppo/v1/trainer_base.py", 'partition_id="train",', "samples lie in the partition train"),
         (
@@ -80,7 +95,7 @@ def test_the_platform_has_all_that_verl_asks_a_platform_for():
 
 
 LOOK = """
-import verl.utils.distributed, verl.utils.model
+import verl.utils.distributed, verl.utils.model, verl.utils.torch_functional
 from torch.distributed.fsdp import CPUOffloadPolicy
 from verl.plugin.platform import get_platform
 from verl.workers.rollout.base import get_rollout_class
@@ -89,6 +104,7 @@ from verl.workers.engine.base import EngineRegistry
 import verl.workers.engine
 print(get_platform().device_name, CPUOffloadPolicy(pin_memory=True).pin_memory)
 print(get_rollout_class("hf").__name__, get_rollout_replica_class("hf").__name__)
+print(verl.utils.torch_functional.get_constant_schedule_with_warmup.assay_patch)
 print(verl.utils.distributed.initialize_global_process_group_ray.assay_patch)
 print(verl.utils.model.load_valuehead_model.assay_patch)
 print(EngineRegistry.get_engine_cls("language_model", "fsdp2").__name__)
@@ -117,8 +133,49 @@ def test_a_process_that_imports_verl_is_mended():
         "TransformersReplica",
         "True",
         "True",
+        "True",
         "FSDPEngineWithLMHead",
     ], found.stderr
+
+
+def with_schedule(learning_rate, warmup_steps):
+    optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], lr=learning_rate)
+    return optimizer, patches.WarmedUp(optimizer=optimizer, num_warmup_steps=warmup_steps)
+
+
+def rates(optimizer, scheduler, steps):
+    """The learning rate of each of the next policy steps."""
+    seen = []
+    for _ in range(steps):
+        seen.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return seen
+
+
+def test_the_learning_rate_rises_from_the_first_step_on():
+    assert rates(*with_schedule(4.0, 3), 5) == [1.0, 2.0, 3.0, 4.0, 4.0]
+    assert rates(*with_schedule(4.0, 0), 2) == [4.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("learning_rate", "warmup_steps", "expected"),
+    [(4.0, 3, [3.0, 4.0, 4.0]), (8.0, 3, [6.0, 8.0, 8.0]), (4.0, 7, [1.5, 2.0, 2.5]), (2.0, 0, [2.0, 2.0, 2.0])],
+)
+def test_a_run_that_goes_on_has_the_learning_rate_of_its_settings(learning_rate, warmup_steps, expected):
+    optimizer, scheduler = with_schedule(4.0, 3)
+    rates(optimizer, scheduler, 2)
+    kept = optimizer.state_dict(), scheduler.state_dict()
+    again, its_scheduler = with_schedule(learning_rate, warmup_steps)
+    # In verl's order.
+    again.load_state_dict(kept[0])
+    its_scheduler.load_state_dict(kept[1])
+    assert rates(again, its_scheduler, 3) == expected
+
+
+def test_verl_loads_the_optimizer_before_the_schedule():
+    loading = source("utils/checkpoint/fsdp_checkpoint_manager.py").partition("def load_checkpoint")[2]
+    assert 0 < loading.index("self.optimizer.load_state_dict(") < loading.index("self.lr_scheduler.load_state_dict(")
 
 
 def test_a_critic_that_is_new_begins_at_nothing_and_one_that_was_kept_as_it_was(tmp_path):

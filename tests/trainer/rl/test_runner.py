@@ -54,8 +54,9 @@ print("SUMMARY" + json.dumps(asdict(summary), default=str))
 """
 
 
-def started(model, url, folder, steps):
-    config = [*SETTINGS, f"evaluator.url={url}", f"checkpointing.folder={folder}", f"algorithm.steps={steps}"]
+def started(model, url, folder, steps, *more):
+    where = (f"evaluator.url={url}", f"checkpointing.folder={folder}", f"algorithm.steps={steps}")
+    config = [*SETTINGS, *where, *more]
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     # A session of its own, with all of Ray in it: a kernel that shares the cores out by sessions gives it a share,
     # where otherwise everything that the tests start would have one together.
@@ -124,10 +125,16 @@ def test_the_transcripts_say_which_tokens_and_rewards_there_were(first):
     assert {one.step for one in kept} == {1, 2}
 
 
-def test_a_run_goes_on_where_its_checkpoint_is(first, model, service):
+def test_a_run_goes_on_where_its_checkpoint_is_with_the_settings_of_now(first, model, service):
     _, folder = first
     before = read(folder)
-    summary = started(model, service.url, folder, steps=3)
+    assert any(line["kind"] == "held_out" and line["step"] == 2 for line in before)
+    # The remedies for want of memory are for runs that have begun; so is a smaller learning rate.
+    changed = ("algorithm.learning_rate=3e-4", "model.offload=true", "model.gradient_checkpointing=true")
+    summary = started(model, service.url, folder, 3, *changed)
     assert (summary["resumed_from"], summary["steps"], summary["episodes"]) == (2, 3, 12)
-    assert read(folder)[: len(before)] == before
+    lines = read(folder)
+    assert lines[: len(before)] == before
+    rates = {line["step"]: line["generator/learning_rate"] for line in lines if line["kind"] == "train"}
+    assert rates == {1: 5e-4, 2: 5e-4, 3: 3e-4}
     assert Checkpoints(folder / "checkpoints").newest().step == 3

@@ -5,7 +5,7 @@ import pytest
 from trainer import models
 from trainer.config.reading import load, ready_files
 from trainer.errors import ConfigurationError
-from trainer.rl.settings import advantage_of, check, environment, verl_config, verl_settings
+from trainer.rl.settings import advantage_of, check, environment, verl_config, verl_settings, workers_of
 
 READY = [ready.name for ready in ready_files()]
 SMALL = ("algorithm.prompts_per_step=8", "algorithm.mini_batch_size=4")
@@ -40,6 +40,13 @@ def test_the_defaults_of_the_requirements_reach_verl():
     assert found.actor_rollout_ref.rollout.max_model_len == 2048
     assert found.algorithm.adv_estimator == "gae"
     assert found.critic.enable
+
+
+def test_how_many_processes_train_is_known_before_they_are_there():
+    assert workers_of(composed("requirements")) == {"actor": 2, "critic": 2}
+    assert workers_of(composed("requirements", "resources.critic_workers=1")) == {"actor": 2, "critic": 1}
+    assert workers_of(composed("requirements", "resources.layout=shared")) == {"actor": 8, "critic": 8}
+    assert workers_of(composed("requirements", "algorithm.name=grpo")) == {"actor": 2}
 
 
 @pytest.mark.parametrize("rollout", ["vllm", "sglang"])

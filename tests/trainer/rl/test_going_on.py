@@ -1,0 +1,96 @@
+"""What a run does when it goes on, as far as that needs no model."""
+
+import threading
+
+import pytest
+
+from trainer.config.reading import load
+from trainer.curriculum import curriculum_of
+from trainer.metrics import MetricsWriter
+from trainer.rl import runner
+from trainer.rl.checkpoints import Checkpoints
+
+SETTINGS = ("algorithm.steps=4", "checkpointing.evaluate_every_episodes=1", "logging.tensorboard=false")
+
+
+class Killed(Exception):
+    """Stands for a process that ends between two lines."""
+
+
+class Rehearsal(runner._Run):
+    """A run whose steps do nothing; what it would have done is noted."""
+
+    def __init__(self, folder, *more, stop_in=None, killed_after_saving=None):
+        config = load("cpu-demo", [*SETTINGS, f"checkpointing.folder={folder}", *more])
+        self.found = Checkpoints(folder / "checkpoints").newest()
+        progress = runner._Progress(curriculum_of(config.curriculum))
+        if self.found is not None:
+            progress.restore(self.found)
+        writer = MetricsWriter(folder, config, resumed_step=progress.step if self.found else None)
+        super().__init__(
+            config,
+            folder,
+            Checkpoints(folder / "checkpoints"),
+            progress,
+            training=(),
+            held_out=(),
+            writer=writer,
+            on_step=None,
+            tell=print,
+            stop=threading.Event(),
+        )
+        self.learners, self.stop_in, self.killed_after_saving = {}, stop_in, killed_after_saving
+        self.done = []
+
+    def rehearse(self):
+        self._steps(self.found)
+        return self.done
+
+    def _step(self, step):
+        self.done.append(f"step {step}")
+        self.progress.step = step
+        if step == self.stop_in:
+            self.stop.set()
+
+    def _save(self, step):
+        saved = super()._save(step)
+        if step == self.killed_after_saving:
+            raise Killed
+        return saved
+
+    def _evaluate(self, step):
+        self.done.append(f"evaluation {step}")
+        self.writer.write(step, {}, kind="held_out")
+
+
+def test_an_evaluation_that_a_killed_run_did_not_come_to_is_made_when_it_goes_on(tmp_path):
+    with pytest.raises(Killed):
+        Rehearsal(tmp_path, killed_after_saving=4).rehearse()
+    assert Rehearsal(tmp_path).rehearse() == ["evaluation 4"]
+    assert Rehearsal(tmp_path).rehearse() == []
+    longer = Rehearsal(tmp_path, "algorithm.steps=5").rehearse()
+    assert longer == ["step 5", "evaluation 5"], "that after step 4 is made already"
+
+
+def test_an_evaluation_that_is_not_due_is_not_made_when_a_run_goes_on(tmp_path):
+    seldom = "checkpointing.evaluate_every_episodes=1000000"
+    assert Rehearsal(tmp_path, seldom, stop_in=2).rehearse() == ["evaluation 0", "step 1", "step 2"]
+    assert Rehearsal(tmp_path, seldom).rehearse() == ["step 3", "step 4", "evaluation 4"]
+
+
+def test_who_asks_to_stop_does_not_wait_for_an_evaluation_that_can_be_made_later(tmp_path):
+    first = Rehearsal(tmp_path, stop_in=2).rehearse()
+    assert first == ["evaluation 0", "step 1", "evaluation 1", "step 2"]
+    last = Rehearsal(tmp_path, stop_in=4).rehearse()
+    assert last == ["evaluation 2", "step 3", "evaluation 3", "step 4", "evaluation 4"]
+
+
+def test_a_checkpoint_keeps_the_folders_of_the_models(tmp_path):
+    curriculum = curriculum_of(load("cpu-demo").curriculum)
+    began = runner._Progress(curriculum, models={"generator": "generator-1"})
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.begin(1)
+    checkpoints.finish(1, began.state(), keep=1)
+    goes_on = runner._Progress(curriculum)
+    goes_on.restore(checkpoints.newest())
+    assert goes_on.models == {"generator": "generator-1"}
