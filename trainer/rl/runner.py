@@ -28,6 +28,7 @@ from trainer.errors import TrainerError
 from trainer.metrics import MetricsWriter, measures_of, shares_of_time
 from trainer.rewards import credit_settings
 from trainer.rl import ray_session
+from trainer.rl.batch import refuse_without_verdicts
 from trainer.rl.checkpoints import Checkpoint, Checkpoints
 from trainer.rl.settings import check, environment, verl_config
 from trainer.tasks import Task, chosen, held_out_tasks, training_tasks
@@ -281,6 +282,7 @@ class _Run:
             told_apart = _told_apart(outcomes) if dynamic else {outcome.seat.uid for outcome in outcomes}
             kept += [outcome for outcome in outcomes if outcome.seat.uid in told_apart]
             flat += [outcome for outcome in outcomes if outcome.seat.uid not in told_apart]
+            refuse_without_verdicts(kept + flat, self.config.evaluator.fault_share)
             if len({outcome.seat.uid for outcome in kept}) >= algorithm.prompts_per_step:
                 break
         if flat:
@@ -334,6 +336,7 @@ class _Run:
             for place, task in enumerate(self.held_out)
         ]
         outcomes, _ = self._play(seats)
+        refuse_without_verdicts(outcomes, self.config.evaluator.fault_share)
         values = {**self._measured(outcomes), "evaluation_s": time.monotonic() - began_s}
         self.evaluations[step] = values.get("reward/final")
         self.writer.write(step, values, kind="held_out")
