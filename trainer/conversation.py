@@ -10,8 +10,8 @@ for each agent, whose response tokens are exactly those that were generated.
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal
@@ -119,6 +119,8 @@ class Turn:
     """What the Tester says about it, for a model to read."""
     reward: Reward | None = None
     """The immediate reward. None in a Tester's turn: the kernel could not be judged (`unsupported`)."""
+    other_values: Mapping[AgentName, float] = field(default_factory=dict)
+    """What the kernel is worth by the reward of each agent that is paid otherwise than its author."""
     started_s: float = 0.0
     """Seconds since 1970-01-01, UTC."""
     duration_s: float = 0.0
@@ -176,6 +178,10 @@ class Attempt:
     def value(self) -> float | None:
         """The immediate reward's value; None where there is none."""
         return self.reward.value if self.reward else None
+
+    def value_to(self, agent: AgentName) -> float | None:
+        """The value by the reward of an agent, whoever wrote it: only values by one reward can be compared."""
+        return self.tested.other_values.get(agent, self.value) if self.tested else None
 
     @property
     def passed(self) -> bool:
@@ -294,9 +300,14 @@ class Conversation:
 
     @cached_property
     def best(self) -> Attempt | None:
-        """The kernel that earned most, the earliest of equals; None before one has earned anything."""
-        judged = [attempt for attempt in self.attempts if attempt.written.source and (attempt.value or 0) > 0]
-        return max(judged, key=lambda attempt: attempt.value or 0, default=None)
+        """The kernel that is worth most by the Generator's reward, the earliest of equals; None before one is worth
+        anything.
+        """
+        return max(
+            (attempt for attempt in self.attempts if attempt.written.source and _worth(attempt) > 0),
+            key=_worth,
+            default=None,
+        )
 
     @property
     def best_speedup(self) -> float | None:
@@ -326,12 +337,19 @@ class Conversation:
 
     @property
     def final_reward(self) -> float | None:
-        """The value of the best kernel once it is over: what the conversation was good for. 0 where no kernel earned
-        anything; None before the end, and where nothing could be judged.
+        """What the conversation was good for by the Generator's reward: it takes part in every conversation."""
+        return self.final_reward_to(AgentName.GENERATOR)
+
+    def final_reward_to(self, agent: AgentName) -> float | None:
+        """What the conversation was good for to an agent: the value of the best kernel by its own reward, once it is
+        over. 0 where no kernel earned anything; None before the end, and where nothing could be judged.
         """
-        if not self.ended or all(attempt.value is None for attempt in self.attempts):
-            return None
-        return max(attempt.value for attempt in self.attempts if attempt.value is not None)
+        values = [value for attempt in self.attempts if (value := attempt.value_to(agent)) is not None]
+        return max(values) if self.ended and values else None
+
+
+def _worth(attempt: Attempt) -> float:
+    return attempt.value_to(AgentName.GENERATOR) or 0.0
 
 
 def _failure(attempt: Attempt) -> Failure:

@@ -202,12 +202,7 @@ class Curriculum:
                 raise ValueError(
                     f"it is about the tiers {', '.join(state['tiers'])}, this run about {', '.join(names)}"
                 )
-            windows = tuple(
-                tuple(Outcome(bool(a), bool(b), None if c is None else float(c)) for a, b, c in window)[
-                    -self.window :
-                ]
-                for window in state["windows"]
-            )
+            windows = tuple(tuple(_outcome(kept) for kept in window)[-self.window :] for window in state["windows"])
             if len(windows) != len(self.plan):
                 raise ValueError(f"it has {len(windows)} windows for {len(self.plan)} tiers")
             return replace(self, level=int(state["level"]), entered=int(state["entered"]), windows=windows)

@@ -67,6 +67,11 @@ class EpisodeSettings:
         """The reward that an agent works for."""
         return self.rewards.get(agent) or RewardSettings()
 
+    def paid_otherwise(self, agent: AgentName) -> dict[AgentName, RewardSettings]:
+        """Who else writes kernels, and for another reward."""
+        writers = [self.flow.author(0), self.flow.author(1)]
+        return {one: self.reward_of(one) for one in writers if self.reward_of(one) != self.reward_of(agent)}
+
 
 def settings_of(config: TrainingConfig) -> EpisodeSettings:
     """How episodes go in a training run. Raises ConfigurationError for shaping that no reward knows."""
@@ -167,7 +172,8 @@ async def _test(
 ) -> Turn:
     attempt, began_s = conversation.attempts[-1], time.monotonic()
     turn = Turn(index=len(conversation.turns), agent=AgentName.TESTER, started_s=clock())
-    rewards = settings.reward_of(attempt.written.agent)
+    author = attempt.written.agent
+    rewards = settings.reward_of(author)
     if attempt.written.source is None:
         problem = str(attempt.written.format_problem)
         return replace(turn, report=format_report(problem, settings.tester), reward=format_reward(problem, rewards))
@@ -181,13 +187,17 @@ async def _test(
     )
     judged = await oracle.evaluate(submission)
     waited_s = time.monotonic() - began_s
-    reward = immediate_reward(judged.verdict, rewards, submission.settings, conversation.best_speedup)
+    earned = {
+        agent: immediate_reward(judged.verdict, one, submission.settings, conversation.best_speedup)
+        for agent, one in {author: rewards, **settings.paid_otherwise(author)}.items()
+    }
     return replace(
         turn,
         verdict=judged.verdict,
         evaluation_id=judged.evaluation_id,
         report=report(judged.verdict, conversation.best, settings.tester),
-        reward=reward,
+        reward=earned.pop(author),
+        other_values={agent: one.value for agent, one in earned.items() if one and one.value is not None},
         duration_s=time.monotonic() - began_s,
         oracle_s=waited_s,
     )

@@ -8,11 +8,12 @@ too many.
 Evaluations overlap, `concurrency` of them at a time. Lost connections, restarts, quotas and slowness are the client's
 to sit out: it asks again and resumes by id. A verdict that is a fault of ours (`internal_error`), or that was taken
 away (`cancelled`), is asked for once more. What is left is an OracleFault: never a reward, always counted; above
-`fault_share` of all evaluations the oracle is lost, and says so to whoever asks from then on.
+`fault_share` of the newest evaluations the oracle is lost, and says so to whoever asks from then on.
 """
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Self
@@ -25,6 +26,8 @@ from trainer.errors import ConfigurationError, OracleFault, OracleLost
 
 _FEWEST: Final = 20
 """Evaluations before a share of them means anything."""
+_NEWEST: Final = 200
+"""Evaluations that the share is taken over: an evaluator that dies is noticed however long it went well before."""
 _LOOK_AGAIN_S: Final = 2.0
 _SAY_AGAIN_S: Final = 15.0
 _WHAT_TO_DO: Final = (
@@ -42,7 +45,7 @@ class OracleSettings:
     start_patience_s: float = 300.0
     """How long `wait_until_ready` waits."""
     fault_share: float = 0.1
-    """Share of evaluations that failed on our side above which the run ends."""
+    """Share of the newest evaluations that failed on our side above which the run ends."""
     retries: int = 1
     """How often an evaluation that failed inside the evaluator is sent again."""
     keep_evidence: bool = False
@@ -73,11 +76,6 @@ class OracleCounts:
     queued_s: float = 0.0
     """Seconds that they waited for one of the `concurrency` places before, summed likewise."""
 
-    @property
-    def fault_share(self) -> float:
-        """Faults over all."""
-        return self.faults / self.asked if self.asked else 0.0
-
 
 def settings_of(section: EvaluatorSection) -> OracleSettings:
     """As a configuration says."""
@@ -93,6 +91,8 @@ class EvaluatorOracle:
         self._places = asyncio.Semaphore(self._settings.concurrency)
         self._seen: set[str] = set()
         self._counts = OracleCounts()
+        self._newest: deque[bool] = deque(maxlen=_NEWEST)
+        """Whether each of the newest evaluations was a fault."""
         self._lost: OracleLost | None = None
 
     async def __aenter__(self) -> Self:
@@ -109,11 +109,6 @@ class EvaluatorOracle:
     def counts(self) -> OracleCounts:
         """What has happened so far."""
         return self._counts
-
-    @property
-    def lost(self) -> OracleLost | None:
-        """Why nothing is evaluated any more; None while all is well. For callers whose exceptions are swallowed."""
-        return self._lost
 
     async def wait_until_ready(self, tell: Callable[[str], None] = print) -> None:
         """Wait until the evaluator would judge what it is sent; `tell` hears what it lacks, now and then.
@@ -188,6 +183,7 @@ class EvaluatorOracle:
 
     def _count(self, queued_s: float, started_s: float, **more: int) -> None:
         now_s, counts = time.monotonic(), self._counts
+        self._newest.append("faults" in more)
         self._counts = OracleCounts(
             **{
                 **vars(counts),
@@ -200,12 +196,12 @@ class EvaluatorOracle:
 
     def _fault(self, error: NoVerdict) -> OracleFault:
         """What this fault means: one conversation less, or the end."""
-        counts = self._counts
+        faults, newest = sum(self._newest), len(self._newest)
         if isinstance(error, RequestRefused) and error.status_code in (401, 403, 404):
             self._lost = OracleLost(str(error), error.remedy, error.evaluation_id)
-        elif counts.asked >= _FEWEST and counts.fault_share > self._settings.fault_share:
+        elif newest >= _FEWEST and faults > self._settings.fault_share * newest:
             self._lost = OracleLost(
-                f"{counts.faults} of {counts.asked} evaluations failed on the evaluator's side, more than the "
+                f"{faults} of the newest {newest} evaluations failed on the evaluator's side, more than the "
                 f"{self._settings.fault_share:.0%} that are allowed; at last: {error}",
                 f"{error.remedy or 'Look at the logs of the evaluator.'} Then go on from the last checkpoint.",
                 error.evaluation_id,

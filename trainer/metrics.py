@@ -28,7 +28,7 @@ MEASURES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "conversations": "conversations that the others are taken over",
         "left_out": "conversations left out because an evaluation failed on our side",
-        "reward/final": "mean of what a conversation's best kernel earned",
+        "reward/final": "mean of what a conversation's best kernel is worth by the Generator's reward",
         "reward/generator": "mean immediate reward of the Generator's kernels",
         "reward/optimizer": "mean immediate reward of the Optimizer's kernels",
         "compile_rate": "share of the answers whose kernel compiles",

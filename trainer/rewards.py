@@ -5,8 +5,9 @@ A verdict's facts are turned into a reward by `common.reward`, by the name of on
 
     immediate_share * immediate + (1 - immediate_share) * final * discount ^ turns left
 
-(requirements, R9: 0.3, 0.7, 0.9; final is what the best kernel of the conversation earned). Where nothing could be
-judged there is no reward, which is not 0: that turn's tokens are to be left out of the loss.
+(requirements, R9: 0.3, 0.7, 0.9). Final is what the best kernel of the conversation is worth by the reward of the
+agent whose turn it is: agents with different rewards share a conversation, and never each other's units. Where
+nothing could be judged there is no reward, which is not 0: that turn's tokens are to be left out of the loss.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from common.reward import REWARD_VERSION, ComponentSettings
 from common.reward import reward as reward_of
 from trainer.config.schema import Flow as FlowSection
 from trainer.config.schema import Reward as RewardSection
-from trainer.conversation import Attempt, Conversation
+from trainer.conversation import AgentName, Attempt, Conversation
 from trainer.errors import ConfigurationError
 
 Floats = NDArray[np.float64]
@@ -145,9 +146,12 @@ def credits_of(conversation: Conversation, settings: CreditSettings) -> tuple[Cr
     """
     if conversation.ended is None:
         raise ValueError(f"conversation {conversation.id} is not over: nobody knows yet what it was good for")
-    final = conversation.final_reward
     judged = [attempt for attempt in conversation.attempts if attempt.tested is not None]
-    return tuple(_credit(attempt, len(judged) - 1 - attempt.number, final or 0.0, settings) for attempt in judged)
+    finals = {agent: conversation.final_reward_to(agent) or 0.0 for agent in AgentName}
+    return tuple(
+        _credit(attempt, len(judged) - 1 - attempt.number, finals[attempt.written.agent], settings)
+        for attempt in judged
+    )
 
 
 def _credit(attempt: Attempt, turns_left: int, final: float, settings: CreditSettings) -> Credit | None:
@@ -163,16 +167,6 @@ def _credit(attempt: Attempt, turns_left: int, final: float, settings: CreditSet
         f"conversation) x {settings.discount:g}^{turns_left} (turns left)."
     )
     return Credit(value, own, final, turns_left, said)
-
-
-def matrix(rows: Sequence[Sequence[Credit | float | None]]) -> Floats:
-    """Credits of many conversations as float64[conversations, turns]; NaN where there is no turn or no reward."""
-    found = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
-    for i, row in enumerate(rows):
-        for j, one in enumerate(row):
-            if one is not None:
-                found[i, j] = one.value if isinstance(one, Credit) else one
-    return found
 
 
 def plain_advantages(rewards: Floats, groups: Sequence[Any], *, scaled: bool = True) -> Floats:

@@ -92,7 +92,8 @@ def test_the_state_says_what_has_happened(answers, flow):
     with_kernel = [attempt for attempt in conversation.attempts if attempt.written.source is not None]
     assert conversation.current == (with_kernel[-1] if with_kernel else None)
     values = [attempt.value for attempt in conversation.attempts if attempt.value is not None]
-    assert conversation.final_reward == (max(values) if values else None)
+    for agent in AgentName:
+        assert conversation.final_reward == conversation.final_reward_to(agent) == (max(values) if values else None)
     if conversation.best is not None:
         assert conversation.best.value == conversation.final_reward > 0
     failed = {failure.number for failure in conversation.failures}

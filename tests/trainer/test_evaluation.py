@@ -2,16 +2,17 @@
 
 import asyncio
 import contextlib
+from types import SimpleNamespace
 
 import pytest
 import sample_verdicts as samples
 from small_service import Road, SmallService
 
-from common.client import AsyncClient
+from common.client import AsyncClient, NoVerdict
 from common.contract import Settings, Status, Submission
 from trainer.config.schema import Evaluator as EvaluatorSection
 from trainer.errors import ConfigurationError, OracleFault, OracleLost
-from trainer.evaluation import EvaluatorOracle, OracleCounts, OracleSettings, settings_of, slim
+from trainer.evaluation import EvaluatorOracle, OracleSettings, settings_of, slim
 from trainer.rewards import RewardSettings, immediate_reward
 
 NAIVE = "__global__ void k(const float* x, float* y, int n) { int i = threadIdx.x; if (i < n) y[i] = x[i]; }"
@@ -62,9 +63,7 @@ def test_a_fault_of_the_evaluator_is_asked_again_and_then_counted():
     assert "evaluator failed" in str(outcomes[1])
     assert [one.verdict.status for one in (outcomes[0], outcomes[2])] == [Status.UNSUPPORTED] * 2
     assert (oracle.counts.faults, oracle.counts.judged, oracle.counts.asked) == (1, 2, 3)
-    assert oracle.counts.fault_share == pytest.approx(1 / 3)
     assert small.queries.count("fresh=true") == 1
-    assert oracle.lost is None
 
 
 def test_above_the_share_the_run_is_told_to_stop_and_why():
@@ -73,11 +72,38 @@ def test_above_the_share_the_run_is_told_to_stop_and_why():
         outcomes, oracle = asked(url, 40, OracleSettings(concurrency=1, fault_share=0.1, retries=0))
     kinds = [type(one).__name__ for one in outcomes]
     assert kinds == ["Judged"] * 18 + ["OracleFault"] * 2 + ["OracleLost"] * 20
-    assert "3 of 21 evaluations failed" in str(outcomes[20])
+    assert "3 of the newest 21 evaluations failed" in str(outcomes[20])
     assert "10%" in str(outcomes[20])
     assert "checkpoint" in outcomes[20].remedy
-    assert oracle.lost is outcomes[-1]
     assert oracle.counts.asked == 21, "nothing is asked any more"
+
+
+def test_an_evaluator_that_dies_late_is_noticed_as_soon_as_one_that_dies_early():
+    class Dies:
+        """An evaluator with 20,000 good verdicts, and none after them."""
+
+        verdicts = 0
+
+        async def evaluation(self, submission, *, fresh):
+            if self.verdicts == 20_000:
+                raise NoVerdict("no useful answer")
+            self.verdicts += 1
+            return SimpleNamespace(id=f"ev_{self.verdicts}", verdict=verdict)
+
+    async def faults():
+        oracle, one, seen = EvaluatorOracle(Dies(), OracleSettings(fault_share=0.1)), submission(), 0
+        while True:
+            try:
+                await oracle.evaluate(one)
+            except OracleLost as lost:
+                return seen + 1, str(lost)
+            except OracleFault:
+                seen += 1
+
+    verdict = samples.passed()
+    count, said = asyncio.run(faults())
+    assert count == 21
+    assert "21 of the newest 200 evaluations" in said
 
 
 def test_a_wrong_key_ends_it_at_once():
@@ -164,10 +190,7 @@ def test_something_else_at_the_address_is_no_evaluator():
             asyncio.run(wait())
 
 
-def test_repeats_are_known_by_their_evaluation():
-    counts = OracleCounts(asked=4, faults=1)
-    assert counts.fault_share == 0.25
-    assert OracleCounts().fault_share == 0
+def test_a_configuration_says_how_it_is_asked():
     assert settings_of(EvaluatorSection(concurrency=3, fault_share=0.5)) == OracleSettings(3, 300.0, 0.5)
 
 

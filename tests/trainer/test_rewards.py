@@ -1,5 +1,7 @@
 """Rewards, credit and advantages: sums that must come out, and comparisons that must be fair."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import sample_verdicts as samples
@@ -13,7 +15,7 @@ from common.reward import ComponentSettings
 from trainer.config.schema import Flow as FlowSection
 from trainer.config.schema import Reward as RewardSection
 from trainer.conversation import AgentName, Conversation, Flow
-from trainer.episode import EpisodeSettings
+from trainer.episode import EpisodeSettings, Judged
 from trainer.errors import ConfigurationError
 from trainer.extraction import wrapped
 from trainer.rewards import (
@@ -23,7 +25,6 @@ from trainer.rewards import (
     credits_of,
     immediate_reward,
     leave_one_out_advantages,
-    matrix,
     plain_advantages,
     reward_settings,
 )
@@ -49,6 +50,59 @@ def test_credit_is_the_weighted_sum_that_the_requirements_name(answers, settings
             expected = share * expected + (1 - share) * later
         assert credit.value == pytest.approx(expected)
         assert f"{credit.value:.4g}" in credit.explanation
+
+
+@dataclass
+class Speeds:
+    """An oracle for which all kernels are right, at these speedups over the baseline in turn."""
+
+    speedups: list[float]
+
+    async def evaluate(self, submission):
+        verdict = samples.passed()
+        profile = verdict.profile.model_copy(update={"estimated_speedup": self.speedups.pop(0)})
+        return Judged(verdict.model_copy(update={"profile": profile}))
+
+
+PAID_OTHERWISE = {
+    AgentName.GENERATOR: RewardSettings(RewardName.COMPONENTS),
+    AgentName.OPTIMIZER: RewardSettings(RewardName.SPEEDUP),
+}
+
+
+@given(st.lists(st.sampled_from([0.1, 0.2, 0.4, 1.0, 3.0, 8.0]), min_size=2, max_size=5))
+def test_each_agent_shares_in_the_end_by_its_own_reward(speedups):
+    answers = [wrapped(kernel(f"pass_{number}")) for number in range(len(speedups))]
+    flow = Flow(len(speedups), stop_at=1000)
+    paid = {}
+    for rewards in (PAID_OTHERWISE, *(dict.fromkeys(AgentName, one) for one in PAID_OTHERWISE.values())):
+        settings = EpisodeSettings(flow=flow, rewards=rewards, turn_tokens=10_000)
+        conversation = played(answers, settings=settings, oracle=Speeds(list(speedups)))
+        paid[rewards[AgentName.GENERATOR].name, rewards[AgentName.OPTIMIZER].name] = conversation
+    mixed = paid[RewardName.COMPONENTS, RewardName.SPEEDUP]
+    components = paid[RewardName.COMPONENTS, RewardName.COMPONENTS]
+    speedup = paid[RewardName.SPEEDUP, RewardName.SPEEDUP]
+    # As if all kernels had been written for the agent's own reward.
+    (first, *_), own = (credits_of(one, CreditSettings()) for one in (components, mixed))
+    assert own == (first, *credits_of(speedup, CreditSettings())[1:])
+    assert mixed.final_reward == mixed.final_reward_to(AgentName.GENERATOR) == components.final_reward
+    assert mixed.final_reward_to(AgentName.OPTIMIZER) == speedup.final_reward == max(speedups) + 0.3
+    assert mixed.best.number == components.best.number
+    # Where all are paid alike nothing is said twice.
+    assert all(not attempt.tested.other_values for attempt in components.attempts)
+
+
+def test_an_optimizer_that_doubles_the_speed_has_the_best_kernel_and_its_own_units():
+    settings = EpisodeSettings(flow=Flow(2, stop_at=1000), rewards=PAID_OTHERWISE, turn_tokens=10_000)
+    answers = [wrapped(kernel("pass_0")), wrapped(kernel("pass_1"))]
+    conversation = played(answers, settings=settings, oracle=Speeds([0.2, 0.4]))
+    first, second = conversation.attempts
+    assert first.value > second.value, "in units of their own"
+    assert conversation.best == second
+    generator, optimizer = credits_of(conversation, CreditSettings())
+    assert optimizer.final == pytest.approx(0.3 + 0.4)
+    fast = played(answers, settings=settings, oracle=Speeds([0.2, 3.0]))
+    assert generator.final < credits_of(fast, CreditSettings())[0].final <= fast.attempts[0].reward.maximum
 
 
 def test_the_figures_of_the_requirements_are_the_defaults():
@@ -159,10 +213,3 @@ def test_plain_advantages_are_scaled_unless_told_otherwise():
     assert unscaled == pytest.approx(np.array([[-10.0], [0.0], [0.0], [10.0]]))
     with pytest.raises(ValueError, match="do not fit"):
         plain_advantages(rewards, "aa")
-
-
-def test_credits_become_a_matrix_with_holes():
-    found = matrix([[1.0, None], [2.0], []])
-    assert found.shape == (3, 2)
-    assert np.array_equal(np.isnan(found), [[False, True], [False, True], [True, True]])
-    assert matrix([]).shape == (0, 0)

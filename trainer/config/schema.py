@@ -262,7 +262,8 @@ class Evaluator(Section):
     start_patience_s: float = Field(default=300.0, ge=0)
     """How long a run waits at its start for an evaluator that does not answer."""
     fault_share: float = Field(default=0.1, ge=0, le=1)
-    """Share of evaluations without a verdict, by the evaluator's own fault, above which the run stops."""
+    """Share of a step's conversations, and of the newest 200 evaluations, without a verdict by the evaluator's own
+    fault above which the run stops. A step without any verdict always stops it."""
     backend: Literal["auto", "gpu", "sim"] = "auto"
     """Where kernels run."""
     compile_timeout_s: float = Field(default=30.0, ge=0.1, le=30)

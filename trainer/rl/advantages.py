@@ -4,11 +4,13 @@ A turn's credit already holds what its conversation was good for in the end (req
 rewards of a sequence; a policy would then earn the end once for each turn that it takes, and learn to take as many as
 it may: never a kernel that is good enough to end the conversation. Here nothing is carried from one turn to another.
 
-verl hands over padded tensors; a turn is a run of ones in the response mask, because what stands between two answers
-of an agent is never generated. The arithmetic of comparisons is `trainer.rewards`'.
+verl hands over padded tensors, and the learner which attempt of the conversation each token was generated for
+(`numbered`). The arithmetic of comparisons is `trainer.rewards`'.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -22,59 +24,72 @@ from trainer.rewards import leave_one_out_advantages, plain_advantages
 Floats = NDArray[np.float64]
 
 
-def turns_of(mask: torch.Tensor) -> torch.Tensor:
-    """The turn that each token belongs to, from 0, as int64 of the mask's shape [conversations, tokens]; -1 where a
-    token was not generated.
+_ATTEMPTS: ContextVar[torch.Tensor] = ContextVar("attempts")
+
+
+@contextmanager
+def numbered(attempts: torch.Tensor) -> Iterator[None]:
+    """Tell the estimators, inside the block, which attempt each token was generated for: int64[conversations, tokens]
+    of the batch that they are asked about. verl hands them nothing of a batch but rewards, mask and groups, and from
+    the mask alone an answer that could not be judged looks as if there had been none.
     """
-    ones = mask.bool()
-    begins = ones.clone()
-    begins[:, 1:] &= ~ones[:, :-1]
-    return torch.where(ones, begins.long().cumsum(dim=1) - 1, -1)
+    token = _ATTEMPTS.set(attempts)
+    try:
+        yield
+    finally:
+        _ATTEMPTS.reset(token)
 
 
-def rewards_of(token_rewards: torch.Tensor, mask: torch.Tensor) -> Floats:
-    """What each turn earned, as float64[conversations, turns]; NaN where there is no turn."""
-    turns = turns_of(mask)
-    count = max(int(turns.max()) + 1, 1)
-    rewards = np.full((len(mask), count), np.nan)
-    for turn in range(count):
-        there = turns == turn
+def rewards_of(token_rewards: torch.Tensor, attempts: torch.Tensor) -> Floats:
+    """What each attempt earned, as float64[conversations, attempts]; NaN where there is none.
+
+    `attempts`: int64[conversations, tokens], -1 for a token that does not count.
+    """
+    count = max(int(attempts.max()) + 1, 1)
+    rewards = np.full((len(attempts), count), np.nan)
+    for number in range(count):
+        there = attempts == number
         summed = torch.where(there, token_rewards, 0).sum(dim=1).double().cpu().numpy()
         rows = there.any(dim=1).cpu().numpy()
-        rewards[rows, turn] = summed[rows]
+        rewards[rows, number] = summed[rows]
     return rewards
 
 
-def by_turn(
+def by_attempt(
     token_rewards: torch.Tensor, mask: torch.Tensor, groups: Sequence[Any], compare: Callable[..., Floats]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Advantages and returns of each token: those of its turn. Shapes [conversations, tokens], 0 outside of turns.
+    """Advantages and returns of each token: those of its attempt. Shapes [conversations, tokens], 0 outside of turns.
 
     A turn's return is its own reward: what later turns bring is in it already, where credit is shared. `compare` is
-    an estimator of `trainer.rewards`.
+    an estimator of `trainer.rewards`. Raises LookupError outside of `numbered`.
     """
-    turns, rewards = turns_of(mask), rewards_of(token_rewards, mask)
+    attempts = _counting(mask)
+    rewards = rewards_of(token_rewards, attempts)
     advantages = torch.from_numpy(compare(rewards, list(groups))).to(token_rewards)
     returns = torch.from_numpy(np.nan_to_num(rewards)).to(token_rewards)
-    place = turns.clamp(min=0)
+    place = attempts.clamp(min=0)
     inside = mask.to(token_rewards)
     return advantages.gather(1, place) * inside, returns.gather(1, place) * inside
+
+
+def _counting(mask: torch.Tensor) -> torch.Tensor:
+    return torch.where(mask.bool(), _ATTEMPTS.get().to(mask.device), -1)
 
 
 @register_adv_est("assay_turn")
 def turn_advantage(
     token_level_rewards: torch.Tensor, response_mask: torch.Tensor, index: Any, config: Any = None, **_: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """GRPO turn by turn: a turn against the same turn of the other candidates."""
-    return by_turn(token_level_rewards, response_mask, index, plain_advantages)
+    """GRPO turn by turn: an attempt against the same attempt of the other candidates."""
+    return by_attempt(token_level_rewards, response_mask, index, plain_advantages)
 
 
 @register_adv_est("assay_leave_one_out")
 def leave_one_out_advantage(
     token_level_rewards: torch.Tensor, response_mask: torch.Tensor, index: Any, config: Any = None, **_: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """TRLOO: a turn against the mean of the same turn of the *other* candidates."""
-    return by_turn(token_level_rewards, response_mask, index, leave_one_out_advantages)
+    """TRLOO: an attempt against the mean of the same attempt of the *other* candidates."""
+    return by_attempt(token_level_rewards, response_mask, index, leave_one_out_advantages)
 
 
 @register_adv_est("assay_group")
@@ -82,7 +97,7 @@ def group_advantage(
     token_level_rewards: torch.Tensor, response_mask: torch.Tensor, index: Any, config: Any = None, **_: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """GRPO (Shao et al. 2024, section 4.1): a conversation, by the mean of its turns, against others of its task."""
-    rewards = rewards_of(token_level_rewards, response_mask)
+    rewards = rewards_of(token_level_rewards, _counting(response_mask))
     there = ~np.isnan(rewards)
     means = np.where(there, rewards, 0).sum(axis=1, keepdims=True) / np.maximum(there.sum(axis=1, keepdims=True), 1)
     means[~there.any(axis=1)] = np.nan

@@ -29,13 +29,14 @@ from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.conversation import AgentName, Conversation, Message, Response
 from trainer.episode import Oracle, Policy, play, settings_of
 from trainer.errors import ConfigurationError, ContextFull, OracleFault, OracleLost, TrainerError
-from trainer.rewards import credit_settings, credits_of
-from trainer.rl.sequences import TokenSequence, overlong_penalty, sequence_of
+from trainer.rl.sequences import TokenSequence, credited, sequence_of
 from trainer.rl.settings import LOOP
 from trainer.tasks import Task
 
 PARTITION = "train"
 """Where verl's trainers look for samples in the queue; those of different agents differ by their uid."""
+ATTEMPTS = "attempts"
+"""The field of a sample that says which attempt each of its tokens was generated for."""
 
 
 @dataclass(frozen=True)
@@ -157,11 +158,13 @@ class ConversationOutput(AgentLoopOutput):
     """One agent's sequence, as verl takes it: rewards lie on the last tokens of turns."""
 
     rewards: list[float]
+    attempts: list[int]
 
     def as_dict(self) -> dict[str, Any]:
         """Of itself verl 0.9.1 would put one reward on the very last token."""
         fields: dict[str, Any] = super().as_dict()
         fields["rm_scores"] = torch.tensor(fields.pop("rewards"), dtype=torch.float32)
+        fields[ATTEMPTS] = torch.tensor(fields.pop("attempts"), dtype=torch.int64)
         return fields
 
 
@@ -199,19 +202,7 @@ class ConversationLoop(AgentLoopBase):
 
 def sequences(conversation: Conversation, config: TrainingConfig) -> tuple[TokenSequence, ...]:
     """What each agent of a configuration is to learn from a conversation that is over."""
-    algorithm = config.algorithm
-    most = algorithm.overlong_penalty
-    if most is None:
-        most = 1.0 if algorithm.name == "dapo" else 0.0
-    values: list[float | None] = []
-    for attempt, credit in zip(
-        conversation.attempts, credits_of(conversation, credit_settings(config.flow)), strict=False
-    ):
-        length = len(attempt.written.response.token_ids) if attempt.written.response else 0
-        less = overlong_penalty(length, config.rollout.turn_tokens, algorithm.overlong_tokens, most)
-        values.append(None if credit is None else credit.value - less)
-    # An attempt that nobody judged any more, because there was no room, is nothing to learn from.
-    values += [None] * (len(conversation.attempts) - len(values))
+    values = credited(conversation, config)
     found = (sequence_of(conversation, AgentName(role), values) for role in config.roles)
     return tuple(sequence for sequence in found if sequence is not None)
 
@@ -294,6 +285,7 @@ def _output(sequence: TokenSequence, seat: Seat) -> ConversationOutput:
         response_mask=list(sequence.response_mask),
         response_logprobs=list(sequence.log_probs) if sequence.log_probs is not None else None,
         rewards=list(sequence.rewards),
+        attempts=list(sequence.attempts),
         num_turns=sequence.turns,
         metrics=AgentLoopMetrics(),
         extra_fields={

@@ -20,7 +20,8 @@ from verl.utils.debug import marked_timer
 from verl.workers.rollout.llm_server import LLMServerManager
 
 from trainer.rl import patches
-from trainer.rl.agent_loop import PARTITION
+from trainer.rl.advantages import numbered
+from trainer.rl.agent_loop import ATTEMPTS, PARTITION
 
 # Advantages are computed in this process.
 patches.apply_to_advantages()
@@ -164,6 +165,14 @@ class Learner(PPOTrainerSync):
         transfer_queue.kv_clear(keys=batch.keys, partition_id=PARTITION)
         seconds = {f"{name}_s": float(self.timing_raw[name]) for name in PARTS if name in self.timing_raw}
         return seconds | {ours: float(metrics[theirs]) for theirs, ours in MEASURES.items() if theirs in metrics}
+
+    def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+        """As verl does, with the attempts beside the mask, row by row in the batch's order."""
+        found = transfer_queue.kv_batch_get(
+            keys=batch.keys, partition_id=batch.partition_id, select_fields=[ATTEMPTS]
+        )
+        with numbered(found.to_padded_tensor()[ATTEMPTS]):
+            return super()._compute_advantage(batch, metrics)
 
     def save(self, folder: Path, step: int) -> Path:
         """Write weights, optimizers and random states; returns verl's folder `global_step_N`."""

@@ -28,6 +28,7 @@ from trainer.errors import TrainerError
 from trainer.metrics import MetricsWriter, measures_of, read, shares_of_time
 from trainer.rewards import credit_settings
 from trainer.rl import ray_session
+from trainer.rl.batch import refuse_without_verdicts, told_apart
 from trainer.rl.checkpoints import Checkpoint, Checkpoints
 from trainer.rl.settings import check, environment, verl_config, workers_of
 from trainer.tasks import Task, chosen, held_out_tasks, training_tasks
@@ -270,7 +271,7 @@ class _Run:
         self.progress.step = step
 
     def _played(self, step: int) -> tuple[list[Any], dict[str, float]]:
-        """The conversations of one step. With dynamic sampling, groups whose rewards are all equal are replaced."""
+        """The conversations of one step. With dynamic sampling, groups that nobody learns from are replaced."""
         algorithm = self.config.algorithm
         dynamic = algorithm.name == "dapo" if algorithm.dynamic_sampling is None else algorithm.dynamic_sampling
         kept: list[Any] = []
@@ -294,9 +295,10 @@ class _Run:
             )
             # Counts of the evaluator are of the whole run, seconds of these conversations.
             times = {name: value + (0 if name in _COUNTED else times.get(name, 0)) for name, value in found.items()}
-            told_apart = _told_apart(outcomes) if dynamic else {outcome.seat.uid for outcome in outcomes}
-            kept += [outcome for outcome in outcomes if outcome.seat.uid in told_apart]
-            flat += [outcome for outcome in outcomes if outcome.seat.uid not in told_apart]
+            useful = told_apart(outcomes, self.config) if dynamic else {outcome.seat.uid for outcome in outcomes}
+            kept += [outcome for outcome in outcomes if outcome.seat.uid in useful]
+            flat += [outcome for outcome in outcomes if outcome.seat.uid not in useful]
+            refuse_without_verdicts(kept + flat, self.config.evaluator.fault_share)
             if len({outcome.seat.uid for outcome in kept}) >= algorithm.prompts_per_step:
                 break
         if flat:
@@ -350,6 +352,7 @@ class _Run:
             for place, task in enumerate(self.held_out)
         ]
         outcomes, _ = self._play(seats)
+        refuse_without_verdicts(outcomes, self.config.evaluator.fault_share)
         values = {**self._measured(outcomes), "evaluation_s": time.monotonic() - began_s}
         self.evaluations[step] = values.get("reward/final")
         self.writer.write(step, values, kind="held_out")
@@ -391,15 +394,6 @@ class _Run:
         path = self.folder / "transcripts" / f"{name}.jsonl"
         if kept:
             transcripts.write(path, kept)
-
-
-def _told_apart(outcomes: Sequence[Any]) -> set[str]:
-    """Tasks whose conversations did not all earn the same: only these teach anything (DAPO, section 3.2)."""
-    values: dict[str, set[float]] = {}
-    for outcome in outcomes:
-        if outcome.conversation is not None and outcome.conversation.final_reward is not None:
-            values.setdefault(outcome.seat.uid, set()).add(outcome.conversation.final_reward)
-    return {uid for uid, found in values.items() if len(found) > 1}
 
 
 def _due(step: int, config: TrainingConfig, every_episodes: int) -> bool:

@@ -41,6 +41,9 @@ def test_a_sequence_is_what_was_said_to_an_agent_and_what_it_said(answers, singl
         generated = [token for token, here in zip(found.response_ids, found.response_mask, strict=True) if here]
         assert generated == [token for attempt in counting for token in attempt.written.response.token_ids]
         assert found.turns == len(counting)
+        written = [attempt.number for attempt in counting for _ in attempt.written.response.token_ids]
+        assert [number for number in found.attempts if number >= 0] == written
+        assert [number >= 0 for number in found.attempts] == [here == 1 for here in found.response_mask]
 
 
 @given(ANSWERS, SINGLE)

@@ -1,0 +1,54 @@
+"""Whether what was played for a step is enough to go on with, and which of its groups teach anything. Pure.
+
+An outcome is `trainer.rl.agent_loop.Outcome`, which is not imported here: it brings verl along.
+"""
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any, Final
+
+from trainer.config.schema import TrainingConfig
+from trainer.conversation import AgentName
+from trainer.errors import OracleLost
+from trainer.rl.sequences import credited
+
+_FEWEST: Final = 20
+"""Conversations before a share of them means anything."""
+_SAME: Final = 1e-6
+"""Credits that differ by no more teach nothing: verl has them as float32."""
+
+
+def refuse_without_verdicts(outcomes: Sequence[Any], fault_share: float) -> None:
+    """Raise OracleLost where no conversation came to its end, or more than `fault_share` of them were left out, by
+    the evaluator's own fault. The oracle counts evaluations, of which a conversation has several.
+    """
+    left_out = [outcome.left_out for outcome in outcomes if outcome.left_out is not None]
+    many = len(outcomes) >= _FEWEST and len(left_out) > fault_share * len(outcomes)
+    if left_out and (many or all(outcome.conversation is None for outcome in outcomes)):
+        raise OracleLost(
+            f"{len(left_out)} of {len(outcomes)} conversations of step {outcomes[0].seat.step} were left out because "
+            f"an evaluation failed on the evaluator's side; evaluator.fault_share allows {fault_share:.0%}, and "
+            f"never all. The last one: {left_out[-1]}",
+            "Look at the logs of the evaluator. Then go on from the last checkpoint.",
+        )
+
+
+def told_apart(outcomes: Sequence[Any], config: TrainingConfig) -> set[str]:
+    """The uids of tasks from whose conversations at least one agent learns something (DAPO, section 3.2): what its
+    answers count for is not the same in all candidates. It is compared as the advantage compares it: attempt by
+    attempt for `turn` and `leave_one_out`, else by the mean of the agent's attempts.
+    """
+    by_attempt = config.algorithm.advantage in ("turn", "leave_one_out")
+    compared: dict[tuple[str, AgentName, int | None], list[float]] = {}
+    for outcome in outcomes:
+        if outcome.conversation is None:
+            continue
+        own: dict[tuple[AgentName, int | None], list[float]] = {}
+        values = credited(outcome.conversation, config)
+        for attempt, value in zip(outcome.conversation.attempts, values, strict=True):
+            if value is not None:
+                place = attempt.number if by_attempt else None
+                own.setdefault((attempt.written.agent, place), []).append(value)
+        for (agent, place), found in own.items():
+            compared.setdefault((outcome.seat.uid, agent, place), []).append(fmean(found))
+    return {uid for (uid, _, _), found in compared.items() if max(found) - min(found) > _SAME}
