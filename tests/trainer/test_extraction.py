@@ -143,8 +143,8 @@ def test_a_raw_string_is_one_literal_and_ends_at_its_own_mark():
 
 ATOMS = (
     *('R"(', 'uR"a(', '"', '\\"', "'", "\\'", "/*", "//", "`", "``` ", "```\n", "<think>", "#", "# ", '#"', "#/*"),
-    *("+=", "+= ", "+=a *", "stride=", "stride =", "# pragma ", "make_a", "__shfl", "fmaf (", " ", "\t", " \n", "\\\n"),
-    *("1", "1'", ".", "1e+", "a", "// assay:", "(", "{"),
+    *("+=", "+= ", "+=a *", "stride=", "stride =", "# pragma ", "make_a", "__shfl", "fmaf (", " ", "\t"),
+    *(" \n", "\\\n", "1", "1'", ".", "1e+", "a", "// assay:", "(", "{"),
 )
 
 
