@@ -2,10 +2,15 @@
 
 What a model generated stays exactly the tokens that it generated: decoding and encoding again can give others, and
 then the probabilities of the update would be those of a text that nobody wrote.
+
+What a message says never becomes a token that controls the chat: those are the template's alone. A kernel with
+`<|im_end|>` in a comment would otherwise speak to the next agent in the system's name, also through what a compiler
+says of it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from trainer.conversation import Message
 from trainer.errors import PolicyFault
@@ -25,6 +30,11 @@ class Tokenizer(Protocol):
     @property
     def eos_token_id(self) -> int | None:
         """Its id."""
+        ...
+
+    @property
+    def added_tokens_decoder(self) -> Mapping[int, Any]:
+        """Tokens that are found in a text before all others, by their ids; each has its text in `content`."""
         ...
 
     def apply_chat_template(
@@ -56,7 +66,7 @@ def token_ids(tokenizer: Tokenizer, messages: Sequence[Message]) -> tuple[int, .
         end = next((at for at in range(first + 1, len(messages)) if messages[at].role == "assistant"), len(messages))
         answer = messages[first]
         generated = list(answer.response.token_ids) if answer.response else []
-        generated = generated or _encoded(tokenizer, answer.text)
+        generated = generated or _encoded(tokenizer, harmless(tokenizer, answer.text))
         after = _after_answer(tokenizer, messages[first + 1 : end])
         if generated[-1:] == [tokenizer.eos_token_id]:
             after = after.removeprefix(tokenizer.eos_token or "")
@@ -65,12 +75,30 @@ def token_ids(tokenizer: Tokenizer, messages: Sequence[Message]) -> tuple[int, .
     return tuple(ids)
 
 
+def harmless(tokenizer: Tokenizer, text: str) -> str:
+    """The text with a space after the first character of whatever would be read as one of the tokenizer's own tokens.
+
+    All added tokens count, since templates are also made of such that are not marked as special. White space is
+    left, for which some tokenizers have added tokens.
+    """
+    rests: dict[str, list[str]] = {}
+    for token in tokenizer.added_tokens_decoder.values():
+        content = str(token.content)
+        if len(content) > 1 and content.strip():
+            rests.setdefault(content[0], []).append(re.escape(content[1:]))
+    if not rests:
+        return text
+    # What follows is only looked at, so that tokens that overlap are all found.
+    starts = (f"{re.escape(first)}(?={'|'.join(following)})" for first, following in rests.items())
+    return re.sub("|".join(starts), lambda found: f"{found[0]} ", text)
+
+
 def _encoded(tokenizer: Tokenizer, text: str) -> list[int]:
     return list(tokenizer.encode(text, add_special_tokens=False))
 
 
 def _text(tokenizer: Tokenizer, messages: Sequence[Message]) -> str:
-    said = [{"role": message.role, "content": message.text} for message in messages]
+    said = [{"role": message.role, "content": harmless(tokenizer, message.text)} for message in messages]
     return tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
 
 

@@ -74,7 +74,8 @@ def memory_bytes(config: TrainingConfig) -> int | None:
         trained = TRAINED_BYTES if not ours.model.lora_rank else frozen
         whole += count * (trained + frozen)
         whole += count * frozen * (ours.algorithm.kl_coefficient > 0)
-        whole += count * trained * (ours.algorithm.name == "ppo")
+        # The critic is trained whole, whatever the policy is.
+        whole += count * TRAINED_BYTES * ours.algorithm.learns_critic
     return whole
 
 
@@ -194,7 +195,7 @@ def _disk(config: TrainingConfig) -> Finding:
     counts = [parameters_of(config.for_agent(role).model.name) for role in config.roles]
     if None in counts:
         return Finding("disk", None, f"{free / _GIB:.0f} GiB free at {there}")
-    copies = 2 if config.algorithm.name == "ppo" else 1
+    copies = 2 if config.algorithm.learns_critic else 1
     needed = sum(count or 0 for count in counts) * 14 * copies * (config.checkpointing.keep + 1)
     said = (
         f"{config.checkpointing.keep} checkpoints take about {needed / _GIB:.1f} GiB; {free / _GIB:.0f} GiB are free"

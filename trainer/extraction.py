@@ -128,11 +128,15 @@ def _no_kernel(blocks: list[_Block], spoken: str) -> str:
     return f"The answer has no fenced block. {FORM}"
 
 
-_OPENING: Final = re.compile(r" {0,3}(?P<fence>`{3,})[ \t]*(?P<language>[^\s`]*)[ \t]*")
+_OPENING: Final = re.compile(r" {0,3}+(?P<fence>`{3,}+)[ \t]*+(?P<language>[^\s`]*+)[ \t]*+")
 _CLOSING: Final = re.compile(r" {0,3}(?P<fence>`{3,})[ \t]*")
 
 # Comments and literals as the C++ standard has them (lex.comment, lex.string); a stray quote ends with its line.
-_LITERAL: Final = r'R"([^()\\\s]{0,16})\([\s\S]*?\)\1"|"(?:\\.|[^"\\\n])*"?|' + r"(?<!\w)'(?:\\.|[^'\\\n])*'?"
+# What is not closed goes to the end, so that nothing is read again from each place where it could have begun.
+_LITERAL: Final = (
+    r'(?<!\w)(?:u8|[uUL])?R"(?P<mark>[^()\\\s"]{0,16})\([\s\S]*?(?:\)(?P=mark)"|\Z)|"(?:\\.|[^"\\\n])*+"?|'
+    r"(?<!\w)'(?:\\.|[^'\\\n])*+'?"
+)
 _COMMENT: Final = r"//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)"
 _STRIPPED: Final = re.compile(f"{_LITERAL}|{_COMMENT}")
 _PREPROCESSOR: Final = r"^[ \t]*#[^\n]*"
@@ -144,7 +148,7 @@ _TOKEN: Final = re.compile(
     f"|{_OPERATOR}|\\S",
     re.MULTILINE,
 )
-_LINE_COMMENTS: Final = re.compile(rf'("(?:\\.|[^"\\\n])*")|{_COMMENT}')
+_LINE_COMMENTS: Final = re.compile(rf'("(?:\\.|[^"\\\n])*+"?)|{_COMMENT}')
 
 
 def canonical(source: str) -> str:
@@ -172,7 +176,7 @@ _STRATEGIES: Final = tuple(
         ("vectorised access", r"\b(?:float|int|uint|half|double|uchar|char)[248]\b|\b__half2\b|\bmake_\w+[24]\b"),
         ("warp shuffles", r"\b__shfl\w*_sync\b|\b__reduce_\w+_sync\b"),
         ("warp votes", r"\b__(?:ballot|any|all|match_any|match_all)_sync\b"),
-        ("grid-stride loop", r"\+=\s*(?:\w+\s*\*\s*)?(?:gridDim|blockDim)\.|\bstride\s*=[^;\n]*gridDim"),
+        ("grid-stride loop", r"\+=\s*(?:\w+\s*\*\s*)?(?:gridDim|blockDim)\.|\bstride\s*=[^;=\n]*gridDim"),
         ("unrolled loops", r"#\s*pragma\s+unroll"),
         ("atomics", r"\batomic[A-Z]\w*\b"),
         ("tensor cores", r"\bwmma\b|\bmma\.sync\b|\bwgmma\b"),

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from math import prod
-from pathlib import Path
 from typing import Final, Literal
 
 from common.contract import ProblemFace, TensorFace
-from common.wire import Json
 from trainer.errors import ConfigurationError
 
 HELD_OUT_SHARE: Final = 0.2
@@ -38,9 +36,6 @@ class Task:
     """What is asked, whole."""
     held_out: bool
     """Never trained on."""
-
-
-_TASKS: Final = Json(tuple[Task, ...])
 
 
 def is_held_out(task_id: str, share: float = HELD_OUT_SHARE) -> bool:
@@ -89,20 +84,6 @@ def chosen(faces: Sequence[ProblemFace], names: Sequence[str]) -> tuple[ProblemF
                 f"The evaluator has no problem {name!r}.", f"It has {', '.join(known)}: mend tasks.problems."
             )
     return tuple(known[name] for name in names) if names else tuple(faces)
-
-
-def save(path: Path, tasks: Sequence[Task]) -> None:
-    """Write tasks to a file, as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(_TASKS.dump(tuple(tasks)))
-
-
-def load(path: Path) -> tuple[Task, ...]:
-    """Tasks from a file that `save` wrote. Raises ConfigurationError."""
-    try:
-        return _TASKS.load(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path} holds no tasks: {error}", "Delete it: it is made again.") from error
 
 
 def _some(

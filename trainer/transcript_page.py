@@ -9,7 +9,7 @@ import base64
 import difflib
 import hashlib
 import unicodedata
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -30,6 +30,10 @@ from trainer.transcripts import Transcript, read
 MAX_CHARACTERS: Final = 60_000
 """Of one text on a page; longer ones are cut, and the page says so."""
 MAX_DIAGNOSTICS: Final = 5
+MAX_LINES: Final = 2_000
+"""Of a kernel that is compared with another."""
+MAX_PAIRS: Final = 20_000
+"""Of equal lines, one in each of two kernels that are compared: each pair is looked at, and not only once."""
 Tone = Literal["good", "bad", "caution", "ours"]
 
 _TONES: Final[dict[Status, Tone]] = {
@@ -153,9 +157,13 @@ def views_of(one: Transcript) -> Iterator[View]:
 
 def difference_of(old: str, new: str, around: int = 3) -> Iterator[Row]:
     """What changed from one text to another, line by line, with `around` lines of what did not. Empty for equal
-    texts.
+    texts; one row that says so where a comparison would take too long.
     """
     before, after = old.splitlines(), new.splitlines()
+    counted = Counter(after)
+    if max(len(before), len(after)) > MAX_LINES or sum(counted[line] for line in before) > MAX_PAIRS:
+        yield Row("@", "too long to be compared line by line")
+        return
     groups = difflib.SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(around)
     for number, group in enumerate(groups):
         if number or group[0][1] > 0:

@@ -192,6 +192,10 @@ def test_memory_counts_every_copy_of_every_agent():
     grpo = load("requirements", ["agents.optimizer=null", "algorithm.name=grpo", "algorithm.kl_coefficient=0"])
     assert doctor.memory_bytes(grpo) == 7_000_000_000 * (16 + 2)
     assert doctor.memory_bytes(one) - doctor.memory_bytes(grpo) == 7_000_000_000 * (16 + 2)
+    adapters = load("requirements", ["agents.optimizer=null", "model.lora_rank=32"])
+    assert doctor.memory_bytes(adapters) == 7_000_000_000 * (2 + 2 + 2 + 16), "the critic is trained whole"
+    alone = load("requirements", ["agents.optimizer=null", "algorithm.advantage=turn", "algorithm.kl_coefficient=0"])
+    assert doctor.memory_bytes(alone) == doctor.memory_bytes(grpo), "an advantage of groups needs no critic"
 
 
 def test_the_cluster_file_is_printed_as_it_is():

@@ -1,6 +1,7 @@
 """Answers taken apart: strictly, and in plain words where the form is another."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -130,3 +131,30 @@ def test_strategies_are_read_off_code_only():
 def test_a_long_text_takes_no_long_time():
     for text in ("```\n" * 200_000, "<think>" * 200_000, "/*" * 500_000, '"' * 500_000, "//\\\n" * 200_000):
         assert re.search(r"\w", extract("```cuda\n" + text[:900_000] + "\n```").problem)
+
+
+def test_a_raw_string_is_one_literal_and_ends_at_its_own_mark():
+    source = 'auto a = R"x(// no comment )" )y" )x"; // a comment\nint b;'
+    assert canonical(source) == 'auto a = R"x(// no comment )" )y" )x" ; int b ;'
+    assert canonical('fooR"(a" /* gone */ b') == 'fooR "(a" b'
+    assert extract('```cuda\nauto s = R"(__global__)";\n```').problem.startswith("The block has no kernel")
+    assert canonical('int a; R"(open // kept') == 'int a ; R"(open // kept'
+
+
+ATOMS = (
+    *('R"(', 'uR"a(', '"', '\\"', "'", "\\'", "/*", "//", "`", "``` ", "```\n", "<think>", "#", "# ", '#"', "#/*"),
+    *("+=", "+= ", "+=a *", "stride=", "stride =", "# pragma ", "make_a", "__shfl", "fmaf (", " ", "\t"),
+    *(" \n", "\\\n", "1", "1'", ".", "1e+", "a", "// assay:", "(", "{"),
+)
+
+
+@pytest.mark.parametrize("atom", ATOMS, ids=repr)
+def test_hostile_text_costs_time_in_proportion_to_its_length(atom):
+    """These take a third of a second at most; what grows with the square takes five seconds to minutes."""
+    long = atom * ((1 << 17) // len(atom))
+    answers = (long, f"```{long}x y", f"```cuda\n__global__ {long}\n```")
+    for read, texts in ((extract, answers), (canonical, (long, f"#{long}")), (strategies, (long, f"+={long}x"))):
+        for text in texts:
+            began_s = time.process_time()
+            read(text)
+            assert time.process_time() - began_s < 3

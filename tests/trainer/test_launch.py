@@ -139,6 +139,7 @@ def test_the_cluster_file_is_valid_for_ray_itself():
 
 
 TWO_NODES = """
+import os
 import sys
 import ray
 from ray.cluster_utils import Cluster
@@ -168,13 +169,30 @@ try:
     assert len({node for node, _ in found}) == 2, found
     assert [turns for _, turns in found] == [5, 5]
     print("two nodes have answered")
+
+    from trainer.rl import agent_loop
+
+    class Probe:
+        def __init__(self, config, verl_configs, clients, key):
+            self.key = key
+
+        def found(self):
+            return self.key, os.environ.get("ASSAY_KEY"), ray.get_runtime_context().get_node_id()
+
+    agent_loop.ConversationWorker = Probe
+    os.environ["ASSAY_KEY"] = "assay_key"
+    workers = [agent_loop.start_worker(config, {}, {}) for _ in range(6)]
+    here = ray.get_runtime_context().get_node_id()
+    for worker in workers:
+        assert ray.get(worker.found.remote(), timeout=100) == ("assay_key", None, here)
+    print("the worker is here and has the key")
 finally:
     ray.shutdown()
     cluster.shutdown()
 """
 
 
-def test_a_configuration_reaches_tasks_on_two_nodes_of_a_cluster():
+def test_two_nodes_of_a_cluster_get_the_configuration_and_conversations_are_played_on_this_one_with_the_key():
     # In a process of its own: Ray changes the one that it is started in for good. The folder's name is short, since
     # it becomes the path of sockets.
     with tempfile.TemporaryDirectory(prefix="ray") as folder:
@@ -183,7 +201,8 @@ def test_a_configuration_reaches_tasks_on_two_nodes_of_a_cluster():
             capture_output=True,
             text=True,
             timeout=280,
-            env={**os.environ, "RAY_TMPDIR": folder},
+            env={**{name: value for name, value in os.environ.items() if name != "ASSAY_KEY"}, "RAY_TMPDIR": folder},
             check=False,
         )
-    assert "two nodes have answered" in done.stdout, done.stdout + done.stderr[-3000:]
+    for said in ("two nodes have answered", "the worker is here and has the key"):
+        assert said in done.stdout, done.stdout + done.stderr[-3000:]

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from trainer.errors import ConfigurationError
-from trainer.tasks import chosen, held_out_tasks, is_held_out, load, save, training_tasks
+from trainer.tasks import chosen, held_out_tasks, is_held_out, training_tasks
 from trainer.tester import estimated_tokens
 
 
@@ -82,13 +82,3 @@ def test_more_wordings_than_there_are_is_said(faces):
     assert "tasks.variants" in caught.value.remedy
     with pytest.raises(ConfigurationError, match="no problems"):
         held_out_tasks((), 10)
-
-
-def test_tasks_survive_a_file(faces, tmp_path):
-    tasks = held_out_tasks(faces, 30)
-    save(tmp_path / "deep" / "tasks.json", tasks)
-    assert load(tmp_path / "deep" / "tasks.json") == tasks
-    (tmp_path / "broken.json").write_text("[{]")
-    for name in ("broken.json", "absent.json"):
-        with pytest.raises(ConfigurationError, match="no tasks"):
-            load(tmp_path / name)

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 import shutil
+import time
 from html.parser import HTMLParser
 
 import pytest
@@ -130,6 +131,22 @@ def test_a_difference_with_all_its_context_leads_from_the_old_text_to_the_new(ol
     shorter = list(difference_of("\n".join(old), "\n".join(new), around=around))
     changed = [row for row in rows if row.kind in "+-"]
     assert [row for row in shorter if row.kind in "+-"] == changed
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (["a"] * 130, ["a", "b"] * 75),
+        (["a"] * 1000, ["a", "b"] * 500),
+        ([str(number) for number in range(1999)], [str(number) for number in reversed(range(1999))]),
+        (["a"] * 200_000, ["a", "b"] * 100_000),
+        ([str(number) for number in range(200_000)], ["one"]),
+    ],
+)
+def test_a_hostile_difference_takes_no_longer_than_others(old, new):
+    began_s = time.process_time()
+    assert list(difference_of("\n".join(old), "\n".join(new)))
+    assert time.process_time() - began_s < 5
 
 
 @given(st.text(max_size=200))

@@ -13,6 +13,7 @@ from typing import Final, Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from common.contract import RewardName
+from trainer.config.placement import gpus_of
 
 AgentRole = Literal["generator", "optimizer"]
 """The agents that learn. The Tester follows rules."""
@@ -68,7 +69,8 @@ class Model(Section):
     offload: bool = False
     """Keep weights and optimizer state in the host's memory while they are not used."""
     lora_rank: int = Field(default=0, ge=0)
-    """Rank of low-rank adapters (Hu et al. 2021); 0 trains all weights."""
+    """Rank of low-rank adapters (Hu et al. 2021) of the policy; 0 trains all weights. A critic is trained whole.
+    The folder `huggingface` of a checkpoint has the adapters beside the weights then, by the names of peft."""
     warm_start: WarmStart = WarmStart()
 
 
@@ -155,6 +157,11 @@ class Algorithm(Section):
     else 0."""
     overlong_tokens: int = Field(default=128, ge=1)
     """The penalty grows over so many tokens before the limit."""
+
+    @property
+    def learns_critic(self) -> bool:
+        """Whether advantages come from a critic."""
+        return self.advantage == "gae" or (self.advantage == "auto" and self.name == "ppo")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -325,17 +332,20 @@ class Resources(Section):
     layout: Literal["shared", "split"] = "split"
     """`shared`: rollout, actor and critic take turns on every GPU; `split`: each role has GPUs of its own."""
     rollout_workers: int = Field(default=4, ge=1)
-    """GPUs that generate, on all nodes together, where the layout is `split` [R11]."""
+    """GPUs that generate, on all nodes together, where the layout is `split`: half of them for each of two agents, or
+    so many for each where they have GPUs of their own [R11]."""
     actor_workers: int = Field(default=2, ge=1)
-    """GPUs that update the policy, as above [R11]."""
+    """GPUs that update the policy, on all nodes together: for both agents by turns, or of each agent where they have
+    GPUs of their own [R11]."""
     critic_workers: int = Field(default=2, ge=1)
-    """GPUs that update the critic, as above [R11]."""
+    """GPUs that update the critic, as for the actor [R11]."""
     generator_gpus: int | None = Field(default=None, ge=1)
     """GPUs that only the Generator uses, on all nodes together; null shares all GPUs between the agents [T13]."""
     optimizer_gpus: int | None = Field(default=None, ge=1)
     """As for the Generator; both have GPUs of their own, or neither."""
     ray_address: str | None = None
-    """A running cluster: `auto` or `host:6379`; null starts Ray on this machine."""
+    """A running cluster that this machine belongs to: `auto` or `host:6379`; null starts Ray on this machine. All its
+    machines must share the run's folder and those of the models."""
     ray_cpus: int | None = Field(default=None, ge=1)
     """Processors that Ray may plan with on this machine; null is all of them [C13: 32]."""
     object_store_bytes: int | None = Field(default=None, ge=78643200)
@@ -439,6 +449,11 @@ class TrainingConfig(Section):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         resources, rollout = self.resources, self.rollout
+        if resources.ray_address and "://" in resources.ray_address:
+            raise ValueError(
+                f"resources.ray_address {resources.ray_address}: a run is part of its cluster, and Ray's client is "
+                "not; start it on one of the cluster's machines (`ray exec`), with resources.ray_address auto"
+            )
         if resources.device == "cpu":
             if rollout.name != "hf":
                 raise ValueError(f"rollout.name {rollout.name} needs a GPU; with resources.device cpu it must be hf")
@@ -451,14 +466,6 @@ class TrainingConfig(Section):
             raise ValueError("resources: generator_gpus and optimizer_gpus belong together, and need both agents")
         if sum(each or 0 for each in own) > gpus:
             raise ValueError(f"resources: the agents need {own[0]} and {own[1]} GPUs, and there are {gpus}")
-        smallest = min((each for each in own if each is not None), default=gpus)
-        critic = resources.critic_workers if self.algorithm.name == "ppo" else 0
-        wanted = resources.rollout_workers + resources.actor_workers + critic
-        if resources.layout == "split" and wanted > smallest:
-            raise ValueError(
-                f"resources: {resources.rollout_workers} rollout, {resources.actor_workers} actor and {critic} "
-                f"critic workers need {wanted} GPUs, and there are {smallest}; use fewer, or layout shared"
-            )
-        if smallest % rollout.tensor_parallel:
-            raise ValueError(f"rollout.tensor_parallel {rollout.tensor_parallel} does not divide {smallest} GPUs")
+        for role in self.roles:
+            gpus_of(self, role)
         return self

@@ -19,6 +19,7 @@ import ray
 import torch
 import transfer_queue
 from omegaconf import DictConfig
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 from verl.trainer.ppo.v1 import AgentLoopWorkerTQ
 
@@ -169,7 +170,7 @@ class ConversationOutput(AgentLoopOutput):
 
 
 @dataclass(frozen=True)
-class Played:
+class Ended:
     """A conversation that is over, and what is to be learned from it."""
 
     conversation: Conversation
@@ -183,7 +184,7 @@ class ConversationLoop(AgentLoopBase):
         # Nothing of verl's own loop is set up: prompts, tokens and turns are made by the trainer's modules.
         self._company = server_manager
 
-    async def run(self, sampling_params: dict[str, Any], **row: Any) -> Played:
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> Ended:
         """Play one conversation; what it earned becomes the rewards of its sequences."""
         company, seat = self._company, row["seat"]
         config = company.config
@@ -197,7 +198,7 @@ class ConversationLoop(AgentLoopBase):
             seat.seed,
             conversation_id=f"{seat.uid}.{seat.candidate}",
         )
-        return Played(conversation, sequences(conversation, config))
+        return Ended(conversation, sequences(conversation, config))
 
 
 def sequences(conversation: Conversation, config: TrainingConfig) -> tuple[TokenSequence, ...]:
@@ -214,11 +215,16 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
     """verl's worker of agent loops, which plays conversations of several agents; a Ray actor."""
 
     def __init__(
-        self, config: TrainingConfig, verl_configs: Mapping[AgentRole, DictConfig], clients: Mapping[AgentRole, Any]
+        self,
+        config: TrainingConfig,
+        verl_configs: Mapping[AgentRole, DictConfig],
+        clients: Mapping[AgentRole, Any],
+        key: str | None,
     ) -> None:
+        """`key`: the evaluator's. The environment of a cluster's processes lacks it, and Ray shows what it adds."""
         first = config.roles[0]
         super().__init__(verl_configs[first], clients[first], None, None)
-        self._config = config
+        self._config, self._key = config, key
         # Each agent may have a model of its own, and with it a tokenizer.
         self._company = Company(config, clients, {role: _tokenizer(verl_configs[role]) for role in config.roles})
         self.llm_client = self._company
@@ -231,7 +237,7 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         """
         if self._oracle is None:
             section = self._config.evaluator
-            client = AsyncClient(section.url, os.environ.get(section.key_variable), patience_s=section.patience_s)
+            client = AsyncClient(section.url, self._key, patience_s=section.patience_s)
             self._oracle = evaluation.EvaluatorOracle(client, evaluation.settings_of(section))
             self._company.oracle = self._oracle
         began_s = time.monotonic()
@@ -258,7 +264,7 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         return Outcome(seat, conversation, keys)
 
     async def _agent_loop_postprocess(
-        self, output: Played, validate: bool, **row: Any
+        self, output: Ended, validate: bool, **row: Any
     ) -> tuple[Conversation, dict[str, str]]:
         seat: Seat = row["seat"]
         keys = {}
@@ -305,10 +311,16 @@ def _tokenizer(config: DictConfig) -> Any:
 def start_worker(
     config: TrainingConfig, verl_configs: Mapping[AgentRole, DictConfig], clients: Mapping[AgentRole, Any]
 ) -> Any:
-    """The Ray actor that plays a run's conversations."""
-    concurrency = max(1000, config.rollout.concurrency + 16)
-    actor = ray.remote(ConversationWorker).options(num_cpus=0, max_concurrency=concurrency)
-    return actor.remote(config, dict(verl_configs), dict(clients))
+    """The Ray actor that plays a run's conversations.
+
+    It is on the machine of this process: an embedded evaluator listens there and nowhere else.
+    """
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    actor = ray.remote(ConversationWorker).options(
+        num_cpus=0, max_concurrency=max(1000, config.rollout.concurrency + 16), scheduling_strategy=here
+    )
+    key = os.environ.get(config.evaluator.key_variable)
+    return actor.remote(config, dict(verl_configs), dict(clients), key)
 
 
 @contextmanager

@@ -130,6 +130,12 @@ class Learner(PPOTrainerSync):
         """How conversations reach the servers."""
         return self._standalone[0].get_client() if self._standalone else super().get_llm_client()
 
+    def _compute_ref_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+        """As verl's, which with adapters leaves the word to go without them in the batch; a critic has none."""
+        done: KVBatchMeta = super()._compute_ref_log_prob(batch, metrics)
+        batch.extra_info.pop("no_lora_adapter", None)
+        return done
+
     def prepare_step(self) -> dict[str, float]:
         """Conversations have been played already."""
         return {}

@@ -1,22 +1,26 @@
 """Ray for the time of a run: a cluster that is there, or one of its own on this machine."""
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import OutOfMemoryError, RayError
 
 from trainer.config.schema import TrainingConfig
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.launch import ray_settings
 
-_SHORT: Final = ("OutOfMemory", "out of memory", "OOM")
+_SHORT: Final = ("CUDA out of memory", "torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError")
+"""What torch says where a GPU's memory is used up. Ray says of any process that died that memory may be the reason;
+where Ray itself ended it for that, the error has a class of its own.
+"""
 
 
 class ProcessLost(TrainerError):
-    """One of verl's processes failed or died, most often for want of memory: the run ends."""
+    """One of verl's processes failed or died: the run ends."""
 
 
 @contextmanager
@@ -27,6 +31,9 @@ def started(config: TrainingConfig, environment: Mapping[str, str]) -> Iterator[
         return
     # Workers find the trainer where this process found it.
     path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if os.environ.get("PYTHONPATH") else {}
+    # Ray says at each start that it is as safe as it should be; that it is not safe it says elsewhere, and is heard.
+    said = logging.getLogger("ray._private.authentication.authentication_token_setup")
+    said.addFilter(_news)
     try:
         ray.init(**ray_settings(config), runtime_env={"env_vars": {**path, **environment}})
     except ConnectionError as error:
@@ -46,6 +53,10 @@ def started(config: TrainingConfig, environment: Mapping[str, str]) -> Iterator[
         ray.shutdown()
 
 
+def _news(record: logging.LogRecord) -> bool:
+    return "Token authentication is enabled" not in record.getMessage()
+
+
 @contextmanager
 def failures_told() -> Iterator[None]:
     """What Ray says of a process that failed, as an error that says what to do."""
@@ -53,7 +64,7 @@ def failures_told() -> Iterator[None]:
         yield
     except RayError as error:
         text = str(error).strip()
-        if any(word in text for word in _SHORT):
+        if isinstance(error, OutOfMemoryError) or any(word in text for word in _SHORT):
             raise ProcessLost(
                 f"A process of the run failed for want of memory: {text[-3000:]}",
                 "Lower algorithm.micro_batch_size, rollout.sequence_tokens or rollout.memory_share, or set "

@@ -30,6 +30,8 @@ BLOCK_TOKENS = 32
 """Tokens in a block of the cache."""
 ARRIVAL_S = 0.002
 """How soon a request that arrives while nothing runs is looked for."""
+WATCH_S = 1.0
+"""How often a request that is waited for looks whether anything generates at all."""
 REQUEST_KEYS = {"seed": int, "temperature": float, "top_p": float}
 """What may differ from request to request."""
 
@@ -153,7 +155,7 @@ class Generator:
             done: asyncio.Future[Any] = loop.create_future()
             name = f"request-{next(self._numbers)}"
             self._manager.register_result_handler(name, partial(_settle, done))
-            self._manager.add_request(
+            added = self._manager.add_request(
                 prompt_ids,
                 request_id=name,
                 max_new_tokens=max_tokens,
@@ -162,7 +164,15 @@ class Generator:
                 temperature=temperature,
                 top_p=top_p,
             )
-            result = await done
+            # After an error in its loop transformers takes no more requests, and says so in its log only.
+            running = added is not None
+            while running and not done.done():
+                # Whatever the loop says before it ends is here before the wait is over.
+                running = self._manager.is_running()
+                await asyncio.wait({done}, timeout=WATCH_S)
+            if not done.done():
+                raise PolicyFault(f"transformers generates no more: {self._manager.fatal_error or 'it was stopped'}")
+        result = done.result()
         if result.error is not None:
             raise PolicyFault(f"transformers could not generate: {result.error}")
         tokens = list(result.generated_tokens)

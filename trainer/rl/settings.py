@@ -17,6 +17,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError
 
+from trainer.config.placement import gpus_of
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.errors import ConfigurationError
 
@@ -81,11 +82,8 @@ def verl_settings(
     algorithm, rollout, resources = ours.algorithm, ours.rollout, ours.resources
     cpu = resources.device == "cpu"
     shared = updates_share_gpus(ours)
-    gpus = 1 if cpu else resources.gpus_per_node
-    placed = getattr(resources, f"{role}_gpus") or 0
-    training = (placed or gpus) if shared else _each(resources.actor_workers, resources.nodes)
-    # Servers on GPUs of their own cannot share them: each agent gets its part.
-    generating = training if shared else _each(resources.rollout_workers, resources.nodes * len(ours.roles))
+    gpus = gpus_of(ours, role)
+    placed = getattr(resources, f"{role}_gpus") is not None
     concurrency = min(rollout.concurrency, ours.episodes_per_step)
     kl_in_loss = algorithm.kl_coefficient > 0 and algorithm.kl_in == "loss"
     kl_in_reward = algorithm.kl_coefficient > 0 and algorithm.kl_in == "reward"
@@ -126,6 +124,8 @@ def verl_settings(
         "algorithm.kl_ctrl.kl_coef": algorithm.kl_coefficient,
         **_under("actor_rollout_ref.model", model_settings),
         "actor_rollout_ref.model.lora_rank": ours.model.lora_rank,
+        # Adapters reach every kind of server as part of the weights: `hf` and servers on GPUs of their own know none.
+        "actor_rollout_ref.model.lora.merge": ours.model.lora_rank > 0,
         **_under("actor_rollout_ref.actor.fsdp_config", engine),
         **_under("actor_rollout_ref.actor.optim", {**optimizer, "lr": algorithm.learning_rate}),
         **_under("actor_rollout_ref.actor.checkpoint", keep),
@@ -169,7 +169,7 @@ def verl_settings(
                 "calculate_log_probs": True,
                 "free_cache_engine": rollout.name != "hf" and shared,
                 "full_determinism": ours.deterministic and rollout.name == "vllm",
-                "n_gpus_per_node": generating,
+                "n_gpus_per_node": gpus.generation,
                 "nnodes": 0 if shared else resources.nodes,
                 "agent.num_workers": 1,
                 "agent.default_agent_loop": LOOP,
@@ -181,7 +181,7 @@ def verl_settings(
                     "attention": ours.model.attention,
                     "threads": resources.threads,
                     "one_at_a_time": ours.deterministic,
-                    "critic_gpus_per_node": 0 if shared else _each(resources.critic_workers, resources.nodes),
+                    "critic_gpus_per_node": gpus.critic,
                 },
             },
         ),
@@ -210,7 +210,7 @@ def verl_settings(
             {
                 "device": resources.device,
                 "nnodes": resources.nodes,
-                "n_gpus_per_node": training,
+                "n_gpus_per_node": gpus.updates,
                 "critic_warmup": algorithm.critic_warmup_steps,
                 "total_training_steps": algorithm.steps,
                 "project_name": "assay",
@@ -282,10 +282,6 @@ def _verl_folder() -> Path:
             "verl is not installed.", "Install the trainer's libraries: pip install '.[trainer]'"
         )
     return Path(found.submodule_search_locations[0]).resolve()
-
-
-def _each(workers: int, among: int) -> int:
-    return max(1, workers // among)
 
 
 def _under(prefix: str, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,6 +58,16 @@ def test_every_field_is_documented_and_frozen_and_no_other_is_taken(section):
         ({"resources": {"generator_gpus": 5, "optimizer_gpus": 4}}, "need 5 and 4 GPUs, and there are 8"),
         ({"resources": {"generator_gpus": 4, "optimizer_gpus": 4}}, "need 8 GPUs, and there are 4"),
         ({"rollout": {"tensor_parallel": 3}}, "does not divide"),
+        # Each of two agents generates on 2 of the 4.
+        ({"rollout": {"tensor_parallel": 4}}, "tensor_parallel 4 does not divide the 2 GPUs of a node"),
+        ({"resources": {"rollout_workers": 1}}, "resources.rollout_workers 1 .* among 2 agents"),
+        ({"resources": {"nodes": 2, "actor_workers": 3}}, "resources.actor_workers 3 .* among 2 nodes"),
+        ({"resources": {"nodes": 2, "rollout_workers": 2}}, "rollout_workers 2 .* among 2 agents of 2 nodes"),
+        (
+            {"resources": {"nodes": 2, "layout": "shared", "generator_gpus": 7, "optimizer_gpus": 8}},
+            "resources.generator_gpus 7 .* among 2 nodes",
+        ),
+        ({"resources": {"ray_address": "ray://head:10001"}}, "Ray's client is not"),
         ({"evaluator": {"key_variable": "assay_secret"}}, "pattern"),
         ({"algorithm": {"clip": float("nan")}}, "finite"),
         ({"name": "../elsewhere"}, "pattern"),

@@ -1,15 +1,17 @@
 """Generation by transformers: batched, and yet each request has a random stream of its own."""
 
 import asyncio
+import time
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.generation.continuous_batching import continuous_api
 
 from trainer.errors import PolicyFault
-from trainer.rl.rollout import Generator, draw
+from trainer.rl.rollout import Generator, SeededRunner, draw
 
 EOS = 2
 ROW = torch.tensor([2.0, 1.0, 0.0, -1.0, -30.0])
@@ -105,6 +107,35 @@ def test_new_weights_are_taken_over_whole_or_not_at_all(model):
     before, after, again = generating(model, work)
     assert before[0] != after[0]
     assert before[0] == again[0]
+
+
+def failing_sample(*_):
+    raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+
+
+def test_after_an_error_in_its_loop_every_request_fails_and_none_waits(model, monkeypatch):
+    async def work(generator):
+        good = await asked(generator, 1)
+        monkeypatch.setattr(SeededRunner, "_sample", failing_sample)
+        under_way = await asyncio.gather(*(asked(generator, number) for number in range(40)), return_exceptions=True)
+        later = await asyncio.gather(*(asked(generator, number) for number in range(3)), return_exceptions=True)
+        return good, under_way, later
+
+    good, under_way, later = generating(model, lambda generator: asyncio.wait_for(work(generator), 60))
+    assert good[0]
+    for fault in (*under_way, *later):
+        assert isinstance(fault, PolicyFault)
+        assert "CUDA out of memory" in str(fault)
+
+
+def test_a_cache_that_cannot_be_made_fails_the_requests_that_were_already_there(model, monkeypatch):
+    def unmade(*_, **__):
+        time.sleep(0.3)
+        raise RuntimeError("no room for the cache")
+
+    monkeypatch.setattr(continuous_api, "PagedAttentionCache", unmade)
+    with pytest.raises(PolicyFault, match="generates no more: no room for the cache"):
+        generating(model, lambda generator: asyncio.wait_for(asked(generator, 1), 60))
 
 
 @given(st.integers(0, 2**31 - 1), st.integers(0, 5000), st.floats(0.1, 5), st.floats(0.05, 1))

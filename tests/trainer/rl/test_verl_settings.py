@@ -60,6 +60,21 @@ def test_a_rollout_for_gpus_is_composed(rollout, layout, model):
     assert found.actor_rollout_ref.rollout.checkpoint_engine.backend == ("naive" if layout == "shared" else "nccl")
 
 
+def test_verl_gets_the_gpus_of_each_node():
+    found = composed("requirements", "resources.nodes=2", "resources.rollout_workers=8")
+    assert (found.trainer.n_gpus_per_node, found.trainer.nnodes) == (1, 2)
+    rollout = found.actor_rollout_ref.rollout
+    assert (rollout.n_gpus_per_node, rollout.nnodes, rollout.custom.critic_gpus_per_node) == (2, 2, 1)
+    own = composed("allocation", "resources.nodes=2")
+    assert (own.trainer.n_gpus_per_node, own.actor_rollout_ref.rollout.n_gpus_per_node) == (2, 2)
+
+
+def test_adapters_are_handed_over_as_part_of_the_weights():
+    model = composed("cpu-demo", "model.lora_rank=4").actor_rollout_ref.model
+    assert (model.lora_rank, model.lora.merge) == (4, True)
+    assert composed("cpu-demo").actor_rollout_ref.model.lora.merge is False
+
+
 @pytest.mark.parametrize(
     ("name", "advantage", "expected"),
     [
