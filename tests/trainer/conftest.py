@@ -18,6 +18,14 @@ from serving import Serving  # noqa: E402
 from evaluator.problems.catalogue import problems  # noqa: E402
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Tests run beside each other: with a thread for every processor each, they would wait for one another."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session")
 def service(tmp_path_factory, workshop):
     """A real `assay serve`, which is started once; `url` is where it listens."""
