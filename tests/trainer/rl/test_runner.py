@@ -28,8 +28,11 @@ SETTINGS = (
     "algorithm.candidates=2",
     "algorithm.micro_batch_size=4",
     "flow.max_turns=2",
-    # What the model writes from nothing is no kernel: without a cost there would be nothing to learn.
+    "algorithm.learning_rate=5e-4",
+    # What the model writes from nothing is no kernel. Without a cost there would be nothing to learn, nor with a
+    # lambda of 1, since all answers earn the same.
     "reward.format_error=-0.1",
+    "algorithm.lam=0.95",
     "tasks.problems=[vector_add, relu]",
     "tasks.variants=4",
     "tasks.held_out=2",
