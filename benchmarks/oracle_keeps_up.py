@@ -1,7 +1,10 @@
 """Does the evaluator keep up? 512 conversations in flight on the CPU demo: what share of a step waits for it.
 
-python benchmarks/oracle_keeps_up.py                     # 64 prompts of 8 conversations, 6 steps
+python benchmarks/oracle_keeps_up.py                     # 64 prompts of 8 conversations, 3 steps
 python benchmarks/oracle_keeps_up.py --steps 1 --prompts 4
+
+One agent and one turn, by GRPO: with three turns, generation alone takes a quarter of an hour a step on two cores,
+and whoever waits that long for tokens never waits for a verdict.
 """
 
 import argparse
@@ -20,12 +23,15 @@ _CANDIDATES = 8
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("--prompts", type=int, default=64, help="tasks of a step, of 8 conversations each")
-    asked.add_argument("--steps", type=int, default=6)
+    asked.add_argument("--steps", type=int, default=3)
     asked.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="of the service")
     asked.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="other settings of the run")
     chosen = asked.parse_args()
     in_flight = chosen.prompts * _CANDIDATES
     settings = [
+        "agents.optimizer=null",
+        "flow.max_turns=1",
+        "algorithm.name=grpo",
         f"algorithm.steps={chosen.steps}",
         f"algorithm.prompts_per_step={chosen.prompts}",
         f"algorithm.mini_batch_size={chosen.prompts}",

@@ -6,7 +6,8 @@
 Each kind of run ends at the step in which it has had as many kernels judged as the first one. Afterwards each answers
 the same held-out prompts with at most five kernels: in one conversation of five turns, or, where it learned single
 turns, in five conversations of one. Compared is the best reward of each prompt, as a mean difference with a 95 %
-bootstrap interval over prompts and seeds, whatever it is. The runs with one agent begin with the same weights.
+bootstrap interval over prompts and seeds, whatever it is. The runs with one agent begin with the same weights, and so
+do those with two.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from trained import Trained, interval, train
 
 from common.client import AsyncClient
 from trainer.agents import PolicySettings, TrainableAgent
+from trainer.config.reading import load
 from trainer.conversation import AgentName, Flow
 from trainer.episode import Policy, play_many, settings_of
 from trainer.evaluation import EvaluatorOracle
@@ -31,10 +33,11 @@ from trainer.tasks import chosen, held_out_tasks
 KERNELS = 5
 KINDS = {
     "two_agents": ["agents.optimizer={}", "flow.credit=true"],
-    "one_agent": ["agents.optimizer=null", "flow.credit=true"],
     "no_credit": ["agents.optimizer={}", "flow.credit=false"],
+    "one_agent": ["agents.optimizer=null", "flow.credit=true"],
     "single_turn": ["agents.optimizer=null", "flow.max_turns=1"],
 }
+BEGINS_AS = {"no_credit": "two_agents", "single_turn": "one_agent"}
 PAIRS = (("one_agent", "single_turn"), ("two_agents", "one_agent"), ("two_agents", "no_credit"))
 
 
@@ -50,7 +53,7 @@ def main() -> None:
     judged: dict[str, list[int]] = {kind: [] for kind in KINDS}
     with tempfile.TemporaryDirectory(prefix="assay-turns-") as scratch, served(given.workers) as service:
         for seed in range(1, given.seeds + 1):
-            start: Path | None = None
+            runs: dict[str, Trained] = {}
             for kind, own in KINDS.items():
                 settings = [
                     f"flow.max_turns={KERNELS}",
@@ -61,10 +64,15 @@ def main() -> None:
                     "checkpointing.evaluate_at_start=false",
                 ]
                 wanted = judged["two_agents"][seed - 1] if kind != "two_agents" else None
-                if kind == "single_turn":
-                    settings += [f"model.name={start}", "model.warm_start.steps=0"]
-                run = budgeted(Path(scratch, f"{kind}-{seed}"), service.url, settings, given.steps, wanted)
-                start = run.start("generator") if kind == "one_agent" else start
+                if kind in BEGINS_AS:
+                    first = runs[BEGINS_AS[kind]]
+                    names = [f"agents.{role}.model_name={first.start(role)}" for role in first.config.roles]
+                    settings += [*names, "model.warm_start.steps=0"]
+                least = given.steps
+                if wanted and kind == "single_turn":
+                    least = wanted // load("cpu-demo", settings).episodes_per_step
+                run = budgeted(Path(scratch, f"{kind}-{seed}"), service.url, settings, least, wanted)
+                runs[kind] = run
                 judged[kind].append(kernels(run))
                 best[kind] += asyncio.run(answered(run, service.url, given.held_out))
     figures: dict[str, float] = {}
