@@ -106,9 +106,9 @@ def test_the_distance_to_the_first_model_is_charged_once():
 
 
 def test_each_agent_has_settings_and_servers_of_its_own():
-    more = ("agents.optimizer={learning_rate: 1e-4, temperature: 0.7}",)
+    more = ("agents.optimizer={learning_rate: 3e-4, temperature: 0.7}",)
     one, two = composed("cpu-demo", *more), composed("cpu-demo", *more, role="optimizer")
-    assert two.actor_rollout_ref.actor.optim.lr == 1e-4 != one.actor_rollout_ref.actor.optim.lr
+    assert two.actor_rollout_ref.actor.optim.lr == 3e-4 != one.actor_rollout_ref.actor.optim.lr
     assert two.actor_rollout_ref.rollout.temperature == 0.7
     names = {found.actor_rollout_ref.rollout.custom.server_name for found in (one, two)}
     assert len(names) == 2
