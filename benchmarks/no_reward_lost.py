@@ -8,9 +8,7 @@ port and data. Compared is the reward of every kernel.
 """
 
 import argparse
-import os
 import random
-import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "soak"))
+
+from processes import below, kill
 from record import save
 from trained import Trained, begun
 
@@ -60,28 +61,12 @@ class Service:
     def kill(self) -> None:
         """Everything of it at once: the process, its workers, compilers and sandboxes."""
         for pid in [self.process.pid, *below(self.process.pid)]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+            kill(pid)
         self.process.wait()
 
     def stop(self) -> None:
         self.process.terminate()
         self.process.wait(120)
-
-
-def below(pid: int) -> list[int]:
-    """The processes that a process has started, and those that these have."""
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = [int(word) for word in task.read_text().split()]
-        except OSError:
-            continue
-        for child in children:
-            found += [child, *below(child)]
-    return found
 
 
 def main() -> None:

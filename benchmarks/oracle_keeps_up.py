@@ -3,8 +3,8 @@
 python benchmarks/oracle_keeps_up.py                     # 64 prompts of 8 conversations, 3 steps
 python benchmarks/oracle_keeps_up.py --steps 1 --prompts 4
 
-One agent and one turn, by GRPO: with three turns, generation alone takes a quarter of an hour a step on two cores,
-and whoever waits that long for tokens never waits for a verdict.
+One agent and one turn, by GRPO: with two agents and three turns, the generation of one step had not ended after 13
+minutes on two cores, and whoever waits that long for tokens never waits for a verdict.
 """
 
 import argparse

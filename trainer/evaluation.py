@@ -25,7 +25,7 @@ from trainer.episode import Judged
 from trainer.errors import ConfigurationError, OracleFault, OracleLost
 
 _FEWEST: Final = 20
-"""Evaluations before a share of them means anything."""
+"""Evaluations or conversations before a share of them means anything."""
 _NEWEST: Final = 200
 """Evaluations that the share is taken over: an evaluator that dies is noticed however long it went well before."""
 _LOOK_AGAIN_S: Final = 2.0
@@ -80,6 +80,11 @@ class OracleCounts:
 def settings_of(section: EvaluatorSection) -> OracleSettings:
     """As a configuration says."""
     return OracleSettings(section.concurrency, section.start_patience_s, section.fault_share)
+
+
+def too_many(failed: int, of: int, share: float) -> bool:
+    """Whether more than a share of evaluations or conversations failed. Never where there are only a few."""
+    return of >= _FEWEST and failed > share * of
 
 
 class EvaluatorOracle:
@@ -199,7 +204,7 @@ class EvaluatorOracle:
         faults, newest = sum(self._newest), len(self._newest)
         if isinstance(error, RequestRefused) and error.status_code in (401, 403, 404):
             self._lost = OracleLost(str(error), error.remedy, error.evaluation_id)
-        elif newest >= _FEWEST and faults > self._settings.fault_share * newest:
+        elif too_many(faults, newest, self._settings.fault_share):
             self._lost = OracleLost(
                 f"{faults} of the newest {newest} evaluations failed on the evaluator's side, more than the "
                 f"{self._settings.fault_share:.0%} that are allowed; at last: {error}",

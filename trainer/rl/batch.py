@@ -10,10 +10,9 @@ from typing import Any, Final
 from trainer.config.schema import TrainingConfig
 from trainer.conversation import AgentName
 from trainer.errors import OracleLost
+from trainer.evaluation import too_many
 from trainer.rl.sequences import credited
 
-_FEWEST: Final = 20
-"""Conversations before a share of them means anything."""
 _SAME: Final = 1e-6
 """Credits that differ by no more teach nothing: verl has them as float32."""
 
@@ -23,7 +22,7 @@ def refuse_without_verdicts(outcomes: Sequence[Any], fault_share: float) -> None
     the evaluator's own fault. The oracle counts evaluations, of which a conversation has several.
     """
     left_out = [outcome.left_out for outcome in outcomes if outcome.left_out is not None]
-    many = len(outcomes) >= _FEWEST and len(left_out) > fault_share * len(outcomes)
+    many = too_many(len(left_out), len(outcomes), fault_share)
     if left_out and (many or all(outcome.conversation is None for outcome in outcomes)):
         raise OracleLost(
             f"{len(left_out)} of {len(outcomes)} conversations of step {outcomes[0].seat.step} were left out because "

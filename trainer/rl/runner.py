@@ -36,8 +36,6 @@ from trainer.tasks import Task, chosen, held_out_tasks, training_tasks
 OnStep = Callable[[int, dict[str, float]], None]
 _COUNTED: Final = {"asked", "faults", "retried", "repeats", "unsupported"}
 """What is reported of the evaluator, counted since this start."""
-_FEWEST: Final = 20
-"""Conversations before a share of failures means anything."""
 
 
 class LoopFailed(TrainerError):
@@ -317,7 +315,7 @@ class _Run:
         for outcome in failed[:3]:
             self.tell(f"A conversation about {outcome.seat.task.id} failed:\n{outcome.failure}")
         all_failed = len(failed) == len(outcomes) > 0
-        many = len(outcomes) >= _FEWEST and len(failed) > self.config.evaluator.fault_share * len(outcomes)
+        many = evaluation.too_many(len(failed), len(outcomes), self.config.evaluator.fault_share)
         if failed and (all_failed or many):
             raise LoopFailed(
                 f"{len(failed)} of {len(outcomes)} conversations of step {seats[0].step} ended in an exception of "

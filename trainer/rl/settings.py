@@ -62,7 +62,7 @@ def advantage_of(config: TrainingConfig) -> str:
     """The name by which verl knows the advantage estimator."""
     wanted = config.algorithm.advantage
     if wanted == "auto":
-        wanted = "gae" if config.algorithm.name == "ppo" else "group"
+        wanted = "gae" if config.algorithm.learns_critic else "group"
     return ADVANTAGES[wanted]
 
 
@@ -194,7 +194,7 @@ def verl_settings(
         **_under(
             "critic",
             {
-                "enable": advantage_of(ours) == "gae",
+                "enable": ours.algorithm.learns_critic,
                 "strategy": "fsdp2",
                 "ppo_micro_batch_size_per_gpu": algorithm.micro_batch_size,
                 "cliprange_value": algorithm.value_clip,
