@@ -55,19 +55,27 @@ class Trained:
         return next((self.folder / "models").glob(f"{role}-*"))
 
 
+def planned(folder: Path, url: str, settings: Sequence[str], *, config: str = "cpu-demo") -> Trained:
+    """What there is of a run in a folder, against the service at `url`: nothing, where it was never begun."""
+    return Trained(load(config, _told(folder, url, settings)), folder, 0.0)
+
+
 def begun(
     folder: Path, url: str, settings: Sequence[str], *, config: str = "cpu-demo"
 ) -> tuple[Trained, subprocess.Popen[bytes]]:
     """A run that was just started in a folder, against the service at `url`, and its process."""
-    told = [
+    command = [sys.executable, "-m", "trainer", "run", "--config", config, *_told(folder, url, settings)]
+    return planned(folder, url, settings, config=config), subprocess.Popen(command, cwd=_ROOT)
+
+
+def _told(folder: Path, url: str, settings: Sequence[str]) -> list[str]:
+    return [
         *settings,
         f"name={folder.name}",
         f"checkpointing.folder={folder.parent}/{{name}}",
         "evaluator.embedded=false",
         f"evaluator.url={url}",
     ]
-    command = [sys.executable, "-m", "trainer", "run", "--config", config, *told]
-    return Trained(load(config, told), folder, 0.0), subprocess.Popen(command, cwd=_ROOT)
 
 
 def train(folder: Path, url: str, settings: Sequence[str], *, config: str = "cpu-demo") -> Trained:
