@@ -261,7 +261,7 @@ def test_without_javascript_everything_is_there(server, browser):
     browser.value("document.getElementById('show').focus()")
     browser.events.clear()
     browser.press("Enter", 13, "\r")
-    browser.until("location.search.includes('problem=transpose')")
+    browser.until("location.search.includes('problem=transpose') && document.readyState === 'complete'")
     assert browser.value("[...document.querySelectorAll('a.row')].map(a => a.innerText)") == ["transpose"]
 
 
