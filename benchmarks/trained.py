@@ -35,6 +35,10 @@ class Trained:
         """The last step whose measures are written; the run may go on meanwhile."""
         return max((line["step"] for line in self.lines("train")), default=0)
 
+    def kept_step(self) -> int:
+        """The step of the newest checkpoint; 0 without any."""
+        return max((int(path.name[5:]) for path in (self.folder / "checkpoints").glob("step-*")), default=0)
+
     def held_out(self, step: int) -> dict[str, Conversation]:
         """The evaluation after a step, by task."""
         found = transcripts.read(self.folder / "transcripts" / f"held_out-{step:06d}.jsonl")

@@ -102,7 +102,7 @@ def main() -> None:
                 raise
         if stopping.is_set():
             for name, run in sorted(runs.items()):
-                print(f"{name}: {run.steps_done()} steps, {kernels(run)} kernels")
+                print(f"{name}: {run.kept_step()} steps, {kernels(run)} kernels")
             raise SystemExit(f"Stopped after {given.seconds:.0f} s; the same command goes on.")
         print("All have learned; now they answer.", flush=True)
         players = {name: (run, {role: run.weights(role) for role in run.config.roles}) for name, run in runs.items()}
@@ -117,7 +117,7 @@ def main() -> None:
             }
             best = {name: each.result() for name, each in answers.items()}
     figures = _figures(best, {name: kernels(run) for name, run in runs.items()}, given.seeds)
-    details = {"best": best, "steps": {name: run.steps_done() for name, run in runs.items()}}
+    details = {"best": best, "steps": {name: run.kept_step() for name, run in runs.items()}}
     asked_for = {name: value for name, value in vars(given).items() if name != "folder"}
     device = torch.cuda.get_device_name() if "resources.device=cuda" in given.settings else "no GPU"
     save("turns_and_agents", figures, {}, device=device, details={**details, "asked": asked_for})
@@ -135,7 +135,7 @@ def chain(kinds: Sequence[str], seed: int, asked: Asked) -> dict[str, Trained]:
             settings += ["model.warm_start.steps=0"]
         name = f"{kind}-{seed}"
         run = runs[name] = learned(asked.folder / name, settings, asked)
-        print(f"{name}: {run.steps_done()} steps, {kernels(run)} kernels", flush=True)
+        print(f"{name}: {run.kept_step()} steps, {kernels(run)} kernels", flush=True)
         if asked.stopping.is_set():
             break
     return runs
@@ -143,34 +143,40 @@ def chain(kinds: Sequence[str], seed: int, asked: Asked) -> dict[str, Trained]:
 
 def learned(folder: Path, settings: Sequence[str], asked: Asked) -> Trained:
     """A run that is stopped, as by Ctrl-C, in the step that brings it to its kernels; or where all are to stop."""
-    earlier = planned(folder, asked.url, settings)
-    if kernels(earlier) >= asked.kernels:
-        return earlier
-    run, process = begun(folder, asked.url, settings)
-    judged: dict[int, int] = {}
-    while process.poll() is None:
-        time.sleep(0.5)
-        steps = run.steps_done()
-        judged |= {step: _judged(folder, step) for step in range(1, steps + 1) if step not in judged}
-        # The step under way is finished before a run stops.
-        under_way = judged[steps] if steps else 0
-        if asked.stopping.is_set() or sum(judged.values()) + under_way >= asked.kernels:
-            process.send_signal(signal.SIGINT)
-            process.wait()
-    if process.returncode not in (0, 130):
-        raise SystemExit(f"The run in {folder} ended with {process.returncode}.")
+    run = planned(folder, asked.url, settings)
+    while kernels(run) < asked.kernels and not asked.stopping.is_set():
+        _, process = begun(folder, asked.url, settings)
+        judged: dict[int, int] = {}
+        with process:
+            try:
+                while process.poll() is None:
+                    time.sleep(0.5)
+                    steps = run.steps_done()
+                    judged |= {step: _judged(folder, step) for step in range(1, steps + 1) if not judged.get(step)}
+                    # The step under way is finished before a run stops.
+                    under_way = judged[steps] if steps else 0
+                    if asked.stopping.is_set() or sum(judged.values()) + under_way >= asked.kernels:
+                        break
+            finally:
+                if process.poll() is None:
+                    process.send_signal(signal.SIGINT)
+        if process.returncode not in (0, 130):
+            raise SystemExit(f"The run in {folder} ended with {process.returncode}.")
     return run
 
 
 def kernels(run: Trained) -> int:
-    """Kernels that the evaluator has judged while it learned."""
-    return sum(_judged(run.folder, step) for step in range(1, run.steps_done() + 1))
+    """Kernels that the evaluator has judged while it learned what its newest checkpoint knows."""
+    return sum(_judged(run.folder, step) for step in range(1, run.kept_step() + 1))
 
 
 def _judged(folder: Path, step: int) -> int:
+    path = folder / "transcripts" / f"train-{step:06d}.jsonl"
+    if not path.is_file():  # removed by a run that goes on from before that step
+        return 0
     return sum(
         attempt.repeats is None and attempt.verdict is not None
-        for found in transcripts.read(folder / "transcripts" / f"train-{step:06d}.jsonl")
+        for found in transcripts.read(path)
         for attempt in found.conversation.attempts
     )
 

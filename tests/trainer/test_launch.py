@@ -147,7 +147,8 @@ from trainer import launch
 from trainer.config.schema import TrainingConfig
 
 store = 80 << 20
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": store})
+head = {"num_cpus": 1, "resources": {"first": 1}, "object_store_memory": store}
+cluster = Cluster(initialize_head=True, head_node_args=head)
 try:
     for attempt in range(4):
         try:
@@ -159,11 +160,11 @@ try:
     ray.init(**launch.ray_settings(config))
     cluster.wait_for_nodes()
 
-    @ray.remote(num_cpus=1, scheduling_strategy="SPREAD")
+    @ray.remote(num_cpus=1)
     def rewards(config, role):
         return ray.get_runtime_context().get_node_id(), config.for_agent(role).flow.max_turns
 
-    first = rewards.remote(config, "generator")
+    first = rewards.options(resources={"first": 1}).remote(config, "generator")
     second = rewards.options(resources={"second": 1}).remote(config, "optimizer")
     found = ray.get([first, second], timeout=300)
     assert len({node for node, _ in found}) == 2, found

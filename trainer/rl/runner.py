@@ -262,10 +262,11 @@ class _Run:
             "weights_s": sent_s - updated_s,
         }
         self.rewards.append(values.get("reward/final"))
+        # A step that has measures has its transcripts: others read both while a run goes on.
+        self._keep_transcripts(f"train-{step:06d}", step, outcomes)
         self.writer.write(step, values)
         if self.on_step is not None:
             self.on_step(step, values)
-        self._keep_transcripts(f"train-{step:06d}", step, outcomes)
         self.progress.step = step
 
     def _played(self, step: int) -> tuple[list[Any], dict[str, float]]:

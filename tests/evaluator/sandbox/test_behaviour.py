@@ -354,11 +354,18 @@ def test_output_that_nobody_asked_for_is_bounded(sandbox):
         assert session.finish().output_exceeded
 
 
+def send_and_hear(session):
+    session.send(bytes(8 << 20))
+    # Docker may have taken in what nobody reads; then only the program's end is noticed.
+    session.receive(1)
+
+
 def test_a_program_that_closes_its_stdin(sandbox):
     with sandbox.start(shell("exec <&-; echo ready; sleep 5", limits=Limits(wall_s=10))) as session:
         assert session.receive(6) == b"ready\n"
-        with pytest.raises(SessionEnded, match="reads no more"):
-            session.send(bytes(8 << 20))
+        unread = "reads no more|sent 0 of the 1" if sandbox.name == "docker" else "reads no more"
+        with pytest.raises(SessionEnded, match=unread):
+            send_and_hear(session)
 
 
 def test_a_program_that_dies_midway(sandbox):
