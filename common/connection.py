@@ -170,6 +170,8 @@ def checked(url: str) -> str:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
         raise ValueError(f"{url!r} is no address of a service: {error}") from error
+    if parsed.userinfo:
+        raise ValueError("an address holds neither a name nor a password; the key of a service is given on its own")
     if (
         parsed.scheme not in ("http", "https")
         or not re.fullmatch(r"[^\s%]+", parsed.host)

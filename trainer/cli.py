@@ -89,6 +89,11 @@ def run(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
         if newest is not None:
             _check_same(config, folder)
             click.echo(f"Going on from step {newest.step} of {config.algorithm.steps} in {folder}.", err=True)
+            if newest.step >= config.algorithm.steps and _finished(folder, newest.step):
+                click.echo(
+                    f"All {config.algorithm.steps} steps are done. More with algorithm.steps=…; anew with --fresh."
+                )
+                return
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
         before = newest.step if newest else 0
@@ -144,12 +149,14 @@ def check(name: str, overrides: tuple[str, ...]) -> None:
     verl composes its own configuration from it, and looks at the values too where the model is a folder here.
     """
     checked = _checked(name, overrides)
+    from trainer import models
     from trainer.rl import settings
 
     for role in checked.roles:
         model = Path(checked.for_agent(role).model.name)
         composed = settings.verl_config(checked, role, model)
         if model.is_dir():
+            models.refuse_without_model(model)
             settings.check(role, composed)
     agents = " and ".join(checked.roles)
     click.echo(
@@ -168,8 +175,12 @@ def fields(part: str) -> None:
     for heading in ("setting", "value", "default", "meaning"):
         table.add_column(heading, overflow="fold", ratio=3 if heading == "meaning" else None)
     for row in found:
-        table.add_row(*(cell.replace("\n", " ").replace("[", r"\[") for cell in row))
-    Console().print(table)
+        # What a setting answers, such as [R11], is for those who have the requirements.
+        cells = (re.sub(r" \[[RCT]\d[^]]*\]", "", cell.replace("\n", " ")) for cell in row)
+        table.add_row(*(cell.replace("[", r"\[") for cell in cells))
+    console = Console()
+    # Whoever searches in it wants each name whole.
+    (console if console.is_terminal else Console(width=400)).print(table)
 
 
 @main.command()
@@ -183,7 +194,8 @@ def transcripts(folder: Path, out: Path | None, last: int) -> None:
     from trainer.transcript_page import write_pages
 
     out = out or (folder if folder.is_dir() else folder.parent) / "pages"
-    count = write_pages(folder, out, last=last)
+    with _written(out, "--out"):
+        count = write_pages(folder, out, last=last)
     click.echo(f"{count} conversations: {out / 'index.html'}")
 
 
@@ -198,7 +210,10 @@ def picture(folder: Path, out: Path | None) -> None:
     if not lines:
         raise ConfigurationError(f"{folder} has no measures yet.", "Name the folder of a run, such as runs/cpu-demo.")
     out = out or folder / PICTURE
-    curves.draw(lines, out, folder.name)
+    if out.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ConfigurationError(f"{out} is no picture's name.", "End it with .png, .svg or .pdf.")
+    with _written(out, "--out"):
+        curves.draw(lines, out, folder.name)
     click.echo(str(out))
 
 
@@ -242,8 +257,10 @@ def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
 @contextlib.contextmanager
 def _only_run_in(folder: Path) -> Iterator[None]:
     """Raises ConfigurationError where another run has the same folder."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f".{folder.name}.lock").open("w") as lock:
+    with _written(folder, "checkpointing.folder"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = (folder.parent / f".{folder.name}.lock").open("w")
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -251,6 +268,18 @@ def _only_run_in(folder: Path) -> Iterator[None]:
                 f"Another run is under way in {folder}.", "Wait for it, or give this one another name: name=…"
             ) from None
         yield
+
+
+@contextlib.contextmanager
+def _written(place: Path, setting: str) -> Iterator[None]:
+    """Raises ConfigurationError where nothing can be written there."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigurationError(
+            f"{place} cannot be written: {reason}.", f"Give another place: {setting}."
+        ) from error
 
 
 def _put_aside(folder: Path, but: str | None = None) -> None:
@@ -265,6 +294,13 @@ def _put_aside(folder: Path, but: str | None = None) -> None:
         folder.mkdir()
         (aside / but).rename(folder / but)
     click.echo(f"The earlier run is now {aside}.", err=True)
+
+
+def _finished(folder: Path, step: int) -> bool:
+    """Whether the evaluation after the last step is there too."""
+    from trainer import metrics
+
+    return any(line["step"] == step and line["kind"] == "held_out" for line in metrics.read(folder))
 
 
 def _check_same(config: TrainingConfig, folder: Path) -> None:
@@ -334,8 +370,10 @@ def _draw(folder: Path, config: TrainingConfig) -> Path | None:
 def _report(summary: Any, folder: Path, picture: Path | None) -> None:
     for field in dataclasses.fields(summary):
         value = getattr(summary, field.name)
-        if isinstance(value, tuple | dict):
+        if value is None or isinstance(value, tuple | dict):
             continue
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
         click.echo(f"{field.name.replace('_', ' '):<22} {f'{value:.4g}' if isinstance(value, float) else value}")
     if picture:
         click.echo(f"{'picture':<22} {picture}")

@@ -61,8 +61,9 @@ def draw(lines: Sequence[Mapping[str, Any]], path: Path, title: str = "") -> Non
             _finish(axes, name)
         panels[-1].set_xlabel("Step")
         panels[-1].xaxis.get_major_locator().set_params(integer=True)
-        if title:
-            figure.suptitle(title, fontsize=10)
+        dots = "dots: held-out tasks" if any(line["kind"] == "held_out" for line in lines) else ""
+        if title or dots:
+            figure.suptitle("; ".join(filter(None, (title, dots))), fontsize=10)
         path.parent.mkdir(parents=True, exist_ok=True)
         metadata: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {}
         figure.savefig(path, metadata=metadata)

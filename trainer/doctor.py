@@ -1,5 +1,6 @@
 """What a training run needs, looked at before it begins: libraries, evaluator, GPUs, memory for its models."""
 
+import asyncio
 import importlib.metadata
 import importlib.util
 import os
@@ -11,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from common.client import AsyncClient, NoVerdict
 from trainer.config.schema import TrainingConfig
 from trainer.errors import TrainerError
 from trainer.launch import version_of
 
 LIBRARIES: Final = ("verl", "torch", "transformers", "ray", "tensordict", "TransferQueue")
 _GIB: Final = 1 << 30
+_ASKED_S: Final = 10.0
 _MADE_HERE: Final = {"tiny": 5_000_000, "smollm2-135m": 134_500_000}
 _SCALE: Final = {"k": 1e3, "m": 1e6, "b": 1e9}
 TRAINED_BYTES: Final = 16
@@ -38,8 +41,9 @@ def examine(config: TrainingConfig) -> Iterator[Finding]:
     """Look at one thing after another."""
     yield _libraries()
     yield from _packages(config)
-    yield _evaluator(config)
-    yield _key(config)
+    found = _evaluator(config)
+    yield found
+    yield _key(config, asked=bool(found.ok) and not config.evaluator.embedded)
     gpus = _gpus()
     yield _devices(config, gpus)
     yield _memory(config, gpus)
@@ -135,10 +139,24 @@ def _evaluator(config: TrainingConfig) -> Finding:
     return Finding("evaluator", True, f"{asked.url}: {said}")
 
 
-def _key(config: TrainingConfig) -> Finding:
+def _key(config: TrainingConfig, *, asked: bool) -> Finding:
+    """`asked`: let the service say whether the key is right."""
     name = config.evaluator.key_variable
-    said = "is set" if os.environ.get(name) else "is not set: right for a service without keys"
-    return Finding("key", None, f"{name} {said}")
+    key = os.environ.get(name)
+    said = "is set" if key else "is not set: right for a service without keys"
+    if not asked:
+        return Finding("key", None, f"{name} {said}")
+    try:
+        asyncio.run(_problems(config.evaluator.url, key))
+    except (NoVerdict, ValueError) as error:
+        remedy = f"Set {name} to the key that `assay keys add` printed."
+        return Finding("key", False, f"{name} {'is set' if key else 'is not set'}: {error}", remedy)
+    return Finding("key", True, f"{name} {said}; the service answers")
+
+
+async def _problems(url: str, key: str | None) -> None:
+    async with AsyncClient(url, key, patience_s=_ASKED_S) as client:
+        await client.problems()
 
 
 def _gpus() -> tuple[int, ...]:
@@ -168,6 +186,10 @@ def _devices(config: TrainingConfig, gpus: tuple[int, ...]) -> Finding:
 
 def _memory(config: TrainingConfig, gpus: tuple[int, ...]) -> Finding:
     needed = memory_bytes(config)
+    for role in config.roles:
+        model = Path(config.for_agent(role).model.name)
+        if model.is_dir() and parameters_of(str(model)) is None:
+            return Finding("memory", False, f"there is no language model in {model}", "model.name=…")
     if needed is None:
         return Finding("memory", None, f"nothing tells the size of {config.model.name}")
     said = f"models and optimizers take about {needed / _GIB:.1f} GiB, activations and caches not counted"
@@ -193,6 +215,8 @@ def _disk(config: TrainingConfig) -> Finding:
     there = next(each for each in (folder, *folder.parents) if each.exists())
     free = shutil.disk_usage(there).free
     counts = [parameters_of(config.for_agent(role).model.name) for role in config.roles]
+    if not os.access(there, os.W_OK) or not free:
+        return Finding("disk", False, f"nothing can be written in {there}", "another checkpointing.folder")
     if None in counts:
         return Finding("disk", None, f"{free / _GIB:.0f} GiB free at {there}")
     copies = 2 if config.algorithm.learns_critic else 1

@@ -23,7 +23,7 @@ from pygments.token import Comment, Keyword, Name, Number, String
 
 from common.contract import Status, Verdict
 from trainer.conversation import AgentName, Attempt, EndReason
-from trainer.errors import TrainerError
+from trainer.errors import ConfigurationError
 from trainer.rewards import Credit
 from trainer.transcripts import Transcript, read
 
@@ -112,14 +112,14 @@ class View:
 def write_pages(folder: Path, out: Path, *, last: int = 200) -> int:
     """Write `out/index.html` and a page for each of the newest `last` conversations; how many these are.
 
-    `folder`: of a run, or a file of transcripts. Raises TrainerError where there is none.
+    `folder`: of a run, or a file of transcripts. Raises ConfigurationError where there is none.
     """
     files = [folder] if folder.is_file() else sorted((folder / "transcripts").glob("*.jsonl"))
     found: deque[tuple[str, Transcript]] = deque(maxlen=last)
     for file in sorted(files, key=lambda file: _kind_and_step(file)[1]):
         found.extend((_kind_and_step(file)[0], one) for one in read(file))
     if not found:
-        raise TrainerError(
+        raise ConfigurationError(
             f"There are no transcripts in {folder}.",
             "Name the folder of a run, such as runs/cpu-demo; logging.transcripts_share=0 keeps none.",
         )

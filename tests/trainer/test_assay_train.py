@@ -4,11 +4,13 @@ import fcntl
 import json
 import re
 import shlex
+import subprocess
 
 import pytest
 import yaml
 from click.testing import CliRunner
 from scripted import kernel, played
+from serving import Serving
 
 from trainer import doctor, launch
 from trainer.cli import main
@@ -16,6 +18,7 @@ from trainer.config.reading import as_yaml, load
 from trainer.extraction import wrapped
 from trainer.rewards import CreditSettings
 from trainer.rl import runner
+from trainer.rl.checkpoints import Checkpoints
 from trainer.rl.runner import RunSummary
 from trainer.transcripts import transcript, write
 
@@ -160,8 +163,75 @@ def test_pages_and_picture_are_made_from_a_run_s_folder(run):
     nothing = asked("transcripts", run / "transcripts" / "..", "--out", run / "x")
     assert nothing.exit_code == 0
     (run / "empty").mkdir()
-    assert asked("transcripts", run / "empty").exit_code == 1
+    assert asked("transcripts", run / "empty").exit_code == 2
     assert asked("picture", run / "empty").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("picture", "--out", "/dev/null/x.png"), "/dev/null/x.png cannot be written"),
+        (("picture", "--out", "x.gif"), "x.gif is no picture's name"),
+        (("transcripts", "--out", "/dev/null/x"), "/dev/null/x cannot be written"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_named(run, command, said):
+    refused = asked(*command, run)
+    assert (refused.exit_code, refused.exception.__class__) == (2, SystemExit)
+    assert said in refused.output
+
+
+def test_a_run_s_folder_that_cannot_be_made_is_named():
+    refused = asked("run", "--config", "cpu-demo", "checkpointing.folder=/dev/null/x")
+    assert (refused.exit_code, refused.exception.__class__) == (2, SystemExit)
+    assert "/dev/null/x cannot be written: File exists" in refused.output or "Not a directory" in refused.output
+    assert "checkpointing.folder" in refused.output
+
+
+def test_a_folder_without_a_model_is_refused_by_check_and_doctor(tmp_path):
+    told = ("cpu-demo", f"model.name={tmp_path}")
+    checked = asked("config", "check", *told)
+    assert (checked.exit_code, checked.exception.__class__) == (2, SystemExit)
+    assert f"There is no language model in {tmp_path}" in checked.output
+    found = asked("doctor", "--config", *told)
+    assert found.exit_code == 1
+    assert f"✗ memory     there is no language model in {tmp_path}" in found.output
+
+
+def test_a_run_that_is_finished_says_so_at_once(run, monkeypatch):
+    monkeypatch.setattr(runner, "run", lambda *_, **__: pytest.fail("nothing is left to do"))
+    checkpoints = Checkpoints(run / "checkpoints")
+    checkpoints.begin(2)
+    checkpoints.finish(2, {}, keep=1)
+    with (run / "metrics.jsonl").open("a") as lines:
+        lines.write(json.dumps({"step": 2, "kind": "held_out", "time_s": 0.0, "pass_rate": 0.5}) + "\n")
+    told = (f"checkpointing.folder={run.parent}/{{name}}", "name=first", "evaluator.embedded=false")
+    ended = asked("run", "--config", "cpu-demo", *told, "algorithm.steps=2")
+    assert ended.exit_code == 0, ended.output
+    assert "All 2 steps are done." in ended.output
+
+
+@pytest.fixture(scope="module")
+def service_with_keys(tmp_path_factory):
+    serving = Serving(tmp_path_factory.mktemp("keys"))
+    command, options = serving.assay("keys", "add", "trainer", capture_output=True, check=True)
+    serving.key = subprocess.run(command, **options).stdout.strip()
+    serving.start()
+    yield serving
+    serving.stop()
+
+
+@pytest.mark.parametrize("key", [None, "assay_wrong", "of two lines\n and é"])
+def test_the_doctor_lets_the_service_judge_the_key(service_with_keys, monkeypatch, key):
+    told = ("--config", "cpu-demo", "evaluator.embedded=false", f"evaluator.url={service_with_keys.url}")
+    monkeypatch.setenv("ASSAY_KEY", service_with_keys.key)
+    assert "✓ key        ASSAY_KEY is set; the service answers" in asked("doctor", *told).output
+    monkeypatch.delenv("ASSAY_KEY")
+    if key:
+        monkeypatch.setenv("ASSAY_KEY", key)
+    found = asked("doctor", *told)
+    assert found.exit_code == 1
+    assert "✗ key        ASSAY_KEY is " in found.output
 
 
 def test_the_doctor_names_what_is_missing_and_how_to_mend_it():

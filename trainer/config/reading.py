@@ -23,6 +23,8 @@ from trainer.config.schema import TrainingConfig
 from trainer.errors import ConfigurationError
 
 READY: Final = Path(__file__).with_name("ready")
+_SHOWN: Final = 100
+"""Letters of a value that a complaint repeats."""
 Place = tuple[str | int, ...]
 """The way to a value: names of fields and indices of lists."""
 
@@ -195,8 +197,13 @@ def _overlay(values: Any, places: dict[Place, str], override: str) -> str | None
     if not isinstance(inner, dict):
         return f"{override}: {'.'.join(way[:-1]) or 'the file'} is a single value, and has no parts."
     inner[way[-1]] = value
-    for length in range(1, len(way) + 1):
-        places[way[:length]] = f"{override} (command line)"
+    # An address may hold a password.
+    shown = f"{name}=…" if re.search("://.*@", text) else override
+    where = f"{shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'} (command line)"
+    # A section that the file has keeps its place: what contradicts itself in it is no single setting's fault.
+    for length in range(1, len(way)):
+        places.setdefault(way[:length], where)
+    places[way] = where
     return None
 
 
@@ -219,9 +226,19 @@ def _meaning(one: ErrorDetails, way: Place) -> str:
         near = difflib.get_close_matches(str(given), expected, n=1, cutoff=0.5)
         meant = f" Did you mean {near[0]}?" if near else ""
         return f"{given!r} is none of {', '.join(expected)}.{meant}"
-    if given is None or isinstance(given, bool | int | float | str):
-        return f"{message}; it is {given!r}"
-    return message
+    if one["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        section = _section_at(way)
+        parts = list(section.model_fields)
+        if not way:
+            return f"a configuration is settings with names, such as `{parts[0]}: …`"
+        first = ".".join([*map(str, way), parts[0]])
+        either = ", or null" if way[-1] in ("generator", "optimizer") else ""
+        return f"this is a section: write its settings, such as {first}=…{either}; it is {given!r}"
+    # An address may hold a password.
+    if way[-1:] == ("url",) or not (given is None or isinstance(given, bool | int | float | str)):
+        return message
+    shown = repr(given)
+    return f"{message}; it is {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'}"
 
 
 def _nearest(way: Place) -> str | None:

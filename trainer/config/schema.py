@@ -12,6 +12,7 @@ from typing import Final, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from common.connection import checked
 from common.contract import RewardName
 from trainer.config.placement import gpus_of
 
@@ -254,7 +255,7 @@ class Evaluator(Section):
     """The service that grades, over HTTP."""
 
     url: str = "http://127.0.0.1:8000"
-    """Where it listens."""
+    """Where it listens, as http://127.0.0.1:8000."""
     embedded: bool = False
     """Start `assay serve` on this machine for the run, on a free port, and stop it afterwards; `url` is not used
     then."""
@@ -283,6 +284,12 @@ class Evaluator(Section):
     """Ask for a profile by Nsight Compute where there is a GPU [C9]."""
     timing_precision: float = Field(default=0.01, ge=0.001, le=0.1)
     """Share of the speedup to which it is measured; 0.03 is twice as quick."""
+
+    @field_validator("url")
+    @classmethod
+    def _an_address(cls, url: str) -> str:
+        checked(url)
+        return url
 
 
 class Rollout(Section):

@@ -258,6 +258,7 @@ def check(role: AgentRole, composed: DictConfig) -> None:
     with warnings.catch_warnings():
         # Of engines that are not installed, and not asked for.
         warnings.simplefilter("ignore")
+        from hydra.errors import InstantiationException
         from verl.trainer.ppo.utils import need_critic, need_reference_policy
         from verl.utils.config import omega_conf_to_dataclass, validate_config
     try:
@@ -270,7 +271,7 @@ def check(role: AgentRole, composed: DictConfig) -> None:
             for part in ("actor", "rollout"):
                 omega_conf_to_dataclass(composed.actor_rollout_ref[part])
             omega_conf_to_dataclass(composed.critic)
-    except (AssertionError, ValueError, TypeError, NotImplementedError) as error:
+    except (AssertionError, ValueError, TypeError, NotImplementedError, InstantiationException) as error:
         raise ConfigurationError(f"verl refuses the configuration of the {role}: {error}") from error
 
 

@@ -86,7 +86,7 @@ def test_every_mistake_is_named_at_once_with_its_place_and_what_was_meant(file):
     [
         ("a: 1\na: 2\n", ":2:1: a stands here twice"),
         ("a: [1\n", "this is no YAML"),
-        ("- 1\n", "valid dictionary"),
+        ("- 1\n", "settings with names"),
         ("a: !!python/object:os.system {}\n", "this is no YAML"),
         ("a: &a [*a]\n", "this is no YAML"),
         ("seed: true\n", "seed"),
@@ -112,6 +112,28 @@ def test_overrides_are_typed_and_their_mistakes_are_theirs():
     ]
     assert "has no parts" in refused("cpu-demo", "model.name.first=3")[0]
     assert "did you mean rollout.temperature?" in refused("cpu-demo", "rollout.temprature=3")[0]
+    assert refused("cpu-demo", "algorithm=grpo") == [
+        "algorithm=grpo (command line): algorithm: this is a section: write its settings, such as algorithm.name=…; "
+        "it is 'grpo'"
+    ]
+    assert (
+        "such as agents.optimizer.model_name=…, or null; it is 'nul'"
+        in refused("cpu-demo", "agents.optimizer=nul")[0]
+    )
+    assert len(refused("cpu-demo", f"name={'X' * 10_000}")[0]) < 400
+    # What contradicts itself in a section is not the fault of whatever stands last on the line.
+    (said,) = refused("cpu-demo", "algorithm.prompts_per_step=2", "algorithm.candidates=2")
+    assert "algorithm: mini_batch_size" in said
+    assert "candidates=2" not in said
+
+
+@pytest.mark.parametrize(
+    "url", ["foo", "ftp://x", "http://127.0.0.1:99999", "http://", "http://me:hunter2@127.0.0.1:8000", "http://[::1"]
+)
+def test_what_is_no_address_is_refused_and_no_password_shown(url):
+    (said,) = refused("cpu-demo", f"evaluator.url={url}")
+    assert "address" in said
+    assert "hunter2" not in said
 
 
 def test_a_name_that_is_nothing_is_refused_with_the_nearest(tmp_path):
