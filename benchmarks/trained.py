@@ -14,6 +14,7 @@ from trainer import metrics, transcripts
 from trainer.config.reading import load
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.conversation import Conversation
+from trainer.rl.checkpoints import Checkpoints
 
 _ROOT = Path(__file__).parents[1]
 
@@ -37,7 +38,8 @@ class Trained:
 
     def kept_step(self) -> int:
         """The step of the newest checkpoint; 0 without any."""
-        return max((int(path.name[5:]) for path in (self.folder / "checkpoints").glob("step-*")), default=0)
+        newest = Checkpoints(self.folder / "checkpoints").newest()
+        return newest.step if newest else 0
 
     def held_out(self, step: int) -> dict[str, Conversation]:
         """The evaluation after a step, by task."""
@@ -51,8 +53,10 @@ class Trained:
 
     def weights(self, role: AgentRole) -> Path:
         """The Hugging Face folder of an agent, as the newest checkpoint has it."""
-        newest = max((self.folder / "checkpoints").glob("step-*"))
-        return next((newest / role).glob("global_step_*/actor/huggingface"))
+        newest = Checkpoints(self.folder / "checkpoints").newest()
+        if newest is None:
+            raise SystemExit(f"The run in {self.folder} has no checkpoint.")
+        return newest.model(role)
 
     def start(self, role: AgentRole) -> Path:
         """The folder that an agent began with, warmed up."""

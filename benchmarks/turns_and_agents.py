@@ -52,7 +52,7 @@ KINDS = {
 CHAINS = (("two_agents", "no_credit"), ("one_agent", "single_turn"))
 """One after another; the second begins with the first's weights."""
 BEGINNINGS = {"two_agents": "two_agents", "one_agent": "one_agent", "single_turn": "one_agent"}
-"""How each kind plays with the weights that the other began with is measured too."""
+"""Kinds that are measured before they have learned too, and whose first weights they then play with."""
 PAIRS = (
     *((kind, f"{kind}_start") for kind in BEGINNINGS),
     ("one_agent", "single_turn"),
@@ -68,7 +68,6 @@ class Asked:
     folder: Path
     url: str
     kernels: int
-    held_out: int
     settings: Sequence[str]
     stopping: threading.Event
 
@@ -90,7 +89,7 @@ def main() -> None:
         clock.daemon = True
         clock.start()
     with _kept(given.folder) as folder, served(given.workers) as service:
-        asked = Asked(folder, service.url, given.kernels, given.held_out, given.settings, stopping)
+        asked = Asked(folder, service.url, given.kernels, given.settings, stopping)
         with ThreadPoolExecutor(given.at_once) as pool:
             chains = [
                 pool.submit(chain, kinds, seed, asked) for seed in range(1, given.seeds + 1) for kinds in CHAINS
@@ -112,7 +111,7 @@ def main() -> None:
                 players[f"{kind}_start-{seed}"] = run, {role: began.start(role) for role in run.config.roles}
         with ProcessPoolExecutor(given.at_once, multiprocessing.get_context("spawn")) as processes:
             answers = {
-                name: processes.submit(answered, run, folders, asked.url, asked.held_out)
+                name: processes.submit(answered, run, folders, asked.url, given.held_out)
                 for name, (run, folders) in players.items()
             }
             best = {name: each.result() for name, each in answers.items()}

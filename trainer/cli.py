@@ -89,7 +89,7 @@ def run(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
         if newest is not None:
             _check_same(config, folder)
             click.echo(f"Going on from step {newest.step} of {config.algorithm.steps} in {folder}.", err=True)
-            if newest.step >= config.algorithm.steps and _finished(folder, newest.step):
+            if newest.step >= config.algorithm.steps and metrics.evaluated(folder, newest.step):
                 click.echo(
                     f"All {config.algorithm.steps} steps are done. More with algorithm.steps=…; anew with --fresh."
                 )
@@ -149,14 +149,14 @@ def check(name: str, overrides: tuple[str, ...]) -> None:
     verl composes its own configuration from it, and looks at the values too where the model is a folder here.
     """
     checked = _checked(name, overrides)
-    from trainer import models
+    from trainer.doctor import refuse_without_model
     from trainer.rl import settings
 
     for role in checked.roles:
         model = Path(checked.for_agent(role).model.name)
         composed = settings.verl_config(checked, role, model)
         if model.is_dir():
-            models.refuse_without_model(model)
+            refuse_without_model(model)
             settings.check(role, composed)
     agents = " and ".join(checked.roles)
     click.echo(
@@ -294,13 +294,6 @@ def _put_aside(folder: Path, but: str | None = None) -> None:
         folder.mkdir()
         (aside / but).rename(folder / but)
     click.echo(f"The earlier run is now {aside}.", err=True)
-
-
-def _finished(folder: Path, step: int) -> bool:
-    """Whether the evaluation after the last step is there too."""
-    from trainer import metrics
-
-    return any(line["step"] == step and line["kind"] == "held_out" for line in metrics.read(folder))
 
 
 def _check_same(config: TrainingConfig, folder: Path) -> None:

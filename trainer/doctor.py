@@ -14,7 +14,7 @@ from typing import Final
 
 from common.client import AsyncClient, NoVerdict
 from trainer.config.schema import TrainingConfig
-from trainer.errors import TrainerError
+from trainer.errors import ConfigurationError, TrainerError
 from trainer.launch import version_of
 
 LIBRARIES: Final = ("verl", "torch", "transformers", "ray", "tensordict", "TransferQueue")
@@ -61,6 +61,15 @@ def parameters_of(name: str) -> int | None:
         return size_bytes // (4 if '"float32"' in text else 2) or None
     found = re.findall(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)([kKmMbB])(?![A-Za-z0-9])", name.rsplit("/", 1)[-1])
     return int(float(found[-1][0]) * _SCALE[found[-1][1].lower()]) if found else None
+
+
+def refuse_without_model(folder: Path) -> None:
+    """Raises ConfigurationError for a folder that is no Hugging Face model, without loading one."""
+    if not (folder / "config.json").is_file() or not [*folder.glob("*.safetensors"), *folder.glob("*.bin")]:
+        raise ConfigurationError(
+            f"There is no language model in {folder}: it needs config.json and weights.",
+            f"Name a Hugging Face folder, or one of {', '.join(_MADE_HERE)}.",
+        )
 
 
 def memory_bytes(config: TrainingConfig) -> int | None:
@@ -185,11 +194,14 @@ def _devices(config: TrainingConfig, gpus: tuple[int, ...]) -> Finding:
 
 
 def _memory(config: TrainingConfig, gpus: tuple[int, ...]) -> Finding:
-    needed = memory_bytes(config)
     for role in config.roles:
         model = Path(config.for_agent(role).model.name)
-        if model.is_dir() and parameters_of(str(model)) is None:
-            return Finding("memory", False, f"there is no language model in {model}", "model.name=…")
+        if model.is_dir():
+            try:
+                refuse_without_model(model)
+            except ConfigurationError:
+                return Finding("memory", False, f"there is no language model in {model}", "model.name=…")
+    needed = memory_bytes(config)
     if needed is None:
         return Finding("memory", None, f"nothing tells the size of {config.model.name}")
     said = f"models and optimizers take about {needed / _GIB:.1f} GiB, activations and caches not counted"

@@ -222,6 +222,11 @@ def read(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def evaluated(folder: Path, step: int) -> bool:
+    """Whether a run has measures of the evaluation after a step. Raises as `read` does."""
+    return any(line["step"] == step and line["kind"] == "held_out" for line in read(folder))
+
+
 def _tensorboard(folder: Path, resumed_step: int | None) -> Any:
     try:
         from torch.utils.tensorboard.writer import SummaryWriter

@@ -73,15 +73,6 @@ def data_folder() -> Path:
     return Path(own) if own else Path(cache) / "assay"
 
 
-def refuse_without_model(folder: Path) -> None:
-    """Raises ConfigurationError for a folder that is no Hugging Face model, without loading one."""
-    if not (folder / "config.json").is_file() or not [*folder.glob("*.safetensors"), *folder.glob("*.bin")]:
-        raise ConfigurationError(
-            f"There is no language model in {folder}: it needs config.json and weights.",
-            f"Name a Hugging Face folder, or one of {', '.join(MADE_HERE)}.",
-        )
-
-
 def load(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Model (float32, on the CPU) and tokenizer of a folder. Raises ConfigurationError where it holds none."""
     try:

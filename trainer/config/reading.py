@@ -199,7 +199,7 @@ def _overlay(values: Any, places: dict[Place, str], override: str) -> str | None
     inner[way[-1]] = value
     # An address may hold a password.
     shown = f"{name}=…" if re.search("://.*@", text) else override
-    where = f"{shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'} (command line)"
+    where = f"{_begun(shown)} (command line)"
     # A section that the file has keeps its place: what contradicts itself in it is no single setting's fault.
     for length in range(1, len(way)):
         places.setdefault(way[:length], where)
@@ -237,8 +237,11 @@ def _meaning(one: ErrorDetails, way: Place) -> str:
     # An address may hold a password.
     if way[-1:] == ("url",) or not (given is None or isinstance(given, bool | int | float | str)):
         return message
-    shown = repr(given)
-    return f"{message}; it is {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'}"
+    return f"{message}; it is {_begun(repr(given))}"
+
+
+def _begun(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _nearest(way: Place) -> str | None:

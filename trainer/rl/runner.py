@@ -25,7 +25,7 @@ from trainer import episode, evaluation, transcripts, warm_start
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.curriculum import Curriculum, curriculum_of, outcome_of
 from trainer.errors import TrainerError
-from trainer.metrics import MetricsWriter, measures_of, read, shares_of_time
+from trainer.metrics import MetricsWriter, evaluated, measures_of, shares_of_time
 from trainer.rewards import credit_settings
 from trainer.rl import ray_session
 from trainer.rl.batch import refuse_without_verdicts, told_apart
@@ -208,7 +208,7 @@ class _Run:
         keeping = config.checkpointing
         if found is None and keeping.evaluate_at_start:
             self._evaluate(0)
-        if found is not None and self._evaluation_due(found.step) and not self._evaluated(found.step):
+        if found is not None and self._evaluation_due(found.step) and not evaluated(self.folder, found.step):
             self._evaluate(found.step)
         while self.progress.step < last and not self.stop.is_set():
             step = self.progress.step + 1
@@ -224,9 +224,6 @@ class _Run:
     def _evaluation_due(self, step: int) -> bool:
         every_episodes = self.config.checkpointing.evaluate_every_episodes
         return step == self.config.algorithm.steps or _due(step, self.config, every_episodes)
-
-    def _evaluated(self, step: int) -> bool:
-        return any(line["step"] == step and line["kind"] == "held_out" for line in read(self.folder))
 
     def _step(self, step: int) -> None:
         began_s = time.monotonic()

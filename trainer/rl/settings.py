@@ -271,6 +271,7 @@ def check(role: AgentRole, composed: DictConfig) -> None:
             for part in ("actor", "rollout"):
                 omega_conf_to_dataclass(composed.actor_rollout_ref[part])
             omega_conf_to_dataclass(composed.critic)
+    # Each is what verl, or Hydra for it, raises for a value that it refuses.
     except (AssertionError, ValueError, TypeError, NotImplementedError, InstantiationException) as error:
         raise ConfigurationError(f"verl refuses the configuration of the {role}: {error}") from error
 
