@@ -478,5 +478,5 @@ _FAULT_HINTS: Final = {
     "too_many_resources": "Use smaller blocks, or let the compiler use fewer registers (`__launch_bounds__`, "
     "`-maxrregcount`).",
     "context_destroyed": "Write to nothing but the plan's buffers.",
-    "bad_barrier": "Barriers have numbers 0 to 15 and thread counts that are multiples of 32.",
+    "bad_barrier": "Barriers have numbers 0 to 15 and thread counts that are multiples of 32, one for all of a warp.",
 }

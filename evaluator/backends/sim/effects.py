@@ -210,17 +210,21 @@ class Effects(FunctionScope):
             raise self.emitter.unsupported("a vote without .sync")
         mode = i.modifiers[1].upper()
         predicate, members = self.emitter.predicate(i.operands[1]), self.emitter.b32(i.operands[2])
-        call = f"vote(w, {self.mask}, {mode}, {predicate}, {members}, {self.module.place(i.line)})"
-        yield self._set(i.operands[0], f"all32({call})" if mode == "BALLOT" else call)
+        place = self.module.place(i.line)
+        if mode == "BALLOT":
+            yield self._set(i.operands[0], f"ballot(w, {self.mask}, {predicate}, {members}, {place})")
+        else:
+            yield self._set(i.operands[0], f"vote(w, {self.mask}, {mode}, {predicate}, {members}, {place})")
 
     def _do_match(self, i: Instruction) -> Iterator[str]:
         first, second = pair(i.operands[0])
         bits = TYPE_BYTES[i.type] * 8
         value, members = self.emitter.any(i.operands[1], bits), self.emitter.b32(i.operands[2])
+        place = self.module.place(i.line)
         if "any" in i.modifiers:
-            yield self._set(first, f"match_any(w, {self.mask}, {value}, {members})")
+            yield self._set(first, f"match_any(w, {self.mask}, {value}, {members}, {place})")
             return
-        yield f"u32 same; U32 r = match_all(w, {self.mask}, {value}, {members}, &same);"
+        yield f"u32 same; U32 r = match_all(w, {self.mask}, {value}, {members}, &same, {place});"
         yield self._set(first, "r")
         if second is not None:
             yield self._set(second, "same")
@@ -237,9 +241,11 @@ class Effects(FunctionScope):
 
     def _do_elect(self, i: Instruction) -> Iterator[str]:
         first, second = pair(i.operands[0])
-        yield self._set(first, f"all32(__builtin_ctz({self.mask}))")
+        members = self.emitter.b32(i.operands[1])
+        yield f"u32 leads; U32 r = elect(w, {self.mask}, {members}, &leads, {self.module.place(i.line)});"
+        yield self._set(first, "r")
         if second is not None:
-            yield self._set(second, f"first_lane({self.mask})")
+            yield self._set(second, "leads")
 
     def _do_trap(self, i: Instruction) -> Iterator[str]:
         yield f'fault(w, {self.mask}, "trap", {self.module.place(i.line)}, "executed a trap");'

@@ -251,15 +251,16 @@ class FunctionText(Matrices):
         operands = list(i.operands)
         destination = operands.pop(0) if "red" in i.modifiers else None
         predicate = self.emitter.predicate(operands.pop()) if destination is not None else "0"
-        number = f"spread({self.emitter.b32(operands[0])}).e[__builtin_ctz(m)]" if operands else "0"
-        threads = f"spread({self.emitter.b32(operands[1])}).e[__builtin_ctz(m)]" if len(operands) > 1 else "0"
+        place = self.module.place(i.line)
+        number, threads = (
+            f"of_warp(w, m, {self.emitter.b32(operands[n])}, {place})" if len(operands) > n else "0" for n in (0, 1)
+        )
         count = len(self.flow.blocks)
         if "arrive" in i.modifiers:
-            yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, false, {self.module.place(i.line)});"
+            yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, false, {place});"
         elif destination is not None:
             reduction = next((m.upper() for m in i.modifiers if m in ("popc", "and", "or")), "POPC")
             yield f"if (m != w.live || pending.next != {count})"
-            place = self.module.place(i.line)
             yield f'fault(w, m, "divergent_barrier", {place}, '
             yield '"reached a reducing barrier with part of its warp");'
             yield f"u32 voted = barrier(w, {number}, {threads}, {reduction}, {predicate}, true, {place});"
@@ -268,18 +269,17 @@ class FunctionText(Matrices):
             yield self._set(destination, value)
         elif self.function.is_entry:
             yield f"if (m == w.live && pending.next == {count}) {{"
-            yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {self.module.place(i.line)});"
+            yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {place});"
             yield "} else {"
-            place = self.module.place(i.line)
             if i.opcode == "bar" or "aligned" in i.modifiers:
                 yield f'warn({place}, "a barrier was reached by part of a warp");'
                 yield f"if (pending.parked & w.live) diverged(w, m, pending.parked & w.live, {place}, bar_line);"
             yield f"bar_number = {number}; bar_threads = {threads}; bar_line = {place};"
             yield f"pending.park({following if following is not None else 0}, m); goto dispatch; }}"
         else:
-            yield f'if (m != w.live) fault(w, m, "divergent_barrier", {self.module.place(i.line)}, '
+            yield f'if (m != w.live) fault(w, m, "divergent_barrier", {place}, '
             yield '"reached a barrier inside a device function with part of its warp");'
-            yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {self.module.place(i.line)});"
+            yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {place});"
         yield from self._go(following, i.line)
 
     # Single instructions
@@ -350,7 +350,8 @@ class FunctionText(Matrices):
         elif i.opcode in ("membar", "fence"):
             yield "fence(w);"
         elif i.opcode == "bar":
-            yield f"warp_sync(w, {'g' if guarded else 'm'}, {self.emitter.b32(i.operands[0])});"
+            place = self.module.place(i.line)
+            yield f"sync_members(w, {'g' if guarded else 'm'}, {self.emitter.b32(i.operands[0])}, {place});"
         elif i.opcode in _IGNORED:
             yield ";"
         else:
@@ -389,29 +390,32 @@ class FunctionText(Matrices):
         yield "}"
 
     def _carrying(self, i: Instruction, guarded: bool) -> Iterator[str]:
-        """Extended precision: cc holds each lane's carry or borrow (PTX ISA 9.7.2)."""
+        """Extended precision: `cc` holds each lane's carry (PTX ISA 9.0, section 9.7.2).
+
+        GPUs subtract by adding the complement, so what a subtraction leaves and takes is the carry of that sum, set
+        where nothing was borrowed (measured). The ISA leaves that open; nvcc's 128-bit division builds on it.
+        """
         bits = TYPE_BYTES[i.type] * 8
-        if guarded or bits not in (32, 64):
-            raise self.emitter.unsupported("guarded")
+        if bits not in (32, 64):
+            raise self.emitter.unsupported()
         kind = f"U{bits}"
         sources = [self.emitter.any(operand, bits) for operand in i.operands[1:]]
-        name = i.opcode.removesuffix("c") if i.opcode != "sub" else "sub"
-        carry_in = (
-            f"pick(cc, all{bits}(1), all{bits}(0))" if i.opcode in ("addc", "subc", "madc") else f"all{bits}(0)"
-        )
+        name = i.opcode.removesuffix("c")
+        if i.opcode in ("addc", "subc", "madc"):
+            carry_in = f"pick(cc, all{bits}(1), all{bits}(0))"
+        else:
+            carry_in = f"all{bits}({int(name == 'sub')})"
         if name == "mad":
             product = (
                 "mul_b" + str(bits) if "lo" in i.modifiers else f"mul_hi_{'s' if i.type[0] == 's' else 'u'}{bits}"
             )
             yield f"{{ {kind} x = {product}({sources[0]}, {sources[1]}), y = {sources[2]};"
+        elif name == "sub":
+            yield f"{{ {kind} x = {sources[0]}, y = not_b{bits}({sources[1]});"
         else:
             yield f"{{ {kind} x = {sources[0]}, y = {sources[1]};"
-        if name == "sub":
-            yield f"{kind} t = sub_b{bits}(x, y), r = sub_b{bits}(t, {carry_in});"
-            yield f"u32 out = lt_u{bits}(x, y) | lt_u{bits}(t, r);"
-        else:
-            yield f"{kind} t = add_b{bits}(x, y), r = add_b{bits}(t, {carry_in});"
-            yield f"u32 out = lt_u{bits}(t, x) | lt_u{bits}(r, t);"
+        yield f"{kind} t = add_b{bits}(x, y), r = add_b{bits}(t, {carry_in});"
         if "cc" in i.modifiers:
-            yield "cc = pick(m, out, cc);"
-        yield self._set(i.operands[0], "r") + " }"
+            yield f"u32 out = lt_u{bits}(t, x) | lt_u{bits}(r, t);"
+            yield f"cc = pick({'g' if guarded else 'm'}, out, cc);"
+        yield self._set(i.operands[0], "r", guarded) + " }"

@@ -64,7 +64,7 @@ class Moves(Operands):
         return "all64(0)"  # a hint for the L2 cache, which is not simulated
 
     def _op_activemask(self, i: Instruction) -> str:
-        return "all32(m)"
+        return "all32(m)" if i.guard is None else "all32(g)"
 
     def _op_szext(self, i: Instruction) -> str:
         raise self.unsupported()

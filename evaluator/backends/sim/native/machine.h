@@ -95,12 +95,24 @@ struct Block {
 };
 extern bool WATCHING; // whether the block that runs is watched for races and undefined reads (shadow.h)
 void watch_fence(Warp &w);
-void watch_members(Warp &w, u32 mask); // lanes that a warp-wide operation brings together
+// A warp-wide operation of the lanes `mask` brings each of them together with those that its own mask names.
+void watch_members(Warp &w, u32 mask, const U32 &members);
 INLINE void fence(Warp &w) {
     if (__builtin_expect(WATCHING, 0)) watch_fence(w);
 }
-INLINE void warp_sync(Warp &w, u32 mask, U32 members) {
-    if (__builtin_expect(WATCHING, 0) && mask) watch_members(w, mask | (spread(members).e[__builtin_ctz(mask)] & w.live));
+
+// Call `f(named, lanes)` for each mask that executing lanes hold, with those that hold it: once, where all hold one.
+template <class F> INLINE void each_group(u32 mask, const U32 &members, F f) {
+    A32 masks = spread(members);
+    for (u32 left = mask; left;) {
+        u32 named = masks.e[__builtin_ctz(left)], lanes = left & eq_b32(members, all32(named));
+        f(named, lanes);
+        left &= ~lanes;
+    }
+}
+
+INLINE void warp_sync(Warp &w, u32 mask, const U32 &members) {
+    if (__builtin_expect(WATCHING, 0) && mask) watch_members(w, mask, members);
 }
 
 // Faults end the session. `lanes` tells which thread to name (the first).
@@ -164,14 +176,15 @@ INLINE U64 slot_load64(const u8 *slot, u32 stride, u32 offset, u32 size) {
 // Warp-wide operations (warp.cpp). `mask` are the lanes that execute, `members` each lane's own member mask.
 enum Shuffle { IDX, UP_, DOWN_, BFLY };
 U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, const U32 &c, const U32 &members, u32 *valid, i32 place);
-enum Vote { ALL, ANY, UNI, BALLOT };
+enum Vote { ALL, ANY, UNI };
 u32 vote(Warp &w, u32 mask, Vote mode, u32 predicate, const U32 &members, i32 place);
-U32 match_any(Warp &w, u32 mask, const U32 &value, const U32 &members);
-U32 match_any(Warp &w, u32 mask, const U64 &value, const U32 &members);
-U32 match_all(Warp &w, u32 mask, const U32 &value, const U32 &members, u32 *same);
-U32 match_all(Warp &w, u32 mask, const U64 &value, const U32 &members, u32 *same);
+U32 ballot(Warp &w, u32 mask, u32 predicate, const U32 &members, i32 place);
+U32 match_any(Warp &w, u32 mask, const U32 &value, const U32 &members, i32 place);
+U32 match_any(Warp &w, u32 mask, const U64 &value, const U32 &members, i32 place);
+U32 match_all(Warp &w, u32 mask, const U32 &value, const U32 &members, u32 *same, i32 place);
+U32 match_all(Warp &w, u32 mask, const U64 &value, const U32 &members, u32 *same, i32 place);
 U32 reduce(Warp &w, u32 mask, Atomic operation, const U32 &value, const U32 &members, i32 place);
-u32 first_lane(u32 mask);
+U32 elect(Warp &w, u32 mask, const U32 &members, u32 *leads, i32 place);
 
 // Barriers: called with every live lane of the warp arrived. Returns the reduction of the votes for bar.red.
 enum Reduction { NO_REDUCTION, POPC, AND, OR };

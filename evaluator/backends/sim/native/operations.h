@@ -189,6 +189,22 @@ INLINE U32 lane_ids() {
     for (int i = 0; i < LANES; i++) r.e[i] = (u32)i;
     return gather(r);
 }
+
+// bar.warp.sync
+INLINE void sync_members(Warp &w, u32 mask, const U32 &members, i32 place) {
+    warp_sync(w, mask, members);
+    u32 unnamed = mask & eq_b32(and_b32(members, shl_b32(all32(1), lane_ids())), all32(0));
+    if (__builtin_expect(unnamed != 0, 0)) warn(place, "`__syncwarp` is executed by lanes that its mask does not name: undefined");
+}
+
+// A barrier's number or thread count: warps arrive as wholes, so all lanes must give the same.
+INLINE u32 of_warp(Warp &w, u32 mask, const U32 &x, i32 place) {
+    u32 r = spread(x).e[__builtin_ctz(mask)], others = mask & ~eq_b32(x, all32(r));
+    if (__builtin_expect(others != 0, 0))
+        fault(w, others, "bad_barrier", place, "named another barrier or thread count than other threads of its warp");
+    return r;
+}
+
 INLINE U32 pair16(U32 lo, U32 hi) { return or_b32(low16(lo), shl_b32(hi, all32(16))); }
 INLINE U32 high16(U32 x) { return shr_u32(x, all32(16)); }
 INLINE U32 half2_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c) {

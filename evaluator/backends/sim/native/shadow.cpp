@@ -439,20 +439,18 @@ void watch_fence(Warp &w) {
     c.after_fence = true;
 }
 
-void watch_members(Warp &w, u32 mask) {
+// Who is named but not here may have met these lanes at another instruction, which is believed.
+void watch_members(Warp &w, u32 mask, const U32 &members) {
     Clock &c = clock_of(w);
-    if ((mask & w.live) == w.live) {
-        c.together = TICK++;
-        return;
-    }
-    u32 row[LANES] = {};
-    for (u32 left = mask; left; left &= left - 1) {
-        u32 lane = (u32)__builtin_ctz(left);
-        for (u32 i = 0; i < LANES; i++) row[i] = later(row[i], c.lanes[lane][i]);
-    }
-    for (u32 left = mask; left; left &= left - 1) row[__builtin_ctz(left)] = TICK;
-    for (u32 left = mask; left; left &= left - 1) memcpy(c.lanes[__builtin_ctz(left)], row, sizeof row);
-    TICK++;
+    u32 now = TICK++, before[LANES][LANES];
+    U32 named = and_b32(members, all32(w.live));
+    if (!(mask & ~eq_b32(named, all32(w.live)))) c.together = now;
+    else memcpy(before, c.lanes, sizeof before);
+    each_group(c.together == now ? 0 : mask, named, [&](u32 group, u32 lanes) {
+        u32 row[LANES] = {};
+        for (u32 left = group; left; left &= left - 1) join(row, before[__builtin_ctz(left)]), row[__builtin_ctz(left)] = now;
+        for (u32 left = group & (lanes | ~mask); left; left &= left - 1) join(c.lanes[__builtin_ctz(left)], row);
+    });
 }
 
 void watch_arrival(Warp &w, u32 number) {

@@ -1,13 +1,38 @@
 // Operations across the lanes of a warp (PTX ISA 9.0, section 9.7.9 and 9.7.13).
+//
+// Each lane goes by its own member mask: lanes that execute one instruction together may belong to different groups, as
+// the tiles and partitions of cooperative groups do.
 #include "runtime.h"
 
 namespace {
 
-// Lanes that a member mask names but that have not come here: the result is undefined, which a note says once.
-void check_members(Warp &w, u32 mask, const U32 &members, i32 place) {
+// What PTX leaves undefined is taken as it comes, which a note says once: lanes that a mask names but that are not
+// here, or are here with another mask, and lanes whose own mask does not name them.
+// Returns whether each mask names the whole warp.
+bool check_members(Warp &w, u32 mask, const U32 &members, i32 place) {
     warp_sync(w, mask, members);
-    u32 named = spread(members).e[__builtin_ctz(mask)];
-    if (named & w.live & ~mask) warn(place, "a warp-wide operation names lanes that do not take part in it");
+    bool whole = !(mask & ~eq_b32(members, all32(~0u)));
+    u32 absent = whole ? w.live & ~mask : 0, others = 0, unnamed = 0;
+    each_group(whole ? 0 : mask, members, [&](u32 named, u32 lanes) {
+        absent |= named & w.live & ~mask;
+        others |= named & mask & ~lanes;
+        unnamed |= lanes & ~named;
+    });
+    if (absent) warn(place, "a warp-wide operation names lanes that do not take part in it");
+    if (unnamed) warn(place, "a warp-wide operation is executed by lanes that its mask does not name: undefined");
+    else if (others) warn(place, "a warp-wide operation names lanes that take part in it with another mask: undefined");
+    return whole;
+}
+
+// A lane that is here, but that the reader's mask does not name, gives its value all the same, as on GPUs (measured):
+// lanes that run together are shuffled together. Nothing makes them run together.
+void check_sources(u32 reading, const A32 &from, const A32 &members, i32 place) {
+    for (u32 left = reading; left; left &= left - 1) {
+        u32 lane = (u32)__builtin_ctz(left), source = from.e[lane];
+        if (source == lane || members.e[lane] >> source & 1) continue;
+        warn(place, "a shuffle reads from a lane that its mask does not name: undefined");
+        return;
+    }
 }
 
 template <class A> U32 match_any_of(u32 mask, const A &a, const A32 &members) {
@@ -38,9 +63,9 @@ template <class A> U32 match_all_of(u32 mask, const A &a, const A32 &members, u3
 } // namespace
 
 U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, const U32 &c, const U32 &members, u32 *valid, i32 place) {
-    check_members(w, mask, members, place);
+    bool whole = check_members(w, mask, members, place);
     SHUFFLES++;
-    A32 a = spread(value), lanes = spread(b), clamp = spread(c), r;
+    A32 a = spread(value), lanes = spread(b), clamp = spread(c), from, r;
     *valid = 0;
     u32 absent = 0;
     for (u32 lane = 0; lane < LANES; lane++) {
@@ -58,66 +83,86 @@ U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, con
         // PTX leaves undefined what comes from a lane that is not here. GPUs give 0 (measured), and well-known kernels
         // that read such lanes are right only because of it; a stale register would be a value that no GPU gives.
         bool here = mask >> j & 1;
+        from.e[lane] = (u32)j;
         r.e[lane] = here ? a.e[j] : 0;
         absent |= (u32)!here << lane;
         *valid |= (u32)in << lane;
     }
     if (absent & mask) warn(place, "a shuffle reads from a lane that does not take part in it: undefined, taken as 0");
+    if (!whole) check_sources(mask & ~absent, from, spread(members), place);
     return gather(r);
 }
 
 u32 vote(Warp &w, u32 mask, Vote mode, u32 predicate, const U32 &members, i32 place) {
     check_members(w, mask, members, place);
-    u32 taking = mask & spread(members).e[__builtin_ctz(mask)];
-    u32 yes = predicate & taking;
-    switch (mode) {
-    case ALL: return yes == taking ? ~0u : 0;
-    case ANY: return yes ? ~0u : 0;
-    case UNI: return yes == taking || !yes ? ~0u : 0;
-    default: return yes;
-    }
+    u32 r = 0;
+    each_group(mask, members, [&](u32 named, u32 lanes) {
+        u32 taking = mask & named, yes = predicate & taking;
+        bool found = mode == ALL ? yes == taking : mode == ANY ? yes != 0 : yes == taking || !yes;
+        if (found) r |= lanes;
+    });
+    return r;
 }
 
-U32 match_any(Warp &w, u32 mask, const U32 &value, const U32 &members) {
-    warp_sync(w, mask, members);
+U32 ballot(Warp &w, u32 mask, u32 predicate, const U32 &members, i32 place) {
+    check_members(w, mask, members, place);
+    return and_b32(members, all32(mask & predicate));
+}
+
+U32 match_any(Warp &w, u32 mask, const U32 &value, const U32 &members, i32 place) {
+    check_members(w, mask, members, place);
     return match_any_of(mask, spread(value), spread(members));
 }
-U32 match_any(Warp &w, u32 mask, const U64 &value, const U32 &members) {
-    warp_sync(w, mask, members);
+U32 match_any(Warp &w, u32 mask, const U64 &value, const U32 &members, i32 place) {
+    check_members(w, mask, members, place);
     return match_any_of(mask, spread(value), spread(members));
 }
-U32 match_all(Warp &w, u32 mask, const U32 &value, const U32 &members, u32 *same) {
-    warp_sync(w, mask, members);
+U32 match_all(Warp &w, u32 mask, const U32 &value, const U32 &members, u32 *same, i32 place) {
+    check_members(w, mask, members, place);
     return match_all_of(mask, spread(value), spread(members), same);
 }
-U32 match_all(Warp &w, u32 mask, const U64 &value, const U32 &members, u32 *same) {
-    warp_sync(w, mask, members);
+U32 match_all(Warp &w, u32 mask, const U64 &value, const U32 &members, u32 *same, i32 place) {
+    check_members(w, mask, members, place);
     return match_all_of(mask, spread(value), spread(members), same);
 }
 
 U32 reduce(Warp &w, u32 mask, Atomic operation, const U32 &value, const U32 &members, i32 place) {
     check_members(w, mask, members, place);
     A32 a = spread(value);
-    u32 taking = mask & spread(members).e[__builtin_ctz(mask)];
-    bool started = false;
-    u32 r = 0;
-    for (u32 left = taking; left; left &= left - 1) {
-        u32 x = a.e[__builtin_ctz(left)];
-        if (!started) r = x;
-        else
-            switch (operation) {
-            case A_ADD: r += x; break;
-            case A_MIN: r = r < x ? r : x; break;
-            case A_MAX: r = r > x ? r : x; break;
-            case A_SMIN: r = (i32)r < (i32)x ? r : x; break;
-            case A_SMAX: r = (i32)r > (i32)x ? r : x; break;
-            case A_AND: r &= x; break;
-            case A_OR: r |= x; break;
-            default: r ^= x; break;
-            }
-        started = true;
-    }
-    return all32(r);
+    U32 all = all32(0);
+    each_group(mask, members, [&](u32 named, u32 lanes) {
+        bool started = false;
+        u32 r = 0;
+        for (u32 left = mask & named; left; left &= left - 1) {
+            u32 x = a.e[__builtin_ctz(left)];
+            if (!started) r = x;
+            else
+                switch (operation) {
+                case A_ADD: r += x; break;
+                case A_MIN: r = r < x ? r : x; break;
+                case A_MAX: r = r > x ? r : x; break;
+                case A_SMIN: r = (i32)r < (i32)x ? r : x; break;
+                case A_SMAX: r = (i32)r > (i32)x ? r : x; break;
+                case A_AND: r &= x; break;
+                case A_OR: r |= x; break;
+                default: r ^= x; break;
+                }
+            started = true;
+        }
+        all = pick(lanes, all32(r), all);
+    });
+    return all;
 }
 
-u32 first_lane(u32 mask) { return mask & -mask; }
+// The lowest lane of each group leads it, as on GPUs (measured); PTX leaves open which one.
+U32 elect(Warp &w, u32 mask, const U32 &members, u32 *leads, i32 place) {
+    check_members(w, mask, members, place);
+    U32 r = all32(0);
+    *leads = 0;
+    each_group(mask, members, [&](u32 named, u32 lanes) {
+        u32 taking = mask & named ? mask & named : lanes;
+        r = pick(lanes, all32(__builtin_ctz(taking)), r);
+        *leads |= lanes & taking & -taking;
+    });
+    return r;
+}

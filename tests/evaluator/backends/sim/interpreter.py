@@ -32,7 +32,9 @@ from evaluator.backends.sim.ptx import (
 REGION = 1 << 40
 SHARED, LOCAL, PARAMETERS, FIRST_GLOBAL = 1, 2, 3, 16
 STEP_LIMIT = 3_000_000
-TOGETHER = {"bar", "shfl", "vote", "match", "redux", "activemask", "atom", "red", "mbarrier"} | tensors.MATRICES
+TOGETHER = tensors.MATRICES | {
+    "bar", "shfl", "vote", "match", "redux", "elect", "activemask", "atom", "red", "mbarrier",
+}  # fmt: skip
 
 
 class Trap(Exception):

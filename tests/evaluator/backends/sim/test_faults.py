@@ -38,6 +38,8 @@ FAULTS = {
                  None, None),
     "wide_barrier": ("bar.sync 1, 96;", "deadlock", "fewer threads than the barrier names", None, None),
     "bad_barrier": ("mov.u32 %r, 16; bar.sync %r;", "bad_barrier", "above 15", None, None),
+    "two_barriers": ("selp.u32 %r, 2, 1, %p; bar.sync %r, 64;", "bad_barrier", "other threads of its warp", None, None),
+    "two_counts": ("selp.u32 %r, 32, 64, %p; bar.arrive 1, %r;", "bad_barrier", "other threads of its warp", None, None),
 }  # fmt: skip
 START = """.reg .u32 %t, %c, %r; .reg .u64 %in, %out, %a; .reg .pred %p, %q; .shared .align 8 .b8 tile[64];
 .local .align 8 .b8 room[16]; .param .b64 p0; .param .b64 p1; .param .b32 p2; .param .b64 p3; .param .b64 p4;

@@ -4,6 +4,7 @@ A family of instructions is one PTX kernel, so that it is one compilation. `{a:f
 that type that holds an input, `{d:f32}` the result.
 """
 
+import itertools
 import math
 import random
 import re
@@ -121,6 +122,23 @@ def _carries() -> Iterator[str]:
                 f"{{ .reg .{t} x; add.cc.{t} x, {{a:{t}}}, {{b:{t}}}; "
                 f"madc.{half}.cc.{t} x, {{b:{t}}}, {{e:{t}}}, x; addc.{t} {{d:{t}}}, x, x; }}"
             )
+    # Each kind of carry into each kind of instruction that takes one.
+    first = ("add.cc", "sub.cc", "mad.lo.cc", "mad.hi.cc")
+    then = ("addc", "subc", "madc.lo", "madc.hi")
+    for t, one, two in itertools.product(("u32", "s32", "u64", "s64"), first, then):
+        third = {"mad.lo.cc": "subc", "mad.hi.cc": "addc", "add.cc": "subc", "sub.cc": "addc"}[one]
+        one_more, two_more = (", {c:X}" if op.startswith("mad") else "" for op in (one, two))
+        yield (
+            f"{{ .reg .X x, y; {one}.X x, {{a:X}}, {{b:X}}{one_more}; {two}.cc.X y, {{c:X}}, {{e:X}}{two_more}; "
+            f"{third}.X {{d:X}}, y, x; }}"
+        ).replace("X", t)
+    for one, two in (("add.cc", "subc"), ("sub.cc", "addc"), ("sub.cc", "subc")):
+        yield (
+            f"{{ .reg .u32 x, y; .reg .pred p; setp.lt.u32 p, {{a:u32}}, {{b:u32}}; "
+            f"{one}.u32 x, {{a:u32}}, {{b:u32}}; mov.u32 {{d:u32}}, 0; "
+            f"@p {one}.u32 x, {{b:u32}}, {{c:u32}}; @!p {two}.u32 {{d:u32}}, x, {{e:u32}}; "
+            f"@p {two}.cc.u32 y, {{c:u32}}, x; {two}.u32 {{d:u32}}, {{d:u32}}, 7; }}"
+        )
 
 
 def _singles() -> Iterator[str]:

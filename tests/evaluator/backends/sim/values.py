@@ -373,13 +373,14 @@ def _to_integer(i: Instruction, target: str, source: str, value: "Fraction | flo
 
 
 def carrying(i: Instruction, sources: list[int], carry: int) -> tuple[int, int]:
-    """add.cc, addc, sub.cc, subc, mad.cc, madc: the result and the carry or borrow."""
+    """add.cc, addc, sub.cc, subc, mad.cc, madc: the result and the carry, 1 where nothing is borrowed."""
     width = bits_of(i.type)
     mask = (1 << width) - 1
-    carry = carry if i.opcode.endswith("c") else 0
     if i.opcode in ("sub", "subc"):
-        exact = sources[0] - sources[1] - carry
-        return exact & mask, int(exact < 0)
+        borrow = 1 - carry if i.opcode == "subc" else 0
+        exact = sources[0] - sources[1] - borrow
+        return exact & mask, int(exact >= 0)
+    carry = carry if i.opcode.endswith("c") else 0
     a, b = (_product(i, *sources[:2]) & mask, sources[2]) if i.opcode in ("mad", "madc") else sources
     return (a + b + carry) & mask, int(a + b + carry > mask)
 
@@ -454,7 +455,7 @@ def together(machine: Any, group: list[Any]) -> list[Any]:
     if i.opcode == "activemask":
         return [sum(1 << lane for lane in present)] * len(group)
     sources = {lane: thread.stop.operands[2] for lane, thread in present.items()}
-    rule = {"shfl": _shuffled, "vote": _voted, "match": _matched, "redux": _reduced}[i.opcode]
+    rule = {"shfl": _shuffled, "vote": _voted, "match": _matched, "redux": _reduced, "elect": _elected}[i.opcode]
     return [rule(i, thread.lane, sources) for thread in group]
 
 
@@ -510,6 +511,11 @@ def _matched(i: Instruction, lane: int, sources: dict[int, tuple]) -> "int | tup
     if "any" in i.modifiers:
         return same
     return (members, 1) if same == members else (0, 0)
+
+
+def _elected(i: Instruction, lane: int, sources: dict[int, tuple]) -> tuple[int, int]:
+    leader = min(other for other in sources if sources[lane][0] >> other & 1)
+    return leader, int(leader == lane)
 
 
 def _reduced(i: Instruction, lane: int, sources: dict[int, tuple]) -> int:
