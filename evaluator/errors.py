@@ -6,6 +6,7 @@
     └── InfrastructureFault     ours: the verdict is internal_error, retryable, without a reward
         ├── ToolchainMissing    no compiler, or one that does not work
         ├── SandboxFault        the isolation could not be set up
+        │   └── JobKilled       someone outside ended a job: another try may go well
         ├── StorageFault        disk full, no write permission
         ├── GpuFault            the GPU is missing, lost, or quarantined
         └── OwnMistake          a mistake in Assay's own code
@@ -46,6 +47,10 @@ class ToolchainMissing(InfrastructureFault):
 
 class SandboxFault(InfrastructureFault):
     """The isolation that untrusted work needs could not be set up."""
+
+
+class JobKilled(SandboxFault):
+    """Someone outside ended a job, or one of its programs: what it would have shown is not known."""
 
 
 class StorageFault(InfrastructureFault):

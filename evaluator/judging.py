@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import ClassVar, Final, Literal, Protocol
@@ -16,10 +16,11 @@ from evaluator.backends.gpu.arena import room_for
 from evaluator.backends.gpu.nsight import Profiler
 from evaluator.backends.gpu.peaks import peaks_of
 from evaluator.backends.gpu.sanitizer import Sanitizer
-from evaluator.errors import InfrastructureFault, Ruling
+from evaluator.errors import InfrastructureFault, JobKilled, Ruling
 from evaluator.problems.arrays import Dice, NumpyDice
 from evaluator.problems.catalogue import find
 from evaluator.problems.problem import Sizes
+from evaluator.sandbox.tries import MOST_TRIES
 from evaluator.stages.counting import Counted, count
 from evaluator.stages.launchable import Concrete, Launchable, PlanSource
 from evaluator.stages.launching import plan_launches
@@ -173,6 +174,13 @@ class SimulatorReferee:
         return self._backend.arch
 
     def judge(self, order: Order, progress: Progress) -> Judged:
+        # All of it again, from the same seed: the kernel has done nothing that anyone could have kept.
+        for _ in range(MOST_TRIES - 1):
+            with suppress(JobKilled):
+                return self._judge(order, progress)
+        return self._judge(order, progress)
+
+    def _judge(self, order: Order, progress: Progress) -> Judged:
         generator = Seed(order.secret).generator()
         launchable = order.launchable
         trials = plan_trials(launchable.problem, order.settings, generator)

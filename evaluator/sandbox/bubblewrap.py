@@ -19,7 +19,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from evaluator.errors import SandboxFault
+from evaluator.errors import JobKilled, SandboxFault
 from evaluator.sandbox import seccomp
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Finished, Isolation, Job
 from evaluator.sandbox.supervision import PATH, Command, SupervisedSession, WorkFolders
@@ -143,6 +143,8 @@ class _WrappedSession(SupervisedSession):
         assert self._ended is not None
         if self._ended["reason"] is None and self._ended["exit"] == 1 and not self._program_ran():
             reason = self._stderr_text.decode(errors="replace").strip().removeprefix("bwrap: ")
+            if not reason:
+                raise JobKilled("bubblewrap ended before it had started the program, without saying why.")
             raise SandboxFault(f"bubblewrap could not set up its namespaces: {reason}.", REMEDY)
         return super()._finished(files)
 

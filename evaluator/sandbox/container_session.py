@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
-from evaluator.errors import SandboxFault
+from evaluator.errors import JobKilled, SandboxFault
 from evaluator.sandbox import warden
 from evaluator.sandbox.ending import ended_in_words, finished_from, limit_hit
 from evaluator.sandbox.sandbox import Finished, Job, SessionEnded
@@ -276,7 +276,7 @@ class ContainerSession:
         if not self._reported():
             said = self._stderr_text[-300:].decode(errors="replace").strip()
             why = self._container.end() or "it was killed, or the Docker daemon restarted"
-            raise SandboxFault(
+            raise JobKilled(
                 f"The container of a job vanished: {why}{f'; it said: {said}' if said else ''}.", "Evaluate again."
             )
         report = self._report

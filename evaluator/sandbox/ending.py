@@ -26,7 +26,8 @@ def limit_hit(limits: Limits, ended: Mapping[str, Any] | None, output_exceeded: 
         _CPU_TIME: f"took more than {limits.cpu_s:g} s of CPU time",
         _FILE_SIZE: f"wrote a file larger than {limits.file_bytes} bytes",
     }
-    return by_reason.get(ended["reason"] or "") or by_signal.get(-ended["exit"])
+    ours = -ended["exit"] in ended["own_signals"]
+    return by_reason.get(ended["reason"] or "") or (by_signal.get(-ended["exit"]) if ours else None)
 
 
 def ended_in_words(ended: Mapping[str, Any] | None) -> str:
@@ -61,6 +62,8 @@ def finished_from(
     code, reason = int(ended["exit"]), ended["reason"]
     if reason == "wall" and ended["wall_s"] >= warden.longest_s(limits.wall_s):
         raise too_busy(ended["wall_s"], ended["waited_s"])
+    own_signals = frozenset(map(int, ended["own_signals"]))
+    by_limit = -code if -code in own_signals else None
     full = code != 0 and ended["peak_bytes"] > 0.95 * limits.memory_bytes
     return Finished(
         exit_code=code if code >= 0 else None,
@@ -70,8 +73,9 @@ def finished_from(
         files=files,
         wall_s=ended["wall_s"],
         waited_s=ended["waited_s"],
-        timed_out=reason == "wall" or code == -_CPU_TIME,
-        output_exceeded=output_exceeded or reason == "work" or code == -_FILE_SIZE,
+        own_signals=own_signals,
+        timed_out=reason == "wall" or by_limit == _CPU_TIME,
+        output_exceeded=output_exceeded or reason == "work" or by_limit == _FILE_SIZE,
         memory_exceeded=reason == "memory" or (reason is None and full),
         limit_hit=limit_hit(limits, ended, output_exceeded),
     )

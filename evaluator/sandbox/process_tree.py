@@ -107,6 +107,10 @@ def processes_or_memory_exceeded(order: dict[str, Any]) -> tuple[str | None, int
         return "processes", 0  # far too many: no time to look at each
     for pid in tree:
         fields = _stat_fields(pid)
+        if fields and fields[0] == "T":
+            # Nothing in a job has reason to wait for a SIGCONT: whoever stopped it must not let its time run out.
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGCONT)
         if fields and fields[0] not in "ZX":
             tasks += int(fields[17])
             resident += int(fields[21]) * PAGE_BYTES
@@ -149,42 +153,56 @@ def _proportional_bytes(pid: int) -> int:
         return int(fields[21]) * PAGE_BYTES if fields else 0
 
 
-def work_exceeded(order: dict[str, Any]) -> bool:
-    """Whether the work folder, the folders in memory and files without a name hold more than is allowed."""
-    used_bytes = entries = 0
-    pending = [order["folder"]]
-    while pending:
-        try:
-            with os.scandir(pending.pop()) as listing:
+class Work:
+    """What a job has written: looked at while it runs, and once more when it has ended."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self._order = order
+        self.largest_bytes = 0
+        """Size of the largest file that any look has seen; its name may be gone since."""
+
+    def exceeded(self) -> bool:
+        """Whether the work folder, the folders in memory and files without a name hold more than is allowed."""
+        order = self._order
+        used_bytes = entries = 0
+        pending = [order["folder"]]
+        while pending:
+            try:
+                with os.scandir(pending.pop()) as listing:
+                    for entry in listing:
+                        entries += 1
+                        with contextlib.suppress(FileNotFoundError):
+                            status = entry.stat(follow_symlinks=False)
+                            used_bytes += status.st_blocks * 512
+                            self.largest_bytes = max(self.largest_bytes, status.st_size)
+                        if entry.is_dir(follow_symlinks=False):
+                            pending.append(entry.path)
+                        if entries > WORK_ENTRIES or used_bytes > order["work_bytes"]:
+                            return True
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:
+                return True  # made unreadable or deeper than any path: what is in there cannot be counted
+        tree = descendants(os.getpid())
+        if used_bytes + self._nameless_bytes(tree) > order["work_bytes"]:
+            return True
+        return bool(order.get("in_memory")) and _most_entries(tree, order) > WORK_ENTRIES
+
+    def _nameless_bytes(self, tree: Iterable[int]) -> int:
+        """What unlinked files hold that are still open, and anonymous ones (memfd)."""
+        sizes: dict[tuple[int, int], int] = {}
+        for pid in tree:
+            with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as listing:
                 for entry in listing:
-                    entries += 1
-                    with contextlib.suppress(FileNotFoundError):
-                        used_bytes += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-                    if entries > WORK_ENTRIES or used_bytes > order["work_bytes"]:
-                        return True
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError:
-            return True  # made unreadable or deeper than any path: what is in there cannot be counted
-    tree = descendants(os.getpid())
-    if used_bytes + _nameless_bytes(tree) > order["work_bytes"]:
-        return True
-    return bool(order.get("in_memory")) and _most_entries(tree, order) > WORK_ENTRIES
-
-
-def _nameless_bytes(tree: Iterable[int]) -> int:
-    """What unlinked files hold that are still open, and anonymous ones (memfd)."""
-    sizes: dict[tuple[int, int], int] = {}
-    for pid in tree:
-        with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as listing:
-            for entry in listing:
-                with contextlib.suppress(OSError):
-                    status = entry.stat()
-                    if status.st_nlink == 0 and stat.S_ISREG(status.st_mode):
-                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
-    return sum(sizes.values())
+                    with contextlib.suppress(OSError):
+                        status = entry.stat()
+                        if not stat.S_ISREG(status.st_mode):
+                            continue
+                        writing = entry.stat(follow_symlinks=False).st_mode & stat.S_IWUSR
+                        self.largest_bytes = max(self.largest_bytes, status.st_size if writing else 0)
+                        if status.st_nlink == 0:
+                            sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+        return sum(sizes.values())
 
 
 def _most_entries(tree: Iterable[int], order: dict[str, Any]) -> int:
@@ -197,3 +215,30 @@ def _most_entries(tree: Iterable[int], order: dict[str, Any]) -> int:
                 rooms = [os.statvfs(root + place) for place in order["in_memory"]]
                 return max(room.f_files - room.f_ffree for room in rooms)
     return 0
+
+
+# ---- what the kernel did for want of memory ----
+
+_OWN_GROUP = "/proc/self/cgroup"
+
+
+def kills_for_memory() -> int | None:
+    """How often the kernel has killed a process for want of memory: in this process's control group where that can
+    be read, else on this machine; None where neither is told.
+    """
+    groups = {}
+    with contextlib.suppress(OSError, ValueError), open(_OWN_GROUP, encoding="utf-8") as listing:
+        for line in listing:
+            _, controllers, path = line.rstrip("\n").split(":", 2)
+            groups.update(dict.fromkeys(controllers.split(","), path))
+    # Control groups of version 1, then of version 2; in a container its own group may be shown as the root.
+    places = [f"/sys/fs/cgroup/memory{groups['memory']}/memory.oom_control"] if "memory" in groups else []
+    places += ["/sys/fs/cgroup/memory/memory.oom_control"] if "memory" in groups else []
+    places += [f"/sys/fs/cgroup{groups.get('', '')}/memory.events", "/sys/fs/cgroup/memory.events", "/proc/vmstat"]
+    for place in places:
+        with contextlib.suppress(OSError, ValueError), open(place, encoding="utf-8") as counters:
+            for line in counters:
+                name, _, count = line.partition(" ")
+                if name == "oom_kill":
+                    return int(count)
+    return None

@@ -107,6 +107,9 @@ class Finished:
     wall_s: float
     waited_s: float = 0.0
     """Of `wall_s`, how long it stood in line for a processor."""
+    own_signals: frozenset[int] = frozenset()
+    """Signals that a limit of the job's may have sent to one of its processes, by what was measured: SIGXCPU,
+    SIGXFSZ, and SIGKILL where the kernel killed for want of memory."""
     timed_out: bool = False
     output_exceeded: bool = False
     """It wrote more than allowed to stdout, stderr, one file or the work folder."""

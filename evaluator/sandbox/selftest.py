@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal, cast
 
-from evaluator.errors import SandboxFault, UsageError
+from evaluator.errors import JobKilled, SandboxFault, UsageError
 from evaluator.sandbox.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.process import ProcessSandbox
 from evaluator.sandbox.sandbox import Finished, Isolation, Job, Limits, Sandbox
+from evaluator.sandbox.tries import run_in_tries
 
 if TYPE_CHECKING:
     from evaluator.sandbox.docker import DockerSandbox
@@ -55,6 +56,9 @@ def choose(root: Path, wanted: Literal["auto", "docker", "bubblewrap", "process"
     return ProcessSandbox(root)
 
 
+_TRIAL: Final = Job(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=10))
+
+
 @functools.cache
 def _docker(root: Path) -> Sandbox:
     # One for each process: it keeps containers ready.
@@ -62,7 +66,7 @@ def _docker(root: Path) -> Sandbox:
     from evaluator.sandbox.docker import DockerSandbox
 
     sandbox = DockerSandbox(root)
-    finished = sandbox.run(Job(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=10)))
+    finished = run_in_tries(sandbox, _TRIAL)
     if finished.exit_code != 7:
         raise SandboxFault(f"A trial of docker ended with {_ending(finished)} instead of exit code 7.")
     return sandbox
@@ -71,7 +75,9 @@ def _docker(root: Path) -> Sandbox:
 @functools.cache
 def _bubblewrap_fault(root: Path) -> SandboxFault | None:
     try:
-        finished = BubblewrapSandbox(root).run(Job(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=10)))
+        finished = run_in_tries(BubblewrapSandbox(root), _TRIAL)
+    except JobKilled:
+        raise  # that says nothing about bubblewrap: nobody may get a weaker sandbox for it
     except SandboxFault as fault:
         return fault
     if finished.exit_code != 7:

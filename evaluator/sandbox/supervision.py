@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from evaluator.errors import SandboxFault, StorageFault
+from evaluator.errors import JobKilled, SandboxFault, StorageFault
 from evaluator.sandbox import warden
 from evaluator.sandbox.ending import ended_in_words, finished_from, limit_hit
 from evaluator.sandbox.sandbox import Finished, Job, SessionEnded
@@ -320,10 +320,11 @@ class SupervisedSession:
             warden.send_message(self._control, order)
             answer = warden.receive_message(self._control)
         except OSError as error:
-            raise SandboxFault(f"The warden of a job does not answer: {error}.") from error
-        if answer is None or "failed" in answer:
-            reason = answer["failed"] if answer else "its warden ended"
-            raise SandboxFault(f"{command.argv[0]} could not be started: {reason}.")
+            raise JobKilled(f"The warden of a job does not answer: {error}.", "Evaluate again.") from error
+        if answer is None:
+            raise JobKilled(f"{command.argv[0]} could not be started: its warden ended.", "Evaluate again.")
+        if "failed" in answer:
+            raise SandboxFault(f"{command.argv[0]} could not be started: {answer['failed']}.")
         self._warden_pid = answer["started"]
         self._forget_interest = self._job.interest.call_on_withdrawal(self._order_end)
 
@@ -435,7 +436,7 @@ class SupervisedSession:
         if self._warden_pid is not None:
             with contextlib.suppress(OSError):
                 os.kill(self._warden_pid, 9)  # the parent warden ends what it leaves
-        raise SandboxFault(f"The warden of a job {why}.")
+        raise JobKilled(f"The warden of a job {why}.", "Evaluate again.")
 
     def _order_end(self) -> None:
         with contextlib.suppress(OSError):

@@ -41,6 +41,9 @@ STRETCH, STRETCH_S = 4.0, 30.0
 """The time that a job stood in line for a processor does not count, until it has lasted so many times its wall time,
 and so many seconds."""
 
+CPU_MET = 0.9
+"""From this share of a job's CPU time on, a SIGXCPU is its limit's: the kernel counts ticks, its report time."""
+
 FIRST_PASSED_ON = 100
 """`sandbox.FIRST_DESCRIPTOR`, without what importing it would bring along."""
 
@@ -326,7 +329,8 @@ def supervise(
     start = time.monotonic()
     poller = _poller(wakeup, connection.fileno(), grader)
     reason, statuses, peak_bytes = None, dict[int, int](), 0
-    line = process_tree.Line()
+    line, work = process_tree.Line(), process_tree.Work(order)
+    kills_before = process_tree.kills_for_memory()
     end = start + order["wall_s"]
     next_watch = start + WATCH_INTERVAL_S
     next_look = next_watch
@@ -357,24 +361,34 @@ def supervise(
             peak_bytes = max(peak_bytes, resident_bytes)
             if reason is None and now >= next_look:
                 before_s = time.thread_time()
-                reason = "work" if process_tree.work_exceeded(order) else None
+                reason = "work" if work.exceeded() else None
                 # A large folder is looked at less often: at most a twentieth of a core, but every second.
                 next_look = time.monotonic() + min(1.0, max(0.08, 20 * (time.thread_time() - before_s)))
             next_watch = time.monotonic() + WATCH_INTERVAL_S
     wall_s = time.monotonic() - start
     statuses |= end_children()
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if reason is None and process_tree.work_exceeded(order):
+    over = work.exceeded()
+    if reason is None and over:
         reason = "work"
+    used_s = usage.ru_utime + usage.ru_stime
     code = os.waitstatus_to_exitcode(statuses[child]) if child in statuses else -signal.SIGKILL
     if reason is None and code in (-signal.SIGKILL, 128 + signal.SIGKILL):
         # Whoever ignores SIGXCPU is killed a second later, and would seem to have died of something else.
-        code = -signal.SIGXCPU if usage.ru_utime + usage.ru_stime > order["cpu_s"] else code
+        code = -signal.SIGXCPU if used_s > order["cpu_s"] else code
+    # Anyone may send these signals; whether a limit of ours did is for what was measured to say.
+    written_bytes = max(2 * work.largest_bytes, usage.ru_oublock * 512)
+    sent = {
+        signal.SIGXCPU: used_s >= CPU_MET * order["cpu_s"],
+        signal.SIGXFSZ: written_bytes >= order["file_bytes"],
+        signal.SIGKILL: kills_before is not None and process_tree.kills_for_memory() != kills_before,
+    }
     return {
         "exit": code,
         "reason": reason,
         "wall_s": wall_s,
         "waited_s": line.waited_s(wall_s),
+        "own_signals": [int(number) for number, ours in sent.items() if ours],
         "peak_bytes": max(peak_bytes, usage.ru_maxrss * 1024),
         "left": len(list_children(os.getpid())),
     }

@@ -23,6 +23,8 @@ from evaluator.stages.trials import asked_sizes
 
 LOCAL: Final = "local"
 """The tenant of everyone, while there is no key."""
+_RULES: Final = "2"
+"""Part of what a verdict depends on: of version 1 are verdicts on compilers that someone outside had killed."""
 FIRST_QUEUE: Final = "compile"
 
 _LOG = logs.logger("admission")
@@ -256,4 +258,6 @@ class Admission:
             (one.device if backend == "gpu" else "", one.arch, one.toolchain, one.grader_version) for one in judges
         }
         facts = [fact for one in sorted(able) for fact in one]
-        return reuse_key(self._secret, (tenant, submission.model_dump_json(), problem.face.version, backend, *facts))
+        return reuse_key(
+            self._secret, (_RULES, tenant, submission.model_dump_json(), problem.face.version, backend, *facts)
+        )

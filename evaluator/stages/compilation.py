@@ -5,7 +5,6 @@ parameters' names and types are read; then ptxas makes the cubin from that PTX, 
 sandbox. The steps have keys of their own in the cache: a change of comments needs no new cubin.
 """
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -28,6 +27,7 @@ from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox
 from evaluator.stages import diagnostics, resources
 from evaluator.stages.cache import Cache, canonical, key_of, without_debug
 from evaluator.stages.diagnostics import SOURCE_NAME
+from evaluator.stages.endings import crash, out_of_memory, out_of_room, refused, signals_told, until_it_tells
 from evaluator.stages.entries import count_entries, entries
 from evaluator.stages.source_text import without_plan
 from evaluator.stages.toolchain import Toolchain
@@ -36,18 +36,13 @@ MAX_IMAGE_BYTES: Final = 64 << 20
 MAX_KERNELS: Final = 256
 ALLOWED_FLAGS: Final = "--use_fast_math, -maxrregcount=N, --extended-lambda, -std=c++11|14|17|20"
 
+_PTX_RULES, _CUBIN_RULES = "ptx 2", "cubin 2"
+"""What is cached, and by which rules: entries of version 1 may come from compilers that someone had killed."""
 _PTX, _CUBIN, _INCLUDES = "kernel.ptx", "kernel.cubin", "includes.d"
 _FLAG = re.compile(
     r"--?(?:(?P<fast>use_fast_math)|(?P<lambda>extended-lambda)|maxrregcount=(?P<registers>\d{1,3})"
     r"|(?P<std>std=c\+\+(?:11|14|17|20)))"
 )
-# The program in the words that nvcc gives its shell, for example '"$CICC_PATH/cicc"'.
-_DIED = re.compile(r"""^nvcc error\s*: '(?:[^'\n]*/)?"?([\w+.-]+)"?' died due to signal (\d+)""", re.MULTILINE)
-_NO_MEMORY = re.compile(
-    r"virtual memory exhausted|out of memory|memory allocation failure|std::bad_alloc|cannot allocate memory",
-    re.IGNORECASE,
-)
-_BY_A_SIGNAL: Final = {128 + number for number in signal.Signals}
 
 
 @dataclass(frozen=True)
@@ -70,6 +65,14 @@ class Compiled:
     canonical_ptx_sha256: str | None = None
     """Of the PTX text only: flags that only ptxas sees (`-maxrregcount`) are not in it."""
     cubin_sha256: str | None = None
+
+
+class _Doubtful(Exception):
+    """Something made that is good for this once and must not be cached: another try may give something better."""
+
+    def __init__(self, made: Mapping[str, bytes]) -> None:
+        super().__init__()
+        self.made = made
 
 
 class _Unstored(Exception):
@@ -151,7 +154,7 @@ class _Compilation:
         self.source = without_plan(self.source)
         text = self.source.encode()
         try:
-            key = key_of("ptx", text, "\n".join(self.flags), self.toolchain.digest)
+            key = key_of(_PTX_RULES, text, "\n".join(self.flags), self.toolchain.digest)
             made, front_hit = self._cached(key, lambda: self._front(text).packed())
             front = _Front.unpacked(made)
             if front.ruling is not None:
@@ -174,7 +177,10 @@ class _Compilation:
         )
 
     def _cached(self, key: str, make: Callable[[], Mapping[str, bytes]]) -> tuple[Mapping[str, bytes], bool]:
-        return self.cache.get_or_make(key, make) if self.cache else (make(), False)
+        try:
+            return self.cache.get_or_make(key, make) if self.cache else (make(), False)
+        except _Doubtful as doubtful:
+            return doubtful.made, False
 
     def _choose_flags(self) -> Ruling | None:
         """Set the flags of both steps from the caller's; a ruling where they cannot be had."""
@@ -224,12 +230,15 @@ class _Compilation:
             debug = debug_run.result()
         foreign = self._foreign_include(run.files.get(_INCLUDES, b""))
         if foreign is not None:
-            return _Front(foreign, ())
+            return self._lasting(_Front(foreign, ()), run)
         stderr = run.stderr.decode(errors="replace")
         told = diagnostics.parse(stderr, self.source, self.toolchain.headers)
-        self._check_limits(run, "nvcc", stderr)
+        self._check_limits(run, "nvcc")
         if run.exit_code != 0:
-            return _Front(self._compile_error(told, stderr), told)
+            front = _Front(self._compile_error(told, crash(run)), told)
+            if not any(one.severity is Severity.ERROR for one in told):
+                raise _Doubtful(front.packed())
+            return self._lasting(front, run)
         if _PTX not in run.files or len(run.files[_PTX]) > MAX_IMAGE_BYTES:
             self._check_compiler_works()
             raise _Unstored(_too_large("PTX"))
@@ -238,12 +247,19 @@ class _Compilation:
             return _Front(_too_many_kernels(kernels), told)
         # A source that compiles to run but not for debuggers keeps its layout and loses its names; but one whose
         # second compile ran out of time could do either on another day, and may not be graded by luck.
-        self._check_limits(debug, "nvcc -G", debug.stderr.decode(errors="replace"))
+        self._check_limits(debug, "nvcc -G")
         debug_ptx = self._normal(debug.files[_PTX]) if debug.exit_code == 0 and _PTX in debug.files else None
         found = entries(ptx, debug_ptx)
         if not found:
             return _Front(_no_kernel(self.source), told)
-        return _Front(None, told, found, ptx, hashlib.sha256(canonical(ptx).encode()).hexdigest())
+        front = _Front(None, told, found, ptx, hashlib.sha256(canonical(ptx).encode()).hexdigest())
+        return self._lasting(front, debug)
+
+    def _lasting(self, front: _Front, run: Finished) -> _Front:
+        """`front`, if the compiler said what it is for; raises _Doubtful if it crashed or was silent."""
+        if run.exit_code != 0 and not refused(run):
+            raise _Doubtful(front.packed())
+        return front
 
     def _nvcc_job(self, text: bytes, flags: tuple[str, ...], collect: tuple[str, ...]) -> Job:
         toolchain = self.toolchain
@@ -255,27 +271,17 @@ class _Compilation:
             environment={"LC_ALL": "C"},
         )
 
-    def _run(self, job: Job, again: bool = False) -> Finished:
-        """Run the job within what is left of the time; a busy machine's and the sandbox's own are not counted."""
+    def _run(self, job: Job) -> Finished:
+        """Run the job within what is left of the time; a busy machine's and the sandbox's own are not counted, nor
+        what someone outside has ended, or what ended in no way that says something about the source.
+        """
         before_s = self.spent_s
         if (left_s := self.settings.compile_timeout_s - before_s) <= 0:
             raise _Unstored(self._timeout())
         memory_bytes = self.settings.memory_bytes
         limits = Limits(wall_s=left_s, cpu_s=self.settings.compile_timeout_s + 1, memory_bytes=memory_bytes)
-        killed_before = _kills_for_memory()
-        run = self.sandbox.run(dataclasses.replace(job, limits=limits))
+        run = until_it_tells(lambda: self.sandbox.run(dataclasses.replace(job, limits=limits)))
         self.spent_s = max(self.spent_s, before_s + run.wall_s - run.waited_s)
-        if run.exit_code == 0 or run.timed_out or run.memory_exceeded or run.limit_hit:
-            return run
-        killed = _signal_of(run, run.stderr.decode(errors="replace")) == signal.SIGKILL
-        if killed and (killed_before is None or killed_before != _kills_for_memory()):
-            return run
-        if not again and (killed or b"error" not in (run.stderr + run.stdout).lower()):
-            # Neither a limit nor the kernel, for want of memory, ended it: that says nothing about the source. And
-            # whoever refuses a source says why; only one that names no error twice has refused it.
-            return self._run(job, again=True)
-        if killed:
-            raise InfrastructureFault("The compiler was killed by someone else, twice.", "Submit it again.")
         return run
 
     def _normal(self, ptx: bytes) -> str:
@@ -324,16 +330,15 @@ class _Compilation:
         )
         return self._first_error([error])
 
-    def _compile_error(self, told: tuple[Diagnostic, ...], stderr: str) -> Ruling:
+    def _compile_error(self, told: tuple[Diagnostic, ...], crashed: str) -> Ruling:
         errors = [one for one in told if one.severity is Severity.ERROR]
         if errors:
             return self._first_error(errors)
         self._check_compiler_works()
-        if died := _DIED.search(stderr):
-            name = signal.Signals(int(died[2])).name if int(died[2]) in set(signal.Signals) else died[2]
+        if crashed:
             return _ruling(
                 "compile_error",
-                f"The compiler itself crashed on this source ({died[1]} ended by {name}).",
+                f"The compiler itself crashed on this source ({crashed}).",
                 "Write it in a simpler way: deep templates, huge constants and deep nesting bring a compiler down.",
             )
         return _ruling("compile_error", "The compiler refused this source without saying why.")
@@ -356,7 +361,7 @@ class _Compilation:
 
     def _back(self, front: _Front, front_hit: bool, source_sha256: str) -> Compiled:
         assembled, numbers = without_debug(front.ptx)
-        key = key_of("cubin", assembled, self.arch, " ".join(self.for_ptxas), self.toolchain.digest)
+        key = key_of(_CUBIN_RULES, assembled, self.arch, " ".join(self.for_ptxas), self.toolchain.digest)
         made, hit = self._cached(key, lambda: self._assemble(assembled))
         report = made["report"].decode(errors="replace")
         by_ptx_line = diagnostics.source_lines(front.ptx)
@@ -371,7 +376,7 @@ class _Compilation:
             "canonical_ptx_sha256": front.canonical_sha256,
         }
         if "cubin" not in made:
-            return self._ended(self._compile_error(told, report), **common)
+            return self._ended(self._compile_error(told, made["crash"].decode()), **common)
         cubin = made["cubin"]
         return self._ended(
             None,
@@ -393,9 +398,12 @@ class _Compilation:
             )
         )
         report = run.stderr + run.stdout
-        self._check_limits(run, "ptxas", report.decode(errors="replace"))
+        self._check_limits(run, "ptxas")
         if run.exit_code != 0:
-            return {"report": report}
+            refusal = {"report": report, "crash": crash(run).encode()}
+            if not refused(run):
+                raise _Doubtful(refusal)
+            return refusal
         if _CUBIN not in run.files or len(run.files[_CUBIN]) > MAX_IMAGE_BYTES:
             self._check_compiler_works()
             raise _Unstored(_too_large("machine code"))
@@ -403,14 +411,12 @@ class _Compilation:
 
     # --- limits and faults -----------------------------------------------------------------------------------------
 
-    def _check_limits(self, run: Finished, step: str, stderr: str) -> None:
+    def _check_limits(self, run: Finished, step: str) -> None:
         """Raise what a run that met a limit is worth."""
-        by_signal = _signal_of(run, stderr)
-        if run.timed_out or by_signal == signal.SIGXCPU:
+        by_limits = signals_told(run) & run.own_signals
+        if run.timed_out or signal.SIGXCPU in by_limits:
             raise _Unstored(self._timeout())
-        if run.memory_exceeded or (
-            run.exit_code != 0 and (by_signal == signal.SIGKILL or _NO_MEMORY.search(diagnostics.unplaced(stderr)))
-        ):
+        if out_of_memory(run):
             raise _Unstored(
                 _ruling(
                     "out_of_memory",
@@ -418,14 +424,14 @@ class _Compilation:
                     "Look for recursive templates, huge constant arrays and very large unrolled loops.",
                 )
             )
-        if "No space left on device" in diagnostics.unplaced(stderr):
+        if out_of_room(run):
             if shutil.disk_usage(self.sandbox.root).free < Limits().work_bytes:
                 raise StorageFault(
                     f"No space left on the disk of the work folder {self.sandbox.root}.",
                     "Free some space there, or choose another folder with ASSAY_DATA_DIR.",
                 )
             raise _Unstored(_too_large("output"))
-        if run.output_exceeded or by_signal == signal.SIGXFSZ:
+        if run.output_exceeded or signal.SIGXFSZ in by_limits:
             raise _Unstored(_too_large("output"))
         if run.limit_hit is not None:
             raise _Unstored(_ruling("invalid_submission", f"Compiling met a limit: {run.limit_hit}."))
@@ -448,24 +454,6 @@ class _Compilation:
                 f"{said or run.limit_hit or f'exit code {run.exit_code}, signal {run.signal}'}",
                 "run `assay doctor`",
             )
-
-
-def _signal_of(run: Finished, stderr: str) -> int | None:
-    """The signal that ended the compiler, or one of the programs that it runs."""
-    if died := _DIED.search(stderr):
-        return int(died[2])
-    if diagnostics.killed(stderr):
-        return signal.SIGKILL
-    # A shell in between ends with the number of the signal that ended its program, from 128 on.
-    return run.exit_code - 128 if run.exit_code in _BY_A_SIGNAL else run.signal
-
-
-def _kills_for_memory() -> int | None:
-    """How often this machine's kernel has killed a process for want of memory; None where it does not say."""
-    with contextlib.suppress(OSError):
-        if found := re.search(r"^oom_kill (\d+)", Path("/proc/vmstat").read_text(), re.MULTILINE):
-            return int(found[1])
-    return None
 
 
 @functools.lru_cache(maxsize=4096)

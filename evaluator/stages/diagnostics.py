@@ -49,7 +49,12 @@ _SEVERITIES: Final = {
     "remark": Severity.NOTE,
     "info": Severity.NOTE,
 }
-_KILLED = re.compile(r"^[\w+./-]+: fatal error: Killed signal terminated program", re.MULTILINE)
+# At a place (whatever a source has made of the file's name), or at none, in the words of EDG, cicc and ptxas.
+_NAMED = re.compile(
+    r"^(?:[^\n]*(?:\(\d+\)|:\d+(?::\d+)?): (?:catastrophic |fatal )?error\b|At end of source: error\b|error +: "
+    r"|ptxas (?:[^,\n]+, line \d+; )?(?:error|fatal) *: (?!Ptx assembly aborted))",
+    re.MULTILINE,
+)
 
 
 def parse(
@@ -105,9 +110,9 @@ def unplaced(stderr: str) -> str:
     return "\n".join(line for line in stderr.splitlines() if not re.match(r"\s|[^:]*\(\d+\)|[^:]*:\d+:", line))
 
 
-def killed(stderr: str) -> bool:
-    """Whether the host compiler says that one of its programs was killed."""
-    return bool(_KILLED.search(unplaced(stderr)))
+def names_an_error(text: str) -> bool:
+    """Whether a compiler says what is wrong with a source. That it broke down itself is no such thing."""
+    return bool(_NAMED.search(text))
 
 
 def _messages(stderr: str) -> Iterator[tuple[re.Match[str], list[str]]]:

@@ -7,6 +7,7 @@ with pyelftools. Where DWARF says nothing about a kernel, types come from its ma
 
 import functools
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from elftools.common.exceptions import DWARFError, ELFError
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
 
 from evaluator.backends.backend import Entry, Parameter
+from evaluator.errors import InfrastructureFault
+from evaluator.sandbox.tries import asked
 
 Kind: TypeAlias = Literal["pointer", "int", "uint", "float", "struct"]
 
@@ -99,7 +102,7 @@ def demangled(symbol: str) -> str:
 _DEMANGLE: Final = f"""
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
-resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
+resource.setrlimit(resource.RLIMIT_CPU, (2, 3))  # at the second of them it would be a SIGKILL, as anyone sends
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 import cxxfilt
 name = cxxfilt.demangle(sys.stdin.read())
@@ -110,16 +113,19 @@ sys.stdout.write(name if len(name) <= {_MAX_NAME} else "")
 def _demangled_apart(symbol: str) -> str:
     """The demangled name, or nothing where that takes too much."""
     try:
-        child = subprocess.run(
+        child = asked(
             [sys.executable, "-I", "-c", _DEMANGLE],
             input=symbol,
             capture_output=True,
             text=True,
             timeout=30,
-            check=False,
+            own_signals=(signal.SIGXCPU,),
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
+    except subprocess.TimeoutExpired as late:
+        # It has two seconds of a processor: what it got is not for the name to answer, and the name is kept.
+        raise InfrastructureFault("This machine is too busy: the name of a kernel could not be read.") from late
+    except OSError as error:
+        raise InfrastructureFault(f"The name of a kernel could not be read: {error}.") from error
     return child.stdout if child.returncode == 0 else ""
 
 

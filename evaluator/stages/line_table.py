@@ -8,6 +8,7 @@ from typing import Final
 
 from evaluator.backends.backend import Program
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox
+from evaluator.sandbox.tries import run_in_tries
 from evaluator.stages.toolchain import Toolchain
 
 _PTX, _CUBIN = "kernel.ptx", "kernel.cubin"
@@ -21,7 +22,8 @@ def with_lines(program: Program, flags: tuple[str, ...], toolchain: Toolchain, s
     Raises SandboxFault, StorageFault.
     """
     own = [flag for flag in flags if flag.startswith(_FOR_PTXAS)]
-    run = sandbox.run(
+    run = run_in_tries(
+        sandbox,
         Job(
             argv=(str(toolchain.ptxas), "-lineinfo", f"-arch={program.arch}", *own, "-o", _CUBIN, _PTX),
             files={_PTX: program.ptx.encode()},
@@ -29,6 +31,6 @@ def with_lines(program: Program, flags: tuple[str, ...], toolchain: Toolchain, s
             readable=toolchain.readable,
             environment={"LC_ALL": "C"},
             limits=Limits(wall_s=_LIMIT_S, cpu_s=_LIMIT_S),
-        )
+        ),
     )
     return run.files.get(_CUBIN, program.cubin) if run.succeeded else program.cubin

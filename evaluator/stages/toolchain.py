@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluator.errors import ToolchainMissing
+from evaluator.sandbox.tries import asked
 
 OLDEST: Final = (12, 4)
 _REMEDY: Final = (
@@ -28,7 +29,8 @@ _REMEDY: Final = (
 )
 _NO_GPU_ARCH: Final = "sm_80"
 _PROBE_S: Final = 60.0
-_CACHE_VERSION: Final = 1
+_CACHE_VERSION: Final = 2
+"""Of what is remembered; version 1 may hold what a program said until someone killed it."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +102,10 @@ def gpu_arch() -> str | None:
     except OSError:
         return None
     try:
-        asked = subprocess.run(
-            [sys.executable, "-I", "-c", _ASK_DRIVER], capture_output=True, text=True, timeout=_PROBE_S, check=False
-        )
+        told = asked([sys.executable, "-I", "-c", _ASK_DRIVER], capture_output=True, text=True, timeout=_PROBE_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = asked.stdout.strip()
+    found = told.stdout.strip()
     return found if re.fullmatch(r"sm_\d{2,3}", found) else None
 
 
@@ -276,19 +276,21 @@ def _examined(nvcc: Path, headers: Path, host: Path, identity: list[str]) -> dic
 def _ask(program: Path, *arguments: str) -> str:
     """What `program` prints, both streams."""
     try:
-        told = subprocess.run(
+        told = asked(
             [program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=_PROBE_S,
-            check=False,
             cwd=tempfile.gettempdir(),
             env={**os.environ, "LC_ALL": "C"},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolchainMissing(f"{program} could not be run: {error}", _REMEDY) from error
-    return told.stdout.decode(errors="replace")
+    if told.returncode != 0:  # what it said may be a part of what it had to say, and is remembered
+        said = told.stdout.decode(errors="replace").strip()[-300:]
+        raise ToolchainMissing(f"{program} {' '.join(arguments)} ended with {told.returncode}: {said}", _REMEDY)
+    return str(told.stdout.decode(errors="replace"))
 
 
 def _memory(nvcc: Path) -> Path:

@@ -47,9 +47,9 @@ def below(pid):
     return found
 
 
-def kill(pid):
+def kill(pid, number=signal.SIGKILL):
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
 
 
 class Census:

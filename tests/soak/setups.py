@@ -19,6 +19,10 @@ from evaluator.service.store import Store
 LEASE_S = 4
 DRAIN_S = 10
 WORKERS = 2
+# A process in a sandbox may get any signal, not only the one that nothing can catch.
+SIGNALS = tuple(
+    getattr(signal, f"SIG{name}") for name in ("KILL", "TERM", "HUP", "INT", "PIPE", "ALRM", "XCPU", "XFSZ")
+)
 
 
 class SetUp:
@@ -108,7 +112,7 @@ class SetUp:
         """Any process below a worker: a warden, what isolates, a compiler, a simulated kernel."""
         found = [pid for worker in self.workers() for pid in below(worker)]
         if found:
-            kill(chance.choice(found))
+            kill(chance.choice(found), chance.choice(SIGNALS))
 
     def workers(self):
         """The processes that claim evaluations."""

@@ -21,6 +21,7 @@ from evaluator.backends.gpu import own_process, solo
 from evaluator.backends.gpu.arena import Layout, Place, step_order
 from evaluator.problems.arrays import to_numpy
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox
+from evaluator.sandbox.tries import run_in_tries
 
 ToolName: TypeAlias = Literal["ncu", "compute-sanitizer"]
 
@@ -159,7 +160,7 @@ class Observatory:
                 open_files=1024,
             ),
         )
-        finished = self._sandbox.run(job)
+        finished = run_in_tries(self._sandbox, job)
         told = _told(finished.files.get(solo.TOLD, b""))
         said = (finished.stdout[-4000:] + b"\n" + finished.stderr[-4000:]).decode(errors="replace").strip()
         return Watched(

@@ -13,6 +13,7 @@ from evaluator.backends.gpu import own_process
 from evaluator.backends.gpu.channel import Channel, ChannelClosed, ChannelSilent
 from evaluator.errors import GpuFault
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, Sandbox
+from evaluator.sandbox.tries import OWN_FAULTS
 
 REAL_DEVICE: Final = "evaluator.backends.gpu.cuda_device:CudaDevice"
 _READY_S: Final = 60.0
@@ -38,11 +39,17 @@ class RunnerHung(Exception):
 class RunnerDied(GpuFault):
     """A runner's process ended in the middle of an order."""
 
+    def __init__(self, message: str, remedy: str, code: int | None) -> None:
+        """`code`: its exit code, or the negative number of a signal; None where that is not known."""
+        super().__init__(message, remedy)
+        self.killed_from_outside = code is None or (code < 0 and -code not in OWN_FAULTS)
+        """Whether that says nothing about the program that it had loaded."""
+
 
 class Runner:
     """The referee's end of one runner."""
 
-    def __init__(self, pid: int, channel: Channel, how_it_ended: Callable[[int], str]) -> None:
+    def __init__(self, pid: int, channel: Channel, how_it_ended: Callable[[int], tuple[str, int | None]]) -> None:
         self.pid = pid
         self._how_it_ended = how_it_ended
         self.jobs = 0
@@ -59,8 +66,8 @@ class Runner:
             self._channel.send(order, descriptors)
             return self._answer(timeout_s)
         except ChannelClosed as closed:
-            how = self._how_it_ended(self.pid)
-            raise RunnerDied(f"A runner ended at the order {order['order']}: {how}.", "Try again.") from closed
+            how, code = self._how_it_ended(self.pid)
+            raise RunnerDied(f"A runner ended at the order {order['order']}: {how}.", "Try again.", code) from closed
 
     def await_ready(self) -> None:
         """Wait until the context is made. Raises RunnerFault, RunnerHung, GpuFault."""
@@ -151,12 +158,12 @@ class RunnerPool:
                 )
             self._listen(left_s)
 
-    def _ending(self, pid: int) -> str:
+    def _ending(self, pid: int) -> tuple[str, int | None]:
         self._listen(_ENDING_S, pid)
         code = self._ended.get(pid)
         if code is None:
-            return "its process still runs"
-        return f"signal {-code}" if code < 0 else f"exit code {code}"
+            return "its process still runs", None
+        return f"signal {-code}" if code < 0 else f"exit code {code}", code
 
     def close(self) -> None:
         """End all runners and the zygote."""

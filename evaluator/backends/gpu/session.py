@@ -269,8 +269,10 @@ class GpuSession:
         except RunnerFault as broken:
             self._die()
             return RunOutcome({}, self._fault(broken, run), printed=broken.printed)
-        except RunnerDied:
+        except RunnerDied as died:
             self._die()
+            if died.killed_from_outside:
+                raise
             # Once may be anything. A program whose every run ends the process that holds its context does it itself,
             # by writing over what the driver keeps in memory that the GPU can reach.
             if self._identity not in self._bench.deadly:

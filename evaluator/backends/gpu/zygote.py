@@ -89,6 +89,8 @@ def _ended() -> list[tuple[int, int]]:
 
 def main() -> None:
     """`python -m evaluator.backends.gpu.zygote DESCRIPTOR MODULE:CLASS`: serve with this kind of device."""
+    # Python's own handler would turn the signal into an exit code, as of a runner that failed by itself.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     module, _, name = sys.argv[2].partition(":")
     make_device = getattr(importlib.import_module(module), name)
     serve(Channel(socket.socket(fileno=int(sys.argv[1]))), make_device)

@@ -37,10 +37,11 @@ from evaluator.backends.backend import (
 )
 from evaluator.backends.sim import parsing, tally, translation
 from evaluator.backends.sim.hazards import Side, hazard, read_findings
-from evaluator.errors import InfrastructureFault, ToolchainMissing
+from evaluator.errors import InfrastructureFault, JobKilled, ToolchainMissing
 from evaluator.sandbox.ending import too_busy
 from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox, SessionEnded
 from evaluator.sandbox.sandbox import Session as SandboxSession
+from evaluator.sandbox.tries import foreign, in_tries
 
 NATIVE: Final = Path(__file__).parent / "native"
 _RUNTIME_SOURCES: Final = (
@@ -70,6 +71,8 @@ _HEADERS: Final = (
     "blocks.h",
     "spreading.h",
 )
+_RULES: Final = b"simulator 2\n"
+"""By what is cached: entries of version 1 may hold the part of a program at which someone killed the linker."""
 _COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-w")
 _WIDE: Final = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
 _RUNTIME_FLAGS: Final = (*_COMMON_FLAGS, "-O2", "-ftree-vectorize", *_WIDE)
@@ -156,9 +159,10 @@ class Simulator:
             files=files,
             collect=(output,),
             readable=self.readable,
+            environment={"LC_ALL": "C"},
             limits=Limits(wall_s=time_limit_s, cpu_s=time_limit_s * 2),
         )
-        return self.sandbox.run(job)
+        return in_tries(lambda: self.sandbox.run(job), lambda run: run.stderr.decode(errors="replace"))
 
     def _runtime(self) -> Mapping[str, bytes]:
         """Object files of the runtime, made once for each machine and compiler."""
@@ -171,7 +175,8 @@ class Simulator:
                 finished = self._compile(
                     (*_RUNTIME_FLAGS, "-c", name), {**headers, **_native_files((name,))}, output, 300
                 )
-                if output not in finished.files:
+                # Also one that failed may leave a file: the part that had been written.
+                if not finished.succeeded or output not in finished.files:
                     raise ToolchainMissing(
                         f"The simulator's runtime does not compile with {self.host_compiler}: "
                         f"{finished.stderr.decode(errors='replace')[-800:]}",
@@ -194,7 +199,7 @@ class Simulator:
             finished = self._compile(arguments, files, "program", time_limit_s)
             if finished.timed_out:
                 raise CompileTimeout(f"a program that takes the host compiler more than {time_limit_s:g} s")
-            if "program" not in finished.files:
+            if not finished.succeeded or "program" not in finished.files:
                 raise InfrastructureFault(
                     "The simulator's translation of this program does not compile: "
                     + finished.stderr.decode(errors="replace")[-1500:],
@@ -212,7 +217,7 @@ class Simulator:
 
 
 def _key(*parts: str | bytes) -> str:
-    digest = hashlib.sha256(b"simulator 1\n")
+    digest = hashlib.sha256(_RULES)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "little") + data)
@@ -289,6 +294,11 @@ class SimulatorSession:
                 if finished.waited_s > finished.wall_s / 2:
                     raise too_busy(finished.wall_s, finished.waited_s) from ended
                 return RunOutcome({}, Fault(kind="watchdog", message="was still running when its time was up"))
+            if by := foreign(finished):
+                raise JobKilled(
+                    f"The simulator's process was killed from outside ({by.name}).",
+                    "Find out who sends signals to the processes of this machine, and submit it again.",
+                ) from ended
             raise InfrastructureFault(
                 "The simulator's process ended unexpectedly "
                 f"(exit code {finished.exit_code}, signal {finished.signal}): "

@@ -245,7 +245,7 @@ def test_time_in_line_for_a_processor_is_not_the_jobs(sandbox):
 
 def test_a_job_that_hardly_ran_is_our_fault():
     limits = Limits(wall_s=1.0)
-    ended = {"exit": -9, "reason": "wall", "wall_s": 1.01, "waited_s": 0.0, "peak_bytes": 0}
+    ended = {"exit": -9, "reason": "wall", "wall_s": 1.01, "waited_s": 0.0, "peak_bytes": 0, "own_signals": []}
     with_nothing = {"stdout": b"", "stderr": b"", "files": {}, "output_exceeded": False}
     assert finished_from(limits, ended, **with_nothing).timed_out
     with pytest.raises(SandboxFault, match=r"too busy: .* for 33\.5 of 34\.0 s"):

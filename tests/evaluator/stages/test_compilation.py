@@ -10,6 +10,7 @@ from evaluator.errors import InfrastructureFault, SandboxFault, ToolchainMissing
 from evaluator.sandbox.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.process import ProcessSandbox
 from evaluator.sandbox.sandbox import Finished, Job
+from evaluator.sandbox.tries import MOST_TRIES
 from evaluator.stages.cache import Cache
 from evaluator.stages.compilation import compile_source
 from evaluator.stages.toolchain import find_toolchain
@@ -342,6 +343,8 @@ class Murderous:
         return self._sandbox.run(job)
 
 
+BOTH_RUNS = 2 * MOST_TRIES
+"""All tries of both runs of nvcc."""
 NOTHING = {"exit_code": 1, "signal": None, "stdout": b"", "stderr": b"", "files": {}, "wall_s": 0.1}
 KILLED = {
     "nvcc": {"exit_code": None, "signal": 9},
@@ -361,7 +364,7 @@ KILLED = {
 @pytest.mark.parametrize("kind", KILLED)
 def test_a_compiler_that_someone_kills_is_our_fault_and_not_the_memory_of_the_source(compiled, sandbox, kind):
     with pytest.raises(InfrastructureFault, match="killed"):
-        compiled(SCALE, sandbox=Murderous(sandbox, KILLED[kind], 4))
+        compiled(SCALE, sandbox=Murderous(sandbox, KILLED[kind], BOTH_RUNS))
     assert compiled(SCALE, sandbox=Murderous(sandbox, KILLED[kind], 1)).ruling is None
 
 
@@ -371,7 +374,7 @@ def test_a_compiler_that_ends_without_a_word_gets_another_chance(compiled, sandb
 
 
 def test_a_source_on_which_the_compiler_stays_silent_is_refused(compiled, sandbox):
-    found = compiled(SCALE, sandbox=Murderous(sandbox, {}, 4))
+    found = compiled(SCALE, sandbox=Murderous(sandbox, {}, BOTH_RUNS))
     assert found.ruling.status is Status.COMPILE_ERROR
 
 

@@ -11,6 +11,7 @@ from stand_in import Hall, program
 
 from evaluator.backends.backend import Buffer, BufferCopy, BufferFill, KernelLaunch, PlanRun, Pointer, Unsupported
 from evaluator.backends.gpu.arena import room_for
+from evaluator.backends.gpu.pool import RunnerDied
 from evaluator.errors import GpuFault
 from evaluator.sandbox import selftest
 
@@ -115,6 +116,20 @@ def test_what_is_no_fault_of_the_program_is_ours(bench):
             session.run(relu_run(contents()))
         with opened(bench, "relu") as session:
             assert session.run(relu_run(contents())).fault is None
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGKILL", "SIGXCPU"])
+def test_a_runner_that_someone_kills_is_never_the_programs_fault(bench, name):
+    for _ in range(3):
+        with pytest.raises(RunnerDied), opened(bench, f"signal {name}") as session:
+            session.run(relu_run(contents()))
+
+
+def test_a_program_that_ends_its_runner_twice_does_it_itself(bench):
+    with pytest.raises(RunnerDied), opened(bench, "signal SIGSEGV") as session:
+        session.run(relu_run(contents()))
+    with opened(bench, "signal SIGSEGV") as session:
+        assert session.run(relu_run(contents())).fault.kind == "context_destroyed"
 
 
 def test_an_image_for_another_architecture_is_unsupported(bench):

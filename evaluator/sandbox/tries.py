@@ -1,0 +1,97 @@
+"""Jobs that someone outside may have ended: what tells it, and another try in a fresh sandbox.
+
+The signals that a program causes itself, in the instruction that it executes, say something about the program, and so
+does a limit of ours that was measured to be met (`Finished.own_signals`). Every other signal is someone else's: an
+operator's, a supervisor's, a stray `kill`. What a job would have shown is then not known, so it is neither a verdict
+nor anything to keep.
+"""
+
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from evaluator.errors import JobKilled
+from evaluator.sandbox.sandbox import Finished, Job, Sandbox
+
+MOST_TRIES: Final = 3
+"""With three, what is killed one time in ten is lost one time in a thousand; and one that always is ends soon."""
+OWN_FAULTS: Final = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT})
+"""Signals that the kernel sends for what an instruction did, and abort()."""
+
+_NUMBERS: Final = {signal.strsignal(number): int(number) for number in signal.Signals if signal.strsignal(number)}
+_NAMES: Final = "|".join(sorted((re.escape(name) for name in _NUMBERS if name), key=len, reverse=True))
+_TOLD: Final = re.compile(
+    # nvcc, with the program in the words that it gives its shell, for example '"$CICC_PATH/cicc"'; and collect2.
+    r"^(?:nvcc error\s*: '[^'\n]*' died due to|[\w+./-]*collect2[\w.-]*: [^\n]*\bterminated with)"
+    r" signal (?P<number>\d+)"
+    # g++, of cc1plus, as and collect2; clang.
+    rf"|^[\w+./-]+: (?:fatal error|internal compiler error): (?P<driver>{_NAMES}) signal terminated program"
+    rf"|^[\w+./-]*clang[\w+./-]*: error: unable to execute command: (?P<clang>{_NAMES})\b"
+    # A shell: dash the name alone, bash after the program's number.
+    rf"|^(?:[\w./-]+: (?:line \d+: )?\s*\d+ )?(?P<shell>{_NAMES})(?: \(core dumped\))?\s*(?:$|[\"'/\w])",
+    re.MULTILINE,
+)
+_LEAST_SHELL_CODE: Final = 128
+
+
+def signals_of(run: Finished, words: str = "") -> frozenset[int]:
+    """The signals that ended the program or one that it ran, by its exit and by `words`, what it said of that."""
+    found = {int(run.signal)} if run.signal is not None else set()
+    # A shell in between ends with the number of the signal that ended its program, from 128 on.
+    if run.exit_code is not None and run.exit_code - _LEAST_SHELL_CODE in _NUMBERS.values():
+        found.add(run.exit_code - _LEAST_SHELL_CODE)
+    for told in _TOLD.finditer(words):
+        name = told["driver"] or told["clang"] or told["shell"]
+        found.add(int(told["number"]) if told["number"] else _NUMBERS[name])
+    return frozenset(found)
+
+
+def foreign(run: Finished, words: str = "") -> signal.Signals | None:
+    """The signal by which someone outside has ended the program or one that it ran; None where nobody has."""
+    found = sorted(signals_of(run, words) - OWN_FAULTS - run.own_signals)
+    return next((signal.Signals(number) for number in found if number in _NUMBERS.values()), None)
+
+
+def in_tries(attempt: Callable[[], Finished], words: Callable[[Finished], str] = lambda run: "") -> Finished:
+    """What `attempt()` gives as soon as nobody outside ends it. Raises JobKilled after MOST_TRIES."""
+    for number in range(1, MOST_TRIES + 1):
+        try:
+            run = attempt()
+        except JobKilled:
+            if number == MOST_TRIES:
+                raise
+            continue
+        by = foreign(run, words(run))
+        if by is None:
+            return run
+    assert by is not None
+    raise killed_from_outside(by)
+
+
+def run_in_tries(sandbox: Sandbox, job: Job) -> Finished:
+    """As `sandbox.run(job)`, again where someone outside has ended the job. Raises JobKilled after MOST_TRIES."""
+    return in_tries(lambda: sandbox.run(job))
+
+
+def killed_from_outside(by: signal.Signals) -> JobKilled:
+    """The fault where that went on happening."""
+    return JobKilled(
+        f"A job was killed from outside {MOST_TRIES} times, lastly by {by.name}.",
+        "Find out who sends signals to the processes of this machine, and submit it again.",
+    )
+
+
+def asked(command: Sequence[Any], **options: Any) -> "subprocess.CompletedProcess[Any]":
+    """As `subprocess.run`, for a program of ours, again where someone outside has ended it.
+
+    Raises JobKilled after MOST_TRIES, and what `subprocess.run` raises.
+    """
+    ours = set(options.pop("own_signals", ()))
+    for _ in range(MOST_TRIES):
+        told = subprocess.run(command, **options, check=False)
+        number = -told.returncode if told.returncode < 0 else told.returncode - _LEAST_SHELL_CODE
+        if number not in _NUMBERS.values() or number in OWN_FAULTS | ours:
+            return told
+    raise killed_from_outside(signal.Signals(number))
