@@ -4,7 +4,7 @@ The exported JSON schema is `common/schema/contract.json`; a change to it needs 
 """
 
 from enum import StrEnum
-from typing import Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,11 +18,17 @@ from common.evidence import Estimate, Evidence, Pitfall
 from common.launch_plan import LaunchPlan
 from common.timing import DeviceState as DeviceState
 from common.timing import Timing as Timing
-from common.wire import DType, Wire
+from common.wire import DType, Most, Request, Wire
 
 CONTRACT_VERSION = "1.1"
 
 MAX_SOURCE_BYTES = 1 << 20
+MAX_SIZES: Final = 64
+"""Most sizes in one request, several times those of any problem."""
+MAX_SIZE_NAME: Final = 100
+"""Most characters of a size's name, as of a problem's."""
+MAX_FLAG: Final = 1000
+"""Most characters of a compiler flag: the longest that is allowed has 22, and what is refused is quoted."""
 
 
 class Status(StrEnum):
@@ -81,10 +87,10 @@ GpuName = Literal["A100", "H100", "H200", "L40S", "RTX4090"]
 """The GPUs that time can be estimated for."""
 
 
-class Settings(Wire):
+class Settings(Request):
     """What the caller may choose about an evaluation. Limits can only be lowered."""
 
-    sizes: dict[str, int] | None = None
+    sizes: Annotated[dict[Annotated[str, Most(MAX_SIZE_NAME)], int], Most(MAX_SIZES)] | None = None
     """Grade at these sizes as well (every size of the problem by name); null grades at the problem's own."""
     target_speedup: float = Field(default=2.0, gt=0, le=1000)
     """Speedup over the baseline at which the speed terms of a reward are full."""
@@ -92,7 +98,7 @@ class Settings(Wire):
     """The reward that the verdict carries."""
     arch: str | None = Field(default=None, pattern=r"^sm_[0-9]{2,3}a?$")
     """GPU architecture to compile for; null asks the backend."""
-    flags: tuple[str, ...] = Field(default=(), max_length=16)
+    flags: Annotated[tuple[Annotated[str, Most(MAX_FLAG)], ...], Most(16)] = ()
     """Extra nvcc flags from the allow-list: --use_fast_math, -maxrregcount=N, --extended-lambda, -std=c++NN."""
     compile_timeout_s: float = Field(default=30.0, ge=0.1, le=30)
     """Wall-clock limit of all compiling, seconds."""
@@ -120,7 +126,7 @@ class Settings(Wire):
     """Launches end when the speedup is known to this share of it (half of its 95 % interval)."""
 
 
-class Submission(Wire):
+class Submission(Request):
     """One kernel for one problem, as the caller sends it."""
 
     problem: str = Field(min_length=1, max_length=100)

@@ -36,9 +36,9 @@ class ExpressionError(ValueError):
 
 def caret(text: str, position: int) -> str:
     """`text` on one line with a caret under `position`."""
-    shown = "".join(character if character.isprintable() else " " for character in text)
     start = max(0, position - 100)
-    return f"    {shown[start : position + 60]}\n    {' ' * (position - start)}^"
+    shown = "".join(character if character.isprintable() else " " for character in text[start : position + 60])
+    return f"    {shown}\n    {' ' * (position - start)}^"
 
 
 @dataclass(frozen=True)

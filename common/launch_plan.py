@@ -20,7 +20,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, StrictFloat, StrictInt, StrictStr, ValidationError, model_validator
 
 from common.expressions import ExpressionError, caret, names_in
-from common.wire import DType, Wire
+from common.wire import DType, Most, Request
 
 MAX_STEPS = 256
 MAX_TEMPORARIES = 256
@@ -28,18 +28,18 @@ MAX_TEMPORARIES = 256
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 Extent = StrictInt | Annotated[StrictStr, Field(max_length=256)]
 """An integer, or an integer expression over the problem's sizes."""
-Extents = Annotated[tuple[Extent, ...], Field(min_length=1, max_length=3)]
+Extents = Annotated[tuple[Extent, ...], Most(3, least=1)]
 
 
-class Temporary(Wire):
+class Temporary(Request):
     """A scratch tensor. Contents are undefined at the start of each run of the plan, kept between its launches."""
 
     name: Name
     dtype: DType
-    shape: Annotated[tuple[Extent, ...], Field(min_length=1, max_length=8)]
+    shape: Annotated[tuple[Extent, ...], Most(8, least=1)]
 
 
-class Launch(Wire):
+class Launch(Request):
     """One kernel launch."""
 
     kind: Literal["launch"] = "launch"
@@ -51,11 +51,11 @@ class Launch(Wire):
     shared_bytes: Extent = 0
     """Dynamic shared memory per block, bytes."""
     cooperative: bool = False
-    args: Annotated[tuple[StrictInt | StrictFloat | StrictStr, ...], Field(max_length=64)]
+    args: Annotated[tuple[StrictInt | StrictFloat | StrictStr, ...], Most(64)]
     """Each a tensor, temporary, scalar or size by name, a number, or an integer expression over the sizes."""
 
 
-class Fill(Wire):
+class Fill(Request):
     """Set every element of an output or a temporary to one value."""
 
     kind: Literal["fill"] = "fill"
@@ -63,7 +63,7 @@ class Fill(Wire):
     value: StrictInt | StrictFloat = 0
 
 
-class Copy(Wire):
+class Copy(Request):
     """Copy a tensor into an output or a temporary of the same size in bytes."""
 
     kind: Literal["copy"] = "copy"
@@ -84,11 +84,11 @@ class PlanError(ValueError):
         super().__init__(f"{where}{reason}" + (f"\n{caret(quoted, position)}" if quoted is not None else ""))
 
 
-class LaunchPlan(Wire):
+class LaunchPlan(Request):
     """Typed steps, run in order on one stream."""
 
-    temporaries: Annotated[tuple[Temporary, ...], Field(max_length=MAX_TEMPORARIES)] = ()
-    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=MAX_STEPS)]
+    temporaries: Annotated[tuple[Temporary, ...], Most(MAX_TEMPORARIES)] = ()
+    steps: Annotated[tuple[Step, ...], Most(MAX_STEPS, least=1)]
 
     @model_validator(mode="after")
     def _readable(self) -> Self:

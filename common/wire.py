@@ -1,15 +1,95 @@
 """The ground of the wire contract: the frozen model that every message is made of, and the element types."""
 
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Generic, TypeVar
+from itertools import islice
+from typing import Any, Final, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticKnownError, core_schema, from_json
+
+_UNKNOWN_TOLD = 4
+"""How many unknown members of one object are reported: a message names three, and says that there are more."""
 
 
 class Wire(BaseModel):
     """A message, or a part of one. Frozen; an unknown field is an error, never ignored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Request(Wire):
+    """A message, or a part of one, that a caller writes: what is wrong with it costs little, however much that is.
+
+    Each list, mapping and text of a request has a `Most`, a `max_length` or a pattern of bounded length.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_unknown(cls, given: Any) -> Any:
+        """Each unknown member is an error of its own, at a thousand times its size: leave out all but a few."""
+        known = cls.model_fields.keys()
+        if not isinstance(given, dict) or len(given) <= len(known) + _UNKNOWN_TOLD:
+            return given
+        some = islice((name for name in given if name not in known), _UNKNOWN_TOLD)
+        return {name: given[name] for name in (*(known & given.keys()), *some)}
+
+
+@dataclass(frozen=True)
+class Most:
+    """Annotation of a list, a mapping or a text: holds at most `count` items or characters.
+
+    The length is looked at before any item is, and the first wrong item ends the look: a list of a million wrong
+    items is one error and not a million. A list has its bounds in the JSON schema; a text and a mapping have not.
+    """
+
+    count: int
+    least: int = 0
+    """Least items of a list."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        inner: Any = handler(source)
+        if inner["type"] == "str":
+            return core_schema.no_info_before_validator_function(self._of_a_text, inner)
+        if inner["type"] == "dict":
+            return core_schema.no_info_before_validator_function(self._of_a_mapping, inner)
+        assert inner["type"] == "tuple", f"{source} has no length"
+        inner.update(max_length=self.count, fail_fast=True)
+        # Not as the tuple's own least, which a list that ends at its first wrong item falls below as well.
+        inner = core_schema.no_info_after_validator_function(self._not_too_few, inner)
+        return core_schema.no_info_before_validator_function(self._of_a_list, inner)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        told = handler(schema)
+        return {**told, "minItems": self.least} if self.least else told
+
+    def _of_a_text(self, given: Any) -> Any:
+        if isinstance(given, str) and len(given) > self.count:
+            raise PydanticKnownError("string_too_long", {"max_length": self.count})
+        return given
+
+    def _of_a_mapping(self, given: Any) -> Any:
+        if isinstance(given, Mapping):
+            self._not_too_many(given)
+        return given
+
+    def _of_a_list(self, given: Any) -> Any:
+        if isinstance(given, Sequence) and not isinstance(given, str | bytes):
+            self._not_too_many(given)
+        return given
+
+    def _not_too_many(self, given: Sized) -> None:
+        if len(given) > self.count:
+            lengths = {"field_type": "Tuple", "max_length": self.count, "actual_length": len(given)}
+            raise PydanticKnownError("too_long", lengths)
+
+    def _not_too_few(self, given: Any) -> Any:
+        if len(given) < self.least:
+            lengths = {"field_type": "Tuple", "min_length": self.least, "actual_length": len(given)}
+            raise PydanticKnownError("too_short", lengths)
+        return given
 
 
 class DType(StrEnum):
@@ -41,6 +121,19 @@ class DType(StrEnum):
 
 BYTES_AS_BASE64: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 """As `__pydantic_config__` of a dataclass that holds bytes and travels as JSON."""
+
+
+def parse_json(text: bytes | bytearray) -> object:
+    """The value of a JSON text, UTF-8. Raises ValueError: no JSON, a lone surrogate, nested deeper than 200."""
+    value: object = from_json(text)
+    return value
+
+
+def as_bytes(message: Wire) -> bytes:
+    """The JSON text of a message, UTF-8: a `str` of it would have the width of its widest character."""
+    text: bytes = message.__pydantic_serializer__.to_json(message)
+    return text
+
 
 T = TypeVar("T")
 

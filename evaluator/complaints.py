@@ -4,12 +4,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+_MOST_CHARS = 80
+"""How much of a name or value is quoted: enough to find it, however long the caller made it."""
+
 
 def in_plain_words(error: ValidationError) -> str:
     """The first few of pydantic's findings in plain words, one for each place."""
     found: dict[str, list[str]] = {}
     for one in error.errors():
-        parts = [part for part in one["loc"] if isinstance(part, int) or part not in _NO_PLACES]
+        parts = [part if isinstance(part, int) else _short(part) for part in one["loc"] if part not in _NO_PLACES]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
         found.setdefault(place or "it", []).append(_in_words(dict(one)))
     said = [f"{place} {' and '.join(dict.fromkeys(words))}" for place, words in list(found.items())[:3]]
@@ -51,6 +54,12 @@ _WORDS = {
 
 def _in_words(one: dict[str, Any]) -> str:
     context, kind = one.get("ctx", {}), one["type"]
+    if "tag" in context:
+        context = {**context, "tag": _short(context["tag"])}
     if kind == "string_pattern_mismatch":
-        return f"is {str(one['input'])[:80]!r}, which cannot be a name or a value here"
+        return f"is {_short(str(one['input']))!r}, which cannot be a name or a value here"
     return _WORDS[kind].format(**context) if kind in _WORDS else f"is wrong: {one['msg']}"
+
+
+def _short(value: Any) -> Any:
+    return value[:_MOST_CHARS] if isinstance(value, str) else value

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from common.contract import Submission
+from common.wire import as_bytes
 from evaluator.errors import AssayError
 from evaluator.problems.catalogue import find
 from evaluator.service import logs
@@ -258,6 +259,4 @@ class Admission:
             (one.device if backend == "gpu" else "", one.arch, one.toolchain, one.grader_version) for one in judges
         }
         facts = [fact for one in sorted(able) for fact in one]
-        return reuse_key(
-            self._secret, (_RULES, tenant, submission.model_dump_json(), problem.face.version, backend, *facts)
-        )
+        return reuse_key(self._secret, (_RULES, tenant, as_bytes(submission), problem.face.version, backend, *facts))

@@ -18,6 +18,7 @@ from evaluator.service import documents, evaluations, manual, metrics, pages
 from evaluator.service.admission import Admission
 from evaluator.service.documents import BatchLine, Liveness, Readiness, Version
 from evaluator.service.door import Door
+from evaluator.service.reading import Reader
 from evaluator.service.refusals import KEYED, Problem, Refused, documented, install
 from evaluator.service.routing import Here, JsonRoute, Known, Service, as_json
 from evaluator.service.store import Store
@@ -31,7 +32,8 @@ def create_app(
 ) -> FastAPI:
     """The ASGI application. `secret` keys the reuse of verdicts; `watch` may be given so that others can nudge it."""
     admission = Admission(store, announcer, settings, secret)
-    service = Service(store, admission, settings, watch or Watch(store), metrics.Metrics(store, ALIVE_WITHIN_S))
+    counted = metrics.Metrics(store, ALIVE_WITHIN_S)
+    service = Service(store, admission, settings, watch or Watch(store), counted, Reader())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -1,6 +1,6 @@
 """What the API's pages show: the documents that it takes and gives beside the contract's, with examples."""
 
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -17,17 +17,17 @@ from common.contract import (
 )
 from common.facts import STATIC_MEASURES, facts_of
 from common.reward import reward
-from common.wire import Wire
+from common.wire import Most, Request, Wire
 from evaluator.service.records import StoredEvaluation
 from evaluator.service.refusals import Problem
 
 MOST_IN_A_BATCH: Final = 512
 
 
-class Batch(Wire):
+class Batch(Request):
     """Many submissions in one request."""
 
-    submissions: tuple[Submission, ...] = Field(min_length=1, max_length=MOST_IN_A_BATCH)
+    submissions: Annotated[tuple[Submission, ...], Most(MOST_IN_A_BATCH, least=1)]
     """Each is judged by itself; equal ones may be answered by one evaluation."""
 
 

@@ -42,6 +42,8 @@ class Door:
         self._metrics = metrics
         self._page = page
         self._arriving_bytes: Counter[str] = Counter()
+        self.share_bytes = max(settings.bodies_bytes // 2, settings.batch_bytes)
+        """What the bodies of one tenant may take."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Nothing escapes: what nobody foresaw is logged and answered with a `Problem`."""
@@ -72,7 +74,7 @@ class Door:
                 told = self._page(headers.get(b"accept", ""), refused) or refused.response(request_id)
                 await told(scope, receive, answer)
 
-        body = _Body(self, receive, self._limit_bytes(scope), self._settings.receive_s)
+        body = Body(self, receive, self._limit_bytes(scope), self._settings.receive_s)
         with logs.bound(request_id=request_id):
             try:
                 await self._look(headers)
@@ -81,7 +83,7 @@ class Door:
                     # Before the body: who has no key takes no memory, and nobody takes another's share of it.
                     scope["state"]["caller"] = caller = await self._caller(headers.get(b"authorization", ""))
                     body.tenant = caller.tenant
-                scope["state"]["body_is_taken"] = body.release
+                scope["state"]["body"] = body
                 await self._app(scope, body.receive, answer)
             except Refused as refused:
                 await refuse(refused)
@@ -105,10 +107,9 @@ class Door:
 
     def take(self, size_bytes: int, tenant: str) -> None:
         """Make room for a part of a body. Raises Refused where too much is on its way, of all or of this tenant."""
-        most_bytes = self._settings.bodies_bytes
-        share_bytes = max(most_bytes // 2, self._settings.batch_bytes)
         own_bytes = self._arriving_bytes[tenant] + size_bytes
-        if own_bytes > share_bytes or self._arriving_bytes.total() + size_bytes > most_bytes:
+        all_bytes = self._arriving_bytes.total() + size_bytes
+        if own_bytes > self.share_bytes or all_bytes > self._settings.bodies_bytes:
             raise Refused("busy", "Too many large requests are arriving at once.", "Try again.", retry_after_s=2)
         self._arriving_bytes[tenant] = own_bytes
 
@@ -150,7 +151,7 @@ class Door:
             )
 
 
-class _Body:
+class Body:
     """A request's body on its way in: counted, bounded in size and in time."""
 
     def __init__(self, door: Door, receive: Receive, limit_bytes: int, limit_s: float) -> None:
@@ -160,7 +161,7 @@ class _Body:
         self._limit_s = limit_s
         self._deadline_s: float | None = None
         self._complete = False
-        self._released = False
+        self._held_bytes = 0
         self.taken_bytes = 0
         self.tenant = ""
         """Whose share of the room for bodies it takes; empty for those whom nobody asked for a key."""
@@ -199,16 +200,28 @@ class _Body:
         size_bytes = len(message.get("body", b""))
         if self.taken_bytes + size_bytes > self._limit_bytes:
             raise self._too_large()
-        self._door.take(size_bytes, self.tenant)
+        self.hold(self._held_bytes + size_bytes)
         self.taken_bytes += size_bytes
         self._complete = not message.get("more_body", False)
         return message
 
+    def hold(self, size_bytes: int) -> None:
+        """What the body takes from now on, in whichever form. Raises Refused where there is no room for it."""
+        if size_bytes > self._door.share_bytes:
+            raise Refused(
+                "too-large",
+                f"Reading this body takes more than {self._door.share_bytes / (1 << 20):g} MiB.",
+                "Send less at one time.",
+            )
+        if size_bytes > self._held_bytes:
+            self._door.take(size_bytes - self._held_bytes, self.tenant)
+        else:
+            self._door.give_back(self._held_bytes - size_bytes, self.tenant)
+        self._held_bytes = size_bytes
+
     def release(self) -> None:
         """The body is no longer on its way: what was in it is in the store, or refused."""
-        if not self._released:
-            self._released = True
-            self._door.give_back(self.taken_bytes, self.tenant)
+        self.hold(0)
 
     def _too_large(self) -> Refused:
         limit = f"{self._limit_bytes / (1 << 20):g} MiB"

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response
@@ -18,7 +19,7 @@ from evaluator.service.documents import Batch, BatchAnswer, BatchLine, Listing, 
 from evaluator.service.door import BATCH_PATH
 from evaluator.service.records import Accepted, StoredEvaluation
 from evaluator.service.refusals import KEYED, Refused, documented
-from evaluator.service.routing import Here, JsonRoute, Known, Preference, Preferred, Service, as_json
+from evaluator.service.routing import Arrived, Here, JsonRoute, Known, Preference, Preferred, Service, as_json
 
 HEARTBEAT_S: Final = 15.0
 NDJSON: Final = "application/x-ndjson"
@@ -73,25 +74,30 @@ async def evaluate(
     service: Here,
     caller: Known,
     preference: Preferred,
-    submission: Annotated[Submission, Body(openapi_examples=documents.SUBMISSION_EXAMPLES)],
+    submission: Annotated[Arrived[Submission], Body(openapi_examples=documents.SUBMISSION_EXAMPLES)],
     idempotency_key: Idempotency = None,
     prefer: Prefer = None,
     fresh: Fresh = False,
 ) -> Response:
     """Grade one kernel. Waits up to 60 seconds for the verdict, or as `Prefer` says."""
     accepted = await service.admission.accept(
-        submission,
+        submission.take(),
         caller,
         idempotency_key=idempotency_key,
         fresh=fresh,
         request_id=request.state.request_id,
     )
-    request.state.body_is_taken()
-    stored = await _awaited(service, request, accepted.evaluation, preference.wait_s)
+    request.state.body.release()
+    stored, created = accepted.evaluation, accepted.created
+    del accepted
+    if stored.state != "done" and preference.wait_s > 0:
+        known = _Known.of(stored)
+        del stored  # its source may be large, and the wait long
+        stored = await _awaited(service, request, known, preference.wait_s)
     answer = _evaluation(stored, 200 if stored.state == "done" else 202, preference)
     if answer.status_code == 202:
         answer.headers["Location"] = stored.evaluation().links["self"]
-    if not accepted.created:
+    if not created:
         answer.headers["X-Assay-Reused"] = "true"
     return answer
 
@@ -115,7 +121,7 @@ async def evaluate_batch(
     service: Here,
     caller: Known,
     preference: Preferred,
-    batch: Annotated[Batch, Body(openapi_examples=documents.BATCH_EXAMPLES)],
+    batch: Annotated[Arrived[Batch], Body(openapi_examples=documents.BATCH_EXAMPLES)],
     idempotency_key: Idempotency = None,
     prefer: Prefer = None,
     fresh: Fresh = False,
@@ -126,21 +132,23 @@ async def evaluate_batch(
     nothing could be accepted, the first refusal is the answer.
     """
     taken = await service.admission.accept_all(
-        batch.submissions,
+        batch.take().submissions,
         caller,
         idempotency_key,
         fresh,
         request.state.request_id,
     )
-    request.state.body_is_taken()
     if all(isinstance(one, Refused) for one in taken) and isinstance(taken[0], Refused):
         raise taken[0]
     applied = {"Preference-Applied": preference.applied} if preference.applied else {}
     if preference.applied == "respond-async":
         lines = [_line(index, one, request) for index, one in enumerate(taken)]
         return as_json(BatchAnswer(items=tuple(lines)), 202, applied)
+    request.state.body.release()
     wait_s = preference.wait_s if preference.applied else float("inf")
-    return StreamingResponse(_stream(service, taken, wait_s, request), 200, applied, NDJSON)
+    # Of what was taken in, which may be large, the stream keeps only the ids.
+    known = [one if isinstance(one, Refused) else _Known.of(one.evaluation) for one in taken]
+    return StreamingResponse(_stream(service, known, wait_s, request), 200, applied, NDJSON)
 
 
 @router.get(
@@ -188,7 +196,11 @@ async def get_evaluation(
     """One evaluation. With `Prefer: wait=N`, once it is done or N seconds have passed."""
     stored = await _find(service, caller, evaluation_id)
     wait_s = preference.wait_s if preference.applied else 0
-    return _evaluation(await _awaited(service, request, stored, wait_s), 200, preference)
+    if stored.state != "done" and wait_s > 0:
+        known = _Known.of(stored)
+        del stored
+        stored = await _awaited(service, request, known, wait_s)
+    return _evaluation(stored, 200, preference)
 
 
 @router.get(
@@ -260,6 +272,19 @@ async def evaluation_events(
     return EventSourceResponse(_events(service, caller, stored, seen), headers=headers)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What is kept of an evaluation while it is waited for."""
+
+    id: str
+    version: int
+    done: bool
+
+    @staticmethod
+    def of(stored: StoredEvaluation) -> "_Known":
+        return _Known(stored.id, stored.version, stored.state == "done")
+
+
 async def _find(service: Service, caller: Caller, evaluation_id: str) -> StoredEvaluation:
     """Raises Refused: an evaluation of someone else is as unknown as one that never was."""
     if _ID.fullmatch(evaluation_id):
@@ -277,18 +302,27 @@ def _not_found(evaluation_id: str) -> Refused:
     )
 
 
-async def _awaited(service: Service, request: Request, stored: StoredEvaluation, wait_s: float) -> StoredEvaluation:
-    """The evaluation when it is done, when the time is up, or when the caller has gone away; as it is then."""
-    if stored.state == "done" or wait_s <= 0:
-        return stored
-    with service.watch.follow({stored.id: stored.version}) as follower:
+async def _awaited(service: Service, request: Request, known: _Known, wait_s: float) -> StoredEvaluation:
+    """The evaluation when it is done, when the time is up, or when the caller has gone away; as it is then.
+
+    Raises Refused where it was deleted meanwhile.
+    """
+    with service.watch.follow({known.id: known.version}) as follower:
         waits = [asyncio.create_task(follower.next(wait_s)), asyncio.create_task(_gone(request))]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for one in waits:
                 one.cancel()
-    return await run_in_threadpool(service.store.get, stored.id, None) or stored
+    return await _as_it_is(service, known.id)
+
+
+async def _as_it_is(service: Service, evaluation_id: str) -> StoredEvaluation:
+    """Raises Refused: it was deleted, some time after it was done."""
+    stored = await run_in_threadpool(service.store.get, evaluation_id, None)
+    if stored is None:
+        raise _not_found(evaluation_id)
+    return stored
 
 
 async def _gone(request: Request) -> None:
@@ -297,35 +331,39 @@ async def _gone(request: Request) -> None:
 
 
 async def _stream(
-    service: Service, taken: Iterable[Accepted | Refused], wait_s: float, request: Request
+    service: Service, known: Iterable["_Known | Refused"], wait_s: float, request: Request
 ) -> AsyncIterator[bytes]:
     """The lines of a batch, as its evaluations finish."""
     waiting: dict[str, list[int]] = {}
-    known: dict[str, StoredEvaluation] = {}
-    for index, one in enumerate(taken):
-        if isinstance(one, Refused) or one.evaluation.state == "done":
+    versions: dict[str, int] = {}
+    for index, one in enumerate(known):
+        if isinstance(one, Refused):
             yield _ndjson(_line(index, one, request))
+        elif one.done:
+            yield await _now(service, one.id, index, request)
         else:
-            waiting.setdefault(one.evaluation.id, []).append(index)
-            known[one.evaluation.id] = one.evaluation
+            waiting.setdefault(one.id, []).append(index)
+            versions[one.id] = one.version
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + wait_s
-    with service.watch.follow({one: stored.version for one, stored in known.items()}) as follower:
+    with service.watch.follow(versions) as follower:
         while waiting and not service.watch.closed and loop.time() < deadline_s:
             news = await follower.next(min(HEARTBEAT_S, deadline_s - loop.time()))
             if not news:
                 yield b"\n"
             for finished in news:
                 for index in waiting.pop(finished):
-                    yield await _now(service, known[finished], index)
+                    yield await _now(service, finished, index, request)
     for left, indexes in waiting.items():
         for index in indexes:
-            yield await _now(service, known[left], index)
+            yield await _now(service, left, index, request)
 
 
-async def _now(service: Service, known: StoredEvaluation, index: int) -> bytes:
-    stored = await run_in_threadpool(service.store.get, known.id, None)
-    return _ndjson(BatchLine(index=index, evaluation=(stored or known).evaluation()))
+async def _now(service: Service, evaluation_id: str, index: int, request: Request) -> bytes:
+    try:
+        return _ndjson(BatchLine(index=index, evaluation=(await _as_it_is(service, evaluation_id)).evaluation()))
+    except Refused as refused:
+        return _ndjson(_line(index, refused, request))
 
 
 async def _events(service: Service, caller: Caller, stored: StoredEvaluation, seen: int) -> AsyncIterator[bytes]:
@@ -372,5 +410,6 @@ def _line(index: int, one: Accepted | Refused, request: Request) -> BatchLine:
 
 
 def _ndjson(line: BatchLine) -> bytes:
-    text: str = line.model_dump_json(exclude={"error"} if line.error is None else {"evaluation"})
-    return text.encode() + b"\n"
+    left_out = {"error"} if line.error is None else {"evaluation"}
+    text: bytes = line.__pydantic_serializer__.to_json(line, exclude=left_out)
+    return text + b"\n"

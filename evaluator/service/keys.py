@@ -68,11 +68,14 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def reuse_key(server_secret: bytes, parts: tuple[str, ...]) -> str:
+def reuse_key(server_secret: bytes, parts: tuple[str | bytes, ...]) -> str:
     """One key for everything that a verdict depends on: HMAC-SHA256, 64 hex digits.
 
     `parts` are joined with their lengths, so that no two different tuples give the same text. Without the server's
     secret nobody can tell from a key whether someone else submitted a text that he knows.
     """
-    text = b"".join(b"%d:%b" % (len(part), part) for part in (part.encode("utf-8") for part in parts))
-    return hmac.new(server_secret, text, hashlib.sha256).hexdigest()
+    made = hmac.new(server_secret, digestmod=hashlib.sha256)
+    for part in (part.encode("utf-8") if isinstance(part, str) else part for part in parts):
+        made.update(b"%d:" % len(part))
+        made.update(part)
+    return made.hexdigest()

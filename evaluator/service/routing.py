@@ -1,25 +1,25 @@
 """What all routes share: who asks, what they prefer, how JSON is read and written."""
 
-import json
 import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, get_args
 
 from fastapi import Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import GetCoreSchemaHandler
+from pydantic_core.core_schema import CoreSchema, is_instance_schema, json_or_python_schema
 
-from common.wire import Json, Wire
+from common.wire import Wire, as_bytes
 from evaluator.service.admission import LOCAL_CALLER, Admission, Caller
 from evaluator.service.metrics import Metrics
+from evaluator.service.reading import Document, Reader
 from evaluator.service.refusals import Refused
 from evaluator.service.store import Store
 from evaluator.service.watch import Watch
 from evaluator.settings import ServiceSettings
-
-_JSON: Json[object] = Json(object)
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Service:
     settings: ServiceSettings
     watch: Watch
     metrics: Metrics
+    reader: Reader
 
 
 @dataclass(frozen=True)
@@ -43,34 +44,60 @@ class Preference:
     """What was understood, as `Preference-Applied` says it; empty where nothing was asked for."""
 
 
+class Arrived(Generic[Document]):
+    """A body that was read: its document, to be taken out once, so that nothing keeps it while its caller waits."""
+
+    def __init__(self, document: Document) -> None:
+        self._document: Document | None = document
+
+    def take(self) -> Document:
+        """The document."""
+        document, self._document = self._document, None
+        assert document is not None
+        return document
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        # The framework's page describes the document; the route is given the instance that `JsonRoute` made.
+        return json_or_python_schema(handler.generate_schema(*get_args(source)), is_instance_schema(cls))
+
+
 class JsonRoute(APIRoute):
-    """A route whose JSON is read by the contract's own strict parser: bounded in depth, no lone surrogates."""
+    """A route whose body, where it has one, is an `Arrived` document, read by `service.reader`."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+        (kind,) = get_args(self.body_field.field_info.annotation)
 
         async def read(request: Request) -> Response:
-            if self.body_field is not None:
-                kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-                if kind != "application/json":
-                    raise Refused(
-                        "unsupported-media-type",
-                        f"The body is said to be {kind[:80] or 'of no type'!r}.",
-                        "Send JSON, with the header `Content-Type: application/json`.",
-                    )
-            return await handle(_JsonRequest(request.scope, request.receive))
+            named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if named != "application/json":
+                raise Refused(
+                    "unsupported-media-type",
+                    f"The body is said to be {named[:80] or 'of no type'!r}.",
+                    "Send JSON, with the header `Content-Type: application/json`.",
+                )
+            return await handle(_JsonRequest(request, kind))
 
         return read
 
 
 class _JsonRequest(Request):
-    async def json(self) -> Any:
-        body = await self.body()
-        try:
-            return _JSON.load(body)
-        except ValueError as error:
-            said = re.search(r"Invalid JSON: (.*?)(?: \[type|$)", str(error), re.MULTILINE)
-            raise json.JSONDecodeError(said[1] if said else "it cannot be read", "", 0) from None
+    def __init__(self, request: Request, kind: type[Wire]) -> None:
+        super().__init__(request.scope, request.receive)
+        self._kind = kind
+
+    async def body(self) -> bytes:
+        return b"read by json()"  # the framework would keep the body itself until it is answered
+
+    async def json(self) -> Arrived[Wire]:
+        body = bytearray()
+        async for part in self.stream():
+            body += part
+        service, caller = await _service(self), self.state.caller
+        return Arrived(await service.reader.read(body, self._kind, caller.tenant, self.state.body.hold))
 
 
 _bearer = HTTPBearer(auto_error=False, description="A key of this service: `assay_…`. Not needed while it has none.")
@@ -121,4 +148,4 @@ Preferred = Annotated[Preference, Depends(_preference)]
 
 def as_json(document: Wire, status: int, headers: dict[str, str]) -> Response:
     """One of our documents as an answer."""
-    return Response(document.model_dump_json(), status, headers, "application/json")
+    return Response(as_bytes(document), status, headers, "application/json")

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import errno
 import ipaddress
 import os
@@ -45,6 +46,12 @@ _NUDGED_S: Final = 0.25
 _SPARE_FILES: Final = 512
 """Open files beside the connections: the database, the logs, the workers' pipes."""
 
+_M_MMAP_THRESHOLD: Final = -3
+"""mallopt's number for it, in glibc's malloc.h."""
+_OWN_MAPPING_BYTES: Final = 256 << 10
+"""A block of memory of this size goes back to the system when it is freed. glibc raises its own bound, of 128 KiB, to
+the largest block that was ever freed, and then keeps the holes that bodies leave between each other."""
+
 _LOG = logs.logger("server")
 
 
@@ -57,6 +64,8 @@ def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[st
     than configured), StorageFault.
     """
     logs.configure()
+    with contextlib.suppress(AttributeError, OSError):  # another C library has no mallopt, and no such habit
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _OWN_MAPPING_BYTES)
     with contextlib.ExitStack() as ending:
         store = Store(settings.database_url)
         ending.callback(store.close)
