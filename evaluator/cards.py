@@ -28,6 +28,7 @@ from common.contract import (
     Verdict,
 )
 from common.evidence import Estimate
+from common.source_lines import lines_of
 
 # C0 and C1 controls, zero-width and direction marks, line separators, surrogates: what changes how a line reads
 # without being seen. Tab and newline are kept.
@@ -137,7 +138,7 @@ def _text(plain: bool, text: str, style: str = "") -> Text:
 def _quote(verdict: Verdict, source: str, plain: bool) -> RenderableType | None:
     """The source line that the verdict is about, with a caret below it."""
     place = line_of(verdict)
-    lines = source.splitlines()
+    lines = lines_of(source)
     if place is None or not 1 <= place[0] <= len(lines) or "\n" in verdict.message:
         return None  # a message of several lines quotes the place itself
     number, column = place

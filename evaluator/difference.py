@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from common.contract import Submission, Verdict
 from common.evidence import Counts, Evidence
+from common.source_lines import lines_of
 from common.wire import Json
 from evaluator.pipeline import evaluate
 from evaluator.stages.receipt import Seed
@@ -209,8 +210,8 @@ def _by_line(evidence: Evidence | None) -> dict[int, Counter[str]]:
 def _lines(
     before: str, after: str, counts_before: Mapping[int, Counter[str]], counts_after: Mapping[int, Counter[str]]
 ) -> Iterator[LinePair]:
-    one = [Line(n, text, dict(counts_before.get(n, {}))) for n, text in enumerate(before.splitlines(), 1)]
-    two = [Line(n, text, dict(counts_after.get(n, {}))) for n, text in enumerate(after.splitlines(), 1)]
+    one = [Line(n, text, dict(counts_before.get(n, {}))) for n, text in enumerate(lines_of(before), 1)]
+    two = [Line(n, text, dict(counts_after.get(n, {}))) for n, text in enumerate(lines_of(after), 1)]
     matcher = difflib.SequenceMatcher(None, [line.text.strip() for line in one], [line.text.strip() for line in two])
     for tag, a_from, a_to, b_from, b_to in matcher.get_opcodes():
         if tag == "equal":

@@ -17,7 +17,7 @@ from evaluator import __version__
 from evaluator.backends.gpu import instruments
 from evaluator.backends.gpu.health import Gpu, GpuState, device_state, driver_fault, gpus, lost
 from evaluator.backends.gpu.install import cuda_of_pycuda, fault_of_pycuda, packages
-from evaluator.errors import AssayError
+from evaluator.errors import AssayError, UsageError
 from evaluator.pipeline import evaluate
 from evaluator.problems.catalogue import find, problems
 from evaluator.sandbox.selftest import probe
@@ -208,6 +208,7 @@ def _gpu(workshop: Workshop) -> Iterator[Finding]:
         yield Finding("GPU access", True, "this user may open the devices")
     yield _gpu_packages()
     yield _finding("GPU compiler", lambda: _gpu_compiler(workshop, found))
+    yield _finding("GPU referee", lambda: _gpu_referee(workshop))
     yield _profiler()
     yield _sanitizer()
     yield _containers()
@@ -299,6 +300,22 @@ def _gpu_compiler(workshop: Workshop, found: tuple[Gpu, ...]) -> Finding:
     remedy = "Install a CUDA release that knows it, and name its nvcc in ASSAY_NVCC."
     detail = f"{toolchain.label} cannot make code for {', '.join(unknown)}, only for {known}"
     return Finding("GPU compiler", False, detail, remedy)
+
+
+def _gpu_referee(workshop: Workshop) -> Finding:
+    """Start the process that judges, as the first grading would."""
+    name = "GPU referee"
+    try:
+        referee = workshop.gpu
+    except UsageError as error:
+        return Finding(name, False, str(error), error.remedy)
+    if referee is None:
+        return Finding(name, False, "no GPU can be used, as the lines above say")
+    started_s = time.monotonic()
+    trouble = referee.start()
+    if trouble is not None:
+        return Finding(name, False, trouble.reason, f"The end of its log says why: {referee.log}")
+    return Finding(name, True, f"ready after {time.monotonic() - started_s:.1f} s, for {referee.device}")
 
 
 def _containers(root: Path = Path("/")) -> Finding:

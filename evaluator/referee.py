@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from common.timing import DeviceState
 from evaluator.backends.backend import Session, Unsupported
-from evaluator.backends.gpu.channel import Channel, ChannelClosed
+from evaluator.backends.gpu.channel import Channel, ChannelClosed, socket_address
 from evaluator.backends.gpu.instruments import Observatory
 from evaluator.backends.gpu.nsight import Profiler
 from evaluator.backends.gpu.pool import RunnerDied
@@ -202,10 +202,10 @@ def main() -> None:
         print(f"{fault} {fault.remedy or ''}", file=sys.stderr)
         raise SystemExit(3) from fault
     with contextlib.closing(hall.bench), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        with contextlib.suppress(FileNotFoundError):
-            wanted.socket.unlink()
+        wanted.socket.unlink(missing_ok=True)
         old_mask = os.umask(0o177)
-        listener.bind(str(wanted.socket))
+        with socket_address(wanted.socket) as address:
+            listener.bind(address)
         os.umask(old_mask)
         listener.listen(1024)
         log.info("the referee of %s is ready", wanted.gpu)

@@ -6,7 +6,6 @@ import os
 import secrets
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Final
 from common.client import Client, EvaluatorFault, RequestRefused, ServiceFault
 from common.contract import Evaluation, Submission, Verdict
 from evaluator.errors import InfrastructureFault, UsageError
+from evaluator.own_python import own_python
 
 _PATIENCE_S = 5.0
 """How long a service may be away before it has accepted: a mistyped address is to be said soon."""
@@ -43,7 +43,7 @@ class OwnService:
         self._log = folder / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "evaluator", "serve", "--port", "0", "--workers", "1"],
+                own_python("evaluator", "serve", "--port", "0", "--workers", "1"),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

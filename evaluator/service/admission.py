@@ -232,8 +232,12 @@ class Admission:
             return "No worker is alive."
         if FIRST_QUEUE not in queues:
             return "No worker that compiles is alive."
-        if "sim" not in queues and not any(queue.split(".")[0] == "gpu" for queue in queues):
+        if "sim" not in queues and not any(worker.serves_gpu for worker in serving):
             return "No worker that runs kernels is alive, neither on the simulator nor on a GPU."
+        # What does not ask for the simulator is judged on a GPU wherever there is one.
+        on_gpu = [worker for worker in serving if worker.serves_gpu]
+        if on_gpu and all(worker.trouble for worker in on_gpu):
+            return f"No GPU can be used: {on_gpu[0].trouble}"
         return None
 
     def _reuse_key(self, submission: Submission, tenant: str) -> str | None:

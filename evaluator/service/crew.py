@@ -10,7 +10,6 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from evaluator.errors import AssayError
+from evaluator.own_python import own_python
 from evaluator.service import logs
 from evaluator.service.records import Lease
 from evaluator.service.restarting import Pauses
@@ -123,7 +123,7 @@ class Crew:
         seat.pauses.started()
         try:
             seat.process = subprocess.Popen(
-                [sys.executable, "-m", "evaluator", "worker", "--embedded"],
+                own_python("evaluator", "worker", "--embedded"),
                 stdin=self._wake_reading,
                 stdout=subprocess.PIPE,
                 env=self._environment(),

@@ -48,12 +48,17 @@ class Fleet(Database):
                 insert.on_conflict_do_update(index_elements=["id"], set_=fresh | {"beat": workers.c.beat + 1})
             )
 
-    def seen(self, worker_id: str, *, draining: bool = False) -> bool:
-        """A worker lives. False where it is not registered (any more): register again. Raises StorageFault."""
+    def seen(self, worker_id: str, *, draining: bool = False, trouble: str | None = None) -> bool:
+        """A worker lives, with this trouble or none. False where it is not registered (any more): register again.
+
+        Raises StorageFault.
+        """
         sign = update(workers).where(workers.c.id == worker_id)
         now = self._clock()
         with self._writing() as connection:
-            changed = connection.execute(sign.values(seen_at=now, beat=workers.c.beat + 1, draining=draining))
+            changed = connection.execute(
+                sign.values(seen_at=now, beat=workers.c.beat + 1, draining=draining, trouble=trouble)
+            )
             return changed.rowcount == 1
 
     def gone(self, worker_id: str) -> None:

@@ -102,6 +102,9 @@ class _Kept(Collector):
         alive = GaugeMetricFamily("assay_workers", "Workers that live.", labels=["backend", "draining"])
         seen = GaugeMetricFamily("assay_worker_seen_seconds", "Since a worker was heard of.", labels=["worker"])
         busy = GaugeMetricFamily("assay_workers_busy", "Workers that have an evaluation.", labels=["backend"])
+        troubled = GaugeMetricFamily(
+            "assay_workers_in_trouble", "Workers whose GPU cannot be used.", labels=["backend"]
+        )
         fleet = self._store.fleet(self._alive_within_s)
         now_s = time.time()
         for worker in fleet:
@@ -109,10 +112,11 @@ class _Kept(Collector):
         for backend in ("gpu", "sim"):
             own = [worker for worker in fleet if worker.backend == backend]
             busy.add_metric([backend], sum(worker.busy_with is not None for worker in own))
+            troubled.add_metric([backend], sum(worker.trouble is not None for worker in own))
             for draining in (False, True):
                 count = sum(worker.draining == draining for worker in own)
                 alive.add_metric([backend, str(draining).lower()], count)
-        yield from (alive, busy, seen)
+        yield from (alive, busy, seen, troubled)
 
 
 def grouped(samples: Iterable[Tally]) -> Iterator[Metric]:

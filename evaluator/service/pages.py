@@ -23,7 +23,8 @@ from evaluator.errors import UnknownProblem, UsageError
 from evaluator.problems.catalogue import find, problems
 from evaluator.report import article, listing, look
 from evaluator.service.live import Live, Moment
-from evaluator.service.showing import STATUSES, Filters, Overview, dress, overview, page, part, steps
+from evaluator.service.records import StoredEvaluation
+from evaluator.service.showing import STATUSES, Filters, Overview, dress, overview, page, part, steps, trouble
 from evaluator.service.store import Store
 
 COOKIE = "assay_key"
@@ -196,7 +197,8 @@ class _Pages:
         if stored.verdict is None:
             listed = listing(source, "Source") if source else ""
             stream = f"/evaluations/{stored.id}/live"
-            return _page("running", viewer, e=stored, steps=steps(stored), listing=listed, stream=stream)
+            why = trouble(self._store, stored)
+            return _page("running", viewer, e=stored, steps=steps(stored), trouble=why, listing=listed, stream=stream)
         tone = look(stored.verdict.status)[0]
         return _page("done", viewer, tone, e=stored, report=article(stored.verdict, source))
 
@@ -204,12 +206,17 @@ class _Pages:
         viewer = self._viewer(request)
 
         def look_again(before: Moment | None) -> Moment:
-            if before and self._store.watch([evaluation_id]).get(evaluation_id, (None, ""))[0] == before.key:
-                return before
-            stored = self._store.get(evaluation_id, viewer.tenant)
+            stored = before.source if before and isinstance(before.source, StoredEvaluation) else None
+            if stored is None or self._store.watch([stored.id]).get(stored.id, (-1, ""))[0] != stored.version:
+                stored = self._store.get(evaluation_id, viewer.tenant)
             if stored is None or stored.state == "done":
                 return Moment(None, "", done=True)
-            return Moment(stored.version, part("progress", e=stored, steps=steps(stored)))
+            why = trouble(self._store, stored)
+            if before and before.key == (stored.version, why):
+                return before
+            return Moment(
+                (stored.version, why), part("progress", e=stored, steps=steps(stored), trouble=why), source=stored
+            )
 
         return self._live.answer((viewer.tenant, evaluation_id), look_again)
 

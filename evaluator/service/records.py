@@ -166,6 +166,13 @@ class WorkerFacts:
     """Id of the evaluation that it works on."""
     signing_key: str | None = None
     """The public key that its verdicts are signed with; null in rows of workers before they signed."""
+    trouble: str | None = None
+    """Why it cannot judge on its GPU now, in words; null while it can, and for a worker without one."""
+
+    @property
+    def serves_gpu(self) -> bool:
+        """Whether it takes from a GPU's queue."""
+        return any(queue.split(".")[0] == "gpu" for queue in self.queues)
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,7 @@ workers = Table(
     _number("draining", Boolean),
     _number("jobs_done"),
     Column("signing_key", Plain),
+    Column("trouble", Plain),
 )
 
 keys = Table(

@@ -187,6 +187,14 @@ def steps(stored: StoredEvaluation) -> list[tuple[str, Literal["past", "now", ""
     return [(name, "past" if i < now else "now" if i == now else "") for i, (name, _) in enumerate(_STEPS)]
 
 
+def trouble(store: Store, stored: StoredEvaluation) -> str | None:
+    """Why an evaluation that is not done may wait for long: no GPU that could judge it can be used."""
+    if stored.state == "done" or stored.submission.backend == "sim":
+        return None
+    on_gpu = [worker for worker in store.fleet(ALIVE_WITHIN_S) if worker.serves_gpu]
+    return on_gpu[0].trouble if on_gpu and all(worker.trouble for worker in on_gpu) else None
+
+
 @dataclass(frozen=True)
 class Dress:
     """What every page wears: style sheet and script, and the policy that lets in these and no others."""

@@ -15,6 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import FrameType
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from evaluator.sandbox.interest import Interest
 from evaluator.service import logs
 from evaluator.service.records import WorkerFacts
 from evaluator.service.store import Store
-from evaluator.service.work import Announcer, Tools, has_room, perform
+from evaluator.service.work import ALIVE_WITHIN_S, Announcer, Tools, has_room, perform
 from evaluator.settings import MachineSettings, ServiceSettings
 from evaluator.workshop import Workshop
 
@@ -35,6 +36,8 @@ _SEEN_EVERY_S: Final = 5.0
 _ASK_EVERY_S: Final = 1.0
 """How often an idle worker looks into the store although nobody has woken it."""
 _LOOK_FOR_ROOM_S: Final = 0.5
+_LOOK_AT_REFEREE_S: Final = 1.0
+"""How often a worker with a GPU looks whether its referee could be started."""
 _LAST_WORDS_S: Final = 20.0
 """How long a worker whose starter is gone may take to give back what it has."""
 
@@ -64,6 +67,8 @@ class Worker:
         self._idle.set()
         self._over = threading.Event()
         self._presence = threading.Thread(target=self._show, name="presence", daemon=True)
+        self._trouble: str | None = None
+        self._attendance = threading.Thread(target=self._attend, name="attendance", daemon=True)
         self._facts = look_around(workshop, queues, self.id)
 
     @property
@@ -76,6 +81,8 @@ class Worker:
         with contextlib.suppress(StorageFault):  # `_show` tries again
             self._store.register(self._facts)
         self._presence.start()
+        if self._facts.serves_gpu:
+            self._attendance.start()
 
     def close(self) -> None:
         """Leave the fleet's list."""
@@ -97,11 +104,13 @@ class Worker:
         try:
             if self.draining.is_set():
                 return False
-            lease = self._store.claim(queues or self.queues, self.id, self._tools.lease_s)
+            tools = replace(self._tools, queues=self._able())
+            able = tuple(queue for queue in queues or tools.queues if queue in tools.queues)
+            lease = self._store.claim(able, self.id, tools.lease_s) if able else None
             if lease is None:
                 return False
             tell({"took": {"id": lease.evaluation_id, "token": lease.token, "attempt": lease.attempt}})
-            perform(lease, self._store, self._workshop, self._tools)
+            perform(lease, self._store, self._workshop, tools)
             tell({"left": lease.evaluation_id})
             return True
         except StorageFault as fault:
@@ -109,6 +118,24 @@ class Worker:
             return False
         finally:
             self._idle.set()
+
+    def _able(self) -> tuple[str, ...]:
+        """The queues that this worker can serve now: without those of its GPU while the referee cannot be started.
+
+        What waits there is tried again once the next start is due. Where that has failed for long, it is taken, and
+        ends with the reason; but where another worker's GPU can be used, it is left to that.
+        """
+        referee = self._workshop.gpu if self._facts.serves_gpu else None
+        trouble = referee.trouble if referee is not None else None
+        if trouble is None:
+            return self.queues
+        others = [worker for worker in self._store.fleet(ALIVE_WITHIN_S) if worker.id != self.id]
+        in_order = {queue for worker in others if worker.trouble is None for queue in worker.queues}
+        return tuple(
+            queue
+            for queue in self.queues
+            if not queue.startswith("gpu") or (trouble.lasting and queue not in in_order)
+        )
 
     def _await_room(self) -> None:
         """Wait while the disk is full, unless this worker drains: each attempt would fail, and use up the next."""
@@ -171,13 +198,39 @@ class Worker:
 
     def _show(self) -> None:
         while not self._over.wait(_SEEN_EVERY_S):
-            try:
-                if not self._store.seen(self.id, draining=self.draining.is_set()):
-                    self._store.register(self._facts)
-            except StorageFault as fault:
-                _LOG.warning("the store cannot be told that this worker lives", error=str(fault))
-            except Exception:
-                _LOG.exception("the store could not be told that this worker lives")
+            self._say_so()
+
+    def _say_so(self) -> None:
+        """Tell the store that this worker lives, and how."""
+        try:
+            if not self._store.seen(self.id, draining=self.draining.is_set(), trouble=self._trouble):
+                self._store.register(replace(self._facts, trouble=self._trouble))
+        except StorageFault as fault:
+            _LOG.warning("the store cannot be told that this worker lives", error=str(fault))
+        except Exception:
+            _LOG.exception("the store could not be told that this worker lives")
+
+    # -- the referee of its GPU --
+
+    def _attend(self) -> None:
+        """Start the referee ahead of the first job, and again whenever it could not be started and that is due."""
+        referee = self._workshop.gpu
+        assert referee is not None
+        trouble = referee.start()
+        while True:
+            reason = trouble.reason if trouble is not None else None
+            if reason != self._trouble:
+                self._trouble = reason
+                if trouble is not None:
+                    _LOG.error("the GPU's referee cannot be started", reason=reason, remedy=trouble.remedy)
+                else:
+                    _LOG.info("the GPU's referee can be started again")
+                self._say_so()
+            if self._over.wait(_LOOK_AT_REFEREE_S):
+                return
+            trouble = referee.trouble
+            if trouble is not None and time.monotonic() >= trouble.due_s:
+                trouble = referee.start()
 
 
 def look_around(workshop: Workshop, queues: tuple[str, ...], worker_id: str) -> WorkerFacts:

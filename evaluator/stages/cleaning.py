@@ -1,16 +1,19 @@
 """Model output to source text: what a language model wraps around its code is taken off, and each change is named.
 
 Code that is clean already comes back as it is. The cleaned text is what everything later speaks of: lines in
-findings, diagnostics and directives are lines of it. A change names the line where it was made, as it stood then.
+findings, diagnostics and directives are lines of it. So what is taken off leaves its line breaks behind, and every
+line keeps the number that it has in the text that was sent.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 
 from common.contract import MAX_SOURCE_BYTES, Phase, Status
+from common.launch_plan import PREFIX
+from common.source_lines import with_newlines
 from evaluator.errors import Ruling
 from evaluator.stages.source_text import pieces
 
@@ -20,7 +23,7 @@ class Cleaned:
     """What cleaning gives."""
 
     source: str
-    """The source text; empty where there is a ruling."""
+    """The source text, each line where it was in the text that was sent; empty where there is a ruling."""
     changes: tuple[str, ...]
     """What was changed, one sentence each."""
     ruling: Ruling | None
@@ -57,6 +60,7 @@ def clean(raw: bytes | str) -> Cleaned:
         return Cleaned("", (), ruling)
     text = data.decode("utf-8")
     notes: list[str] = []
+    sent = text = _control(_line_ends(text, notes.append), notes.append)
     for _ in range(_MAX_ROUNDS):
         before = text
         for step in _STEPS:
@@ -67,7 +71,7 @@ def clean(raw: bytes | str) -> Cleaned:
     if len(changes) > _MAX_CHANGES:
         changes = (*changes[:_MAX_CHANGES], f"{len(changes) - _MAX_CHANGES} more changes of these kinds were made.")
     if text.strip():
-        return Cleaned(text, changes, None)
+        return Cleaned(_in_place(text, sent), changes, None)
     if not data.strip():
         return _invalid("The source is empty.", _SEND_TEXT)
     if any("reasoning" in change for change in changes):
@@ -110,12 +114,36 @@ def _line(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
 
 
+def _blank(text: str) -> str:
+    """What is left of something that is taken off: its line breaks."""
+    return "\n" * text.count("\n")
+
+
+def _in_place(text: str, sent: str) -> str:
+    """`text` with each line in the columns that it had in `sent`, and without the lines that came after the code."""
+    lines, whole = text.split("\n"), sent.split("\n")
+    end = next((number for number in range(len(lines), 0, -1) if lines[number - 1].strip()), 0)
+    if any(line.strip() for line in whole[end:]):
+        lines = [*lines[:end], ""]
+    # A directive counts in the first column alone, so it moves there.
+    return "\n".join(
+        line if line == before or not line.strip() or line.startswith(PREFIX) else " " * _column(line, before) + line
+        for line, before in zip_longest(lines, whole[: len(lines)], fillvalue="")
+    )
+
+
+def _column(line: str, before: str) -> int:
+    """How many characters stood before what is left of a line; 0 where its characters changed."""
+    return max(before.rfind(line), 0)
+
+
 def _line_ends(text: str, note: _Note) -> str:
-    if "\r" not in text:
-        return text
-    first = _line(text, text.index("\r"))
-    note(f"Line ends of Windows or old Mac style became plain newlines, from line {first} on.")
-    return re.sub(r"\r\n?", "\n", text)
+    plain = with_newlines(text)
+    if plain != text:
+        first = _line(text, text.index("\r")) if "\r" in text else 1
+        style = "Windows or old Mac style" if "\r" in text else "Unicode's own kind"
+        note(f"Line ends of {style} became plain newlines, from line {first} on.")
+    return plain
 
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
@@ -166,7 +194,7 @@ def _reasoning(text: str, note: _Note) -> str:
     while again := _CLOSED_AGAIN.match(text, end):
         end = again.end()
     note(f"The reasoning up to line {_line(text, end)} was removed.")
-    return text[end:].lstrip("\n")
+    return _blank(text[:end]) + text[end:]
 
 
 _CLOSED_AGAIN = re.compile(r"\s*</(think|thinking|reasoning|thought|reflection)>", re.IGNORECASE)
@@ -196,7 +224,7 @@ def _special_tokens(text: str, note: _Note) -> str:
         return text
     kept, last = [], 0
     for match in found:
-        kept.append(text[last : match.start()])
+        kept += [text[last : match.start()], _blank(match[0])]
         last = match.end()
     more = f" and {len(found) - 1} more were" if len(found) > 1 else " was"
     note(f"The chat token `{found[0][0].strip()}` in line {_line(text, found[0].start())}{more} removed.")
@@ -229,6 +257,8 @@ class _Block:
     number: int
     language: str
     text: str
+    start: int
+    """Where `text` starts, in characters of the answer."""
     first_line: int
     last_line: int
     closed: bool
@@ -264,21 +294,20 @@ def _blocks(text: str) -> list[_Block]:
             opening = fence
         elif fence[1][0] == opening[1][0] and len(fence[1]) >= len(opening[1]) and not fence[2]:
             first, last = lines[opening.start()] + 1, lines[fence.start()] - 1
-            body = text[opening.end() + 1 : fence.start()]
-            found.append(_Block(len(found) + 1, opening[2].lower(), body, first, last, closed=True))
+            start = opening.end() + 1
+            body = text[start : fence.start()]
+            found.append(_Block(len(found) + 1, opening[2].lower(), body, start, first, last, closed=True))
             opening = None
     if opening is not None:
-        body = text[opening.end() + 1 :]
-        found.append(
-            _Block(len(found) + 1, opening[2].lower(), body, lines[opening.start()] + 1, len(starts) - 1, False)
-        )
+        start, first = opening.end() + 1, lines[opening.start()] + 1
+        found.append(_Block(len(found) + 1, opening[2].lower(), text[start:], start, first, len(starts) - 1, False))
     return found
 
 
 def _fences(text: str, note: _Note) -> str:
     """The code out of Markdown.
 
-    Blocks with kernels are joined in order; where two define the same kernel the later one counts, since models
+    Blocks with kernels stay in their places; where two define the same kernel the later one counts, since models
     improve on themselves. Blocks with only device functions or directives come along. Usage examples and other
     languages do not. Without any kernel, the longest block is taken.
     """
@@ -318,7 +347,11 @@ def _fences(text: str, note: _Note) -> str:
         note(f"Left out: {', '.join(block.place for block in left)}.")
     if not taken[-1].closed:
         note("The last Markdown fence is never closed: the text may have been cut off.")
-    return "\n".join(block.text for block in taken)
+    kept, last = [], 0
+    for block in taken:
+        kept += [_blank(text[last : block.start]), block.text]
+        last = block.start + len(block.text)
+    return "".join(kept)
 
 
 _CODE_START = re.compile(
@@ -346,8 +379,10 @@ def _prose(text: str, note: _Note) -> str:
     first = next((i for i, line in enumerate(lines) if line.strip() and not _is_prose(line)), len(lines))
     head = [line for line in lines[:first] if line.strip()]
     if first < len(lines) and head and _CODE_START.match(lines[first]) and _surely(head):
-        note(f"Prose before the code, {_lines(1, first)}, was removed.")
-        return _prose("\n".join(lines[first:]), note)
+        begun = next(number for number, line in enumerate(lines, 1) if line.strip())
+        note(f"Prose before the code, {_lines(begun, first)}, was removed.")
+        lines[:first] = [""] * first
+        text = "\n".join(lines)
     last = len(lines)
     while last > 0 and (not lines[last - 1].strip() or _is_prose(lines[last - 1])):
         last -= 1
@@ -375,7 +410,8 @@ _LOOKALIKES = {
     **dict.fromkeys(
         "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "
     ),
-    **dict.fromkeys("\u2028\u2029", "\n"),
+    # A newline would give all lines after it other numbers than they have in the text that was sent.
+    **dict.fromkeys("\u2028\u2029", " "),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032", "'"),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.contract import Diagnostic, KernelResources, Phase, Settings, Severity, Status
+from common.source_lines import lines_of
 from evaluator.backends.backend import Entry, Parameter, Program
 from evaluator.errors import InfrastructureFault, Ruling, StorageFault, ToolchainMissing
 from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox
@@ -318,8 +319,8 @@ class _Compilation:
         return None
 
     def _missing_include(self, path: str) -> Ruling:
-        lines = self.source.splitlines()
-        line = next((number for number, text in enumerate(lines, 1) if "include" in text and path in text), None)
+        lines = enumerate(lines_of(self.source), 1)
+        line = next((number for number, text in lines if "include" in text and path in text), None)
         error = Diagnostic(
             file=SOURCE_NAME if line else None,
             line=line,
@@ -351,8 +352,7 @@ class _Compilation:
             f"{first.file}:{first.line}: " if first.file and first.line else f"{first.file}: " if first.file else ""
         )
         more = f" (one of {len(errors)} errors)" if len(errors) > 1 else ""
-        quoted = ""
-        lines = self.source.splitlines()
+        lines, quoted = lines_of(self.source), ""
         if first.file == SOURCE_NAME and first.line and first.line <= len(lines):
             quoted = f"\n    {first.line} | {lines[first.line - 1].strip()[:200]}"
         return _ruling("compile_error", f"{where}{first.text}{more}{quoted}", hint)

@@ -84,7 +84,7 @@ def source_lines(ptx: str) -> dict[int, int]:
     own = {number for number, name in names.items() if PurePosixPath(name).name == SOURCE_NAME}
     lines: dict[int, int] = {}
     current: int | None = None
-    for number, text in enumerate(ptx.splitlines(), 1):
+    for number, text in enumerate(ptx.split("\n"), 1):
         places = re.match(r"\s*\.loc\s+(\d+)\s+(\d{1,10})\b(?:.*inlined_at\s+(\d+)\s+(\d{1,10})\b)?", text)
         if places:
             pairs = ((places[1], places[2]), (places[3], places[4]))
@@ -107,7 +107,7 @@ def short_name(file: str, folders: Iterable[str] = ()) -> str | None:
 
 def unplaced(stderr: str) -> str:
     """The lines that speak of the compiler itself, not of a place in a file: a source cannot choose their words."""
-    return "\n".join(line for line in stderr.splitlines() if not re.match(r"\s|[^:]*\(\d+\)|[^:]*:\d+:", line))
+    return "\n".join(line for line in stderr.split("\n") if not re.match(r"\s|[^:]*\(\d+\)|[^:]*:\d+:", line))
 
 
 def names_an_error(text: str) -> bool:
@@ -119,7 +119,7 @@ def _messages(stderr: str) -> Iterator[tuple[re.Match[str], list[str]]]:
     """Each message's first line with the lines of text that belong to it; quoted source and noise left out."""
     current: re.Match[str] | None = None
     extra: list[str] = []
-    lines = [line[:_MAX_LINE] for line in stderr[:_MAX_STDERR].splitlines()]
+    lines = [line[:_MAX_LINE] for line in stderr[:_MAX_STDERR].split("\n")]
     for index, line in enumerate(lines):
         match = next((m for m in (p.match(line) for p in (_EDG, _EDG_END, _GNU, _PTXAS, _CICC)) if m), None)
         if match and not _NOISE.match(line):

@@ -1,13 +1,17 @@
 """The straight line: the verdict of each kind of kernel, its receipt, and our own failures."""
 
 import hashlib
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from common.contract import Phase, RewardName, Settings, Status, Submission, Verdict
+from common.source_lines import lines_of
+from evaluator import report
 from evaluator.backends.sim.simulator import Simulator, SimulatorSession
+from evaluator.cards import line_of
 from evaluator.errors import UsageError
 from evaluator.pipeline import evaluate
 from evaluator.sandbox.process import ProcessSandbox
@@ -55,6 +59,42 @@ def test_each_kind_of_kernel_has_its_verdict(source, status, phase, workshop):
     if status is Status.RUNTIME_ERROR:
         assert verdict.correctness.fault.line == 1
     assert Verdict.model_validate_json(verdict.model_dump_json()) == verdict
+
+
+WRAPPED = {
+    "prose and a fence": ("Here is it:\n\n```cuda\n", "```\nIt is fast.\n"),
+    "a closed thought, a helper's block, carriage returns": (
+        "<think>\nhm\n\f\n</think>\n```cuda\n__device__ int one() { return 1; }\n```\nand\n~~~cuda\n",
+        "~~~\n",
+    ),
+    "prose alone": ("This is the kernel, as you asked:\n\n", "\nIt adds nothing to that.\n"),
+}
+FAULTS = {
+    "compile error": ("y[i] = nothing;", Status.COMPILE_ERROR),
+    "missing header": ('#include "nowhere.h"', Status.COMPILE_ERROR),
+    "access beyond the end": ("y[i + (1 << 28)] = x[i];", Status.RUNTIME_ERROR),
+    "trap": ("__trap();", Status.RUNTIME_ERROR),
+    "directive": ("// assay: launch relu grid=(1 +) block=(256) args=(x, y, n)", Status.INVALID_SUBMISSION),
+}
+
+
+@pytest.mark.parametrize("wrapping", WRAPPED)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_line_of_a_fault_is_the_one_in_the_answer_as_it_was_sent(wrapping, fault, workshop):
+    (before, after), (line, status) = WRAPPED[wrapping], FAULTS[fault]
+    answer = f"{before}{HEAD}\n\n{line}\n}}\n{after}"
+    if "carriage" in wrapping:
+        answer = answer.replace("\n", "\r\n")
+    verdict = graded(workshop, answer, estimate_for=None)
+    assert verdict.status is status, verdict.message
+    named = lines_of(answer).index(line) + 1
+    if status is Status.INVALID_SUBMISSION:
+        assert f"line {named}" in verdict.message
+    else:
+        assert line_of(verdict)[0] == named, verdict.message
+        shown = report.render(verdict, answer)
+        decisive = re.findall(r'class="decisive"><code><span class="no">(\d+)</span>', shown)
+        assert decisive == [str(named)]
 
 
 @pytest.mark.parametrize("name", list(RewardName))

@@ -10,12 +10,14 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 _LENGTH: Final = struct.Struct("<I")
 MAX_MESSAGE_BYTES: Final = 4 << 20
 MAX_DESCRIPTORS: Final = 4
+_ADDRESS_BYTES: Final = 107
 
 
 class ChannelClosed(Exception):
@@ -24,6 +26,22 @@ class ChannelClosed(Exception):
 
 class ChannelSilent(Exception):
     """Nothing came in time."""
+
+
+@contextlib.contextmanager
+def socket_address(path: Path) -> Iterator[str]:
+    """What to bind or connect to for a socket at `path`, which may be too long for an address. Raises OSError.
+
+    An address holds 107 bytes (unix(7)); a folder that is held open has a short name as well.
+    """
+    if len(os.fsencode(path)) <= _ADDRESS_BYTES:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
 
 
 class Channel:

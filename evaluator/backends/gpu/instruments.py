@@ -141,7 +141,7 @@ class Observatory:
         StorageFault.
         """
         found = find(tool)
-        own = (sys.executable, "-m", solo.__name__, self._device)
+        own = (sys.executable, "-P", "-m", solo.__name__, self._device)
         job = Job(
             (str(found), *options, *own),
             files=_files(program, runs, poison),

@@ -9,7 +9,7 @@ from pathlib import Path
 def environment(gpu: str) -> dict[str, str]:
     """Variables of a process that sees the one device `gpu` (its UUID)."""
     found = {
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if os.path.isabs(path)),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": gpu,
@@ -29,11 +29,11 @@ def devices() -> tuple[Path, ...]:
 
 
 def readable() -> tuple[Path, ...]:
-    """Where the interpreter, its libraries and this package are."""
+    """Where the interpreter, its libraries and this package are: no relative places, for a job has another folder."""
     package = Path(__file__).parents[2]
     places = [Path(sys.prefix), Path(sys.base_prefix), Path(os.path.realpath(sys.executable)).parents[1], package]
     places += [Path(path) for path in sys.path if path and path != str(package.parent)]
     places += [Path(sysconfig.get_paths()[name]) for name in ("purelib", "platlib")]
     places += [Path(path) for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path]
-    found = dict.fromkeys(path for path in places if path.is_dir())
+    found = dict.fromkeys(path for path in places if path.is_absolute() and path.is_dir())
     return tuple(path for path in found if path != Path("/"))

@@ -12,6 +12,7 @@ from typing import Any, Final
 from evaluator.backends.gpu import own_process
 from evaluator.backends.gpu.channel import Channel, ChannelClosed, ChannelSilent
 from evaluator.errors import GpuFault
+from evaluator.own_python import last_words
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, Sandbox
 from evaluator.sandbox.tries import OWN_FAULTS
 
@@ -110,9 +111,9 @@ class RunnerPool:
         try:
             self._channel.receive(_READY_S)
         except (ChannelClosed, ChannelSilent) as error:
-            text = self._session.finish().stderr.decode(errors="replace").strip()
+            said = last_words(self._session.finish().stderr.decode(errors="replace"))
             raise GpuFault(
-                f"The process that makes runners did not start: {text[-600:] or error}.", "Run `assay doctor`."
+                f"The process that makes runners did not start: {said or error}.", "Run `assay doctor`."
             ) from error
         self._prepare()
 
@@ -219,7 +220,7 @@ def _zygote_is_gone(closed: Exception) -> GpuFault:
 
 def _job(gpu: str, device: str, descriptor: int) -> Job:
     return Job(
-        (sys.executable, "-m", "evaluator.backends.gpu.zygote", str(FIRST_DESCRIPTOR), device),
+        (sys.executable, "-P", "-m", "evaluator.backends.gpu.zygote", str(FIRST_DESCRIPTOR), device),
         readable=own_process.readable(),
         environment=own_process.environment(gpu),
         devices=own_process.devices(),

@@ -1,10 +1,12 @@
+import re
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from common.contract import MAX_SOURCE_BYTES, Phase, Status
+from common.source_lines import lines_of
 from evaluator.stages.cleaning import clean
 
 KERNEL = """\
@@ -91,13 +93,13 @@ def test_what_a_model_wraps_around_its_code_is_taken_off(raw):
 
 def test_blocks_with_different_kernels_are_joined_in_order():
     cleaned = clean(f"```cuda\n{KERNEL}```\nand\n```cuda\n{SECOND}```\n")
-    assert cleaned.source == KERNEL + "\n" + SECOND
+    assert cleaned.source == "\n" + KERNEL + "\n\n\n" + SECOND
     assert "block 1 (lines 2 to 9) and block 2 (lines 13 to 13)" in cleaned.changes[0]
 
 
 def test_a_block_of_device_functions_comes_along():
     helper = "__device__ float twice(float x) { return 2 * x; }\n"
-    assert clean(f"```cuda\n{helper}```\n```cuda\n{KERNEL}```").source == helper + "\n" + KERNEL
+    assert clean(f"```cuda\n{helper}```\n```cuda\n{KERNEL}```").source == "\n" + helper + "\n\n" + KERNEL
 
 
 def test_a_fence_that_is_never_closed_is_said():
@@ -136,6 +138,99 @@ def test_what_is_no_text_is_an_invalid_submission(raw, parts):
 
 def test_exactly_one_mebibyte_is_allowed():
     assert clean(b"a" * MAX_SOURCE_BYTES).ruling is None
+
+
+MARKED = re.compile(r"\bmark_\d+")
+PROSE = st.sampled_from(
+    [
+        "Here's the kernel:\n",
+        "\n",
+        "It is *fast*.\n\n",
+        "# Idea\n1. tile\n2. sum\n",
+        "Use `add` so.\x0c\n",
+        "<think>\nfirst\n\n",
+    ]
+)
+OPENING = st.sampled_from(
+    ["```cuda\n", "~~~cpp\n", "  ```\n", "````cu title=x\n", "", "</think>\n", "</think>", "<|im_start|>assistant\n"]
+)
+BETWEEN = st.sampled_from(
+    [
+        "\nIt adds.\n\n",
+        "```python\nprint(1)\n```\n",
+        "\n// mark_9 \u2028 a separator in a comment\n",
+        "int mark_8; \u2028 int mark_7;\n",
+        "/*\n```\nmark_6\n```\n*/\n",
+        'const char* mark_5 = R"(\n~~~\n)";\n',
+        "<|im_end|>\n",
+        "\ufeff\n",
+        "\f\v\x85\n",
+    ]
+)
+
+
+@st.composite
+def answers(draw):
+    """An answer in which every line of code holds a mark of its own."""
+    blocks, mark = [], 10
+    for _ in range(draw(st.integers(1, 3))):
+        opening = draw(OPENING)
+        code = "".join(
+            f"__global__ void mark_{mark + n}(int* x) {{ x[0] = {n}; }}\n" for n in range(draw(st.integers(1, 3)))
+        )
+        mark += 3
+        closing = "".join(re.findall("[`~]+", opening))
+        blocks += [
+            draw(PROSE),
+            draw(BETWEEN),
+            opening,
+            code,
+            draw(BETWEEN),
+            f"{closing}\n" if closing else "",
+            draw(PROSE),
+        ]
+    text = draw(st.sampled_from(["", "\ufeff"])) + "".join(blocks)
+    return text.replace("\n", draw(st.sampled_from(["\n", "\r\n", "\r"])))
+
+
+@settings(max_examples=300)
+@given(answers())
+def test_every_line_keeps_its_number(sent):
+    lines = lines_of(sent)
+    for number, line in enumerate(clean(sent).source.split("\n")):
+        for mark in MARKED.findall(line):
+            assert mark in lines[number], f"{mark} is in line {number + 1} of the cleaned text"
+
+
+@pytest.mark.parametrize(
+    ("sent", "column"),
+    [
+        ('Try:\n```cuda\n  #include "mine.h"\n```', 2),
+        ('<think>hm</think>#include "mine.h"\n__global__ void k() {}\n', 17),
+        ('<|im_start|>#include "mine.h"\n__global__ void k() {}\n', 12),
+        ('\ufeff#include "mine.h"\n', 0),  # shown with no width
+        ("</think>// assay: launch k grid=(1)\n__global__ void k() {}\n", 0),  # a directive stands in the first
+    ],
+)
+def test_every_line_keeps_its_columns(sent, column):
+    source = clean(sent).source
+    line = next(line for line in source.split("\n") if line.strip())
+    assert len(line) - len(line.lstrip()) == column
+
+
+def test_what_follows_the_code_is_gone_so_that_the_end_of_the_source_is_the_end_of_the_code():
+    assert clean("```cuda\n__global__ void k() {\n```\n" + "It is fast.\n" * 40).source == "\n__global__ void k() {\n"
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029"])
+def test_separators_are_line_ends_only_where_there_are_no_others(separator):
+    """And for what shows the source as well, so that both speak of the same lines."""
+    alone = KERNEL.rstrip("\n").replace("\n", separator)
+    assert clean(alone).source == KERNEL.rstrip("\n")
+    assert lines_of(alone) == KERNEL.rstrip("\n").split("\n")
+    among = f"int a;{separator}int b;\n{KERNEL}"
+    assert clean(among).source == f"int a; int b;\n{KERNEL}"
+    assert lines_of(among)[1:] == KERNEL.rstrip("\n").split("\n")
 
 
 FRAGMENTS = st.sampled_from(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.contract import Severity
-from evaluator.stages.diagnostics import MAX_DIAGNOSTICS, hint, parse, source_lines
+from evaluator.stages.diagnostics import MAX_DIAGNOSTICS, hint, killed, parse, source_lines, unplaced
 
 HEADERS = (Path("/opt/cuda/include"), Path("/usr/include/c++/12"))
 SOURCE = "\n".join(f"line {number};" for number in range(1, 40))
@@ -184,3 +184,22 @@ def test_a_line_that_only_a_directive_claims_keeps_its_message(directive):
 
 def test_endless_line_numbers_are_survived():
     assert source_lines('.file 1 "kernel.cu"\n.loc 1 ' + "9" * 5000 + " 0\nadd;\n") == {}
+
+
+@pytest.mark.parametrize("mark", ["\f", "\v", "\x1c", "\x1e", "\x85", "\u2028", "\r"])
+def test_quoted_source_cannot_begin_a_line_of_the_compilers(mark):
+    """Characters that Python takes for line ends and no compiler does."""
+    told = (
+        f'kernel.cu:2:2: warning: #warning "x{mark}cc1plus: fatal error: Killed signal terminated program" [-Wcpp]\n'
+        f'    2 | #warning "x{mark}kernel.cu(7): error: made up"\n'
+        "      |  ^~~~~~~\n"
+        "kernel.cu(3): error: a real one\n"
+    )
+    assert [one.line for one in parse(told, SOURCE, HEADERS)] == [2, 3]
+    assert not killed(told)
+    assert "Killed" not in unplaced(told)
+
+
+def test_the_ptxs_lines_are_those_that_ptxas_counts():
+    ptx = '.file 1 "kernel.cu"\n.entry k()\n{\n// \f \u2028 \v\n.loc 1 7 3\nret;\n}\n'
+    assert source_lines(ptx)[6] == 7
