@@ -15,7 +15,7 @@ from evaluator.errors import AssayError
 from evaluator.problems.catalogue import find
 from evaluator.service import logs
 from evaluator.service.keys import Quota, looks_like_a_secret, reuse_key
-from evaluator.service.records import Accepted, Answer, Asked, WorkerFacts
+from evaluator.service.records import Accepted, Answer, Asked, QuotaExceeded, WorkerFacts
 from evaluator.service.refusals import Refused, refusal_of
 from evaluator.service.store import Store
 from evaluator.service.work import ALIVE_WITHIN_S, Announcer
@@ -30,6 +30,7 @@ FIRST_QUEUE: Final = "compile"
 
 _LOG = logs.logger("admission")
 _REMEMBERED_S = 1.0
+_MINUTE_S = 60.0
 _MOST_AT_ONCE = 16
 _MOST_ANNOUNCE = 40
 
@@ -52,7 +53,7 @@ LOCAL_CALLER: Final = Caller(LOCAL, admin=True)
 
 
 class Admission:
-    """`accept` and `accept_all` belong to one event loop; all other methods may be called from any thread."""
+    """`accept`, `accept_all` and what is refused belong to one event loop; the rest may be called from any thread."""
 
     def __init__(self, store: Store, announcer: Announcer, settings: ServiceSettings, secret: bytes) -> None:
         self._store = store
@@ -67,6 +68,8 @@ class Admission:
         self._announcing = ThreadPoolExecutor(_MOST_ANNOUNCE, "announcing")
         self._fleet: tuple[float, tuple[WorkerFacts, ...]] | None = None
         self._open: tuple[float, bool] | None = None
+        # Times (monotonic) and costs of what was refused in the last minute, by tenant.
+        self._refused: dict[str, deque[tuple[float, int]]] = {}
 
     def is_open(self) -> bool:
         """True while there is no key at all and none is demanded: then everyone is the tenant `local`."""
@@ -108,6 +111,29 @@ class Admission:
             )
         return Caller(key.id, key.admin, key.quota)
 
+    def refused(self, caller: Caller, cost: int) -> None:
+        """A request of `caller` was refused after its body was read: that costs as much as `cost` evaluations."""
+        if caller.quota is not None and caller.quota.per_minute is not None:
+            self._refused.setdefault(caller.tenant, deque()).append((time.monotonic(), cost))
+
+    def refused_lately(self, caller: Caller) -> int:
+        """What refused requests cost in the last 60 seconds, in evaluations. Only those of this process are known."""
+        recent = self._refused.get(caller.tenant)
+        if recent is None:
+            return 0
+        while recent and recent[0][0] < time.monotonic() - _MINUTE_S:
+            recent.popleft()
+        if not recent:
+            del self._refused[caller.tenant]
+        return sum(cost for _, cost in recent)
+
+    def look_at_rate(self, caller: Caller) -> None:
+        """Refuse whose refused requests alone have used up the quota per minute, before a body is read."""
+        most = caller.quota.per_minute if caller.quota else None
+        if most is not None and self.refused_lately(caller) >= most > 0:
+            wait_s = self._refused[caller.tenant][0][0] + _MINUTE_S - time.monotonic()
+            raise refusal_of(QuotaExceeded("per_minute", most, max(1.0, wait_s)))
+
     async def accept(
         self,
         submission: Submission,
@@ -129,6 +155,7 @@ class Admission:
             fresh=fresh,
             request_id=request_id,
             quota=caller.quota,
+            refused_lately=self.refused_lately(caller),
         )
         answer: asyncio.Future[Answer | AssayError] = asyncio.get_running_loop().create_future()
         self._arrived.setdefault(caller.tenant, deque()).append((asked, answer))

@@ -24,6 +24,11 @@ Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 BATCH_PATH = "/evaluate/batch"
 SUBMIT_PATHS = ("/evaluate", BATCH_PATH)
 
+_THE_CALLERS_FAULT = (400, 408, 413, 415, 422)
+"""The refusals that cost as much of a quota as what could have been asked for instead."""
+_BYTES_OF_ONE = 1 << 20
+"""What the body of one evaluation holds at most that is any use: its source."""
+
 _LOG = logs.logger("http")
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 _OURS = (b"x-request-id", b"x-content-type-options")
@@ -56,6 +61,7 @@ class Door:
         scope.setdefault("state", {})["request_id"] = request_id
         started_s = time.monotonic()
         status = 0
+        caller: Caller | None = None
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -83,6 +89,7 @@ class Door:
                     # Before the body: who has no key takes no memory, and nobody takes another's share of it.
                     scope["state"]["caller"] = caller = await self._caller(headers.get(b"authorization", ""))
                     body.tenant = caller.tenant
+                    self._admission.look_at_rate(caller)
                 scope["state"]["body"] = body
                 await self._app(scope, body.receive, answer)
             except Refused as refused:
@@ -92,6 +99,8 @@ class Door:
                 await refuse(Refused("internal", f"Something of the service failed; it is logged as {request_id}."))
             finally:
                 body.release()
+                if caller is not None and status in _THE_CALLERS_FAULT:
+                    self._admission.refused(caller, 1 + body.taken_bytes // _BYTES_OF_ONE)
                 took_s = time.monotonic() - started_s
                 route = getattr(scope.get("route"), "path", "none")
                 self._metrics.http(scope["method"], route, status, took_s)

@@ -71,6 +71,8 @@ class Asked:
     fresh: bool = False
     request_id: str = ""
     quota: Quota | None = None
+    refused_lately: int = 0
+    """How much of the quota per minute went to requests that were refused."""
 
 
 @dataclass(frozen=True)

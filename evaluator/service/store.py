@@ -226,9 +226,10 @@ class Store(Leases, Fleet, Keyring):
         quota, mine = asked.quota or Quota(), {"of_tenant": asked.tenant}
         if quota.per_minute is not None:
             # Rows of the future were made before the clock was set back; those further off than a minute don't count.
-            recent = {"since": now - _MINUTE_S, "until": now + _MINUTE_S, "but": max(0, quota.per_minute - 1)}
+            left = quota.per_minute - asked.refused_lately
+            recent = {"since": now - _MINUTE_S, "until": now + _MINUTE_S, "but": max(0, left - 1)}
             last = connection.execute(_RECENT, mine | recent).scalar()
-            if last is not None or quota.per_minute <= 0:
+            if last is not None or left <= 0:
                 free_in_s = _MINUTE_S if last is None else last + _MINUTE_S - now
                 raise QuotaExceeded("per_minute", quota.per_minute, max(1.0, free_in_s))
         if quota.concurrent is not None:

@@ -389,6 +389,25 @@ def test_quotas_say_when_to_come_back(here, http):
     refused(whole, 429, "quota-exceeded")
 
 
+def test_a_refused_body_costs_its_share_of_the_quota(here, http):
+    _, secret = here.store.create_key("careless", per_minute=4)
+    _, other = here.store.create_key("another", per_minute=1)
+    headers = {"Authorization": f"Bearer {secret}", "Prefer": "wait=0"}
+    refused(http.post("/evaluate", json={"plan": {"steps": [1] * 9}}, headers=headers), 422, "invalid-request")
+    assert http.post("/evaluate", json=submission(), headers=headers).status_code == 202
+    too_much = submission(plan={"steps": [1] * 600_000})  # of more than 1 MiB: it costs two
+    refused(http.post("/evaluate", json=too_much, headers=headers), 422, "invalid-request")
+    answer = http.post("/evaluate", json=submission(source="// 2"), headers=headers)
+    refused(answer, 429, "quota-exceeded")
+    assert "4 evaluations in one minute" in answer.json()["detail"]
+    refused(http.post("/evaluate", json=[], headers=headers), 422, "invalid-request")
+    unread = http.post("/evaluate", content=b"no JSON", headers=headers)
+    refused(unread, 429, "quota-exceeded")
+    assert 1 <= int(unread.headers["retry-after"]) <= 60
+    headers["Authorization"] = f"Bearer {other}"
+    assert http.post("/evaluate", json=submission(), headers=headers).status_code == 202
+
+
 def test_a_full_queue_says_when_to_come_back(tmp_path):
     with served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, most_queued=1) as here, here.http() as http:
         assert post(http, Prefer="wait=0").status_code == 202
