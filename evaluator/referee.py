@@ -59,7 +59,7 @@ class Withdrawn(Exception):
 
 
 def serve(listener: socket.socket, hall: Hall, idle_s: float | None = None) -> None:
-    """Answer graders, one after another, until nobody has come for `idle_s` seconds, or the GPU is beyond repair."""
+    """Answer graders, one after another, until nobody has come for `idle_s` seconds, or there are no more runners."""
     while select.select([listener], [], [], idle_s)[0]:
         connection, _ = listener.accept()
         channel = Channel(connection)
@@ -69,6 +69,9 @@ def serve(listener: socket.socket, hall: Hall, idle_s: float | None = None) -> N
             log.info("a grader went away")
         finally:
             channel.close()
+        if hall.bench.pool.gone:
+            log.error("there are no more runners: the referee ends, and the next grader starts another")
+            return
     log.info("nobody came for %s s: the referee ends", idle_s)
 
 

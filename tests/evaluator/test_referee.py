@@ -40,6 +40,23 @@ def referee(tmp_path_factory):
         yield made
 
 
+def test_a_referee_without_runners_ends_so_that_the_next_grader_starts_another(tmp_path):
+    made = GpuReferee(GPU, MachineSettings(tmp_path))
+    made._socket.parent.mkdir(parents=True)
+    hall = Hall(selftest.choose(tmp_path / "work"))
+    with contextlib.closing(hall.bench), socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(made._socket))
+        listener.listen(16)
+        thread = threading.Thread(target=serve, args=(listener, hall), daemon=True)
+        thread.start()
+        assert judged(made, "relu").verified.ruling is None
+        hall.bench.pool._channel.hang_up()  # the process that makes runners ends with it
+        with pytest.raises(GpuFault, match="process that makes runners is gone"):
+            judged(made, "relu")
+        thread.join(10)
+        assert not thread.is_alive()
+
+
 def order(deed, ptx="", settings=None, **more):
     limit_s = 3 if deed.startswith("hang") else 30
     settings = settings or Settings(sizes={"n": 3000}, run_timeout_s=limit_s, max_launches=20)

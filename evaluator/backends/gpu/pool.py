@@ -105,6 +105,8 @@ class RunnerPool:
         self._ended: dict[int, int] = {}
         self._forked: deque[Runner] = deque()
         self._asked = 0
+        self.gone = False
+        """Whether what makes runners has ended: then there are no more."""
         self._channel, theirs = Channel.pair()
         with theirs:
             self._session = sandbox.start(_job(gpu, device, theirs.fileno()))
@@ -182,7 +184,11 @@ class RunnerPool:
         try:
             self._channel.send(message)
         except ChannelClosed as closed:
-            raise _zygote_is_gone(closed) from closed
+            raise self._is_gone(closed) from closed
+
+    def _is_gone(self, closed: Exception) -> GpuFault:
+        self.gone = True
+        return GpuFault(f"The process that makes runners is gone ({closed}).", "The job can be tried again.")
 
     def _listen(self, timeout_s: float, until_ended: int | None = None) -> None:
         """Take in what the zygote says, waiting for the first message (or the end of a pid) at most `timeout_s`."""
@@ -192,7 +198,7 @@ class RunnerPool:
             except ChannelSilent:
                 return
             except ChannelClosed as closed:
-                raise _zygote_is_gone(closed) from closed
+                raise self._is_gone(closed) from closed
             if "forked" in message:
                 self._ended.pop(int(message["forked"]), None)  # numbers come again in time
                 connection = Channel.of_descriptor(self._channel.take_descriptor())
@@ -212,10 +218,6 @@ def gpu_fault(what: str, error: Exception) -> GpuFault:
     if isinstance(error, RunnerFault) and "OUT_OF_MEMORY" in f"{error.error} {error}".upper().replace(" ", "_"):
         remedy = "Other processes hold the GPU's memory: see `nvidia-smi`, and end what is not needed."
     return GpuFault(f"{what}: {said}.", remedy)
-
-
-def _zygote_is_gone(closed: Exception) -> GpuFault:
-    return GpuFault(f"The process that makes runners is gone ({closed}).", "The job can be tried again.")
 
 
 def _job(gpu: str, device: str, descriptor: int) -> Job:
