@@ -10,6 +10,7 @@ import fcntl
 import os
 import secrets
 import select
+import signal
 import socket
 import stat
 import subprocess
@@ -183,6 +184,12 @@ class _ParentWarden:
                     if attempt == 2:
                         raise SandboxFault(f"The process that starts jobs does not run: {error}.") from error
 
+    def go_on(self) -> None:
+        """Wake it, should someone have stopped it: else no job of this grader would start any more."""
+        with self._lock, contextlib.suppress(OSError):
+            if self._process is not None and self._process.returncode is None:
+                os.kill(self._process.pid, signal.SIGCONT)
+
     def _open(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -320,6 +327,7 @@ class SupervisedSession:
             warden.send_message(self._control, order)
             answer = warden.receive_message(self._control)
         except OSError as error:
+            _parent_warden.go_on()
             raise JobKilled(f"The warden of a job does not answer: {error}.", "Evaluate again.") from error
         if answer is None:
             raise JobKilled(f"{command.argv[0]} could not be started: its warden ended.", "Evaluate again.")

@@ -41,8 +41,9 @@ STRETCH, STRETCH_S = 4.0, 30.0
 """The time that a job stood in line for a processor does not count, until it has lasted so many times its wall time,
 and so many seconds."""
 
-CPU_MET = 0.9
-"""From this share of a job's CPU time on, a SIGXCPU is its limit's: the kernel counts ticks, its report time."""
+CPU_MET = 0.5
+"""From this share of a job's CPU time on, a SIGXCPU is its limit's. The kernel's limit counts whole ticks against
+whoever runs when one falls, its report measures time: on a busy machine, 1 s of ticks was less than 0.9 s of time."""
 
 FIRST_PASSED_ON = 100
 """`sandbox.FIRST_DESCRIPTOR`, without what importing it would bring along."""

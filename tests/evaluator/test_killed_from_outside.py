@@ -13,10 +13,12 @@ from common.contract import Settings, Status, Submission
 from evaluator.backends.sim.simulator import Simulator
 from evaluator.errors import JobKilled, ToolchainMissing
 from evaluator.pipeline import evaluate
+from evaluator.sandbox import supervision
 from evaluator.sandbox.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.process import ProcessSandbox
 from evaluator.sandbox.process_tree import descendants
 from evaluator.sandbox.sandbox import Job, Limits
+from evaluator.sandbox.tries import run_in_tries
 from evaluator.stages import toolchain
 from evaluator.stages.cache import Cache, key_of
 from evaluator.stages.compilation import compile_source
@@ -194,6 +196,14 @@ def test_a_job_that_someone_stops_goes_on(sandbox):
     finished = sandbox.run(shell("kill -STOP $$; echo on", limits=Limits(wall_s=10)))
     assert finished.stdout == b"on\n"
     assert finished.wall_s < 5
+
+
+def test_a_grader_whose_warden_someone_stopped_goes_on(tmp_path, monkeypatch):
+    sandbox = ProcessSandbox(tmp_path)
+    assert sandbox.run(shell("true")).succeeded
+    monkeypatch.setattr(supervision, "PATIENCE_S", 0.5)
+    os.kill(supervision._parent_warden._process.pid, signal.SIGSTOP)
+    assert run_in_tries(sandbox, shell("true")).succeeded
 
 
 def test_what_a_compiler_said_until_it_was_killed_is_not_remembered(tmp_path, monkeypatch):
