@@ -191,8 +191,12 @@ class Arithmetic(Operands):
                 return f"rounded_sqrt_f64({rounding}, {self.b64(i.operands[1])})"
             if rounding != "NEAREST":
                 return f"rounded_f64(DIV, {rounding}, all64(0x3ff0000000000000ull), {self.b64(i.operands[1])})"
-            kind = "approximate" if "approx" in i.modifiers else "unary"
-            return f"{kind}_f64({name}, {self.b64(i.operands[1])})"
+            if "approx" not in i.modifiers:
+                return f"unary_f64({name}, {self.b64(i.operands[1])})"
+            if name != "SQRT" and "ftz" in i.modifiers:
+                return f"gross_f64({name}, {self.b64(i.operands[1])})"
+            if name == "RSQRT":
+                return f"approximate_rsqrt_f64({self.b64(i.operands[1])})"
         if i.type in HALVES and name in ("EX2", "TANH"):
             return self._half(i, f"H_{name}")
         raise self.unsupported()

@@ -95,9 +95,10 @@ enum Rounding { NEAREST, TO_ZERO, DOWN, UP };
 enum Unary { SQRT, RSQRT, RCP, SIN, COS, LG2, EX2, TANH };
 U32 unary_f32(Unary operation, U32 x);
 U64 unary_f64(Unary operation, U64 x);
-extern u64 JITTER; // where within their documented error approximate instructions lie; 0 computes them accurately
+extern u64 JITTER; // draws the errors of approximate instructions; 0 computes them accurately
 U32 approximate_f32(Unary operation, U32 x);
-U64 approximate_f64(Unary operation, U64 x);
+U64 approximate_rsqrt_f64(U64 x);
+U64 gross_f64(Unary operation, U64 x); // RCP and RSQRT of the upper words alone
 U32 approximate_div_f32(U32 a, U32 b, bool full);
 enum Binary { ADD, SUB, MUL, DIV };
 U32 rounded_f32(Binary operation, Rounding rounding, U32 a, U32 b);

@@ -7,7 +7,7 @@ from typing import Any
 
 import arithmetic
 import tensors
-from arithmetic import F32, FORMATS, Format
+from arithmetic import F32, F64, FORMATS, Format
 
 from evaluator.backends.sim.ptx import TYPE_BYTES, Instruction
 
@@ -180,7 +180,18 @@ def _root(i: Instruction, a: int) -> int:
     return _floating("sqrt")(i, a)
 
 
+def _gross(a: int, function: Callable[[float], float]) -> int:
+    """A double's upper word alone, read and written (1.11.20), without denormals: the `.approx.ftz.f64` forms."""
+    a = arithmetic.flush(F64, a >> 32 << 32)
+    x = arithmetic.decode(F64, a)
+    if math.isnan(x) or math.isnan(value := math.copysign(math.inf, x) if x == 0 else function(x)):
+        return 0x7FFFFFFF << 32
+    return arithmetic.flush(F64, arithmetic.encode(F64, value)) >> 32 << 32
+
+
 def _reciprocal(i: Instruction, a: int) -> int:
+    if i.type == "f64" and "approx" in i.modifiers:
+        return _gross(a, lambda x: 1 / x)
     return _floating("div")(i, arithmetic.encode(FORMATS[i.type], 1.0), a)
 
 
@@ -197,6 +208,8 @@ def _single(name: str) -> Callable[..., int]:
 
 def _inverse_root(i: Instruction, a: int) -> int:
     form = FORMATS[i.type]
+    if form is F64 and "ftz" in i.modifiers:
+        return _gross(a, lambda x: 1 / math.sqrt(x) if x > 0 else math.nan)
     a = arithmetic.flush(form, a) if "ftz" in i.modifiers else a
     x = arithmetic.decode(form, a)
     if math.isnan(x) or x < 0:
