@@ -81,14 +81,16 @@ def kernel(number: int, name: str) -> str:
     wide = name.endswith("f64")
     f, size = ("f64", 8) if wide else ("f32", 4)
     sources = "%x, %y" if name.startswith("div") else "%x"
-    return (
-        f".visible .entry k{number}(.param .u64 in, .param .u64 out) {{ .reg .b64 %i, %o, %a, %b; .reg .b32 %t, %c, %p;"
-        f" .reg .{f} %x, %y; ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x;"
-        f" mad.lo.u32 %t, %c, 256, %t; mul.wide.u32 %a, %t, {size}; add.u32 %p, %t, {COUNT - 1};"
-        f" and.b32 %p, %p, {COUNT - 1}; mul.wide.u32 %b, %p, {size}; add.s64 %b, %i, %b; add.s64 %i, %i, %a;"
-        f" add.s64 %o, %o, %a; ld.global.{f} %x, [%i]; ld.global.{f} %y, [%b]; {name} %x, {sources};"
-        f" st.global.{f} [%o], %x; ret; }}"
-    )
+    return f"""
+        .visible .entry k{number}(.param .u64 in, .param .u64 out) {{
+        .reg .b64 %i, %o, %a, %b; .reg .b32 %t, %c, %p; .reg .{f} %x, %y;
+        ld.param.u64 %i, [in]; ld.param.u64 %o, [out];
+        mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mad.lo.u32 %t, %c, 256, %t;
+        mul.wide.u32 %a, %t, {size}; add.u32 %p, %t, {COUNT - 1}; and.b32 %p, %p, {COUNT - 1};
+        mul.wide.u32 %b, %p, {size}; add.s64 %b, %i, %b; add.s64 %i, %i, %a; add.s64 %o, %o, %a;
+        ld.global.{f} %x, [%i]; ld.global.{f} %y, [%b];
+        {name} %x, {sources};
+        st.global.{f} [%o], %x; ret; }}"""
 
 
 @pytest.fixture(scope="module")
