@@ -13,7 +13,7 @@ from evaluator.backends.sim.flow import Block, branch_labels, is_barrier, regist
 from evaluator.backends.sim.instructions import COMPARISONS
 from evaluator.backends.sim.matrices import Matrices
 from evaluator.backends.sim.operands import pair
-from evaluator.backends.sim.ptx import TYPE_BYTES, Function, Instruction, Register, Vector
+from evaluator.backends.sim.ptx import TYPE_BYTES, Function, Immediate, Instruction, Register, Vector
 from evaluator.backends.sim.scope import ModuleScope, signature
 from evaluator.backends.sim.tally import operations, step_of
 
@@ -350,8 +350,11 @@ class FunctionText(Matrices):
         elif i.opcode in ("membar", "fence"):
             yield "fence(w);"
         elif i.opcode == "bar":
-            place = self.module.place(i.line)
-            yield f"sync_members(w, {'g' if guarded else 'm'}, {self.emitter.b32(i.operands[0])}, {place});"
+            members = f"{'g' if guarded else 'm'}, {self.emitter.b32(i.operands[0])}"
+            if isinstance(i.operands[0], Immediate) and i.operands[0].bits & 0xFFFFFFFF == 0xFFFFFFFF:
+                yield f"warp_sync(w, {members});"  # which names every lane
+            else:
+                yield f"sync_members(w, {members}, {self.module.place(i.line)});"
         elif i.opcode in _IGNORED:
             yield ";"
         else:

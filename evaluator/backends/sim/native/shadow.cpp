@@ -444,9 +444,12 @@ void watch_members(Warp &w, u32 mask, const U32 &members) {
     Clock &c = clock_of(w);
     u32 now = TICK++, before[LANES][LANES];
     U32 named = and_b32(members, all32(w.live));
-    if (!(mask & ~eq_b32(named, all32(w.live)))) c.together = now;
-    else memcpy(before, c.lanes, sizeof before);
-    each_group(c.together == now ? 0 : mask, named, [&](u32 group, u32 lanes) {
+    if (!(mask & ~eq_b32(named, all32(w.live)))) {
+        c.together = now;
+        return;
+    }
+    memcpy(before, c.lanes, sizeof before);
+    each_group(mask, named, [&](u32 group, u32 lanes) {
         u32 row[LANES] = {};
         for (u32 left = group; left; left &= left - 1) join(row, before[__builtin_ctz(left)]), row[__builtin_ctz(left)] = now;
         for (u32 left = group & (lanes | ~mask); left; left &= left - 1) join(c.lanes[__builtin_ctz(left)], row);

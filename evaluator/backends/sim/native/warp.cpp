@@ -13,11 +13,12 @@ bool check_members(Warp &w, u32 mask, const U32 &members, i32 place) {
     warp_sync(w, mask, members);
     bool whole = !(mask & ~eq_b32(members, all32(~0u)));
     u32 absent = whole ? w.live & ~mask : 0, others = 0, unnamed = 0;
-    each_group(whole ? 0 : mask, members, [&](u32 named, u32 lanes) {
-        absent |= named & w.live & ~mask;
-        others |= named & mask & ~lanes;
-        unnamed |= lanes & ~named;
-    });
+    if (!whole)
+        each_group(mask, members, [&](u32 named, u32 lanes) {
+            absent |= named & w.live & ~mask;
+            others |= named & mask & ~lanes;
+            unnamed |= lanes & ~named;
+        });
     if (absent) warn(place, "a warp-wide operation names lanes that do not take part in it");
     if (unnamed) warn(place, "a warp-wide operation is executed by lanes that its mask does not name: undefined");
     else if (others) warn(place, "a warp-wide operation names lanes that take part in it with another mask: undefined");
@@ -94,13 +95,15 @@ U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, con
 }
 
 u32 vote(Warp &w, u32 mask, Vote mode, u32 predicate, const U32 &members, i32 place) {
-    check_members(w, mask, members, place);
+    bool whole = check_members(w, mask, members, place);
     u32 r = 0;
-    each_group(mask, members, [&](u32 named, u32 lanes) {
+    auto count = [&](u32 named, u32 lanes) {
         u32 taking = mask & named, yes = predicate & taking;
         bool found = mode == ALL ? yes == taking : mode == ANY ? yes != 0 : yes == taking || !yes;
         if (found) r |= lanes;
-    });
+    };
+    if (whole) count(~0u, mask);
+    else each_group(mask, members, count);
     return r;
 }
 
