@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any
@@ -26,6 +27,9 @@ from evaluator.service.watch import Watch
 from evaluator.service.work import ALIVE_WITHIN_S, Announcer
 from evaluator.settings import ServiceSettings
 
+_LOOKING = 4
+"""Threads that look for evaluations: one has a processor at a time, the others wait for a database."""
+
 
 def create_app(
     store: Store, announcer: Announcer, settings: ServiceSettings, secret: bytes, watch: Watch | None = None
@@ -33,7 +37,8 @@ def create_app(
     """The ASGI application. `secret` keys the reuse of verdicts; `watch` may be given so that others can nudge it."""
     admission = Admission(store, announcer, settings, secret)
     counted = metrics.Metrics(store, ALIVE_WITHIN_S)
-    service = Service(store, admission, settings, watch or Watch(store), counted, Reader())
+    looking = ThreadPoolExecutor(_LOOKING, "looking")
+    service = Service(store, admission, settings, watch or Watch(store), counted, Reader(), looking)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -85,12 +85,12 @@ class Door:
             try:
                 await self._look(headers)
                 body.expect(headers)
+                scope["state"]["body"] = body
                 if scope["method"] == "POST" and scope["path"] in SUBMIT_PATHS:
                     # Before the body: who has no key takes no memory, and nobody takes another's share of it.
                     scope["state"]["caller"] = caller = await self._caller(headers.get(b"authorization", ""))
                     body.tenant = caller.tenant
                     self._admission.look_at_rate(caller)
-                scope["state"]["body"] = body
                 await self._app(scope, body.receive, answer)
             except Refused as refused:
                 await refuse(refused)
@@ -227,6 +227,10 @@ class Body:
         else:
             self._door.give_back(self._held_bytes - size_bytes, self.tenant)
         self._held_bytes = size_bytes
+
+    def hold_up_to(self, size_bytes: int) -> None:
+        """As `hold`, for what is in the store already: where it takes more than a share, it takes all of that."""
+        self.hold(min(size_bytes, self._door.share_bytes))
 
     def release(self) -> None:
         """The body is no longer on its way: what was in it is in the store, or refused."""

@@ -17,13 +17,20 @@ from evaluator.service import documents
 from evaluator.service.admission import Caller
 from evaluator.service.documents import Batch, BatchAnswer, BatchLine, Listing, summary
 from evaluator.service.door import BATCH_PATH
-from evaluator.service.records import Accepted, StoredEvaluation
+from evaluator.service.records import Accepted, LargeEvaluation, StoredEvaluation
 from evaluator.service.refusals import KEYED, Refused, documented
 from evaluator.service.routing import Arrived, Here, JsonRoute, Known, Preference, Preferred, Service, as_json
 
 HEARTBEAT_S: Final = 15.0
 NDJSON: Final = "application/x-ndjson"
 
+_SMALL_CHARS: Final = 256 << 10
+"""Up to this an evaluation is read and answered without asking for room: several times a kernel and its verdict."""
+_BYTES_OF_A_CHAR: Final = 12
+"""What reading an evaluation takes: its row and its source at up to four bytes a character, the answer, and what is
+between them."""
+_NO_ROOM_S: Final = 0.5
+"""When a line of a batch asks again for room."""
 _ID = re.compile(r"ev_[A-Za-z0-9_-]{22}")
 _LAST_EVENT = re.compile(r"[0-9]{1,15}")
 _PRINTABLE = r"^[\x21-\x7e]{1,200}$"
@@ -87,12 +94,12 @@ async def evaluate(
         fresh=fresh,
         request_id=request.state.request_id,
     )
-    request.state.body.release()
     stored, created = accepted.evaluation, accepted.created
     del accepted
     if stored.state != "done" and preference.wait_s > 0:
         known = _Known.of(stored)
         del stored  # its source may be large, and the wait long
+        request.state.body.release()
         stored = await _awaited(service, request, known, preference.wait_s)
     answer = _evaluation(stored, 200 if stored.state == "done" else 202, preference)
     if answer.status_code == 202:
@@ -194,11 +201,12 @@ async def get_evaluation(
     evaluation_id: str, request: Request, service: Here, caller: Known, preference: Preferred, prefer: Prefer = None
 ) -> Response:
     """One evaluation. With `Prefer: wait=N`, once it is done or N seconds have passed."""
-    stored = await _find(service, caller, evaluation_id)
+    stored = await _find(service, request, caller, evaluation_id)
     wait_s = preference.wait_s if preference.applied else 0
     if stored.state != "done" and wait_s > 0:
         known = _Known.of(stored)
         del stored
+        request.state.body.release()
         stored = await _awaited(service, request, known, wait_s)
     return _evaluation(stored, 200, preference)
 
@@ -216,9 +224,9 @@ async def get_evaluation(
         **documented("not-found", "invalid-request", *KEYED),
     },
 )
-async def get_receipt(evaluation_id: str, service: Here, caller: Known) -> Response:
+async def get_receipt(evaluation_id: str, request: Request, service: Here, caller: Known) -> Response:
     """The verdict alone, with its receipt and signature: what to hand to someone who was not there."""
-    stored = await _find(service, caller, evaluation_id)
+    stored = await _find(service, request, caller, evaluation_id)
     if stored.verdict is None:
         raise Refused(
             "not-found", f"{evaluation_id} is not judged yet.", f"GET /evaluations/{evaluation_id} says when it is."
@@ -235,9 +243,9 @@ async def get_receipt(evaluation_id: str, service: Here, caller: Known) -> Respo
         **documented("not-found", "invalid-request", *KEYED),
     },
 )
-async def drop_evaluation(evaluation_id: str, service: Here, caller: Known) -> Response:
+async def drop_evaluation(evaluation_id: str, request: Request, service: Here, caller: Known) -> Response:
     """Say that nobody wants this evaluation any more: one that waits is cancelled, one that runs is ended."""
-    await _find(service, caller, evaluation_id)
+    await _find(service, request, caller, evaluation_id)
     stored = await run_in_threadpool(service.store.drop, evaluation_id, caller.sees)
     service.watch.nudge(evaluation_id)
     if stored is None:
@@ -259,17 +267,34 @@ async def drop_evaluation(evaluation_id: str, service: Here, caller: Known) -> R
 )
 async def evaluation_events(
     evaluation_id: str,
+    request: Request,
     service: Here,
     caller: Known,
     last_event_id: Annotated[str | None, Header(description="The `id` of the last event that was seen.")] = None,
 ) -> Response:
     """One evaluation's progress, live. Ends with `done`; goes on after `Last-Event-ID`."""
-    stored = await _find(service, caller, evaluation_id)
+    stored = await _find(service, request, caller, evaluation_id)
     seen = int(last_event_id) if last_event_id and _LAST_EVENT.fullmatch(last_event_id) else -1
     if stored.state == "done" and seen >= stored.version:
         return Response(status_code=204)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return EventSourceResponse(_events(service, caller, stored, seen), headers=headers)
+    known = _Known.of(stored)
+    del stored
+    request.state.body.release()
+    return EventSourceResponse(_events(service, request, caller, known, seen), headers=headers)
+
+
+async def _read_when_there_is_room(
+    service: Service, request: Request, evaluation_id: str, sees: str | None
+) -> StoredEvaluation:
+    """As `_read`, for a stream, which cannot say any more that the server is busy."""
+    while True:
+        try:
+            return await _read(service, request, evaluation_id, sees)
+        except Refused as refused:
+            if refused.name != "busy":
+                raise
+        await asyncio.sleep(_NO_ROOM_S)
 
 
 @dataclass(frozen=True)
@@ -285,13 +310,23 @@ class _Known:
         return _Known(stored.id, stored.version, stored.state == "done")
 
 
-async def _find(service: Service, caller: Caller, evaluation_id: str) -> StoredEvaluation:
+async def _find(service: Service, request: Request, caller: Caller, evaluation_id: str) -> StoredEvaluation:
     """Raises Refused: an evaluation of someone else is as unknown as one that never was."""
     if _ID.fullmatch(evaluation_id):
-        stored = await run_in_threadpool(service.store.get, evaluation_id, caller.sees)
-        if stored is not None:
-            return stored
+        return await _read(service, request, evaluation_id, caller.sees)
     raise _not_found(evaluation_id)
+
+
+async def _read(service: Service, request: Request, evaluation_id: str, sees: str | None) -> StoredEvaluation:
+    """One evaluation. Where it is large, its answer has taken its room until it is sent. Raises Refused."""
+    try:
+        stored = await service.look(evaluation_id, sees, _SMALL_CHARS)
+    except LargeEvaluation as large:
+        request.state.body.hold_up_to(_BYTES_OF_A_CHAR * large.chars)
+        stored = await service.look(evaluation_id, sees)
+    if stored is None:
+        raise _not_found(evaluation_id)
+    return stored
 
 
 def _not_found(evaluation_id: str) -> Refused:
@@ -314,15 +349,7 @@ async def _awaited(service: Service, request: Request, known: _Known, wait_s: fl
         finally:
             for one in waits:
                 one.cancel()
-    return await _as_it_is(service, known.id)
-
-
-async def _as_it_is(service: Service, evaluation_id: str) -> StoredEvaluation:
-    """Raises Refused: it was deleted, some time after it was done."""
-    stored = await run_in_threadpool(service.store.get, evaluation_id, None)
-    if stored is None:
-        raise _not_found(evaluation_id)
-    return stored
+    return await _read(service, request, known.id, None)
 
 
 async def _gone(request: Request) -> None:
@@ -341,6 +368,7 @@ async def _stream(
             yield _ndjson(_line(index, one, request))
         elif one.done:
             yield await _now(service, one.id, index, request)
+            request.state.body.release()
         else:
             waiting.setdefault(one.id, []).append(index)
             versions[one.id] = one.version
@@ -354,38 +382,48 @@ async def _stream(
             for finished in news:
                 for index in waiting.pop(finished):
                     yield await _now(service, finished, index, request)
+                    request.state.body.release()
     for left, indexes in waiting.items():
         for index in indexes:
             yield await _now(service, left, index, request)
+            request.state.body.release()
 
 
 async def _now(service: Service, evaluation_id: str, index: int, request: Request) -> bytes:
     try:
-        return _ndjson(BatchLine(index=index, evaluation=(await _as_it_is(service, evaluation_id)).evaluation()))
+        stored = await _read_when_there_is_room(service, request, evaluation_id, None)
     except Refused as refused:
         return _ndjson(_line(index, refused, request))
+    return _ndjson(BatchLine(index=index, evaluation=stored.evaluation()))
 
 
-async def _events(service: Service, caller: Caller, stored: StoredEvaluation, seen: int) -> AsyncIterator[bytes]:
+async def _events(
+    service: Service, request: Request, caller: Caller, known: _Known, seen: int
+) -> AsyncIterator[bytes]:
     """What changes of one evaluation. Only its newest state is kept, so that is what one who comes back is told."""
     yield format_sse_event(data_str=None, retry=1000)
-    with service.watch.follow({stored.id: stored.version}, ends_only=False) as follower:
+    with service.watch.follow({known.id: known.version}, ends_only=False) as follower:
         while True:
+            try:
+                stored = await _read_when_there_is_room(service, request, known.id, caller.sees)
+            except Refused:  # it was deleted
+                return
+            done = stored.state == "done"
             if stored.version > seen:
                 seen = stored.version
                 yield _event(stored)
-            if stored.state == "done":
+            del stored
+            request.state.body.release()
+            if done:
                 return
             news = await follower.next(HEARTBEAT_S)
             if service.watch.closed:
                 return
-            if not news:
+            while not news:
                 yield format_sse_event(data_str=None, comment="heartbeat")
-                continue
-            found = await run_in_threadpool(service.store.get, stored.id, caller.sees)
-            if found is None:
-                return
-            stored = found
+                news = await follower.next(HEARTBEAT_S)
+                if service.watch.closed:
+                    return
 
 
 def _event(stored: StoredEvaluation) -> bytes:

@@ -6,6 +6,7 @@ our one script by their hashes. Every text is escaped, unseen characters are wri
 """
 
 import re
+import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
@@ -32,6 +33,10 @@ COOKIE = "assay_key"
 
 _Word: TypeAlias = Annotated[str, StringConstraints(max_length=300)]
 _MOST_FORM_BYTES = 8192
+_SHOWN_AT_ONCE = 1
+"""Evaluations that are read for a page at one time: the largest takes 200 MiB."""
+_PATIENCE_S = 2.0
+"""How long a page waits for its turn; its thread is one of those that all pages share."""
 _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -126,6 +131,7 @@ class _Pages:
     ) -> None:
         self._store, self._admit = store, admit
         self._live = Live(stopping, _HEADERS)
+        self._room = threading.BoundedSemaphore(_SHOWN_AT_ONCE)
 
     def router(self) -> APIRouter:
         html = APIRouter(route_class=_PageRoute, include_in_schema=False)
@@ -185,6 +191,14 @@ class _Pages:
 
     def evaluation(self, request: Request, evaluation_id: _Word) -> HTMLResponse:
         viewer = self._viewer(request)
+        if not self._room.acquire(timeout=_PATIENCE_S):
+            return error_page(503, "Too much is on its way", "Many evaluations are being shown.", "Try again.")
+        try:
+            return self._evaluation(viewer, evaluation_id)
+        finally:
+            self._room.release()
+
+    def _evaluation(self, viewer: Viewer, evaluation_id: str) -> HTMLResponse:
         stored = self._store.get(evaluation_id, viewer.tenant)
         if stored is None:
             return error_page(
@@ -194,6 +208,8 @@ class _Pages:
                 "Evaluations are kept for a while only: send the kernel again if it is an old one.",
             )
         source = stored.submission.source
+        # A template's context lives until the garbage collector comes: it is not to keep a large source as long.
+        stored = stored.without_source()
         if stored.verdict is None:
             listed = listing(source, "Source") if source else ""
             stream = f"/evaluations/{stored.id}/live"
@@ -208,9 +224,11 @@ class _Pages:
         def look_again(before: Moment | None) -> Moment:
             stored = before.source if before and isinstance(before.source, StoredEvaluation) else None
             if stored is None or self._store.watch([stored.id]).get(stored.id, (-1, ""))[0] != stored.version:
-                stored = self._store.get(evaluation_id, viewer.tenant)
+                with self._room:
+                    stored = self._store.get(evaluation_id, viewer.tenant)
             if stored is None or stored.state == "done":
                 return Moment(None, "", done=True)
+            stored = stored.without_source()
             why = trouble(self._store, stored)
             if before and before.key == (stored.version, why):
                 return before

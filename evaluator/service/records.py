@@ -3,7 +3,7 @@
 Times of day (`…_at`) are seconds since 1970, UTC; they are for people. No decision about a lease rests on them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
@@ -44,6 +44,10 @@ class StoredEvaluation:
     """Grows with every change that a caller can see."""
     request_id: str = ""
     """Id of the request that created it, for the logs."""
+
+    def without_source(self) -> "StoredEvaluation":
+        """The same with an empty source, which alone may take 80 MiB."""
+        return replace(self, submission=self.submission.model_copy(update={"source": ""}))
 
     def evaluation(self, base: str = "") -> Evaluation:
         """The wire form. `base` is put before the path of each link, for example `https://host`."""
@@ -219,6 +223,14 @@ class IdempotencyClash(UsageError):
             "Use a new key for each new submission; repeat a key only with the very same body.",
         )
         self.evaluation_id = evaluation_id
+
+
+class LargeEvaluation(AssayError):
+    """An evaluation was not read, because it is larger than there was room for."""
+
+    def __init__(self, chars: int) -> None:
+        super().__init__(f"This evaluation has {chars} characters.")
+        self.chars = chars
 
 
 Answer: TypeAlias = Accepted | QueueFull | QuotaExceeded | IdempotencyClash

@@ -1,8 +1,12 @@
 """What all routes share: who asks, what they prefer, how JSON is read and written."""
 
+import asyncio
+import contextvars
 import re
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Generic, get_args
 
 from fastapi import Depends, Request, Response
@@ -16,6 +20,7 @@ from common.wire import Wire, as_bytes
 from evaluator.service.admission import LOCAL_CALLER, Admission, Caller
 from evaluator.service.metrics import Metrics
 from evaluator.service.reading import Document, Reader
+from evaluator.service.records import StoredEvaluation
 from evaluator.service.refusals import Refused
 from evaluator.service.store import Store
 from evaluator.service.watch import Watch
@@ -32,6 +37,15 @@ class Service:
     watch: Watch
     metrics: Metrics
     reader: Reader
+    looking: ThreadPoolExecutor
+    """Threads that look for evaluations: few, because the database may read a large one to say how large it is."""
+
+    async def look(
+        self, evaluation_id: str, sees: str | None, most_chars: int | None = None
+    ) -> StoredEvaluation | None:
+        """As `Store.get`, in a thread."""
+        get = partial(contextvars.copy_context().run, self.store.get, evaluation_id, sees, most_chars)
+        return await asyncio.get_running_loop().run_in_executor(self.looking, get)
 
 
 @dataclass(frozen=True)
@@ -120,8 +134,11 @@ async def _caller(
     if isinstance(known, Caller):
         return known
     if service.admission.known_open():
-        return LOCAL_CALLER
-    return await run_in_threadpool(service.admission.caller, bearer.credentials if bearer else None)
+        caller = LOCAL_CALLER
+    else:
+        caller = await run_in_threadpool(service.admission.caller, bearer.credentials if bearer else None)
+    request.state.body.tenant = caller.tenant  # whose share of the room its answer takes; nothing was read yet
+    return caller
 
 
 Known = Annotated[Caller, Depends(_caller)]

@@ -7,12 +7,13 @@ then they have changed nothing, or (where the connection broke at the very end) 
 """
 
 import hashlib
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, case, delete, func, insert, null, select, update
 
 from common.contract import Status, Submission, Verdict
 from evaluator.errors import UsageError
@@ -26,6 +27,7 @@ from evaluator.service.records import (
     Answer,
     Asked,
     IdempotencyClash,
+    LargeEvaluation,
     Lease,
     Page,
     QueueFull,
@@ -55,6 +57,7 @@ __all__ = [
     "Asked",
     "IdempotencyClash",
     "Key",
+    "LargeEvaluation",
     "Lease",
     "Page",
     "QueueFull",
@@ -86,6 +89,20 @@ _whole: Select[Any] = (
 _BY_SEQ = _whole.where(_row.seq == bindparam("of_seq"))
 _BY_ID = _whole.where(_row.id == bindparam("of_id"))
 _BY_ID_OF_TENANT = _BY_ID.where(_row.tenant == bindparam("of_tenant"))
+_chars = func.length(submissions.c.body) + func.coalesce(func.length(verdicts.c.body), 0)
+_is_small = _chars <= bindparam("most_chars")
+_SMALL_BY_ID: Select[Any] = (
+    select(
+        *_row,
+        case((_is_small, submissions.c.body), else_=null()).label("submission"),
+        case((_is_small, verdicts.c.body), else_=null()).label("verdict"),
+        _chars.label("chars"),
+    )
+    .join(submissions, submissions.c.seq == _row.seq)
+    .outerjoin(verdicts, verdicts.c.seq == _row.seq)
+    .where(_row.id == bindparam("of_id"))
+)
+_SMALL_BY_ID_OF_TENANT = _SMALL_BY_ID.where(_row.tenant == bindparam("of_tenant"))
 _VERSIONS = select(_row.id, _row.version, _row.state).where(_row.id.in_(bindparam("of_ids", expanding=True)))
 _KEYED = select(idempotency.c.seq, idempotency.c.body_sha256).where(
     idempotency.c.tenant == bindparam("of_tenant"), idempotency.c.key == bindparam("of_key")
@@ -262,13 +279,19 @@ class Store(Leases, Fleet, Keyring):
                 connection.execute(unwanted.values(wanted=False, version=_row.version + 1))
             return _stored(connection.execute(_whole.where(_row.seq == row.seq)).one())
 
-    def get(self, evaluation_id: str, tenant: str | None) -> StoredEvaluation | None:
-        """One evaluation; None where `tenant` has none of this id (None: any tenant). Raises StorageFault."""
+    def get(self, evaluation_id: str, tenant: str | None, most_chars: int | None = None) -> StoredEvaluation | None:
+        """One evaluation; None where `tenant` has none of this id (None: any tenant).
+
+        Raises LargeEvaluation (its texts have more than `most_chars`, which were not read), StorageFault.
+        """
+        of_tenant, any_tenant = (
+            (_BY_ID_OF_TENANT, _BY_ID) if most_chars is None else (_SMALL_BY_ID_OF_TENANT, _SMALL_BY_ID)
+        )
+        names = {"of_id": evaluation_id, "of_tenant": tenant, "most_chars": most_chars}
         with self._reading() as connection:
-            if tenant is None:
-                row = connection.execute(_BY_ID, {"of_id": evaluation_id}).first()
-            else:
-                row = connection.execute(_BY_ID_OF_TENANT, {"of_id": evaluation_id, "of_tenant": tenant}).first()
+            row = connection.execute(any_tenant if tenant is None else of_tenant, names).first()
+        if row is not None and row.submission is None:
+            raise LargeEvaluation(row.chars)
         return None if row is None else _stored(row)
 
     def list(
@@ -283,14 +306,16 @@ class Store(Leases, Fleet, Keyring):
     ) -> Page:
         """The evaluations of `tenant` (None: of all), newest first, `limit` a page.
 
-        `cursor` is a page's `next_cursor`. Raises UsageError for one that this tenant cannot have, StorageFault.
+        Sources are left out: they are empty, so that a page is small whatever the sources are. One page is read at a
+        time, row by row, for the same reason. `cursor` is a page's `next_cursor`. Raises UsageError for one that this
+        tenant cannot have, StorageFault.
         """
         query = _whole.order_by(_row.seq.desc()).limit(limit + 1)
         chosen = {_row.tenant: tenant, _row.state: state, _row.status: status, _row.problem: problem}
         for column, value in chosen.items():
             if value is not None:
                 query = query.where(column == str(value))
-        with self._reading() as connection:
+        with self._listing, self._reading() as connection:
             if cursor is not None:
                 before = connection.execute(select(_row.seq).where(_of(cursor, tenant))).scalar()
                 if before is None:
@@ -299,9 +324,12 @@ class Store(Leases, Fleet, Keyring):
                         "Start again with the first page.",
                     )
                 query = query.where(_row.seq < before)
-            rows = connection.execute(query).all()
-        items = tuple(_stored(row) for row in rows[:limit])
-        return Page(items, items[-1].id if len(rows) > limit else None)
+            items = tuple(_stored(row).without_source() for row in connection.execute(query))
+        return Page(items[:limit], items[limit - 1].id if len(items) > limit else None)
+
+    @cached_property
+    def _listing(self) -> threading.Lock:
+        return threading.Lock()
 
     def watch(self, ids: Collection[str]) -> dict[str, tuple[int, State]]:
         """(version, state) of each evaluation that exists; cheap, to wait for many. Raises StorageFault."""

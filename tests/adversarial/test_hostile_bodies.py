@@ -36,9 +36,14 @@ class Target:
 
     @property
     def memory_bytes(self):
-        """The most memory that the server ever had."""
+        """The most memory that the server had since the last `forget`."""
         with open(f"/proc/{self.pid}/status") as status:
             return int(re.search(r"VmHWM:\s+([0-9]+) kB", status.read())[1]) << 10
+
+    def forget(self):
+        """From now on the most memory is what it has from now on (proc(5), clear_refs)."""
+        with open(f"/proc/{self.pid}/clear_refs", "w") as marks:
+            marks.write("5")
 
     @contextlib.contextmanager
     def watched(self):
@@ -80,12 +85,14 @@ def target(tmp_path_factory):
     assert max(map(len, log.splitlines())) < 2000
 
 
-@pytest.fixture(scope="module")
-def slack_s(target):
-    """How long `/livez` takes while nobody does anything: what the machine adds by itself."""
+@pytest.fixture
+def most_wait_s(target):
+    """How long `/livez` may take: more where this machine has more to do than it has processors, and by itself."""
+    target.forget()
     with target.watched() as waits:
-        time.sleep(1)
-    return max(waits)
+        time.sleep(0.2)
+    busy = max(1.0, os.getloadavg()[0] / os.cpu_count())
+    return MOST_WAIT_S * busy + max(waits)
 
 
 def plan(members):
@@ -138,14 +145,14 @@ BODIES = {
 
 
 @pytest.mark.parametrize("make", BODIES.values(), ids=BODIES)
-def test_a_refused_body_stops_nobody(target, slack_s, make):
+def test_a_refused_body_stops_nobody(target, most_wait_s, make):
     body = make().encode()
     for path in ("/evaluate", "/evaluate/batch")[: 2 if len(body) < 4 << 20 else 1]:
         with target.watched() as waits:
             answer = target.post(path, body)
         assert answer.status_code == 422, answer.text[:300]
         assert len(answer.content) < 2000
-        assert max(waits) < MOST_WAIT_S + slack_s
+        assert max(waits) < most_wait_s
     assert target.memory_bytes < MOST_MEMORY_BYTES
 
 
@@ -165,12 +172,12 @@ BATCHES = {
 
 
 @pytest.mark.parametrize("make", BATCHES.values(), ids=BATCHES)
-def test_a_refused_batch_stops_nobody(target, slack_s, make):
+def test_a_refused_batch_stops_nobody(target, most_wait_s, make):
     body = make().encode()
     with target.watched() as waits:
         answer = target.post("/evaluate/batch", body)
     assert answer.status_code in (413, 422), answer.text[:300]
-    assert max(waits) < MOST_WAIT_S + slack_s
+    assert max(waits) < most_wait_s
     assert target.memory_bytes < MOST_MEMORY_BYTES
 
 
@@ -182,17 +189,41 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("make", TAKEN.values(), ids=TAKEN)
-def test_the_largest_that_is_taken_stops_nobody(target, slack_s, make):
+def test_the_largest_that_is_taken_stops_nobody(target, most_wait_s, make):
     body = make().encode()
     with target.watched() as waits:
         answer = target.post("/evaluate", body)
     assert answer.status_code == 202, answer.text[:300]
-    assert max(waits) < MOST_WAIT_S + slack_s
+    assert max(waits) < most_wait_s
+    assert target.memory_bytes < MOST_MEMORY_BYTES
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/html"])
+def test_many_who_ask_for_the_widest_evaluation_at_once_stop_nobody(target, most_wait_s, accept):
+    where = target.post("/evaluate", TAKEN["the widest source"]().encode()).headers["location"]
+
+    def ask(_):
+        return httpx.get(target.url + where, headers={"Accept": accept}, timeout=60).status_code
+
+    with target.watched() as waits, ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(ask, range(12)))
+    assert {200} <= set(answers) <= {200, 503}
+    assert max(waits) < most_wait_s
+    assert target.memory_bytes < MOST_MEMORY_BYTES
+
+
+def test_lists_hold_no_sources(target, most_wait_s):
+    target.post("/evaluate", TAKEN["the widest source"]().encode())
+    with target.watched() as waits, ThreadPoolExecutor(3) as pool:
+        answers = list(pool.map(lambda _: httpx.get(f"{target.url}/evaluations", timeout=60).status_code, range(3)))
+    assert answers == [200] * 3
+    assert max(waits) < most_wait_s
     assert target.memory_bytes < MOST_MEMORY_BYTES
 
 
 def test_many_hostile_bodies_at_once_stay_in_their_room(target):
     """Here the senders themselves keep both cores busy, so that only the memory says something of the service."""
+    target.forget()
     wide = ('{"problem":"relu","source":"\U0001f600' + "x" * (15 << 20) + '"}').encode()
     steps = plan('"steps":[' + "1," * (7 << 20) + "1]").encode()
     with ThreadPoolExecutor(10) as pool:
