@@ -15,7 +15,7 @@ ARGS ?=
 VENV := .venv
 PY := $(VENV)/bin/python
 INSTALL := $(PY) -m pip install -q --disable-pip-version-check -c constraints-dev.txt
-FIND_NVCC := $(PY) -c 'from evaluator.stages.toolchain import find_toolchain; find_toolchain()'
+FIND_NVCC := $(PY) -c 'from evaluator.stages.compile.toolchain import find_toolchain; find_toolchain()'
 TYPED := common evaluator trainer
 
 .PHONY: help
@@ -42,7 +42,7 @@ e2e: $(VENV)/installed-dev compilers ## Build the images, bring the compose file
 
 .PHONY: soak
 soak: $(VENV)/installed-dev compilers ## Grade 1,000 kernels in each set-up while all that can be killed is killed
-	@$(PY) benchmarks/nothing_lost.py
+	@$(PY) benchmarks/service/nothing_lost.py
 
 .PHONY: test-gpu
 test-gpu: gpu $(VENV)/installed-dev ## Run the tests that need an NVIDIA GPU: attacks, faults and honest kernels on it
@@ -63,12 +63,12 @@ format: $(VENV)/installed-dev ## Put the code into its format, and mend what ruf
 .PHONY: bench
 bench: $(VENV)/installed-dev compilers ## Measure again what the README claims
 	@$(INSTALL) -e '.[bench]'
-	@for each in grade_latency simulator_speed; do $(PY) "benchmarks/$$each.py" || exit 1; done
+	@for each in grading/grade_latency simulator/simulator_speed; do $(PY) "benchmarks/$$each.py" || exit 1; done
 
 .PHONY: bench-gpu
 bench-gpu: gpu ## Measure on an NVIDIA GPU: throughput, how timings repeat, our kernels against PyTorch
 	@$(INSTALL) -e '.[bench]'
-	@for each in gpu_throughput timing_repeatability example_kernels_speed; do \
+	@for each in gpu/gpu_throughput gpu/timing_repeatability gpu/example_kernels_speed; do \
 		$(PY) "benchmarks/$$each.py" || exit 1; done
 
 .PHONY: nvcc
@@ -79,7 +79,7 @@ nvcc: $(VENV)/installed ## Install the CUDA compiler from PyPI into .venv
 # The driver is all that a machine needs beforehand: PyCUDA is built against CUDA's headers from PyPI.
 .PHONY: gpu
 gpu: compilers ## Install what grading on an NVIDIA GPU needs (PyCUDA is built here; torch is 2.5 GB)
-	@$(PY) -m evaluator.backends.gpu.install -c constraints-dev.txt
+	@$(PY) -m evaluator.backends.gpu.device.install -c constraints-dev.txt
 
 .PHONY: clean
 clean: ## Remove the environment and everything that tools have left

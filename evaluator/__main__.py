@@ -9,7 +9,7 @@ from types import FrameType
 def main() -> None:
     """Run the command."""
     before = signal.signal(signal.SIGINT, _interrupted)
-    from evaluator import cli
+    from evaluator.cli import main as cli
 
     signal.signal(signal.SIGINT, before)
     cli.main()

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.backends.gpu.health import gpus
+from evaluator.backends.gpu.device.health import gpus
+from evaluator.pipeline.toolbox import Workshop
 from evaluator.settings import MachineSettings
-from evaluator.workshop import Workshop
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / ".assay" / "tests"
@@ -14,7 +14,7 @@ LONGEST = (
     "tests/e2e/test_compose.py",
     "tests/soak/",
     "tests/trainer/rl/test_runner.py",
-    "tests/trainer/test_corpus.py",
+    "tests/trainer/data/test_corpus.py",
 )
 
 

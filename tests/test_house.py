@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from test_architecture import IMPORTS, MODULES
+from test_architecture import CONTRACTS
 
 from common.contract import Status
 from evaluator import __version__
@@ -50,12 +50,6 @@ def evaluator_text() -> str:
 def test_modules_of_tests_have_names_of_their_own():
     names = [path.name for path in tracked() if path.name.startswith("test_") and path.is_relative_to(ROOT / "tests")]
     assert sorted({name for name in names if names.count(name) > 1}) == [], "pytest collects only one of each"
-
-
-def part_of(module: str) -> str:
-    """`evaluator.stages.cache` belongs to `stages`, `common.wire` to `common`."""
-    package, *names = module.split(".")
-    return names[0] if package == "evaluator" and names else package
 
 
 def test_the_version_is_the_same_everywhere():
@@ -122,7 +116,9 @@ def test_what_the_operators_page_names_exists():
     compose = "".join((ROOT / name).read_text(encoding="utf-8") for name in (".env.example", "docker-compose.yml"))
     named = set(re.findall(SETTING, page))
     assert named <= {*re.findall(SETTING, evaluator_text()), *re.findall(SETTING, compose)}
-    code = "".join((ROOT / "evaluator" / "service" / f"{name}.py").read_text() for name in ("metrics", "tallies"))
+    code = "".join(
+        (ROOT / "evaluator" / "service" / name).read_text() for name in ("api/metrics.py", "storage/counters.py")
+    )
     metrics = set(re.findall(r'"(assay_[a-z_]+)"', code))
     listed = {name for row in table("Observing", "docs/operators.md") for name in re.findall(r"`(\w+)`", row[0])}
     # Counters get their suffix from the library.
@@ -130,25 +126,21 @@ def test_what_the_operators_page_names_exists():
 
 
 def test_the_api_page_lists_every_refusal():
-    code = (ROOT / "evaluator" / "service" / "refusals.py").read_text(encoding="utf-8")
+    code = (ROOT / "evaluator" / "service" / "api" / "errors.py").read_text(encoding="utf-8")
     refusals = re.findall(r'^    "([a-z-]+)": \((\d{3}), ', code, re.MULTILINE)
     assert [(row[0].strip("`"), row[1]) for row in table("Errors", "docs/api.md")] == refusals
 
 
-def test_the_readme_draws_the_floors_as_they_are():
+def test_the_readme_draws_the_layers_as_they_are():
     text = (ROOT / "README.md").read_text(encoding="utf-8").split("## How the code is laid out")[1]
     drawing = re.search(r"```text\n(.*?)```", text, re.DOTALL)[1]
-    lines = [line.split("   ")[0].split(", ") for line in drawing.splitlines() if line.strip() != "|"]
-    floor = {name: number for number, line in enumerate(lines) for name in line}
-    modules = {part_of(name) for name in MODULES if not name.startswith("trainer")}
-    assert set(floor) == modules - {"__main__", "evaluator"}
-    upwards = [
-        (name, target)
-        for name, targets in IMPORTS.items()
-        for target in targets
-        if part_of(target) in floor and floor.get(part_of(name), -1) > floor[part_of(target)]
+    drawn = [line.split("   ")[0].split(", ") for line in drawing.splitlines() if line.strip() != "|"]
+    layers = [
+        [each.strip().removeprefix("evaluator.") for each in layer.split("|")]
+        for layer in CONTRACTS[0]["layers"]
+        if layer != "evaluator.__main__"
     ]
-    assert upwards == []
+    assert drawn == layers
 
 
 def test_every_make_target_that_the_readme_names_exists():

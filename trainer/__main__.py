@@ -1,6 +1,6 @@
 """`python -m trainer` is `assay-train`."""
 
-from trainer.cli import main
+from trainer.cli.main import main
 
 if __name__ == "__main__":
     main(prog_name="assay-train")

@@ -12,16 +12,16 @@ from evaluator.problems.problem import Problem
 @cache
 def problems() -> Mapping[str, Problem]:
     """Every built-in problem by its id, in order of tier. Built at the first call."""
-    from evaluator.problems.activation import GELU, RELU, SWIGLU
-    from evaluator.problems.attention import ATTENTION
-    from evaluator.problems.convolution import CONV2D
-    from evaluator.problems.elementwise import SAXPY, SCALAR_MULTIPLY, VECTOR_ADD
-    from evaluator.problems.linear_algebra import LINEAR_GELU, MATMUL, MATMUL_F16, MATVEC
-    from evaluator.problems.normalization import LAYER_NORM, RMS_NORM
-    from evaluator.problems.reduction import HISTOGRAM, REDUCE_SUM, ROW_SUM
-    from evaluator.problems.scan import PREFIX_SUM
-    from evaluator.problems.softmax import SOFTMAX
-    from evaluator.problems.transpose import TRANSPOSE
+    from evaluator.problems.families.activation import GELU, RELU, SWIGLU
+    from evaluator.problems.families.attention import ATTENTION
+    from evaluator.problems.families.convolution import CONV2D
+    from evaluator.problems.families.elementwise import SAXPY, SCALAR_MULTIPLY, VECTOR_ADD
+    from evaluator.problems.families.linear_algebra import LINEAR_GELU, MATMUL, MATMUL_F16, MATVEC
+    from evaluator.problems.families.normalization import LAYER_NORM, RMS_NORM
+    from evaluator.problems.families.reduction import HISTOGRAM, REDUCE_SUM, ROW_SUM
+    from evaluator.problems.families.scan import PREFIX_SUM
+    from evaluator.problems.families.softmax import SOFTMAX
+    from evaluator.problems.families.transpose import TRANSPOSE
 
     ordered = (
         *(VECTOR_ADD, SCALAR_MULTIPLY, SAXPY, RELU, GELU),

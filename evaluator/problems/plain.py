@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from common.correctness import Content
+from common.contract.correctness import Content
 from evaluator.problems.problem import Sizes, Tensor
 
 SIMPLEST_FIRST: Final[tuple[Content, ...]] = tuple(name for name in get_args(Content) if name != "drawn")

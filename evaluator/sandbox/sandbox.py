@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-from evaluator.sandbox.interest import Interest
+from evaluator.cancellation import Interest
 
 FIRST_DESCRIPTOR: Final = 100
 """The number that the first of `Job.descriptors` has in the program."""

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 from evaluator.errors import JobKilled, SandboxFault, UsageError
-from evaluator.sandbox.bubblewrap import BubblewrapSandbox
-from evaluator.sandbox.process import ProcessSandbox
+from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
+from evaluator.sandbox.host.process import ProcessSandbox
+from evaluator.sandbox.retry import run_in_tries
 from evaluator.sandbox.sandbox import Finished, Isolation, Job, Limits, Sandbox
-from evaluator.sandbox.tries import run_in_tries
 
 if TYPE_CHECKING:
-    from evaluator.sandbox.docker import DockerSandbox
+    from evaluator.sandbox.container.docker import DockerSandbox
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ _TRIAL: Final = Job(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=10))
 def _docker(root: Path) -> Sandbox:
     # One for each process: it keeps containers ready.
     # Only a service needs Docker's library, and every grading would wait for its import.
-    from evaluator.sandbox.docker import DockerSandbox
+    from evaluator.sandbox.container.docker import DockerSandbox
 
     sandbox = DockerSandbox(root)
     finished = run_in_tries(sandbox, _TRIAL)

@@ -21,17 +21,17 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from evaluator.errors import SandboxFault, StorageFault, UsageError
+from evaluator.pipeline.toolbox import Workshop
 from evaluator.sandbox.selftest import probe
 from evaluator.service import logs
-from evaluator.service.api import create_app
-from evaluator.service.crew import Crew
-from evaluator.service.queue import CeleryAnnouncer
-from evaluator.service.refusals import Refused
-from evaluator.service.store import Store
-from evaluator.service.sweeping import Sweeper
-from evaluator.service.watch import Watch
+from evaluator.service.api.app import create_app
+from evaluator.service.api.errors import Refused
+from evaluator.service.api.notifier import Watch
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.workers.celery_app import CeleryAnnouncer
+from evaluator.service.workers.embedded import Crew
+from evaluator.service.workers.sweeper import Sweeper
 from evaluator.settings import MachineSettings, ServiceSettings, kept_secret
-from evaluator.workshop import Workshop
 
 HEADERS_S: Final = 10.0
 """How long the headers of a request may take to arrive."""

@@ -26,7 +26,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from evaluator.service.store import Store
+from evaluator.service.storage.evaluations import Store
 
 LONG = bool(os.environ.get("ASSAY_TEST_EVERYTHING"))
 EXAMPLES = 400 if LONG else 12

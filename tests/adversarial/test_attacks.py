@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from common.contract import Settings, Status, Submission
-from evaluator.pipeline import evaluate
+from evaluator.pipeline.pipeline import evaluate
 
 ATTACKS = sorted(Path(__file__).parent.glob("*.cu"))
 FIELDS = "problem|attack|expect|because|fault|message|hides|run_timeout_s|compile_timeout_s"

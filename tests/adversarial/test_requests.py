@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from common.contract import MAX_SOURCE_BYTES, Phase, Settings, Status, Submission
 from common.launch_plan import LaunchPlan
 from evaluator.errors import UsageError
-from evaluator.pipeline import evaluate
+from evaluator.pipeline.pipeline import evaluate
 
 KERNEL = """
 __global__ void add(const float* a, const float* b, float* c, int n)

@@ -5,11 +5,11 @@ import json
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from estimate_vs_gpu import MEASURED, Pair, figures_of, held_out, pairs_of, picture, subjects
 
-from common.evidence import Estimate
+from benchmarks.simulator.estimate_vs_gpu import MEASURED, Pair, figures_of, held_out, pairs_of, picture, subjects
+from common.contract.counters import Estimate
 from evaluator.problems.catalogue import problems
-from evaluator.stages.naive import naive_counts
+from evaluator.stages.profile.naive_counters import naive_counts
 
 
 def estimated(time_us):

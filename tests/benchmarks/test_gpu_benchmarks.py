@@ -9,19 +9,18 @@ import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-import example_kernels_speed
 import numpy as np
 import pytest
-import timing_repeatability
-from gpu_throughput import Run, mixed_tasks, pass_figures
-from graders import Graders, Task
-from kernel_variants import bad, honest
-from kernelbench_way import declaration, host_code
 
+from benchmarks._support.graders import Graders, Task
+from benchmarks._support.kernel_variants import bad, honest
+from benchmarks.gpu import example_kernels_speed, timing_repeatability
+from benchmarks.gpu.gpu_throughput import Run, mixed_tasks, pass_figures
+from benchmarks.gpu.kernelbench_way import declaration, host_code
 from common.contract import DeviceState
 from evaluator.problems.catalogue import find, problems
-from evaluator.stages.timing import Measurement, summarise
-from evaluator.stages.toolchain import find_toolchain
+from evaluator.stages.compile.toolchain import find_toolchain
+from evaluator.stages.time.statistics import Measurement, summarise
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -111,7 +110,7 @@ def test_the_whole_benchmark_runs_and_saves(tmp_path):
     assert {"name", "date", "device", "versions", "command", "figures", "goals"} <= set(saved)
     assert saved["figures"]["reused_mixed_cold_evaluations"] == 10
     assert saved["figures"]["wrong_verdicts"] == 0
-    assert saved["command"].startswith("python benchmarks/gpu_throughput.py --backend sim")
+    assert saved["command"].startswith("python benchmarks/gpu/gpu_throughput.py --backend sim")
 
 
 _TORCH = """\

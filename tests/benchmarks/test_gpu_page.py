@@ -2,8 +2,9 @@
 
 import copy
 
-import gpu_page
 import pytest
+
+from benchmarks.gpu import gpu_page
 
 
 @pytest.fixture(scope="module")
@@ -12,7 +13,7 @@ def records():
 
 
 def test_the_page_is_that_of_the_results(records):
-    assert gpu_page.PAGE.read_text(encoding="utf-8") == gpu_page.page(records), "run benchmarks/gpu_page.py"
+    assert gpu_page.PAGE.read_text(encoding="utf-8") == gpu_page.page(records), "run benchmarks/gpu/gpu_page.py"
 
 
 def test_every_attack_and_every_differing_kernel_is_on_the_page(records):

@@ -4,11 +4,11 @@ import re
 import subprocess
 
 import pytest
-from kernel_variants import bad, honest
 
+from benchmarks._support.kernel_variants import bad, honest
 from common.contract import Settings, Submission
-from evaluator.pipeline import evaluate
-from evaluator.stages.toolchain import find_toolchain
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.stages.compile.toolchain import find_toolchain
 
 VARIANTS = honest()
 PROBLEMS = sorted({variant.problem for variant in VARIANTS})

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from seeded_faults import FOLDER, accusation, entry_of, named_right, run, seeded_in, simulated
 
+from benchmarks.simulator.seeded_faults import FOLDER, accusation, entry_of, named_right, run, seeded_in, simulated
 from common.contract import Settings
-from evaluator.stages.compilation import compile_source
+from evaluator.stages.compile.nvcc import compile_source
 
 SEEDED = {fault.name: (path, fault) for path in sorted(FOLDER.glob("*.cu")) for fault in seeded_in(path.read_text())}
 UNDEFINED = [name for name, (_, fault) in SEEDED.items() if fault.kind == "undefined_read"]

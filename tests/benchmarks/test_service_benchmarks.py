@@ -1,13 +1,12 @@
 """The service benchmarks' own arithmetic, on timelines whose truth is known."""
 
-import many_at_once
 import pytest
-import service_overhead
-from many_at_once import share_of_second, submissions
-from service_overhead import figures_of, free_at, parts_of, submission
 
+from benchmarks.service import many_at_once, service_overhead
+from benchmarks.service.many_at_once import share_of_second, submissions
+from benchmarks.service.service_overhead import figures_of, free_at, parts_of, submission
 from common.contract import Phase, Receipt, Settings, Status, Verdict
-from evaluator.service.records import StoredEvaluation
+from evaluator.service.storage.models import StoredEvaluation
 
 
 def stored(number, created, started, finished, graded_s=0.0, worker="w", tenant="local"):

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_service import ANSWERS, CUTS, Road, SmallService, verdict_of
 
-from common import connection
-from common.client import AsyncClient, Client, EvaluatorFault, NoVerdict, RequestRefused, ServiceFault
+from common.client import AsyncClient, Client, EvaluatorFault, NoVerdict, RequestRefused, ServiceFault, transport
 from common.contract import Status, Submission
 
 TROUBLES = [*ANSWERS, *CUTS]
@@ -31,8 +30,8 @@ def submission(source):
 @pytest.fixture
 def hasty(monkeypatch):
     """Pauses between tries of milliseconds, so that many tries fit into a test."""
-    monkeypatch.setattr(connection, "_FIRST_PAUSE_S", 0.002)
-    monkeypatch.setattr(connection, "_LONGEST_PAUSE_S", 0.05)
+    monkeypatch.setattr(transport, "_FIRST_PAUSE_S", 0.002)
+    monkeypatch.setattr(transport, "_LONGEST_PAUSE_S", 0.05)
 
 
 @contextlib.contextmanager
@@ -90,7 +89,7 @@ def test_every_trouble_on_the_road_is_overcome_and_asking_again_is_no_second_eva
 @given(troubles=st.lists(st.sampled_from(TROUBLES), max_size=6), grading_s=st.sampled_from([0.0, 0.3]))
 def test_any_row_of_troubles_ends_in_the_one_right_verdict(troubles, grading_s):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connection, "_FIRST_PAUSE_S", 0.002)
+        patch.setattr(transport, "_FIRST_PAUSE_S", 0.002)
         service = SmallService(grading_s)
         with away(service, troubles) as client:
             assert client.evaluate(submission("a")) == verdict_of("a")
@@ -159,15 +158,15 @@ def test_a_pause_is_never_shorter_than_the_service_asks_for():
 
 def test_retry_after_is_seconds_or_a_date():
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
-    assert connection._seconds("7") == 7
-    assert 25 < connection._seconds(later) <= 30
-    assert connection._seconds("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert connection._seconds(None) is None
+    assert transport._seconds("7") == 7
+    assert 25 < transport._seconds(later) <= 30
+    assert transport._seconds("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert transport._seconds(None) is None
 
 
 @given(st.text())
 def test_any_retry_after_is_understood_or_left_alone(text):
-    found = connection._seconds(text)
+    found = transport._seconds(text)
     assert found is None or found >= 0
 
 
@@ -266,7 +265,7 @@ def test_the_verdict_of_another_submission_is_no_verdict():
 
 
 def test_an_answer_without_end_is_not_kept(hasty, monkeypatch):
-    monkeypatch.setattr(connection, "_MAX_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(transport, "_MAX_ANSWER_BYTES", 1000)
     with (
         away(SmallService(body=b"x" * 100_000), patience_s=0.1) as client,
         pytest.raises(ServiceFault, match="sent more"),

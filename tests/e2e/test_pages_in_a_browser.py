@@ -13,12 +13,10 @@ from pathlib import Path
 
 import pytest
 from devtools import CHROMIUM, Browser
+from sample_verdicts import HOSTILE, SOURCE, compile_error, hostile, incorrect, passed, passed_on_gpu
 
 from common.contract import Submission
-from evaluator.service.store import Store
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "evaluator"))
-from sample_verdicts import HOSTILE, SOURCE, compile_error, hostile, incorrect, passed, passed_on_gpu
+from evaluator.service.storage.evaluations import Store
 
 ROOT = Path(__file__).parents[2]
 ASSAY = Path(sys.executable).with_name("assay")

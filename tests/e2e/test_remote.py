@@ -14,7 +14,6 @@ from evaluator.problems.catalogue import problems
 
 ROOT = Path(__file__).parents[2]
 ASSAY = Path(sys.executable).with_name("assay")
-sys.path.append(str(ROOT / "tests" / "common"))
 from serving import Serving  # noqa: E402
 from small_service import ANSWERS, CUTS, Road  # noqa: E402
 

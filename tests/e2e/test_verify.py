@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from common.signature import Signer
-from evaluator import remote
+from evaluator.cli import remote
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "examples" / "passes_naive.cu"

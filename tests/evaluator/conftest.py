@@ -8,7 +8,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from evaluator.backends.gpu import health
+from evaluator.backends.gpu.device import health
 
 
 @pytest.fixture(scope="session")

@@ -20,12 +20,13 @@ from common.contract import (
 from common.facts import facts_of, measures_of
 from common.reward import reward
 from common.signature import Signer
-from evaluator.backends.gpu.peaks import peaks_of
+from evaluator.backends.gpu.device.peaks import peaks_of
+from evaluator.pipeline.receipt import receipt, signed
 from evaluator.problems.catalogue import find
-from evaluator.stages.receipt import Seed, receipt, signed
-from evaluator.stages.roofline import Roofline, precision_of
-from evaluator.stages.timing import Measurement, Pooled, summarise
-from evaluator.stages.trials import plan_trials
+from evaluator.seed import Seed
+from evaluator.stages.time.roofline import Roofline, precision_of
+from evaluator.stages.time.statistics import Measurement, Pooled, summarise
+from evaluator.stages.verify.trials import plan_trials
 
 SIGNER = Signer("5" * 64)
 STRANGER = Signer("6" * 64)

@@ -26,7 +26,7 @@ from common.contract import (
     Trial,
     Verdict,
 )
-from common.evidence import (
+from common.contract.counters import (
     AccessPattern,
     Estimate,
     Evidence,

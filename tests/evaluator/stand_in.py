@@ -6,11 +6,11 @@ import os
 
 import torch
 
-from common.timing import DeviceState
-from evaluator.backends.backend import Entry, Parameter, Program
+from common.contract.timing import DeviceState
 from evaluator.backends.gpu.pool import RunnerPool
 from evaluator.backends.gpu.session import Bench
 from evaluator.backends.gpu.tensors import TorchDice, TorchOpponent
+from evaluator.backends.session import Entry, Parameter, Program
 
 DEVICE = "stand_in_device:StandIn"
 

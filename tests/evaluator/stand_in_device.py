@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from evaluator.backends.gpu.runner import DeviceFault, now_us
+from evaluator.backends.gpu.runner.runner import DeviceFault, now_us
 
 
 class StandIn:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.pipeline.toolbox import Workshop
 from evaluator.settings import MachineSettings
-from evaluator.workshop import Workshop
 
 
 def _workshop(jobs_per_runner):

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from common.contract import Settings, Status, Submission, Verdict
-from evaluator.pipeline import evaluate
-from evaluator.workshop import Workshop
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.pipeline.toolbox import Workshop
 
 HERE = Path(__file__).parent
 TWIN_SHARE = 0.95

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from common.contract import Settings, Status, Submission
-from evaluator.pipeline import evaluate
+from evaluator.pipeline.pipeline import evaluate
 from evaluator.problems.catalogue import problems
 
 KERNELS = sorted(Path(__file__).parent.glob("*.cu"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from processes import Census
 
-from evaluator.service.store import Store
+from evaluator.service.storage.evaluations import Store
 
 sys.path.append(str(Path(__file__).parents[1] / "e2e"))
 from deployment import WORKERS, Deployment, output
@@ -17,7 +17,7 @@ _WHAT_IS_LEFT = """
 import time
 from pathlib import Path
 
-from evaluator.sandbox.supervision import WorkFolders
+from evaluator.sandbox.host.supervision import WorkFolders
 
 made = [folder for name in ("work", "temporary") if (folder := Path("/var/lib/assay", name)).exists()]
 if any(any(folder.iterdir()) for folder in made):

@@ -11,7 +11,7 @@ from mix import mix
 
 from common.client import Client, EvaluatorFault, NoVerdict
 from common.contract import Status
-from evaluator.service import tallies
+from evaluator.service.storage import counters
 
 CONCURRENCY = 24
 PATIENCE_S = 120.0
@@ -188,12 +188,12 @@ def _check_the_books(setup, sent, outcomes, account):
             tally[one.name, one.labels.get("answer") or one.labels.get("reason") or ""] += one.value
     finally:
         store.close()
-    account.requeued = {reason: value for (name, reason), value in tally.items() if name == tallies.REQUEUED}
+    account.requeued = {reason: value for (name, reason), value in tally.items() if name == counters.REQUEUED}
     complain = account.books.append
     for row in rows:
         if row.state != "done" or row.verdict is None:
             complain(f"{row.id} is {row.state}")
-    created, finished = tally[tallies.ACCEPTED, "created"], tally[tallies.FINISHED, ""]
+    created, finished = tally[counters.ACCEPTED, "created"], tally[counters.FINISHED, ""]
     if not created == finished == len(rows):
         complain(f"{created:g} were accepted, {finished:g} finished, and there are {len(rows)}")
     # Each submission needs one evaluation for each time that a new verdict was asked for, and at least one.

@@ -13,8 +13,8 @@ from pathlib import Path
 from databases import Postgres, Redis
 from processes import READY_S, Census, below, kill, until, words_of
 
-from evaluator.sandbox.supervision import WorkFolders
-from evaluator.service.store import Store
+from evaluator.sandbox.host.supervision import WorkFolders
+from evaluator.service.storage.evaluations import Store
 
 LEASE_S = 4
 DRAIN_S = 10

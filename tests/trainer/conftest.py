@@ -1,21 +1,18 @@
 """What the trainer's tests share: sample verdicts, a road and a real service, and the faces of the problems."""
 
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from serving import Serving
 
-ROOT = Path(__file__).parents[2]
-sys.path += [str(ROOT / "tests" / name) for name in ("common", "evaluator", "trainer", "e2e")]
+from evaluator.problems.catalogue import problems
 
 # A machine that is busy with other work is no finding.
 settings.register_profile("trainer", deadline=None)
 settings.load_profile("trainer")
 
-from serving import Serving  # noqa: E402
-
-from evaluator.problems.catalogue import problems  # noqa: E402
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,10 +7,10 @@ import sample_verdicts as samples
 from hypothesis import strategies as st
 
 from common.contract import Settings, Status
-from trainer.conversation import AgentName, Message, Response
-from trainer.episode import EpisodeSettings, Judged, play
-from trainer.extraction import wrapped
-from trainer.tasks import Task
+from trainer.conversation.conversation import AgentName, Message, Response
+from trainer.conversation.episode import EpisodeSettings, Judged, play
+from trainer.conversation.extraction import wrapped
+from trainer.data.tasks import Task
 
 TASK = Task("row_sum-1", "row_sum", 1, "Write a CUDA kernel that sums each row.", held_out=False)
 

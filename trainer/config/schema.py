@@ -12,7 +12,7 @@ from typing import Final, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from common.connection import checked
+from common.client.transport import checked
 from common.contract import RewardName
 from trainer.config.placement import gpus_of
 

@@ -5,7 +5,7 @@ rewards of a sequence; a policy would then earn the end once for each turn that 
 it may: never a kernel that is good enough to end the conversation. Here nothing is carried from one turn to another.
 
 verl hands over padded tensors, and the learner which attempt of the conversation each token was generated for
-(`numbered`). The arithmetic of comparisons is `trainer.rewards`'.
+(`numbered`). The arithmetic of comparisons is `trainer.conversation.rewards`'.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from verl.trainer.ppo.core_algos import register_adv_est
 from verl.utils.torch_functional import masked_whiten
 
-from trainer.rewards import leave_one_out_advantages, plain_advantages
+from trainer.conversation.rewards import leave_one_out_advantages, plain_advantages
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ def by_attempt(
     """Advantages and returns of each token: those of its attempt. Shapes [conversations, tokens], 0 outside of turns.
 
     A turn's return is its own reward: what later turns bring is in it already, where credit is shared. `compare` is
-    an estimator of `trainer.rewards`. Raises LookupError outside of `numbered`.
+    an estimator of `trainer.conversation.rewards`. Raises LookupError outside of `numbered`.
     """
     attempts = _counting(mask)
     rewards = rewards_of(token_rewards, attempts)

@@ -1,4 +1,4 @@
-"""Conversations as verl's agent loop: `trainer.episode.play`, with verl's servers as the policies.
+"""Conversations as verl's agent loop: `trainer.conversation.episode.play`, with verl's servers as the policies.
 
 One worker (a Ray actor) plays all conversations of a step at the same time, so that kernels are judged while others
 are still being written. What an agent wrote goes into verl's queue of samples (TransferQueue) as one token sequence;
@@ -24,15 +24,15 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 from verl.trainer.ppo.v1 import AgentLoopWorkerTQ
 
 from common.client import AsyncClient
-from trainer import evaluation
-from trainer.chat import token_ids
 from trainer.config.schema import AgentRole, TrainingConfig
-from trainer.conversation import AgentName, Conversation, Message, Response
-from trainer.episode import Oracle, Policy, play, settings_of
+from trainer.conversation.conversation import AgentName, Conversation, Message, Response
+from trainer.conversation.episode import Oracle, Policy, play, settings_of
+from trainer.conversation.tokens import token_ids
+from trainer.data.tasks import Task
 from trainer.errors import ConfigurationError, ContextFull, OracleFault, OracleLost, TrainerError
+from trainer.evaluator import oracle
 from trainer.rl.sequences import TokenSequence, credited, sequence_of
 from trainer.rl.settings import LOOP
-from trainer.tasks import Task
 
 PARTITION = "train"
 """Where verl's trainers look for samples in the queue; those of different agents differ by their uid."""
@@ -105,7 +105,7 @@ class ServerPolicy:
         self._rollout = config.rollout
 
     async def respond(self, messages: tuple[Message, ...], *, seed: int, max_tokens: int) -> Response:
-        """As `trainer.episode.Policy`."""
+        """As `trainer.conversation.episode.Policy`."""
         rollout = self._rollout
         prompt = token_ids(self._tokenizer, messages)
         if len(prompt) + max_tokens > rollout.sequence_tokens:
@@ -228,7 +228,7 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         # Each agent may have a model of its own, and with it a tokenizer.
         self._company = Company(config, clients, {role: _tokenizer(verl_configs[role]) for role in config.roles})
         self.llm_client = self._company
-        self._oracle: evaluation.EvaluatorOracle | None = None
+        self._oracle: oracle.EvaluatorOracle | None = None
         self._room = asyncio.Semaphore(config.rollout.concurrency)
 
     async def play(self, seats: Sequence[Seat]) -> tuple[list[Outcome], dict[str, float]]:
@@ -238,7 +238,7 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         if self._oracle is None:
             section = self._config.evaluator
             client = AsyncClient(section.url, self._key, patience_s=section.patience_s)
-            self._oracle = evaluation.EvaluatorOracle(client, evaluation.settings_of(section))
+            self._oracle = oracle.EvaluatorOracle(client, oracle.settings_of(section))
             self._company.oracle = self._oracle
         began_s = time.monotonic()
         outcomes = await asyncio.gather(*(self._one(seat) for seat in seats))

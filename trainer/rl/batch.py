@@ -8,9 +8,9 @@ from statistics import fmean
 from typing import Any, Final
 
 from trainer.config.schema import TrainingConfig
-from trainer.conversation import AgentName
+from trainer.conversation.conversation import AgentName
 from trainer.errors import OracleLost
-from trainer.evaluation import too_many
+from trainer.evaluator.oracle import too_many
 from trainer.rl.sequences import credited
 
 _SAME: Final = 1e-6

@@ -65,7 +65,7 @@ class Checkpoint:
                 )
 
     def model(self, role: AgentRole) -> Path:
-        """One agent's whole model, as a folder that transformers and `trainer.agents` load."""
+        """One agent's whole model, as a folder that transformers and `trainer.policies.local_policy` load."""
         return self.agent(role) / "actor" / "huggingface"
 
 

@@ -11,7 +11,7 @@ from ray.exceptions import OutOfMemoryError, RayError
 
 from trainer.config.schema import TrainingConfig
 from trainer.errors import ConfigurationError, TrainerError
-from trainer.launch import ray_settings
+from trainer.rl.processes import ray_settings
 
 _SHORT: Final = ("CUDA out of memory", "torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError")
 """What torch says where a GPU's memory is used up. Ray says of any process that died that memory may be the reason;

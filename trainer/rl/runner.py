@@ -21,17 +21,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.client import AsyncClient
-from trainer import episode, evaluation, transcripts, warm_start
 from trainer.config.schema import AgentRole, TrainingConfig
-from trainer.curriculum import Curriculum, curriculum_of, outcome_of
+from trainer.conversation import episode
+from trainer.conversation.rewards import credit_settings
+from trainer.data.tasks import Task, chosen, held_out_tasks, training_tasks
 from trainer.errors import TrainerError
-from trainer.metrics import MetricsWriter, evaluated, measures_of, shares_of_time
-from trainer.rewards import credit_settings
+from trainer.evaluator import oracle as evaluation
+from trainer.policies import sft
+from trainer.reporting import transcripts
+from trainer.reporting.metrics import MetricsWriter, evaluated, measures_of, shares_of_time
 from trainer.rl import ray_session
 from trainer.rl.batch import refuse_without_verdicts, told_apart
 from trainer.rl.checkpoints import Checkpoint, Checkpoints
+from trainer.rl.curriculum import Curriculum, curriculum_of, outcome_of
 from trainer.rl.settings import check, environment, verl_config, workers_of
-from trainer.tasks import Task, chosen, held_out_tasks, training_tasks
 
 OnStep = Callable[[int, dict[str, float]], None]
 _COUNTED: Final = {"asked", "faults", "retried", "repeats", "unsupported"}
@@ -121,7 +124,7 @@ def run(
         progress.restore(found)
         tell(f"Going on after step {found.step} of {config.algorithm.steps}, from {found.folder}.")
     made = folder / "models"
-    models = agents or warm_start.start_of_all(config, training, made, progress.models, tell)
+    models = agents or sft.start_of_all(config, training, made, progress.models, tell)
     progress.models = {
         role: model.name for role, model in models.items() if isinstance(model, Path) and model.parent == made
     }

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainer.config.schema import TrainingConfig
-from trainer.conversation import AgentName, Conversation, Response
+from trainer.conversation.conversation import AgentName, Conversation, Response
+from trainer.conversation.rewards import credit_settings, credits_of
 from trainer.errors import PolicyFault
-from trainer.rewards import credit_settings, credits_of
 
 
 @dataclass(frozen=True)

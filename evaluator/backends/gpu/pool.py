@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from evaluator.backends.gpu import own_process
-from evaluator.backends.gpu.channel import Channel, ChannelClosed, ChannelSilent
+from evaluator.backends.gpu.runner import launcher
+from evaluator.backends.gpu.runner.channel import Channel, ChannelClosed, ChannelSilent
 from evaluator.errors import GpuFault
-from evaluator.own_python import last_words
+from evaluator.python_command import last_words
+from evaluator.sandbox.retry import OWN_FAULTS
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, Sandbox
-from evaluator.sandbox.tries import OWN_FAULTS
 
-REAL_DEVICE: Final = "evaluator.backends.gpu.cuda_device:CudaDevice"
+REAL_DEVICE: Final = "evaluator.backends.gpu.runner.cuda_device:CudaDevice"
 _READY_S: Final = 60.0
 _END_S: Final = 20.0
 _ORDER_S: Final = 20.0
@@ -222,10 +222,10 @@ def gpu_fault(what: str, error: Exception) -> GpuFault:
 
 def _job(gpu: str, device: str, descriptor: int) -> Job:
     return Job(
-        (sys.executable, "-P", "-m", "evaluator.backends.gpu.zygote", str(FIRST_DESCRIPTOR), device),
-        readable=own_process.readable(),
-        environment=own_process.environment(gpu),
-        devices=own_process.devices(),
+        (sys.executable, "-P", "-m", "evaluator.backends.gpu.runner.zygote", str(FIRST_DESCRIPTOR), device),
+        readable=launcher.readable(),
+        environment=launcher.environment(gpu),
+        devices=launcher.devices(),
         descriptors=(descriptor,),
         limits=Limits(
             wall_s=_LONG_S, cpu_s=_LONG_S, memory_bytes=32 << 30, address_space=False, processes=1024, open_files=1024

@@ -17,10 +17,10 @@ from typing import Any, Final, Self
 import numpy as np
 
 from common.contract import Fault
-from evaluator.backends.backend import KernelLaunch, PlanRun, Program, RunOutcome, Unsupported
-from evaluator.backends.gpu.arena import Layout, Memory, layout, step_order
 from evaluator.backends.gpu.pool import Runner, RunnerDied, RunnerFault, RunnerHung, RunnerPool, gpu_fault
+from evaluator.backends.gpu.shared_memory import Layout, Memory, layout, step_order
 from evaluator.backends.gpu.tensors import any_true, as_words, on_device, synchronize
+from evaluator.backends.session import KernelLaunch, PlanRun, Program, RunOutcome, Unsupported
 from evaluator.errors import GpuFault
 from evaluator.problems.arrays import to_numpy
 

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from common.timing import DeviceState
-from evaluator.backends.gpu import driver
+from common.contract.timing import DeviceState
+from evaluator.backends.gpu.runner import driver
 from evaluator.errors import GpuFault
 from evaluator.problems.arrays import Array, Shape
 from evaluator.problems.problem import Problem, Sizes

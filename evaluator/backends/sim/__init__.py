@@ -1,8 +1,8 @@
 """The simulator: runs nvcc's PTX on the CPU, every thread, every access checked.
 
-    parsing.py (text -> ptx.py) -> flow.py (blocks, liveness) -> translation.py (C++) -> simulator.py
+    ptx/ (text -> module -> blocks, liveness)  ->  codegen/ (C++)  ->  backend.py (compiled, run, spoken to)
 
-`function.py` writes one function: its branches itself, memory and calls by `effects.py`, all other instructions by
-`instructions.py` (arithmetic, bits, moves) on `operands.py`. `native/` holds the C++ that the text is compiled with:
-lanes, memory, scheduler and the pipe to the referee.
+`codegen/function.py` writes one function: its branches itself, memory and calls by `memory.py`, all other
+instructions by `instructions.py` (arithmetic, bitwise, conversions) on `operands.py`. `runtime/` holds the C++ that
+the text is compiled with: lanes, memory, scheduler and the pipe to the referee.
 """

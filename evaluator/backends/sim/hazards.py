@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from common.contract import Fault, OtherThread
-from evaluator.backends.backend import Hazard, HazardKind
+from evaluator.backends.session import Hazard, HazardKind
 
 SHARED_SLOT: Final = 0
 LOCAL_SLOT: Final = 1
@@ -17,7 +17,7 @@ _KINDS: Final[tuple[HazardKind, ...]] = (
     "undefined_read",
     "unawaited_copy",
 )
-"""In the order of `HazardKind` in native/shadow.h."""
+"""In the order of `HazardKind` in runtime/shadow.h."""
 _ACTS: Final[tuple[Literal["read", "write", "atomic", "wait"], ...]] = (
     "read",
     "write",
@@ -27,10 +27,10 @@ _ACTS: Final[tuple[Literal["read", "write", "atomic", "wait"], ...]] = (
     "atomic",
     "wait",
 )
-"""In the order of `Act` in native/runtime.h."""
+"""In the order of `Act` in runtime/runtime.h."""
 _VERBS: Final = {"read": "reads {}", "write": "writes {}", "atomic": "updates {} atomically", "wait": "waits at {}"}
 _MOST_FINDINGS: Final = 16
-"""As in native/shadow.cpp."""
+"""As in runtime/shadow.cpp."""
 _LOCAL_NAME: Final = re.compile(r"E(\d+)([A-Za-z_]\w*)$")
 
 
@@ -71,7 +71,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Finding:
-    """One record of native/shadow.h."""
+    """One record of runtime/shadow.h."""
 
     kind: int
     symbol: str

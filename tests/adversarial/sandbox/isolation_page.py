@@ -15,10 +15,10 @@ if __name__ == "__main__":
 
 from sandboxes import ATTACKS, KINDS, Attack  # noqa: E402
 
-from evaluator.sandbox import bubblewrap, process  # noqa: E402
-from evaluator.sandbox.landlock import CONFINES_SIGNALS, CONFINES_WRITES  # noqa: E402
+from evaluator.sandbox.host import bubblewrap, process  # noqa: E402
+from evaluator.sandbox.host.landlock import CONFINES_SIGNALS, CONFINES_WRITES  # noqa: E402
+from evaluator.sandbox.host.seccomp import DENIED  # noqa: E402
 from evaluator.sandbox.sandbox import Isolation  # noqa: E402
-from evaluator.sandbox.seccomp import DENIED  # noqa: E402
 
 _COLUMNS = {
     "docker": "docker",

@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.errors import SandboxFault
-from evaluator.sandbox.bubblewrap import BubblewrapSandbox
-from evaluator.sandbox.process import ProcessSandbox
-from evaluator.sandbox.process_tree import descendants
+from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
+from evaluator.sandbox.host.process import ProcessSandbox
+from evaluator.sandbox.host.process_tree import descendants
 from evaluator.sandbox.sandbox import Finished, Isolation, Job, Limits, Sandbox
 
 INSIDE = Path(__file__).parent / "inside"
@@ -52,7 +52,7 @@ _ENDINGS = {
 
 
 def _docker(root: Path) -> Sandbox:
-    from evaluator.sandbox.docker import DockerSandbox
+    from evaluator.sandbox.container.docker import DockerSandbox
 
     return DockerSandbox(root)
 

@@ -8,12 +8,12 @@ import pytest
 from sandboxes import make_sandbox
 
 from common.contract import Settings, Status, Submission
-from evaluator.pipeline import evaluate
+from evaluator.disk_cache import Cache
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.pipeline.toolbox import Workshop
 from evaluator.settings import MachineSettings
-from evaluator.stages.cache import Cache
-from evaluator.stages.compilation import compile_source
-from evaluator.stages.toolchain import find_toolchain
-from evaluator.workshop import Workshop
+from evaluator.stages.compile.nvcc import compile_source
+from evaluator.stages.compile.toolchain import find_toolchain
 
 SOURCE = "__global__ void honest(float* x) { x[threadIdx.x] += 1; }\n"
 CORPUS = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ from scipy import special
 
 from common.wire import DType
 from evaluator.backends.gpu.tensors import TorchDice
-from evaluator.problems import arrays, inputs
+from evaluator.problems import arrays, generators
 from evaluator.problems.arrays import NumpyDice, to_numpy
 from evaluator.problems.catalogue import problems
 
@@ -118,10 +118,10 @@ def test_dice_draw_what_they_say(dice):
 
 @pytest.mark.parametrize("bits", [13, 23])
 def test_fine_values_on_torch_keep_their_bits(bits):
-    values = to_numpy(inputs.fine(bits)(TorchDice(3, "cpu"), (20_000,)))
+    values = to_numpy(generators.fine(bits)(TorchDice(3, "cpu"), (20_000,)))
     assert np.array_equal(values, values.astype(np.float32))
     assert (np.abs(values * 2.0**bits) % 2 == 1).all()
-    signs = to_numpy(inputs.signed_zeros()(TorchDice(3, "cpu"), (900,)))
+    signs = to_numpy(generators.signed_zeros()(TorchDice(3, "cpu"), (900,)))
     assert (np.signbit(signs) & (signs == 0)).sum() > 200
 
 
@@ -186,7 +186,7 @@ def test_the_grader_draws_and_judges_without_torch():
         "import numpy as np\n"
         "from evaluator.problems.arrays import NumpyDice\n"
         "from evaluator.problems.catalogue import problems\n"
-        "from evaluator.stages.mismatch import compare\n"
+        "from evaluator.stages.verify.comparison import compare\n"
         "for problem in problems().values():\n"
         "    sizes = dict.fromkeys(problem.sizes, 3)\n"
         "    drawn = problem.distributions[0].draw(NumpyDice(np.random.default_rng(1)), sizes)\n"

@@ -7,7 +7,7 @@ from common.launch_plan import Launch, parse_directives
 from evaluator.errors import UnknownProblem
 from evaluator.problems.catalogue import find, problems
 from evaluator.problems.linter import lint
-from evaluator.stages.toolchain import find_toolchain
+from evaluator.stages.compile.toolchain import find_toolchain
 
 # Tier, id, then inputs, outputs, scalars and sizes in the order in which an inferred plan binds them.
 TABLE = """

@@ -12,8 +12,8 @@ from evaluator.backends.gpu.tensors import TorchDice
 from evaluator.problems import freivalds
 from evaluator.problems.arrays import NumpyDice
 from evaluator.problems.catalogue import problems
-from evaluator.problems.inputs import exact
-from evaluator.problems.linear_algebra import MATMUL, MATMUL_F16
+from evaluator.problems.families.linear_algebra import MATMUL, MATMUL_F16
+from evaluator.problems.generators import exact
 from evaluator.problems.linter import keep_bits
 
 SIZES = {"m": 67, "n": 130, "k": 257}

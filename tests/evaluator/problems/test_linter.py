@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from common.wire import DType
-from evaluator.problems.activation import RELU
-from evaluator.problems.elementwise import SCALAR_MULTIPLY, VECTOR_ADD
-from evaluator.problems.inputs import constant, constant_rows, distribution, normal, probe, roundings, uniform
+from evaluator.problems.families.activation import RELU
+from evaluator.problems.families.elementwise import SCALAR_MULTIPLY, VECTOR_ADD
+from evaluator.problems.families.reduction import HISTOGRAM, ROW_SUM
+from evaluator.problems.generators import constant, constant_rows, distribution, normal, probe, roundings, uniform
 from evaluator.problems.linter import keep_bits, lint, within
 from evaluator.problems.problem import Distribution, Expected, Scalar, Tensor, Tolerance
-from evaluator.problems.reduction import HISTOGRAM, ROW_SUM
 
 X = Tensor("x", ("n",))
 

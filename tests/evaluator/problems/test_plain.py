@@ -11,10 +11,10 @@ from evaluator.problems.arrays import NumpyDice
 from evaluator.problems.catalogue import find, problems
 from evaluator.problems.plain import IN_WORDS, SIMPLEST_FIRST, contents
 from evaluator.problems.problem import Distribution, Tensor
-from evaluator.stages.compilation import compile_source
-from evaluator.stages.launching import plan_launches
-from evaluator.stages.trials import PlannedTrial
-from evaluator.stages.verification import verify
+from evaluator.stages.compile.nvcc import compile_source
+from evaluator.stages.launch.planning import plan_launches
+from evaluator.stages.verify.trials import PlannedTrial
+from evaluator.stages.verify.verification import verify
 
 X = Tensor("x", ("n",))
 

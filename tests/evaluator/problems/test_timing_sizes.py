@@ -10,9 +10,9 @@ import torch
 from evaluator.backends.gpu.tensors import TorchDice, eager
 from evaluator.problems.arrays import NumpyDice
 from evaluator.problems.catalogue import problems
-from evaluator.problems.reduction import REDUCE_SUM
-from evaluator.problems.scan import PREFIX_SUM
-from evaluator.stages.mismatch import compare
+from evaluator.problems.families.reduction import REDUCE_SUM
+from evaluator.problems.families.scan import PREFIX_SUM
+from evaluator.stages.verify.comparison import compare
 
 MIB = 1 << 20
 EACH = pytest.mark.parametrize("problem", problems().values(), ids=lambda problem: problem.id)

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from evaluator.errors import SandboxFault
-from evaluator.sandbox.docker import DockerSandbox
+from evaluator.sandbox.container.docker import DockerSandbox
 
 
 @functools.cache

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from evaluator.errors import SandboxFault, StorageFault
-from evaluator.sandbox.bubblewrap import BubblewrapSandbox
-from evaluator.sandbox.docker import DockerSandbox
-from evaluator.sandbox.ending import finished_from
-from evaluator.sandbox.process import ProcessSandbox
+from evaluator.sandbox.container.docker import DockerSandbox
+from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
+from evaluator.sandbox.host.process import ProcessSandbox
+from evaluator.sandbox.host.result import finished_from
+from evaluator.sandbox.host.supervision import WorkFolders
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, SessionEnded
-from evaluator.sandbox.supervision import WorkFolders
 
 REPOSITORY = Path(__file__).parents[3]
 PYTHON = tuple({Path(sys.prefix), Path(sys.base_prefix)})

@@ -3,8 +3,9 @@
 import pytest
 
 from evaluator.errors import SandboxFault, UsageError
-from evaluator.sandbox import bubblewrap, selftest
-from evaluator.sandbox.process import ProcessSandbox
+from evaluator.sandbox import selftest
+from evaluator.sandbox.host import bubblewrap
+from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.sandbox import Isolation
 from evaluator.sandbox.selftest import choose, probe
 

@@ -14,11 +14,11 @@ import structlog
 from store_samples import ended
 
 from evaluator.service import logs
-from evaluator.service.api import create_app
-from evaluator.service.records import WorkerFacts
+from evaluator.service.api.app import create_app
+from evaluator.service.api.notifier import Watch
 from evaluator.service.server import HttpServer
-from evaluator.service.store import Store
-from evaluator.service.watch import Watch
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.models import WorkerFacts
 from evaluator.settings import ServiceSettings
 
 ADD = "__global__ void add(const float* a, const float* b, float* c, int n) {}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from store_samples import SUBMISSION, accept, ended
 
-from evaluator.service.store import QueueFull, Quota, QuotaExceeded, Store
+from evaluator.service.storage.evaluations import QueueFull, Quota, QuotaExceeded, Store
 
 _PATIENCE_S = 120
 _line: Any = None
@@ -16,7 +16,7 @@ def crowd(count: int, act: Callable[[Store, str], list[str]], url: str) -> list[
     """What `act(store, name)` gave in each of `count` processes, which began when all of them were ready."""
     # Forked from a process that has imported everything and has no threads.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["__main__", "evaluator.service.store"])
+    context.set_forkserver_preload(["__main__", "evaluator.service.storage.evaluations"])
     line = context.Barrier(count, timeout=_PATIENCE_S)
     with context.Pool(count, initializer=_stand_at, initargs=(line,)) as pool:
         work = [(act, url, f"w{i}") for i in range(count)]

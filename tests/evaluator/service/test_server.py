@@ -20,13 +20,13 @@ from api_service import served, submission
 from click.testing import CliRunner
 
 from common.contract import Evaluation, Status
-from evaluator import cli
+from evaluator.cli import main
 from evaluator.errors import SandboxFault, StorageFault, UsageError
 from evaluator.sandbox import selftest
-from evaluator.sandbox.process import ProcessSandbox
+from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.service import server
 from evaluator.service.server import is_loopback, prove_isolation, secret_of
-from evaluator.service.store import Store
+from evaluator.service.storage.evaluations import Store
 from evaluator.settings import MachineSettings, ServiceSettings
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -215,7 +215,7 @@ def test_a_terminal_shows_warnings_alone():
 
 
 def assay(*words, **variables):
-    return CliRunner().invoke(cli.main, words, env={name: str(value) for name, value in variables.items()})
+    return CliRunner().invoke(main.main, words, env={name: str(value) for name, value in variables.items()})
 
 
 def test_without_a_key_it_listens_on_loopback_alone(tmp_path):

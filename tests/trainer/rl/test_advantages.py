@@ -12,9 +12,9 @@ from transfer_queue import KVBatchMeta
 from verl.trainer.ppo import core_algos, ray_trainer
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage, get_adv_estimator_fn
 
-from trainer.conversation import AgentName, Flow
-from trainer.episode import EpisodeSettings
-from trainer.extraction import wrapped
+from trainer.conversation.conversation import AgentName, Flow
+from trainer.conversation.episode import EpisodeSettings
+from trainer.conversation.extraction import wrapped
 from trainer.rl import patches
 from trainer.rl.advantages import numbered, turn_gae
 from trainer.rl.agent_loop import ATTEMPTS, PARTITION, Seat, _output

@@ -6,10 +6,10 @@ import pytest
 from scripted import TASK, kernel, played
 
 from trainer.config.reading import load
-from trainer.conversation import Flow
-from trainer.episode import EpisodeSettings
+from trainer.conversation.conversation import Flow
+from trainer.conversation.episode import EpisodeSettings
+from trainer.conversation.extraction import wrapped
 from trainer.errors import OracleLost
-from trainer.extraction import wrapped
 from trainer.rl.agent_loop import Outcome, Seat
 from trainer.rl.batch import refuse_without_verdicts, told_apart
 from trainer.rl.runner import _Run

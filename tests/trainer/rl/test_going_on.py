@@ -5,10 +5,10 @@ import threading
 import pytest
 
 from trainer.config.reading import load
-from trainer.curriculum import curriculum_of
-from trainer.metrics import MetricsWriter
+from trainer.reporting.metrics import MetricsWriter
 from trainer.rl import runner
 from trainer.rl.checkpoints import Checkpoints
+from trainer.rl.curriculum import curriculum_of
 
 SETTINGS = ("algorithm.steps=4", "checkpointing.evaluate_every_episodes=1", "logging.tensorboard=false")
 

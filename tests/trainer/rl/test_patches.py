@@ -11,8 +11,8 @@ import pytest
 import torch
 from transformers import AutoConfig
 
-from trainer import models
 from trainer.errors import ConfigurationError
+from trainer.policies import models
 from trainer.rl import patches
 
 SITE = Path(inspect.getfile(torch)).parents[1]

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from trainer import models, transcripts
-from trainer.metrics import read
+from trainer.policies import models
+from trainer.reporting import transcripts
+from trainer.reporting.metrics import read
 from trainer.rl.checkpoints import Checkpoints
 
 pytestmark = pytest.mark.timeout(900)

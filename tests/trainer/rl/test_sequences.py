@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import ANSWERS, played
 
-from trainer.conversation import AgentName, Flow, Response
-from trainer.episode import EpisodeSettings
+from trainer.conversation.conversation import AgentName, Flow, Response
+from trainer.conversation.episode import EpisodeSettings
+from trainer.conversation.rewards import CreditSettings, credits_of
 from trainer.errors import PolicyFault
-from trainer.rewards import CreditSettings, credits_of
 from trainer.rl.sequences import overlong_penalty, sequence_of
 
 SINGLE = st.booleans()

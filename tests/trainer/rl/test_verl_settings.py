@@ -2,9 +2,9 @@
 
 import pytest
 
-from trainer import models
 from trainer.config.reading import load, ready_files
 from trainer.errors import ConfigurationError
+from trainer.policies import models
 from trainer.rl.settings import advantage_of, check, environment, verl_config, verl_settings, workers_of
 
 READY = [ready.name for ready in ready_files()]

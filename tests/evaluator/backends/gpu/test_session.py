@@ -9,9 +9,9 @@ import pytest
 import torch
 from stand_in import Hall, program
 
-from evaluator.backends.backend import Buffer, BufferCopy, BufferFill, KernelLaunch, PlanRun, Pointer, Unsupported
-from evaluator.backends.gpu.arena import room_for
 from evaluator.backends.gpu.pool import RunnerDied
+from evaluator.backends.gpu.shared_memory import room_for
+from evaluator.backends.session import Buffer, BufferCopy, BufferFill, KernelLaunch, PlanRun, Pointer, Unsupported
 from evaluator.errors import GpuFault
 from evaluator.sandbox import selftest
 

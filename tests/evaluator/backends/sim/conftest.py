@@ -2,8 +2,8 @@
 
 import pytest
 
-from evaluator.backends.sim.simulator import Simulator
-from evaluator.workshop import Workshop
+from evaluator.backends.sim.backend import Simulator
+from evaluator.pipeline.toolbox import Workshop
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import numpy as np
 from interpreter import Machine
 
 from common.contract import Settings
-from evaluator.backends.backend import (
+from evaluator.backends.session import (
     Buffer,
     BufferCopy,
     BufferFill,
@@ -20,15 +20,15 @@ from evaluator.backends.backend import (
     Program,
     RunOutcome,
 )
-from evaluator.backends.sim import parsing, ptx
-from evaluator.backends.sim.simulator import Simulator
+from evaluator.backends.sim.backend import Simulator
+from evaluator.backends.sim.ptx import model, parser
 from evaluator.problems.problem import Array
 
 POISON = 0xCD
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 
-def entries_of(module: ptx.Module) -> tuple[Entry, ...]:
+def entries_of(module: model.Module) -> tuple[Entry, ...]:
     """Entries as compilation would find them, with every parameter a pointer."""
     entries = []
     for function in module.functions.values():
@@ -47,7 +47,7 @@ class Duel:
 
     def __init__(self, simulator: Simulator, program: "str | Program") -> None:
         text = program if isinstance(program, str) else program.ptx
-        self.module = parsing.parse(text)
+        self.module = parser.parse(text)
         if isinstance(program, str):
             program = Program(text, entries_of(self.module), "sm_80")
         self.program = program

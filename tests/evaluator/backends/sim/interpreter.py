@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import tensors
 import values
 
-from evaluator.backends.sim.ptx import (
+from evaluator.backends.sim.ptx.model import (
     TYPE_BYTES,
     Address,
     Function,

@@ -10,7 +10,7 @@ from typing import Any
 
 from arithmetic import F16, F32, F64, LIBM, decode, encode
 
-from evaluator.backends.sim.ptx import Address, Instruction, Register, Vector
+from evaluator.backends.sim.ptx.model import Address, Instruction, Register, Vector
 
 MATRICES = {"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"}
 BITS = {

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.contract import Settings
-from evaluator.backends.backend import Buffer, KernelLaunch, PlanRun, Pointer, Program
-from evaluator.backends.sim import parsing
+from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Pointer, Program
+from evaluator.backends.sim.ptx import parser
 
 COUNT = 4096
 SEEDS = st.integers(1, 2**62 - 1)
@@ -96,7 +96,7 @@ def kernel(number: int, name: str) -> str:
 @pytest.fixture(scope="module")
 def session(simulator):
     text = HEADER + "\n".join(kernel(number, name) for number, name in enumerate(NAMES))
-    with simulator.prepare(Program(text, entries_of(parsing.parse(text)), "sm_80"), Settings()) as loaded:
+    with simulator.prepare(Program(text, entries_of(parser.parse(text)), "sm_80"), Settings()) as loaded:
         yield loaded
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from duel import HEADER, Duel
 
-from evaluator.backends.backend import Buffer, KernelLaunch, Pointer
+from evaluator.backends.session import Buffer, KernelLaunch, Pointer
 
 # Kernel name: (body, kind, words of the message, buffer, element). 40 threads in each of two blocks; thread 35 of
 # block 1 does it. The instruction at fault stands on line 20.

@@ -11,14 +11,15 @@ import pytest
 from duel import HEADER, entries_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_flow import FUNCTIONS, WAITING
-from test_flow import module as flow_module
+from test_control_flow import FUNCTIONS, WAITING
+from test_control_flow import module as flow_module
 from test_instructions import FAMILIES, INTEGERS, kernel
 
 from common.contract import Settings
-from evaluator.backends.backend import Program, Unsupported
-from evaluator.backends.sim import instructions, parsing, ptx
-from evaluator.backends.sim.translation import translate
+from evaluator.backends.session import Program, Unsupported
+from evaluator.backends.sim.codegen import instructions
+from evaluator.backends.sim.codegen.module import translate
+from evaluator.backends.sim.ptx import model, parser
 
 REAL = [
     FUNCTIONS,
@@ -36,7 +37,7 @@ WORDS = re.findall(r"[%.\w]+|[^\s\w]", "\n".join(REAL[:3])) + [
 def translated(text: str) -> bool:
     """Whether the text can be run; anything but Unsupported is a failure."""
     try:
-        translate(parsing.parse(text))
+        translate(parser.parse(text))
     except Unsupported as missing:
         assert missing.feature
         return False
@@ -127,7 +128,7 @@ def test_a_name_cannot_be_code(name):
         body("", f".global .u32 {name};"),
     ):
         try:
-            found = translate(parsing.parse(text))
+            found = translate(parser.parse(text))
         except Unsupported:
             continue
         assert name not in found.text
@@ -143,7 +144,7 @@ def test_nothing_of_a_name_reaches_the_compiler():
         .param .b32 zqx_call; mov.u32 zqx_register, zqx_shared; zqx_label: st.param.b32 [zqx_call], zqx_register;
         call zqx_function, (zqx_call); ld.global.u32 zqx_register, [zqx_variable]; bra zqx_label; }"""
     )
-    found = translate(parsing.parse(text))
+    found = translate(parser.parse(text))
     assert "zqx" not in found.text
     assert found.kernels == ("zqx_kernel",)
     assert names
@@ -198,7 +199,7 @@ MISSING = {
 @pytest.mark.parametrize("text", MISSING)
 def test_what_is_not_known_is_named(text):
     with pytest.raises(Unsupported, match=re.escape(MISSING[text])):
-        translate(parsing.parse(body(text)))
+        translate(parser.parse(body(text)))
 
 
 OPCODES = sorted(name.removeprefix("_op_") for name in dir(instructions.Emitter) if name.startswith("_op_"))
@@ -214,7 +215,7 @@ def test_whatever_is_translated_also_compiles(simulator):
     registers = {"u64": "%a", "s64": "%a", "b64": "%a", "f64": "%a", "pred": "%p"}
     lines = []
     for opcode, kind, flag, count in itertools.product(OPCODES, TYPES, FLAGS, (1, 2, 3)):
-        r = registers.get(kind, "%h" if ptx.TYPE_BYTES[kind] <= 2 else "%r")
+        r = registers.get(kind, "%h" if model.TYPE_BYTES[kind] <= 2 else "%r")
         types = f".{kind}.u32" if opcode in ("set", "slct", "cvt") else f".{kind}"
         name = f"{opcode}{'.' + flag if flag else ''}{types}"
         lines.append(f"{name} {r}, {', '.join(['%r' if opcode == 'cvt' else r] * count)};")
@@ -223,6 +224,6 @@ def test_whatever_is_translated_also_compiles(simulator):
     accepted = [line for line in lines if translated(body(line))]
     assert len(accepted) > 50
     text = body(" ".join(accepted))
-    program = Program(text, entries_of(parsing.parse(text)), "sm_80")
+    program = Program(text, entries_of(parser.parse(text)), "sm_80")
     with simulator.prepare(program, Settings()):
         pass

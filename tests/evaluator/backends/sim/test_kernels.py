@@ -12,15 +12,15 @@ import pytest
 from duel import Duel
 
 from common.contract import Settings
-from evaluator.backends.backend import Buffer
+from evaluator.backends.session import Buffer
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import NumpyDice
 from evaluator.problems.catalogue import find, problems
 from evaluator.problems.problem import Problem
-from evaluator.stages.cleaning import clean
-from evaluator.stages.compilation import compile_source
-from evaluator.stages.launchable import Concrete
-from evaluator.stages.launching import plan_launches
+from evaluator.stages.compile.nvcc import compile_source
+from evaluator.stages.launch.checked_plan import Concrete
+from evaluator.stages.launch.planning import plan_launches
+from evaluator.stages.screen.cleaning import clean
 
 TOO_LONG = {"histogram_reduce_add", "reduce_sum_grid_sync"}
 """Millions of instructions at any size."""

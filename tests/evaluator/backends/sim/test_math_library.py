@@ -9,8 +9,8 @@ import pytest
 from math_library import DOUBLE, SINGLE, Function
 
 from common.contract import Settings
-from evaluator.backends.backend import Buffer, KernelLaunch, PlanRun, Pointer, Session
-from evaluator.stages.compilation import compile_source
+from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Pointer, Session
+from evaluator.stages.compile.nvcc import compile_source
 
 COUNT = 256
 SLOW_COUNT = 64

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from common.contract import Settings
-from evaluator.backends.backend import Buffer, KernelLaunch, PlanRun, Pointer, Watch
-from evaluator.stages.compilation import compile_source
+from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Pointer, Watch
+from evaluator.stages.compile.nvcc import compile_source
 
 LANES = 32
 # Each leaves something in %d: %t is the lane, %x its value, %p whether that is odd, %m its member mask.

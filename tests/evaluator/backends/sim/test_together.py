@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from duel import HEADER, Duel
 
-from evaluator.backends.backend import Buffer, KernelLaunch, Pointer, Unsupported
+from evaluator.backends.session import Buffer, KernelLaunch, Pointer, Unsupported
 
 # Blocks meet as those of cooperative groups do: the first thread of each counts itself in the launch's workspace and
 # polls until all have come. Each thread keeps something in shared memory, in local memory and in registers meanwhile.

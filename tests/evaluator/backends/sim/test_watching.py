@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from common.contract import Settings
-from evaluator.backends.backend import Buffer, KernelLaunch, PlanRun, Pointer, Watch
-from evaluator.stages.compilation import compile_source
+from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Pointer, Watch
+from evaluator.stages.compile.nvcc import compile_source
 
 SOURCE = (Path(__file__).parent / "ordered.cu").read_text()
 NAMES = re.findall(r"__global__ void (\w+)\(", SOURCE)

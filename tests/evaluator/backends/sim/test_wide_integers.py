@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from common.contract import Settings
-from evaluator.backends.backend import Buffer, KernelLaunch, PlanRun, Pointer
-from evaluator.stages.compilation import compile_source
+from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Pointer
+from evaluator.stages.compile.nvcc import compile_source
 
 THREADS = 1024
 BITS = 128

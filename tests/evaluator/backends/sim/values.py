@@ -9,7 +9,7 @@ import arithmetic
 import tensors
 from arithmetic import F32, F64, FORMATS, Format
 
-from evaluator.backends.sim.ptx import TYPE_BYTES, Instruction
+from evaluator.backends.sim.ptx.model import TYPE_BYTES, Instruction
 
 MODES = ("rn", "rz", "rm", "rp")
 

@@ -1,0 +1,1 @@
+"""What the benchmarks share: records, kernels to grade, services and runs to measure."""

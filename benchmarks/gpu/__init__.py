@@ -1,0 +1,1 @@
+"""Grading on a GPU."""

@@ -1,0 +1,1 @@
+"""The simulator: speed, coverage, counters and estimates."""

@@ -1,0 +1,77 @@
+"""The contract: submission, evaluation, verdict and status, as they travel on the wire.
+
+The exported JSON schema is `common/schema/contract.json`; a change to it needs a new `CONTRACT_VERSION`.
+"""
+
+from common.contract.correctness import Correctness, Fault, Mismatch, OtherThread, Smallest, Trial
+from common.contract.problem import ProblemFace, ScalarFace, TensorFace
+from common.contract.submission import (
+    MAX_FLAG,
+    MAX_SIZE_NAME,
+    MAX_SIZES,
+    MAX_SOURCE_BYTES,
+    GpuName,
+    RewardName,
+    Settings,
+    Submission,
+)
+from common.contract.timing import DeviceState, Timing
+from common.contract.verdict import (
+    Compilation,
+    Diagnostic,
+    Evaluation,
+    Finding,
+    KernelResources,
+    Occupancy,
+    Phase,
+    Profile,
+    Receipt,
+    Reward,
+    RewardTerm,
+    Screening,
+    Severity,
+    Signature,
+    Status,
+    Verdict,
+)
+
+CONTRACT_VERSION = "1.1"
+
+__all__ = [
+    "CONTRACT_VERSION",
+    "MAX_FLAG",
+    "MAX_SIZES",
+    "MAX_SIZE_NAME",
+    "MAX_SOURCE_BYTES",
+    "Compilation",
+    "Correctness",
+    "DeviceState",
+    "Diagnostic",
+    "Evaluation",
+    "Fault",
+    "Finding",
+    "GpuName",
+    "KernelResources",
+    "Mismatch",
+    "Occupancy",
+    "OtherThread",
+    "Phase",
+    "ProblemFace",
+    "Profile",
+    "Receipt",
+    "Reward",
+    "RewardName",
+    "RewardTerm",
+    "ScalarFace",
+    "Screening",
+    "Settings",
+    "Severity",
+    "Signature",
+    "Smallest",
+    "Status",
+    "Submission",
+    "TensorFace",
+    "Timing",
+    "Trial",
+    "Verdict",
+]

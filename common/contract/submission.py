@@ -1,0 +1,93 @@
+"""A submission and its settings, as the caller sends them."""
+
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from common.launch_plan import LaunchPlan
+from common.wire import Most, Request
+
+MAX_SOURCE_BYTES = 1 << 20
+
+
+MAX_SIZES: Final = 64
+"""Most sizes in one request, several times those of any problem."""
+
+
+MAX_SIZE_NAME: Final = 100
+"""Most characters of a size's name, as of a problem's."""
+
+
+MAX_FLAG: Final = 1000
+"""Most characters of a compiler flag: the longest that is allowed has 22, and what is refused is quoted."""
+
+
+class RewardName(StrEnum):
+    """The reward functions of `common.reward`."""
+
+    WEIGHTED = "weighted"
+    GATED = "gated"
+    COMPONENTS = "components"
+    SPEEDUP = "speedup"
+    COVERAGE = "coverage"
+    SOL = "sol"
+
+
+GpuName = Literal["A100", "H100", "H200", "L40S", "RTX4090"]
+"""The GPUs that time can be estimated for."""
+
+
+class Settings(Request):
+    """What the caller may choose about an evaluation. Limits can only be lowered."""
+
+    sizes: Annotated[dict[Annotated[str, Most(MAX_SIZE_NAME)], int], Most(MAX_SIZES)] | None = None
+    """Grade at these sizes as well (every size of the problem by name); null grades at the problem's own."""
+    target_speedup: float = Field(default=2.0, gt=0, le=1000)
+    """Speedup over the baseline at which the speed terms of a reward are full."""
+    reward: RewardName = RewardName.WEIGHTED
+    """The reward that the verdict carries."""
+    arch: str | None = Field(default=None, pattern=r"^sm_[0-9]{2,3}a?$")
+    """GPU architecture to compile for; null asks the backend."""
+    flags: Annotated[tuple[Annotated[str, Most(MAX_FLAG)], ...], Most(16)] = ()
+    """Extra nvcc flags from the allow-list: --use_fast_math, -maxrregcount=N, --extended-lambda, -std=c++NN."""
+    compile_timeout_s: float = Field(default=30.0, ge=0.1, le=30)
+    """Wall-clock limit of all compiling, seconds."""
+    run_timeout_s: float = Field(default=30.0, ge=0.1, le=30)
+    """Wall-clock limit of all running, seconds."""
+    memory_bytes: int = Field(default=8 << 30, gt=0, le=8 << 30)
+    """Memory limit of each sandbox, bytes."""
+    rehearse: bool = True
+    """Try a few small inputs on the simulator before a GPU runs the submission: a GPU shows neither races nor bad
+    reads."""
+    sanitize: bool = False
+    """Where the simulator cannot rehearse for a GPU: let NVIDIA's compute-sanitizer watch the few small inputs."""
+    shrink_s: float = Field(default=0.0, ge=0, le=30)
+    """Where the verification fails: look so long, on the simulator, for the smallest sizes and simplest inputs that
+    still show it; 0 does not look."""
+    profile: bool = False
+    """Launch the plan once more under NVIDIA's Nsight Compute, where there is a GPU and the submission passed."""
+    timing: bool = True
+    """Measure the speed where there is a GPU; false stops after verification."""
+    estimate_for: GpuName | None = "H100"
+    """GPU whose time the simulator estimates, where none measures it; null estimates none."""
+    max_launches: int = Field(default=200, ge=10, le=200)
+    """Most timed launches of the submission; fewer are made where the interval is narrow before."""
+    timing_precision: float = Field(default=0.01, ge=0.001, le=0.1)
+    """Launches end when the speedup is known to this share of it (half of its 95 % interval)."""
+
+
+class Submission(Request):
+    """One kernel for one problem, as the caller sends it."""
+
+    problem: str = Field(min_length=1, max_length=100)
+    """Id of the problem."""
+    source: str = Field(max_length=16 << 20)
+    """The source text, UTF-8. Above 1 MiB the verdict is `invalid_submission`."""
+    dialect: Literal["cuda"] = "cuda"
+    """What kind of text `source` is."""
+    plan: LaunchPlan | None = None
+    """Launch plan; null takes it from `// assay:` directives in the source, or infers it."""
+    backend: Literal["auto", "gpu", "sim"] = "auto"
+    """Where to run: a GPU, the simulator, or whichever this evaluator has."""
+    settings: Settings = Settings()

@@ -1,0 +1,1 @@
+"""NVIDIA's own tools around a run: Nsight Compute and compute-sanitizer."""

@@ -1,0 +1,224 @@
+"""The backend interface: run a concrete launch plan on given contents, and hand back what memory holds afterwards.
+
+A backend decides nothing. It reports outputs and faults as facts; the referee (`stages/verification.py`) judges.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import ClassVar, Literal, Protocol, Self
+
+from common.contract import Fault, Settings
+from common.contract.counters import LaunchCounts
+from common.wire import BYTES_AS_BASE64
+from evaluator.problems.arrays import Array
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a compiled kernel."""
+
+    name: str
+    type: str
+    """As the source declares it, for example `const float*` or `long long`."""
+    kind: Literal["pointer", "int", "uint", "float", "struct"]
+    size_bytes: int
+    offset: int
+    """Byte offset in the parameter block."""
+    pointee: str | None = None
+    """For a pointer, the C type behind it, without const: `float`, `__half`, `float4`; `void` when unknown."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One `__global__` function of a compiled program."""
+
+    symbol: str
+    """Mangled name, as in the PTX."""
+    name: str
+    """Demangled, with namespace, template arguments and parameter types: `ns::scale<float, 4>(float const*, …)`."""
+    parameters: tuple[Parameter, ...]
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """What compiling gave: the one PTX text that every backend judges."""
+
+    ptx: str
+    entries: tuple[Entry, ...]
+    arch: str
+    cubin: bytes = b""
+    __pydantic_config__: ClassVar = BYTES_AS_BASE64
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One piece of device memory of a run."""
+
+    name: str
+    role: Literal["input", "output", "temporary"]
+    size_bytes: int
+    item_bytes: int
+    content: Array | None
+    """What it holds at the start; None is poison (outputs and temporaries)."""
+    repeats: bool = False
+    """`content` is a piece of 64 KB or a multiple of it that repeats up to the end, None is zeros; it costs next to
+    nothing however large the buffer is. For counting, where the backend can: a write shows in all repetitions."""
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """An argument that is the address of a buffer."""
+
+    buffer: str
+
+
+@dataclass(frozen=True)
+class KernelLaunch:
+    """A launch with every number known. `arguments` are in parameter order: pointers, or the value's bytes."""
+
+    symbol: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    cooperative: bool
+    arguments: tuple[Pointer | bytes, ...]
+    cluster: tuple[int, int, int] | None = None
+    """Blocks of a cluster, where the launch asks for clusters."""
+
+
+@dataclass(frozen=True)
+class BufferFill:
+    """Repeat `pattern` (one element) over the whole buffer."""
+
+    buffer: str
+    pattern: bytes
+
+
+@dataclass(frozen=True)
+class BufferCopy:
+    """Copy all of `source` over the start of `target`."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Which blocks of a run are watched for races and reads of undefined memory."""
+
+    share: float = 1.0
+    """Of all pairs of neighbouring blocks, drawn by `seed`. Reads of undefined tensors are seen at 1 only."""
+    seed: int = 0
+
+
+HazardKind = Literal["race", "harmless_race", "unfenced", "undefined_read", "unawaited_copy"]
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """What a watched block did that no block may rely on."""
+
+    kind: HazardKind
+    """`harmless_race`: all wrote what was there already. `unfenced`: ordered by an atomic, but without a fence.
+    `unawaited_copy`: `cp.async` was under way."""
+    fault: Fault
+    """Who, where and, for a race, with whom."""
+    remedy: str
+
+
+@dataclass(frozen=True)
+class PlanRun:
+    """One run of a plan at one size on one set of contents."""
+
+    buffers: tuple[Buffer, ...]
+    steps: tuple[KernelLaunch | BufferFill | BufferCopy, ...]
+    poison: int
+    """Byte that undefined memory is made of: outputs, temporaries, shared and local memory, registers."""
+    time_limit_s: float
+    backwards: bool = False
+    """Run blocks and warps last first, where the backend can choose; a right kernel is right either way."""
+    look: bool = True
+    """Hand back what memory holds, and look for writes outside of it; else a later run that looks finds those."""
+    count: bool = False
+    """Count what each launch and each source line does, where the backend can."""
+    sample_blocks: int = 0
+    """Run at most so many blocks of each launch, chosen at random, where the backend can; 0 runs all. What memory
+    holds afterwards is then only a part of the answer, and counts are scaled up."""
+    sample_seed: int = 0
+    """Which blocks those are: below 2^63."""
+    watch: Watch | None = None
+    """Look for races and undefined reads, where the backend can; it costs much time."""
+    jitter: int = 0
+    """Where within their documented error the results of approximate instructions lie, on a backend that computes
+    them itself: below 2^64; 0 computes them accurately."""
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What a run left behind."""
+
+    contents: Mapping[str, Array]
+    """Memory of every input and output after the run, uint8[size_bytes], in the namespace of the arrays that the run
+    was given; empty when the run faulted. Inputs may be where the next run's will be, outputs are the caller's."""
+    fault: Fault | None = None
+    warnings: tuple[str, ...] = ()
+    printed: str = ""
+    thread_instructions: int = 0
+    own_s: float | None = None
+    """Of the time that the run took, what the submission's program is to be charged; None: all of it."""
+    times_us: tuple[float, float, float] | None = None
+    """By events on the device, by the launching host, by the referee; None where the backend has no clocks."""
+    hazards: tuple[Hazard, ...] = ()
+    """What watching found, in the order in which it was seen; at most one for each pair of lines."""
+    watched_blocks: tuple[int, int] = (0, 0)
+    """How many blocks were watched, and how many ran."""
+    facts: Mapping[str, int] = field(default_factory=dict)
+    """Counts that the backend took, for example `shuffles`."""
+    counts: tuple[LaunchCounts, ...] = ()
+    """Of each launch, where the run asked for them and the backend can count."""
+
+
+class Unsupported(Exception):
+    """The backend cannot run the program: names the instruction or feature, and where."""
+
+    def __init__(self, feature: str, line: int | None = None) -> None:
+        super().__init__(feature)
+        self.feature = feature
+        self.line = line
+
+
+class Session(Protocol):
+    """One program, loaded and isolated, for all runs of one evaluation. Module state lives as long as it does."""
+
+    @property
+    def reorders(self) -> bool:
+        """Whether `PlanRun.backwards` has an effect here."""
+
+    def run(self, run: PlanRun) -> RunOutcome:
+        """Run a plan. Raises InfrastructureFault for our own failures only."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Backend(Protocol):
+    """One way to run programs."""
+
+    @property
+    def name(self) -> Literal["gpu", "sim"]: ...
+
+    @property
+    def device(self) -> str:
+        """The device, for the receipt."""
+
+    @property
+    def arch(self) -> str:
+        """The architecture that this backend wants programs compiled for, for example `sm_80`."""
+
+    def prepare(self, program: Program, settings: Settings) -> Session:
+        """Load `program` in a fresh sandbox, within the caller's limits. Raises Unsupported, InfrastructureFault."""

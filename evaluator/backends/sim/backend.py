@@ -1,0 +1,461 @@
+"""The simulator as a backend: translate, compile, and talk to the process that runs.
+
+The process is untrusted all the same (what it executes was made from a submission's text), so it runs in a sandbox,
+and what it says is only facts for the referee.
+"""
+
+import contextlib
+import functools
+import hashlib
+import math
+import os
+import platform
+import re
+import struct
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.contract import Fault, Settings
+from common.contract.counters import LaunchCounts
+from evaluator.backends.session import (
+    BufferCopy,
+    BufferFill,
+    Entry,
+    KernelLaunch,
+    PlanRun,
+    Pointer,
+    Program,
+    RunOutcome,
+    Unsupported,
+    Watch,
+)
+from evaluator.backends.sim import counters
+from evaluator.backends.sim.codegen import module
+from evaluator.backends.sim.hazards import Side, hazard, read_findings
+from evaluator.backends.sim.ptx import parser
+from evaluator.errors import InfrastructureFault, JobKilled, ToolchainMissing
+from evaluator.sandbox.host.result import too_busy
+from evaluator.sandbox.retry import foreign, in_tries
+from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox, SessionEnded
+from evaluator.sandbox.sandbox import Session as SandboxSession
+
+RUNTIME: Final = Path(__file__).parent / "runtime"
+_RUNTIME_SOURCES: Final = (
+    "memory.cpp",
+    "heap.cpp",
+    "warp.cpp",
+    "matrix.cpp",
+    "asynchronous.cpp",
+    "numbers.cpp",
+    "approximate.cpp",
+    "printing.cpp",
+    "counting.cpp",
+    "shadow.cpp",
+    "runtime.cpp",
+)
+_HEADERS: Final = (
+    "lanes.h",
+    "floats.h",
+    "machine.h",
+    "matrix.h",
+    "asynchronous.h",
+    "operations.h",
+    "runtime.h",
+    "shadow.h",
+    "pipe.h",
+    "coroutines.h",
+    "blocks.h",
+    "spreading.h",
+)
+_RULES: Final = b"simulator 2\n"
+"""By what is cached: entries of version 1 may hold the part of a program at which someone killed the linker."""
+_COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-w")
+_WIDE: Final = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
+_RUNTIME_FLAGS: Final = (*_COMMON_FLAGS, "-O2", "-ftree-vectorize", *_WIDE)
+_PROGRAM_FLAGS: Final = (*_COMMON_FLAGS, "-O1")
+_MOST_CORES: Final = 8
+_REFEREE_S: Final = 120.0
+"""How long the process may wait for the referee, all trials together; its own time is limited run by run."""
+_SLACK_S: Final = 2.0
+"""How much later than its limit a run may answer: its own clock ends it in better words, if it is to be believed."""
+_STRETCH: Final = 4.0
+"""How many times its own time a run may last on a machine that is busy with others."""
+_PIPED_BYTES_PER_S: Final = 100e6
+"""What memory travels at for sure, there and back."""
+_ALL_WATCHED: Final = 1 << 16
+_MAX_TEXT_BYTES: Final = 1 << 20
+_MAX_COUNTS_BYTES: Final = 64 << 20
+_MOST_WARPS_TOGETHER: Final = 4096
+
+
+class Builds(Protocol):
+    """Where compiled objects are kept: `stages.cache.Cache`, or anything with its one method."""
+
+    def get_or_make(self, key: str, make: Callable[[], Mapping[str, bytes]]) -> tuple[Mapping[str, bytes], bool]: ...
+
+
+class CompileTimeout(Unsupported):
+    """The host compiler did not finish the translated program in time."""
+
+
+class Simulator:
+    """Runs programs on the CPU. Safe to use from several threads."""
+
+    name: Literal["gpu", "sim"] = "sim"
+    arch = "sm_80"
+    """Its PTX has neither TMA nor wgmma, which the simulator lacks."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        builds: Builds,
+        host_compiler: Path,
+        readable: tuple[Path, ...] | None = None,
+        cores: int | None = None,
+    ) -> None:
+        """`readable`: what the host compiler needs beside the system's files; None for its own folder.
+
+        `cores`: how many a large launch may use; None for all that this process may.
+        """
+        self.sandbox = sandbox
+        self.builds = builds
+        self.host_compiler = host_compiler
+        self.cores = min(len(os.sched_getaffinity(0)), _MOST_CORES) if cores is None else cores
+        self.readable = (host_compiler.parent,) if readable is None else readable
+
+    @property
+    def device(self) -> str:
+        """The processor that simulates."""
+        return f"simulator on {processor()}"
+
+    def prepare(self, program: Program, settings: Settings) -> "SimulatorSession":
+        """Translate and compile `program` (or take it from the cache) and start its process.
+
+        Raises Unsupported for what cannot be simulated, InfrastructureFault for our own failures.
+        """
+        translated = module.translate(parser.parse(program.ptx))
+        executable = self._executable(translated.text, settings.compile_timeout_s)
+        limits = Limits(
+            wall_s=settings.run_timeout_s + _REFEREE_S,
+            cpu_s=settings.run_timeout_s + _REFEREE_S,
+            memory_bytes=settings.memory_bytes,
+        )
+        job = Job(("./program", str(self.cores)), files={"program": executable}, limits=limits)
+        return SimulatorSession(self.sandbox.start(job), translated, program.entries)
+
+    def warm_up(self) -> None:
+        """Build the runtime now, so that the first program does not wait for it."""
+        self._runtime()
+
+    def _compile(
+        self, arguments: Iterable[str], files: Mapping[str, bytes], output: str, time_limit_s: float
+    ) -> Finished:
+        job = Job(
+            (str(self.host_compiler), *arguments, "-o", output),
+            files=files,
+            collect=(output,),
+            readable=self.readable,
+            environment={"LC_ALL": "C"},
+            limits=Limits(wall_s=time_limit_s, cpu_s=time_limit_s * 2),
+        )
+        return in_tries(lambda: self.sandbox.run(job), lambda run: run.stderr.decode(errors="replace"))
+
+    def _runtime(self) -> Mapping[str, bytes]:
+        """Object files of the runtime, made once for each machine and compiler."""
+
+        def make() -> Mapping[str, bytes]:
+            headers = _native_files(_HEADERS)
+            made: dict[str, bytes] = {}
+            for name in _RUNTIME_SOURCES:
+                output = name.replace(".cpp", ".o")
+                finished = self._compile(
+                    (*_RUNTIME_FLAGS, "-c", name), {**headers, **_native_files((name,))}, output, 300
+                )
+                # Also one that failed may leave a file: the part that had been written.
+                if not finished.succeeded or output not in finished.files:
+                    raise ToolchainMissing(
+                        f"The simulator's runtime does not compile with {self.host_compiler}: "
+                        f"{finished.stderr.decode(errors='replace')[-800:]}",
+                        "Install g++ 11 or newer (or clang++ 14 or newer) and set CXX to it.",
+                    )
+                made[output] = finished.files[output]
+            return made
+
+        key = _key(
+            "runtime", *_RUNTIME_FLAGS, self._machine(), *_native_files((*_HEADERS, *_RUNTIME_SOURCES)).values()
+        )
+        return self.builds.get_or_make(key, make)[0]
+
+    def _executable(self, text: str, time_limit_s: float) -> bytes:
+        runtime = self._runtime()
+
+        def make() -> Mapping[str, bytes]:
+            files = {**_native_files(_HEADERS), **runtime, "program.cpp": text.encode()}
+            arguments = (*_PROGRAM_FLAGS, "program.cpp", *runtime, "-lm")
+            finished = self._compile(arguments, files, "program", time_limit_s)
+            if finished.timed_out:
+                raise CompileTimeout(f"a program that takes the host compiler more than {time_limit_s:g} s")
+            if not finished.succeeded or "program" not in finished.files:
+                raise InfrastructureFault(
+                    "The simulator's translation of this program does not compile: "
+                    + finished.stderr.decode(errors="replace")[-1500:],
+                    "Please report it with the kernel's source.",
+                )
+            return {"program": finished.files["program"]}
+
+        key = _key("program", *_PROGRAM_FLAGS, self._machine(), text.encode(), *runtime.values())
+        return self.builds.get_or_make(key, make)[0]["program"]
+
+    def _machine(self) -> str:
+        """What a native object depends on beside its source."""
+        status = self.host_compiler.stat()
+        return f"{self.host_compiler} {status.st_mtime_ns} {status.st_size} {_processor_features()}"
+
+
+def _key(*parts: str | bytes) -> str:
+    digest = hashlib.sha256(_RULES)
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
+@functools.cache
+def _native_files(names: tuple[str, ...]) -> dict[str, bytes]:
+    return {name: (RUNTIME / name).read_bytes() for name in names}
+
+
+@functools.cache
+def _cpu_facts() -> dict[str, str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text(errors="replace").split("\n\n")[0]
+    except OSError:
+        return {}
+    pairs = (line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+def processor() -> str:
+    """The model name of this machine's processor."""
+    return _cpu_facts().get("model name") or platform.processor() or platform.machine()
+
+
+def _processor_features() -> str:
+    facts = _cpu_facts()
+    return " ".join((platform.machine(), processor(), facts.get("flags", facts.get("Features", ""))))
+
+
+class SimulatorSession:
+    """One program in its process. See `runtime/runtime.cpp` for the other side of the pipe."""
+
+    reorders = True
+
+    def __init__(
+        self,
+        process: SandboxSession,
+        translated: module.Translation,
+        entries: Iterable[Entry],
+    ) -> None:
+        self.process = process
+        self.entries = {entry.symbol: entry for entry in entries}
+        self.translated = translated
+        self._introduced = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.finish()
+
+    def run(self, run: PlanRun) -> RunOutcome:
+        """Send the run, wait, and read what memory holds. Raises InfrastructureFault when the process breaks."""
+        travelling_bytes = sum(buffer.size_bytes for buffer in run.buffers if buffer.role != "temporary") * 2
+        allowed_s = run.time_limit_s + _SLACK_S + travelling_bytes / _PIPED_BYTES_PER_S
+        # The program counts the time that it has a processor; this clock is for one that says nothing.
+        allowed_s *= _STRETCH
+        began_s = time.monotonic()
+        self.process.allow(allowed_s)
+        try:
+            # A process that has no room for the buffers answers before it has read them all.
+            with contextlib.suppress(SessionEnded):
+                self.process.send(*self._introduction(), *self._request(run))
+            return self._answer(run, began_s)
+        except SessionEnded as ended:
+            finished = self.process.finish()
+            if finished.memory_exceeded:
+                return RunOutcome({}, Fault(kind="out_of_memory", message="ran out of the simulator's memory limit"))
+            if finished.timed_out or time.monotonic() > began_s + allowed_s:
+                if finished.waited_s > finished.wall_s / 2:
+                    raise too_busy(finished.wall_s, finished.waited_s) from ended
+                return RunOutcome({}, Fault(kind="watchdog", message="was still running when its time was up"))
+            if by := foreign(finished):
+                raise JobKilled(
+                    f"The simulator's process was killed from outside ({by.name}).",
+                    "Find out who sends signals to the processes of this machine, and submit it again.",
+                ) from ended
+            raise InfrastructureFault(
+                "The simulator's process ended unexpectedly "
+                f"(exit code {finished.exit_code}, signal {finished.signal}): "
+                f"{finished.stderr.decode(errors='replace')[-500:]}",
+                "Please report it with the kernel's source.",
+            ) from ended
+
+    def _introduction(self) -> list[bytes]:
+        """Names and lines, which the translated text does not hold; sent once."""
+        if self._introduced:
+            return []
+        self._introduced = True
+        lines = self.translated.lines
+        parts = [struct.pack("<Q", len(lines)), struct.pack(f"<{len(lines)}i", *lines)]
+        for names in (self.translated.kernels, self.translated.variables):
+            parts.append(struct.pack("<Q", len(names)))
+            parts += [_text(name) for name in names]
+        return [b"".join(parts)]
+
+    def _request(self, run: PlanRun) -> list[bytes | memoryview]:
+        parts: list[bytes | memoryview] = []
+        numbers: dict[str, int] = {}
+        limit_ns = max(0, int(run.time_limit_s * 1e9))
+        watch = run.watch or Watch(share=0)
+        parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ns))
+        parts.append(struct.pack("<3Q", run.count, run.sample_blocks, run.sample_seed))
+        parts.append(struct.pack("<3Q", round(min(watch.share, 1) * _ALL_WATCHED), watch.seed, run.jitter))
+        for index, buffer in enumerate(run.buffers):
+            numbers[buffer.name] = index
+            flags = (buffer.content is not None) | (buffer.role != "temporary") << 1
+            flags |= buffer.repeats << 2
+            parts.append(struct.pack("<3Q", buffer.size_bytes, buffer.item_bytes, flags) + _text(buffer.name))
+            if buffer.repeats:
+                parts.append(struct.pack("<Q", 0 if buffer.content is None else buffer.content.nbytes))
+            if buffer.content is not None:
+                content = np.ascontiguousarray(buffer.content)
+                assert buffer.repeats or content.nbytes == buffer.size_bytes
+                parts.append(content.reshape(-1).view(np.uint8).data)
+        parts.append(struct.pack("<Q", len(run.steps)))
+        parts += [self._step(step, numbers) for step in run.steps]
+        return parts
+
+    def _step(self, step: KernelLaunch | BufferFill | BufferCopy, numbers: Mapping[str, int]) -> bytes:
+        if isinstance(step, BufferFill):
+            return struct.pack("<3Q", 1, numbers[step.buffer], len(step.pattern)) + step.pattern.ljust(8, b"\0")
+        if isinstance(step, BufferCopy):
+            return struct.pack("<3Q", 2, numbers[step.source], numbers[step.target])
+        warps = math.prod(step.grid) * -(-math.prod(step.block) // 32)
+        if step.cooperative and warps > _MOST_WARPS_TOGETHER:
+            raise Unsupported(
+                f"a cooperative launch of {warps} warps (the simulator keeps {_MOST_WARPS_TOGETHER} alive at once)"
+            )
+        if step.cluster is not None:
+            raise Unsupported("a launch of thread block clusters")
+        index = self.translated.kernels.index(step.symbol)
+        head = struct.pack("<10Q", 0, index, *step.grid, *step.block, step.shared_bytes, step.cooperative)
+        arguments = []
+        for parameter, argument in zip(self.entries[step.symbol].parameters, step.arguments, strict=True):
+            offset = parameter.offset
+            if isinstance(argument, Pointer):
+                arguments.append(struct.pack("<4Q", 1, offset, 8, numbers[argument.buffer]))
+            else:
+                value = int.from_bytes(argument, "little")
+                arguments.append(struct.pack("<4Q", 0, offset, len(argument), value))
+        return head + struct.pack("<Q", len(arguments)) + b"".join(arguments)
+
+    # Answers
+
+    def _number(self) -> int:
+        return int.from_bytes(self.process.receive(8), "little")
+
+    def _numbers(self, count: int) -> tuple[int, ...]:
+        return struct.unpack(f"<{count}q", self.process.receive(8 * count))
+
+    def _words(self) -> str:
+        size = self._number()
+        if size > _MAX_TEXT_BYTES:
+            raise InfrastructureFault("The simulator's process sent a text that is too long.")
+        return self.process.receive(size).decode(errors="replace")
+
+    def _answer(self, run: PlanRun, began_s: float) -> RunOutcome:
+        faulted, executed, shuffles, lost_prints, spread_launches, own_ns = self._numbers(6)
+        printed, warnings = self._words(), tuple(self._words().splitlines())
+        watched, ran = self._numbers(2)
+        extents = {step.symbol: step.block for step in run.steps if isinstance(step, KernelLaunch)}
+        hazards = tuple(
+            hazard(
+                found,
+                self._kernel_name(found.symbol),
+                self.translated.shared.get(found.symbol, ()),
+                extents.get(found.symbol, (1, 1, 1)),
+            )
+            for found in read_findings(self._number, self._numbers, self._words)
+        )
+        if lost_prints:
+            warnings = (*warnings, f"{lost_prints} prints beyond the limit were dropped")
+        fault = self._fault() if faulted else None
+        contents: dict[str, NDArray[np.uint8]] = {}
+        counts: tuple[LaunchCounts, ...] = ()
+        if fault is None:
+            counts = self._counts(run)
+            for buffer in run.buffers:
+                if buffer.role != "temporary":
+                    contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
+        # Whoever claims to have been idle all the time is not believed for ever.
+        own_s = max(own_ns / 1e9, (time.monotonic() - began_s) / _STRETCH)
+        facts = {"shuffles": shuffles, "spread_launches": spread_launches}
+        return RunOutcome(
+            contents,
+            fault,
+            warnings,
+            printed,
+            executed,
+            own_s,
+            hazards=hazards,
+            watched_blocks=(watched, ran),
+            facts=facts,
+            counts=counts,
+        )
+
+    def _counts(self, run: PlanRun) -> tuple[LaunchCounts, ...]:
+        launches, size = self._numbers(2)
+        if not 0 <= size <= _MAX_COUNTS_BYTES:
+            raise InfrastructureFault("The simulator's process sent counts that are too long.")
+        record = self.process.receive(size)
+        names = [self._kernel_name(symbol) or symbol for symbol in self.translated.kernels]
+        steps = [step for step in run.steps if isinstance(step, KernelLaunch)]
+        return counters.counts_of(record, launches, self.translated.ledger, names, steps)
+
+    def _kernel_name(self, symbol: str) -> str | None:
+        """`ns::scale<float, 4>`: the kernel as its author calls it, without its parameters."""
+        entry = self.entries.get(symbol)
+        return re.sub(r"\(.*", "", entry.name).removeprefix("void ") if entry else None
+
+    def _fault(self) -> Fault:
+        kind, message, symbol = self._words(), self._words(), self._words()
+        line, has_thread, *position = self._numbers(8)
+        buffer = self._words()
+        element, has_other, act, other_line, *met = self._numbers(10)
+        other = Side(act, other_line, (met[0], met[1], met[2]), (met[3], met[4], met[5])).other if has_other else None
+        thread = (position[0], position[1], position[2])
+        block = (position[3], position[4], position[5])
+        return Fault(
+            kind=kind,
+            message=message,
+            kernel=self._kernel_name(symbol),
+            line=line if line > 0 else None,
+            thread=thread if has_thread else None,
+            block=block if has_thread else None,
+            buffer=buffer or None,
+            element=element if buffer else None,
+            other=other,
+        )
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data

@@ -1,0 +1,1 @@
+"""From PTX to C++ that runs a warp at a time."""

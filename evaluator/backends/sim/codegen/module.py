@@ -1,0 +1,216 @@
+"""A PTX module as one C++ file, and what the runtime has to be told about it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from evaluator.backends.session import Unsupported
+from evaluator.backends.sim.codegen.function import FunctionText
+from evaluator.backends.sim.codegen.scope import device_address, local_frame, parameter_layout, signature
+from evaluator.backends.sim.counters import Ledger, Step
+from evaluator.backends.sim.hazards import SharedVariable
+from evaluator.backends.sim.ptx.control_flow import analyse, is_barrier, may_wait, polls_global
+from evaluator.backends.sim.ptx.model import TYPE_BYTES, Function, Instruction, Module, Special, Symbol, Variable
+
+MODULE_SLOTS = 2000
+MAX_INSTRUCTIONS = 60_000
+_LOCAL_STACK_BYTES = 16 << 10
+
+
+@dataclass(frozen=True)
+class Translation:
+    """C++ text that holds neither names nor source lines, so programs that differ only in those share one object.
+
+    The runtime is told the names and lines when it starts.
+    """
+
+    text: str
+    lines: tuple[int, ...]
+    """Source line (0 unknown) of each place that the text mentions by number."""
+    kernels: tuple[str, ...]
+    """Symbols, in the order of the text's table."""
+    variables: tuple[str, ...]
+    ledger: Ledger
+    """What the program's counts mean."""
+    shared: Mapping[str, tuple[SharedVariable, ...]]
+    """Shared variables by kernel."""
+
+
+def translate(module: Module) -> Translation:
+    """Translate the whole module. Raises Unsupported by the name of the first thing that cannot be run."""
+    return _ModuleText(module).translation()
+
+
+class _ModuleText:
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.globals = [v for v in module.variables.values() if v.space in ("global", "const")]
+        if len(self.globals) > MODULE_SLOTS:
+            raise Unsupported(f"more than {MODULE_SLOTS} module variables")
+        self.slots = {variable.name: index for index, variable in enumerate(self.globals)}
+        self.functions = [f for f in module.functions.values() if f.defined]
+        self.indexes = {function.name: index for index, function in enumerate(self.functions)}
+        self.sites: list[tuple[int, str]] = []
+        self.lines: list[int] = []
+        self.steps: list[list[Step]] = []
+        self.guards = 0
+        self.size = sum(len(function.body) for function in self.functions)
+        if self.size > MAX_INSTRUCTIONS:
+            raise Unsupported(f"a program of {self.size} instructions (the simulator takes {MAX_INSTRUCTIONS})")
+
+    def site(self, line: int, strength: str = "PLAIN") -> str:
+        """A new memory instruction's site; `strength` as in runtime/machine.h."""
+        self.sites.append((self.place(line), strength))
+        return f"S[{len(self.sites) - 1}]"
+
+    @property
+    def site_count(self) -> int:
+        return len(self.sites)
+
+    def begin_block(self) -> int:
+        """The number by which a block of the flow graph is counted; `note` adds its instructions."""
+        self.steps.append([])
+        return len(self.steps) - 1
+
+    def note(self, step: Step) -> None:
+        """Another instruction of the block that was begun last."""
+        self.steps[-1].append(step)
+
+    def guard(self) -> int:
+        """The number by which a guarded instruction's lanes are counted."""
+        self.guards += 1
+        return self.guards - 1
+
+    def place(self, line: int) -> int:
+        """The number by which the text speaks of a source line."""
+        self.lines.append(line)
+        return len(self.lines) - 1
+
+    def translation(self) -> Translation:
+        bodies = [FunctionText(self, function).text() for function in self.functions]
+        declarations = [f"{signature(self.indexes[f.name], f)};" for f in self.functions if not f.is_entry]
+        sites = _joined(f"{{0, 0, {place}, {strength}}}" for place, strength in self.sites) or "{}"
+        text = "\n".join(
+            [
+                '#include "operations.h"',
+                f"static Site S[] = {{{sites}}};",
+                f"static BlockCount N[{len(self.steps) + 1}];",
+                f"static u64 G[{self.guards + 1}];",
+                *declarations,
+                *bodies,
+                *self._tables(),
+            ]
+        )
+        kernels = tuple(function.name for function in self.functions if function.is_entry)
+        ledger = Ledger(tuple(map(tuple, self.steps)))
+        shared = {f.name: tuple(self._shared_variables(f)) for f in self.functions if f.is_entry}
+        return Translation(text, tuple(self.lines), kernels, tuple(v.name for v in self.globals), ledger, shared)
+
+    def _shared_variables(self, function: Function) -> Iterator[SharedVariable]:
+        offsets = self.shared_offsets(function)
+        for variable in self._shared(function):
+            yield SharedVariable(variable.name, offsets[variable.name], variable.size_bytes)
+
+    def _tables(self) -> Iterator[str]:
+        for index, variable in enumerate(self.globals):
+            if variable.external:
+                raise Unsupported(f"an external variable {variable.name}")
+            if variable.initial:
+                yield f"static const u8 v{index}[] = {{{_joined(map(str, self._content(variable)))}}};"
+        rows = [
+            f"{{{v.size_bytes}, {TYPE_BYTES[v.type]}, {f'v{i}' if v.initial else 'nullptr'}, "
+            f"{'true' if v.space == 'const' else 'false'}}}"
+            for i, v in enumerate(self.globals)
+        ]
+        yield f"static const ModuleVariable V[] = {{{_joined(rows) or '{}'}}};"
+        kernels = [
+            f"{{k{self.indexes[f.name]}, {parameter_layout(f)[1]}, {self._shared_bytes(f)}, "
+            f"{self._local_bytes()}, {self._stack_bytes()}, {'true' if self._warps_wait() else 'false'}, "
+            f"{'true' if self._blocks_wait() else 'false'}, {'true' if self._spreads() else 'false'}}}"
+            for f in self.functions
+            if f.is_entry
+        ]
+        yield f"static const Kernel K[] = {{{_joined(kernels) or '{}'}}};"
+        counted = f"N, {len(self.steps)}, G, {self.guards}"
+        yield f"const Program PROGRAM = {{K, {len(kernels)}, V, {len(rows)}, S, {len(self.sites)}, {counted}}};"
+
+    def _content(self, variable: Variable) -> bytes:
+        """The bytes of an initialised variable, addresses of other variables included."""
+        item = TYPE_BYTES[variable.type]
+        content = b""
+        for value in variable.initial:
+            if isinstance(value, Symbol):
+                if item != 8 or value.name not in self.slots:
+                    raise Unsupported(f"the initial value of {variable.name}")
+                value = device_address(4 + self.slots[value.name])
+            content += (value & (1 << 8 * item) - 1).to_bytes(item, "little")
+        return content[: variable.size_bytes].ljust(variable.size_bytes, b"\0")
+
+    def _shared(self, function: Function) -> list[Variable]:
+        """Shared variables that a kernel can reach: its own, the module's and those of device functions."""
+        inside = [v for f in self.functions if f is function or not f.is_entry for v in f.variables.values()]
+        module = [v for v in self.module.variables.values() if v.space == "shared"]
+        own = [v for v in inside if v.space == "shared"]
+        # The module's come first, so that device functions find them at the same place whatever kernel calls them.
+        return sorted(module, key=lambda v: -v.align) + sorted(own, key=lambda v: -v.align)
+
+    def shared_offsets(self, function: Function) -> dict[str, int]:
+        """Where each shared variable lies; dynamic shared memory (size 0) follows all static ones."""
+        if not function.is_entry and any(v.space == "shared" for v in function.variables.values()):
+            raise Unsupported(f"shared memory declared in the device function {function.name}")
+        offsets: dict[str, int] = {}
+        top = 0
+        for variable in self._shared(function):
+            if variable.size_bytes:
+                top = -(-top // variable.align) * variable.align
+                offsets[variable.name] = top
+                top += variable.size_bytes
+        top = -(-top // 16) * 16
+        return offsets | {v.name: top for v in self._shared(function) if not v.size_bytes}
+
+    def _shared_bytes(self, function: Function) -> int:
+        static = [v for v in self._shared(function) if v.size_bytes]
+        offsets = self.shared_offsets(function)
+        end = max((offsets[v.name] + v.size_bytes for v in static), default=0)
+        return -(-end // 16) * 16 if len(static) < len(self._shared(function)) else end
+
+    def _local_bytes(self) -> int:
+        """Local memory of a thread: all frames once, and room for recursion where functions call each other."""
+        frames = sum(local_frame(function)[1] for function in self.functions)
+        return frames + (_LOCAL_STACK_BYTES if any(not f.is_entry for f in self.functions) and frames else 0)
+
+    def _stack_bytes(self) -> int:
+        """Room for one warp's frames: each register is 32 lanes, and the compiler spills and copies some."""
+        registers = sum(max(TYPE_BYTES[kind], 4) * 32 for f in self.functions for kind in f.registers.values())
+        return -(-(3 * registers + (256 << 10)) // 4096) * 4096
+
+    def _blocks_wait(self) -> bool:
+        """Whether a loop reads again and again what another block may write: then blocks start in their order."""
+        return any(
+            block.in_cycle and any(map(polls_global, block.body))
+            for f in self.functions
+            for block in analyse(f).blocks
+        )
+
+    def _spreads(self) -> bool:
+        """Whether blocks may run at once, in processes of their own."""
+        return not any(isinstance(i, Instruction) and _keeps_order(i) for f in self.functions for i in f.body)
+
+    def _warps_wait(self) -> bool:
+        """Whether a warp may wait for another one of its block: at a barrier, or for what that one writes."""
+        return any(
+            isinstance(i, Instruction) and (is_barrier(i) or may_wait(i)) for f in self.functions for i in f.body
+        )
+
+
+def _keeps_order(instruction: Instruction) -> bool:
+    """Whether what this does may depend on which of two blocks comes first, or belongs to the whole program."""
+    if instruction.opcode in ("atom", "red"):
+        return not any(modifier.split("::")[0] == "shared" for modifier in instruction.modifiers)
+    if instruction.opcode == "call":
+        return any(isinstance(o, Symbol) and o.name in ("vprintf", "malloc", "free") for o in instruction.operands)
+    clocks = any(isinstance(o, Special) and o.name.lstrip("%").startswith("clock") for o in instruction.operands)
+    return may_wait(instruction) or clocks
+
+
+def _joined(parts: "Iterator[str] | list[str] | map[str]") -> str:
+    return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""PTX as values: read from text, and its control flow."""

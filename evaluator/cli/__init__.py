@@ -1,0 +1,1 @@
+"""The command `assay`: one module for each group of commands, and what they share."""

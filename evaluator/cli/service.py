@@ -1,0 +1,173 @@
+"""The commands of whoever runs a service: `assay serve` and `assay keys`."""
+
+import importlib.util
+import os
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from evaluator.errors import UsageError
+from evaluator.settings import MachineSettings, ServiceSettings
+
+if TYPE_CHECKING:
+    from evaluator.service.storage.evaluations import Store
+
+_LIBRARIES = (
+    "alembic",
+    "celery",
+    "fastapi",
+    "fastapi_offline",
+    "prometheus_client",
+    "redis",
+    "sqlalchemy",
+    "structlog",
+    "uvicorn",
+)
+_DAY_S = 86400.0
+_END_OF_TIME_S = 253_402_300_799
+"""The end of the year 9999, the last that a date can be written of."""
+_COUNT = click.IntRange(1, 2**31 - 1)
+"""What an integer column of every database holds."""
+
+
+def _settings(data_dir: Path | None) -> tuple[ServiceSettings, MachineSettings]:
+    """From the variables; the option is another way to set one. Workers that are started inherit it.
+
+    Raises UsageError, also for a data folder that cannot be written.
+    """
+    if data_dir is not None:
+        os.environ["ASSAY_DATA_DIR"] = str(data_dir.absolute())
+    settings = ServiceSettings.from_environment()
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=settings.data_dir):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"The data folder {settings.data_dir} cannot be written: {error.strerror}.",
+            "Name a folder that you can write with --data-dir, or in ASSAY_DATA_DIR.",
+        ) from error
+    return settings, MachineSettings.from_environment()
+
+
+def _say(text: str) -> None:
+    try:
+        click.echo(text)
+    except OSError:  # whoever started it listens no more, which is no reason to stop; Python would flush again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _needs_the_service() -> None:
+    """Raises UsageError where the service's libraries are not installed."""
+    missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(f"The service needs {', '.join(missing)}.", "Run `pip install 'assay[service]'`.")
+
+
+def _store(data_dir: Path | None) -> "Store":
+    _needs_the_service()
+    settings, _ = _settings(data_dir)
+    # Here, since grading a file needs none of it.
+    from evaluator.service.storage.evaluations import Store
+
+    store = Store(settings.database_url)
+    store.upgrade()
+    return store
+
+
+@click.command()
+@click.option("--host", help="Address to listen on; anything but loopback needs a key.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one.  [default: 8000]")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Database, caches and work folders.")
+@click.option("--workers", type=click.IntRange(0, 1024), help="Worker processes; 0 where workers run elsewhere.")
+def serve(host: str | None, port: int | None, data_dir: Path | None, workers: int | None) -> None:
+    """Grade over HTTP until told to stop: an API, a queue and workers in one command."""
+    _needs_the_service()
+    settings, machine = _settings(data_dir)
+    given = {"host": host, "port": port, "workers": workers}
+    settings = replace(settings, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    from evaluator.service.server import serve as serve_until_stopped
+
+    serve_until_stopped(settings, machine, _say)
+
+
+@click.group()
+def keys() -> None:
+    """Keys of callers (while there is none, a service is for loopback alone), and the one that signs verdicts."""
+
+
+@keys.command(name="add")
+@click.argument("name")
+@click.option("--expires-days", type=click.FloatRange(min=0, min_open=True), help="How long it is valid.")
+@click.option("--per-minute", type=_COUNT, help="Most evaluations that it may ask for in a minute.")
+@click.option("--concurrent", type=_COUNT, help="Most evaluations that it may have under way.")
+@click.option("--admin", is_flag=True, help="May see everyone's evaluations, and the metrics.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="The server's data folder.")
+def add_key(
+    name: str,
+    expires_days: float | None,
+    per_minute: int | None,
+    concurrent: int | None,
+    admin: bool,
+    data_dir: Path | None,
+) -> None:
+    """Make a key for NAME. Its secret is shown once, on standard output, and cannot be shown again."""
+    if not name.strip() or len(name) > 100 or not name.isprintable():
+        raise UsageError("This cannot be the name of a key.", "Give up to 100 printable characters.")
+    expires_at = time.time() + expires_days * _DAY_S if expires_days is not None else None
+    # Also what is no number at all: such a key would never expire.
+    if expires_at is not None and not expires_at <= _END_OF_TIME_S:
+        raise UsageError(f"A key cannot be valid for {expires_days:g} days.", "Leave --expires-days out.")
+    key, secret = _store(data_dir).create_key(
+        name, expires_at=expires_at, per_minute=per_minute, concurrent=concurrent, admin=admin
+    )
+    click.echo(f"{key.id} for {name}; the secret follows, and is not shown again:", err=True)
+    click.echo(secret)
+
+
+@keys.command(name="list")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="The server's data folder.")
+def list_keys(data_dir: Path | None) -> None:
+    """List all keys, without their secrets."""
+    now = time.time()
+    for key in _store(data_dir).list_keys():
+        state = "revoked" if key.revoked_at is not None else "valid" if key.is_live(now) else "expired"
+        told = [key.id, state, "admin" if key.admin else "user", f"made {_day(key.created_at)}"]
+        told += [f"until {_day(key.expires_at)}"] if key.expires_at is not None else []
+        told += [f"{key.quota.per_minute} a minute"] if key.quota.per_minute is not None else []
+        told += [f"{key.quota.concurrent} at once"] if key.quota.concurrent is not None else []
+        click.echo("  ".join([*told, key.name]))
+
+
+@keys.command(name="signing")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="The folder that keeps the key.")
+def signing_key(data_dir: Path | None) -> None:
+    """Print the public key that verdicts are signed with here, for others to give to `assay verify --key`."""
+    _, machine = _settings(data_dir)
+    from evaluator.pipeline.toolbox import Workshop
+
+    signer = Workshop(machine).signer
+    if signer is None:
+        raise UsageError(f"No key can be kept in {machine.data_dir}.", "Make it writable, or set ASSAY_SIGNING_KEY.")
+    click.echo(f"key {signer.key_id}; its public key follows:", err=True)
+    click.echo(signer.public_key)
+
+
+@keys.command(name="revoke")
+@click.argument("key_id", metavar="ID")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="The server's data folder.")
+def revoke_key(key_id: str, data_dir: Path | None) -> None:
+    """End the key ID, at once."""
+    if not _store(data_dir).revoke_key(key_id):
+        raise UsageError(f"There is no key {key_id!r}.", "`assay keys list` shows all.")
+    click.echo(f"{key_id} is revoked.")
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")

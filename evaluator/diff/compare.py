@@ -1,0 +1,242 @@
+"""Two versions of one kernel side by side: what changed in the text, in what it needs and in what it does.
+
+Both are graded with the same seed, so that they meet the same trials, and counted at the same sizes.
+"""
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from common.contract import Submission, Verdict
+from common.contract.counters import Counts, Evidence
+from common.source_lines import lines_of
+from common.wire import Json
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.pipeline.toolbox import Workshop
+from evaluator.seed import Seed
+
+Kind: TypeAlias = Literal["same", "changed", "removed", "added"]
+Better: TypeAlias = Literal["less", "more", "neither"]
+_ALIKE: Final = 0.6
+_NEAR: Final = 8
+COUNTED: Final = ("instructions", "sectors", "conflicts")
+"""What is counted for each line: warp-instructions, sectors of global memory, passes that bank conflicts add."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number of both versions; null where it was not measured."""
+
+    name: str
+    unit: str
+    before: float | None
+    after: float | None
+    better: Better
+
+    @property
+    def ratio(self) -> float | None:
+        """After over before."""
+        return self.after / self.before if self.before and self.after is not None else None
+
+    @property
+    def outcome(self) -> Literal["better", "worse", "other", "same", "unknown"]:
+        """What the change is worth, beyond a thousandth; `other` where neither more nor less of it is."""
+        if self.before is None or self.after is None:
+            return "unknown"
+        if abs(self.after - self.before) <= 1e-3 * abs(self.before):
+            return "same"
+        if self.better == "neither":
+            return "other"
+        return "better" if (self.after < self.before) == (self.better == "less") else "worse"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of one version."""
+
+    number: int
+    text: str
+    counts: Mapping[str, int]
+    """By the names in `COUNTED`; empty where nothing was counted for the line."""
+
+
+@dataclass(frozen=True)
+class LinePair:
+    """A line before and after; one is null where it was added or removed."""
+
+    kind: Kind
+    before: Line | None
+    after: Line | None
+
+    @property
+    def differs(self) -> bool:
+        """In its text, or in what it does."""
+        return self.kind != "same" or (self.before and self.before.counts) != (self.after and self.after.counts)
+
+
+@dataclass(frozen=True)
+class Version:
+    """One of the two, at a glance."""
+
+    name: str
+    status: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """All that is said about the two."""
+
+    problem: str
+    before: Version
+    after: Version
+    counted_at: Mapping[str, int] | None
+    """The sizes that the counts hold at; null where one of the two was not counted, or at other sizes."""
+    quantities: tuple[Quantity, ...]
+    lines: tuple[LinePair, ...]
+
+    def to_json(self) -> bytes:
+        """As `assay diff --json` prints it."""
+        return _differences.dump(self)
+
+
+Graded: TypeAlias = tuple[str, str, Verdict]
+"""Name, source text, verdict."""
+
+
+def grade_both(
+    submissions: Sequence[Submission], raws: Sequence[bytes], workshop: Workshop, tell: Callable[[str], None]
+) -> list[Verdict]:
+    """The verdicts of both, on the same trials. Raises UsageError as `evaluate` does."""
+    seed = Seed.fresh()
+    return [evaluate(one, workshop, raw, tell, seed=seed) for one, raw in zip(submissions, raws, strict=True)]
+
+
+def compare(before: Graded, after: Graded) -> Difference:
+    """What changed from one graded version to the next."""
+    (name_a, source_a, a), (name_b, source_b, b) = before, after
+    evidence_a, evidence_b = _evidence(a), _evidence(b)
+    comparable = evidence_a is not None and evidence_b is not None and evidence_a.sizes == evidence_b.sizes
+    return Difference(
+        problem=a.problem,
+        before=Version(name_a, a.status, a.message),
+        after=Version(name_b, b.status, b.message),
+        counted_at=evidence_a.sizes if evidence_a is not None and comparable else None,
+        quantities=tuple(
+            Quantity(name, unit_a if one is not None else unit_b, one, other, better)
+            for (name, unit_a, better, one), (_, unit_b, _, other) in zip(_measured(a), _measured(b), strict=True)
+            if one is not None or other is not None
+        ),
+        lines=tuple(_lines(source_a, source_b, _by_line(evidence_a), _by_line(evidence_b))),
+    )
+
+
+def _evidence(verdict: Verdict) -> Evidence | None:
+    return verdict.profile.evidence if verdict.profile else None
+
+
+_Row: TypeAlias = tuple[str, str, Better, float | None]
+
+
+def _measured(verdict: Verdict) -> Iterator[_Row]:
+    """Every quantity in a fixed order, None where this verdict does not have it."""
+    kernels = verdict.compile.kernels if verdict.compile else ()
+    occupancy = verdict.profile.occupancy if verdict.profile else ()
+    yield "registers", "a thread", "less", max((k.registers for k in kernels), default=None)
+    spills = sum(k.spill_store_bytes + k.spill_load_bytes for k in kernels) if kernels else None
+    yield "spills", "bytes a thread", "less", spills
+    yield "shared memory", "bytes a block", "neither", max((o.shared_bytes for o in occupancy), default=None)
+    yield "occupancy", "of the most", "more", min((o.occupancy for o in occupancy), default=None)
+    yield from _counted(_evidence(verdict))
+    estimate = verdict.profile.estimate if verdict.profile else None
+    yield (
+        "estimated time",
+        f"us on {estimate.gpu}" if estimate else "us",
+        "less",
+        estimate.latency_us if estimate else None,
+    )
+    timing = verdict.timing
+    yield "measured time", "us", "less", timing.latency_us if timing else None
+    yield (
+        "measured speedup",
+        f"over {timing.compared_with}" if timing else "",
+        "more",
+        timing.speedup if timing else None,
+    )
+    reward = verdict.reward
+    yield "reward", reward.name if reward else "", "more", reward.value if reward else None
+
+
+def _counted(evidence: Evidence | None) -> Iterator[_Row]:
+    launches = evidence.launches if evidence else ()
+
+    def total(count: Callable[[Counts], int]) -> int | None:
+        return sum(map(count, launches)) if launches else None
+
+    instructions, threads = total(lambda c: c.warp_instructions), total(lambda c: c.thread_instructions)
+    sectors, requests = total(_sectors), total(lambda c: c.loads.requests + c.stores.requests)
+    useful = total(lambda c: c.loads.useful_bytes + c.stores.useful_bytes)
+    yield "launches", "", "neither", len(launches) or None
+    yield "warp instructions", "", "less", instructions
+    yield "sectors", "of 32 bytes", "less", sectors
+    yield "sectors per request", "", "less", sectors / requests if sectors and requests else None
+    yield "useful bytes", "of those moved", "more", min(useful / (32 * sectors), 1) if useful and sectors else None
+    yield "bank conflicts", "extra passes", "less", total(_conflicts)
+    yield "lanes at work", "of all", "more", threads / (32 * instructions) if threads and instructions else None
+    yield "divergent branches", "", "less", total(lambda c: c.divergent_branches)
+    yield "atomic turns", "one after another", "less", total(lambda c: c.atomics.turns)
+    yield "barriers", "", "neither", total(lambda c: c.barriers)
+
+
+def _sectors(counts: Counts) -> int:
+    return counts.loads.sectors + counts.stores.sectors
+
+
+def _conflicts(counts: Counts) -> int:
+    return counts.shared.wavefronts - counts.shared.least_wavefronts
+
+
+def _by_line(evidence: Evidence | None) -> dict[int, Counter[str]]:
+    found: dict[int, Counter[str]] = {}
+    for launch in evidence.launches if evidence else ():
+        for line in launch.lines:
+            counts = (line.warp_instructions, _sectors(line), _conflicts(line))
+            found.setdefault(line.line, Counter()).update(dict(zip(COUNTED, counts, strict=True)))
+    return found
+
+
+def _lines(
+    before: str, after: str, counts_before: Mapping[int, Counter[str]], counts_after: Mapping[int, Counter[str]]
+) -> Iterator[LinePair]:
+    one = [Line(n, text, dict(counts_before.get(n, {}))) for n, text in enumerate(lines_of(before), 1)]
+    two = [Line(n, text, dict(counts_after.get(n, {}))) for n, text in enumerate(lines_of(after), 1)]
+    matcher = difflib.SequenceMatcher(None, [line.text.strip() for line in one], [line.text.strip() for line in two])
+    for tag, a_from, a_to, b_from, b_to in matcher.get_opcodes():
+        if tag == "equal":
+            yield from (LinePair("same", *pair) for pair in zip(one[a_from:a_to], two[b_from:b_to], strict=True))
+        else:
+            yield from _replaced(one[a_from:a_to], two[b_from:b_to])
+
+
+def _replaced(before: Sequence[Line], after: Sequence[Line]) -> Iterator[LinePair]:
+    """Lines side by side where they are alike, in their order; else those that went, then those that came."""
+    waiting = list(after)
+    for line in before:
+        alike = next((n for n, other in enumerate(waiting[:_NEAR]) if _alike(line.text, other.text)), None)
+        if alike is None:
+            yield LinePair("removed", line, None)
+            continue
+        yield from (LinePair("added", None, other) for other in waiting[:alike])
+        yield LinePair("changed", line, waiting[alike])
+        del waiting[: alike + 1]
+    yield from (LinePair("added", None, other) for other in waiting)
+
+
+def _alike(one: str, two: str) -> bool:
+    matcher = difflib.SequenceMatcher(None, one.strip(), two.strip())
+    return matcher.real_quick_ratio() >= _ALIKE and matcher.quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE
+
+
+_differences = Json(Difference)

@@ -1,0 +1,1 @@
+"""The straight line from a submission to its verdict, and the referees that judge what was compiled."""

@@ -1,0 +1,314 @@
+"""The grader's side of a GPU's referee: starts it where none runs, hands it jobs, and takes what it found.
+
+A referee outlives the grader that started it, so that the next grading finds torch imported and contexts ready; it
+ends by itself when nobody has come for a while. Where one cannot be started, all graders of the machine know why, and
+the next start waits: each costs seconds of a processor.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from evaluator.backends.gpu.device.health import Gpu
+from evaluator.backends.gpu.runner.channel import Channel, ChannelClosed, ChannelSilent, socket_address
+from evaluator.backends.session import Unsupported
+from evaluator.cancellation import Interest
+from evaluator.errors import GpuFault, UsageError
+from evaluator.pipeline.referee import Judged, Order, Progress
+from evaluator.python_command import last_words, own_python
+from evaluator.settings import MachineSettings
+
+_START_S: Final = 120.0
+_JOB_S: Final = 900.0
+"""Longer than any job with all those before it; a referee that says nothing for so long is broken."""
+_FIRST_PAUSE_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 30.0
+"""As long as a driver or a mount that comes late may be missed; a start takes a tenth of it."""
+_LASTING_FAILURES: Final = 4
+"""With the pauses between them some 20 s: what mends itself, such as a driver that is being loaded, has done so."""
+_REMEMBERED_S: Final = 600.0
+"""How long a failed start says something about the next one."""
+_READ_BYTES: Final = 1 << 16
+"""Of the end of its log: more than any traceback."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why the referee could not be started, the last time that anyone on this machine tried."""
+
+    reason: str
+    remedy: str | None
+    failures: int
+    """In a row."""
+    at_s: float
+    """When, by the clock that all processes of a machine share since its start (CLOCK_MONOTONIC)."""
+
+    @property
+    def due_s(self) -> float:
+        """When the next start may be tried, by the same clock."""
+        return self.at_s + min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self.failures, 10))
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it failed so often that nobody should wait for it to mend itself."""
+        return self.failures >= _LASTING_FAILURES
+
+    @property
+    def fault(self) -> GpuFault:
+        return GpuFault(self.reason, self.remedy)
+
+
+class GpuReferee:
+    """The referee of one GPU, in a process of its own. Safe to use from several threads and processes."""
+
+    name: Literal["gpu", "sim"] = "gpu"
+
+    def __init__(self, gpu: Gpu, settings: MachineSettings, interest: Interest | None = None) -> None:
+        """When `interest` is withdrawn, jobs are let go at once."""
+        self._gpu = gpu
+        self._settings = settings
+        self._interest = interest or Interest()
+        folder = settings.data_dir / "referees"
+        self._socket = folder / f"{gpu.uuid}.sock"
+        self._log = folder / f"{gpu.uuid}.log"
+        self._troubles = _Troubles(folder / f"{gpu.uuid}.trouble")
+
+    def bound_to(self, interest: Interest) -> "GpuReferee":
+        """The same referee, for one piece of work."""
+        bound = GpuReferee(self._gpu, self._settings, interest)
+        bound._troubles = self._troubles
+        return bound
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why it could not be started the last time; None where it could, or nobody has tried lately."""
+        return self._troubles.last()
+
+    def start(self) -> Trouble | None:
+        """Start it where none runs, also before the next start is due; why it cannot be started, or None."""
+        try:
+            (self._reach() or self._start(at_once=True)).close()
+        except GpuFault:
+            return self.trouble
+        self._troubles.clear()
+        return None
+
+    @property
+    def log(self) -> Path:
+        """Where it writes what it says."""
+        return self._log
+
+    @property
+    def device(self) -> str:
+        return f"{self._gpu.name} ({self._gpu.uuid}), driver {self._gpu.driver_version}"
+
+    @property
+    def arch(self) -> str:
+        # From 9.0 on a GPU has instructions that only programs made for it alone may use (PTX ISA, section 11.1.2).
+        return self._gpu.arch + ("a" if int(self._gpu.arch.removeprefix("sm_")) >= 90 else "")
+
+    def judge(self, order: Order, progress: Progress) -> Judged:
+        self._interest.check()
+        with (
+            self._connected() as channel,
+            _as_file(order.to_json()) as descriptor,
+            self._interest.on_withdrawal(channel.hang_up),
+        ):
+            try:
+                channel.send({"order": "judge"}, [descriptor])
+                while True:
+                    answer = channel.receive(_JOB_S)
+                    if "progress" in answer:
+                        progress(str(answer["progress"]))
+                        continue
+                    return _found(answer)
+            except ChannelSilent as silent:
+                raise GpuFault(
+                    f"The referee of {self._gpu.name} has said nothing for {_JOB_S:g} s.", self._remedy()
+                ) from silent
+            except ChannelClosed as closed:
+                self._interest.check()
+                raise GpuFault(
+                    f"The referee of {self._gpu.name} ended in the middle of a job ({closed}): {self._last_words()}",
+                    self._remedy(),
+                ) from closed
+
+    def facts(self) -> dict[str, Any]:
+        """What the referee says of itself; starts it where none runs, at once. Raises GpuFault."""
+        with self._connected(at_once=True) as channel:
+            try:
+                channel.send({"order": "facts"})
+                facts: dict[str, Any] = channel.receive(_START_S)["facts"]
+            except (ChannelSilent, ChannelClosed) as error:
+                why = (
+                    f"it said nothing for {_START_S:g} s"
+                    if isinstance(error, ChannelSilent)
+                    else f"it ended ({error})"
+                )
+                raise GpuFault(
+                    f"The referee of {self._gpu.name} does not answer: {why}. {self._last_words()}", self._remedy()
+                ) from error
+            return facts
+
+    @contextlib.contextmanager
+    def _connected(self, at_once: bool = False) -> Iterator[Channel]:
+        connection = self._reach() or self._start(at_once)
+        channel = Channel(connection)
+        try:
+            yield channel
+        finally:
+            channel.close()
+
+    def _reach(self) -> socket.socket | None:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with socket_address(self._socket) as address:
+                connection.connect(address)
+            return connection
+        except OSError:
+            connection.close()
+            return None
+
+    def _start(self, at_once: bool) -> socket.socket:
+        """Start the process, unless that failed while this waited for its turn, or lately and not `at_once`."""
+        asked_s = time.monotonic()
+        try:
+            self._socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open(self._socket.with_suffix(".lock"), "w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                connection = self._reach()  # someone else may have started it meanwhile
+                if connection is not None:
+                    return connection
+                trouble = self._troubles.last()
+                if trouble and (trouble.at_s >= asked_s or not (at_once or time.monotonic() >= trouble.due_s)):
+                    raise trouble.fault
+                connection = self._started()
+                self._troubles.clear()
+                return connection
+        except OSError as error:
+            place = error.filename or self._socket.parent
+            reason = f"The referee of {self._gpu.name} could not be started: {place}: {error.strerror or error}."
+            remedy = "Make the data folder writable, with some room on its disk; or set ASSAY_DATA_DIR to another."
+            self._troubles.add(reason, remedy)
+            raise GpuFault(reason, remedy) from error
+
+    def _started(self) -> socket.socket:
+        with open(self._log, "wb") as log:
+            process = subprocess.Popen(
+                self._command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # It signs nothing, and starts those that run what is not trusted.
+                env={name: value for name, value in os.environ.items() if name != "ASSAY_SIGNING_KEY"},
+                # It outlives this process, whose own folder may be removed, or be none that it may enter.
+                cwd="/",
+                start_new_session=True,
+            )
+        until_s = time.monotonic() + _START_S
+        while (connection := self._reach()) is None:
+            code = process.poll()
+            if code is None and time.monotonic() < until_s:
+                time.sleep(0.02)
+                continue
+            if code is None:
+                process.kill()
+                process.wait()
+                ended = f"was not ready within {_START_S:g} s"
+            else:
+                ended = f"could not be started ({_ending(code)})"
+            reason = f"The referee of {self._gpu.name} {ended}: {self._last_words()}"
+            self._troubles.add(reason, self._remedy())
+            raise GpuFault(reason, self._remedy())
+        return connection
+
+    def _command(self) -> list[str]:
+        settings = self._settings
+        return [
+            *own_python("evaluator.pipeline.gpu_server", self._gpu.uuid, str(self._socket)),
+            *("--data-dir", str(settings.data_dir), "--sandbox", settings.sandbox),
+            *("--idle-s", str(settings.referee_idle_s), "--jobs-per-runner", str(settings.jobs_per_runner)),
+            *("--ahead", str(settings.runners_ahead)),
+        ]
+
+    def _last_words(self) -> str:
+        try:
+            with open(self._log, "rb") as log:
+                log.seek(max(0, os.fstat(log.fileno()).st_size - _READ_BYTES))
+                said = log.read().decode(errors="replace")
+        except OSError:
+            said = ""
+        return last_words(said) or "it left no message"
+
+    def _remedy(self) -> str:
+        return f"Run `assay doctor`; the referee's log is {self._log}."
+
+
+class _Troubles:
+    """The last failed start, in a file for all processes of this machine, and in memory where no file can be kept."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._own: Trouble | None = None
+
+    def last(self) -> Trouble | None:
+        try:
+            last: Trouble | None = Trouble(**json.loads(self._file.read_bytes()))
+        except (OSError, ValueError, TypeError):
+            last = self._own
+        # The file of an earlier start of the machine speaks of another clock.
+        return last if last and 0 <= time.monotonic() - last.at_s < _REMEMBERED_S else None
+
+    def add(self, reason: str, remedy: str) -> None:
+        before = self.last()
+        now = Trouble(reason, remedy, before.failures + 1 if before else 1, time.monotonic())
+        try:
+            aside = self._file.with_suffix(f".{os.getpid()}")
+            aside.write_text(json.dumps(asdict(now)))
+            aside.replace(self._file)
+            self._own = None
+        except OSError:
+            self._own = now
+
+    def clear(self) -> None:
+        self._own = None
+        with contextlib.suppress(OSError):
+            self._file.unlink()
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    known = {one.value for one in signal.Signals}
+    return f"ended by {signal.Signals(-code).name if -code in known else f'signal {-code}'}"
+
+
+def _found(answer: dict[str, Any]) -> Judged:
+    if "judged" in answer:
+        return Judged.from_json(answer["judged"].encode())
+    if "unsupported" in answer:
+        raise Unsupported(answer["unsupported"]["feature"], answer["unsupported"]["line"])
+    if "usage" in answer:
+        raise UsageError(answer["usage"]["message"], answer["usage"]["remedy"])
+    fault = answer.get("fault", {})
+    raise GpuFault(str(fault.get("message", answer)), fault.get("remedy"))
+
+
+@contextlib.contextmanager
+def _as_file(text: bytes) -> Iterator[int]:
+    descriptor = os.memfd_create("order")
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(text)
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,223 @@
+"""The referee of one GPU: a long-lived process with a context of its own, which draws, judges and times.
+
+    python -m evaluator.pipeline.gpu_server GPU_UUID SOCKET [--idle-s 600] [--jobs-per-runner 1] [--ahead 2]
+
+It holds seeds, inputs, answers, baselines and clocks; the submission's kernels run in runners that it feeds. One job
+at a time, in the order in which they came. Graders talk to it over a unix socket that only this user can open:
+
+    judge {} + the order as a file   ->  progress {text} … then judged {…} | unsupported {…} | usage {…} | fault {…}
+    facts {}                         ->  facts {…}
+"""
+
+import argparse
+import contextlib
+import logging
+import os
+import select
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from common.contract.timing import DeviceState
+from evaluator.backends.gpu.pool import RunnerDied
+from evaluator.backends.gpu.runner.channel import Channel, ChannelClosed, socket_address
+from evaluator.backends.gpu.session import Bench
+from evaluator.backends.gpu.tools.launch import Observatory
+from evaluator.backends.gpu.tools.nsight import Profiler
+from evaluator.backends.gpu.tools.sanitizer import Sanitizer
+from evaluator.backends.session import Session, Unsupported
+from evaluator.errors import GpuFault, InfrastructureFault, UsageError
+from evaluator.pipeline.referee import Instruments, Judged, Order, judge_and_time
+from evaluator.problems.arrays import Dice
+from evaluator.stages.launch.checked_plan import Launchable
+from evaluator.stages.time.measurement import Opponent
+
+log = logging.getLogger("assay.referee")
+_ORDER_S = 30.0
+
+
+class Hall(Protocol):
+    """All that a referee works with on its device."""
+
+    bench: Bench
+    opponent: Opponent
+    instruments: Instruments | None
+    """None where no tool can be used."""
+
+    def dice(self, seed: int) -> Dice:
+        """Contents on the device."""
+
+    def facts(self) -> dict[str, Any]:
+        """What graders may know of the device."""
+
+
+class Withdrawn(Exception):
+    """The grader that wanted this job is gone."""
+
+
+def serve(listener: socket.socket, hall: Hall, idle_s: float | None = None) -> None:
+    """Answer graders, one after another, until nobody has come for `idle_s` seconds, or there are no more runners."""
+    while select.select([listener], [], [], idle_s)[0]:
+        connection, _ = listener.accept()
+        channel = Channel(connection)
+        try:
+            _attend(channel, hall)
+        except (ChannelClosed, Withdrawn):
+            log.info("a grader went away")
+        finally:
+            channel.close()
+        if hall.bench.pool.gone:
+            log.error("there are no more runners: the referee ends, and the next grader starts another")
+            return
+    log.info("nobody came for %s s: the referee ends", idle_s)
+
+
+def _attend(channel: Channel, hall: Hall) -> None:
+    while True:
+        message = channel.receive()
+        if message["order"] == "facts":
+            channel.send({"facts": hall.facts()})
+            continue
+        with open(channel.take_descriptor(), "rb") as file:
+            file.seek(0)
+            order = Order.from_json(file.read())
+        channel.send(_verdict_on(order, hall, _reporter(channel)))
+
+
+def _verdict_on(order: Order, hall: Hall, report: Callable[[str], None]) -> dict[str, Any]:
+    """One job from its order to what the grader is told."""
+    started_s = time.monotonic()
+
+    def open_session(launchable: Launchable, memory_bytes: int) -> Session:
+        attributes = _needs_attributes(launchable)
+        return hall.bench.open(order.program, attributes, memory_bytes, leaves_traces=order.local_memory)
+
+    def judge() -> Judged:
+        return judge_and_time(order, open_session, hall.dice, hall.opponent, report, hall.instruments)
+
+    try:
+        try:
+            judged = judge()
+        except RunnerDied as died:
+            log.warning("tried again: %s", died)
+            judged = judge()
+        return {"judged": judged.to_json().decode(), "seconds": time.monotonic() - started_s}
+    except Unsupported as missing:
+        return {"unsupported": {"feature": missing.feature, "line": missing.line}}
+    except UsageError as error:
+        return {"usage": {"message": str(error), "remedy": error.remedy}}
+    except InfrastructureFault as fault:
+        log.warning("a job failed through our fault: %s", fault)
+        return {"fault": {"message": str(fault), "remedy": fault.remedy}}
+
+
+def _needs_attributes(launchable: Launchable) -> bool:
+    return any(step.kind == "launch" and (step.cooperative or step.cluster) for step in launchable.plan.steps)
+
+
+def _reporter(channel: Channel) -> Callable[[str], None]:
+    said_s = 0.0
+
+    def report(text: str) -> None:
+        nonlocal said_s
+        now_s = time.monotonic()
+        if now_s - said_s > 0.05:
+            said_s = now_s
+            channel.send({"progress": text})
+
+    return report
+
+
+class GpuHall:
+    """The real thing: torch, the driver and NVML on one GPU."""
+
+    def __init__(self, uuid: str, data_dir: Path, sandbox: str, ahead: int, jobs_per_runner: int) -> None:
+        # Before torch: it decides what torch sees, and the zygote starts while torch is being imported.
+        os.environ["CUDA_VISIBLE_DEVICES"] = uuid
+        from evaluator.backends.gpu.pool import RunnerPool
+        from evaluator.sandbox import selftest
+
+        work = data_dir / "work"
+        work.mkdir(parents=True, exist_ok=True)
+        place = selftest.choose(work, sandbox)  # type: ignore[arg-type]
+        observatory = Observatory(place, uuid)
+        self.instruments: Instruments | None = Instruments(Profiler(observatory), Sanitizer(observatory))
+        pool = RunnerPool(place, uuid, ahead)
+        try:
+            from evaluator.backends.gpu import tensors
+            from evaluator.backends.gpu.device import health
+
+            self._uuid, self._health, self._tensors = uuid, health, tensors
+            self.sandbox = place.name
+            tensors.claim_device()
+            self.opponent: Opponent = tensors.TorchOpponent("cuda", self.state)
+            self.bench = Bench(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner)
+        except BaseException:
+            pool.close()
+            raise
+
+    def dice(self, seed: int) -> Dice:
+        return self._tensors.TorchDice(seed, "cuda")
+
+    def state(self) -> DeviceState:
+        gpu = next((gpu for gpu in self._health.gpus() if gpu.uuid == self._uuid), None)
+        if gpu is None:
+            raise GpuFault(f"The GPU {self._uuid} is gone.", "Look at `dmesg | grep Xid`; it may need a restart.")
+        now = self._health.device_state(self._uuid, own=(os.getpid(),))
+        return DeviceState(
+            name=gpu.name,
+            uuid=gpu.uuid,
+            driver=gpu.driver_version,
+            compute_capability=f"{gpu.arch[3:-1]}.{gpu.arch[-1]}",
+            sm_clock_mhz=now.sm_clock_mhz,
+            memory_clock_mhz=now.memory_clock_mhz,
+            max_sm_clock_mhz=now.sm_clock_max_mhz,
+            max_memory_clock_mhz=now.memory_clock_max_mhz,
+            temperature_c=now.temperature_celsius,
+            power_w=now.power_watts,
+            power_limit_w=now.power_limit_watts,
+            ecc_errors=now.ecc_uncorrected,
+            throttle_reasons=now.slowed_by if now.clock_reasons is not None else None,
+            **self._tensors.properties(),
+        )
+
+    def facts(self) -> dict[str, Any]:
+        return {"sandbox": self.sandbox, "quarantine": self.bench.quarantine, "pid": os.getpid()}
+
+
+def main() -> None:
+    """The process: serve until idle; exit code 3, with the reason on stderr, where there is no working GPU."""
+    parser = argparse.ArgumentParser(prog="python -m evaluator.pipeline.gpu_server")
+    parser.add_argument("gpu")
+    parser.add_argument("socket", type=Path)
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--sandbox", default="auto")
+    parser.add_argument("--idle-s", type=float, default=600.0)
+    parser.add_argument("--jobs-per-runner", type=int, default=1)
+    parser.add_argument("--ahead", type=int, default=2)
+    wanted = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    try:
+        hall = GpuHall(wanted.gpu, wanted.data_dir, wanted.sandbox, wanted.ahead, wanted.jobs_per_runner)
+    except InfrastructureFault as fault:
+        print(f"{fault} {fault.remedy or ''}", file=sys.stderr)
+        raise SystemExit(3) from fault
+    with contextlib.closing(hall.bench), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        wanted.socket.unlink(missing_ok=True)
+        old_mask = os.umask(0o177)
+        with socket_address(wanted.socket) as address:
+            listener.bind(address)
+        os.umask(old_mask)
+        listener.listen(1024)
+        log.info("the referee of %s is ready", wanted.gpu)
+        try:
+            serve(listener, hall, wanted.idle_s)
+        finally:
+            wanted.socket.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

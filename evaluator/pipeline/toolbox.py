@@ -1,0 +1,161 @@
+"""What a grader has at hand: toolchain, sandbox, cache and backend, each made when it is first needed."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from common.contract import Submission
+from evaluator.backends.gpu.device.health import gpus, why_not
+from evaluator.backends.sim.backend import Simulator
+from evaluator.cancellation import Interest
+from evaluator.disk_cache import Cache
+from evaluator.errors import StorageFault, UsageError
+from evaluator.pipeline.gpu_client import GpuReferee
+from evaluator.pipeline.referee import Referee, SimulatorReferee
+from evaluator.sandbox import selftest
+from evaluator.sandbox.cancellable import WithdrawableSandbox
+from evaluator.sandbox.sandbox import Sandbox
+from evaluator.settings import MachineSettings, kept_secret
+from evaluator.stages.compile.toolchain import Toolchain, find_toolchain
+from evaluator.stages.time.sample_pool import TimingPool
+
+if TYPE_CHECKING:
+    from common.signature import Signer
+
+
+class Workshop:
+    """The tools of one process; safe to share between threads."""
+
+    def __init__(self, settings: MachineSettings) -> None:
+        self.settings = settings
+        self.interest = Interest()
+        """Whether what is done with these tools is still wanted."""
+
+    def bound_to(self, interest: Interest) -> "BoundWorkshop":
+        """The same tools for one piece of work: what they run ends when the interest is withdrawn."""
+        return BoundWorkshop(self, interest)
+
+    @cached_property
+    def toolchain(self) -> Toolchain:
+        """Raises ToolchainMissing."""
+        return find_toolchain()
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """Raises SandboxFault, StorageFault."""
+        work = self.settings.data_dir / "work"
+        try:
+            work.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageFault(
+                f"The data folder {self.settings.data_dir} cannot be made: {error.strerror}.",
+                "Set ASSAY_DATA_DIR to a folder that you can write.",
+            ) from error
+        return selftest.choose(work, self.settings.sandbox)
+
+    @cached_property
+    def cache(self) -> Cache:
+        """Compiled programs; works without storing where the folder cannot be written."""
+        return Cache(self.settings.data_dir / "cache", self.settings.cache_bytes)
+
+    @cached_property
+    def simulator(self) -> Simulator:
+        """Raises ToolchainMissing, SandboxFault, StorageFault."""
+        toolchain = self.toolchain
+        return Simulator(self.sandbox, self.cache, toolchain.host_compiler, toolchain.readable)
+
+    @cached_property
+    def gpu(self) -> GpuReferee | None:
+        """The referee of the GPU that the settings choose; None where no GPU can be used. Raises UsageError."""
+        wanted = self.settings.gpu
+        found = gpus() if why_not() is None else ()
+        if not wanted:
+            return GpuReferee(found[0], self.settings) if found else None
+        for gpu in found:
+            if wanted in (gpu.uuid, str(gpu.index)):
+                return GpuReferee(gpu, self.settings)
+        raise UsageError(
+            f"ASSAY_GPU is {wanted!r}, and no GPU that can be used here has this UUID or number.",
+            f"There are: {', '.join(f'{gpu.index} = {gpu.uuid}' for gpu in found) or 'none'}.",
+        )
+
+    @cached_property
+    def timings(self) -> TimingPool:
+        """Times of programs that were measured before."""
+        return TimingPool(self.settings.data_dir / "timings")
+
+    @cached_property
+    def signer(self) -> "Signer | None":
+        """Who signs verdicts here; None where no key can be kept, and then they are unsigned. Raises StorageFault."""
+        # Slow to import, and needed only when there is a verdict.
+        from common.signature import Signer
+
+        file = self.settings.signing_key_file
+        secret = self.settings.signing_key
+        try:
+            if not secret:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                secret = kept_secret(file).decode("ascii", "replace").strip()
+        except OSError:
+            return None
+        try:
+            return Signer(secret)
+        except ValueError as error:
+            raise StorageFault(
+                f"The signing key in {file} is damaged: {error}.",
+                "Put the key back from a copy; or remove the file, and a new key is made, which nobody knows yet.",
+            ) from error
+
+    def referee(self, submission: Submission) -> Referee:
+        """Who judges this submission. Raises UsageError where this machine does not have what it asks for."""
+        if submission.backend == "sim":
+            return SimulatorReferee(self.simulator)
+        if self.gpu is not None:
+            return self.gpu
+        if submission.backend == "auto":
+            return SimulatorReferee(self.simulator)
+        absence = why_not()
+        assert absence is not None
+        message = absence.message
+        raise UsageError(f"No GPU can be used here: {message}.", f"{absence.remedy}, or use --backend sim.")
+
+    def rehearsal(self, referee: Referee) -> Referee | None:
+        """Who tries a program before a GPU runs it; None where the referee sees everything itself."""
+        return SimulatorReferee(self.simulator, rehearses=True) if referee.name == "gpu" else None
+
+
+class BoundWorkshop(Workshop):
+    """Another workshop's tools, bound to the interest in one piece of work."""
+
+    def __init__(self, whole: Workshop, interest: Interest) -> None:
+        super().__init__(whole.settings)
+        self._whole = whole
+        self.interest = interest
+
+    @cached_property
+    def toolchain(self) -> Toolchain:
+        return self._whole.toolchain
+
+    @cached_property
+    def sandbox(self) -> WithdrawableSandbox:
+        return WithdrawableSandbox(self._whole.sandbox, self.interest)
+
+    @cached_property
+    def cache(self) -> Cache:
+        return self._whole.cache
+
+    @cached_property
+    def gpu(self) -> GpuReferee | None:
+        return self._whole.gpu.bound_to(self.interest) if self._whole.gpu else None
+
+    @cached_property
+    def timings(self) -> TimingPool:
+        return self._whole.timings
+
+    @cached_property
+    def signer(self) -> "Signer | None":
+        return self._whole.signer
+
+    @property
+    def starts_s(self) -> tuple[float, ...]:
+        """How long each session of the sandbox took to start, seconds."""
+        return tuple(self.sandbox.starts_s) if "sandbox" in self.__dict__ else ()

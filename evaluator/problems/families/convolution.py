@@ -1,0 +1,255 @@
+"""Convolution: conv2d, 3 x 3, stride 1, padding 1."""
+
+import math
+from typing import Final
+
+from evaluator.problems.arrays import Array, Dice, Shape, doubles, namespace, with_border
+from evaluator.problems.generators import (
+    EPSILON,
+    SMALLEST_NORMAL,
+    cancellation,
+    constant_rows,
+    distribution,
+    fine,
+    hidden_sizes,
+    large,
+    normal,
+    probe,
+    signed_zeros,
+    sparse,
+    summation,
+    tiny,
+)
+from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Tolerance, Work
+
+_IN = (
+    Tensor("x", ("batch", "in_channels", "height", "width")),
+    Tensor("weight", ("out_channels", "in_channels", "3", "3")),
+)
+_OUT = (Tensor("y", ("batch", "out_channels", "height", "width")),)
+
+
+def _correlate(x: Array, weight: Array) -> Array:
+    """The 3 x 3 cross-correlation with a border of zeros: one matrix product for each of the nine taps."""
+    height, width = x.shape[2:]
+    padded = with_border(x, 1)
+    taps = (
+        _mixed(weight[:, :, row, column], padded[:, :, row : row + height, column : column + width])
+        for row in range(3)
+        for column in range(3)
+    )
+    return sum(taps)
+
+
+def _mixed(weight: Array, x: Array) -> Array:
+    """Each pixel's channels times weight[out_channels, in_channels]."""
+    xp = namespace(weight, x)
+    return xp.moveaxis(xp.tensordot(weight, x, axes=((1,), (1,))), 0, 1)
+
+
+def _box_sum(x: Array) -> Array:
+    """Sums over 5 x 5 neighbourhoods, with a border of zeros."""
+    height, width = x.shape[2:]
+    padded = with_border(x, 2)
+    rows = sum(padded[:, :, i : i + height, :] for i in range(5))
+    return sum(rows[:, :, :, i : i + width] for i in range(5))
+
+
+def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
+    """The scale is the 2-norm of element and terms, or of those that a Winograd transform adds where that is more.
+
+    Winograd's F(2x2, 3x3) is honest, but an element of it also sees neighbours within two of it, and all taps: terms
+    that cancel exactly only without rounding. They count as (5 x 5 neighbours' squares) * (mean square of the taps).
+    """
+    xp, x, weight = doubles(inputs, "x", "weight")
+    direct = _correlate(x**2, weight**2)
+    nearby = _mixed(xp.mean(weight**2, axis=(2, 3)), _box_sum(x**2))
+    value = _correlate(x, weight)
+    return {"y": Expected(value, xp.sqrt(xp.maximum(direct, nearby) + value**2))}
+
+
+def _one_tap(dice: Dice, shape: Shape) -> Array:
+    """One non-zero tap in all for each output channel."""
+    return dice.xp.reshape(sparse(fine())(dice, (shape[0], math.prod(shape[1:]))), shape)
+
+
+def _work(sizes: Sizes) -> Work:
+    """FLOPs of Winograd's F(4x4, 3x3), a quarter of the direct ones without those on the border of zeros."""
+    pairs = sizes["batch"] * sizes["in_channels"] * sizes["out_channels"]
+    direct = 2 * pairs * (3 * sizes["height"] - 2) * (3 * sizes["width"] - 2)
+    count = [4 * math.prod(tensor.shape_at(sizes)) for tensor in (*_IN, *_OUT)]
+    return Work(count[0] + count[1], count[2], direct // 4)
+
+
+_NAIVE = (
+    "// assay: launch conv2d_naive grid=(ceil_div(batch * out_channels * height * width, 256)) block=(256) "
+    "args=(x, weight, y, batch, in_channels, out_channels, height, width)\n"
+    + r"""
+__global__ void conv2d_naive(const float* x, const float* weight, float* y, int batch, int in_channels,
+                             int out_channels, int height, int width)
+{
+    size_t index = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (index >= (size_t)batch * out_channels * height * width) return;
+    int column = index % width;
+    int row = index / width % height;
+    int to = index / ((size_t)width * height) % out_channels;
+    int image = index / ((size_t)width * height * out_channels);
+    float sum = 0.0f;
+    for (int from = 0; from < in_channels; from++) {
+        const float* plane = x + ((size_t)image * in_channels + from) * height * width;
+        const float* taps = weight + ((size_t)to * in_channels + from) * 9;
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) {
+                int r = row + i - 1, c = column + j - 1;
+                bool inside = r >= 0 && r < height && c >= 0 && c < width;
+                if (inside) sum += plane[(size_t)r * width + c] * taps[i * 3 + j];
+            }
+    }
+    y[index] = sum;
+}
+"""
+)
+
+_FAST = (
+    "// assay: launch conv2d_fast grid=(ceil_div(width, 16) * ceil_div(height, 16) * batch, "
+    "ceil_div(out_channels, 8)) block=(16, 8) args=(x, weight, y, in_channels, out_channels, height, width)\n"
+    + r"""
+constexpr int TILE = 16;  // a block makes 16 x 16 pixels of 8 output channels, a thread 2 x 1 pixels of them
+constexpr int TO = 8;
+constexpr int FROM = 4;   // input channels between two barriers
+
+__global__ void conv2d_fast(
+    const float* __restrict__ x, const float* __restrict__ weight, float* __restrict__ y, int in_channels,
+    int out_channels, int height, int width)
+{
+    __shared__ float pixels[FROM][TILE + 2][TILE + 2];
+    __shared__ __align__(16) float taps[FROM][9][TO];
+    int thread = threadIdx.y * TILE + threadIdx.x;
+    int across = (width + TILE - 1) / TILE, down = (height + TILE - 1) / TILE;
+    int column0 = blockIdx.x % across * TILE;
+    int row0 = blockIdx.x / across % down * TILE;
+    size_t image = blockIdx.x / across / down;
+    int to0 = blockIdx.y * TO;
+    float sum[2][TO] = {};
+
+    for (int from0 = 0; from0 < in_channels; from0 += FROM) {
+        for (int i = thread; i < FROM * (TILE + 2) * (TILE + 2); i += 128) {
+            int j = i % (TILE + 2), r = i / (TILE + 2) % (TILE + 2), from = i / ((TILE + 2) * (TILE + 2));
+            int row = row0 + r - 1, column = column0 + j - 1;
+            bool inside = from0 + from < in_channels && row >= 0 && row < height && column >= 0 && column < width;
+            size_t line = (image * in_channels + from0 + from) * height + row;
+            pixels[from][r][j] = inside ? x[line * width + column] : 0.0f;
+        }
+        for (int i = thread; i < FROM * 9 * TO; i += 128) {
+            int tap = i % 9, from = i / 9 % FROM, to = i / (9 * FROM);
+            bool inside = from0 + from < in_channels && to0 + to < out_channels;
+            taps[from][tap][to] = inside ? weight[((size_t)(to0 + to) * in_channels + from0 + from) * 9 + tap] : 0.0f;
+        }
+        __syncthreads();
+        #pragma unroll 1
+        for (int from = 0; from < FROM; from++) {
+            float near[4][3];
+            #pragma unroll
+            for (int i = 0; i < 4; i++)
+                #pragma unroll
+                for (int j = 0; j < 3; j++) near[i][j] = pixels[from][threadIdx.y * 2 + i][threadIdx.x + j];
+            #pragma unroll
+            for (int tap = 0; tap < 9; tap++) {
+                float4 low = *reinterpret_cast<const float4*>(&taps[from][tap][0]);
+                float4 high = *reinterpret_cast<const float4*>(&taps[from][tap][4]);
+                float w[TO] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+                #pragma unroll
+                for (int i = 0; i < 2; i++)
+                    #pragma unroll
+                    for (int to = 0; to < TO; to++)
+                        sum[i][to] = fmaf(near[tap / 3 + i][tap % 3], w[to], sum[i][to]);
+            }
+        }
+        __syncthreads();
+    }
+    int column = column0 + threadIdx.x;
+    #pragma unroll
+    for (int i = 0; i < 2; i++) {
+        int row = row0 + threadIdx.y * 2 + i;
+        #pragma unroll
+        for (int to = 0; to < TO; to++)
+            if (row < height && column < width && to0 + to < out_channels)
+                y[((image * out_channels + to0 + to) * height + row) * width + column] = sum[i][to];
+    }
+}
+"""
+)
+
+_PROBE_TOLERANCE: Final = Tolerance(
+    256 * EPSILON,
+    SMALLEST_NORMAL,
+    "One non-zero term makes each output, so that direct sums are good to one rounding; 256 roundings of 2^-24 leave "
+    "room for Winograd transforms in float32. TF32, float16 and bfloat16 inside are off by at least 2^-13.",
+)
+
+CONV2D: Final = Problem(
+    id="conv2d",
+    tier=2,
+    title="3 x 3 convolution",
+    statement=(
+        "y[b, o, r, c] = sum over i, s, t of x[b, i, r + s - 1, c + t - 1] * weight[o, i, s, t], with s and t in "
+        "0..2 and x zero outside the image (stride 1, padding 1; not flipped, as in torch.nn.functional.conv2d), in "
+        "float32, all tensors contiguous and row-major. Every size is at least 1 and need not be a multiple of "
+        "anything; inputs are finite and no sum overflows. Products and sums must keep float32's 24 bits; the order "
+        "of summation is free and Winograd's F(2x2, 3x3) is welcome."
+    ),
+    inputs=_IN,
+    outputs=_OUT,
+    sizes=("batch", "in_channels", "out_channels", "height", "width"),
+    example_sizes=(
+        {"batch": 2, "in_channels": 16, "out_channels": 16, "height": 28, "width": 28},
+        {"batch": 1, "in_channels": 3, "out_channels": 32, "height": 45, "width": 61},
+        {"batch": 4, "in_channels": 32, "out_channels": 24, "height": 16, "width": 16},
+    ),
+    hidden_sizes=hidden_sizes(batch=3, in_channels=13, out_channels=13, height=33, width=33),
+    distributions=(
+        distribution("normal", "standard normal values", _IN, normal()),
+        distribution("large", "normal values times 1e15: products near 1e30", _IN, large()),
+        distribution("tiny", "normal values times 1e-15: products near 1e-30", _IN, tiny()),
+        distribution(
+            "cancellation",
+            "constant images and taps whose halves cancel",
+            _IN,
+            constant_rows(),
+            {"weight": cancellation(1)},
+        ),
+        distribution("signed_zeros", "+0, -0 and small values mixed", _IN, signed_zeros(), {"weight": normal()}),
+        distribution("constant_rows", "one value for each row", _IN, constant_rows()),
+    ),
+    probes=(
+        *(
+            probe(
+                name,
+                "one non-zero tap in all for each output channel; both factors need all 24 bits",
+                _IN,
+                fine(),
+                _PROBE_TOLERANCE,
+                sizes,
+                {"weight": _one_tap},
+            )
+            for name, sizes in (
+                ("one_tap", {"batch": 2, "in_channels": 16, "out_channels": 16, "height": 28, "width": 28}),
+                ("one_tap_odd", {"batch": 3, "in_channels": 5, "out_channels": 13, "height": 17, "width": 11}),
+            )
+        ),
+    ),
+    tolerance=summation(4096),
+    oracle=_oracle,
+    work=_work,
+    naive=Kernel("conv2d_naive", _NAIVE, "One thread for each element of y, everything read from global memory."),
+    fast=Kernel(
+        "conv2d_fast",
+        _FAST,
+        "Tiles with their border in shared memory, four input channels at a time; a thread makes two pixels of "
+        "eight output channels from registers.",
+    ),
+    timing_sizes={"batch": 16, "in_channels": 64, "out_channels": 64, "height": 56, "width": 56},
+    baseline="F.conv2d(x, weight, padding=1)",
+)
+
+PROBLEMS: Final = (CONV2D,)

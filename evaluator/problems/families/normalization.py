@@ -1,0 +1,317 @@
+"""Rows brought to a common scale: softmax, layer_norm, rms_norm."""
+
+from typing import Final
+
+import numpy as np
+
+from evaluator.problems.arrays import doubles
+from evaluator.problems.families.softmax import CHAIN, ROW_SIZES, SOFTMAX, TIMING_ROWS, few_terms, positive_sums
+from evaluator.problems.generators import (
+    cancellation,
+    constant,
+    constant_rows,
+    distribution,
+    fine,
+    hidden_sizes,
+    large,
+    mixed_scales,
+    normal,
+    probe,
+    signed_zeros,
+    tiny,
+)
+from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Scalar, Sizes, Tensor, Work
+
+__all__ = ["LAYER_NORM", "PROBLEMS", "RMS_NORM", "SOFTMAX"]
+
+_X = Tensor("x", ("rows", "cols"))
+_WEIGHT = Tensor("weight", ("cols",))
+_BIAS = Tensor("bias", ("cols",))
+_OUT = (Tensor("y", ("rows", "cols")),)
+_EPS: Final = Scalar("eps", 1e-5, others=(1e-3, 1e-6, 0.125))
+
+_BLOCK_SUM = r"""
+// The sum over the block of 256 threads, in every thread; `parts` holds 8 floats and is free again afterwards.
+__device__ __forceinline__ float block_sum(float value, float* parts)
+{
+    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+    __syncthreads();
+    float total = 0.0f;
+    for (int warp = 0; warp < 8; warp++) total += parts[warp];
+    __syncthreads();
+    return total;
+}
+"""
+
+# --- layer_norm -------------------------------------------------------------------------------------------------
+
+_LAYER_IN = (_X, _WEIGHT, _BIAS)
+
+
+def _layer_norm_oracle(inputs: Arrays, sizes: Sizes, eps: float = _EPS.value) -> dict[str, Expected]:
+    """The terms of an element are x * r * weight, mean * r * weight and bias, where r is 1 / sqrt(variance + eps).
+
+    The mean counts by the root mean square of the elements that make it: it may cancel.
+    """
+    xp, x, weight, bias = doubles(inputs, "x", "weight", "bias")
+    mean = xp.mean(x, axis=-1, keepdims=True)
+    rate = 1.0 / xp.sqrt(xp.mean((x - mean) ** 2, axis=-1, keepdims=True) + float(np.float32(eps)))
+    scale = xp.sqrt((x**2 + xp.mean(x**2, axis=-1, keepdims=True)) * rate**2 * weight**2 + bias**2)
+    return {"y": Expected((x - mean) * rate * weight + bias, scale)}
+
+
+_LAYER_NORM_NAIVE = r"""
+// assay: launch layer_norm_naive grid=(ceil_div(rows, 256)) block=(256) args=(x, weight, bias, y, eps, rows, cols)
+__global__ void layer_norm_naive(const float* x, const float* weight, const float* bias, float* y, float eps,
+                                 int rows, int cols)
+{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    const float* in = x + (size_t)row * cols;
+    float* out = y + (size_t)row * cols;
+    float mean = 0.0f;
+    for (int i = 0; i < cols; i++) mean += in[i];
+    mean /= cols;
+    float variance = 0.0f;
+    for (int i = 0; i < cols; i++) variance += (in[i] - mean) * (in[i] - mean);
+    variance /= cols;
+    float rate = 1.0f / sqrtf(variance + eps);
+    for (int i = 0; i < cols; i++) out[i] = (in[i] - mean) * rate * weight[i] + bias[i];
+}
+"""
+
+_LAYER_NORM_FAST = (
+    r"""
+// assay: launch layer_norm_fast grid=(rows) block=(256) args=(x, weight, bias, y, eps, cols)
+"""
+    + _BLOCK_SUM
+    + r"""
+constexpr int HELD = 8;  // values of a row that a thread keeps in registers: rows of up to 2048 are read once
+
+// One block for each row; mean first, then the variance from deviations, without a second trip to memory.
+__global__ void __launch_bounds__(256) layer_norm_fast(
+    const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
+    float* __restrict__ y, float eps, int cols)
+{
+    __shared__ float parts[8];
+    const float* in = x + (size_t)blockIdx.x * cols;
+    float* out = y + (size_t)blockIdx.x * cols;
+    float held[HELD];
+    float sum = 0.0f;
+    #pragma unroll
+    for (int j = 0; j < HELD; j++) {
+        int i = threadIdx.x + j * 256;
+        held[j] = i < cols ? in[i] : 0.0f;
+        sum += held[j];
+    }
+    for (int i = threadIdx.x + HELD * 256; i < cols; i += 256) sum += in[i];
+    float mean = block_sum(sum, parts) / cols;
+
+    float squares = 0.0f;
+    #pragma unroll
+    for (int j = 0; j < HELD; j++) {
+        float deviation = held[j] - mean;
+        if (threadIdx.x + j * 256 < cols) squares += deviation * deviation;
+    }
+    for (int i = threadIdx.x + HELD * 256; i < cols; i += 256) squares += (in[i] - mean) * (in[i] - mean);
+    float rate = rsqrtf(block_sum(squares, parts) / cols + eps);
+
+    #pragma unroll
+    for (int j = 0; j < HELD; j++) {
+        int i = threadIdx.x + j * 256;
+        if (i < cols) out[i] = (held[j] - mean) * rate * weight[i] + bias[i];
+    }
+    for (int i = threadIdx.x + HELD * 256; i < cols; i += 256)
+        out[i] = (in[i] - mean) * rate * weight[i] + bias[i];
+}
+"""
+)
+
+LAYER_NORM: Final = Problem(
+    id="layer_norm",
+    version="2",
+    tier=2,
+    title="Layer normalisation",
+    statement=(
+        "y[i, j] = (x[i, j] - mean[i]) / sqrt(variance[i] + eps) * weight[j] + bias[j], with the mean and the "
+        "(biased) variance of row i, for row-major float32 x and y of rows rows and cols columns, both at least 1. "
+        "A row can have a mean of thousands of standard deviations, where E[x^2] - E[x]^2 in float32 is lost: take "
+        "the variance from deviations from the mean (two passes, or Welford). "
+        "A constant row gives the bias. eps is passed as a kernel parameter and differs from trial to trial."
+    ),
+    inputs=_LAYER_IN,
+    outputs=_OUT,
+    scalars=(_EPS,),
+    sizes=("rows", "cols"),
+    example_sizes=ROW_SIZES,
+    hidden_sizes=hidden_sizes(rows=513, cols=1025),
+    distributions=(
+        distribution("normal", "standard normal values", _LAYER_IN, normal()),
+        distribution("far_mean", "mean 4000, standard deviation 1", _LAYER_IN, normal(), {"x": normal(1.0, 4000.0)}),
+        distribution("large", "normal values times 1e15", _LAYER_IN, normal(), {"x": large()}),
+        distribution("tiny", "normal values times 1e-4: eps rules", _LAYER_IN, normal(), {"x": tiny(1e-4)}),
+        distribution("cancellation", "halves that cancel in the mean", _LAYER_IN, normal(), {"x": cancellation()}),
+        distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", _LAYER_IN, normal(), {"x": mixed_scales()}),
+        distribution("signed_zeros", "+0, -0 and small values mixed", _LAYER_IN, normal(), {"x": signed_zeros()}),
+        distribution("constant_rows", "one value for each row", _LAYER_IN, normal(), {"x": constant_rows()}),
+    ),
+    probes=(
+        probe(
+            "short_rows",
+            "rows of four, some with a variance far below the mean's square; x and weight need all 24 bits",
+            _LAYER_IN,
+            fine(),
+            few_terms(4, 12, "mean, deviation, root, products"),
+            {"rows": 4999, "cols": 4},
+            {"bias": constant(0.0)},
+        ),
+        probe(
+            "fine_rows",
+            "rows of 256 values that need all 24 bits, as does weight; bias is zero",
+            _LAYER_IN,
+            fine(),
+            few_terms(256, 12, "mean, deviation, root, products"),
+            {"rows": 256, "cols": 256},
+            {"bias": constant(0.0)},
+        ),
+        probe(
+            "fine_bias",
+            "constant rows, so that bias, which needs all 24 bits, is the answer",
+            _LAYER_IN,
+            fine(),
+            few_terms(4, 12, "mean, deviation, root, products"),
+            {"rows": 64, "cols": 256},
+            {"x": constant(0.0)},
+        ),
+    ),
+    tolerance=positive_sums(
+        CHAIN,
+        64,
+        "The scale is the 2-norm of x * r * weight, rms * r * weight and bias, r = 1 / sqrt(variance + eps).",
+    ),
+    oracle=_layer_norm_oracle,
+    work=lambda s: Work(4 * (s["rows"] + 2) * s["cols"], 4 * s["rows"] * s["cols"], 7 * s["rows"] * s["cols"]),
+    naive=Kernel("layer_norm_naive", _LAYER_NORM_NAIVE, "One thread for each row, three passes, uncoalesced."),
+    fast=Kernel(
+        "layer_norm_fast",
+        _LAYER_NORM_FAST,
+        "One block for each row, which stays in registers from the mean to the store; warp shuffles.",
+    ),
+    timing_sizes=TIMING_ROWS,
+    baseline="F.layer_norm(x, (cols,), weight, bias, eps)",
+)
+
+# --- rms_norm ---------------------------------------------------------------------------------------------------
+
+_RMS_IN = (_X, _WEIGHT)
+
+
+def _rms_norm_oracle(inputs: Arrays, sizes: Sizes, eps: float = _EPS.value) -> dict[str, Expected]:
+    """The scale is the element itself: nothing cancels in it, so its relative error counts."""
+    xp, x, weight = doubles(inputs, "x", "weight")
+    y = x / xp.sqrt(xp.mean(x**2, axis=-1, keepdims=True) + float(np.float32(eps))) * weight
+    return {"y": Expected(y, xp.abs(y))}
+
+
+_RMS_NORM_NAIVE = r"""
+// assay: launch rms_norm_naive grid=(ceil_div(rows, 256)) block=(256) args=(x, weight, y, eps, rows, cols)
+__global__ void rms_norm_naive(const float* x, const float* weight, float* y, float eps, int rows, int cols)
+{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    const float* in = x + (size_t)row * cols;
+    float* out = y + (size_t)row * cols;
+    float sum = 0.0f;
+    for (int i = 0; i < cols; i++) sum += in[i] * in[i];
+    float rate = 1.0f / sqrtf(sum / cols + eps);
+    for (int i = 0; i < cols; i++) out[i] = in[i] * rate * weight[i];
+}
+"""
+
+_RMS_NORM_FAST = (
+    r"""
+// assay: launch rms_norm_fast grid=(rows) block=(256) args=(x, weight, y, eps, cols)
+"""
+    + _BLOCK_SUM
+    + r"""
+constexpr int HELD = 8;  // values of a row that a thread keeps in registers: rows of up to 2048 are read once
+
+__global__ void __launch_bounds__(256) rms_norm_fast(
+    const float* __restrict__ x, const float* __restrict__ weight, float* __restrict__ y, float eps, int cols)
+{
+    __shared__ float parts[8];
+    const float* in = x + (size_t)blockIdx.x * cols;
+    float* out = y + (size_t)blockIdx.x * cols;
+    float held[HELD];
+    float sum = 0.0f;
+    #pragma unroll
+    for (int j = 0; j < HELD; j++) {
+        int i = threadIdx.x + j * 256;
+        held[j] = i < cols ? in[i] : 0.0f;
+        sum += held[j] * held[j];
+    }
+    for (int i = threadIdx.x + HELD * 256; i < cols; i += 256) sum += in[i] * in[i];
+    float rate = rsqrtf(block_sum(sum, parts) / cols + eps);
+    #pragma unroll
+    for (int j = 0; j < HELD; j++) {
+        int i = threadIdx.x + j * 256;
+        if (i < cols) out[i] = held[j] * rate * weight[i];
+    }
+    for (int i = threadIdx.x + HELD * 256; i < cols; i += 256) out[i] = in[i] * rate * weight[i];
+}
+"""
+)
+
+RMS_NORM: Final = Problem(
+    id="rms_norm",
+    tier=2,
+    title="Root-mean-square normalisation",
+    statement=(
+        "y[i, j] = x[i, j] / sqrt(mean over l of x[i, l]^2 + eps) * weight[j], for row-major float32 x and y of rows "
+        "rows and cols columns, both at least 1 and not necessarily multiples of anything. Squares of x do not "
+        "overflow, nor do their sums. Each element is judged by its relative error. eps is passed "
+        "as a kernel parameter and differs from trial to trial."
+    ),
+    inputs=_RMS_IN,
+    outputs=_OUT,
+    scalars=(_EPS,),
+    sizes=("rows", "cols"),
+    example_sizes=ROW_SIZES,
+    hidden_sizes=hidden_sizes(rows=513, cols=1025),
+    distributions=(
+        distribution("normal", "standard normal values", _RMS_IN, normal()),
+        distribution("large", "normal values times 1e15", _RMS_IN, normal(), {"x": large()}),
+        distribution("tiny", "normal values times 1e-4: eps rules", _RMS_IN, normal(), {"x": tiny(1e-4)}),
+        distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", _RMS_IN, normal(), {"x": mixed_scales()}),
+        distribution("signed_zeros", "+0, -0 and small values mixed", _RMS_IN, normal(), {"x": signed_zeros()}),
+        distribution("constant_rows", "one value for each row", _RMS_IN, normal(), {"x": constant_rows()}),
+    ),
+    probes=(
+        probe(
+            "short_rows",
+            "rows of four; x and weight need all 24 bits",
+            _RMS_IN,
+            fine(),
+            few_terms(4, 12, "squares, root, products"),
+            {"rows": 999, "cols": 4},
+        ),
+        probe(
+            "fine_rows",
+            "rows of 256; x and weight need all 24 bits",
+            _RMS_IN,
+            fine(),
+            few_terms(256, 12, "squares, root, products"),
+            {"rows": 256, "cols": 256},
+        ),
+    ),
+    tolerance=positive_sums(CHAIN, 64, "The scale is the element itself."),
+    oracle=_rms_norm_oracle,
+    work=lambda s: Work(4 * (s["rows"] + 1) * s["cols"], 4 * s["rows"] * s["cols"], 4 * s["rows"] * s["cols"]),
+    naive=Kernel("rms_norm_naive", _RMS_NORM_NAIVE, "One thread for each row, two passes, uncoalesced."),
+    fast=Kernel("rms_norm_fast", _RMS_NORM_FAST, "One block for each row, which stays in registers; warp shuffles."),
+    timing_sizes=TIMING_ROWS,
+    baseline="F.rms_norm(x, (cols,), weight, eps)",
+)
+
+PROBLEMS: Final = (SOFTMAX, LAYER_NORM, RMS_NORM)

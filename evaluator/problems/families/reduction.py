@@ -1,0 +1,346 @@
+"""Reductions: reduce_sum, row_sum and histogram."""
+
+from typing import Final
+
+from common.wire import DType
+from evaluator.problems.arrays import Array, Dice, Shape, counts, doubles
+from evaluator.problems.generators import (
+    Maker,
+    distribution,
+    exact,
+    fine,
+    hidden_sizes,
+    mixed_scales,
+    one_term,
+    probe,
+    sparse,
+    summation,
+    uniform_int,
+    usual_distributions,
+)
+from evaluator.problems.problem import (
+    Arrays,
+    Distribution,
+    Expected,
+    Kernel,
+    Problem,
+    Sizes,
+    Tensor,
+    Work,
+)
+
+_X = Tensor("x", ("n",))
+_MATRIX = Tensor("x", ("rows", "cols"))
+ONE_TERM_REASON: Final = "one non-zero term that needs all 23 fraction bits of float32"
+
+
+def summed_distributions(tensor: Tensor) -> tuple[Distribution, ...]:
+    """The usual distributions, and values of very different magnitudes."""
+    spread = distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", (tensor,), mixed_scales())
+    return (*usual_distributions((tensor,)), spread)
+
+
+# reduce_sum ---------------------------------------------------------------------------------------------------------
+
+
+def _reduce_sum_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
+    xp, x = doubles(arrays, "x")
+    total = xp.sum(x, keepdims=True)
+    return {"total": Expected(total, xp.sqrt(xp.sum(x * x, keepdims=True) + total * total))}
+
+
+_REDUCE_SUM_NAIVE = """\
+// assay: fill total value=0
+// assay: launch sum_kernel grid=(ceil_div(n, 256)) block=(256) args=(x, total, n)
+
+__global__ void sum_kernel(const float* x, float* total, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        atomicAdd(total, x[i]);
+    }
+}
+"""
+
+# Both stages are the same kernel; the number of partial sums depends on n alone, so the result does not vary.
+_REDUCE_SUM_FAST = """\
+// assay: temp partial float32 (min(ceil_div(n, 4096), 1024))
+// assay: launch block_sums grid=(min(ceil_div(n, 4096), 1024)) block=(256) args=(x, partial, n)
+// assay: launch block_sums grid=(1) block=(256) args=(partial, total, min(ceil_div(n, 4096), 1024))
+
+__global__ void __launch_bounds__(256)
+block_sums(const float* __restrict__ x, float* __restrict__ sums, int n)
+{
+    const int thread = blockIdx.x * blockDim.x + threadIdx.x;
+    const int threads = gridDim.x * blockDim.x;
+    const int quads = n / 4;
+    float sum = 0.0f;
+    for (int q = thread; q < quads; q += threads) {
+        const float4 v = reinterpret_cast<const float4*>(x)[q];
+        sum += (v.x + v.y) + (v.z + v.w);
+    }
+    if (thread < n % 4) {
+        sum += x[4 * quads + thread];
+    }
+
+    __shared__ float warp_sums[8];
+    for (int offset = 16; offset > 0; offset /= 2) {
+        sum += __shfl_down_sync(0xffffffffu, sum, offset);
+    }
+    if (threadIdx.x % 32 == 0) {
+        warp_sums[threadIdx.x / 32] = sum;
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        sum = threadIdx.x < 8 ? warp_sums[threadIdx.x] : 0.0f;
+        for (int offset = 4; offset > 0; offset /= 2) {
+            sum += __shfl_down_sync(0xffffffffu, sum, offset);
+        }
+        if (threadIdx.x == 0) {
+            sums[blockIdx.x] = sum;
+        }
+    }
+}
+"""
+
+REDUCE_SUM: Final = Problem(
+    id="reduce_sum",
+    tier=1,
+    title="Sum of a vector",
+    statement=(
+        "total[0] is the sum of x[0] to x[n - 1], in float32, added in any order. total holds no defined value at "
+        "the start: a kernel that accumulates into it needs `// assay: fill total value=0`, or a launch of its own "
+        "that clears it. n may be any size from 1."
+    ),
+    inputs=(_X,),
+    outputs=(Tensor("total", ("1",)),),
+    sizes=("n",),
+    example_sizes=({"n": 1 << 18}, {"n": 1000}, {"n": 100_003}),
+    hidden_sizes=hidden_sizes(n=1 << 17),
+    distributions=summed_distributions(_X),
+    probes=(
+        probe("one_term", ONE_TERM_REASON, (_X,), sparse(fine()), one_term(), {"n": 1}),
+        probe("one_term_long", ONE_TERM_REASON, (_X,), sparse(fine()), one_term(), {"n": 4099}),
+    ),
+    tolerance=summation(1 << 20),
+    oracle=_reduce_sum_oracle,
+    work=lambda sizes: Work(4 * sizes["n"], 4, sizes["n"] - 1),
+    naive=Kernel("sum_kernel", _REDUCE_SUM_NAIVE, "every element is added to one place by an atomic"),
+    fast=Kernel(
+        "block_sums", _REDUCE_SUM_FAST, "float4 loads, warp shuffles, one partial sum for each block, second stage"
+    ),
+    timing_sizes={"n": 1 << 22},
+    baseline="x.sum().reshape(1)",
+)
+
+
+# row_sum ------------------------------------------------------------------------------------------------------------
+
+
+def _row_sum_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
+    xp, x = doubles(arrays, "x")
+    total = xp.sum(x, axis=1)
+    return {"y": Expected(total, xp.sqrt(xp.sum(x * x, axis=1) + total * total))}
+
+
+_ROW_SUM_NAIVE = """\
+__global__ void row_sum_kernel(const float* x, float* y, int rows, int cols)
+{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < rows) {
+        float sum = 0.0f;
+        for (int col = 0; col < cols; col++) {
+            sum += x[(long long)row * cols + col];
+        }
+        y[row] = sum;
+    }
+}
+"""
+
+# A row starts at any multiple of 4 bytes, so its first elements are read alone up to a 16-byte boundary.
+_ROW_SUM_FAST = """\
+// assay: launch block_row_sum grid=(rows) block=(min(ceil_div(cols, 256), 16) * 32) args=(x, y, rows, cols)
+
+__global__ void __launch_bounds__(512)
+block_row_sum(const float* __restrict__ x, float* __restrict__ y, int rows, int cols)
+{
+    const long long start = (long long)blockIdx.x * cols;
+    const float* row = x + start;
+    const int head = min((int)((4 - start % 4) % 4), cols);
+    const int quads = (cols - head) / 4;
+    const int tail = head + 4 * quads;
+    const float4* body = reinterpret_cast<const float4*>(row + head);
+
+    float sum = 0.0f;
+    for (int q = threadIdx.x; q < quads; q += blockDim.x) {
+        const float4 v = body[q];
+        sum += (v.x + v.y) + (v.z + v.w);
+    }
+    if ((int)threadIdx.x < head) {
+        sum += row[threadIdx.x];
+    }
+    if ((int)threadIdx.x < cols - tail) {
+        sum += row[tail + threadIdx.x];
+    }
+
+    __shared__ float warp_sums[16];
+    for (int offset = 16; offset > 0; offset /= 2) {
+        sum += __shfl_down_sync(0xffffffffu, sum, offset);
+    }
+    if (threadIdx.x % 32 == 0) {
+        warp_sums[threadIdx.x / 32] = sum;
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        sum = threadIdx.x < blockDim.x / 32 ? warp_sums[threadIdx.x] : 0.0f;
+        for (int offset = 8; offset > 0; offset /= 2) {
+            sum += __shfl_down_sync(0xffffffffu, sum, offset);
+        }
+        if (threadIdx.x == 0) {
+            y[blockIdx.x] = sum;
+        }
+    }
+}
+"""
+
+ROW_SUM: Final = Problem(
+    id="row_sum",
+    tier=1,
+    title="Sum of each row",
+    statement=(
+        "y[r] is the sum of x[r, 0] to x[r, cols - 1] for 0 <= r < rows, in float32, added in any order; x is "
+        "row-major of shape rows x cols. rows and cols may be any size from 1, so a row need not start at a multiple "
+        "of 16 bytes, and there may be one long row or many short ones."
+    ),
+    inputs=(_MATRIX,),
+    outputs=(Tensor("y", ("rows",)),),
+    sizes=("rows", "cols"),
+    example_sizes=({"rows": 256, "cols": 1024}, {"rows": 100, "cols": 33}, {"rows": 3, "cols": 20_000}),
+    hidden_sizes=hidden_sizes(rows=300, cols=1100),
+    distributions=summed_distributions(_MATRIX),
+    probes=(probe("one_term", ONE_TERM_REASON, (_MATRIX,), sparse(fine()), one_term(), {"rows": 67, "cols": 259}),),
+    tolerance=summation(1 << 16),
+    oracle=_row_sum_oracle,
+    work=lambda sizes: Work(
+        4 * sizes["rows"] * sizes["cols"], 4 * sizes["rows"], sizes["rows"] * (sizes["cols"] - 1)
+    ),
+    naive=Kernel("row_sum_kernel", _ROW_SUM_NAIVE, "one thread for each row: neighbours read a row's length apart"),
+    fast=Kernel("block_row_sum", _ROW_SUM_FAST, "one block for each row, float4 loads past the head, warp shuffles"),
+    timing_sizes={"rows": 8192, "cols": 4096},
+    baseline="x.sum(dim=1)",
+)
+
+
+# histogram ----------------------------------------------------------------------------------------------------------
+
+_VALUES = Tensor("values", ("n",), DType.INT32)
+_COUNTED = exact("Counts are integers, so every one must be right.")
+
+
+def _histogram_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
+    found = counts(arrays["values"], 256)
+    return {"counts": Expected(found, 0 * found)}
+
+
+def _one_value(dice: Dice, shape: Shape) -> Array:
+    return dice.xp.broadcast_to(dice.integers(0, 255, (1,)), shape)
+
+
+def _skewed(dice: Dice, shape: Shape) -> Array:
+    """Four in five elements share one of three values, the others are even."""
+    favourite = dice.integers(0, 255, (3,))[dice.integers(0, 2, shape)]
+    return dice.xp.where(dice.uniform(0.0, 1.0, shape) < 0.8, favourite, dice.integers(0, 255, shape))
+
+
+def _runs(dice: Dice, shape: Shape) -> Array:
+    return dice.xp.sort(dice.integers(0, 255, shape))
+
+
+def _ends(dice: Dice, shape: Shape) -> Array:
+    return 255 * dice.integers(0, 1, shape)
+
+
+_HISTOGRAM_INPUTS: Final[tuple[tuple[str, str, Maker], ...]] = (
+    ("uniform", "every value equally likely", uniform_int(0, 255)),
+    ("skewed", "three values share four fifths of the elements", _skewed),
+    ("one_value", "all elements equal: every atomic meets every other one", _one_value),
+    ("runs", "sorted, so that neighbours are equal", _runs),
+    ("ends", "only 0 and 255", _ends),
+)
+
+_HISTOGRAM_NAIVE = """\
+// assay: fill counts value=0
+// assay: launch histogram_kernel grid=(ceil_div(n, 256)) block=(256) args=(values, counts, n)
+
+__global__ void histogram_kernel(const int* values, int* counts, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        atomicAdd(&counts[values[i]], 1);
+    }
+}
+"""
+
+_HISTOGRAM_FAST = """\
+// assay: fill counts value=0
+// assay: launch private_histograms grid=(min(ceil_div(n, 4096), 1024)) block=(256) args=(values, counts, n)
+
+__global__ void __launch_bounds__(256)
+private_histograms(const int* __restrict__ values, int* __restrict__ counts, int n)
+{
+    __shared__ int bins[8][256];  // one copy for each warp, so that warps do not wait for each other
+    for (int w = 0; w < 8; w++) {
+        bins[w][threadIdx.x] = 0;
+    }
+    __syncthreads();
+
+    int* mine = bins[threadIdx.x / 32];
+    const int thread = blockIdx.x * blockDim.x + threadIdx.x;
+    const int threads = gridDim.x * blockDim.x;
+    const int quads = n / 4;
+    for (int q = thread; q < quads; q += threads) {
+        const int4 v = reinterpret_cast<const int4*>(values)[q];
+        atomicAdd(&mine[v.x], 1);
+        atomicAdd(&mine[v.y], 1);
+        atomicAdd(&mine[v.z], 1);
+        atomicAdd(&mine[v.w], 1);
+    }
+    if (thread < n % 4) {
+        atomicAdd(&mine[values[4 * quads + thread]], 1);
+    }
+    __syncthreads();
+
+    int sum = 0;
+    for (int w = 0; w < 8; w++) {
+        sum += bins[w][threadIdx.x];
+    }
+    if (sum > 0) {
+        atomicAdd(&counts[threadIdx.x], sum);
+    }
+}
+"""
+
+HISTOGRAM: Final = Problem(
+    id="histogram",
+    tier=1,
+    title="Histogram of bytes",
+    statement=(
+        "counts[v] is how many of values[0] to values[n - 1] equal v, for 0 <= v < 256; all integers are int32 and "
+        "every value lies in 0..255. counts holds no defined value at the start: clear it first, for example with "
+        "`// assay: fill counts value=0`. n may be any size from 1, and all values may be equal."
+    ),
+    inputs=(_VALUES,),
+    outputs=(Tensor("counts", ("256",), DType.INT32),),
+    sizes=("n",),
+    example_sizes=({"n": 1 << 18}, {"n": 1000}, {"n": 100_003}),
+    hidden_sizes=hidden_sizes(n=1 << 17),
+    distributions=tuple(distribution(name, reason, (_VALUES,), maker) for name, reason, maker in _HISTOGRAM_INPUTS),
+    probes=(probe("full_bin", "a count that 16 bits cannot hold", (_VALUES,), _one_value, _COUNTED, {"n": 70_001}),),
+    tolerance=_COUNTED,
+    oracle=_histogram_oracle,
+    work=lambda sizes: Work(4 * sizes["n"], 1024, 0),
+    naive=Kernel("histogram_kernel", _HISTOGRAM_NAIVE, "one atomic in global memory for each element"),
+    fast=Kernel("private_histograms", _HISTOGRAM_FAST, "int4 loads, a copy of the bins in shared memory per warp"),
+    timing_sizes={"n": 1 << 24},
+    baseline="torch.bincount(values, minlength=256).to(torch.int32)",
+)

@@ -1,0 +1,173 @@
+"""Scans: prefix_sum."""
+
+from typing import Final
+
+from evaluator.problems.arrays import doubles
+from evaluator.problems.families.reduction import ONE_TERM_REASON, summed_distributions
+from evaluator.problems.generators import fine, hidden_sizes, one_term, probe, sparse, summation
+from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Work
+
+_X = Tensor("x", ("n",))
+
+
+def _oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
+    xp, x = doubles(arrays, "x")
+    total = xp.cumulative_sum(x)
+    return {"y": Expected(total, xp.sqrt(xp.cumulative_sum(x * x) + total * total))}
+
+
+_NAIVE = """\
+// assay: launch scan_kernel grid=(1) block=(1) args=(x, y, n)
+
+__global__ void scan_kernel(const float* x, float* y, int n)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < n; i++) {
+        sum += x[i];
+        y[i] = sum;
+    }
+}
+"""
+
+_FAST = """\
+// assay: temp before float32 (ceil_div(n, 2048))
+// assay: launch chunk_sums grid=(ceil_div(n, 2048)) block=(256) args=(x, before, n)
+// assay: launch exclusive_scan grid=(1) block=(256) args=(before, ceil_div(n, 2048))
+// assay: launch chunk_scans grid=(ceil_div(n, 2048)) block=(256) args=(x, before, y, n)
+
+// The sum of `value` over the threads before this one in the block; `total` becomes the sum over the whole block.
+__device__ __forceinline__ float sum_before(float value, float* total)
+{
+    __shared__ float warp_totals[8];
+    const int lane = threadIdx.x % 32;
+    const int warp = threadIdx.x / 32;
+    float up_to = value;
+    for (int offset = 1; offset < 32; offset *= 2) {
+        const float below = __shfl_up_sync(0xffffffffu, up_to, offset);
+        if (lane >= offset) {
+            up_to += below;
+        }
+    }
+    const float left = __shfl_up_sync(0xffffffffu, up_to, 1);
+    __syncthreads();  // the totals of the call before have been read
+    if (lane == 31) {
+        warp_totals[warp] = up_to;
+    }
+    __syncthreads();
+    float before_warp = 0.0f;
+    float sum = 0.0f;
+    for (int w = 0; w < 8; w++) {
+        if (w == warp) {
+            before_warp = sum;
+        }
+        sum += warp_totals[w];
+    }
+    *total = sum;
+    return before_warp + (lane > 0 ? left : 0.0f);
+}
+
+// The eight elements of x that this thread owns, zero beyond the end.
+__device__ __forceinline__ void load_eight(const float* __restrict__ x, int n, int first, float* values)
+{
+    if (n - first >= 8) {
+        const float4 low = *reinterpret_cast<const float4*>(x + first);
+        const float4 high = *reinterpret_cast<const float4*>(x + first + 4);
+        values[0] = low.x;
+        values[1] = low.y;
+        values[2] = low.z;
+        values[3] = low.w;
+        values[4] = high.x;
+        values[5] = high.y;
+        values[6] = high.z;
+        values[7] = high.w;
+    } else {
+        for (int k = 0; k < 8; k++) {
+            values[k] = k < n - first ? x[first + k] : 0.0f;
+        }
+    }
+}
+
+__global__ void __launch_bounds__(256) chunk_sums(const float* __restrict__ x, float* __restrict__ sums, int n)
+{
+    float values[8];
+    load_eight(x, n, blockIdx.x * 2048 + threadIdx.x * 8, values);
+    const float low = (values[0] + values[1]) + (values[2] + values[3]);
+    const float high = (values[4] + values[5]) + (values[6] + values[7]);
+    float total;
+    sum_before(low + high, &total);
+    if (threadIdx.x == 0) {
+        sums[blockIdx.x] = total;
+    }
+}
+
+// One block turns sums into what comes before each of them.
+__global__ void __launch_bounds__(256) exclusive_scan(float* sums, int count)
+{
+    float carry = 0.0f;
+    for (int first = 0; first < count; first += 256) {
+        const int i = first + threadIdx.x;
+        const float value = i < count ? sums[i] : 0.0f;
+        float total;
+        const float below = sum_before(value, &total);
+        if (i < count) {
+            sums[i] = carry + below;
+        }
+        carry += total;
+    }
+}
+
+__global__ void __launch_bounds__(256)
+chunk_scans(const float* __restrict__ x, const float* __restrict__ before, float* __restrict__ y, int n)
+{
+    const int first = blockIdx.x * 2048 + threadIdx.x * 8;
+    float values[8];
+    load_eight(x, n, first, values);
+    for (int k = 1; k < 8; k++) {
+        values[k] += values[k - 1];
+    }
+    float total;
+    const float offset = before[blockIdx.x] + sum_before(values[7], &total);
+    if (n - first >= 8) {
+        *reinterpret_cast<float4*>(y + first) =
+            make_float4(offset + values[0], offset + values[1], offset + values[2], offset + values[3]);
+        *reinterpret_cast<float4*>(y + first + 4) =
+            make_float4(offset + values[4], offset + values[5], offset + values[6], offset + values[7]);
+    } else {
+        for (int k = 0; k < n - first; k++) {
+            y[first + k] = offset + values[k];
+        }
+    }
+}
+"""
+
+PREFIX_SUM: Final = Problem(
+    id="prefix_sum",
+    tier=1,
+    title="Prefix sum (inclusive)",
+    statement=(
+        "y[i] is the sum of x[0] to x[i], x[i] included, for 0 <= i < n, in float32, added in any order. Each y[i] "
+        "is judged against the 2-norm of its own terms x[0] to x[i], so it must not be the difference of longer "
+        "sums. n may be any size from 1."
+    ),
+    inputs=(_X,),
+    outputs=(Tensor("y", ("n",)),),
+    sizes=("n",),
+    example_sizes=({"n": 1 << 18}, {"n": 1000}, {"n": 100_003}),
+    hidden_sizes=hidden_sizes(n=1 << 17),
+    distributions=summed_distributions(_X),
+    probes=(
+        probe("one_term", ONE_TERM_REASON, (_X,), sparse(fine()), one_term(), {"n": 1}),
+        probe("one_term_long", ONE_TERM_REASON, (_X,), sparse(fine()), one_term(), {"n": 4099}),
+    ),
+    tolerance=summation(1 << 20),
+    oracle=_oracle,
+    work=lambda sizes: Work(4 * sizes["n"], 4 * sizes["n"], sizes["n"] - 1),
+    naive=Kernel("scan_kernel", _NAIVE, "one thread adds from the first element to the last"),
+    fast=Kernel(
+        "chunk_scans",
+        _FAST,
+        "chunks of 2,048: their sums, a scan of the sums, then each chunk's scan in registers and warp shuffles",
+    ),
+    timing_sizes={"n": 1 << 22},
+    baseline="torch.cumsum(x, dim=0)",
+)

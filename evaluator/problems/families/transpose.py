@@ -1,0 +1,105 @@
+"""Moving data without changing it: transpose."""
+
+from typing import Final
+
+from evaluator.problems.arrays import doubles
+from evaluator.problems.generators import (
+    distribution,
+    exact,
+    fine,
+    hidden_sizes,
+    mixed_scales,
+    probe,
+    usual_distributions,
+)
+from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Work
+
+_X = Tensor("x", ("rows", "cols"))
+
+
+def _oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
+    xp, x = doubles(arrays, "x")
+    return {"y": Expected(x.mT, xp.zeros_like(x.mT))}
+
+
+_NAIVE = """\
+__global__ void transpose_kernel(const float* x, float* y, int rows, int cols)
+{
+    long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < (long long)rows * cols) {
+        long long row = i / cols;
+        long long col = i % cols;
+        y[col * rows + row] = x[i];
+    }
+}
+"""
+
+# One-dimensional grid: blockIdx.y and blockIdx.z end at 65,535, which a tall matrix exceeds.
+_FAST = """\
+// assay: launch transpose_tiles grid=(ceil_div(rows, 32) * ceil_div(cols, 32)) block=(32, 8) args=(x, y, rows, cols)
+
+__global__ void __launch_bounds__(256)
+transpose_tiles(const float* __restrict__ x, float* __restrict__ y, int rows, int cols)
+{
+    __shared__ float tile[32][33];  // one column more, so that a column of the tile touches 32 different banks
+    const int tiles_across = (cols - 1) / 32 + 1;
+    const int first_row = (int)(blockIdx.x / tiles_across) * 32;
+    const int first_col = (int)(blockIdx.x % tiles_across) * 32;
+
+    // A size can be 2^31 - 1, so differences are compared: first_row + 31 could overflow.
+    const bool in_col = (int)threadIdx.x < cols - first_col;
+    #pragma unroll
+    for (int r = threadIdx.y; r < 32; r += 8) {
+        if (in_col && r < rows - first_row) {
+            tile[r][threadIdx.x] = x[(long long)(first_row + r) * cols + first_col + threadIdx.x];
+        }
+    }
+    __syncthreads();
+    const bool in_row = (int)threadIdx.x < rows - first_row;
+    #pragma unroll
+    for (int c = threadIdx.y; c < 32; c += 8) {
+        if (in_row && c < cols - first_col) {
+            y[(long long)(first_col + c) * rows + first_row + threadIdx.x] = tile[threadIdx.x][c];
+        }
+    }
+}
+"""
+
+_COPIED = exact("Elements are copied, never rounded, so every bit counts (+0 and -0 are equal).")
+
+TRANSPOSE: Final = Problem(
+    id="transpose",
+    tier=1,
+    title="Matrix transpose",
+    statement=(
+        "y[c, r] = x[r, c] for 0 <= r < rows and 0 <= c < cols: x is row-major of shape rows x cols, y row-major of "
+        "shape cols x rows, both float32. rows and cols may be any size from 1 and need not be equal or multiples of "
+        "a tile."
+    ),
+    inputs=(_X,),
+    outputs=(Tensor("y", ("cols", "rows")),),
+    sizes=("rows", "cols"),
+    example_sizes=({"rows": 512, "cols": 512}, {"rows": 100, "cols": 300}),
+    hidden_sizes=hidden_sizes(rows=520, cols=520),
+    distributions=(
+        *(d for d in usual_distributions((_X,)) if d.name != "cancellation"),
+        distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", (_X,), mixed_scales()),
+    ),
+    probes=(
+        probe(
+            "fine",
+            "values that need all 23 fraction bits of float32",
+            (_X,),
+            fine(),
+            _COPIED,
+            {"rows": 67, "cols": 35},
+        ),
+    ),
+    tolerance=_COPIED,
+    oracle=_oracle,
+    work=lambda sizes: Work(4 * sizes["rows"] * sizes["cols"], 4 * sizes["rows"] * sizes["cols"], 0),
+    naive=Kernel("transpose_kernel", _NAIVE, "one thread for each element: reads in order, writes scattered"),
+    fast=Kernel("transpose_tiles", _FAST, "32 x 32 tiles through padded shared memory, so both sides are coalesced"),
+    timing_sizes={"rows": 4096, "cols": 4096},
+    baseline="x.t().contiguous()",
+)

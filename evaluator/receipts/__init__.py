@@ -1,0 +1,1 @@
+"""Receipts: whether a signed verdict is genuine, fits itself, and comes out the same again."""

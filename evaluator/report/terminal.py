@@ -1,0 +1,389 @@
+"""Verdicts and problems as cards for the terminal.
+
+Everything that a submission can influence is shown as plain text: control characters, terminal escapes and
+direction marks become visible escapes, and rich's markup is never interpreted. Colour follows the console
+(none with NO_COLOR or when the output is not a terminal); no statement is made by colour alone.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from common.contract import (
+    Compilation,
+    Correctness,
+    ProblemFace,
+    Profile,
+    Reward,
+    ScalarFace,
+    Severity,
+    Status,
+    Timing,
+    Verdict,
+)
+from common.contract.counters import Estimate
+from common.source_lines import lines_of
+
+# C0 and C1 controls, zero-width and direction marks, line separators, surrogates: what changes how a line reads
+# without being seen. Tab and newline are kept.
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+
+TIERS = ("basic", "intermediate", "complex", "advanced")
+
+
+def printable(text: str) -> str:
+    r"""The text with every character that cannot be seen written out, for example `\x1b` or `\u202e`."""
+
+    def escape(match: re.Match[str]) -> str:
+        code = ord(match.group())
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+    return _UNSEEN.sub(escape, text.replace("\r\n", "\n"))
+
+
+def line_of(verdict: Verdict) -> tuple[int, int | None] | None:
+    """Line and column of the source (both from 1) that the verdict is about, where it names one."""
+    fault = verdict.correctness.fault if verdict.correctness else None
+    if fault and fault.line:
+        return fault.line, None
+    if verdict.compile is None:
+        return None
+    if verdict.status is Status.COMPILE_ERROR:
+        for diagnostic in verdict.compile.diagnostics:
+            if diagnostic.severity is Severity.ERROR and diagnostic.line:
+                return diagnostic.line, diagnostic.column
+    if verdict.status in (Status.REJECTED, Status.INVALID_SUBMISSION):
+        for finding in verdict.compile.screening.findings:
+            if finding.severity is Severity.ERROR:
+                return finding.line, None
+    return None
+
+
+def card(verdict: Verdict, source: str, title: str | None = None) -> RenderableType:
+    """A verdict at a glance, for 40 columns and up. `title` names the file; the problem's id stands in for it."""
+    return _Card(verdict, source, title or verdict.problem)
+
+
+@dataclass(frozen=True)
+class _Look:
+    style: str
+    symbol: str
+    ascii_symbol: str
+
+
+_LOOKS = {
+    Status.PASSED: _Look("green", "✓", "+"),
+    Status.INCORRECT: _Look("red", "✗", "x"),
+    Status.COMPILE_ERROR: _Look("red", "✗", "x"),
+    Status.RUNTIME_ERROR: _Look("red", "✗", "x"),
+    Status.TIMEOUT: _Look("yellow", "◷", "o"),
+    Status.OUT_OF_MEMORY: _Look("yellow", "▣", "#"),
+    Status.INVALID_SUBMISSION: _Look("yellow", "?", "?"),
+    Status.REJECTED: _Look("magenta", "⊘", "!"),
+    Status.UNSUPPORTED: _Look("blue", "–", "-"),
+    Status.CANCELLED: _Look("blue", "–", "-"),
+    Status.INTERNAL_ERROR: _Look("bright_black", "!", "!"),
+}
+
+
+@dataclass(frozen=True)
+class _Card:
+    verdict: Verdict
+    source: str
+    title: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        verdict, look = self.verdict, _LOOKS[self.verdict.status]
+        plain = options.ascii_only
+        head = _text(plain, look.ascii_symbol if plain else look.symbol, f"bold {look.style}")
+        head.append(f" {verdict.status}", f"bold {look.style}")
+        head.append(
+            f" in phase {verdict.phase}, on {'a GPU' if verdict.backend == 'gpu' else 'the simulator'}", "dim"
+        )
+        parts: list[RenderableType] = [head, _text(plain, verdict.message)]
+        if quoted := _quote(verdict, self.source, plain):
+            parts.append(quoted)
+        facts = _facts(verdict, plain)
+        if facts.row_count:
+            parts += [Text(), facts]
+        if verdict.hint:
+            hint = _text(plain, "Hint: ", "bold")
+            parts += [Text(), hint.append_text(_text(plain, verdict.hint))]
+        title = _text(plain, " ".join(self.title.split()), "bold")
+        if verdict.problem not in self.title:
+            title.append_text(_text(plain, f" · {verdict.problem}"))
+        yield Panel(
+            Group(*parts),
+            title=title,
+            title_align="left",
+            border_style=look.style,
+            box=box.ASCII if plain else box.ROUNDED,
+        )
+
+
+def _text(plain: bool, text: str, style: str = "") -> Text:
+    shown = printable(text)
+    if plain:
+        shown = shown.translate({ord("·"): "-", ord("…"): "...", ord("↳"): "|"})
+        shown = shown.encode("ascii", "backslashreplace").decode("ascii")
+    return Text(shown, style)
+
+
+def _quote(verdict: Verdict, source: str, plain: bool) -> RenderableType | None:
+    """The source line that the verdict is about, with a caret below it."""
+    place = line_of(verdict)
+    lines = lines_of(source)
+    if place is None or not 1 <= place[0] <= len(lines) or "\n" in verdict.message:
+        return None  # a message of several lines quotes the place itself
+    number, column = place
+    line = lines[number - 1]
+    indent = len(line) - len(line.lstrip())
+    before = line[indent : column - 1] if column else ""
+    shown, offset = printable(line[indent:].expandtabs(4)), len(printable(before.expandtabs(4)))
+    # A long line is cut so that the caret stays in sight on 80 columns.
+    if offset > 40:
+        shown, offset = "…" + shown[offset - 20 :], 21
+    marks = "^" if column else "^" * max(min(len(shown.rstrip()) - offset, 60), 1)
+    gutter = f"{number:>4} | "
+    quoted = Text(no_wrap=True, overflow="crop" if plain else "ellipsis")
+    quoted.append(gutter, "dim").append_text(_text(plain, shown[:500]))
+    quoted.append("\n" + " " * 4 + " | ", "dim").append(" " * offset + marks, "bold")
+    return quoted
+
+
+def _facts(verdict: Verdict, plain: bool) -> Table:
+    """What was measured, a row for each part that there is."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+
+    def row(name: str, lines: Iterable[str]) -> None:
+        shown = "\n".join(lines)
+        if shown:
+            table.add_row(name, _text(plain, shown))
+
+    if verdict.compile:
+        row("Compiler", _diagnostics(verdict.compile))
+        row("Kernels", _kernels(verdict))
+    if verdict.correctness:
+        row("Wrong", _wrong(verdict.correctness))
+        row("Trials", _trials(verdict.correctness))
+    if verdict.timing:
+        row("Speed", _speed(verdict.timing))
+    elif verdict.profile and verdict.profile.estimate:
+        row("Estimate", _estimate(verdict.profile.estimate))
+    if verdict.profile:
+        row("Counts", _counts(verdict.profile))
+        row("Reached", _reached(verdict.profile))
+        row("Costs", _costs(verdict.profile))
+    if verdict.reward:
+        row("Reward", _reward(verdict.reward))
+    return table
+
+
+def _diagnostics(compilation: Compilation) -> list[str]:
+    worst_first = sorted(compilation.diagnostics, key=lambda d: d.severity is not Severity.ERROR)
+    shown = [
+        f"{d.severity}{f' line {d.line}' if d.line else ''}: {_short(d.text)}"
+        for d in worst_first[:3]
+        if d.severity is not Severity.NOTE
+    ]
+    left = len(worst_first) - 3
+    return shown + ([f"and {left} more"] if shown and left > 0 else [])
+
+
+def _estimate(found: Estimate) -> list[str]:
+    """One line for the plan, one for each of the dearest launches: never to be taken for a measurement."""
+    sizes = ", ".join(f"{name}={size}" for name, size in found.sizes.items())
+    said = f"about {found.latency_us:.3g} us on {found.gpu} at {sizes}, from counts"
+    if found.speedup is not None:
+        said += f"; {found.speedup:.3g} times as fast as the naive kernel"
+    dearest = sorted(found.launches, key=lambda launch: -launch.latency_us)[:3]
+    return [said] + [
+        f"{_short(launch.kernel, 40)}: {launch.latency_us:.3g} us, limited by {launch.limited_by} ("
+        + ", ".join(f"{name} {term:.3g}" for name, term in _largest(launch.terms_us))
+        + ")"
+        for launch in dearest
+    ]
+
+
+def _largest(terms_us: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(terms_us.items(), key=lambda term: -term[1])[:3]
+
+
+def _kernels(verdict: Verdict) -> list[str]:
+    launches = {launch.kernel: launch for launch in verdict.profile.occupancy} if verdict.profile else {}
+    lines = []
+    kernels = verdict.compile.kernels if verdict.compile else ()
+    for kernel in kernels[:4]:
+        spills = kernel.spill_store_bytes + kernel.spill_load_bytes
+        said = f"{_short(kernel.kernel.split('(')[0], 40)}: {kernel.registers} registers"
+        said += f", {spills} bytes of spills" if spills else ""
+        if launch := launches.get(kernel.kernel):
+            said += f", occupancy {launch.occupancy:.0%} (limited by {launch.limited_by})"
+        lines.append(said)
+    return lines + ([f"and {len(kernels) - 4} more"] if len(kernels) > 4 else [])
+
+
+def _counts(profile: Profile) -> list[str]:
+    launches = profile.evidence.launches if profile.evidence else ()
+    lines = []
+    for launch in launches[:4]:
+        said = [f"{launch.warp_instructions:,} warp-instructions"]
+        moved = launch.loads.unique_sectors + launch.stores.unique_sectors
+        if launch.memory_efficiency is not None:
+            said.append(f"{32 * moved:,} bytes, {launch.memory_efficiency:.0%} of the sectors used")
+        if launch.bank_conflict_ways is not None and launch.bank_conflict_ways >= 1.05:
+            said.append(f"{launch.bank_conflict_ways:.3g} ways of bank conflicts")
+        if launch.lane_efficiency is not None:
+            said.append(f"{launch.lane_efficiency:.0%} of the lanes")
+        lines.append(f"{_short(launch.kernel, 40)}: {', '.join(said)}")
+    return lines + ([f"and {len(launches) - 4} more"] if len(launches) > 4 else [])
+
+
+def _reached(profile: Profile) -> list[str]:
+    """What a GPU's own profiler read, and what it could not."""
+    shares = (
+        ("occupancy", profile.achieved_occupancy),
+        ("multiprocessors", profile.sm_share),
+        ("device memory", profile.dram_share),
+    )
+    said = ", ".join(f"{name} {share:.0%}" for name, share in shares if share is not None)
+    return [*([said] if said else []), *(f"not measured: {_short(why)}" for why in profile.not_measured[:2])]
+
+
+def _costs(profile: Profile) -> list[str]:
+    return [
+        f"{pitfall.weight:.0%} of the time, {pitfall.kind.replace('_', ' ')}"
+        f"{f' in line {pitfall.line}' if pitfall.line else ''}: {_short(pitfall.cost)}"
+        for pitfall in profile.pitfalls[:2]
+    ]
+
+
+def _wrong(correctness: Correctness) -> list[str]:
+    for trial in correctness.trials:
+        if trial.mismatch:
+            m = trial.mismatch
+            index = ", ".join(map(str, m.index))
+            return [
+                f"{m.output}[{index}] is {_short(m.actual, 40)}, expected {_short(m.expected, 40)}",
+                f"{m.wrong_count:,} of {m.count:,} elements: {_short(m.pattern)}",
+            ]
+    return []
+
+
+def _trials(correctness: Correctness) -> list[str]:
+    good = sum(trial.passed for trial in correctness.trials)
+    said = f"{good} of {correctness.planned_trials} passed"
+    if correctness.worst_error is not None:
+        said += f", worst error {correctness.worst_error:.2g} of the allowed"
+    if correctness.deterministic is not None:
+        said += ", same bits each run" if correctness.deterministic else ", bits differ from run to run"
+    return [said, *(f"warning: {_short(warning)}" for warning in correctness.warnings[:2])]
+
+
+def _speed(timing: Timing) -> list[str]:
+    said = [
+        f"{timing.speedup:.3g}x ({timing.confidence:.0%} interval {timing.speedup_low:.3g} to "
+        f"{timing.speedup_high:.3g}): {timing.latency_us:.4g} us, against {timing.baseline_us:.4g} us of "
+        f"{_short(timing.compared_with)}"
+    ]
+    launches = f"{timing.launches} launches"
+    if timing.pooled_evaluations > 1:
+        launches += f", pooled over {timing.pooled_evaluations} evaluations"
+    if timing.sol_share is not None:
+        launches = f"{timing.sol_share:.0%} of the speed of light; {launches}"
+    said.append(launches)
+    if timing.device.throttle_reasons:
+        said.append(f"clocks held down: {', '.join(timing.device.throttle_reasons)}")
+    return said
+
+
+def _reward(reward: Reward) -> list[str]:
+    if reward.value is None:
+        return [f"none ({reward.name}). {reward.reason}"]
+    largest = sorted(reward.terms, key=lambda term: -abs(term.contribution))[:3]
+    told = ", ".join(f"{term.name} {term.contribution:+.3g}" for term in largest if term.contribution)
+    left_out = sum(term.value is None for term in reward.terms)
+    said = f"{reward.value:.3g} of {reward.maximum:.3g} ({reward.name})" + (f": {told}" if told else "")
+    return [said + (f"; not measured here: {left_out} of {len(reward.terms)} terms" if left_out else "")]
+
+
+def _scalar(scalar: ScalarFace) -> str:
+    varies = "; other values in hidden trials" if scalar.varies else ""
+    return f"{scalar.name} = {scalar.value:g} {scalar.dtype}{varies}"
+
+
+def _short(text: str, width: int = 160) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def problem_card(face: ProblemFace) -> RenderableType:
+    """One problem as a kernel author needs it: statement, tensors, tolerance and a file to start from."""
+    return _Fitted(lambda plain: _problem(face, plain))
+
+
+def problem_table(faces: Sequence[ProblemFace]) -> RenderableType:
+    """All problems, one a row, in order of tier."""
+    return _Fitted(lambda plain: _problems(faces, plain))
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """Something that is built when it is known whether the terminal takes more than ASCII."""
+
+    build: Callable[[bool], RenderableType]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.build(options.ascii_only)
+
+
+def _problem(face: ProblemFace, plain: bool) -> RenderableType:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, tensors in (("Inputs", face.inputs), ("Outputs", face.outputs)):
+        shapes = (f"{t.name}[{', '.join(t.shape)}] {t.dtype}" for t in tensors)
+        table.add_row(name, _text(plain, "\n".join(shapes)))
+    if face.scalars:
+        table.add_row("Scalars", _text(plain, "\n".join(map(_scalar, face.scalars))))
+    table.add_row("Sizes", _text(plain, ", ".join(face.sizes)))
+    examples = (", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in face.example_sizes)
+    table.add_row("Examples", _text(plain, "\n".join(examples)))
+    timed = ", ".join(f"{name}={size}" for name, size in face.timing_sizes.items())
+    table.add_row("Timed at", _text(plain, timed))
+    table.add_row("Baseline", _text(plain, face.baseline))
+    table.add_row("Tolerance", _text(plain, face.tolerance))
+    table.add_row("Tested with", _text(plain, "\n".join((*face.distributions, *face.probes))))
+    starter = _text(plain, face.starter.rstrip())
+    return Panel(
+        Group(
+            _text(plain, face.title, "bold"),
+            _text(plain, face.statement),
+            Text(),
+            table,
+            Text("\nStart from:", "bold"),
+            starter,
+        ),
+        title=_text(plain, f"{face.id} · tier {face.tier} {TIERS[face.tier]} · version {face.version}"),
+        title_align="left",
+        box=box.ASCII if plain else box.ROUNDED,
+    )
+
+
+def _problems(faces: Sequence[ProblemFace], plain: bool) -> RenderableType:
+    table = Table(box=box.ASCII2 if plain else box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("Problem", no_wrap=True)
+    table.add_column("Tier", no_wrap=True)
+    table.add_column("What it computes", overflow="fold")
+    for face in sorted(faces, key=lambda face: face.tier):
+        tier = _text(plain, f"{face.tier} {TIERS[face.tier]}", "dim")
+        table.add_row(_text(plain, face.id, "bold"), tier, _text(plain, face.title))
+    return table

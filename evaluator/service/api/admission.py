@@ -1,0 +1,293 @@
+"""Who may ask for what: the key of a request, the verdict that answers it already, and the way into the queue."""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from common.contract import Submission
+from common.wire import as_bytes
+from evaluator.errors import AssayError
+from evaluator.problems.catalogue import find
+from evaluator.service import logs
+from evaluator.service.api.errors import Refused, refusal_of
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.models import Accepted, Answer, Asked, QuotaExceeded, WorkerFacts
+from evaluator.service.storage.secrets import Quota, looks_like_a_secret, reuse_key
+from evaluator.service.workers.task import ALIVE_WITHIN_S, Announcer
+from evaluator.settings import ServiceSettings
+from evaluator.stages.verify.trials import asked_sizes
+
+LOCAL: Final = "local"
+"""The tenant of everyone, while there is no key."""
+_RULES: Final = "2"
+"""Part of what a verdict depends on: of version 1 are verdicts on compilers that someone outside had killed."""
+FIRST_QUEUE: Final = "compile"
+
+_LOG = logs.logger("admission")
+_REMEMBERED_S = 1.0
+_MINUTE_S = 60.0
+_MOST_AT_ONCE = 16
+_MOST_ANNOUNCE = 40
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks."""
+
+    tenant: str
+    admin: bool = False
+    quota: Quota | None = None
+
+    @property
+    def sees(self) -> str | None:
+        """Whose evaluations: its own, or (None) everyone's."""
+        return None if self.admin else self.tenant
+
+
+LOCAL_CALLER: Final = Caller(LOCAL, admin=True)
+
+
+class Admission:
+    """`accept`, `accept_all` and what is refused belong to one event loop; the rest may be called from any thread."""
+
+    def __init__(self, store: Store, announcer: Announcer, settings: ServiceSettings, secret: bytes) -> None:
+        self._store = store
+        self._announcer = announcer
+        self._settings = settings
+        self._secret = secret
+        self._lock = threading.Lock()
+        # One queue for each tenant, so that a batch of one is in nobody else's way.
+        self._arrived: dict[str, deque[tuple[Asked, asyncio.Future[Any]]]] = {}
+        self._writing: asyncio.Task[None] | None = None
+        # Of its own: announcing may take seconds while Redis is away, and nothing else has to wait for that.
+        self._announcing = ThreadPoolExecutor(_MOST_ANNOUNCE, "announcing")
+        self._fleet: tuple[float, tuple[WorkerFacts, ...]] | None = None
+        self._open: tuple[float, bool] | None = None
+        # Times (monotonic) and costs of what was refused in the last minute, by tenant.
+        self._refused: dict[str, deque[tuple[float, int]]] = {}
+
+    def is_open(self) -> bool:
+        """True while there is no key at all and none is demanded: then everyone is the tenant `local`."""
+        known = self.known_open()
+        if known is None:
+            with self._lock:
+                # Once there was a key, it stays closed: revoking the last one opens nothing.
+                known = self.known_open()
+                if known is None:
+                    known = not self._store.list_keys()
+                    self._open = (time.monotonic(), known)
+        return known
+
+    def known_open(self) -> bool | None:
+        """As `is_open`, where that can be told without the store, for the event loop; None where it cannot."""
+        if self._settings.require_keys:
+            return False
+        known = self._open
+        if known is None or (known[1] and time.monotonic() - known[0] > _REMEMBERED_S):
+            return None
+        return known[1]
+
+    def caller(self, secret: str | None) -> Caller:
+        """Who has this secret. Raises Refused."""
+        if self.is_open():
+            return LOCAL_CALLER
+        if secret is None:
+            raise Refused(
+                "unauthorized",
+                "This service asks for a key, and the request has none.",
+                "Send the header `Authorization: Bearer assay_…`; keys are made by `assay keys add NAME`.",
+            )
+        key = self._store.find_key(secret) if looks_like_a_secret(secret) else None
+        if key is None:
+            raise Refused(
+                "unauthorized",
+                "This key is not known here: it never was, it has expired, or it was revoked.",
+                "Ask the operator of this service for a new one.",
+            )
+        return Caller(key.id, key.admin, key.quota)
+
+    def refused(self, caller: Caller, cost: int) -> None:
+        """A request of `caller` was refused after its body was read: that costs as much as `cost` evaluations."""
+        if caller.quota is not None and caller.quota.per_minute is not None:
+            self._refused.setdefault(caller.tenant, deque()).append((time.monotonic(), cost))
+
+    def refused_lately(self, caller: Caller) -> int:
+        """What refused requests cost in the last 60 seconds, in evaluations. Only those of this process are known."""
+        recent = self._refused.get(caller.tenant)
+        if recent is None:
+            return 0
+        while recent and recent[0][0] < time.monotonic() - _MINUTE_S:
+            recent.popleft()
+        if not recent:
+            del self._refused[caller.tenant]
+        return sum(cost for _, cost in recent)
+
+    def look_at_rate(self, caller: Caller) -> None:
+        """Refuse whose refused requests alone have used up the quota per minute, before a body is read."""
+        most = caller.quota.per_minute if caller.quota else None
+        if most is not None and self.refused_lately(caller) >= most > 0:
+            wait_s = self._refused[caller.tenant][0][0] + _MINUTE_S - time.monotonic()
+            raise refusal_of(QuotaExceeded("per_minute", most, max(1.0, wait_s)))
+
+    async def accept(
+        self,
+        submission: Submission,
+        caller: Caller,
+        *,
+        idempotency_key: str | None = None,
+        fresh: bool = False,
+        request_id: str = "",
+    ) -> Accepted:
+        """Take a submission in, or find the evaluation that answers it already. Raises Refused.
+
+        What arrives while the store writes is written together, next.
+        """
+        asked = Asked(
+            submission,
+            caller.tenant,
+            FIRST_QUEUE,
+            idempotency_key=idempotency_key,
+            fresh=fresh,
+            request_id=request_id,
+            quota=caller.quota,
+            refused_lately=self.refused_lately(caller),
+        )
+        answer: asyncio.Future[Answer | AssayError] = asyncio.get_running_loop().create_future()
+        self._arrived.setdefault(caller.tenant, deque()).append((asked, answer))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
+        accepted = await answer
+        if isinstance(accepted, Refused):
+            raise accepted
+        if isinstance(accepted, AssayError):
+            raise refusal_of(accepted) from accepted
+        evaluation = accepted.evaluation
+        if accepted.created:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._announcing, self._announcer.announce, evaluation.id, evaluation.queue)
+        _LOG.info("accepted", evaluation_id=evaluation.id, tenant=caller.tenant, created=accepted.created)
+        return accepted
+
+    async def accept_all(
+        self,
+        submissions: Sequence[Submission],
+        caller: Caller,
+        idempotency_key: str | None,
+        fresh: bool,
+        request_id: str,
+    ) -> list[Accepted | Refused]:
+        """Take in each, in order. The refusal of one is no refusal of the others."""
+
+        async def one(index: int, submission: Submission) -> Accepted | Refused:
+            own_key = f"{idempotency_key}/{index}" if idempotency_key else None
+            try:
+                return await self.accept(
+                    submission, caller, idempotency_key=own_key, fresh=fresh, request_id=request_id
+                )
+            except Refused as refused:
+                return refused
+
+        return await asyncio.gather(*(one(index, submission) for index, submission in enumerate(submissions)))
+
+    async def _write(self) -> None:
+        """Take in whatever has arrived, a few at a time, so that workers' writes come between."""
+        while self._arrived:
+            some = self._next()
+            answers: Sequence[Answer | Refused | AssayError | Exception]
+            try:
+                answers = await asyncio.to_thread(self._take_in, [asked for asked, _ in some])
+            except Exception as error:
+                answers = [error] * len(some)
+            for (_, waiting), answer in zip(some, answers, strict=True):
+                if waiting.cancelled():
+                    continue
+                if isinstance(answer, Exception) and not isinstance(answer, AssayError | Refused):
+                    waiting.set_exception(answer)
+                else:
+                    waiting.set_result(answer)
+
+    def _next(self) -> list[tuple[Asked, asyncio.Future[Any]]]:
+        """The next few to be written: tenants take turns, each in the order of its own arrivals."""
+        some: list[tuple[Asked, asyncio.Future[Any]]] = []
+        while self._arrived and len(some) < _MOST_AT_ONCE:
+            tenant = next(iter(self._arrived))
+            theirs = self._arrived.pop(tenant)
+            some.append(theirs.popleft())
+            if theirs:
+                self._arrived[tenant] = theirs
+        return some
+
+    def _take_in(self, asked: Sequence[Asked]) -> list[Answer | Refused | AssayError]:
+        answers: dict[int, Answer | Refused | AssayError] = {}
+        able: dict[int, Asked] = {}
+        for index, one in enumerate(asked):
+            try:
+                able[index] = replace(one, reuse_key=self._reuse_key(one.submission, one.tenant))
+            except (Refused, AssayError) as refusal:
+                answers[index] = refusal
+        if able:
+            try:
+                found = self._store.accept_all(tuple(able.values()), most_queued=self._settings.most_queued)
+                answers.update(zip(able, found, strict=True))
+            except AssayError as fault:
+                answers.update(dict.fromkeys(able, fault))
+        return [answers[index] for index in range(len(asked))]
+
+    def fleet(self) -> tuple[WorkerFacts, ...]:
+        """The workers that live, as of a second ago at most. Raises StorageFault."""
+        with self._lock:
+            now_s = time.monotonic()
+            if self._fleet is None or now_s - self._fleet[0] > _REMEMBERED_S:
+                self._fleet = (now_s, self._store.fleet(ALIVE_WITHIN_S))
+            return self._fleet[1]
+
+    def why_not_ready(self) -> str | None:
+        """Why an evaluation that came now would not be judged; None when it would."""
+        try:
+            self._store.ping()
+            serving = [worker for worker in self._store.fleet(ALIVE_WITHIN_S) if not worker.draining]
+        except AssayError as error:
+            _LOG.warning("not ready", error=str(error))
+            return "The database cannot be used."
+        queues = {queue for worker in serving for queue in worker.queues}
+        if not serving:
+            return "No worker is alive."
+        if FIRST_QUEUE not in queues:
+            return "No worker that compiles is alive."
+        if "sim" not in queues and not any(worker.serves_gpu for worker in serving):
+            return "No worker that runs kernels is alive, neither on the simulator nor on a GPU."
+        # What does not ask for the simulator is judged on a GPU wherever there is one.
+        on_gpu = [worker for worker in serving if worker.serves_gpu]
+        if on_gpu and all(worker.trouble for worker in on_gpu):
+            return f"No GPU can be used: {on_gpu[0].trouble}"
+        return None
+
+    def _reuse_key(self, submission: Submission, tenant: str) -> str | None:
+        """What a verdict depends on, as one key; None where nobody knows who would judge. Raises Refused."""
+        problem = find(submission.problem)
+        if submission.settings.sizes is not None:
+            asked_sizes(problem, submission.settings.sizes)
+        fleet = self.fleet()
+        with_gpu = [worker for worker in fleet if worker.backend == "gpu"]
+        if submission.backend == "gpu" and fleet and not with_gpu:
+            raise Refused(
+                "no-worker",
+                "This submission asks for a GPU, and no worker with one is alive.",
+                'Ask for the backend "auto" or "sim", or try again when one has been started.',
+                retry_after_s=30,
+            )
+        judges = with_gpu if with_gpu and submission.backend != "sim" else fleet
+        if not judges:
+            return None
+        backend = "gpu" if judges is with_gpu else "sim"
+        # The simulator gives the same verdict on every host; a time is of one model of GPU.
+        able = {
+            (one.device if backend == "gpu" else "", one.arch, one.toolchain, one.grader_version) for one in judges
+        }
+        facts = [fact for one in sorted(able) for fact in one]
+        return reuse_key(self._secret, (_RULES, tenant, as_bytes(submission), problem.face.version, backend, *facts))

@@ -1,0 +1,192 @@
+"""The service's HTTP face: every route, and nothing of what they do beyond asking, waiting and answering."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from functools import cache
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.openapi.utils import get_openapi
+
+from common.contract import CONTRACT_VERSION, ProblemFace
+from evaluator import __version__
+from evaluator.errors import StorageFault
+from evaluator.problems.catalogue import find, problems
+from evaluator.service.api import docs_page, metrics, routes
+from evaluator.service.api import schemas as documents
+from evaluator.service.api.admission import Admission
+from evaluator.service.api.dependencies import Here, JsonRoute, Known, Service, as_json
+from evaluator.service.api.errors import KEYED, Problem, Refused, documented, install
+from evaluator.service.api.middleware import Door
+from evaluator.service.api.notifier import Watch
+from evaluator.service.api.request_body import Reader
+from evaluator.service.api.schemas import BatchLine, Liveness, Readiness, Version
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.web import pages
+from evaluator.service.workers.task import ALIVE_WITHIN_S, Announcer
+from evaluator.settings import ServiceSettings
+
+_LOOKING = 4
+"""Threads that look for evaluations: one has a processor at a time, the others wait for a database."""
+
+
+def create_app(
+    store: Store, announcer: Announcer, settings: ServiceSettings, secret: bytes, watch: Watch | None = None
+) -> FastAPI:
+    """The ASGI application. `secret` keys the reuse of verdicts; `watch` may be given so that others can nudge it."""
+    admission = Admission(store, announcer, settings, secret)
+    counted = metrics.Metrics(store, ALIVE_WITHIN_S)
+    looking = ThreadPoolExecutor(_LOOKING, "looking")
+    service = Service(store, admission, settings, watch or Watch(store), counted, Reader(), looking)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        looking = asyncio.create_task(service.watch.run())
+        yield
+        service.watch.close()
+        looking.cancel()
+        with suppress(asyncio.CancelledError):
+            await looking
+
+    app = FastAPI(
+        title="Assay",
+        version=__version__,
+        summary="Grades CUDA kernels: a submission in, a verdict out.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        telemetry={"tracing": False},
+    )
+    app.state.service = service
+    problems()  # built now, and not while the first caller waits
+    install(app, _error_page)
+    app.include_router(pages.router(store, admit=_viewers(admission), stopping=lambda: service.watch.closed))
+    app.include_router(docs_page.router(f"{app.title}: the API"))
+    app.include_router(routes.router)
+    app.include_router(_router)
+    app.add_middleware(Door, admission=admission, settings=settings, metrics=service.metrics, page=_error_page)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+_router = APIRouter(route_class=JsonRoute)
+
+
+@_router.get("/problems", tags=["problems"], response_model=list[ProblemFace], responses=documented(*KEYED))
+async def list_problems(caller: Known) -> Response:
+    """What can be graded here, from the basic to the advanced."""
+    return Response(_problem_list(), 200, {}, "application/json")
+
+
+@_router.get(
+    "/problems/{problem_id}",
+    tags=["problems"],
+    response_model=ProblemFace,
+    responses=documented("not-found", "invalid-request", *KEYED),
+)
+async def get_problem(problem_id: str, caller: Known) -> Response:
+    """All that the author of a kernel needs to know about one problem."""
+    if problem_id not in problems():
+        raise Refused("not-found", f"There is no problem {problem_id[:100]!r}.", "GET /problems lists them.")
+    return as_json(find(problem_id).face, 200, {})
+
+
+@_router.get("/livez", tags=["operation"], response_model=Liveness, responses=documented("misdirected"))
+async def livez() -> Response:
+    """Whether this process answers at all."""
+    return as_json(Liveness(), 200, {})
+
+
+@_router.get(
+    "/readyz",
+    tags=["operation"],
+    response_model=Readiness,
+    responses={
+        503: {"model": Readiness, "description": "Not now: the reason is in it."},
+        **documented("misdirected"),
+    },
+)
+async def readyz(service: Here) -> Response:
+    """Whether an evaluation that came now would be judged."""
+    reason = await run_in_threadpool(service.admission.why_not_ready)
+    if service.watch.closed:
+        reason = "The server is stopping."
+    ready = Readiness(ready=reason is None, reason=reason)
+    return as_json(ready, 200 if ready.ready else 503, {} if ready.ready else {"Retry-After": "2"})
+
+
+@_router.get("/version", tags=["operation"], response_model=Version, responses=documented("misdirected"))
+async def version(service: Here) -> Response:
+    """What runs here, and which keys its verdicts are signed with."""
+    keys: tuple[str, ...] | None = None
+    with suppress(StorageFault):
+        fleet = await run_in_threadpool(service.admission.fleet)
+        keys = tuple(sorted({worker.signing_key for worker in fleet if worker.signing_key}))
+    return as_json(Version(assay=__version__, contract=CONTRACT_VERSION, signing_keys=keys), 200, {})
+
+
+@_router.get(
+    "/metrics",
+    tags=["operation"],
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Prometheus's text format. Needs an admin's key where there are keys.",
+            "content": {"text/plain": {"schema": {"type": "string"}, "example": 'assay_queue_depth{queue="sim"} 0'}},
+        },
+        **documented("forbidden", *KEYED),
+    },
+)
+async def read_metrics(service: Here, caller: Known) -> Response:
+    """Counters and durations, for Prometheus."""
+    if not caller.admin:
+        raise Refused("forbidden", "The metrics are about everyone's evaluations.", "Use an admin's key.")
+    return Response(await run_in_threadpool(service.metrics.render), 200, {}, metrics.MEDIA_TYPE)
+
+
+@cache
+def _problem_list() -> str:
+    return f"[{','.join(problem.face.model_dump_json() for problem in problems().values())}]"
+
+
+def _error_page(accept: str, refused: Refused) -> Response | None:
+    """A refusal for a browser's window; None for everyone else."""
+    if not pages.prefers_html(accept):
+        return None
+    page = pages.error_page(refused.status_code, refused.title, str(refused.detail), refused.remedy)
+    page.headers.update(refused.headers or {})
+    return page
+
+
+def _viewers(admission: Admission) -> Callable[[str | None], pages.Viewer | None]:
+    def admit(secret: str | None) -> pages.Viewer | None:
+        try:
+            caller = admission.caller(secret)
+        except Refused:
+            return None
+        return pages.Viewer(caller.sees)
+
+    return admit
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """The framework's document, with the schemas that only refusals and streams speak of."""
+    if app.openapi_schema is None:
+        found = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+        schemas = found["components"]["schemas"]
+        for document in (Problem, BatchLine):
+            schema = document.model_json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
+            schemas.update({name: one for name, one in schema.pop("$defs", {}).items() if name not in schemas})
+            schemas[document.__name__] = schema
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
+        operations = [operation for methods in found["paths"].values() for operation in methods.values()]
+        answers = [answer for operation in operations for answer in operation["responses"].values()]
+        for content in [kind for answer in answers for kind in answer.get("content", {}).values()]:
+            for example in content.get("examples", {}).values():
+                example["value"] = documents.WHOLE.get(example["summary"], example["value"])
+        app.openapi_schema = found
+    return app.openapi_schema

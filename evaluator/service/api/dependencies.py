@@ -1,0 +1,168 @@
+"""What all routes share: who asks, what they prefer, how JSON is read and written."""
+
+import asyncio
+import contextvars
+import re
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Generic, get_args
+
+from fastapi import Depends, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import GetCoreSchemaHandler
+from pydantic_core.core_schema import CoreSchema, is_instance_schema, json_or_python_schema
+
+from common.wire import Wire, as_bytes
+from evaluator.service.api.admission import LOCAL_CALLER, Admission, Caller
+from evaluator.service.api.errors import Refused
+from evaluator.service.api.metrics import Metrics
+from evaluator.service.api.notifier import Watch
+from evaluator.service.api.request_body import Document, Reader
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.models import StoredEvaluation
+from evaluator.settings import ServiceSettings
+
+
+@dataclass(frozen=True)
+class Service:
+    """What the routes work with; `app.state.service`."""
+
+    store: Store
+    admission: Admission
+    settings: ServiceSettings
+    watch: Watch
+    metrics: Metrics
+    reader: Reader
+    looking: ThreadPoolExecutor
+    """Threads that look for evaluations: few, because the database may read a large one to say how large it is."""
+
+    async def look(
+        self, evaluation_id: str, sees: str | None, most_chars: int | None = None
+    ) -> StoredEvaluation | None:
+        """As `Store.get`, in a thread."""
+        get = partial(contextvars.copy_context().run, self.store.get, evaluation_id, sees, most_chars)
+        return await asyncio.get_running_loop().run_in_executor(self.looking, get)
+
+
+@dataclass(frozen=True)
+class Preference:
+    """What a caller prefers (RFC 7240)."""
+
+    wait_s: float
+    """How long to wait for a verdict; 0 does not wait."""
+    applied: str
+    """What was understood, as `Preference-Applied` says it; empty where nothing was asked for."""
+
+
+class Arrived(Generic[Document]):
+    """A body that was read: its document, to be taken out once, so that nothing keeps it while its caller waits."""
+
+    def __init__(self, document: Document) -> None:
+        self._document: Document | None = document
+
+    def take(self) -> Document:
+        """The document."""
+        document, self._document = self._document, None
+        assert document is not None
+        return document
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        # The framework's page describes the document; the route is given the instance that `JsonRoute` made.
+        return json_or_python_schema(handler.generate_schema(*get_args(source)), is_instance_schema(cls))
+
+
+class JsonRoute(APIRoute):
+    """A route whose body, where it has one, is an `Arrived` document, read by `service.reader`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+        (kind,) = get_args(self.body_field.field_info.annotation)
+
+        async def read(request: Request) -> Response:
+            named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if named != "application/json":
+                raise Refused(
+                    "unsupported-media-type",
+                    f"The body is said to be {named[:80] or 'of no type'!r}.",
+                    "Send JSON, with the header `Content-Type: application/json`.",
+                )
+            return await handle(_JsonRequest(request, kind))
+
+        return read
+
+
+class _JsonRequest(Request):
+    def __init__(self, request: Request, kind: type[Wire]) -> None:
+        super().__init__(request.scope, request.receive)
+        self._kind = kind
+
+    async def body(self) -> bytes:
+        return b"read by json()"  # the framework would keep the body itself until it is answered
+
+    async def json(self) -> Arrived[Wire]:
+        body = bytearray()
+        async for part in self.stream():
+            body += part
+        service, caller = await _service(self), self.state.caller
+        return Arrived(await service.reader.read(body, self._kind, caller.tenant, self.state.body.hold))
+
+
+_bearer = HTTPBearer(auto_error=False, description="A key of this service: `assay_…`. Not needed while it has none.")
+
+
+# What asks no store is no plain function: the framework would give each a thread, which costs more than most of it.
+async def _service(request: Request) -> Service:
+    service = request.app.state.service
+    assert isinstance(service, Service)
+    return service
+
+
+Here = Annotated[Service, Depends(_service)]
+
+
+async def _caller(
+    request: Request, service: Here, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+) -> Caller:
+    known = getattr(request.state, "caller", None)  # the door has asked already
+    if isinstance(known, Caller):
+        return known
+    if service.admission.known_open():
+        caller = LOCAL_CALLER
+    else:
+        caller = await run_in_threadpool(service.admission.caller, bearer.credentials if bearer else None)
+    request.state.body.tenant = caller.tenant  # whose share of the room its answer takes; nothing was read yet
+    return caller
+
+
+Known = Annotated[Caller, Depends(_caller)]
+
+
+async def _preference(request: Request, service: Here) -> Preference:
+    """Read all `Prefer` headers; what is not understood is ignored, as RFC 7240 wants."""
+    asked: dict[str, str] = {}
+    for header in request.headers.getlist("prefer"):
+        for part in header.split(","):
+            name, _, value = part.partition(";")[0].partition("=")
+            asked.setdefault(name.strip().lower(), value.strip().strip('"'))
+    wait = asked.get("wait", "")
+    if re.fullmatch("[0-9]{1,9}", wait):
+        wait_s = min(float(wait), service.settings.most_wait_s)
+        return Preference(wait_s, f"wait={wait_s:g}")
+    if "respond-async" in asked:
+        return Preference(0, "respond-async")
+    return Preference(service.settings.wait_s, "")
+
+
+Preferred = Annotated[Preference, Depends(_preference)]
+
+
+def as_json(document: Wire, status: int, headers: dict[str, str]) -> Response:
+    """One of our documents as an answer."""
+    return Response(as_bytes(document), status, headers, "application/json")

@@ -1,0 +1,1 @@
+"""The database: evaluations, leases, workers and keys, on SQLite or PostgreSQL."""

@@ -1,0 +1,237 @@
+"""What the store takes and gives: rows as frozen values, and the refusals of `accept`.
+
+Times of day (`…_at`) are seconds since 1970, UTC; they are for people. No decision about a lease rests on them.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
+
+from common.contract import Evaluation, Submission, Verdict
+from evaluator.errors import AssayError, UsageError
+from evaluator.service.storage.secrets import Quota
+
+State = Literal["queued", "running", "done"]
+Stage = Literal["compile", "judge"]
+
+
+@dataclass(frozen=True)
+class StoredEvaluation:
+    """One evaluation as the store holds it."""
+
+    id: str
+    tenant: str
+    state: State
+    submission: Submission
+    created_at: float
+    started_at: float | None
+    """When a worker first took it."""
+    finished_at: float | None
+    progress: str | None
+    """What is being done, in words."""
+    verdict: Verdict | None
+    """There exactly when `state` is `done`."""
+    stage: Stage
+    queue: str
+    """Where it waits or runs: `compile`, `sim`, `gpu` or `gpu.<uuid>`."""
+    attempt: int
+    """Attempts begun in this stage; those handed back unharmed are not counted."""
+    worker: str | None
+    """Id of the worker that has it, or had it last."""
+    wanted: bool
+    """False once the caller has dropped it."""
+    version: int
+    """Grows with every change that a caller can see."""
+    request_id: str = ""
+    """Id of the request that created it, for the logs."""
+
+    def without_source(self) -> "StoredEvaluation":
+        """The same with an empty source, which alone may take 80 MiB."""
+        return replace(self, submission=self.submission.model_copy(update={"source": ""}))
+
+    def evaluation(self, base: str = "") -> Evaluation:
+        """The wire form. `base` is put before the path of each link, for example `https://host`."""
+        here = f"{base}/evaluations/{self.id}"
+        return Evaluation(
+            id=self.id,
+            state=self.state,
+            submission=self.submission,
+            created_at=datetime.fromtimestamp(self.created_at, UTC).isoformat(timespec="milliseconds"),
+            progress=self.progress,
+            verdict=self.verdict,
+            links={"self": here, "events": here + "/events"},
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A submission that asks to be taken in; what each part does is at `Store.accept`."""
+
+    submission: Submission
+    tenant: str
+    queue: str
+    reuse_key: str | None = None
+    idempotency_key: str | None = None
+    fresh: bool = False
+    request_id: str = ""
+    quota: Quota | None = None
+    refused_lately: int = 0
+    """How much of the quota per minute went to requests that were refused."""
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What `accept` answers."""
+
+    evaluation: StoredEvaluation
+    how: Literal["created", "repeated", "reused"]
+    """Repeated: its Idempotency-Key was used before. Reused: there is a verdict for the same submission."""
+
+    @property
+    def created(self) -> bool:
+        """False where an Idempotency-Key or a verdict that exists answered it."""
+        return self.how == "created"
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right of one worker to work on one evaluation, until it is not renewed in time."""
+
+    evaluation_id: str
+    token: int
+    """Fencing token: grows with every claim of the row. Writes with an old one change nothing."""
+    attempt: int
+    """1 for the first attempt in this stage."""
+    worker: str
+    submission: Submission
+    stage: Stage
+    queue: str
+    compiled_s: float | None
+    """Seconds that the compiler took in the compile stage; None while it has not, or where nothing had to be."""
+    request_id: str
+    worked_s: float = 0.0
+    """Seconds of work in the compile stage, where that has ended; waiting for a worker is not among them."""
+    tenant: str = ""
+    version: int = -1
+    """The row's version when it was claimed; -1 where nobody knows."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of a list, newest first."""
+
+    items: tuple[StoredEvaluation, ...]
+    next_cursor: str | None
+    """Give this to `list` for the next page; None on the last."""
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What one sweep did, and what is to be announced."""
+
+    requeued: tuple[tuple[str, str], ...] = ()
+    """(evaluation id, queue) of lost attempts that wait again: announce them."""
+    dead: tuple[str, ...] = ()
+    """Ids of those that were lost too often and ended in `internal_error`."""
+    cancelled: tuple[str, ...] = ()
+    """Ids of lost attempts that nobody wanted any more: ended as `cancelled`."""
+    stale_announcements: tuple[tuple[str, str], ...] = ()
+    """(evaluation id, queue) of those that wait although they were announced a while ago: announce them again."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """One queue's depth."""
+
+    count: int
+    oldest_age_s: float
+
+
+@dataclass(frozen=True)
+class WorkerFacts:
+    """One worker of the fleet."""
+
+    id: str
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+    backend: Literal["gpu", "sim"]
+    device: str
+    arch: str
+    toolchain: str
+    sandbox: str
+    grader_version: str
+    started_at: float
+    seen_at: float
+    """When it last said that it lives."""
+    draining: bool = False
+    """True while it finishes what it has and takes nothing new."""
+    jobs_done: int = 0
+    """Evaluations that it finished."""
+    busy_with: str | None = None
+    """Id of the evaluation that it works on."""
+    signing_key: str | None = None
+    """The public key that its verdicts are signed with; null in rows of workers before they signed."""
+    trouble: str | None = None
+    """Why it cannot judge on its GPU now, in words; null while it can, and for a worker without one."""
+
+    @property
+    def serves_gpu(self) -> bool:
+        """Whether it takes from a GPU's queue."""
+        return any(queue.split(".")[0] == "gpu" for queue in self.queues)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """One sample for the metrics: a counter, or a histogram's `…_bucket` (with `le`), `…_sum` or `…_count`."""
+
+    name: str
+    labels: dict[str, str]
+    value: float
+
+
+class QueueFull(AssayError):
+    """No room in the queue: the caller should come back after `retry_after_s`."""
+
+    def __init__(self, waiting: int, retry_after_s: float) -> None:
+        super().__init__(
+            f"The queue is full: {waiting} evaluations are waiting.", f"Try again in {retry_after_s:.0f} s."
+        )
+        self.retry_after_s = retry_after_s
+
+
+class QuotaExceeded(AssayError):
+    """The tenant's own bound is reached: `which` says whether `per_minute` or `concurrent`."""
+
+    def __init__(self, which: Literal["per_minute", "concurrent"], bound: int, retry_after_s: float) -> None:
+        asked = "in one minute" if which == "per_minute" else "at once"
+        super().__init__(
+            f"This key may have {bound} evaluation{'s' * (bound != 1)} {asked}, and has them.",
+            f"Try again in {retry_after_s:.0f} s, or ask the operator for a larger quota.",
+        )
+        self.which = which
+        self.bound = bound
+        self.retry_after_s = retry_after_s
+
+
+class IdempotencyClash(UsageError):
+    """The same Idempotency-Key came with another submission."""
+
+    def __init__(self, evaluation_id: str) -> None:
+        super().__init__(
+            f"This Idempotency-Key was used for another submission, evaluation {evaluation_id}.",
+            "Use a new key for each new submission; repeat a key only with the very same body.",
+        )
+        self.evaluation_id = evaluation_id
+
+
+class LargeEvaluation(AssayError):
+    """An evaluation was not read, because it is larger than there was room for."""
+
+    def __init__(self, chars: int) -> None:
+        super().__init__(f"This evaluation has {chars} characters.")
+        self.chars = chars
+
+
+Answer: TypeAlias = Accepted | QueueFull | QuotaExceeded | IdempotencyClash
+"""What comes of one that asked."""

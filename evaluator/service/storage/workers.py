@@ -1,0 +1,93 @@
+"""The workers: who they are, and which of them live."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+
+from sqlalchemy import delete, select, update
+
+from evaluator.service.storage.database import Database
+from evaluator.service.storage.models import WorkerFacts
+from evaluator.service.storage.tables import evaluations, is_running, workers
+
+_busy_with = (
+    select(evaluations.c.id)
+    .where(is_running, evaluations.c.worker == workers.c.id)
+    .order_by(evaluations.c.seq.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+"""What a worker works on is read from the leases: a sign of life would say it seconds late."""
+_ALL = select(workers, _busy_with.label("busy_with")).order_by(workers.c.id)
+
+
+class Fleet(Database):
+    """The part of the store that knows the workers."""
+
+    def __init__(
+        self,
+        url: str,
+        clock: Callable[[], float] = time.time,
+        steady_clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(url, clock, steady_clock)
+        self._looking = threading.Lock()
+        self._looked_at: float | None = None
+        self._signs: dict[str, tuple[int, float]] = {}
+
+    def register(self, worker: WorkerFacts) -> None:
+        """A worker is there, or there again with other facts. `seen_at` becomes now. Raises StorageFault."""
+        facts = asdict(worker) | {"queues": json.dumps(worker.queues), "seen_at": self._clock(), "beat": 1}
+        del facts["busy_with"]
+        insert = self._insert(workers).values(facts)
+        fresh = {name: insert.excluded[name] for name in facts if name not in ("id", "beat")}
+        with self._writing() as connection:
+            connection.execute(
+                insert.on_conflict_do_update(index_elements=["id"], set_=fresh | {"beat": workers.c.beat + 1})
+            )
+
+    def seen(self, worker_id: str, *, draining: bool = False, trouble: str | None = None) -> bool:
+        """A worker lives, with this trouble or none. False where it is not registered (any more): register again.
+
+        Raises StorageFault.
+        """
+        sign = update(workers).where(workers.c.id == worker_id)
+        now = self._clock()
+        with self._writing() as connection:
+            changed = connection.execute(
+                sign.values(seen_at=now, beat=workers.c.beat + 1, draining=draining, trouble=trouble)
+            )
+            return changed.rowcount == 1
+
+    def gone(self, worker_id: str) -> None:
+        """A worker has ended. Raises StorageFault."""
+        with self._writing() as connection:
+            connection.execute(delete(workers).where(workers.c.id == worker_id))
+
+    def fleet(self, alive_within_s: float) -> tuple[WorkerFacts, ...]:
+        """The workers that gave a sign of life within this many seconds, by id. Raises StorageFault.
+
+        Times of day are compared only at the first sight of a worker; from then on it lives as long as its signs
+        keep coming by this process's steady clock, so that a time of day that jumps takes nobody's life.
+        """
+        with self._reading() as connection:
+            rows = connection.execute(_ALL).all()
+        alive = []
+        with self._looking:
+            now, today = self._steady_clock(), self._clock()
+            signs: dict[str, tuple[int, float]] = {}
+            for row in rows:
+                beat, at = self._signs.get(row.id, (None, 0.0))
+                if beat is None:
+                    at = now - abs(today - row.seen_at)
+                elif beat != row.beat:
+                    since_last_look = now - (self._looked_at or now)
+                    at = now - min(max(0.0, today - row.seen_at), since_last_look)
+                signs[row.id] = (row.beat, at)
+                if now - at <= alive_within_s:
+                    facts = {name: value for name, value in row._mapping.items() if name != "beat"}
+                    alive.append(WorkerFacts(**facts | {"queues": tuple(json.loads(row.queues))}))
+            self._signs, self._looked_at = signs, now
+        return tuple(alive)

@@ -1,0 +1,1 @@
+"""The web pages, and the events that keep them up to date."""

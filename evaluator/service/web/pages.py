@@ -1,0 +1,308 @@
+"""Web pages: queues, workers and evaluations, one evaluation with its report, the problems.
+
+A page is whole without JavaScript; with it, it stays up to date (server-sent events that carry ready-made HTML).
+Everything stands in one file: a page loads nothing, and its content security policy lets in our one style sheet and
+our one script by their hashes. Every text is escaped, unseen characters are written out.
+"""
+
+import re
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import parse_qs, urlsplit
+
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from fastapi.routing import APIRoute
+from pydantic import StringConstraints
+
+from evaluator.errors import UnknownProblem, UsageError
+from evaluator.problems.catalogue import find, problems
+from evaluator.report.html import article, listing, look
+from evaluator.report.terminal import TIERS
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.models import StoredEvaluation
+from evaluator.service.web.sse import Live, Moment
+from evaluator.service.web.views import STATUSES, Filters, Overview, dress, overview, page, part, steps, trouble
+
+COOKIE = "assay_key"
+"""Holds a key's secret for the session of a browser. Only the pages read it, and they change nothing."""
+
+_Word: TypeAlias = Annotated[str, StringConstraints(max_length=300)]
+_MOST_FORM_BYTES = 8192
+_SHOWN_AT_ONCE = 1
+"""Evaluations that are read for a page at one time: the largest takes 200 MiB."""
+_PATIENCE_S = 2.0
+"""How long a page waits for its turn; its thread is one of those that all pages share."""
+_HEADERS = {
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+    "Vary": "Accept, Cookie, Authorization",
+}
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """Who looks."""
+
+    tenant: str | None
+    """Whose evaluations are shown; None shows those of all."""
+    signed_in: bool = False
+    """Whether a key of a cookie let the viewer in."""
+
+
+class _SignInFirst(Exception):
+    """Nobody may look at this without a key."""
+
+
+def prefers_html(accept: str) -> bool:
+    """Whether an Accept header asks for HTML rather than for JSON, as browsers do; `*/*` does not."""
+    weights = {"text/html": 0.0, "application/json": 0.0}
+    for one in accept.split(","):
+        kind, *parameters = (piece.strip().lower() for piece in one.split(";"))
+        found = re.fullmatch(r"q=([01](?:\.\d{0,3})?)", parameters[-1] if parameters else "")
+        if kind in weights:
+            weights[kind] = float(found.group(1)) if found else 1.0
+    return weights["text/html"] > weights["application/json"]
+
+
+class _PageRoute(APIRoute):
+    """A route that is there only for those who prefer HTML; others come to the API's route of the same path."""
+
+    def matches(self, scope: Any) -> Any:
+        found, child = super().matches(scope)
+        accept = b",".join(value for name, value in scope.get("headers", ()) if name == b"accept").decode("latin-1")
+        return (found, child) if prefers_html(accept) else (type(found).NONE, {})
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        return _with_error_pages(super().get_route_handler())
+
+
+class _OwnRoute(APIRoute):
+    """A route that the API does not have."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        return _with_error_pages(super().get_route_handler())
+
+
+def _with_error_pages(
+    handler: Callable[[Request], Coroutine[Any, Any, Response]],
+) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    async def handle(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except _SignInFirst:
+            return _sign_in_page(request.url.path + (f"?{request.url.query}" if request.url.query else ""))
+        except UnknownProblem as error:
+            said = str(error)
+            return error_page(404, "No such problem", f"{said[:1].upper()}{said[1:]}.", error.remedy)
+        except UsageError as error:
+            return error_page(400, "This address cannot be used", str(error), error.remedy)
+        except RequestValidationError:
+            return error_page(400, "This address cannot be used", "A part of it is too long or malformed.")
+
+    return handle
+
+
+def error_page(status: int, title: str, message: str, remedy: str | None = None) -> HTMLResponse:
+    """A small page that says what happened and what to do; `status` is that of HTTP."""
+    return _page("error", Viewer(None), "caution", status, title=title, message=message, remedy=remedy, code=status)
+
+
+def router(
+    store: Store, admit: Callable[[str | None], Viewer | None], stopping: Callable[[], bool] = lambda: False
+) -> APIRouter:
+    """The routes of all pages, to be included before the API's own of the same paths.
+
+    `admit` says who comes with a secret (of a cookie or a bearer header; None for neither): None asks for a key.
+    `stopping` ends the live streams.
+    """
+    return _Pages(store, admit, stopping).router()
+
+
+class _Pages:
+    def __init__(
+        self, store: Store, admit: Callable[[str | None], Viewer | None], stopping: Callable[[], bool]
+    ) -> None:
+        self._store, self._admit = store, admit
+        self._live = Live(stopping, _HEADERS)
+        self._room = threading.BoundedSemaphore(_SHOWN_AT_ONCE)
+
+    def router(self) -> APIRouter:
+        html = APIRouter(route_class=_PageRoute, include_in_schema=False)
+        html.get("/evaluations/{evaluation_id}")(self.evaluation)
+        html.get("/evaluations")(self.evaluations)
+        html.get("/problems")(self.problem_list)
+        html.get("/problems/{problem_id}")(self.problem)
+        own = APIRouter(route_class=_OwnRoute, include_in_schema=False)
+        own.get("/")(self.home)
+        own.get("/live")(self.home_live)
+        own.get("/evaluations/{evaluation_id}/live")(self.evaluation_live)
+        own.get("/problems/{problem_id}/starter.cu")(self.starter)
+        own.post("/sign-in")(self.sign_in)
+        own.post("/sign-out")(self.sign_out)
+        own.include_router(html)
+        return own
+
+    def _viewer(self, request: Request) -> Viewer:
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        secret = request.cookies.get(COOKIE)
+        if scheme.lower() == "bearer":
+            viewer = self._admit(bearer.strip())
+        elif secret and (known := self._admit(secret)):
+            viewer = replace(known, signed_in=True)
+        else:
+            viewer = self._admit(None)
+        if viewer is None:
+            raise _SignInFirst
+        return viewer
+
+    def home(self, request: Request, status: _Word = "", problem: _Word = "", cursor: _Word = "") -> HTMLResponse:
+        viewer, filters = self._viewer(request), Filters(status, problem, cursor)
+        return _page(
+            "home",
+            viewer,
+            overview=overview(self._store, viewer.tenant, filters),
+            filters=filters,
+            statuses=STATUSES,
+            problems=tuple(problems()),
+            base=_base(request),
+            stream="/live?" + filters.query(),
+        )
+
+    def home_live(self, request: Request, status: _Word = "", problem: _Word = "", cursor: _Word = "") -> Response:
+        viewer, filters = self._viewer(request), Filters(status, problem, cursor)
+
+        def look_again(before: Moment | None) -> Moment:
+            known = before.source if before and isinstance(before.source, Overview) else None
+            found = overview(self._store, viewer.tenant, filters, known)
+            html = part("overview", overview=found, filters=filters, base=_base(request))
+            return Moment(found.key, html, source=found)
+
+        return self._live.answer((viewer.tenant, filters, _base(request)), look_again)
+
+    def evaluations(self) -> Response:
+        return RedirectResponse("/", 307, _HEADERS)
+
+    def evaluation(self, request: Request, evaluation_id: _Word) -> HTMLResponse:
+        viewer = self._viewer(request)
+        if not self._room.acquire(timeout=_PATIENCE_S):
+            return error_page(503, "Too much is on its way", "Many evaluations are being shown.", "Try again.")
+        try:
+            return self._evaluation(viewer, evaluation_id)
+        finally:
+            self._room.release()
+
+    def _evaluation(self, viewer: Viewer, evaluation_id: str) -> HTMLResponse:
+        stored = self._store.get(evaluation_id, viewer.tenant)
+        if stored is None:
+            return error_page(
+                404,
+                "No such evaluation",
+                f"There is no evaluation {evaluation_id}, or it belongs to another key.",
+                "Evaluations are kept for a while only: send the kernel again if it is an old one.",
+            )
+        source = stored.submission.source
+        # A template's context lives until the garbage collector comes: it is not to keep a large source as long.
+        stored = stored.without_source()
+        if stored.verdict is None:
+            listed = listing(source, "Source") if source else ""
+            stream = f"/evaluations/{stored.id}/live"
+            why = trouble(self._store, stored)
+            return _page("running", viewer, e=stored, steps=steps(stored), trouble=why, listing=listed, stream=stream)
+        tone = look(stored.verdict.status)[0]
+        return _page("done", viewer, tone, e=stored, report=article(stored.verdict, source))
+
+    def evaluation_live(self, request: Request, evaluation_id: _Word) -> Response:
+        viewer = self._viewer(request)
+
+        def look_again(before: Moment | None) -> Moment:
+            stored = before.source if before and isinstance(before.source, StoredEvaluation) else None
+            if stored is None or self._store.watch([stored.id]).get(stored.id, (-1, ""))[0] != stored.version:
+                with self._room:
+                    stored = self._store.get(evaluation_id, viewer.tenant)
+            if stored is None or stored.state == "done":
+                return Moment(None, "", done=True)
+            stored = stored.without_source()
+            why = trouble(self._store, stored)
+            if before and before.key == (stored.version, why):
+                return before
+            return Moment(
+                (stored.version, why), part("progress", e=stored, steps=steps(stored), trouble=why), source=stored
+            )
+
+        return self._live.answer((viewer.tenant, evaluation_id), look_again)
+
+    def problem_list(self, request: Request) -> HTMLResponse:
+        faces = [problem.face for problem in problems().values()]
+        tiers = [(name, [face for face in faces if face.tier == tier]) for tier, name in enumerate(TIERS)]
+        return _page("problems", self._viewer(request), tiers=tiers)
+
+    def problem(self, request: Request, problem_id: _Word) -> HTMLResponse:
+        viewer, face = self._viewer(request), find(problem_id).face
+        starter = listing(face.starter, "Source to start from")
+        return _page("problem", viewer, p=face, tier=TIERS[face.tier], starter=starter, base=_base(request))
+
+    def starter(self, request: Request, problem_id: _Word) -> Response:
+        self._viewer(request)
+        return PlainTextResponse(find(problem_id).face.starter, headers=_HEADERS)
+
+    async def sign_in(self, request: Request) -> Response:
+        if not _of_this_site(request):
+            return error_page(
+                403, "Not signed in", "This form came from another site.", "Sign in on a page of this one."
+            )
+        fields = await _form(request)
+        secret, target = fields.get("key", "").strip(), fields.get("next", "/")
+        # A path of this server, and nothing that a browser could read as another host.
+        if not re.fullmatch(r"/(?![/\\])[!-\[\]-~]*", target):
+            target = "/"
+        if not secret or not await run_in_threadpool(self._admit, secret):
+            return _sign_in_page(target, "This is not a valid key: it may be mistyped, expired or revoked.")
+        answer = RedirectResponse(target, 303, _HEADERS)
+        # Lax, so that a link in a chat opens: what comes with the cookie can only be looked at, and in no frame.
+        secure = request.url.scheme == "https"
+        answer.set_cookie(COOKIE, secret, httponly=True, samesite="lax", secure=secure, path="/")
+        return answer
+
+    async def sign_out(self, request: Request) -> Response:
+        answer = RedirectResponse("/", 303, _HEADERS)
+        if _of_this_site(request):
+            answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
+        return answer
+
+
+def _base(request: Request) -> str:
+    return str(request.base_url).rstrip("/")
+
+
+def _of_this_site(request: Request) -> bool:
+    """Whether one of our own pages sent a form, as far as the browser says so."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+
+
+async def _form(request: Request) -> dict[str, str]:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MOST_FORM_BYTES:
+            raise UsageError("This form is too long.")
+    return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
+
+
+def _page(name: str, viewer: Viewer, tone: str = "", status: int = 200, **values: Any) -> HTMLResponse:
+    headers = {**_HEADERS, "Content-Security-Policy": dress().policy}
+    return HTMLResponse(page(name, tone, viewer=viewer, **values), status, headers)
+
+
+def _sign_in_page(target: str, complaint: str | None = None) -> HTMLResponse:
+    return _page("sign_in", Viewer(None), status=401, target=target, complaint=complaint)

@@ -1,0 +1,185 @@
+"""The queue for workers on other machines: Celery over Redis.
+
+A message is a knock at the door and no more: whoever gets it claims from the store what is next in that queue. There
+are as many messages as evaluations, so none waits, the store stays fair between tenants, and a message that comes
+twice finds nothing left to do. One that is lost is sent again by the sweeper. Nothing but an id is in it.
+"""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from celery import Celery, Task, signals  # type: ignore[import-untyped]
+from celery.exceptions import OperationalError  # type: ignore[import-untyped]
+
+from evaluator.errors import InfrastructureFault, UsageError
+from evaluator.pipeline.toolbox import Workshop
+from evaluator.sandbox.host.supervision import WorkFolders
+from evaluator.service import logs
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.workers.supervisor import kept_running
+from evaluator.service.workers.sweeper import Sweeper
+from evaluator.service.workers.worker import Worker, look_around
+from evaluator.settings import MachineSettings, ServiceSettings
+
+VISIBILITY_TIMEOUT_S: Final = 3600
+"""After so long Redis offers a message again that nobody has acknowledged: longer than any job."""
+
+_PR_SET_PDEATHSIG: Final = 1
+_ANSWER_S: Final = 2.0
+_READY_WITHIN_S: Final = 120.0
+
+_LOG = logs.logger("queue")
+
+
+def celery_app(broker_url: str, answer_s: float = 30.0) -> Celery:
+    """The application. `answer_s`: how long Redis may take to answer before the connection counts as dead."""
+    app = Celery("assay", broker=broker_url, set_as_current=False)
+    app.conf.update(
+        # The store is the truth: no result is kept anywhere else.
+        result_backend=None,
+        task_ignore_result=True,
+        task_acks_late=True,
+        worker_prefetch_multiplier=1,
+        # What a worker had when it died is found by the sweeper, which counts the attempts; Redis would not.
+        task_reject_on_worker_lost=False,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        broker_transport_options={
+            "visibility_timeout": VISIBILITY_TIMEOUT_S,
+            "socket_connect_timeout": _ANSWER_S,
+            "socket_timeout": answer_s,
+            "health_check_interval": 10,
+        },
+        task_serializer="json",
+        accept_content=["json"],
+        # A worker that is busy does not listen for messages. What listens for it is remote control: without it, a
+        # worker whose Redis dies meanwhile cannot acknowledge, never notices why, and takes no message again.
+        worker_enable_remote_control=True,
+        worker_send_task_events=False,
+        worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
+        worker_proc_alive_timeout=_READY_WITHIN_S,
+    )
+    return app
+
+
+def why_unreachable(broker_url: str) -> str | None:
+    """Why Redis cannot be used at this address, in its own words, without the password; None where it can."""
+    try:
+        with celery_app(broker_url, _ANSWER_S).connection_for_write(connect_timeout=_ANSWER_S) as connection:
+            connection.ensure_connection(max_retries=1, timeout=_ANSWER_S)
+    except Exception as error:  # of Celery, Kombu, Redis and the system, or a name that is no address
+        return str(error) or type(error).__name__
+    return None
+
+
+class CeleryAnnouncer:
+    """Announces over Redis. Safe to use from many threads."""
+
+    def __init__(self, broker_url: str) -> None:
+        self._app = celery_app(broker_url, _ANSWER_S)
+
+    def announce(self, evaluation_id: str, queue: str) -> None:
+        """Send a message; while Redis cannot be reached it stays unsaid, and the sweeper says it later."""
+        task = "assay.compile" if queue == "compile" else "assay.judge"
+        try:
+            self._app.send_task(task, args=[evaluation_id], queue=queue, retry=False, ignore_result=True)
+        except (OperationalError, OSError) as error:
+            _LOG.warning("Redis cannot be reached", evaluation_id=evaluation_id, queue=queue, error=str(error))
+
+    def close(self) -> None:
+        """Let the connections go."""
+        self._app.close()
+
+
+def run_workers(machine: MachineSettings, settings: ServiceSettings, queues: tuple[str, ...], processes: int) -> int:
+    """Serve `queues` with so many processes until SIGTERM or SIGINT, which drain; the exit code.
+
+    Celery's worker is a child of this process, which starts it again when it ends without having been told to.
+    Raises UsageError without a broker, InfrastructureFault where this machine cannot serve these queues.
+    """
+    if not settings.broker_url:
+        raise UsageError(
+            "Workers of their own need Redis, and ASSAY_BROKER_URL is not set.",
+            "Set it, for example to redis://:PASSWORD@localhost/0, and ASSAY_DATABASE_URL to the server's database; "
+            "without Redis, `assay serve` brings its own workers.",
+        )
+    logs.configure()
+    # Before anything is claimed: a machine that cannot grade says so here, once.
+    look_around(Workshop(machine), queues, "")
+    with _temporary_folder(machine.data_dir / "temporary"):
+        # There are ways to lose Redis that end Celery for good: it fails to give back what it cannot acknowledge.
+        return kept_running(lambda: _serve(machine, settings, queues, processes), "the Celery worker")
+
+
+@contextlib.contextmanager
+def _temporary_folder(root: Path) -> Iterator[None]:
+    """Temporary files go where the next worker finds and removes what a killed one has left: Celery makes some."""
+    folder, held = WorkFolders(root).create()
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def _serve(machine: MachineSettings, settings: ServiceSettings, queues: tuple[str, ...], processes: int) -> int:
+    app = celery_app(settings.broker_url)
+    lifeline, hold = os.pipe2(os.O_CLOEXEC)
+    seat: list[Worker] = []
+
+    def on_start(**_: Any) -> None:  # in each child, after the fork
+        os.close(hold)
+        # Celery has the kernel kill its children with it; these see the pipe close, and give back what they have.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0)
+        store, announcer = Store(settings.database_url), CeleryAnnouncer(settings.broker_url)
+        worker = Worker(
+            store, Workshop(machine), announcer, queues, lease_s=settings.lease_s, grace_s=settings.drain_s
+        )
+        worker.end_with(lifeline)
+        worker.start()
+        Sweeper(store, announcer).start()
+        seat.append(worker)
+
+    def on_end(**_: Any) -> None:
+        for worker in seat:
+            worker.close()
+
+    def on_shutdown(**_: Any) -> None:  # in the parent: its children see this, and drain
+        with contextlib.suppress(OSError):
+            os.write(hold, b"d")
+
+    def take(task: Task, evaluation_id: str) -> None:
+        if not seat:
+            raise InfrastructureFault("This worker process could not be set up; its log says why.")
+        seat[0].take((str(task.request.delivery_info["routing_key"]),))
+
+    for name in ("assay.compile", "assay.judge"):
+        app.task(take, name=name, bind=True)
+    signals.worker_process_init.connect(on_start, weak=False)
+    signals.worker_process_shutdown.connect(on_end, weak=False)
+    signals.worker_shutting_down.connect(on_shutdown, weak=False)
+    worker = app.Worker(
+        hostname=f"assay-{os.getpid()}@{socket.gethostname()}",
+        queues=list(queues),
+        concurrency=processes,
+        pool="prefork",
+        optimization="fair",
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        loglevel="WARNING",
+        quiet=True,
+    )
+    worker.start()
+    return int(worker.exitcode or 0)

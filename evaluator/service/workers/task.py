@@ -1,0 +1,308 @@
+"""The one task: work on a leased evaluation until it is judged, passed on, or nobody wants it any more.
+
+Embedded workers and Celery's call the same `perform`; they differ in how they come to a lease.
+"""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Protocol, Self, TypeVar
+
+from common.contract import Phase, Status, Submission, Verdict
+from evaluator.cancellation import Interest
+from evaluator.errors import GpuFault, InfrastructureFault, OwnMistake, Ruling, StorageFault, UsageError
+from evaluator.pipeline.pipeline import evaluate, prepare
+from evaluator.pipeline.referee import Elsewhere, Venue
+from evaluator.pipeline.toolbox import BoundWorkshop, Workshop
+from evaluator.pipeline.verdict import Case
+from evaluator.problems.catalogue import find
+from evaluator.service import logs
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.models import Lease, WorkerFacts
+
+ALIVE_WITHIN_S: Final = 30.0
+"""A worker that has not been seen for so long counts as gone."""
+MOST_ATTEMPTS: Final = 2
+LEAST_FREE_BYTES: Final = 32 << 20
+"""With less room than this in the data folder nothing is claimed, and what failed meanwhile was no attempt."""
+
+_LOOK_S: Final = 0.25
+"""How often a running job asks whether it is still wanted."""
+_PROGRESS_S: Final = 0.5
+"""How often what is being done is written down, at most."""
+_PATIENCE_S: Final = 60.0
+"""How long a verdict waits for a store that cannot be reached."""
+_PATIENCE_AT_THE_END_S: Final = 5.0
+
+Answer = TypeVar("Answer")
+_LOG = logs.logger("work")
+
+
+class Announcer(Protocol):
+    """Tells workers that there is something to do."""
+
+    def announce(self, evaluation_id: str, queue: str) -> None:
+        """Best effort, and never an error: what stays unheard is announced again by the sweeper."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a worker brings to its work, beside the store and the workshop."""
+
+    announcer: Announcer
+    queues: tuple[str, ...]
+    """The queues that this worker serves."""
+    shift: Interest = field(default_factory=Interest)
+    """Withdrawn when this worker has to stop at once: what it is at goes back, unharmed."""
+    lease_s: float = 20.0
+
+
+@dataclass(frozen=True)
+class _Onward:
+    """The compile stage is done, and others have to judge."""
+
+    queue: str
+    compiled_s: float | None = None
+    worked_s: float = 0.0
+
+
+def perform(lease: Lease, store: Store, workshop: Workshop, tools: Tools) -> None:
+    """Work on `lease` and store what came of it. Whatever goes wrong is a verdict, or another attempt; never raises.
+
+    The stage `compile` ends with a verdict or by passing on; where this worker serves the queue that comes next, it
+    judges at once. The stage `judge` always ends with a verdict.
+    """
+    interest = Interest()
+    bound = workshop.bound_to(interest)
+    with (
+        logs.bound(evaluation_id=lease.evaluation_id, request_id=lease.request_id, attempt=lease.attempt),
+        tools.shift.on_withdrawal(interest.withdraw),
+        _Heart(lease, store, interest, tools.lease_s) as heart,
+    ):
+        started_s = time.monotonic()
+        try:
+            outcome = _outcome(lease, store, bound, tools, heart.note)
+        except InfrastructureFault as fault:
+            outcome = failed(lease.submission, fault)
+        except Exception as error:
+            _LOG.exception("a mistake of our own")
+            outcome = failed(lease.submission, OwnMistake(error))
+        try:
+            how = _conclude(outcome, lease, store, bound, tools)
+        except StorageFault as fault:
+            how = f"nothing could be stored: {fault}; the lease will end, and another attempt follows"
+        except Exception:
+            _LOG.exception("what came of an evaluation could not be stored")
+            return
+        _LOG.info("worked", outcome=how, stage=lease.stage, queue=lease.queue, took_s=time.monotonic() - started_s)
+
+
+def failed(submission: Submission, fault: InfrastructureFault) -> Verdict:
+    """The verdict where nothing could be tried, for reasons of ours."""
+    return Verdict(
+        status=Status.INTERNAL_ERROR,
+        phase=Phase.SCREEN,
+        message=str(fault),
+        hint=fault.remedy,
+        backend="gpu" if submission.backend == "gpu" else "sim",
+        problem=submission.problem,
+        compile=None,
+        correctness=None,
+        timing=None,
+        profile=None,
+        reward=None,
+        receipt=None,
+    )
+
+
+def has_room(data_dir: Path) -> bool:
+    """Whether the disk of the data folder has room for the files of a job. Without, every attempt would fail."""
+    try:
+        return shutil.disk_usage(data_dir).free >= LEAST_FREE_BYTES
+    except OSError:  # whoever wants to write there says it better
+        return True
+
+
+# ---- doing it ----
+
+
+def _outcome(
+    lease: Lease, store: Store, workshop: BoundWorkshop, tools: Tools, progress: Callable[[str], None]
+) -> Verdict | _Onward:
+    submission = lease.submission
+    try:
+        find(submission.problem)
+    except UsageError as unknown:  # another version of the grader accepted it
+        return failed(submission, InfrastructureFault(f"This worker cannot grade it: {unknown}", unknown.remedy))
+    if lease.stage == "judge":
+        return _judge(submission, lease.queue, workshop, progress, lease.compiled_s, lease.worked_s)
+    own = _own_queue(submission, workshop, tools)
+    if own is not None:
+        return _judge(submission, own, workshop, progress)
+    fleet = _insist(lambda: store.fleet(ALIVE_WITHIN_S), tools.shift)
+    queue = _route(submission, fleet)
+    if queue in tools.queues:
+        return _judge(submission, queue, workshop, progress)
+    venue = _venue(queue, workshop, fleet)
+    if venue is None:
+        return _Onward(queue)
+    prepared = prepare(submission, workshop, venue, progress)
+    return prepared.verdict or _Onward(queue, prepared.compiled_s, prepared.worked_s)
+
+
+def _own_queue(submission: Submission, workshop: Workshop, tools: Tools) -> str | None:
+    """Which queue of this worker is right for a submission, whoever else there may be; None where none is."""
+    if submission.backend == "sim":
+        return "sim" if "sim" in tools.queues else None
+    return next((queue for queue in tools.queues if queue.startswith("gpu") and workshop.gpu is not None), None)
+
+
+def _route(submission: Submission, fleet: tuple[WorkerFacts, ...]) -> str:
+    """The queue in which a submission waits to be judged, where no queue of this worker's is right for sure."""
+    if submission.backend == "sim":
+        return "sim"
+    if submission.backend == "gpu" or any("gpu" in worker.queues for worker in fleet):
+        return "gpu"
+    return "sim"
+
+
+def _venue(queue: str, workshop: Workshop, fleet: tuple[WorkerFacts, ...]) -> Venue | None:
+    """What to compile for, where others judge; None where nobody knows yet."""
+    for worker in fleet:
+        if queue in worker.queues:
+            return Elsewhere("gpu" if queue.startswith("gpu") else "sim", worker.device, worker.arch)
+    return None if queue.startswith("gpu") else workshop.simulator
+
+
+def _judge(
+    submission: Submission,
+    queue: str,
+    workshop: BoundWorkshop,
+    progress: Callable[[str], None],
+    compiled_s: float | None = None,
+    worked_s: float = 0.0,
+) -> Verdict:
+    # What `auto` means was decided when the queue was chosen; this machine may have a GPU that another worker uses.
+    backend: Literal["gpu", "sim"] = "gpu" if queue.startswith("gpu") else "sim"
+    submission = submission.model_copy(update={"backend": backend})
+    try:
+        venue = workshop.referee(submission)
+    except UsageError as error:
+        return failed(submission, GpuFault(str(error), error.remedy))
+    except InfrastructureFault as fault:
+        return failed(submission, fault)
+    try:
+        return evaluate(submission, workshop, progress=progress, compiled_s=compiled_s, worked_s=worked_s)
+    except UsageError as error:
+        content = submission.source.encode(errors="surrogatepass")
+        case = Case(submission, find(submission.problem), workshop, venue, content)
+        return case.verdict(Ruling(Status.INVALID_SUBMISSION, Phase.LAUNCH, str(error), error.remedy))
+
+
+# ---- storing what came of it ----
+
+
+def _conclude(outcome: Verdict | _Onward, lease: Lease, store: Store, workshop: BoundWorkshop, tools: Tools) -> str:
+    """Store the outcome; what was done, in words. Raises StorageFault."""
+
+    def insist(act: Callable[[], bool]) -> bool:
+        return _insist(act, tools.shift)
+
+    def again(counted: bool) -> bool:
+        back = insist(lambda: store.give_back(lease, counted=counted))
+        if back:
+            tools.announcer.announce(lease.evaluation_id, lease.queue)
+        return back
+
+    if isinstance(outcome, _Onward):
+        if not insist(lambda: store.pass_on(lease, outcome.queue, outcome.compiled_s, outcome.worked_s)):
+            return "lost"
+        tools.announcer.announce(lease.evaluation_id, outcome.queue)
+        return f"passed on to {outcome.queue}"
+    if outcome.status is Status.CANCELLED:
+        if tools.shift.withdrawn:
+            return "given back" if again(counted=False) else "lost"
+        stored = store.get(lease.evaluation_id, None)
+        if stored is None or stored.wanted:
+            return "lost"
+    if outcome.status is Status.INTERNAL_ERROR:
+        _LOG.warning("a fault of ours", message=outcome.message, hint=outcome.hint)
+        if not has_room(workshop.settings.data_dir):
+            return "to be tried again when there is room" if again(counted=False) else "lost"
+        if lease.attempt < MOST_ATTEMPTS:
+            return "to be tried again" if again(counted=True) else "lost"
+    phases_s = _phases_s(outcome, lease)
+    stored_it = insist(lambda: store.finish(lease, outcome, phases_s, workshop.starts_s))
+    return outcome.status.value if stored_it else "lost"
+
+
+def _phases_s(verdict: Verdict, lease: Lease) -> Mapping[str, float]:
+    phases_s = dict(verdict.receipt.phases_s) if verdict.receipt else {}
+    if lease.compiled_s is not None:
+        phases_s[Phase.COMPILE] = lease.compiled_s
+    return phases_s
+
+
+def _insist(act: Callable[[], Answer], shift: Interest) -> Answer:
+    """Try again while the store cannot be reached. Raises StorageFault where that takes too long."""
+    started_s, pause_s = time.monotonic(), 0.1
+    while True:
+        try:
+            return act()
+        except StorageFault:
+            waited_s = time.monotonic() - started_s
+            if waited_s > (_PATIENCE_AT_THE_END_S if shift.withdrawn else _PATIENCE_S):
+                raise
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 2.0)
+
+
+class _Heart:
+    """Beats while the work goes on: renews the lease, writes down what is being done, and hears of a withdrawal."""
+
+    def __init__(self, lease: Lease, store: Store, interest: Interest, lease_s: float) -> None:
+        self._lease, self._store, self._interest, self._lease_s = lease, store, interest, lease_s
+        self._said = ""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
+
+    def note(self, text: str) -> None:
+        """What is being done now; costs nothing."""
+        self._said = text
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        now_s = time.monotonic()
+        renewed_s, written_s, written, version = now_s, now_s, "", self._lease.version
+        while not self._over.wait(min(_LOOK_S, self._lease_s / 4)) and not self._interest.withdrawn:
+            try:
+                now_s = time.monotonic()
+                seen = self._store.watch([self._lease.evaluation_id]).get(self._lease.evaluation_id)
+                # A dropped evaluation has a new version; what else changed it costs no more than a renewal.
+                if seen is None or seen[0] != version or now_s - renewed_s > self._lease_s / 3:
+                    if seen is None or not self._store.renew(self._lease, self._lease_s):
+                        self._interest.withdraw()
+                        return
+                    version, renewed_s = seen[0], now_s
+                if self._said != written and now_s - written_s > _PROGRESS_S:
+                    written, written_s = self._said, now_s
+                    self._store.progress(self._lease, written)
+            except StorageFault as fault:
+                # The work goes on: nobody else can take the lease while the store is away, and if someone did in
+                # the end, the store would refuse this verdict.
+                _LOG.warning("the lease could not be renewed", error=str(fault))
+            except Exception:
+                _LOG.exception("the heart missed a beat")

@@ -1,0 +1,320 @@
+"""One worker process: it is on the fleet's list, works on one lease after another, and ends without losing any.
+
+Two things end it. A *drain* (SIGTERM) lets it finish what it has, and gives that back once the grace is over. The end
+of the process that started it (its pipe hangs up) gives it back at once.
+"""
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from types import FrameType
+from typing import Any, Final
+
+from evaluator import __version__
+from evaluator.cancellation import Interest
+from evaluator.errors import GpuFault, StorageFault, UsageError
+from evaluator.pipeline.toolbox import Workshop
+from evaluator.service import logs
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.models import WorkerFacts
+from evaluator.service.workers.task import ALIVE_WITHIN_S, Announcer, Tools, has_room, perform
+from evaluator.settings import MachineSettings, ServiceSettings
+
+GRACE_S: Final = 30.0
+"""How long a drained worker may go on with what it has."""
+_QUEUE: Final = re.compile(r"compile|sim|gpu|gpu\.[\w-]{1,100}")
+_SEEN_EVERY_S: Final = 5.0
+_ASK_EVERY_S: Final = 1.0
+"""How often an idle worker looks into the store although nobody has woken it."""
+_LOOK_FOR_ROOM_S: Final = 0.5
+_LOOK_AT_REFEREE_S: Final = 1.0
+"""How often a worker with a GPU looks whether its referee could be started."""
+_LAST_WORDS_S: Final = 20.0
+"""How long a worker whose starter is gone may take to give back what it has."""
+
+_LOG = logs.logger("worker")
+
+
+class Worker:
+    """The worker that this process is. `take` is for one thread at a time."""
+
+    def __init__(
+        self,
+        store: Store,
+        workshop: Workshop,
+        announcer: Announcer,
+        queues: tuple[str, ...],
+        *,
+        lease_s: float = 20.0,
+        grace_s: float = GRACE_S,
+    ) -> None:
+        """Raises InfrastructureFault where this machine cannot serve `queues`."""
+        self.id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        self.draining = threading.Event()
+        self._store, self._workshop = store, workshop
+        self._tools = Tools(announcer, queues, Interest(), lease_s)
+        self._grace_s = grace_s
+        self._idle = threading.Event()
+        self._idle.set()
+        self._over = threading.Event()
+        self._presence = threading.Thread(target=self._show, name="presence", daemon=True)
+        self._trouble: str | None = None
+        self._attendance = threading.Thread(target=self._attend, name="attendance", daemon=True)
+        self._facts = look_around(workshop, queues, self.id)
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues that this worker serves."""
+        return self._tools.queues
+
+    def start(self) -> None:
+        """Get onto the fleet's list, and stay there."""
+        with contextlib.suppress(StorageFault):  # `_show` tries again
+            self._store.register(self._facts)
+        self._presence.start()
+        if self._facts.serves_gpu:
+            self._attendance.start()
+
+    def close(self) -> None:
+        """Leave the fleet's list."""
+        self._over.set()
+        self._presence.join()
+        with contextlib.suppress(StorageFault):
+            self._store.gone(self.id)
+
+    def take(
+        self, queues: tuple[str, ...] | None = None, tell: Callable[[dict[str, Any]], None] = lambda news: None
+    ) -> bool:
+        """Claim the next evaluation of `queues` (None: all of this worker's) and work on it to its end.
+
+        False where there is none, or no store, or a drain has begun. `tell` hears `{"took": …}` (enough of the lease
+        to hand it on, should this process die) and `{"left": id}`.
+        """
+        self._await_room()
+        self._idle.clear()
+        try:
+            if self.draining.is_set():
+                return False
+            tools = replace(self._tools, queues=self._able())
+            able = tuple(queue for queue in queues or tools.queues if queue in tools.queues)
+            lease = self._store.claim(able, self.id, tools.lease_s) if able else None
+            if lease is None:
+                return False
+            tell({"took": {"id": lease.evaluation_id, "token": lease.token, "attempt": lease.attempt}})
+            perform(lease, self._store, self._workshop, tools)
+            tell({"left": lease.evaluation_id})
+            return True
+        except StorageFault as fault:
+            _LOG.warning("nothing can be claimed", error=str(fault))
+            return False
+        finally:
+            self._idle.set()
+
+    def _able(self) -> tuple[str, ...]:
+        """The queues that this worker can serve now: without those of its GPU while the referee cannot be started.
+
+        What waits there is tried again once the next start is due. Where that has failed for long, it is taken, and
+        ends with the reason; but where another worker's GPU can be used, it is left to that.
+        """
+        referee = self._workshop.gpu if self._facts.serves_gpu else None
+        trouble = referee.trouble if referee is not None else None
+        if trouble is None:
+            return self.queues
+        others = [worker for worker in self._store.fleet(ALIVE_WITHIN_S) if worker.id != self.id]
+        in_order = {queue for worker in others if worker.trouble is None for queue in worker.queues}
+        return tuple(
+            queue
+            for queue in self.queues
+            if not queue.startswith("gpu") or (trouble.lasting and queue not in in_order)
+        )
+
+    def _await_room(self) -> None:
+        """Wait while the disk is full, unless this worker drains: each attempt would fail, and use up the next."""
+        said = False
+        while not has_room(self._workshop.settings.data_dir):
+            if not said:
+                _LOG.error("no room on the disk: nothing is claimed until there is")
+                said = True
+            if self.draining.wait(_LOOK_FOR_ROOM_S):
+                return
+        if said:
+            _LOG.info("there is room on the disk again")
+
+    def end_with(self, starter: int, drain: int | None = None) -> None:
+        """Watch two descriptors from now on.
+
+        When `starter` hangs up (the writers of this pipe are gone) the process ends. When `drain` has something to
+        read, a drain begins: by default that is `starter` as well, from which nobody may read then.
+        """
+        threading.Thread(target=self._watch, args=(starter, drain), name="lifeline", daemon=True).start()
+
+    def _watch(self, starter: int, drain: int | None) -> None:
+        poll = select.poll()
+        poll.register(starter, select.POLLIN if drain is None else 0)
+        if drain is not None:
+            poll.register(drain, select.POLLIN)
+        until_s: float | None = None
+        while not self._tools.shift.withdrawn:
+            left_ms = None if until_s is None else max(0, int(1000 * (until_s - time.monotonic())))
+            events = dict(poll.poll(left_ms))
+            if events.get(starter, 0) & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
+                self._leave()
+            if events and until_s is None:
+                _LOG.info("draining", grace_s=self._grace_s)
+                self.draining.set()
+                until_s = time.monotonic() + self._grace_s
+                poll.modify(starter, 0)
+                if drain is not None:
+                    poll.unregister(drain)
+            if until_s is not None and time.monotonic() >= until_s:
+                self._tools.shift.withdraw()
+        self._wait_for_the_end(poll)
+
+    def _wait_for_the_end(self, poll: "select.poll") -> None:
+        poll.poll()
+        self._leave()
+
+    def _leave(self) -> None:
+        """The starter is gone: give back, say goodbye, and go, whatever the other threads are at."""
+        _LOG.warning("the process that started this worker is gone: so it ends")
+        self.draining.set()
+        threading.Timer(_LAST_WORDS_S, os._exit, (1,)).start()
+        self._tools.shift.withdraw()
+        self._idle.wait()
+        with contextlib.suppress(StorageFault):
+            self._store.gone(self.id)
+        os._exit(0)
+
+    # -- the fleet --
+
+    def _show(self) -> None:
+        while not self._over.wait(_SEEN_EVERY_S):
+            self._say_so()
+
+    def _say_so(self) -> None:
+        """Tell the store that this worker lives, and how."""
+        try:
+            if not self._store.seen(self.id, draining=self.draining.is_set(), trouble=self._trouble):
+                self._store.register(replace(self._facts, trouble=self._trouble))
+        except StorageFault as fault:
+            _LOG.warning("the store cannot be told that this worker lives", error=str(fault))
+        except Exception:
+            _LOG.exception("the store could not be told that this worker lives")
+
+    # -- the referee of its GPU --
+
+    def _attend(self) -> None:
+        """Start the referee ahead of the first job, and again whenever it could not be started and that is due."""
+        referee = self._workshop.gpu
+        assert referee is not None
+        trouble = referee.start()
+        while True:
+            reason = trouble.reason if trouble is not None else None
+            if reason != self._trouble:
+                self._trouble = reason
+                if trouble is not None:
+                    _LOG.error("the GPU's referee cannot be started", reason=reason, remedy=trouble.remedy)
+                else:
+                    _LOG.info("the GPU's referee can be started again")
+                self._say_so()
+            if self._over.wait(_LOOK_AT_REFEREE_S):
+                return
+            trouble = referee.trouble
+            if trouble is not None and time.monotonic() >= trouble.due_s:
+                trouble = referee.start()
+
+
+def look_around(workshop: Workshop, queues: tuple[str, ...], worker_id: str) -> WorkerFacts:
+    """What a worker for `queues` is here. Raises UsageError, InfrastructureFault where there can be none."""
+    unknown = [queue for queue in queues if not _QUEUE.fullmatch(queue)]
+    if unknown or not queues:
+        raise UsageError(
+            f"A worker cannot serve these queues: {', '.join(unknown) or 'none'}.",
+            "Name some of compile, sim, gpu and gpu.UUID, with commas between them.",
+        )
+    on_gpu = any(queue.startswith("gpu") for queue in queues)
+    if on_gpu and workshop.gpu is None:
+        raise GpuFault("This worker is to serve a GPU, and none can be used here.", "Run `assay doctor`.")
+    venue = workshop.gpu if on_gpu and workshop.gpu is not None else workshop.simulator
+    signer = workshop.signer
+    if signer is None:
+        raise StorageFault(
+            f"No key to sign verdicts with can be kept in {workshop.settings.data_dir}.",
+            "Make the folder writable, or set ASSAY_SIGNING_KEY.",
+        )
+    now = time.time()
+    return WorkerFacts(
+        id=worker_id,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        queues=queues,
+        backend=venue.name,
+        device=venue.device,
+        arch=venue.arch,
+        toolchain=workshop.toolchain.label,
+        sandbox=workshop.sandbox.name,
+        grader_version=__version__,
+        signing_key=signer.public_key,
+        started_at=now,
+        seen_at=now,
+    )
+
+
+def run_embedded(machine: MachineSettings, settings: ServiceSettings) -> None:
+    """Be a worker inside a server (see crew.py): claim and work until drained.
+
+    A byte on standard input means that there may be something to do; when it hangs up, the process ends. Standard
+    output carries what the crew has to know, as JSON lines. Raises UsageError, InfrastructureFault.
+    """
+    logs.configure()
+    wake, said = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # whatever prints has no place among the news
+
+    def tell(news: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):  # nobody hears: then this process ends anyway
+            os.write(said, json.dumps(news).encode() + b"\n")
+
+    workshop = Workshop(machine)
+    queues = ("compile", "sim", "gpu") if workshop.gpu is not None else ("compile", "sim")
+    worker = Worker(
+        Store(settings.database_url), workshop, _Unheard(), queues, lease_s=settings.lease_s, grace_s=settings.drain_s
+    )
+    drain, begin_drain = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.write(begin_drain, b"d")
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+    os.set_blocking(wake, False)
+    worker.end_with(wake, drain)
+    tell({"worker": worker.id})
+    worker.start()
+    while not worker.draining.is_set():
+        if worker.take(tell=tell):
+            continue
+        ready, _, _ = select.select([wake, drain], [], [], _ASK_EVERY_S)
+        if drain in ready:
+            break
+        if wake in ready:
+            with contextlib.suppress(BlockingIOError):  # another worker was quicker
+                os.read(wake, 1)
+    worker.close()
+
+
+class _Unheard:
+    """Embedded workers look into the store on their own; whoever has something to pass on judges it at once."""
+
+    def announce(self, evaluation_id: str, queue: str) -> None:
+        """Nothing to do."""

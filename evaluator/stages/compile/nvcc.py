@@ -1,0 +1,496 @@
+"""Source in, PTX and cubin out: real nvcc and ptxas, each in a sandbox, nothing compiled twice.
+
+nvcc makes the PTX that every backend judges; beside it, a second nvcc makes PTX with DWARF (`-G`), from which the
+parameters' names and types are read; then ptxas makes the cubin from that PTX, without its debug lines, in a fresh
+sandbox. The steps have keys of their own in the cache: a change of comments needs no new cubin.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from common.contract import Diagnostic, KernelResources, Phase, Settings, Severity, Status
+from common.source_lines import lines_of
+from evaluator.backends.session import Entry, Parameter, Program
+from evaluator.disk_cache import Cache, key_of
+from evaluator.errors import InfrastructureFault, Ruling, StorageFault, ToolchainMissing
+from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox
+from evaluator.stages.compile import diagnostics, resources
+from evaluator.stages.compile.canonical_ptx import canonical, without_debug
+from evaluator.stages.compile.compiler_exit import (
+    crash,
+    out_of_memory,
+    out_of_room,
+    refused,
+    signals_told,
+    until_it_tells,
+)
+from evaluator.stages.compile.diagnostics import SOURCE_NAME
+from evaluator.stages.compile.kernel_entries import count_entries, entries
+from evaluator.stages.compile.toolchain import Toolchain
+from evaluator.stages.screen.lexer import without_plan
+
+MAX_IMAGE_BYTES: Final = 64 << 20
+MAX_KERNELS: Final = 256
+ALLOWED_FLAGS: Final = "--use_fast_math, -maxrregcount=N, --extended-lambda, -std=c++11|14|17|20"
+
+_PTX_RULES, _CUBIN_RULES = "ptx 2", "cubin 2"
+"""What is cached, and by which rules: entries of version 1 may come from compilers that someone had killed."""
+_PTX, _CUBIN, _INCLUDES = "kernel.ptx", "kernel.cubin", "includes.d"
+_FLAG = re.compile(
+    r"--?(?:(?P<fast>use_fast_math)|(?P<lambda>extended-lambda)|maxrregcount=(?P<registers>\d{1,3})"
+    r"|(?P<std>std=c\+\+(?:11|14|17|20)))"
+)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What compiling one source gave: a program, or a ruling that says why there is none."""
+
+    program: Program | None
+    ruling: Ruling | None
+    arch: str
+    flags: tuple[str, ...]
+    """Flags that nvcc was given, file names left out."""
+    toolchain: str
+    duration_s: float
+    cached: bool = False
+    """True when nothing had to be compiled."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    kernels: tuple[KernelResources, ...] = ()
+    source_sha256: str | None = None
+    ptx_sha256: str | None = None
+    canonical_ptx_sha256: str | None = None
+    """Of the PTX text only: flags that only ptxas sees (`-maxrregcount`) are not in it."""
+    cubin_sha256: str | None = None
+
+
+class _Doubtful(Exception):
+    """Something made that is good for this once and must not be cached: another try may give something better."""
+
+    def __init__(self, made: Mapping[str, bytes]) -> None:
+        super().__init__()
+        self.made = made
+
+
+class _Unstored(Exception):
+    """A ruling that must not be cached: another try may end differently."""
+
+    def __init__(self, ruling: Ruling) -> None:
+        super().__init__(ruling.message)
+        self.ruling = ruling
+
+
+def compile_source(
+    source: str, settings: Settings, arch: str, toolchain: Toolchain, sandbox: Sandbox, cache: Cache | None
+) -> Compiled:
+    """Compile `source` for `arch`. What is wrong with the source is a ruling; raises InfrastructureFault for ours.
+
+    Limits from `settings`: `compile_timeout_s` for all of it, `memory_bytes` for each step. `cache` may be None.
+    """
+    return _Compilation(source, settings, arch, toolchain, sandbox, cache).result()
+
+
+@dataclass(frozen=True)
+class _Front:
+    """What nvcc gave, as it is cached."""
+
+    ruling: Ruling | None
+    diagnostics: tuple[Diagnostic, ...]
+    entries: tuple[Entry, ...] = ()
+    ptx: str = ""
+    canonical_sha256: str = ""
+
+    def packed(self) -> dict[str, bytes]:
+        facts = {
+            "ruling": dataclasses.asdict(self.ruling) if self.ruling else None,
+            "diagnostics": [one.model_dump(mode="json") for one in self.diagnostics],
+            "entries": [dataclasses.asdict(entry) for entry in self.entries],
+            "canonical_sha256": self.canonical_sha256,
+        }
+        return {"facts": json.dumps(facts).encode(), "ptx": self.ptx.encode()}
+
+    @staticmethod
+    def unpacked(entry: Mapping[str, bytes]) -> "_Front":
+        facts = json.loads(entry["facts"])
+        return _Front(
+            _ruling(**facts["ruling"]) if facts["ruling"] else None,
+            tuple(Diagnostic.model_validate(one) for one in facts["diagnostics"]),
+            tuple(
+                Entry(**{**one, "parameters": tuple(Parameter(**each) for each in one["parameters"])})
+                for one in facts["entries"]
+            ),
+            entry["ptx"].decode(),
+            facts["canonical_sha256"],
+        )
+
+
+def _ruling(status: str, message: str, hint: str | None = None, phase: str = Phase.COMPILE) -> Ruling:
+    return Ruling(Status(status), Phase(phase), message, hint)
+
+
+class _Compilation:
+    """One call of `compile_source`."""
+
+    def __init__(
+        self, source: str, settings: Settings, arch: str, toolchain: Toolchain, sandbox: Sandbox, cache: Cache | None
+    ) -> None:
+        self.started_s, self.spent_s = time.monotonic(), 0.0
+        self.source, self.settings, self.arch = source, settings, arch
+        self.toolchain, self.sandbox, self.cache = toolchain, sandbox, cache
+        self.flags: tuple[str, ...] = settings.flags
+        self.for_ptxas: tuple[str, ...] = ()
+
+    def result(self) -> Compiled:
+        try:
+            digest = hashlib.sha256(self.source.encode()).hexdigest()
+        except UnicodeEncodeError:
+            return self._ended(_ruling("invalid_submission", "The source is not valid Unicode text."))
+        if (refused := self._choose_flags()) is not None:
+            return self._ended(refused)
+        # Another plan for the same kernels is no other program, and what is cached may not hold this one's.
+        self.source = without_plan(self.source)
+        text = self.source.encode()
+        try:
+            key = key_of(_PTX_RULES, text, "\n".join(self.flags), self.toolchain.digest)
+            made, front_hit = self._cached(key, lambda: self._front(text).packed())
+            front = _Front.unpacked(made)
+            if front.ruling is not None:
+                return self._ended(
+                    front.ruling, cached=front_hit, diagnostics=front.diagnostics, source_sha256=digest
+                )
+            return self._back(front, front_hit, digest)
+        except _Unstored as ended:
+            return self._ended(ended.ruling, source_sha256=digest)
+
+    def _ended(self, ruling: Ruling | None, **fields: Any) -> Compiled:
+        fields.setdefault("program", None)
+        return Compiled(
+            ruling=ruling,
+            arch=self.arch,
+            flags=self.flags,
+            toolchain=self.toolchain.label,
+            duration_s=time.monotonic() - self.started_s,
+            **fields,
+        )
+
+    def _cached(self, key: str, make: Callable[[], Mapping[str, bytes]]) -> tuple[Mapping[str, bytes], bool]:
+        try:
+            return self.cache.get_or_make(key, make) if self.cache else (make(), False)
+        except _Doubtful as doubtful:
+            return doubtful.made, False
+
+    def _choose_flags(self) -> Ruling | None:
+        """Set the flags of both steps from the caller's; a ruling where they cannot be had."""
+        if not self.toolchain.supports(self.arch):
+            known = ", ".join(self.toolchain.architectures)
+            message = f"{self.toolchain.label} cannot compile for {self.arch}; it can for {known}."
+            if self.arch == self.settings.arch:
+                return _ruling("invalid_submission", message)
+            raise ToolchainMissing(message, "install a CUDA toolkit that knows this GPU (`make nvcc`)")
+        extra: list[str] = []
+        standard = "-std=c++17"
+        seen: set[str] = set()
+        for flag in self.settings.flags:
+            match = _FLAG.fullmatch(flag)
+            kind = match.lastgroup if match else None
+            registers = int(match["registers"]) if match and match["registers"] else None
+            if match is None or kind is None or (registers is not None and not 1 <= registers <= 255):
+                return _ruling(
+                    "invalid_submission",
+                    f"The compiler flag {flag[:80]!r} is not allowed.",
+                    f"Allowed are {ALLOWED_FLAGS} (N from 1 to 255).",
+                )
+            if kind in seen:
+                return _ruling("invalid_submission", f"The compiler flag {flag!r} is given twice, or contradicted.")
+            seen.add(kind)
+            if kind == "std":
+                standard = f"-{match[kind]}"
+            elif registers is not None:
+                self.for_ptxas = (f"-maxrregcount={registers}",)
+                extra.append(self.for_ptxas[0])
+            else:
+                extra.append(f"--{match[kind]}")
+        self.flags = ("-ptx", standard, "-O3", "-lineinfo", f"-arch={self.arch}", *sorted(extra))
+        return None
+
+    # --- nvcc ------------------------------------------------------------------------------------------------------
+
+    def _front(self, text: bytes) -> _Front:
+        """Both runs of nvcc, at the same time. What is returned depends on source, flags and toolchain only."""
+        # Both see one set of macros, so that the source cannot be one thing to run and another to describe.
+        debug_flags = ("-G", "-U__CUDACC_DEBUG__", *(flag for flag in self.flags if flag != "-lineinfo"))
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            debug_run = beside.submit(self._run, self._nvcc_job(text, debug_flags, (_PTX,)))
+            run = self._run(
+                self._nvcc_job(text, (*self.flags, "-Xcompiler", f"-MD,-MF,{_INCLUDES}"), (_PTX, _INCLUDES))
+            )
+            debug = debug_run.result()
+        foreign = self._foreign_include(run.files.get(_INCLUDES, b""))
+        if foreign is not None:
+            return self._lasting(_Front(foreign, ()), run)
+        stderr = run.stderr.decode(errors="replace")
+        told = diagnostics.parse(stderr, self.source, self.toolchain.headers)
+        self._check_limits(run, "nvcc")
+        if run.exit_code != 0:
+            front = _Front(self._compile_error(told, crash(run)), told)
+            if not any(one.severity is Severity.ERROR for one in told):
+                raise _Doubtful(front.packed())
+            return self._lasting(front, run)
+        if _PTX not in run.files or len(run.files[_PTX]) > MAX_IMAGE_BYTES:
+            self._check_compiler_works()
+            raise _Unstored(_too_large("PTX"))
+        ptx = self._normal(run.files[_PTX])
+        if (kernels := count_entries(ptx)) > MAX_KERNELS:
+            return _Front(_too_many_kernels(kernels), told)
+        # A source that compiles to run but not for debuggers keeps its layout and loses its names; but one whose
+        # second compile ran out of time could do either on another day, and may not be graded by luck.
+        self._check_limits(debug, "nvcc -G")
+        debug_ptx = self._normal(debug.files[_PTX]) if debug.exit_code == 0 and _PTX in debug.files else None
+        found = entries(ptx, debug_ptx)
+        if not found:
+            return _Front(_no_kernel(self.source), told)
+        front = _Front(None, told, found, ptx, hashlib.sha256(canonical(ptx).encode()).hexdigest())
+        return self._lasting(front, debug)
+
+    def _lasting(self, front: _Front, run: Finished) -> _Front:
+        """`front`, if the compiler said what it is for; raises _Doubtful if it crashed or was silent."""
+        if run.exit_code != 0 and not refused(run):
+            raise _Doubtful(front.packed())
+        return front
+
+    def _nvcc_job(self, text: bytes, flags: tuple[str, ...], collect: tuple[str, ...]) -> Job:
+        toolchain = self.toolchain
+        return Job(
+            argv=(str(toolchain.nvcc), *flags, "-ccbin", str(toolchain.host_compiler), "-o", _PTX, SOURCE_NAME),
+            files={SOURCE_NAME: text},
+            collect=collect,
+            readable=toolchain.readable,
+            environment={"LC_ALL": "C"},
+        )
+
+    def _run(self, job: Job) -> Finished:
+        """Run the job within what is left of the time; a busy machine's and the sandbox's own are not counted, nor
+        what someone outside has ended, or what ended in no way that says something about the source.
+        """
+        before_s = self.spent_s
+        if (left_s := self.settings.compile_timeout_s - before_s) <= 0:
+            raise _Unstored(self._timeout())
+        memory_bytes = self.settings.memory_bytes
+        limits = Limits(wall_s=left_s, cpu_s=self.settings.compile_timeout_s + 1, memory_bytes=memory_bytes)
+        run = until_it_tells(lambda: self.sandbox.run(dataclasses.replace(job, limits=limits)))
+        self.spent_s = max(self.spent_s, before_s + run.wall_s - run.waited_s)
+        return run
+
+    def _normal(self, ptx: bytes) -> str:
+        """The PTX without what differs from one work folder to another: paths, and the hash of a path in the names
+        of anonymous namespaces.
+        """
+        text = ptx.decode(errors="replace")
+        text = re.sub(
+            r'^([^\S\n]*\.file[^\S\n]+\d+[^\S\n]+)"([^"\n]*)"',
+            lambda match: f'{match[1]}"{self._short_name(match[2])}"',
+            text,
+            flags=re.MULTILINE,
+        )
+        in_names = re.compile(rf"(_GLOBAL__N__|_INTERNAL_)([0-9a-f]{{8}})(_\d+_{SOURCE_NAME.replace('.', '_')})")
+        if len({match[2] for match in in_names.finditer(text)}) == 1:
+            text = in_names.sub(r"\g<1>00000000\g<3>", text)
+        return text
+
+    def _short_name(self, file: str) -> str:
+        return diagnostics.short_name(file, map(str, self.toolchain.headers)) or Path(file).name
+
+    def _foreign_include(self, listed: bytes) -> Ruling | None:
+        """A ruling if the compiler read a file that neither the submission nor the toolchain brought.
+
+        In a sandbox that hides the machine's files there are none; where it does not, they are treated as missing, so
+        that a source meets the same end everywhere and learns nothing from it.
+        """
+        _, _, names = listed.decode(errors="surrogateescape").partition(":")
+        folders = tuple(f"{folder}{os.sep}" for folder in self.toolchain.headers)
+        for name in re.findall(r"(?:\\\s|[^\s\\])+", names.replace("\\\n", " ")):
+            path = re.sub(r"\\(.)", r"\1", name).replace("$$", "$")
+            if path != SOURCE_NAME and not _real_path(path).startswith(folders):
+                return self._missing_include(path)
+        return None
+
+    def _missing_include(self, path: str) -> Ruling:
+        lines = enumerate(lines_of(self.source), 1)
+        line = next((number for number, text in lines if "include" in text and path in text), None)
+        error = Diagnostic(
+            file=SOURCE_NAME if line else None,
+            line=line,
+            column=None,
+            severity=Severity.ERROR,
+            code=None,
+            text=f"{path if line else 'an included file'}: No such file or directory",
+        )
+        return self._first_error([error])
+
+    def _compile_error(self, told: tuple[Diagnostic, ...], crashed: str) -> Ruling:
+        errors = [one for one in told if one.severity is Severity.ERROR]
+        if errors:
+            return self._first_error(errors)
+        self._check_compiler_works()
+        if crashed:
+            return _ruling(
+                "compile_error",
+                f"The compiler itself crashed on this source ({crashed}).",
+                "Write it in a simpler way: deep templates, huge constants and deep nesting bring a compiler down.",
+            )
+        return _ruling("compile_error", "The compiler refused this source without saying why.")
+
+    def _first_error(self, errors: list[Diagnostic]) -> Ruling:
+        # One slip gives a line several errors; the one that we can say something about is the most telling.
+        alike = [(one, diagnostics.hint(one, self.source)) for one in errors if one.line == errors[0].line]
+        first, hint = next((pair for pair in alike if pair[1]), alike[0])
+        where = (
+            f"{first.file}:{first.line}: " if first.file and first.line else f"{first.file}: " if first.file else ""
+        )
+        more = f" (one of {len(errors)} errors)" if len(errors) > 1 else ""
+        lines, quoted = lines_of(self.source), ""
+        if first.file == SOURCE_NAME and first.line and first.line <= len(lines):
+            quoted = f"\n    {first.line} | {lines[first.line - 1].strip()[:200]}"
+        return _ruling("compile_error", f"{where}{first.text}{more}{quoted}", hint)
+
+    # --- ptxas -----------------------------------------------------------------------------------------------------
+
+    def _back(self, front: _Front, front_hit: bool, source_sha256: str) -> Compiled:
+        assembled, numbers = without_debug(front.ptx)
+        key = key_of(_CUBIN_RULES, assembled, self.arch, " ".join(self.for_ptxas), self.toolchain.digest)
+        made, hit = self._cached(key, lambda: self._assemble(assembled))
+        report = made["report"].decode(errors="replace")
+        by_ptx_line = diagnostics.source_lines(front.ptx)
+        lines = {line: by_ptx_line[number] for line, number in enumerate(numbers, 1) if number in by_ptx_line}
+        told = front.diagnostics + diagnostics.parse(report, self.source, self.toolchain.headers, lines)
+        told = tuple(dict.fromkeys(told))[: diagnostics.MAX_DIAGNOSTICS]
+        common: dict[str, Any] = {
+            "cached": front_hit and hit,
+            "diagnostics": told,
+            "source_sha256": source_sha256,
+            "ptx_sha256": hashlib.sha256(front.ptx.encode()).hexdigest(),
+            "canonical_ptx_sha256": front.canonical_sha256,
+        }
+        if "cubin" not in made:
+            return self._ended(self._compile_error(told, made["crash"].decode()), **common)
+        cubin = made["cubin"]
+        return self._ended(
+            None,
+            program=Program(front.ptx, front.entries, self.arch, cubin),
+            kernels=resources.parse(report),
+            cubin_sha256=hashlib.sha256(cubin).hexdigest(),
+            **common,
+        )
+
+    def _assemble(self, ptx: str) -> dict[str, bytes]:
+        ptxas = str(self.toolchain.ptxas)
+        run = self._run(
+            Job(
+                argv=(ptxas, "-v", f"-arch={self.arch}", *self.for_ptxas, "-o", _CUBIN, _PTX),
+                files={_PTX: ptx.encode()},
+                collect=(_CUBIN,),
+                readable=self.toolchain.readable,
+                environment={"LC_ALL": "C"},
+            )
+        )
+        report = run.stderr + run.stdout
+        self._check_limits(run, "ptxas")
+        if run.exit_code != 0:
+            refusal = {"report": report, "crash": crash(run).encode()}
+            if not refused(run):
+                raise _Doubtful(refusal)
+            return refusal
+        if _CUBIN not in run.files or len(run.files[_CUBIN]) > MAX_IMAGE_BYTES:
+            self._check_compiler_works()
+            raise _Unstored(_too_large("machine code"))
+        return {"report": report, "cubin": run.files[_CUBIN]}
+
+    # --- limits and faults -----------------------------------------------------------------------------------------
+
+    def _check_limits(self, run: Finished, step: str) -> None:
+        """Raise what a run that met a limit is worth."""
+        by_limits = signals_told(run) & run.own_signals
+        if run.timed_out or signal.SIGXCPU in by_limits:
+            raise _Unstored(self._timeout())
+        if out_of_memory(run):
+            raise _Unstored(
+                _ruling(
+                    "out_of_memory",
+                    f"Compiling took more than {self.settings.memory_bytes >> 20} MiB of memory ({step}).",
+                    "Look for recursive templates, huge constant arrays and very large unrolled loops.",
+                )
+            )
+        if out_of_room(run):
+            if shutil.disk_usage(self.sandbox.root).free < Limits().work_bytes:
+                raise StorageFault(
+                    f"No space left on the disk of the work folder {self.sandbox.root}.",
+                    "Free some space there, or choose another folder with ASSAY_DATA_DIR.",
+                )
+            raise _Unstored(_too_large("output"))
+        if run.output_exceeded or signal.SIGXFSZ in by_limits:
+            raise _Unstored(_too_large("output"))
+        if run.limit_hit is not None:
+            raise _Unstored(_ruling("invalid_submission", f"Compiling met a limit: {run.limit_hit}."))
+
+    def _timeout(self) -> Ruling:
+        return _ruling(
+            "timeout",
+            f"Compiling took longer than {self.settings.compile_timeout_s:g} s.",
+            "Look for recursive templates, constexpr loops, huge unrolled loops (`#pragma unroll N`), large arrays.",
+        )
+
+    def _check_compiler_works(self) -> None:
+        """Raise InfrastructureFault if not even an empty kernel compiles: then the failure is ours."""
+        job = self._nvcc_job(b"__global__ void works() {}\n", ("-ptx", f"-arch={self.arch}"), (_PTX,))
+        run = self.sandbox.run(job)
+        if not run.succeeded or not run.files.get(_PTX):
+            said = (run.stderr + run.stdout).decode(errors="replace").strip()[-500:]
+            raise InfrastructureFault(
+                f"the compiler does not work in the {self.sandbox.name} sandbox: "
+                f"{said or run.limit_hit or f'exit code {run.exit_code}, signal {run.signal}'}",
+                "run `assay doctor`",
+            )
+
+
+@functools.lru_cache(maxsize=4096)
+def _real_path(path: str) -> str:
+    return os.path.realpath(path) if os.path.isabs(path) else ""
+
+
+def _too_large(what: str) -> Ruling:
+    return _ruling(
+        "invalid_submission",
+        f"The compiler's {what} is too large: an image may have {MAX_IMAGE_BYTES >> 20} MiB.",
+        "Unroll less, instantiate fewer templates, and fill large tables at run time.",
+    )
+
+
+def _too_many_kernels(kernels: int) -> Ruling:
+    return _ruling(
+        "invalid_submission",
+        f"The source compiles to {kernels} kernels: a program may have {MAX_KERNELS}.",
+        "Keep the kernels that the launch plan names, and instantiate templates only for what is launched.",
+    )
+
+
+def _no_kernel(source: str) -> Ruling:
+    if "__global__" in source:
+        hint = (
+            "A kernel template must be instantiated in the source, for example "
+            "`template __global__ void k<float>(float*);`, and a kernel must not be compiled away by #if."
+        )
+    else:
+        hint = "Write at least one `__global__ void name(…)` function."
+    return _ruling("invalid_submission", "The source compiles, but there is no kernel in it.", hint)

@@ -1,0 +1,282 @@
+"""A plan that fits, and its numbers at one size: buffers, launches, fills and copies, within hardware limits."""
+
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from common.contract import Phase, Status
+from common.expressions import ExpressionError, caret, evaluate
+from common.launch_plan import Extent, Fill, Launch, LaunchPlan
+from common.wire import DType
+from evaluator.backends.session import BufferCopy, BufferFill, Entry, KernelLaunch, Parameter, Pointer
+from evaluator.errors import Ruling
+from evaluator.problems.problem import Problem, Sizes
+from evaluator.stages.launch.arguments import Misfit, pack, takes_number
+
+PlanSource: TypeAlias = Literal["json", "directives", "inferred"]
+Role: TypeAlias = Literal["input", "output", "temporary"]
+
+MAX_GRID: Final = ((1 << 31) - 1, 65535, 65535)
+MAX_BLOCK: Final = (1024, 1024, 64)
+MAX_BLOCK_THREADS: Final = 1024
+MAX_CLUSTER_BLOCKS: Final = 16
+
+_SHARED_KIB: Final = {
+    70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99, 90: 227, 100: 227, 101: 227, 103: 227,
+    110: 227, 120: 99, 121: 99,
+}  # fmt: skip
+"""Most shared memory per block that a kernel can opt into, KiB, by compute capability (CUDA programming guide)."""
+
+
+class Refused(Exception):
+    """A plan that cannot be used: becomes a Ruling before it reaches a caller of a stage."""
+
+    def __init__(self, message: str, hint: str | None = None, status: Status = Status.INVALID_SUBMISSION) -> None:
+        self.ruling = Ruling(status, Phase.LAUNCH, message, hint)
+
+
+@dataclass(frozen=True)
+class BufferFacts:
+    """One buffer of a run, without its content."""
+
+    name: str
+    role: Role
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all elements."""
+        return prod(self.shape) * self.dtype.size_bytes
+
+
+@dataclass(frozen=True)
+class Concrete:
+    """A plan at one size: the buffers (inputs, outputs, temporaries) and the steps with every number known."""
+
+    buffers: tuple[BufferFacts, ...]
+    steps: tuple[KernelLaunch | BufferFill | BufferCopy, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A launch step with its kernel. `values` are in parameter order; a text is an expression over the sizes."""
+
+    launch: Launch
+    entry: Entry
+    values: tuple[Pointer | int | float | str, ...]
+    static_shared_bytes: int
+    place: str
+
+
+@dataclass(frozen=True)
+class Launchable:
+    """A plan that fits the problem and the compiled kernels, at no particular size."""
+
+    problem: Problem
+    plan: LaunchPlan
+    plan_source: PlanSource
+    binding: str
+    """How parameters were bound to tensors and sizes, in words."""
+    arch: str
+    calls: Mapping[int, Call]
+    """By the index of the step."""
+    source_lines: int = 0
+    """Lines of the source; a line beyond is the claim of a `#line`. 0 where it is not known."""
+
+    def at(
+        self, sizes: Sizes, memory_bytes: int = 8 << 30, scalars: Mapping[str, float] = MappingProxyType({})
+    ) -> Concrete | Ruling:
+        """The buffers and steps at `sizes`, with other values for the named `scalars`.
+
+        A Ruling where a number is out of the range that it must be in.
+
+        All buffers together must fit in `memory_bytes`.
+        """
+        try:
+            return _Sized(self, sizes, scalars).concrete(memory_bytes)
+        except Refused as refused:
+            return refused.ruling
+
+
+class _Sized:
+    """One evaluation of a plan at one size."""
+
+    def __init__(self, launchable: Launchable, sizes: Sizes, scalars: Mapping[str, float]) -> None:
+        self.launchable = launchable
+        values = [(s, scalars.get(s.name, s.value)) for s in launchable.problem.scalars]
+        self.names = {**{s.name: int(value) for s, value in values if not s.dtype.is_float}, **sizes}
+        self.floats = {s.name: rounded(value, s.dtype) for s, value in values if s.dtype.is_float}
+        self.where = "at " + ", ".join(f"{name} = {size}" for name, size in sizes.items())
+
+    def concrete(self, memory_bytes: int) -> Concrete:
+        buffers = self._buffers(memory_bytes)
+        sizes = {buffer.name: buffer for buffer in buffers}
+        steps: list[KernelLaunch | BufferFill | BufferCopy] = []
+        for index, step in enumerate(self.launchable.plan.steps):
+            if isinstance(step, Launch):
+                steps.append(self._launch(self.launchable.calls[index]))
+            elif isinstance(step, Fill):
+                place = f"step {index + 1} (fill {step.target})"
+                steps.append(BufferFill(step.target, packed(place, step.value, sizes[step.target].dtype)))
+            else:
+                source, target = sizes[step.source].size_bytes, sizes[step.target].size_bytes
+                if source != target:
+                    raise self._refused(
+                        f"step {index + 1} (copy)",
+                        f"'{step.source}' has {source} bytes and '{step.target}' {target}: a copy needs equal sizes",
+                    )
+                steps.append(BufferCopy(step.source, step.target))
+        return Concrete(buffers, tuple(steps))
+
+    def _refused(self, place: str, reason: str, hint: str | None = None) -> Refused:
+        return Refused(f"{place}: {reason} ({self.where}).", hint)
+
+    def _evaluate(self, place: str, text: Extent) -> int:
+        try:
+            return evaluate(text, self.names)
+        except ExpressionError as error:
+            shown = caret(error.text, error.position)
+            raise Refused(f"{place}: {error.reason} ({self.where})\n{shown}") from None
+
+    def _buffers(self, memory_bytes: int) -> tuple[BufferFacts, ...]:
+        problem = self.launchable.problem
+        tensors = [
+            BufferFacts(t.name, role, t.dtype, tuple(self._evaluate(f"tensor '{t.name}'", e) for e in t.shape))
+            for role, group in _ROLES
+            for t in (problem.inputs if group == "inputs" else problem.outputs)
+        ]
+        needed = sum(buffer.size_bytes for buffer in tensors)
+        if needed > memory_bytes:
+            raise Refused(
+                f"The problem's own tensors take {_in_words(needed)} {self.where}, and the memory limit is "
+                f"{_in_words(memory_bytes)}.",
+                "Ask for smaller sizes.",
+            )
+        temporaries = []
+        for temporary in self.launchable.plan.temporaries:
+            place = f"temporary '{temporary.name}'"
+            shape = tuple(self._evaluate(place, extent) for extent in temporary.shape)
+            for text, extent in zip(temporary.shape, shape, strict=True):
+                if extent <= 0:
+                    quoted = caret(str(text), 0)
+                    raise Refused(f"{place}: an extent must be positive, and it is {extent} ({self.where})\n{quoted}")
+            temporaries.append(BufferFacts(temporary.name, "temporary", temporary.dtype, shape))
+        extra = sum(buffer.size_bytes for buffer in temporaries)
+        if needed + extra > memory_bytes:
+            raise Refused(
+                f"The temporaries take {_in_words(extra)} {self.where}; beside the problem's own tensors "
+                f"({_in_words(needed)}) the memory limit of {_in_words(memory_bytes)} leaves no room for them.",
+                "Use smaller temporaries.",
+            )
+        return (*tensors, *temporaries)
+
+    def _launch(self, call: Call) -> KernelLaunch:
+        launch, place = call.launch, call.place
+        grid = self._extents(f"{place}, grid", launch.grid, MAX_GRID)
+        block = self._extents(f"{place}, block", launch.block, MAX_BLOCK)
+        if prod(block) > MAX_BLOCK_THREADS:
+            raise self._refused(place, f"a block has at most {MAX_BLOCK_THREADS} threads, and this one {prod(block)}")
+        shared = self._evaluate(f"{place}, shared", launch.shared_bytes)
+        most = shared_limit_bytes(self.launchable.arch)
+        if not 0 <= shared <= most - call.static_shared_bytes:
+            static = f" beside {call.static_shared_bytes} static bytes" if call.static_shared_bytes else ""
+            raise self._refused(
+                f"{place}, shared",
+                f"{shared} bytes of dynamic shared memory{static}: {self.launchable.arch} has {most} for a block",
+                "Use smaller tiles, or a `shared=` that does not grow with the sizes." if shared > 0 else None,
+            )
+        cluster = None if launch.cluster is None else self._cluster(place, launch.cluster, grid)
+        given = zip(call.values, call.launch.args, strict=True)
+        now = [self.floats.get(argument.strip(), v) if isinstance(argument, str) else v for v, argument in given]
+        values = zip(now, call.entry.parameters, strict=True)
+        arguments = tuple(self._argument(f"{place}, argument {i}", v, p) for i, (v, p) in enumerate(values, 1))
+        return KernelLaunch(call.entry.symbol, grid, block, shared, launch.cooperative, arguments, cluster)
+
+    def _extents(self, place: str, extents: tuple[Extent, ...], most: tuple[int, int, int]) -> tuple[int, int, int]:
+        values = [1, 1, 1]
+        for axis, extent in enumerate(extents):
+            values[axis] = value = self._evaluate(place, extent)
+            if 0 < value <= most[axis]:
+                continue
+            reason = f"{'xyz'[axis]} must be 1 to {most[axis]}, and it is {value} ({self.where})"
+            hint = "Use ceil_div, which rounds up." if value == 0 and "//" in str(extent) else None
+            raise Refused(f"{place}: {reason}\n{caret(str(extent), 0)}", hint)
+        return values[0], values[1], values[2]
+
+    def _cluster(
+        self, place: str, extents: tuple[Extent, ...], grid: tuple[int, int, int]
+    ) -> tuple[int, int, int] | None:
+        most = (MAX_CLUSTER_BLOCKS, MAX_CLUSTER_BLOCKS, MAX_CLUSTER_BLOCKS)
+        cluster = self._extents(f"{place}, cluster", extents, most)
+        if prod(cluster) > MAX_CLUSTER_BLOCKS:
+            raise self._refused(f"{place}, cluster", f"a cluster has at most {MAX_CLUSTER_BLOCKS} blocks")
+        for axis, blocks, size in zip("xyz", grid, cluster, strict=True):
+            if blocks % size:
+                raise self._refused(f"{place}, cluster", f"grid {axis} = {blocks} is not a multiple of {size}")
+        return cluster if prod(cluster) > 1 else None
+
+    def _argument(self, place: str, value: Pointer | float | str, parameter: Parameter) -> Pointer | bytes:
+        if isinstance(value, Pointer):
+            return value
+        if parameter.kind == "pointer":
+            return bytes(parameter.size_bytes)
+        taken = takes_number(parameter)
+        if taken is None:
+            raise AssertionError(f"{parameter.type} was let through by the type check")
+        number = self._evaluate(place, value) if isinstance(value, str) else value
+        try:
+            return pack(number, taken)
+        except Misfit as misfit:
+            quoted = f"\n{caret(value, 0)}" if isinstance(value, str) else ""
+            reason = f"{misfit}, the type of `{parameter.type} {parameter.name}` ({self.where})"
+            raise Refused(f"{place}: {reason}{quoted}") from None
+
+
+_ROLES: Final[tuple[tuple[Role, str], ...]] = (("input", "inputs"), ("output", "outputs"))
+
+
+def moved_bytes(concrete: Concrete | Ruling) -> tuple[int, ...]:
+    """Read and written together by each fill and each copy of a plan."""
+    if isinstance(concrete, Ruling):
+        return ()
+    sizes = {buffer.name: buffer.size_bytes for buffer in concrete.buffers}
+    fills = [sizes[step.buffer] for step in concrete.steps if isinstance(step, BufferFill)]
+    copies = [2 * sizes[step.source] for step in concrete.steps if isinstance(step, BufferCopy)]
+    return (*fills, *copies)
+
+
+def shared_limit_bytes(arch: str) -> int:
+    """Most shared memory per block on `arch` (for example `sm_90a`), static and dynamic together, bytes.
+
+    A compute capability that is not known here counts as the nearest one below it.
+    """
+    capability = int(re.sub(r"\D", "", arch) or 0)
+    known = [number for number in _SHARED_KIB if number <= capability]
+    return _SHARED_KIB[max(known, default=75)] << 10
+
+
+def rounded(value: float, dtype: DType) -> float:
+    """`value` rounded once to a scalar's own dtype, so that a `double` parameter gets what a `float` one gets."""
+    return float(struct.unpack("<f", struct.pack("<f", value))[0]) if dtype is DType.FLOAT32 else value
+
+
+def packed(place: str, value: float, dtype: DType) -> bytes:
+    """`value` as one element of `dtype`. Raises Refused, naming `place`."""
+    try:
+        return pack(value, dtype)
+    except Misfit as misfit:
+        raise Refused(f"{place}: {misfit}.") from None
+
+
+def _in_words(size_bytes: int) -> str:
+    amount = float(size_bytes)
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if amount < 1024:
+            return f"{amount:.4g} {unit}"
+        amount /= 1024
+    return f"{amount:.4g} EiB"

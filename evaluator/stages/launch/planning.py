@@ -1,0 +1,373 @@
+"""Launching: from a plan (JSON, directives, or none) and the compiled kernels to launches with every number known.
+
+`plan_launches` checks once all that does not depend on sizes: names, kernels, counts and types. `Launchable.at` then
+evaluates the plan at one size and checks the hardware's limits. Both answer with a Ruling where a plan is unusable.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Final
+
+from common.expressions import ExpressionError, caret, names_in
+from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, PlanError, as_directives, parse_directives
+from common.wire import DType
+from evaluator.backends.session import Entry, Parameter, Pointer, Program
+from evaluator.errors import Ruling
+from evaluator.problems.problem import Problem
+from evaluator.stages.compile.kernel_names import listed, matching, nearest, shortest
+from evaluator.stages.launch.arguments import pointer_misfit, takes_number
+from evaluator.stages.launch.checked_plan import (
+    BufferFacts,
+    Call,
+    Concrete,
+    Launchable,
+    PlanSource,
+    Refused,
+    Role,
+    packed,
+    rounded,
+)
+
+__all__ = ["BufferFacts", "Concrete", "Launchable", "Planned", "plan_launches"]
+
+_TEMPLATE = re.compile(r"\btemplate\s*<[^;{}]*>\s*(?:[\w\s]*\s)?__global__")
+_INFERRED_BLOCK: Final = 256
+_SHOWN: Final = 8
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What planning gave: exactly one of the two."""
+
+    ruling: Ruling | None
+    launchable: Launchable | None
+
+
+def plan_launches(
+    problem: Problem,
+    program: Program,
+    json_plan: LaunchPlan | None,
+    source: str,
+    static_shared_bytes: Mapping[str, int] = MappingProxyType({}),
+) -> Planned:
+    """The plan of a submission, checked against its problem and its compiled kernels.
+
+    `static_shared_bytes` is each kernel's static shared memory, by `Entry.name`; a kernel that is missing has none.
+    """
+    try:
+        return Planned(None, _plan(problem, program, json_plan, source, static_shared_bytes))
+    except Refused as refused:
+        return Planned(refused.ruling, None)
+
+
+def _plan(
+    problem: Problem, program: Program, json_plan: LaunchPlan | None, source: str, static: Mapping[str, int]
+) -> Launchable:
+    try:
+        directives = parse_directives(source)
+    except PlanError as error:
+        raise Refused(f"A launch directive cannot be read: {error}", _see_grammar) from None
+    if directives is not None and json_plan is not None:
+        raise Refused(
+            "The submission has a launch plan and also `// assay:` directives in its source.",
+            "Keep one of the two: nothing says which should win.",
+        )
+    if not program.entries:
+        raise _no_kernel(source)
+    plan = json_plan or directives
+    plan_source: PlanSource = "json" if json_plan else "directives"
+    binding = ""
+    if plan is None:
+        plan, binding = _infer(problem, program.entries)
+        plan_source = "inferred"
+    scope = _Scope(problem, plan)
+    try:
+        calls = {
+            index: _call(f"step {index + 1}", step, program.entries, scope, source, static)
+            for index, step in enumerate(plan.steps)
+            if isinstance(step, Launch)
+        }
+    except Refused as refused:
+        if plan_source != "inferred":
+            raise
+        raise Refused(
+            f"No launch plan was given, and the inferred one does not fit ({binding}): {refused.ruling.message}",
+            f"Say how to launch with a line such as\n{as_directives(plan)}",
+        ) from None
+    for index, step in enumerate(plan.steps):
+        if isinstance(step, Fill | Copy):
+            scope.check_move(f"step {index + 1}", step)
+    _check_outputs(problem, plan, calls.values())
+    binding = binding or _describe(calls.values(), program.entries)
+    lines = source.count("\n") + 1
+    return Launchable(problem, plan, plan_source, binding, program.arch, MappingProxyType(calls), lines)
+
+
+_see_grammar = (
+    "A directive is one of: `// assay: launch KERNEL grid=(…) block=(…) args=(…)`, `// assay: temp NAME DTYPE (…)`, "
+    "`// assay: fill NAME value=V`, `// assay: copy SOURCE TARGET`."
+)
+
+
+def _no_kernel(source: str) -> Refused:
+    if _TEMPLATE.search(source):
+        return Refused(
+            "There is no `__global__` function in the compiled source: no kernel template was instantiated.",
+            "Instantiate what is launched, for example `template __global__ void scale<float>(float*, int);`.",
+        )
+    hint = "Write a kernel with `__global__ void name(…)`; a `static` one that nothing launches is dropped by nvcc."
+    return Refused("There is no `__global__` function in the source.", hint)
+
+
+def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]:
+    """The plan for a source with one kernel and no plan, and how its parameters were bound, in words."""
+    if len(entries) > 1:
+        lines = "".join(as_directives(_guess(problem, entry, entries)) for entry in entries[:_SHOWN])
+        raise Refused(
+            f"The source has {len(entries)} kernels ({listed(entries)}) and no launch plan says which to launch.",
+            f"Add a line for each launch, in order, for example\n{lines}{_to_replace(problem, entries[:_SHOWN])}",
+        )
+    entry = entries[0]
+    names = [parameter.name for parameter in entry.parameters]
+    offered = problem.parameter_names
+    if set(names) <= set(offered):
+        return _guess(problem, entry, entries), f"{', '.join(names) or 'no parameters'} bound by name"
+    if len(names) != len(offered):
+        raise Refused(
+            f"No launch plan was given, and `{_signature(entry)}` cannot be matched with {problem.id}: it has "
+            f"{len(names)} parameters, and in order there are {len(offered)} to pass ({', '.join(offered)}).",
+            "Name every parameter as the problem does, or say how to launch with a line such as\n"
+            f"{as_directives(_guess(problem, entry, entries))}{_to_replace(problem, (entry,))}",
+        )
+    pairs = ", ".join(f"{name} = {what}" for name, what in zip(names, offered, strict=True))
+    return _guess(problem, entry, entries), f"bound by order: {pairs}"
+
+
+def _guess(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> LaunchPlan:
+    """One launch of `entry`: arguments by name, else by order; a thread for each element of the largest output."""
+    names = tuple(parameter.name for parameter in entry.parameters)
+    by_order = len(names) == len(problem.parameter_names) and not set(names) <= set(problem.parameter_names)
+    arguments = problem.parameter_names if by_order else names
+    counts = dict.fromkeys(
+        " * ".join(extent if extent.isalnum() or extent.isidentifier() else f"({extent})" for extent in output.shape)
+        for output in problem.outputs
+    )
+    largest = f"max({', '.join(counts)})" if len(counts) > 1 else next(iter(counts))
+    launch = {"kernel": shortest(entry, entries), "block": (_INFERRED_BLOCK,), "args": arguments}
+    try:
+        plan = {"steps": ({"kind": "launch", "grid": (f"ceil_div({largest}, {_INFERRED_BLOCK})",), **launch},)}
+        return LaunchPlan.model_validate(plan)
+    except ValueError:
+        raise Refused("No launch plan was given, and none can be inferred for this problem.", _see_grammar) from None
+
+
+def _to_replace(problem: Problem, entries: Iterable[Entry]) -> str:
+    """What to do with the names in a guessed plan that the problem does not have."""
+    names = [
+        p.name for entry in entries if len(entry.parameters) != len(problem.parameter_names) for p in entry.parameters
+    ]
+    unknown = [name for name in dict.fromkeys(names) if name not in problem.parameter_names]
+    if not unknown:
+        return ""
+    return (
+        f"with a tensor, size or scalar of {problem.id}, a temporary, or a number in place of {', '.join(unknown)}."
+    )
+
+
+class _Scope:
+    """The names that a plan can use, and what they stand for."""
+
+    def __init__(self, problem: Problem, plan: LaunchPlan) -> None:
+        self.roles: dict[str, Role] = {}
+        self.dtypes: dict[str, DType] = {}
+        for temporary in plan.temporaries:
+            if temporary.name in problem.parameter_names:
+                raise Refused(
+                    f"The temporary '{temporary.name}' has the name of something that {problem.id} already has.",
+                    f"Choose a name other than {', '.join(problem.parameter_names)}.",
+                )
+        groups: tuple[tuple[Role, Iterable[tuple[str, DType]]], ...] = (
+            ("input", ((t.name, t.dtype) for t in problem.inputs)),
+            ("output", ((t.name, t.dtype) for t in problem.outputs)),
+            ("temporary", ((t.name, t.dtype) for t in plan.temporaries)),
+        )
+        for role, members in groups:
+            for name, dtype in members:
+                self.roles[name], self.dtypes[name] = role, dtype
+        self.floats = {
+            scalar.name: rounded(scalar.value, scalar.dtype) for scalar in problem.scalars if scalar.dtype.is_float
+        }
+        self.integers = {*problem.sizes, *(s.name for s in problem.scalars if not s.dtype.is_float)}
+        for temporary in plan.temporaries:
+            for extent in temporary.shape:
+                self.check_expression(f"the shape of temporary '{temporary.name}'", extent)
+
+    def check_expression(self, place: str, text: Extent) -> None:
+        """Raise where `text` reads a name that is not a size or an integer scalar."""
+        try:
+            names = names_in(text)
+        except ExpressionError as error:
+            raise Refused(f"{place}: {error}") from None
+        for name in names:
+            if name in self.integers:
+                continue
+            match = re.search(rf"(?<![\w]){name}(?![\w])", str(text))
+            shown = caret(str(text), match.start() if match else 0)
+            if name in self.dtypes:
+                reason = f"'{name}' is a tensor, and an expression can only compute with sizes"
+            elif name in self.floats:
+                reason = f"'{name}' is not an integer, and an expression can only compute with integers"
+            else:
+                reason = f"unknown name '{name}'{self._nearest(name)}"
+            known = ", ".join((*self.dtypes, *self.floats, *sorted(self.integers)))
+            raise Refused(f"{place}: {reason}\n{shown}", f"The names here are {known}.")
+
+    def _nearest(self, name: str) -> str:
+        close = get_close_matches(name, (*self.dtypes, *self.floats, *self.integers), n=1)
+        return f": did you mean '{close[0]}'?" if close else ""
+
+    def value(self, place: str, argument: float | str) -> Pointer | int | float | str:
+        """What an argument stands for: a buffer, a number, or an expression over the sizes."""
+        if not isinstance(argument, str):
+            return argument
+        name = argument.strip()
+        if name in self.dtypes:
+            return Pointer(name)
+        if name in self.floats:
+            return self.floats[name]
+        self.check_expression(place, argument)
+        return argument
+
+    def check_move(self, place: str, step: Fill | Copy) -> None:
+        """Raise where a fill or a copy names no buffer, or would write to an input."""
+        for name in (step.target, step.source) if isinstance(step, Copy) else (step.target,):
+            if name not in self.roles:
+                raise Refused(
+                    f"{place} ({step.kind}): there is no tensor or temporary named '{name}'{self._nearest(name)}",
+                    f"The tensors and temporaries are {', '.join(self.roles)}.",
+                )
+        if self.roles[step.target] == "input":
+            raise Refused(
+                f"{place} ({step.kind}): '{step.target}' is an input, and inputs must come back unchanged.",
+                f"Write to an output or a temporary ({', '.join(n for n, r in self.roles.items() if r != 'input')}).",
+            )
+        if isinstance(step, Copy) and step.source == step.target:
+            raise Refused(f"{place} (copy): '{step.source}' is copied to itself.", "Remove the step.")
+        if isinstance(step, Fill):
+            packed(f"{place} (fill {step.target})", step.value, self.dtypes[step.target])
+
+
+def _call(
+    step: str, launch: Launch, entries: Sequence[Entry], scope: _Scope, source: str, static: Mapping[str, int]
+) -> Call:
+    entry = _entry(step, launch.kernel, entries, source)
+    place = f"{step} (launch {launch.kernel})"
+    parameters = entry.parameters
+    if len(launch.args) != len(parameters):
+        given = ", ".join(str(argument) for argument in launch.args)
+        raise Refused(
+            f"{place}: args has {len(launch.args)} values ({given}), and the kernel takes {len(parameters)}: "
+            f"`{_signature(entry)}`.",
+            "Give one value for each parameter, in order.",
+        )
+    for key, extents in _extents(launch):
+        for extent in extents:
+            scope.check_expression(f"{place}, {key}", extent)
+    values = []
+    for number, (argument, parameter) in enumerate(zip(launch.args, parameters, strict=True), 1):
+        here = f"{place}, argument {number} for `{parameter.type} {parameter.name}`"
+        value = scope.value(here, argument)
+        _check_type(here, argument, value, parameter, scope)
+        values.append(value)
+    return Call(launch, entry, tuple(values), static.get(entry.name, 0), place)
+
+
+def _extents(launch: Launch) -> tuple[tuple[str, tuple[Extent, ...]], ...]:
+    return (
+        ("grid", launch.grid),
+        ("block", launch.block),
+        ("shared", (launch.shared_bytes,)),
+        ("cluster", launch.cluster or ()),
+    )
+
+
+def _entry(step: str, wanted: str, entries: Sequence[Entry], source: str) -> Entry:
+    found = matching(wanted, entries)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = "\n".join(f"    {entry.name}" for entry in found[:_SHOWN])
+        names += f"\n    and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        raise Refused(
+            f"{step}: the kernel name '{wanted}' is ambiguous. It can mean\n{names}",
+            f"Write one of: {'; '.join(shortest(entry, entries) for entry in found[:_SHOWN])}.",
+        )
+    close = nearest(wanted, entries)
+    hint = f"Did you mean {' or '.join(close)}?" if close else None
+    last = re.escape(re.split(r"[<(]", wanted)[0].split("::")[-1].strip())
+    if last and re.search(rf"{_TEMPLATE.pattern}[^;{{}}]*\b{last}\s*\(", source):
+        hint = (
+            "A kernel template is compiled only where it is instantiated: add a line such as "
+            f"`template __global__ void {wanted if '<' in wanted else f'{wanted}<float>'}(…);`."
+        )
+    compiled = listed(entries)
+    raise Refused(f"{step}: there is no kernel named '{wanted}'. The compiled kernels are {compiled}.", hint)
+
+
+def _check_type(
+    place: str, argument: float | str, value: Pointer | float | str, parameter: Parameter, scope: _Scope
+) -> None:
+    if isinstance(value, Pointer) and parameter.kind == "pointer":
+        dtype = scope.dtypes[value.buffer]
+        reason = pointer_misfit(parameter.pointee, dtype)
+        if reason is not None:
+            raise Refused(f"{place}: '{value.buffer}' is a {dtype} tensor: {reason}.")
+        return
+    if parameter.kind == "pointer":
+        if isinstance(value, int) and value == 0:
+            return
+        raise Refused(
+            f"{place}: a pointer takes a tensor or a temporary by name, or 0 for null, and '{argument}' is neither."
+        )
+    taken = takes_number(parameter)
+    if taken is None:
+        raise Refused(
+            f"{place}: a struct ({parameter.size_bytes} bytes) cannot be given in a launch plan.",
+            "Make its members parameters of their own.",
+        )
+    if isinstance(value, Pointer):
+        raise Refused(f"{place}: '{argument}' is a tensor, and the parameter takes a number ({taken}).")
+    if isinstance(value, float) and not taken.is_float:
+        raise Refused(f"{place}: '{argument}' is a floating-point number, and the parameter takes an integer.")
+    if not isinstance(value, str):
+        packed(place, value, taken)
+
+
+def _check_outputs(problem: Problem, plan: LaunchPlan, calls: Iterable[Call]) -> None:
+    named = {value.buffer for call in calls for value in call.values if isinstance(value, Pointer)}
+    named |= {step.target for step in plan.steps if isinstance(step, Fill | Copy)}
+    missing = [output.name for output in problem.outputs if output.name not in named]
+    if missing:
+        raise Refused(
+            f"No step of the launch plan writes the output {', '.join(missing)}.",
+            f"Pass {', '.join(missing)} to a kernel, or make it the target of a fill or a copy.",
+        )
+
+
+def _describe(calls: Iterable[Call], entries: Sequence[Entry]) -> str:
+    """Each kernel once, with its first launch's arguments."""
+    seen: dict[str, str] = {}
+    for call in calls:
+        pairs = zip(call.entry.parameters, call.launch.args, strict=True)
+        bound = ", ".join(f"{p.name} = {argument}" if p.name != argument else p.name for p, argument in pairs)
+        seen.setdefault(call.entry.symbol, f"{shortest(call.entry, entries)}({bound})")
+    shown = list(seen.values())
+    return "as the plan says: " + "; ".join(shown[:8]) + (f"; and {len(shown) - 8} more" if shown[8:] else "")
+
+
+def _signature(entry: Entry) -> str:
+    head = re.split(r"\(", entry.name.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
+    return f"{head}({', '.join(f'{parameter.type} {parameter.name}' for parameter in entry.parameters)})"

@@ -1,0 +1,54 @@
+"""Counting: one more run of a kernel that was right, at the problem's typical size, for what a profiler would say."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Final
+
+from common.contract import Settings
+from common.contract.counters import Evidence
+from evaluator.backends.session import Buffer, PlanRun, Session
+from evaluator.errors import Ruling
+from evaluator.problems.arrays import Dice, dice_seed
+from evaluator.problems.problem import Sizes
+from evaluator.stages.launch.checked_plan import Launchable
+
+_COUNTING_S: Final = 2.0
+_SAMPLES: Final = (0, 64, 8)
+"""Blocks of each launch that are run: all; where that takes too long, fewer, chosen at random."""
+_POISON: Final = 0xFF
+
+
+def tally(
+    launchable: Launchable,
+    session: Session,
+    reopen: Callable[[], AbstractContextManager[Session]],
+    settings: Settings,
+    dice: Dice,
+    sizes: Sizes | None = None,
+) -> Evidence | None:
+    """Counts of each launch at `sizes` (the problem's typical ones by default), on contents from `dice`.
+
+    `session` may end with it; `reopen` gives another one for the same program. None where the backend does not count,
+    or not in time; that is never held against the submission. Raises Unsupported, InfrastructureFault.
+    """
+    problem = launchable.problem
+    sizes = problem.example_sizes[0] if sizes is None else sizes
+    concrete = launchable.at(sizes, settings.memory_bytes)
+    if isinstance(concrete, Ruling):
+        return None
+    inputs = problem.distributions[0].draw(dice, sizes)
+    buffers = tuple(
+        Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
+        for b in concrete.buffers
+    )
+    chosen = PlanRun(buffers, concrete.steps, _POISON, _COUNTING_S, count=True, sample_seed=dice_seed(dice))
+    for blocks in _SAMPLES:
+        run = replace(chosen, sample_blocks=blocks)
+        with nullcontext(session) if blocks == 0 else reopen() as counting:
+            outcome = counting.run(run)
+        if outcome.counts:
+            return Evidence(source="simulator", sizes=dict(sizes), launches=outcome.counts)
+        if outcome.fault is None or outcome.fault.kind != "watchdog":
+            return None
+    return None

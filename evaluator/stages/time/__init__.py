@@ -1,0 +1,1 @@
+"""Stage 5, time: measured launches beside a baseline, and what they say."""

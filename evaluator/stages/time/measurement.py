@@ -1,0 +1,228 @@
+"""Measuring: timed launches on contents never seen before, in turns with the baseline; some verified in secret.
+
+The referee's side of timing. It only collects: what the numbers say is decided in `timing`.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Final, Protocol, TypeAlias
+
+from common.contract import DeviceState, Fault, Phase, Settings, Trial
+from evaluator.backends.session import PlanRun, RunOutcome, Session
+from evaluator.errors import InfrastructureFault, Ruling
+from evaluator.problems.arrays import Dice
+from evaluator.problems.problem import Arrays, Problem, Sizes
+from evaluator.stages.launch.checked_plan import Concrete, Launchable
+from evaluator.stages.time.statistics import Clocks, Measurement, clocks_agree, enough
+from evaluator.stages.verify.trials import PlannedTrial
+from evaluator.stages.verify.verification import POISONS, Examination
+
+_WARM_UPS: Final = 3
+_EMPTY_PLANS: Final = 5
+_EMPTY_PLAN_EVERY: Final = 4
+_PATIENCE: Final = 60
+"""How many launches are made before clocks that disagree are held against a submission: a machine may be busy."""
+_LOOK_EVERY: Final = 5
+_GAP: Final = 6
+"""At first every third or fourth launch is verified: a forger, who must lie in half of all, is seen in any ten with
+five chances of six, in 50 launches with 99.8 %."""
+
+
+Reading: TypeAlias = Callable[[], float]
+"""Waits for a run of the baseline and gives its time in µs."""
+
+
+class Opponent(Protocol):
+    """The baseline and the device that both run on."""
+
+    def compared_with(self, problem: Problem) -> str:
+        """What the baseline is, in words."""
+
+    def timer(self, problem: Problem, inputs: Arrays, sizes: Sizes) -> "Callable[[], Reading]":
+        """A call that starts the baseline once on these inputs, as they are then; before the next call it is read."""
+
+    def transfer_us(self, to_device_bytes: int, to_host_bytes: int) -> float | None:
+        """What moving the inputs there and the outputs back would cost."""
+
+    def state(self) -> DeviceState:
+        """The device and how it is now."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one round of timed launches gave: a measurement, or why there is none."""
+
+    measurement: Measurement | None
+    ruling: Ruling | None = None
+    trials: tuple[Trial, ...] = ()
+    """Launches whose output was compared with the oracle."""
+    fault: Fault | None = None
+    printed: bool = False
+    """Whether timed launches printed: that takes host time which events do not see."""
+
+
+def measure(
+    launchable: Launchable,
+    session: Session,
+    sizes: Sizes,
+    settings: Settings,
+    dice: Dice,
+    opponent: Opponent,
+    progress: Callable[[int], None] = lambda launches: None,
+) -> Look:
+    """Launch until the interval is narrow enough. Raises InfrastructureFault, UsageError."""
+    concrete = launchable.at(sizes, settings.memory_bytes)
+    if isinstance(concrete, Ruling):
+        return Look(None, replace(concrete, phase=Phase.LAUNCH))
+    stand = _Stand(launchable, session, sizes, settings, dice, opponent, concrete)
+    while not stand.enough():
+        ruling = stand.launch()
+        if ruling is not None:
+            return Look(None, replace(ruling, phase=Phase.TIME), stand.checked(), stand.examination.fault)
+        progress(len(stand.times))
+    ruling = stand.last_look()
+    if ruling is not None:
+        return Look(None, replace(ruling, phase=Phase.TIME), stand.checked(), stand.examination.fault)
+    return Look(stand.measurement(), trials=stand.checked(), printed=stand.printed)
+
+
+class _Stand:
+    """One plan at one size beside its baseline."""
+
+    def __init__(
+        self,
+        launchable: Launchable,
+        session: Session,
+        sizes: Sizes,
+        settings: Settings,
+        dice: Dice,
+        opponent: Opponent,
+        concrete: Concrete,
+    ) -> None:
+        self.problem, self.session, self.sizes, self.settings = launchable.problem, session, sizes, settings
+        self.dice, self.opponent, self.concrete = dice, opponent, concrete
+        self.examination = Examination(launchable, session, settings, dice, 0)
+        self.trial = PlannedTrial(sizes, self.problem.distributions[0], self.problem.tolerance, False)
+        self.times: list[tuple[float, float, float]] = []
+        self.baseline_us: list[float] = []
+        self.baseline: Callable[[], Reading] | None = None
+        self.unread: Reading | None = None
+        """A counted run of the baseline that may still be going on: the next contents are drawn behind it."""
+        self.warm_ups = 0
+        self.next_check = 0
+        self.printed = False
+        self.checks = 0
+        self.empty = [self._times(session.run(_EMPTY)) for _ in range(_EMPTY_PLANS)]
+
+    def enough(self) -> bool:
+        """Whether more launches would say nothing new, or the time is up."""
+        if self.examination.left_s <= 0 and self.times:
+            return True
+        if len(self.times) % _LOOK_EVERY and len(self.times) < self.settings.max_launches:
+            return False
+        self._read()
+        events_us, settings = [event_us for event_us, _, _ in self.times], self.settings
+        if not enough(events_us, self.baseline_us, settings.max_launches, settings.timing_precision):
+            return False
+        return len(self.times) >= min(_PATIENCE, settings.max_launches) or clocks_agree(self._clocks()) is None
+
+    def launch(self) -> Ruling | None:
+        """One launch of the plan and one of the baseline on fresh inputs; the first few are not counted."""
+        # Which launches are verified is secret, because a kernel could tell the timed ones by their size.
+        checked = self.next_check == 0 or self.baseline is None
+        inputs = self.trial.distribution.draw(self.dice, self.sizes)
+        outcome = self.examination.execute(self.concrete, inputs, POISONS[0], look=checked)
+        self._read()
+        ruling = self.examination.fault_ruling(outcome, self.trial)
+        if ruling is None and checked:
+            ruling = self.examination.intact(outcome, self.trial, inputs) or self._check(inputs, outcome)
+        if ruling is not None:
+            return ruling
+        times = self._times(outcome)
+        self.next_check = self._gap() if self.next_check == 0 else self.next_check - 1
+        self.printed = self.printed or bool(outcome.printed)
+        if self.baseline is None:
+            # The baseline reads the very memory that the submission read; it is the same in every run.
+            there = self.examination.tensors(outcome, self.concrete, "input")
+            self.baseline = self.opponent.timer(self.problem, there, self.sizes)
+        reading = self.baseline()
+        if self.warm_ups < _WARM_UPS:
+            self.warm_ups += 1
+            reading()
+        else:
+            self.times.append(times)
+            self.unread = reading
+            if len(self.times) % _EMPTY_PLAN_EVERY == 0:
+                self.empty.append(self._times(self.session.run(_EMPTY)))
+        return None
+
+    def last_look(self) -> Ruling | None:
+        """One more launch, verified and not counted: it also shows what the others wrote outside of their buffers."""
+        self._read()
+        inputs = self.trial.distribution.draw(self.dice, self.sizes)
+        outcome = self.examination.execute(self.concrete, inputs, POISONS[0])
+        return self.examination.intact(outcome, self.trial, inputs) or self._check(inputs, outcome)
+
+    def checked(self) -> tuple[Trial, ...]:
+        return tuple(self.examination.trials)
+
+    def measurement(self) -> Measurement:
+        clocks = self._clocks()
+        sizes = {buffer.name: buffer.size_bytes for buffer in self.concrete.buffers}
+        return Measurement(
+            sizes=dict(self.sizes),
+            event_us=tuple(clocks.event_us),
+            host_us=tuple(clocks.host_us),
+            referee_us=tuple(clocks.referee_us),
+            baseline_us=tuple(self.baseline_us),
+            gap_us=clocks.gap_us,
+            referee_gap_us=clocks.referee_gap_us,
+            compared_with=self.opponent.compared_with(self.problem),
+            device=self.opponent.state(),
+            checked_launches=self.checks,
+            transfer_us=self.opponent.transfer_us(
+                sum(sizes[tensor.name] for tensor in self.problem.inputs),
+                sum(sizes[tensor.name] for tensor in self.problem.outputs),
+            ),
+        )
+
+    def _clocks(self) -> Clocks:
+        event_us, host_us, referee_us = zip(*self.times, strict=True)
+        return Clocks(
+            event_us,
+            host_us,
+            referee_us,
+            gap_us=median(host - event for event, host, _ in self.empty),
+            referee_gap_us=median(referee - host for _, host, referee in self.empty),
+        )
+
+    def _read(self) -> None:
+        if self.unread is not None:
+            self.baseline_us.append(self.unread())
+            self.unread = None
+
+    def _gap(self) -> int:
+        """How many launches to leave unverified now: few at first, and later so many that the second half of all of
+        them, which a median could be made of, still has some that are verified.
+        """
+        return secrets.randbelow(max(_GAP, len(self.times) // 2))
+
+    def _check(self, inputs: Arrays, outcome: RunOutcome) -> Ruling | None:
+        self.checks += 1
+        outputs = self.examination.tensors(outcome, self.concrete)
+        if self.problem.sketch is None:
+            return self.examination.judge(self.trial, inputs, outputs)
+        found = self.problem.sketch(self.dice, inputs, outputs, self.sizes, self.problem.tolerance)
+        # What the sketch finds is looked at element by element, so that the verdict can say where it is wrong.
+        return None if found.passed else self.examination.judge(self.trial, inputs, outputs)
+
+    @staticmethod
+    def _times(outcome: RunOutcome) -> tuple[float, float, float]:
+        if outcome.times_us is None:
+            raise InfrastructureFault("A launch came back without its times.", "Please report it.")
+        return outcome.times_us
+
+
+_EMPTY: Final = PlanRun((), (), POISONS[0], 5.0, look=False)

@@ -1,0 +1,83 @@
+"""A rehearsal on the GPU under compute-sanitizer, for programs that the simulator cannot run.
+
+A GPU alone shows neither races nor bad reads. What the tools find for certain decides, in the simulator's words and
+with its statuses; what an honest kernel may show as well becomes a warning; that they could not look is one too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from common.contract import Correctness, Settings
+from evaluator.backends.gpu.tools.launch import NoInstrument
+from evaluator.backends.gpu.tools.sanitizer import Finding, Sanitizer
+from evaluator.backends.session import Buffer, PlanRun, Program
+from evaluator.errors import InfrastructureFault, Ruling
+from evaluator.problems.arrays import Dice
+from evaluator.stages.launch.checked_plan import Launchable
+from evaluator.stages.verify.race_checks import sentence
+from evaluator.stages.verify.trials import PlannedTrial
+from evaluator.stages.verify.verification import POISONS, Verified, ruling_on
+
+_RUN_S: Final = 10.0
+_MOST_WARNINGS: Final = 4
+
+
+@dataclass(frozen=True)
+class Sanitized:
+    """What the tools found."""
+
+    verified: Verified | None
+    """Where they decided the evaluation."""
+    warnings: tuple[str, ...] = ()
+
+
+def sanitize(
+    launchable: Launchable,
+    program: Program,
+    settings: Settings,
+    dice: Dice,
+    trials: Sequence[PlannedTrial],
+    sanitizer: Sanitizer,
+) -> Sanitized:
+    """Run `trials` under the tools, which see all accesses and compare no answers."""
+    runs = []
+    for trial in trials:
+        concrete = launchable.at(trial.sizes, settings.memory_bytes, trial.scalars)
+        if isinstance(concrete, Ruling):
+            return Sanitized(Verified(concrete, None))
+        inputs = trial.distribution.draw(dice, trial.sizes)
+        buffers = tuple(
+            Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
+            for b in concrete.buffers
+        )
+        runs.append(PlanRun(buffers, concrete.steps, POISONS[0], _RUN_S))
+    if not runs:
+        return Sanitized(None)
+    try:
+        checked = sanitizer.check(program, runs)
+    except (NoInstrument, InfrastructureFault) as refused:
+        return Sanitized(None, (f"the simulator cannot run this, and neither was it checked on the GPU: {refused}",))
+    certain = next((finding for finding in checked.findings if finding.certain), None)
+    if certain is None:
+        unchecked = tuple(f"not checked on the GPU: {why}" for _, why in checked.unchecked)
+        return Sanitized(None, (*_warnings(launchable, checked.findings), *unchecked))
+    place = trials[certain.run].place if certain.run is not None else " or ".join(t.place for t in trials)
+    ruling = ruling_on(certain.fault, place, launchable.source_lines, settings.run_timeout_s)
+    ruling = replace(ruling, message=f"In the rehearsal under compute-sanitizer ({certain.tool}). {ruling.message}")
+    correctness = Correctness(
+        passed=False,
+        trials=(),
+        planned_trials=len(trials),
+        plan_source=launchable.plan_source,
+        binding=launchable.binding,
+        fault=certain.fault,
+    )
+    return Sanitized(Verified(ruling, correctness))
+
+
+def _warnings(launchable: Launchable, findings: Sequence[Finding]) -> tuple[str, ...]:
+    """One for each tool, kind, kernel and line: a whole warp sees the same."""
+    first = {(one.tool, one.fault.kind, one.fault.kernel, one.fault.line): one for one in reversed(findings)}
+    said = [f"{f.tool}: {sentence(f.fault, launchable.source_lines)}" for f in reversed(first.values())]
+    return tuple(said[:_MOST_WARNINGS])

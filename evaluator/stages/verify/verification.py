@@ -1,0 +1,482 @@
+"""Verification: fresh inputs at known and hidden sizes, hostile values and probes, judged against the float64 oracle.
+
+The referee's side. It holds seeds, inputs and answers; the backend gets one trial's inputs at a time and returns what
+memory holds afterwards. Every trial has its own content, so nothing that was seen before helps.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from common.contract import Correctness, Fault, Phase, Settings, Status, Trial
+from evaluator.backends.session import Buffer, PlanRun, RunOutcome, Session, Watch
+from evaluator.errors import Ruling
+from evaluator.problems.arrays import Array, Dice, dtype_in, element_bytes, namespace, to_numpy
+from evaluator.problems.problem import Arrays, Sizes
+from evaluator.stages.launch.checked_plan import Concrete, Launchable
+from evaluator.stages.verify.comparison import Comparison, compare, is_poison
+from evaluator.stages.verify.race_checks import Watching, sentence
+from evaluator.stages.verify.trials import PlannedTrial, at
+
+POISONS: Final = (0xFF, 0x5B)
+"""Bytes of undefined memory: NaN in every float format, then a large finite number."""
+_TWICE_INSTRUCTIONS: Final = 4_000_000
+_TWICE_MOST: Final = 5
+_OTHER_ORDER_INSTRUCTIONS: Final = 20_000_000
+_OTHER_ORDER_S: Final = 2.0
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What verification gives."""
+
+    ruling: Ruling | None
+    correctness: Correctness | None
+    thread_instructions: int = 0
+    facts: Mapping[str, int] | None = None
+
+
+def verify(
+    launchable: Launchable,
+    session: Session,
+    settings: Settings,
+    dice: Dice,
+    trials: Sequence[PlannedTrial],
+    progress: Callable[[int, int], None] = lambda done, planned: None,
+    seed: int = 0,
+) -> Verified:
+    """Run `trials` on `session`, up to the first that fails, with contents from `dice`.
+
+    `seed` (secret, below 2^62) draws which blocks are watched, and where within their documented error approximate
+    instructions lie; 0 has them computed accurately.
+    Raises Unsupported, InfrastructureFault.
+    """
+    concretes: list[Concrete] = []
+    for trial in trials:
+        concrete = launchable.at(trial.sizes, settings.memory_bytes, trial.scalars)
+        if isinstance(concrete, Ruling):
+            return Verified(concrete, None)
+        concretes.append(concrete)
+    examination = Examination(launchable, session, settings, dice, len(trials), seed)
+    for number, (trial, concrete) in enumerate(zip(trials, concretes, strict=True)):
+        progress(number, len(trials))
+        ruling = examination.run(trial, concrete)
+        if ruling is not None:
+            return examination.verified(ruling)
+    progress(len(trials), len(trials))
+    return examination.verified(examination.other_order() if session.reorders else None)
+
+
+class Examination:
+    """The trials of one evaluation and what they gave so far."""
+
+    def __init__(
+        self,
+        launchable: Launchable,
+        session: Session,
+        settings: Settings,
+        dice: Dice,
+        planned: int,
+        seed: int = 0,
+    ) -> None:
+        self.launchable = launchable
+        self.problem = launchable.problem
+        self.session = session
+        self.dice = dice
+        self.planned = planned
+        self.left_s = settings.run_timeout_s
+        self.limit_s = settings.run_timeout_s
+        self.trials: list[Trial] = []
+        self.warnings: dict[str, None] = {}
+        self.printed = ""
+        self.fault: Fault | None = None
+        self.thread_instructions = 0
+        self.facts: dict[str, int] = {}
+        self.twice = 0
+        self.deterministic = True
+        self.order_sizes: dict[str, Sizes] = {}
+        self.order_costs: dict[str, int] = {}
+        self.watching = Watching(seed)
+        self.jitter = seed
+
+    def verified(self, ruling: Ruling | None) -> Verified:
+        """Everything seen, as the verdict will show it."""
+        errors = [trial.worst_error for trial in self.trials if trial.passed and trial.worst_error is not None]
+        correctness = Correctness(
+            passed=ruling is None,
+            trials=tuple(self.trials),
+            planned_trials=self.planned,
+            worst_error=max(errors, default=None),
+            deterministic=self.deterministic if self.twice and ruling is None else None,
+            plan_source=self.launchable.plan_source,
+            binding=self.launchable.binding,
+            fault=self.fault,
+            warnings=tuple(self.warnings),
+            printed=self.printed,
+            watched=self.watching.said,
+        )
+        return Verified(ruling, correctness, self.thread_instructions, self.facts)
+
+    def run(self, trial: PlannedTrial, concrete: Concrete) -> Ruling | None:
+        """One trial: run, judge, and where it is cheap run again on other undefined memory."""
+        inputs = trial.distribution.draw(self.dice, trial.sizes)
+        self.watching.undefined = None
+        first = self.execute(concrete, inputs, POISONS[0])
+        ruling = self.intact(first, trial, inputs)
+        if ruling is not None:
+            return ruling
+        outputs = self.tensors(first, concrete)
+        if first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
+            self._consider_for_order(trial.sizes, first.thread_instructions)
+        cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
+        # A NaN keeps its bits through arithmetic: only other undefined memory tells "never written" from "computed
+        # from what is undefined".
+        if cheap or any(bool(is_poison(array, POISONS[0]).any()) for array in outputs.values()):
+            self.twice += cheap
+            watch = self.watching.plan(first.thread_instructions, not cheap) if self.session.reorders else None
+            ruling = self._again(trial, concrete, inputs, outputs, watch, unwritten_too=cheap)
+            if ruling is not None:
+                return ruling
+        ruling = self.judge(trial, inputs, outputs)
+        if ruling is not None and self.session.reorders:
+            # Also of a large run, of which fewer blocks are watched: what is missing is worth one run more.
+            watch = self.watching.plan(first.thread_instructions, explains=True)
+            if watch is None and first.thread_instructions > _OTHER_ORDER_INSTRUCTIONS:
+                return ruling
+            other = self.execute(concrete, inputs, POISONS[0], backwards=True, watch=watch)
+            race = self._race(other, trial) if watch else None
+            if race is not None:
+                return replace(race, message=f"{race.message} {ruling.message}")
+            if other.fault is None and self._right(trial, inputs, self.tensors(other, concrete)):
+                return replace(ruling, hint=f"With blocks and warps run in another order it is right. {_RACE_HINT}")
+        return ruling
+
+    def _again(
+        self,
+        trial: PlannedTrial,
+        concrete: Concrete,
+        inputs: Arrays,
+        first: Mapping[str, Array],
+        watch: Watch | None,
+        unwritten_too: bool,
+    ) -> Ruling | None:
+        """The same inputs on other undefined memory: what differs was computed from it."""
+        outcome = self.execute(concrete, inputs, POISONS[1], watch=watch)
+        if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):
+            outcome = self.execute(concrete, inputs, POISONS[1])  # it may be our watching that took so much
+        ruling = self._race(outcome, trial) or self.fault_ruling(outcome, trial)
+        if ruling is None:
+            second = self.tensors(outcome, concrete)
+            ruling = self._undefined(first, second, trial, unwritten_too)
+            if ruling is not None and not self.session.reorders and self._written(first, second):
+                # A device that runs threads in an order of its own gives other roundings each time, where a kernel
+                # adds by atomics. Then both answers must be right, and that is all that can be asked.
+                self.deterministic = False
+                return None if self._right(trial, inputs, second) else self.judge(trial, inputs, second)
+        if ruling is not None:
+            self.trials.append(_trial(trial, False))
+        return ruling
+
+    @staticmethod
+    def _written(first: Mapping[str, Array], second: Mapping[str, Array]) -> bool:
+        """Whether no element holds what undefined memory was made of in both runs."""
+        return not any(
+            bool((is_poison(first[n], POISONS[0]) & is_poison(second[n], POISONS[1])).any()) for n in first
+        )
+
+    def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
+        """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
+        ruling = self.fault_ruling(outcome, trial) or self._changed_inputs(outcome, inputs)
+        if ruling is not None:
+            self.trials.append(_trial(trial, False))
+        return ruling
+
+    def _race(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
+        """What watching showed, if it did."""
+        if not outcome.watched_blocks[1]:
+            return None
+        seen = self.watching.look(outcome, trial.place, self.launchable.source_lines)
+        self.warnings.update(dict.fromkeys(seen.warnings))
+        self.fault = seen.fault or self.fault
+        return seen.ruling
+
+    def _right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
+        expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
+        compared = (compare(n, a, expected[n], trial.tolerance, POISONS[0]) for n, a in outputs.items())
+        return all(comparison.mismatch is None for comparison in compared)
+
+    def other_order(self) -> Ruling | None:
+        """Fresh inputs once more with blocks and warps last first: a race that the usual order hides shows here.
+
+        Last of all, because a kernel that waits for earlier blocks (as decoupled look-back does) never ends this way:
+        CUDA promises no order, but GPUs start blocks in theirs, so that is a note and not a fault.
+        """
+        typical = self.problem.distributions[0]
+        for name, sizes in self.order_sizes.items():
+            concrete = self.launchable.at(sizes)
+            assert isinstance(concrete, Concrete)
+            trial = PlannedTrial(sizes, typical, self.problem.tolerance, True)
+            inputs = typical.draw(self.dice, sizes)
+            watch = self.watching.plan(self.order_costs[name])
+            outcome = self.execute(concrete, inputs, POISONS[0], backwards=True, watch=watch)
+            race = self._race(outcome, trial)
+            if race is not None:
+                self.trials.append(_trial(trial, False))
+                return race
+            if outcome.fault is not None:
+                self.warnings[f"not judged with blocks in another order: {sentence(outcome.fault, 0)}"] = None
+                return None
+            expected = self.problem.oracle(inputs, sizes)
+            for name, actual in self.tensors(outcome, concrete).items():
+                comparison = compare(name, actual, expected[name], trial.tolerance, POISONS[0])
+                if comparison.mismatch is not None:
+                    self.trials.append(_trial(trial, False, comparison))
+                    ruling = self._incorrect(trial, comparison)
+                    return replace(
+                        ruling,
+                        message=f"With blocks and warps run in another order. {ruling.message}",
+                        hint=_RACE_HINT,
+                    )
+        return None
+
+    def execute(
+        self,
+        concrete: Concrete,
+        inputs: Arrays,
+        poison: int,
+        backwards: bool = False,
+        look: bool = True,
+        watch: Watch | None = None,
+    ) -> RunOutcome:
+        """Run the plan on these inputs within what is left of the time limit."""
+        buffers = tuple(
+            Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
+            for b in concrete.buffers
+        )
+        # Only the submission's own time counts: drawing inputs and computing answers is ours.
+        if self.left_s <= 0:
+            return RunOutcome({}, _OUT_OF_TIME)
+        limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s
+        started_s = time.monotonic()
+        run = PlanRun(buffers, concrete.steps, poison, limit_s, backwards, look, watch=watch, jitter=self.jitter)
+        outcome = self.session.run(run)
+        took_s = time.monotonic() - started_s if outcome.own_s is None else outcome.own_s
+        self.left_s -= 0 if watch else took_s  # watching is ours too
+        if self.left_s < 0 and outcome.fault is None:
+            outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
+        self.thread_instructions += outcome.thread_instructions
+        self.warnings.update(dict.fromkeys(outcome.warnings))
+        for name, count in outcome.facts.items():
+            self.facts[name] = self.facts.get(name, 0) + count
+        self.printed = self.printed or outcome.printed
+        return outcome
+
+    def tensors(self, outcome: RunOutcome, concrete: Concrete, role: str = "output") -> dict[str, Array]:
+        """What the outputs (or the inputs) hold after a run, in their dtypes and shapes."""
+        found: dict[str, Array] = {}
+        for buffer in concrete.buffers:
+            if buffer.role == role:
+                memory = outcome.contents[buffer.name]
+                found[buffer.name] = memory.view(dtype_in(namespace(memory), buffer.dtype)).reshape(buffer.shape)
+        return found
+
+    def _consider_for_order(self, sizes: Sizes, thread_instructions: int) -> None:
+        """Keep the largest size that is cheap, and the largest of a tenth of its cost."""
+        for name, most in (("large", _OTHER_ORDER_INSTRUCTIONS), ("small", _OTHER_ORDER_INSTRUCTIONS // 10)):
+            if self.order_costs.get(name, 0) < thread_instructions <= most:
+                self.order_costs[name] = thread_instructions
+                self.order_sizes[name] = sizes
+
+    def fault_ruling(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
+        """What a fault means, if there was one."""
+        fault = outcome.fault
+        if fault is None:
+            return None
+        self.fault = fault
+        return ruling_on(fault, trial.place, self.launchable.source_lines, self.limit_s)
+
+    def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
+        changed = [
+            memory.view(word) != outcome.contents[name].view(word)
+            for name, given in inputs.items()
+            for memory, word in [_in_words(given)]
+        ]
+        xp = namespace(*changed)
+        if not bool(xp.any(xp.stack([xp.any(words) for words in changed]))):
+            return None
+        for name, given in inputs.items():
+            memory = given.reshape(-1).view(xp.uint8)
+            differs = memory != outcome.contents[name]
+            if not bool(xp.any(differs)):
+                continue
+            element = int(xp.argmax(xp.astype(differs, xp.uint8))) // given.dtype.itemsize
+            return Ruling(
+                Status.REJECTED,
+                Phase.VERIFY,
+                f"The input {name} was changed: {name}[{element}] is the first of the elements that differ.",
+                "Inputs are read only. Write results to the outputs and scratch values to a temporary "
+                "(`// assay: temp NAME DTYPE (extents)`).",
+            )
+        return None
+
+    def _undefined(
+        self, first: Mapping[str, Array], second: Mapping[str, Array], trial: PlannedTrial, unwritten_too: bool
+    ) -> Ruling | None:
+        """The same inputs on two kinds of undefined memory must give the same bits."""
+        for name, one in first.items():
+            xp = namespace(one)
+            differing = xp.any(element_bytes(one) != element_bytes(second[name]), axis=-1)
+            if not bool(xp.any(differing)):
+                continue
+            differ = to_numpy(differing).reshape(-1)
+            both = is_poison(one, POISONS[0]) & is_poison(second[name], POISONS[1])
+            unwritten = to_numpy(both).reshape(-1)
+            elements = np.flatnonzero(differ if unwritten_too else differ & ~unwritten)
+            if not len(elements):
+                continue
+            element = int(elements[0])
+            if unwritten[element]:
+                undefined = self.watching.undefined
+                return Ruling(
+                    Status.INCORRECT,
+                    Phase.VERIFY,
+                    f"At {trial.place}: {name}[{element}] was never written "
+                    f"({int(differ.sum())} of {differ.size} elements differ between two runs on the same input)."
+                    f"{self._reader()}",
+                    undefined.remedy if undefined else _UNWRITTEN_HINT,
+                )
+            return Ruling(
+                Status.INCORRECT,
+                Phase.VERIFY,
+                f"At {trial.place}: {name}[{element}] depends on memory that was never written: two runs on the "
+                f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} "
+                f"elements.{self._reader()}",
+                "Initialise what you read: shared memory, local arrays and temporaries are undefined at the start, "
+                "and an output that is accumulated into needs `// assay: fill NAME value=0` or an earlier launch.",
+            )
+        return None
+
+    def _reader(self) -> str:
+        """Who read what nobody had written, where a watched run saw it."""
+        if self.watching.undefined is None:
+            return ""
+        self.fault = self.watching.undefined.fault
+        return f" {sentence(self.fault, self.launchable.source_lines)}."
+
+    def judge(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> Ruling | None:
+        """Compare with the oracle, and record the trial."""
+        expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
+        comparisons: list[Comparison] = []
+        for name, actual in outputs.items():
+            comparison = compare(name, actual, expected[name], trial.tolerance, POISONS[0])
+            comparisons.append(comparison)
+            if comparison.mismatch is not None:
+                self.trials.append(_trial(trial, False, comparison))
+                return self._incorrect(trial, comparison)
+        worst = max(comparisons, key=lambda comparison: comparison.worst_error or 0.0)
+        self.trials.append(_trial(trial, True, worst))
+        return None
+
+    def _incorrect(self, trial: PlannedTrial, comparison: Comparison) -> Ruling:
+        mismatch = comparison.mismatch
+        assert mismatch is not None
+        index = ", ".join(map(str, mismatch.index))
+        how_far = "" if mismatch.error is None else f", {mismatch.error:.3g} times the allowed error"
+        if trial.tolerance.relative == trial.tolerance.absolute == 0:
+            how_far = ", and must be exact"
+        message = (
+            f"At {trial.place} with {trial.distribution.name} inputs: {mismatch.pattern}. "
+            f"Worst: {mismatch.output}[{index}] is {mismatch.actual}, expected {mismatch.expected}{how_far}."
+        )
+        if "never written" in mismatch.pattern:
+            message += self._reader()
+        advice = " ".join((self._advice(trial), *(f"Note: {warning}." for warning in list(self.warnings)[:2])))
+        return Ruling(Status.INCORRECT, Phase.VERIFY, message, advice)
+
+    def _advice(self, trial: PlannedTrial) -> str:
+        """What the trials that passed say about the one that failed."""
+        passed = [done for done in self.trials if done.passed]
+        if any(probe.distribution is trial.distribution for probe in self.problem.probes):
+            return f"This input probes the precision: {trial.distribution.reason}"
+        if not passed:
+            return "No trial has passed: compare the kernel with the problem's statement, index by index."
+        if trial.scalars and all(done.scalars != trial.scalars for done in passed):
+            names = ", ".join(trial.scalars)
+            return (
+                f"It was right with other values of {names}. Take {names} from the parameter, not from a constant in "
+                "the source or the plan; or look for what depends on the size."
+            )
+        if all(done.sizes != trial.sizes for done in passed):
+            sizes = "; ".join(dict.fromkeys(at(done.sizes) for done in passed))
+            return f"It was right at {sizes}. Look for what depends on the size: tails, strides, the grid's extent."
+        return f"The same size was right with other inputs. These inputs are hostile: {trial.distribution.reason}"
+
+
+def _in_words(array: Array) -> tuple[Array, Any]:
+    """The memory of an array as bytes, and the widest integer type that divides it: comparing is faster by words."""
+    xp = namespace(array)
+    memory = array.reshape(-1).view(xp.uint8)
+    return memory, xp.int64 if memory.shape[0] % 8 == 0 else xp.uint8
+
+
+def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = None) -> Trial:
+    return Trial(
+        sizes=dict(planned.sizes),
+        scalars=dict(planned.scalars),
+        distribution=planned.distribution.name,
+        hidden=planned.hidden,
+        passed=passed,
+        worst_error=comparison.worst_error if comparison else None,
+        mismatch=comparison.mismatch if comparison else None,
+    )
+
+
+def ruling_on(fault: Fault, place: str, source_lines: int, limit_s: float) -> Ruling:
+    """What a fault at `place` (`n=1000`) means; `limit_s` is what all runs may take."""
+    status = _FAULT_STATUS.get(fault.kind, Status.RUNTIME_ERROR)
+    limit = f" (limit {limit_s:g} s)" if fault.kind == "watchdog" else ""
+    message = f"At {place}: {sentence(fault, source_lines)}{limit}."
+    return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))
+
+
+_RACE_HINT: Final = (
+    "Nothing orders the blocks of a launch, or the warps between two barriers: this is a race. Use atomics, a "
+    "barrier, or a second launch."
+)
+_UNWRITTEN_HINT: Final = (
+    "Outputs hold no defined value before the first launch: every element must be written. Check the grid's extent "
+    "and the condition that guards the store."
+)
+_OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
+_FAULT_STATUS: Final = {
+    "watchdog": Status.TIMEOUT,
+    "deadlock": Status.TIMEOUT,
+    "out_of_memory": Status.OUT_OF_MEMORY,
+    "race": Status.INCORRECT,
+}
+_FAULT_HINTS: Final = {
+    "race": _RACE_HINT,
+    "watchdog": "Check that every loop ends for every thread, also at the smallest and at odd sizes.",
+    "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions "
+    "that depend on the thread, and do not return before it.",
+    "out_of_bounds": "Guard the access with the tensor's extent: the last block usually has threads beyond the end.",
+    "null": "No tensor is null: check how the pointer was computed, and which argument of the plan is 0.",
+    "misaligned": "A vector access needs an address that is a multiple of its size: use it only where the row's "
+    "start is aligned, and handle the rest element by element.",
+    "write_to_constant": "Constant memory and parameters cannot be written.",
+    "assert": "The kernel's own assertion failed on this input.",
+    "trap": "The kernel stopped itself (`__trap()`), or fell off a function that must return a value.",
+    "stack_overflow": "Make recursion shallower, or large local arrays smaller.",
+    "out_of_memory": "Ask for smaller temporaries.",
+    "bad_free": "Free what malloc returned, once, and nothing else; tensors and temporaries are not yours to free.",
+    "use_after_free": "Do not touch a block after its free: another thread may have got the memory.",
+    "bad_string": "printf needs a format and, for each %s, a text that ends with a zero byte.",
+    "divergent_barrier": "A barrier inside a function must be reached by whole warps.",
+    "too_many_resources": "Use smaller blocks, or let the compiler use fewer registers (`__launch_bounds__`, "
+    "`-maxrregcount`).",
+    "context_destroyed": "Write to nothing but the plan's buffers.",
+    "bad_barrier": "Barriers have numbers 0 to 15 and thread counts that are multiples of 32, one for all of a warp.",
+}

@@ -1,0 +1,1 @@
+"""Programs that maintain files of this repository."""

@@ -1,0 +1,107 @@
+"""Count the problems' naive kernels anew: `python -m scripts.count_naive_kernels [PROBLEM …]`.
+
+To be run after a change of a naive kernel, of a problem's sizes or of what the simulator counts.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from common.contract import KernelResources, Settings
+from common.contract.counters import Evidence
+from evaluator.pipeline.toolbox import Workshop
+from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.catalogue import find, problems
+from evaluator.problems.problem import Problem, Sizes
+from evaluator.seed import Seed
+from evaluator.settings import MachineSettings
+from evaluator.stages.compile.nvcc import compile_source
+from evaluator.stages.launch.checked_plan import moved_bytes
+from evaluator.stages.launch.planning import plan_launches
+from evaluator.stages.profile.naive_counters import FILE, NaiveCounts, source_sha256
+from evaluator.stages.profile.sampled_counters import count_at
+from evaluator.stages.screen.cleaning import clean
+
+_BLOCKS = 64
+_TIME_LIMIT_S = 25.0
+
+
+@dataclass(frozen=True)
+class Count:
+    """What an estimate of one kernel at one size needs."""
+
+    evidence: Evidence
+    resources: tuple[KernelResources, ...]
+    moved_bytes: tuple[int, ...]
+
+
+def count_kernel(
+    problem: Problem,
+    source: str,
+    settings: Settings,
+    wanted: Sequence[tuple[Sizes, int]],
+    workshop: Workshop,
+    time_limit_s: float = _TIME_LIMIT_S,
+) -> list[Count | None]:
+    """A count for each (sizes, blocks; 0 for all), without lines; None where it is not to be had in time.
+
+    Raises RuntimeError for a kernel that does not compile, Unsupported, InfrastructureFault.
+    """
+    source = clean(source.encode()).source
+    compiled = compile_source(
+        source, settings, workshop.simulator.arch, workshop.toolchain, workshop.sandbox, workshop.cache
+    )
+    if compiled.program is None:
+        raise RuntimeError(f"A kernel for {problem.id} does not compile.")
+    shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
+    launchable = plan_launches(problem, compiled.program, None, source, shared).launchable
+    if launchable is None:
+        raise RuntimeError(f"The plan of a kernel for {problem.id} does not fit it.")
+    found: list[Count | None] = []
+    for sizes, blocks in wanted:
+        with workshop.simulator.prepare(compiled.program, settings) as session:
+            dice = NumpyDice(Seed(bytes(32)).generator())
+            evidence = count_at(launchable, session, settings, dice, sizes, blocks, time_limit_s)
+        if evidence is not None:
+            launches = tuple(launch.model_copy(update={"lines": ()}) for launch in evidence.launches)
+            evidence = evidence.model_copy(update={"launches": launches})
+        moved = moved_bytes(launchable.at(sizes))
+        found.append(Count(evidence, compiled.kernels, moved) if evidence is not None else None)
+    return found
+
+
+def counted(problem: Problem, workshop: Workshop) -> tuple[NaiveCounts, ...]:
+    """At the sizes of the timing from a sample of the blocks, and at the typical sizes from all of them.
+
+    Raises InfrastructureFault; RuntimeError for a kernel that cannot be counted.
+    """
+    wanted = [(problem.timing_sizes, _BLOCKS), (problem.example_sizes[0], 0)]
+    found = []
+    for count in count_kernel(problem, problem.naive.source, Settings(), wanted, workshop):
+        if count is None:
+            raise RuntimeError(f"The naive kernel of {problem.id} cannot be counted in {_TIME_LIMIT_S:g} s.")
+        found.append(
+            NaiveCounts(
+                source_sha256=source_sha256(problem),
+                evidence=count.evidence,
+                resources=count.resources,
+                moved_bytes=count.moved_bytes,
+            )
+        )
+    return tuple(found)
+
+
+def main(wanted: list[str]) -> None:
+    """Write the counts of the named problems, or of all, and leave the others'."""
+    workshop = Workshop(MachineSettings.from_environment())
+    kept: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() and wanted else {}
+    for problem in [find(name) for name in wanted] or problems().values():
+        kept[problem.id] = [counts.model_dump(mode="json") for counts in counted(problem, workshop)]
+        print(problem.id, flush=True)
+        FILE.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

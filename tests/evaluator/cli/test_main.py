@@ -1,0 +1,150 @@
+"""The command's own logic, in this process; tests/e2e runs the installed one."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from common.contract import ProblemFace, Status, Verdict
+from evaluator.cli import main
+from evaluator.problems.catalogue import problems
+
+NAIVE = problems()["relu"].naive.source
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, workshop):
+    monkeypatch.setenv("ASSAY_DATA_DIR", str(workshop.settings.data_dir))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments, **more: CliRunner().invoke(main.main, list(map(str, arguments)), **more)
+
+
+def test_every_problem_has_a_starter_that_names_its_output_as_unwritten(run, tmp_path):
+    ended = run("problems", "relu", "--starter")
+    assert ended.exit_code == 0
+    graded = run("grade", "-", "--problem", "relu", "--json", input=ended.stdout)
+    verdict = Verdict.model_validate_json(graded.stdout)
+    assert graded.exit_code == main.EXIT_OTHER
+    assert verdict.status == "incorrect"
+
+
+@pytest.mark.parametrize("problem", problems())
+def test_a_problem_is_shown_as_text_and_as_json(problem, run):
+    card = run("problems", problem)
+    assert card.exit_code == 0
+    assert problem in card.stdout
+    face = ProblemFace.model_validate_json(run("problems", problem, "--json").stdout)
+    assert face == problems()[problem].face
+
+
+def test_the_list_of_problems_names_each(run):
+    table = run("problems").stdout
+    assert all(name in table for name in problems())
+    assert [each["id"] for each in json.loads(run("problems", "--json").stdout)] == list(problems())
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["// problem: relu", "  // problem: relu  ", "\n\n// problem: relu", "// problem:relu", "```\n// problem: relu"],
+)
+def test_a_first_comment_names_the_problem(first, run):
+    ended = run("grade", "-", "--json", input=f"{first}\n{NAIVE}")
+    assert json.loads(ended.stdout)["problem"] == "relu"
+
+
+@pytest.mark.parametrize("first", ["", "int x; // problem: relu", "/* // problem: relu */", '"// problem: relu"'])
+def test_only_a_first_comment_does(first, run):
+    ended = run("grade", "-", "--json", input=f"{first}\n{NAIVE}")
+    assert ended.exit_code == main.EXIT_USAGE
+    assert "Which problem?" in ended.stderr
+
+
+def test_the_option_wins_over_the_comment(run):
+    ended = run("grade", "-", "--problem", "relu", "--json", input=f"// problem: softmax\n{NAIVE}")
+    assert json.loads(ended.stdout)["problem"] == "relu"
+
+
+def test_a_plan_from_a_file(run, tmp_path):
+    kernel = "__global__ void f(float* y, const float* x, int n) { for (int i = threadIdx.x; i < n; i += 32) "
+    kernel += "y[i] = fmaxf(x[i], 0.0f); }"
+    step = {"kind": "launch", "kernel": "f", "grid": [1], "block": [32], "args": ["y", "x", "n"]}
+    (tmp_path / "plan.json").write_text(json.dumps({"steps": [step]}))
+    ended = run("grade", "-", "--problem", "relu", "--plan", "plan.json", "--json", input=kernel)
+    verdict = Verdict.model_validate_json(ended.stdout)
+    assert verdict.status == "passed", verdict.message
+    assert verdict.correctness.plan_source == "json"
+    assert verdict.receipt.plan_sha256
+
+
+def test_options_reach_the_settings(run):
+    ended = run(
+        *("grade", "-", "--problem", "relu", "--json", "--size", "n=77", "--timeout", "5", "--compile-timeout", "20"),
+        *("--arch", "sm_80", "--flag=--use_fast_math", "--reward", "gated", "--target-speedup", "3"),
+        input=NAIVE,
+    )
+    settings = Verdict.model_validate_json(ended.stdout).receipt.settings
+    assert settings.sizes == {"n": 77}
+    assert (settings.run_timeout_s, settings.compile_timeout_s, settings.target_speedup) == (5, 20, 3)
+    assert (settings.arch, settings.flags, settings.reward) == ("sm_80", ("--use_fast_math",), "gated")
+
+
+def test_a_report_goes_into_a_folder_that_is_made(run, tmp_path):
+    ended = run("grade", "-", "--problem", "relu", "--report", "deep/er/report.html", input=NAIVE)
+    assert ended.exit_code == 0
+    assert "report: deep/er/report.html" in ended.stdout
+    assert (tmp_path / "deep/er/report.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_mistake_of_ours_is_neither_a_traceback_nor_a_bad_submission(run, monkeypatch):
+    def fails(*arguments, **more):
+        raise KeyError("n\x1b[31m")
+
+    monkeypatch.setattr(main, "evaluate", fails)
+    ended = run("grade", "-", "--problem", "relu", "--json", input=NAIVE)
+    assert ended.exit_code == main.EXIT_INTERNAL
+    verdict = Verdict.model_validate_json(ended.stdout)
+    assert (verdict.status, verdict.reward) == (Status.INTERNAL_ERROR, None)
+    assert "KeyError" in verdict.message
+    assert "test_main.py" in verdict.message
+    assert "Traceback" not in ended.stdout + ended.stderr
+    assert "\x1b" not in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("name", ["", "-", "/proc/none/report.html", "."])
+def test_a_report_that_cannot_be_written_is_noticed_before_the_work(name, run, monkeypatch):
+    monkeypatch.setattr(main, "evaluate", lambda *_: pytest.fail("was graded"))
+    ended = run("grade", "-", "--problem", "relu", "--report", name, input=NAIVE)
+    assert ended.exit_code == main.EXIT_USAGE
+    assert "report" in ended.stderr
+
+
+def test_a_wrong_plan_is_told_in_plain_words(run, tmp_path):
+    launch = {"kind": "launch", "kernel": "k", "grid": ["n"], "block": ["2 56!"], "args": ["x"], "foo": 1}
+    steps = [launch, {"kind": "x"}]
+    (tmp_path / "plan.json").write_text(json.dumps({"steps": steps}))
+    ended = run("grade", "-", "--problem", "relu", "--plan", "plan.json", input=NAIVE)
+    assert ended.exit_code == main.EXIT_USAGE
+    assert "steps[0].foo is not known here" in ended.stderr
+    assert "steps[1] has a kind 'x', and it must be one of" in ended.stderr
+    for raw in ("constrained", "String should", "pattern", "Input"):
+        assert raw not in ended.stderr
+
+
+def test_control_characters_and_endless_names_do_not_reach_the_terminal(run):
+    ended = run("problems", "\x1b[31m" + "v" * 100_000)
+    assert ended.exit_code == main.EXIT_USAGE
+    assert "\x1b" not in ended.stderr
+    assert len(ended.stderr) < 3000
+
+
+def test_the_readmes_launch_plan_in_json_runs_the_readmes_kernels(run, tmp_path):
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    source, plan = (re.search(rf"```{kind}\n(.*?)```", readme, re.S)[1] for kind in ("cuda", "json"))
+    assert {step["kind"] for step in json.loads(plan)["steps"]} == {"copy", "fill", "launch"}
+    (tmp_path / "plan.json").write_text(plan)
+    kernels = "\n".join(line for line in source.splitlines() if "// assay:" not in line)
+    ended = run("grade", "-", "--json", "--plan", "plan.json", input=kernels)
+    assert ended.exit_code == 0, ended.stdout + ended.stderr

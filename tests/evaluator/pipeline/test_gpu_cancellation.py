@@ -1,0 +1,75 @@
+"""A grader that lets go of its GPU's referee in the middle of a job."""
+
+import os
+import socket
+import threading
+import time
+
+import pytest
+from stand_in import program
+
+from common.contract import Settings
+from common.launch_plan import parse_directives
+from evaluator.backends.gpu.device.health import Gpu
+from evaluator.cancellation import Interest, Withdrawn
+from evaluator.pipeline.gpu_client import GpuReferee
+from evaluator.pipeline.referee import Order
+from evaluator.settings import MachineSettings
+
+GPU = Gpu(0, "GPU-0", "stand-in", "sm_90", 1 << 33, 1 << 33, "1.0", (13, 0), None, "default", None)
+ORDER = Order(
+    problem="relu",
+    program=program("relu"),
+    plan=parse_directives("// assay: launch k grid=(1) block=(256) args=(x, y, n)\n"),
+    plan_source="directives",
+    binding="as the plan says",
+    static_shared_bytes={},
+    settings=Settings(),
+    local_memory=False,
+    secret=os.urandom(32),
+)
+
+
+@pytest.fixture
+def referee(tmp_path):
+    """A referee that is busy for ever, and the connections that it took."""
+    made = GpuReferee(GPU, MachineSettings(tmp_path))
+    made._socket.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(made._socket))
+        listener.listen()
+        made.listener = listener
+        yield made
+
+
+def test_a_withdrawal_lets_go_at_once_and_the_referee_sees_it(referee):
+    interest = Interest()
+    caught = []
+
+    def judge():
+        try:
+            referee.bound_to(interest).judge(ORDER, lambda text: None)
+        except Withdrawn as withdrawn:
+            caught.append(withdrawn)
+
+    thread = threading.Thread(target=judge)
+    thread.start()
+    connection, _ = referee.listener.accept()
+    with connection:
+        assert connection.recv(1 << 16)
+        time.sleep(0.1)
+        started_s = time.monotonic()
+        interest.withdraw()
+        thread.join(5)
+        assert caught
+        assert time.monotonic() - started_s < 1
+        connection.settimeout(5)
+        while connection.recv(1 << 16):
+            pass
+
+
+def test_nobody_is_asked_once_the_interest_is_gone(referee):
+    interest = Interest()
+    interest.withdraw()
+    with pytest.raises(Withdrawn):
+        referee.bound_to(interest).judge(ORDER, lambda text: None)

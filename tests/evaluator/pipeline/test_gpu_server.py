@@ -1,0 +1,220 @@
+"""Orders over a socket to a referee, and what comes back: on a device that needs no GPU, all else for real."""
+
+import contextlib
+import os
+import socket
+import threading
+from dataclasses import replace
+
+import pytest
+from stand_in import Hall, program
+
+from common.contract import Phase, Settings, Status
+from common.contract.timing import DeviceState
+from common.launch_plan import parse_directives
+from evaluator.backends.gpu.device.health import Gpu
+from evaluator.backends.session import Program, Unsupported
+from evaluator.errors import GpuFault, UsageError
+from evaluator.pipeline.gpu_client import GpuReferee
+from evaluator.pipeline.gpu_server import serve
+from evaluator.pipeline.referee import Judged, Order, larger, timed
+from evaluator.sandbox import selftest
+from evaluator.settings import MachineSettings
+from evaluator.stages.time.statistics import Pooled
+
+PLAN = parse_directives("// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)\n")
+GPU = Gpu(0, "GPU-0", "stand-in", "sm_90", 1 << 33, 1 << 33, "1.0", (13, 0), None, "default", None)
+
+
+@pytest.fixture(scope="module")
+def referee(tmp_path_factory):
+    settings = MachineSettings(tmp_path_factory.mktemp("data"))
+    made = GpuReferee(GPU, settings)
+    made._socket.parent.mkdir(parents=True)
+    hall = Hall(selftest.choose(settings.data_dir / "work"))
+    with contextlib.closing(hall.bench), socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(made._socket))
+        listener.listen(16)
+        threading.Thread(target=serve, args=(listener, hall), daemon=True).start()
+        made.hall = hall
+        yield made
+
+
+def test_a_referee_without_runners_ends_so_that_the_next_grader_starts_another(tmp_path):
+    made = GpuReferee(GPU, MachineSettings(tmp_path))
+    made._socket.parent.mkdir(parents=True)
+    hall = Hall(selftest.choose(tmp_path / "work"))
+    with contextlib.closing(hall.bench), socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(made._socket))
+        listener.listen(16)
+        thread = threading.Thread(target=serve, args=(listener, hall), daemon=True)
+        thread.start()
+        assert judged(made, "relu").verified.ruling is None
+        hall.bench.pool._channel.hang_up()  # the process that makes runners ends with it
+        with pytest.raises(GpuFault, match="process that makes runners is gone"):
+            judged(made, "relu")
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def order(deed, ptx="", settings=None, **more):
+    limit_s = 3 if deed.startswith("hang") else 30
+    settings = settings or Settings(sizes={"n": 3000}, run_timeout_s=limit_s, max_launches=20)
+    made = program(deed, ptx, **more)
+    return Order(
+        problem="relu",
+        program=made,
+        plan=PLAN,
+        plan_source="directives",
+        binding="as the plan says",
+        static_shared_bytes={},
+        settings=settings,
+        local_memory=False,
+        secret=os.urandom(32),
+    )
+
+
+def judged(referee, deed, **more):
+    said = []
+    found = referee.judge(order(deed, **more), said.append)
+    assert all(text.split()[0] in ("verify", "time") for text in said)
+    return found
+
+
+def test_orders_and_findings_travel_unchanged(referee):
+    sent = order("relu")
+    assert Order.from_json(sent.to_json()) == sent
+    found = judged(referee, "relu")
+    assert Judged.from_json(found.to_json()) == found
+    with pytest.raises(ValueError, match="problem"):
+        Order.from_json(b'{"program": 1}')
+
+
+def test_a_right_kernel_is_verified_timed_and_checked_in_secret(referee):
+    found = judged(referee, "relu")
+    assert found.verified.ruling is None
+    assert found.verified.correctness.binding == "as the plan says"
+    measurement = found.look.measurement
+    assert 10 <= len(measurement.event_us) <= 20
+    assert len(measurement.baseline_us) == len(measurement.event_us)
+    assert measurement.checked_launches >= 1
+    assert measurement.compared_with.endswith("eager: F.relu(x)")
+    assert measurement.sizes == {"n": 3000}
+    result = timed(order("relu").launchable, found, lambda m: Pooled(m.event_us, m.baseline_us))
+    assert result.timing.speedup_low <= result.timing.speedup <= result.timing.speedup_high
+
+
+def test_timing_can_be_left_out(referee):
+    settings = Settings(sizes={"n": 3000}, timing=False)
+    found = judged(referee, "relu", settings=settings)
+    assert found.look is None
+    assert found.verified.ruling is None
+
+
+@pytest.mark.parametrize(
+    ("deed", "status", "words"),
+    [
+        ("wrong", Status.INCORRECT, "wrong"),
+        ("nothing", Status.INCORRECT, "never written"),
+        ("beyond", Status.RUNTIME_ERROR, "past its end"),
+        ("input", Status.REJECTED, "input x was changed"),
+        ("fault", Status.RUNTIME_ERROR, "belongs to no buffer"),
+        ("assert", Status.RUNTIME_ERROR, "assertion"),
+        ("hang", Status.TIMEOUT, "time was up"),
+    ],
+)
+def test_what_is_wrong_is_found_and_the_next_job_is_right(referee, deed, status, words):
+    settings = Settings(sizes={"n": 3000}, run_timeout_s=1)
+    ruling = judged(referee, deed, settings=settings).verified.ruling
+    assert (ruling.status, ruling.phase) == (status, Phase.VERIFY)
+    assert words in ruling.message
+    assert judged(referee, "relu").verified.ruling is None
+
+
+@pytest.mark.parametrize(
+    ("deed", "status"),
+    [("wrong 45", Status.INCORRECT), ("fault 45", Status.RUNTIME_ERROR), ("input 45", Status.REJECTED)],
+)
+def test_what_goes_wrong_only_while_it_is_timed_is_found_as_well(referee, deed, status):
+    settings = Settings(sizes={"n": 3000}, max_launches=200)
+    for _ in range(3):
+        found = judged(referee, deed, settings=settings)
+        assert found.verified.ruling is None, found.verified.ruling
+        if found.look.ruling is not None:
+            break
+    assert (found.look.ruling.status, found.look.ruling.phase) == (status, Phase.TIME)
+    result = timed(order("relu").launchable, found, lambda m: None)
+    assert result.timing is None
+    assert result.verified.correctness.passed is False
+
+
+def test_a_forged_event_is_rejected(referee):
+    found = judged(referee, "slow", event_us=50.0)
+    ruling = timed(order("relu").launchable, found, lambda m: Pooled(m.event_us, m.baseline_us)).ruling
+    assert (ruling.status, ruling.phase) == (Status.REJECTED, Phase.TIME)
+    assert "events say 50 us" in ruling.message
+
+
+def test_our_own_faults_are_faults_and_pass_away(referee):
+    with pytest.raises(GpuFault):
+        judged(referee, "broken")
+    assert judged(referee, "relu").verified.ruling is None
+    assert referee.facts()["quarantine"] is None
+
+
+def test_a_program_that_ends_its_runner_twice_did_it_itself(referee):
+    ruling = judged(referee, "die").verified.ruling
+    assert (ruling.status, ruling.phase) == (Status.RUNTIME_ERROR, Phase.VERIFY)
+    assert "destroyed the process" in ruling.message
+    assert judged(referee, "relu").verified.ruling is None
+
+
+def test_answers_may_differ_where_a_device_orders_threads_as_it_likes(referee):
+    found = judged(referee, "noisy")
+    assert found.verified.ruling is None
+    assert found.verified.correctness.deterministic is False
+    assert judged(referee, "relu").verified.correctness.deterministic is True
+
+
+def test_what_cannot_be_is_said(referee):
+    with pytest.raises(UsageError, match="no size named m"):
+        judged(referee, "relu", settings=Settings(sizes={"m": 1}))
+    other = order("relu")
+    wrong_image = Program(other.program.ptx, other.program.entries, "sm_70", b"for another architecture")
+    changed = replace(other, program=wrong_image)
+    with pytest.raises(Unsupported, match="sm_70"):
+        referee.judge(changed, lambda text: None)
+
+
+def test_a_grader_that_goes_away_ends_its_job_only(referee):
+    class Enough(Exception):
+        pass
+
+    def leave(text):
+        raise Enough
+
+    for _ in range(3):
+        with pytest.raises(Enough):
+            referee.judge(order("relu"), leave)
+    assert judged(referee, "relu").verified.ruling is None
+
+
+def test_too_fast_is_looked_at_again_at_a_larger_size(referee):
+    # A device whose memory is so slow that any right answer is below its floor.
+    honest = referee.hall.opponent.state
+    clocks = {"max_memory_clock_mhz": 1, "max_sm_clock_mhz": 1, "memory_bus_bits": 8}
+    slow = DeviceState(name="stand-in", multiprocessors=1, compute_capability="9.0", **clocks)
+    referee.hall.opponent.state = lambda: slow
+    try:
+        found = judged(referee, "relu")
+    finally:
+        referee.hall.opponent.state = honest
+    assert found.second_look.measurement.sizes == larger({"n": 3000}) == {"n": 6000}
+    ruling = timed(order("relu").launchable, found, lambda m: None).ruling
+    assert (ruling.status, ruling.phase) == (Status.REJECTED, Phase.TIME)
+    assert "no right answer can" in ruling.message
+
+
+def test_a_referee_that_cannot_start_is_our_fault_with_its_reason(tmp_path):
+    with pytest.raises(GpuFault, match="could not be started"):
+        GpuReferee(GPU, MachineSettings(tmp_path)).facts()

@@ -1,0 +1,216 @@
+"""Signals from outside while a right kernel is graded: no verdict comes of them, and nothing of them is kept."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from common.contract import Settings, Status, Submission
+from evaluator.backends.sim.backend import Simulator
+from evaluator.disk_cache import Cache, key_of
+from evaluator.errors import JobKilled, ToolchainMissing
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.sandbox.host import supervision
+from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
+from evaluator.sandbox.host.process import ProcessSandbox
+from evaluator.sandbox.host.process_tree import descendants
+from evaluator.sandbox.retry import run_in_tries
+from evaluator.sandbox.sandbox import Job, Limits
+from evaluator.stages.compile import toolchain
+from evaluator.stages.compile.nvcc import compile_source
+from evaluator.stages.compile.toolchain import find_toolchain
+
+SCALE = """\
+extern "C" __global__ void scale(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2.0f * x[i];
+}
+"""
+RELU = """\
+__global__ void relu(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n && i > %d) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+"""
+KINDS = {"process": ProcessSandbox, "bubblewrap": BubblewrapSandbox}
+# Each compiler with signals of different habits: those that drivers speak of as a death, as an error of their own,
+# and not at all; and those that look like our own limits.
+CASES = (
+    ("nvcc", "HUP"),
+    ("nvcc", "XCPU"),
+    ("cc1plus", "TERM"),
+    ("cc1plus", "PIPE"),
+    ("cc1plus", "USR1"),
+    ("x86_64-linux-gn", "TERM"),
+    ("cicc", "TERM"),
+    ("cicc", "XFSZ"),
+    ("ptxas", "TERM"),
+    ("ptxas", "XFSZ"),
+    ("ptxas", "SEGV"),
+    ("ptxas", "STOP"),
+)
+
+
+class Sender(threading.Thread):
+    """Sends a signal to the processes of a name below this one, `times` in all, as soon as they appear."""
+
+    def __init__(self, name, number, times=1):
+        super().__init__()
+        self._name, self._number, self._times = name, number, times
+        self._over = threading.Event()
+        self.hit = set()
+
+    def run(self):
+        while len(self.hit) < self._times and not self._over.is_set():
+            for pid in descendants(os.getpid()):
+                with contextlib.suppress(OSError):
+                    if pid not in self.hit and Path(f"/proc/{pid}/comm").read_text().strip() == self._name:
+                        os.kill(pid, self._number)
+                        self.hit.add(pid)
+                        break
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self.join()
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    sandbox, cache = ProcessSandbox(tmp_path / "work"), Cache(tmp_path / "cache", 1 << 28)
+
+    def run(source):
+        return compile_source(source, Settings(compile_timeout_s=20.0), "sm_80", find_toolchain(), sandbox, cache)
+
+    return run
+
+
+@pytest.mark.parametrize(("name", "number"), CASES)
+def test_a_compiler_that_gets_a_signal_from_outside_is_tried_again(compiled, name, number):
+    with Sender(name, signal.Signals[f"SIG{number}"]) as sender:
+        found = compiled(SCALE)
+    assert sender.hit
+    assert found.ruling is None
+    assert [one.name for one in found.program.entries[0].parameters] == ["x", "y", "n"]
+    kept = compiled(SCALE)
+    assert kept.cached
+    assert kept.program == found.program
+
+
+def test_a_compiler_that_is_killed_each_time_gives_no_verdict(compiled):
+    for name in ("cicc", "cc1plus"):
+        with Sender(name, signal.SIGTERM, times=1000), pytest.raises(JobKilled, match="SIGTERM"):
+            compiled(SCALE)
+    assert compiled(SCALE).ruling is None
+
+
+def test_a_compiler_that_crashes_each_time_is_believed_and_not_kept(compiled):
+    with Sender("ptxas", signal.SIGSEGV, times=3):
+        found = compiled(SCALE)
+    assert found.ruling.status is Status.COMPILE_ERROR
+    assert "SIGSEGV" in found.ruling.message
+    assert compiled(SCALE).ruling is None
+
+
+def test_an_error_that_speaks_of_a_death_is_an_error(compiled):
+    words = "nvcc error   : 'cicc' died due to signal 15 \\nTerminated\\nKilled\\n"
+    for source in (
+        f'__global__ void k() {{ static_assert(false, "x\\n{words}"); }}\n',
+        f'#line 5 "a:b\\n{words}c"\n#error no\n__global__ void k() {{}}\n',
+    ):
+        assert compiled(source).ruling.status is Status.COMPILE_ERROR
+
+
+def test_what_was_cached_by_earlier_rules_is_not_served(tmp_path):
+    root, found = tmp_path / "cache", find_toolchain()
+    cache = Cache(root, 1 << 28)
+    flags = "\n".join(("-ptx", "-std=c++17", "-O3", "-lineinfo", "-arch=sm_80"))
+    ruling = b'{"status": "compile_error", "phase": "compile", "message": "no", "hint": null}'
+    facts = b'{"ruling": %s, "diagnostics": [], "entries": [], "canonical_sha256": ""}' % ruling
+    cache.get_or_make(key_of("ptx", SCALE.encode(), flags, found.digest), lambda: {"facts": facts, "ptx": b""})
+    sandbox = ProcessSandbox(tmp_path / "work")
+    assert compile_source(SCALE, Settings(), "sm_80", found, sandbox, cache).ruling is None
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("ld", "INT"), ("collect2", "TERM"), ("as", "HUP"), ("program", "XCPU")]
+)
+def test_a_simulator_that_gets_a_signal_from_outside_is_tried_again(workshop, tmp_path, monkeypatch, name, number):
+    simulator = workshop.simulator
+    simulator.warm_up()
+    source = RELU % (-2 - time.time_ns() % 100_000_000)  # a program that has not been linked yet
+    submission = Submission(problem="relu", source=source, backend="sim")
+    with Sender(name, signal.Signals[f"SIG{number}"]) as sender:
+        assert evaluate(submission, workshop).status is Status.PASSED
+    assert sender.hit
+    assert evaluate(submission, workshop).status is Status.PASSED
+
+
+def test_half_a_program_that_a_killed_linker_left_is_not_kept(tmp_path):
+    """As a linker does when it is killed late: it leaves a file, and fails."""
+    compiler = tmp_path / "g++"
+    compiler.write_text('#!/bin/sh\nfor last; do :; done\nprintf half > "$last"\nkill -INT $$\n')
+    compiler.chmod(0o755)
+    kept = Cache(tmp_path / "cache", 1 << 28)
+    simulator = Simulator(ProcessSandbox(tmp_path / "work"), kept, compiler)
+    with pytest.raises(JobKilled, match="SIGINT"):
+        simulator.warm_up()
+    assert not list((tmp_path / "cache").glob("??/*"))
+
+
+@pytest.fixture(params=KINDS)
+def sandbox(request, tmp_path):
+    return KINDS[request.param](tmp_path)
+
+
+def shell(script, **fields):
+    return Job(("/bin/sh", "-c", script), **fields)
+
+
+@pytest.mark.parametrize("name", ["XCPU", "XFSZ", "TERM", "KILL"])
+def test_a_signal_that_no_limit_sent_is_no_limit(sandbox, name):
+    finished = sandbox.run(shell(f"kill -{name} $$"))
+    assert finished.signal == signal.Signals[f"SIG{name}"]
+    assert not finished.own_signals
+    assert (finished.timed_out, finished.output_exceeded, finished.limit_hit) == (False, False, None)
+
+
+def test_limits_that_are_met_are_told_from_signals(sandbox):
+    limits = Limits(wall_s=20, cpu_s=1, file_bytes=1 << 20)
+    assert sandbox.run(shell("while :; do :; done", limits=limits)).own_signals == {signal.SIGXCPU}
+    # The file is gone when the job ends, as a compiler's that cleans up.
+    script = "head -c 5000000 /dev/zero > big; code=$?; sleep 0.3; rm big; exit $code"
+    finished = sandbox.run(shell(script, limits=limits))
+    assert finished.exit_code == 128 + signal.SIGXFSZ or finished.signal == signal.SIGXFSZ
+    assert signal.SIGXFSZ in finished.own_signals
+
+
+def test_a_job_that_someone_stops_goes_on(sandbox):
+    finished = sandbox.run(shell("kill -STOP $$; echo on", limits=Limits(wall_s=10)))
+    assert finished.stdout == b"on\n"
+    assert finished.wall_s < 5
+
+
+def test_a_grader_whose_warden_someone_stopped_goes_on(tmp_path, monkeypatch):
+    sandbox = ProcessSandbox(tmp_path)
+    assert sandbox.run(shell("true")).succeeded
+    monkeypatch.setattr(supervision, "PATIENCE_S", 0.5)
+    os.kill(supervision._parent_warden._process.pid, signal.SIGSTOP)
+    assert run_in_tries(sandbox, shell("true")).succeeded
+
+
+def test_what_a_compiler_said_until_it_was_killed_is_not_remembered(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    program = tmp_path / "nvcc"
+    for script, error in (("kill -TERM $$", JobKilled), ("exit 1", ToolchainMissing)):
+        program.write_text(f"#!/bin/sh\necho sm_80\n{script}\n")
+        program.chmod(0o755)
+        with pytest.raises(error):
+            toolchain._ask(program, "--list-gpu-code")

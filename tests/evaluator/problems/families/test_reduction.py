@@ -1,0 +1,188 @@
+"""reduce_sum, row_sum, prefix_sum and histogram: oracles, every order of summation, tolerances and probes."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.families.reduction import HISTOGRAM, REDUCE_SUM, ROW_SUM
+from evaluator.problems.families.scan import PREFIX_SUM
+from evaluator.problems.linter import keep_bits, within
+
+F = np.float32
+SUMS = (REDUCE_SUM, ROW_SUM, PREFIX_SUM)
+
+
+def sequential(x):
+    return np.cumsum(x, axis=-1, dtype=F)[..., -1]
+
+
+def pairwise(x):
+    while x.shape[-1] > 1:
+        x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, x.shape[-1] % 2)])
+        x = x[..., ::2] + x[..., 1::2]
+    return x[..., 0]
+
+
+def strided(x, threads=256):
+    """Each of 256 threads sums every 256th element, then a tree over the threads."""
+    x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % threads)])
+    return pairwise(np.cumsum(x.reshape(*x.shape[:-1], -1, threads), axis=-2, dtype=F)[..., -1, :])
+
+
+def shuffled(x):
+    """Atomics: one after another in an order that nobody chose."""
+    return sequential(np.random.default_rng(9).permutation(x, axis=-1))
+
+
+ORDERS = {
+    "sequential": sequential,
+    "backwards": lambda x: sequential(x[..., ::-1]),
+    "pairwise": pairwise,
+    "strided": strided,
+    "shuffled": shuffled,
+}
+
+
+def chunked_scan(x, chunk=64):
+    """Scan each chunk, scan the chunks' sums, add."""
+    padded = np.pad(x, (0, -len(x) % chunk)).reshape(-1, chunk)
+    inside = np.cumsum(padded, axis=1, dtype=F)
+    before = np.concatenate([[F(0)], np.cumsum(inside[:-1, -1], dtype=F)])
+    return (inside + before[:, None]).reshape(-1)[: len(x)]
+
+
+def doubling_scan(x):
+    """Hillis and Steele: log2(n) rounds."""
+    offset = 1
+    while offset < len(x):
+        x = np.concatenate([x[:offset], x[offset:] + x[:-offset]])
+        offset *= 2
+    return x
+
+
+SCANS = {"sequential": lambda x: np.cumsum(x, dtype=F), "chunked": chunked_scan, "doubling": doubling_scan}
+
+
+def honest(problem, way):
+    if problem is PREFIX_SUM:
+        return lambda inputs, sizes: {"y": SCANS[way](inputs["x"])}
+    output = problem.outputs[0].name
+    return lambda inputs, sizes: {output: np.atleast_1d(ORDERS[way](inputs["x"]))}
+
+
+CASES = [(p, way) for p in SUMS for way in (SCANS if p is PREFIX_SUM else ORDERS)]
+
+
+@pytest.mark.parametrize("problem", SUMS, ids=lambda p: p.id)
+def test_oracle_against_fractions(problem):
+    generator = np.random.default_rng(1)
+    for n in (1, 2, 13):
+        sizes = dict.fromkeys(problem.sizes, 3) | {problem.sizes[-1]: n}
+        for distribution in problem.distributions:
+            inputs = distribution.draw(NumpyDice(generator), sizes)
+            expected = problem.oracle(inputs, sizes)[problem.outputs[0].name]
+            for row, values in enumerate(np.atleast_2d(inputs["x"]).tolist()):
+                terms = [Fraction(value) for value in values]
+                ends = range(1, n + 1) if problem is PREFIX_SUM else [n]
+                for place, end in enumerate(ends, start=row):
+                    norm = math.sqrt(sum(term * term for term in [*terms[:end], sum(terms[:end])]))
+                    assert expected.scale[place] == pytest.approx(norm, rel=1e-12)
+                    assert abs(expected.value[place] - float(sum(terms[:end]))) <= 1e-14 * norm
+
+
+def test_histogram_oracle_against_counting():
+    for distribution in HISTOGRAM.distributions:
+        values = distribution.draw(NumpyDice(np.random.default_rng(2)), {"n": 777})["values"]
+        counts = HISTOGRAM.oracle({"values": values}, {"n": 777})["counts"].value
+        assert counts.tolist() == [values.tolist().count(value) for value in range(256)]
+
+
+@pytest.mark.parametrize(("problem", "way"), CASES, ids=lambda value: getattr(value, "id", value))
+def test_every_order_of_summation_passes_every_trial(problem, way, failed_trials):
+    assert failed_trials(problem, honest(problem, way)) == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(n=st.integers(1, 5000), seed=st.integers(0, 2**32 - 1), case=st.sampled_from(CASES))
+def test_every_order_of_summation_passes_at_any_size(n, seed, case):
+    problem, way = case
+    sizes = dict.fromkeys(problem.sizes, 2) | {problem.sizes[-1]: n}
+    for distribution in problem.distributions:
+        inputs = distribution.draw(NumpyDice(np.random.default_rng(seed)), sizes)
+        expected = problem.oracle(inputs, sizes)
+        actual = honest(problem, way)(inputs, sizes)
+        for output in expected:
+            assert within(actual[output], expected[output], problem.tolerance), distribution.name
+
+
+def test_a_chain_of_a_million_additions_passes():
+    sizes = {"n": 1 << 20}
+    for distribution in REDUCE_SUM.distributions:
+        inputs = distribution.draw(NumpyDice(np.random.default_rng(4)), sizes)
+        expected = REDUCE_SUM.oracle(inputs, sizes)["total"]
+        assert within(np.atleast_1d(sequential(inputs["x"])), expected, REDUCE_SUM.tolerance), distribution.name
+
+
+@pytest.mark.parametrize("problem", SUMS, ids=lambda p: p.id)
+def test_lower_precision_inside_fails_the_probes(problem, lower_precision, failed_trials):
+    """Terms rounded once and added exactly: the best that a lower precision can do."""
+
+    def compute(inputs, sizes):
+        value = problem.oracle({"x": lower_precision(inputs["x"])}, sizes)
+        return {name: expected.value for name, expected in value.items()}
+
+    failed = failed_trials(problem, compute)
+    for probe in problem.probes:
+        assert f"{probe.distribution.name} at {dict(probe.sizes)}" in failed
+
+
+@pytest.mark.parametrize("bits", [7, 10], ids=["bfloat16", "float16"])
+@pytest.mark.parametrize("problem", SUMS, ids=lambda p: p.id)
+def test_a_result_kept_in_lower_precision_fails(problem, bits, failed_trials):
+    def compute(inputs, sizes):
+        return {name: keep_bits(e.value, bits) for name, e in problem.oracle(inputs, sizes).items()}
+
+    assert failed_trials(problem, compute)
+
+
+@pytest.mark.parametrize("problem", [*SUMS, HISTOGRAM], ids=lambda p: p.id)
+def test_guesses_fail(problem, passing_guesses):
+    assert passing_guesses(problem) == []
+
+
+@pytest.mark.parametrize(
+    ("problem", "wrong"),
+    [
+        (REDUCE_SUM, lambda i: i["x"][: len(i["x"]) // 32 * 32].sum(keepdims=True)),
+        (REDUCE_SUM, lambda i: np.abs(i["x"]).sum(keepdims=True)),
+        (ROW_SUM, lambda i: i["x"][:, : max(1, i["x"].shape[1] // 32 * 32)].sum(axis=1)),
+        (ROW_SUM, lambda i: np.resize(i["x"].sum(axis=0), len(i["x"]))),
+        (PREFIX_SUM, lambda i: np.cumsum(i["x"].astype(float)) - i["x"]),
+        (
+            PREFIX_SUM,
+            lambda i: np.concatenate([np.cumsum(c) for c in np.array_split(i["x"], 1 + len(i["x"]) // 999)]),
+        ),
+        (HISTOGRAM, lambda i: np.bincount(i["values"], minlength=256) % 65536),
+        (HISTOGRAM, lambda i: np.minimum(np.bincount(i["values"], minlength=256), 2048)),
+        (HISTOGRAM, lambda i: np.bincount(i["values"][: len(i["values"]) // 4 * 4], minlength=256)),
+    ],
+    ids=[
+        *(
+            "tail dropped",
+            "absolute values",
+            "row tail dropped",
+            "columns for rows",
+            "exclusive",
+            "chunks not joined",
+        ),
+        *("16-bit counts", "float16 counts", "histogram tail dropped"),
+    ],
+)
+def test_near_misses_fail(problem, wrong, failed_trials):
+    output = problem.outputs[0].name
+    assert failed_trials(problem, lambda inputs, sizes: {output: wrong(inputs)})

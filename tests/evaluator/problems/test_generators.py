@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluator.problems import generators
+from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.linter import keep_bits
+from evaluator.problems.problem import Tensor
+
+MAKERS = {
+    "normal": generators.normal(),
+    "uniform": generators.uniform(-1, 1),
+    "uniform_int": generators.uniform_int(0, 255),
+    "large": generators.large(),
+    "tiny": generators.tiny(),
+    "cancellation": generators.cancellation(),
+    "repeated": generators.repeated(),
+    "signed_zeros": generators.signed_zeros(),
+    "constant_rows": generators.constant_rows(),
+    "mixed_scales": generators.mixed_scales(),
+    "fine": generators.fine(),
+    "sparse": generators.sparse(generators.fine()),
+    "one_hot": generators.one_hot(),
+}
+
+shapes = st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple)
+seeds = st.integers(0, 2**32 - 1)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@given(shape=shapes, seed=seeds)
+def test_makers_fill_the_shape_with_values_whose_squares_fit(name, shape, seed):
+    values = MAKERS[name](NumpyDice(np.random.default_rng(seed)), shape)
+    assert values.shape == shape
+    squares = np.square(values.astype(np.float32))
+    assert np.isfinite(squares).all()
+
+
+@given(shape=shapes, seed=seeds)
+def test_the_same_seed_draws_the_same_and_tensors_differ(shape, seed):
+    names = tuple(f"d{at}" for at in range(len(shape)))
+    tensors = (Tensor("a", (*names, "64")), Tensor("b", (*names, "64")))
+    sizes = dict(zip(names, shape, strict=True))
+    for distribution in generators.usual_distributions(tensors):
+        first = distribution.draw(NumpyDice(np.random.default_rng(seed)), sizes)
+        second = distribution.draw(NumpyDice(np.random.default_rng(seed)), sizes)
+        assert all(np.array_equal(first[name], second[name]) for name in "ab")
+        assert all(array.dtype == np.float32 and array.flags.c_contiguous for array in first.values())
+        if distribution.name != "constant_rows":  # a handful of values, which may meet
+            assert not np.array_equal(first["a"], first["b"])
+
+
+@pytest.mark.parametrize("bits", [7, 10])
+def test_fine_values_are_float32_and_move_however_they_are_rounded(bits):
+    values = generators.fine()(NumpyDice(np.random.default_rng(1)), (50_000,))
+    assert np.array_equal(values, values.astype(np.float32))
+    truncated = np.trunc(values * 2.0**bits) / 2.0**bits
+    for lower in (keep_bits(values, bits), truncated):
+        assert (np.abs(lower - values) / np.abs(values)).min() >= 2.0**-13
+
+
+@given(shape=shapes, seed=seeds, axis=st.integers(0, 2))
+def test_sparse_keeps_one_element_along_the_axis(shape, seed, axis):
+    axis %= len(shape)
+    values = generators.sparse(generators.fine(), axis)(NumpyDice(np.random.default_rng(seed)), shape)
+    assert (np.count_nonzero(values, axis=axis) == 1).all()
+
+
+@given(rows=st.integers(1, 5), half=st.integers(8, 400), odd=st.booleans(), seed=seeds)
+def test_cancellation_leaves_little(rows, half, odd, seed):
+    dice = NumpyDice(np.random.default_rng(seed))
+    values = generators.cancellation()(dice, (rows, 2 * half + odd))
+    assert (np.abs(values.sum(axis=1)) < 0.02 * np.linalg.norm(values, axis=1)).all()
+    factor = generators.repeated()(dice, (rows, 2 * half + odd))
+    assert np.array_equal(factor[:, :half], factor[:, half : 2 * half])
+
+
+def test_constant_rows_sum_exactly_in_float32():
+    rows = generators.constant_rows()(NumpyDice(np.random.default_rng(0)), (64, 1 << 15)).astype(np.float32)
+    assert np.array_equal(np.cumsum(rows, axis=1)[:, -1], rows[:, 0].astype(np.float64) * (1 << 15))
+    assert (rows == rows[:, :1]).all()
+    assert rows.all()
+
+
+def test_signed_zeros_hold_both_zeros_and_values():
+    values = generators.signed_zeros()(NumpyDice(np.random.default_rng(0)), (900,))
+    zero = values == 0
+    assert (zero & np.signbit(values)).sum() > 200
+    assert (zero & ~np.signbit(values)).sum() > 200
+    assert (~zero).sum() > 200
+
+
+@given(most=st.dictionaries(st.sampled_from(["m", "n", "k"]), st.integers(2, 10**6), min_size=1), seed=seeds)
+def test_hidden_sizes_stay_in_bounds_and_hold_the_awkward_ones(most, seed):
+    sizes = generators.hidden_sizes(**most)(np.random.default_rng(seed))
+    assert sizes[0] == dict.fromkeys(most, 1)
+    assert all(set(entry) == set(most) for entry in sizes)
+    assert all(1 <= entry[name] <= most[name] for entry in sizes for name in most)
+    assert len({tuple(entry.items()) for entry in sizes}) == len(sizes)
+    for name in most:
+        assert any(entry[name] == 1 for entry in sizes)
+
+
+def test_hidden_sizes_vary_with_the_generator():
+    draw = generators.hidden_sizes(n=1 << 17)
+    assert len({str(draw(np.random.default_rng(seed))) for seed in range(20)}) > 15
+
+
+def test_tolerances_say_what_they_admit():
+    assert generators.exact().relative == generators.exact().absolute == 0
+    assert generators.roundings(4, "a sum").relative == 4 * 2.0**-24
+    tolerance = generators.summation(1 << 16)
+    assert tolerance.relative == (4 * 256 + 4) * 2.0**-24
+    assert "65536 additions" in tolerance.reason
+    assert 0 < generators.one_term().relative < 2.0**-13 / 16

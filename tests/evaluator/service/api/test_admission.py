@@ -1,0 +1,138 @@
+"""Submissions that arrive together: taken in together, refused each for itself."""
+
+import asyncio
+
+import pytest
+from store_samples import SUBMISSION
+
+from evaluator.errors import StorageFault
+from evaluator.service.api.admission import Admission, Caller
+from evaluator.service.api.errors import Refused
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.secrets import Quota
+from evaluator.settings import ServiceSettings
+
+CALLER = Caller("local")
+
+
+class Counting(Store):
+    """A real store that counts its transactions of acceptance, and fails while `broken`."""
+
+    transactions = 0
+    broken = False
+
+    def accept_all(self, asked, *, most_queued):
+        self.transactions += 1
+        if self.broken:
+            raise StorageFault("The disk is gone.")
+        return super().accept_all(asked, most_queued=most_queued)
+
+
+class Announced:
+    def __init__(self):
+        self.ids = []
+
+    def announce(self, evaluation_id, queue):
+        self.ids.append(evaluation_id)
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = Counting(f"sqlite:///{tmp_path / 'a.db'}")
+    opened.upgrade()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def announced():
+    return Announced()
+
+
+@pytest.fixture
+def admission(store, announced, tmp_path):
+    settings = ServiceSettings(data_dir=tmp_path, database_url="", most_queued=60)
+    return Admission(store, announced, settings, b"secret")
+
+
+def numbered(count):
+    return [SUBMISSION.model_copy(update={"source": str(number)}) for number in range(count)]
+
+
+def together(admission, submissions, caller=CALLER, key=None):
+    return asyncio.run(admission.accept_all(submissions, caller, key, False, "req_1"))
+
+
+def test_what_arrives_together_is_one_row_each_in_few_transactions(admission, store, announced):
+    taken = together(admission, numbered(48))
+    assert [one.evaluation.submission.source for one in taken] == [str(number) for number in range(48)]
+    assert all(store.get(one.evaluation.id, "local") == one.evaluation for one in taken)
+    assert sorted(announced.ids) == sorted(one.evaluation.id for one in taken)
+    assert store.transactions <= 4
+
+
+def test_what_is_refused_takes_nobodys_place(admission, store):
+    taken = together(admission, numbered(70))
+    assert [isinstance(one, Refused) for one in taken] == [False] * 60 + [True] * 10
+    assert {one.name for one in taken[60:]} == {"queue-full"}
+    assert store.depth()["compile"].count == 60
+
+
+def test_a_quota_counts_those_who_arrive_together(admission, store):
+    taken = together(admission, numbered(20), Caller("few", quota=Quota(concurrent=7)))
+    assert [isinstance(one, Refused) for one in taken] == [False] * 7 + [True] * 13
+    assert {one.name for one in taken[7:]} == {"quota-exceeded"}
+
+
+def test_a_flood_of_one_tenant_is_in_nobody_elses_way(admission, store):
+    """A batch that its quota refuses still costs the store: others are taken in between, in their own order."""
+
+    async def story():
+        flood = asyncio.create_task(
+            admission.accept_all(numbered(400), Caller("flood", quota=Quota(concurrent=1)), None, False, "req_1")
+        )
+        await asyncio.sleep(0)  # the flood is there before the other comes
+        first, second = numbered(2)
+        other = asyncio.gather(admission.accept(first, Caller("other")), admission.accept(second, Caller("other")))
+        taken = await other
+        return store.transactions, taken, await flood
+
+    transactions, taken, _ = asyncio.run(story())
+    assert transactions <= 3
+    assert [one.evaluation.submission.source for one in taken] == ["0", "1"]
+
+
+def test_one_key_that_arrives_many_times_at_once_is_one_evaluation(admission, announced):
+    async def story():
+        return await asyncio.gather(
+            *(admission.accept(SUBMISSION, CALLER, idempotency_key="k") for _ in range(12)),
+            admission.accept(SUBMISSION.model_copy(update={"source": "other"}), CALLER, idempotency_key="k"),
+            return_exceptions=True,
+        )
+
+    *same, other = asyncio.run(story())
+    assert len({one.evaluation.id for one in same}) == len(announced.ids) == 1
+    assert [one.created for one in same] == [True] + [False] * 11
+    assert other.name == "idempotency-clash"
+
+
+def test_a_store_that_fails_refuses_all_and_takes_the_next(admission, store, announced):
+    store.broken = True
+    assert {one.name for one in together(admission, numbered(20))} == {"storage"}
+    assert store.depth() == {}
+    store.broken = False
+    assert len(together(admission, numbered(20))) == len(announced.ids) == 20
+
+
+def test_who_goes_away_while_the_store_writes_holds_up_nobody(admission, store):
+    async def story():
+        tasks = [asyncio.create_task(admission.accept(one, CALLER)) for one in numbered(10)]
+        await asyncio.sleep(0)
+        for task in tasks[:5]:
+            task.cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    ended = asyncio.run(story())
+    assert all(isinstance(one, asyncio.CancelledError) for one in ended[:5])
+    assert all(one.created for one in ended[5:])
+    assert store.depth()["compile"].count >= 5

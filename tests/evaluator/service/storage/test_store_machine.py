@@ -1,0 +1,214 @@
+"""Everything that may happen to evaluations, in any order, against a model of what the store promises."""
+
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+from store_samples import accept, ended, tallied
+
+from evaluator.service.storage.evaluations import Lease
+from evaluator.service.storage.leases import MOST_ATTEMPTS
+
+LEASE_S = 30
+QUEUES = ["compile", "sim"]
+
+
+@dataclass
+class Expected:
+    """What must be true of one evaluation."""
+
+    tenant: str
+    state: str = "queued"
+    holder: Lease | None = None
+    attempt: int = 0
+    wanted: bool = True
+    queue: str = "compile"
+    ended_by: str = ""
+    """The message of its verdict."""
+
+
+class Evaluations(RuleBasedStateMachine):
+    """`store` and `clock` are set by the test below. Examples share the store, and have tenants of their own."""
+
+    store = clock = None
+    example = 0
+
+    leases = Bundle("leases")
+
+    @initialize()
+    def begin(self):
+        Evaluations.example += 1
+        self.model: dict[str, Expected] = {}
+        self.keys: dict[str, str] = {}
+
+    def held(self, lease):
+        return self.model[lease.evaluation_id].holder == lease
+
+    @rule(tenant=st.sampled_from("ab"), key=st.none() | st.sampled_from("xyz"))
+    def accept(self, tenant, key):
+        tenant = f"{tenant}{self.example}"
+        accepted = accept(self.store, tenant=tenant, idempotency_key=key)
+        known = self.keys.get(f"{tenant} {key}")
+        assert accepted.created == (key is None or known is None)
+        if accepted.created:
+            self.model[accepted.evaluation.id] = Expected(tenant)
+            self.keys[f"{tenant} {key}"] = accepted.evaluation.id
+        else:
+            assert accepted.evaluation.id == known
+
+    @rule(target=leases, worker=st.sampled_from(["w1", "w2"]))
+    def claim(self, worker):
+        lease = self.store.claim(QUEUES, worker, LEASE_S)
+        waiting = {name: e for name, e in self.model.items() if e.state == "queued"}
+        if lease is None:
+            assert not waiting
+            return None
+        expected = waiting[lease.evaluation_id]
+        oldest_of_tenant = next(name for name, e in waiting.items() if e.tenant == expected.tenant)
+        assert lease.evaluation_id == oldest_of_tenant
+        running = [e.tenant for e in self.model.values() if e.state == "running"]
+        assert all(running.count(expected.tenant) <= running.count(e.tenant) for e in waiting.values())
+        return self._claimed(lease)
+
+    @rule(target=leases, data=st.data())
+    def claim_one(self, data):
+        if not self.model:
+            return None
+        chosen = data.draw(st.sampled_from(sorted(self.model)))
+        lease = self.store.claim_one(chosen, QUEUES, "w3", LEASE_S)
+        assert (lease is not None) == (self.model[chosen].state == "queued")
+        return lease and self._claimed(lease)
+
+    def _claimed(self, lease):
+        expected = self.model[lease.evaluation_id]
+        expected.state, expected.holder, expected.attempt = "running", lease, expected.attempt + 1
+        assert (lease.attempt, lease.queue) == (expected.attempt, expected.queue)
+        return lease
+
+    @rule(lease=leases)
+    def renew(self, lease):
+        if lease:
+            expected = self.model[lease.evaluation_id]
+            assert self.store.renew(lease, LEASE_S) == (self.held(lease) and expected.wanted)
+
+    @rule(lease=leases)
+    def progress(self, lease):
+        if lease:
+            assert self.store.progress(lease, "on it") == self.held(lease)
+
+    @rule(lease=leases, by=st.sampled_from(["one", "two"]))
+    def finish(self, lease, by):
+        if lease:
+            expected = self.model[lease.evaluation_id]
+            message = f"{by} {lease.token}"
+            done = self.store.finish(lease, ended(message=message), {"compile": 0.1})
+            assert done == (self.held(lease) or expected.ended_by == message)
+            if self.held(lease):
+                expected.state, expected.holder, expected.ended_by = "done", None, message
+
+    @rule(lease=leases, counted=st.booleans())
+    def give_back(self, lease, counted):
+        if lease:
+            held, expected = self.held(lease), self.model[lease.evaluation_id]
+            assert self.store.give_back(lease, counted=counted) == (held and expected.wanted)
+            if held:
+                self._let_go(expected)
+                expected.attempt -= not counted
+
+    @rule(lease=leases)
+    def pass_on(self, lease):
+        if lease:
+            held, expected = self.held(lease), self.model[lease.evaluation_id]
+            assert self.store.pass_on(lease, "sim", 0.1) == (held and expected.wanted)
+            if held:
+                self._let_go(expected)
+                if expected.wanted:
+                    expected.attempt, expected.queue = 0, "sim"
+
+    def _let_go(self, expected):
+        expected.holder = None
+        expected.state = "queued" if expected.wanted else "done"
+        expected.ended_by = "" if expected.wanted else "dropped"
+
+    @rule(data=st.data())
+    def drop(self, data):
+        if self.model:
+            chosen = data.draw(st.sampled_from(sorted(self.model)))
+            expected = self.model[chosen]
+            dropped = self.store.drop(chosen, expected.tenant)
+            if expected.state == "queued":
+                expected.state, expected.ended_by = "done", "dropped"
+            elif expected.state == "running":
+                expected.wanted = False
+            assert (dropped.state, dropped.wanted) == (expected.state, expected.wanted)
+
+    @rule(lease=consumes(leases), jump_s=st.sampled_from([0, 86400, -86400]))
+    def one_goes_silent(self, lease, jump_s):
+        """One worker goes silent for a lease's length, the others go on; the time of day is set meanwhile."""
+        self.clock.jump_s(jump_s)
+        others = [e.holder for e in self.model.values() if e.holder and e.holder != lease]
+        requeued, dead, cancelled = set(), set(), set()
+        for _ in range(6):
+            for other in others:
+                self.store.progress(other, "on it")
+            swept = self.store.sweep()
+            requeued |= {name for name, _ in swept.requeued}
+            dead |= set(swept.dead)
+            cancelled |= set(swept.cancelled)
+            self.clock.pass_s(LEASE_S / 4)
+        lost = {lease.evaluation_id} if lease and self.held(lease) else set()
+        assert requeued | dead | cancelled == lost
+        if lost:
+            expected = self.model[lease.evaluation_id]
+            expected.holder = None
+            if not expected.wanted:
+                assert cancelled == lost
+                expected.state, expected.ended_by = "done", "dropped"
+            elif expected.attempt >= MOST_ATTEMPTS:
+                assert dead == lost
+                expected.state, expected.ended_by = "done", "lost"
+            else:
+                assert requeued == lost
+                expected.state = "queued"
+
+    @invariant()
+    def the_store_is_as_the_model_says(self):
+        states = {name: state for name, (_, state) in self.store.watch(list(self.model)).items()}
+        assert states == {name: expected.state for name, expected in self.model.items()}
+        queued = sum(expected.state == "queued" for expected in self.model.values())
+        assert sum(waiting.count for waiting in self.store.depth().values()) == queued
+
+    def teardown(self):
+        for name, expected in self.model.items():
+            item = self.store.get(name, expected.tenant)
+            assert (item.state == "done") == (item.verdict is not None) == bool(expected.ended_by)
+            if expected.ended_by == "dropped":
+                assert item.verdict.status == "cancelled"
+            elif expected.ended_by == "lost":
+                assert item.verdict.status == "internal_error"
+            elif expected.ended_by:
+                assert item.verdict.message == expected.ended_by
+        for name, expected in self.model.items():
+            # The next example begins with nothing that waits or runs.
+            self.store.drop(name, None)
+            assert not expected.holder or self.store.finish(expected.holder, ended(), {})
+        done = self.store.list(None, state="done", limit=100_000).items
+        assert tallied(self.store, "assay_evaluations_finished_total") == len(done)
+        assert self.store.depth() == {}
+
+
+def test_whatever_happens_each_evaluation_ends_once(open_store, clock):
+    machine = type("Machine", (Evaluations,), {"store": open_store(clock), "clock": clock})
+    quick = settings(
+        max_examples=20, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    run_state_machine_as_test(machine, settings=quick)

@@ -1,0 +1,78 @@
+"""The sweeper: what it hears from the store it passes on, and no failure ends it."""
+
+import time
+
+import pytest
+import sample_verdicts
+from working import accept, until
+
+from evaluator.errors import StorageFault
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.workers.sweeper import Sweeper
+
+
+class Ear:
+    def __init__(self):
+        self.heard = []
+
+    def announce(self, evaluation_id, queue):
+        self.heard.append((evaluation_id, queue))
+
+
+@pytest.fixture
+def store(tmp_path, clock):
+    store = Store(f"sqlite:///{tmp_path / 'assay.db'}", lambda: clock.day, lambda: clock.steady)
+    store.upgrade()
+    yield store
+    store.close()
+
+
+def test_lost_and_unheard_evaluations_are_announced(store, clock):
+    lost, unheard = accept(store), accept(store)
+    store.claim_one(lost, ["compile"], "w", 4)
+    ear = Ear()
+    sweeper = Sweeper(store, ear)
+    for _ in range(8):
+        sweeper.sweep()
+        clock.pass_s(1)
+    assert ear.heard == [(lost, "compile")]
+    clock.pass_s(60)
+    sweeper.sweep()
+    assert sorted(ear.heard[1:]) == sorted([(lost, "compile"), (unheard, "compile")])
+
+
+def test_old_evaluations_are_deleted_once_in_an_hour_at_most(store, clock):
+    def ended():
+        evaluation_id = accept(store)
+        lease = store.claim(["compile"], "w", 60)
+        store.finish(lease, sample_verdicts.passed(), {})
+        return evaluation_id
+
+    first = ended()
+    clock.pass_s(100)
+    sweeper = Sweeper(store, Ear(), retain_s=60)
+    sweeper.sweep()
+    assert store.get(first, None) is None
+    second = ended()
+    clock.pass_s(100)
+    sweeper.sweep()
+    assert store.get(second, None) is not None
+
+
+def test_a_store_that_is_away_is_swept_when_it_is_back(store, monkeypatch):
+    sweep, calls = Store.sweep, []
+
+    def away_at_first(self):
+        calls.append(time.monotonic())
+        if len(calls) < 3:
+            raise StorageFault("away") if len(calls) == 1 else KeyError("a mistake")
+        return sweep(self)
+
+    monkeypatch.setattr(Store, "sweep", away_at_first)
+    sweeper = Sweeper(store, Ear(), interval_s=0.01)
+    sweeper.start()
+    until(lambda: len(calls) > 4)
+    sweeper.stop()
+    after = len(calls)
+    time.sleep(0.05)
+    assert len(calls) == after

@@ -1,0 +1,320 @@
+"""The one task function, on a real store and a real workshop: what comes of a lease, and how it is ended."""
+
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from working import ENDLESS, RIGHT, WRONG, accept, data_dir, judging, submission, until
+
+from common.contract import Phase, Status
+from evaluator.cancellation import Interest
+from evaluator.errors import StorageFault
+from evaluator.pipeline import pipeline
+from evaluator.pipeline.toolbox import Workshop
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.models import WorkerFacts
+from evaluator.service.workers.task import Tools, perform
+from evaluator.settings import MachineSettings
+
+EVERYTHING = ("compile", "sim")
+
+
+class Ear:
+    """An announcer that writes down what it heard."""
+
+    def __init__(self):
+        self.heard = []
+
+    def announce(self, evaluation_id, queue):
+        self.heard.append((evaluation_id, queue))
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(f"sqlite:///{tmp_path / 'assay.db'}")
+    store.upgrade()
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A workshop whose work folder only this test uses."""
+    workshop = Workshop(MachineSettings(data_dir(tmp_path / "data")))
+    assert workshop.sandbox.name  # its first use proves it, in work folders too
+    return workshop
+
+
+def facts(*queues, arch="sm_80", backend="sim"):
+    return WorkerFacts(
+        f"worker of {queues}",
+        "host",
+        1,
+        queues,
+        backend,
+        "a device",
+        arch,
+        "nvcc",
+        "process",
+        "1",
+        time.time(),
+        time.time(),
+    )
+
+
+def work(store, workshop, queues=EVERYTHING, ear=None, **more):
+    """Claim what is next, work on it, and say how it stands then."""
+    lease = store.claim(queues, "w", 5)
+    perform(lease, store, workshop, Tools(ear or Ear(), queues, **more))
+    return store.get(lease.evaluation_id, None)
+
+
+def in_background(store, workshop, lease, shift=None):
+    tools = Tools(Ear(), EVERYTHING, shift or Interest(), 2.0)
+    thread = threading.Thread(target=perform, args=(lease, store, workshop, tools), daemon=True)
+    thread.start()
+    return thread, tools
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "phase"),
+    [
+        (RIGHT, Status.PASSED, Phase.VERIFY),
+        (WRONG, Status.INCORRECT, Phase.VERIFY),
+        ("not C++", Status.COMPILE_ERROR, Phase.COMPILE),
+        ("", Status.INVALID_SUBMISSION, Phase.SCREEN),
+    ],
+)
+def test_a_worker_for_all_queues_ends_an_evaluation_in_one_go(source, status, phase, store, workshop):
+    ear = Ear()
+    accept(store, source)
+    ended = work(store, workshop, ear=ear)
+    assert (ended.state, ended.attempt, ear.heard) == ("done", 1, [])
+    assert (ended.verdict.status, ended.verdict.phase, ended.verdict.backend) == (status, phase, "sim")
+    assert store.claim(EVERYTHING, "w", 5) is None
+
+
+def test_the_verdict_says_what_the_compile_stage_took(store, workshop, tmp_path):
+    fresh = f"// {tmp_path}\n{RIGHT}"
+    verdicts = []
+    for _ in range(2):
+        ear = Ear()
+        accept(store, fresh)
+        waiting = work(store, workshop, ("compile",), ear)
+        assert (waiting.state, waiting.stage, waiting.queue, waiting.attempt) == ("queued", "judge", "sim", 0)
+        assert ear.heard == [(waiting.id, "sim")]
+        verdicts.append(work(store, workshop, ("sim",)).verdict)
+    first, second = (verdict.compile for verdict in verdicts)
+    assert [verdict.status for verdict in verdicts] == [Status.PASSED] * 2
+    assert (first.cached, second.cached) == (False, True)
+    # nvcc takes at least this long; finding its output again does not.
+    assert first.duration_s > 0.1 > second.duration_s
+    for verdict in verdicts:
+        duration_s, phases_s = verdict.receipt.duration_s, verdict.receipt.phases_s
+        assert duration_s > phases_s["prepare"] + phases_s["verify"]
+        assert duration_s == pytest.approx(sum(phases_s.values()), abs=0.1)
+    assert verdicts[0].receipt.phases_s["prepare"] > first.duration_s
+    phases = {
+        tally.labels["phase"]: tally.value for tally in store.tallies() if tally.name.endswith("phase_seconds_sum")
+    }
+    assert phases["compile"] == pytest.approx(first.duration_s + second.duration_s, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("source", "status"),
+    [
+        ("not C++", Status.COMPILE_ERROR),
+        (f"// assay: launch relu grid=(1) block=(256) args=(x, nobody, n)\n{RIGHT}", Status.INVALID_SUBMISSION),
+    ],
+)
+def test_what_cannot_be_launched_never_waits_for_a_judge(source, status, store, workshop):
+    accept(store, source)
+    assert work(store, workshop, ("compile",)).verdict.status is status
+
+
+def test_compiled_is_for_the_device_of_the_worker_that_will_judge(store, workshop):
+    store.register(facts("gpu", arch="sm_90", backend="gpu"))
+    accept(store, "not C++", backend="auto")
+    refused = work(store, workshop, EVERYTHING).verdict
+    assert (refused.compile.arch, refused.backend, refused.receipt.device) == ("sm_90", "gpu", "a device")
+    accept(store, RIGHT, backend="auto")
+    waiting = work(store, workshop, EVERYTHING)
+    assert (waiting.queue, waiting.stage) == ("gpu", "judge")
+    accept(store, RIGHT, backend="sim")
+    assert work(store, workshop, EVERYTHING).verdict.backend == "sim"
+
+
+def test_what_asks_for_a_gpu_waits_for_one(store, workshop):
+    accept(store, RIGHT, backend="gpu")
+    waiting = work(store, workshop, EVERYTHING)
+    assert (waiting.state, waiting.queue) == ("queued", "gpu")
+
+
+def test_a_worker_that_has_no_gpu_after_all_lets_another_try(store, workshop):
+    if workshop.gpu is not None:
+        pytest.skip("this machine has a GPU")
+    accept(store, RIGHT, backend="gpu")
+    work(store, workshop, EVERYTHING)
+    assert work(store, workshop, ("gpu",)).state == "queued"
+    assert work(store, workshop, ("gpu",)).verdict.status is Status.INTERNAL_ERROR
+
+
+def test_a_size_that_the_problem_does_not_have_is_the_callers_mistake(store, workshop):
+    accept(store, RIGHT, sizes={"nothing": 1})
+    verdict = work(store, workshop).verdict
+    assert (verdict.status, verdict.phase) == (Status.INVALID_SUBMISSION, Phase.LAUNCH)
+    assert "nothing" in verdict.message
+
+
+def test_a_fault_of_ours_is_tried_once_more_and_then_told(store, tmp_path, workshop):
+    (tmp_path / "data").write_text("a file is here, and no folder can be made")
+    broken = Workshop(MachineSettings(tmp_path / "data"))
+    ear = Ear()
+    evaluation_id = accept(store)
+    again = work(store, broken, ear=ear)
+    assert (again.state, again.attempt, ear.heard) == ("queued", 1, [(evaluation_id, "compile")])
+    ended = work(store, broken)
+    assert (ended.verdict.status, ended.verdict.reward, ended.attempt) == (Status.INTERNAL_ERROR, None, 2)
+    assert ended.verdict.hint
+
+    accept(store)
+    assert work(store, broken).state == "queued"
+    assert work(store, workshop).verdict.status is Status.PASSED, "another worker could"
+
+
+def test_a_problem_that_this_worker_does_not_know_is_no_fault_of_the_submission(store, workshop):
+    accept(store, problem="a_problem_of_tomorrow")
+    assert work(store, workshop).state == "queued"
+    verdict = work(store, workshop).verdict
+    assert (verdict.status, verdict.problem) == (Status.INTERNAL_ERROR, "a_problem_of_tomorrow")
+
+
+def test_a_mistake_of_ours_is_a_verdict(store, workshop, monkeypatch):
+    def broken(*_):
+        raise KeyError("nobody foresaw this")
+
+    monkeypatch.setattr(Store, "fleet", broken)
+    accept(store)
+    assert work(store, workshop).state == "queued"
+    assert "KeyError" in work(store, workshop).verdict.message
+
+
+# ---- ended in the middle ----
+
+
+def left_over(workshop):
+    return [entry.name for entry in (workshop.settings.data_dir / "work").iterdir()]
+
+
+def test_a_dropped_evaluation_ends_at_once_and_leaves_nothing(store, own):
+    evaluation_id = accept(store, ENDLESS)
+    thread, _ = in_background(store, own, store.claim(EVERYTHING, "w", 2))
+    judging(store, evaluation_id)
+    assert left_over(own), "the kernel runs in a work folder"
+    started_s = time.monotonic()
+    store.drop(evaluation_id, None)
+    thread.join()
+    assert time.monotonic() - started_s < 2
+    verdict = store.get(evaluation_id, None).verdict
+    assert (verdict.status, verdict.phase, verdict.reward) == (Status.CANCELLED, Phase.VERIFY, None)
+    assert left_over(own) == []
+
+
+def test_a_compiler_that_nobody_waits_for_ends_and_is_not_remembered(store, own, tmp_path):
+    slow = "".join(
+        f"constexpr int f{k}(int n) {{ return n < 2 ? n : f{k}(n - 1) + f{k}(n - 2); }}\n"
+        f"__device__ int a{k}[f{k}(24)];\n"
+        for k in range(200)
+    )
+    bomb = f"// {tmp_path}\n{slow}"
+    evaluation_id = accept(store, bomb + RIGHT)
+    thread, _ = in_background(store, own, store.claim(EVERYTHING, "w", 2))
+    until(lambda: left_over(own))
+    started_s = time.monotonic()
+    store.drop(evaluation_id, None)
+    thread.join()
+    assert time.monotonic() - started_s < 3
+    assert store.get(evaluation_id, None).verdict.status is Status.CANCELLED
+    assert left_over(own) == []
+    accept(store, bomb + RIGHT, compile_timeout_s=0.3)
+    assert work(store, own).verdict.status is Status.TIMEOUT
+
+
+def test_the_end_of_a_shift_gives_the_work_back_unharmed(store, own):
+    evaluation_id = accept(store, ENDLESS)
+    shift = Interest()
+    thread, tools = in_background(store, own, store.claim(EVERYTHING, "w", 2), shift)
+    judging(store, evaluation_id)
+    shift.withdraw()
+    thread.join()
+    back = store.get(evaluation_id, None)
+    assert (back.state, back.attempt, back.verdict) == ("queued", 0, None)
+    assert tools.announcer.heard == [(evaluation_id, "compile")]
+    assert left_over(own) == []
+
+
+def test_a_lost_lease_is_let_go_without_a_word(store, own):
+    evaluation_id = accept(store, ENDLESS)
+    lease = store.claim(EVERYTHING, "w", 2)
+    thread, _ = in_background(store, own, lease)
+    judging(store, evaluation_id)
+    store.give_back(lease, counted=True)
+    second = store.claim(EVERYTHING, "another", 60)
+    thread.join()
+    now = store.get(evaluation_id, None)
+    assert (now.state, now.worker, now.attempt, now.verdict) == ("running", "another", 2, None)
+    assert store.renew(second, 60)
+    assert left_over(own) == []
+
+
+def test_a_late_verdict_changes_nothing(store, workshop):
+    accept(store)
+    late = store.claim(EVERYTHING, "w", 5)
+    store.give_back(late, counted=True)
+    ended = work(store, workshop)
+    perform(replace(late, submission=submission(WRONG)), store, workshop, Tools(Ear(), EVERYTHING))
+    assert store.get(late.evaluation_id, None) == ended
+    assert ended.verdict.status is Status.PASSED
+
+
+def test_long_work_keeps_its_lease_and_says_what_it_does(store, workshop):
+    evaluation_id = accept(store, ENDLESS, run_timeout_s=3)
+    lease = store.claim(EVERYTHING, "w", 1)
+    sweeping = threading.Event()
+    swept = []
+
+    def sweep():
+        while not sweeping.wait(0.1):
+            swept.append(store.sweep())
+
+    sweeper = threading.Thread(target=sweep)
+    sweeper.start()
+    perform(lease, store, workshop, Tools(Ear(), EVERYTHING, lease_s=1.0))
+    sweeping.set()
+    sweeper.join()
+    ended = store.get(evaluation_id, None)
+    assert (ended.verdict.status, ended.attempt) == (Status.TIMEOUT, 1)
+    assert not any(one.requeued or one.dead for one in swept)
+
+
+def test_a_verdict_waits_for_a_store_that_is_away(store, workshop, monkeypatch):
+    finish, calls = Store.finish, []
+
+    def away_at_first(self, *args):
+        calls.append(args)
+        if len(calls) < 3:
+            raise StorageFault("The database cannot be reached.")
+        return finish(self, *args)
+
+    monkeypatch.setattr(Store, "finish", away_at_first)
+    accept(store)
+    assert work(store, workshop).verdict.status is Status.PASSED
+    assert len(calls) == 3
+
+
+def test_a_withdrawn_interest_ends_an_evaluation_before_it_begins(workshop):
+    interest = Interest()
+    interest.withdraw()
+    verdict = pipeline.evaluate(submission(), workshop.bound_to(interest))
+    assert verdict.status is Status.CANCELLED

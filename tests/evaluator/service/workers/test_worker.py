@@ -1,0 +1,71 @@
+"""One worker process by itself."""
+
+import threading
+import time
+
+import pytest
+from working import accept, data_dir, done
+
+from common.contract import Status
+from evaluator.errors import StorageFault
+from evaluator.pipeline.toolbox import Workshop
+from evaluator.service.storage.evaluations import Store
+from evaluator.service.workers import task as module
+from evaluator.service.workers.worker import Worker
+from evaluator.settings import MachineSettings
+
+
+class Deaf:
+    """An announcer that nobody needs."""
+
+    def announce(self, evaluation_id, queue):
+        pass
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(f"sqlite:///{tmp_path / 'assay.db'}")
+    store.upgrade()
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def worker(store, tmp_path):
+    return Worker(store, Workshop(MachineSettings(data_dir(tmp_path / "data"))), Deaf(), ("compile", "sim"))
+
+
+def test_nothing_is_claimed_while_the_disk_is_full(store, worker, monkeypatch):
+    monkeypatch.setattr(module, "LEAST_FREE_BYTES", 1 << 80)
+    evaluation_id = accept(store)
+    taking = threading.Thread(target=worker.take)
+    taking.start()
+    time.sleep(0.7)
+    assert store.get(evaluation_id, None).state == "queued"
+    monkeypatch.setattr(module, "LEAST_FREE_BYTES", 1)
+    assert done(store, evaluation_id).verdict.status is Status.PASSED
+    taking.join(10)
+    assert not taking.is_alive()
+
+
+def test_a_worker_that_waits_for_room_can_be_drained(store, worker, monkeypatch):
+    monkeypatch.setattr(module, "LEAST_FREE_BYTES", 1 << 80)
+    evaluation_id = accept(store)
+    taking = threading.Thread(target=worker.take)
+    taking.start()
+    worker.draining.set()
+    taking.join(5)
+    assert not taking.is_alive()
+    assert store.get(evaluation_id, None).attempt == 0
+
+
+def test_what_fails_on_a_full_disk_was_no_attempt(store, worker, monkeypatch):
+    def full(*_, **__):
+        monkeypatch.setattr(module, "LEAST_FREE_BYTES", 1 << 80)
+        raise StorageFault("No space left on the disk.")
+
+    monkeypatch.setattr(module, "evaluate", full)
+    evaluation_id = accept(store)
+    assert worker.take()
+    now = store.get(evaluation_id, None)
+    assert (now.state, now.attempt) == ("queued", 0)

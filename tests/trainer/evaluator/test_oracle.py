@@ -1,0 +1,226 @@
+"""The oracle: overlap, bounds, faults that are counted and never a reward, and an end where there are too many."""
+
+import asyncio
+import contextlib
+from types import SimpleNamespace
+
+import pytest
+import sample_verdicts as samples
+from small_service import Road, SmallService
+
+from common.client import AsyncClient, NoVerdict
+from common.contract import Settings, Status, Submission
+from trainer.config.schema import Evaluator as EvaluatorSection
+from trainer.conversation.rewards import RewardSettings, immediate_reward
+from trainer.errors import ConfigurationError, OracleFault, OracleLost
+from trainer.evaluator.oracle import EvaluatorOracle, OracleSettings, settings_of, slim
+
+NAIVE = "__global__ void k(const float* x, float* y, int n) { int i = threadIdx.x; if (i < n) y[i] = x[i]; }"
+
+
+def submission(number=0):
+    return Submission(problem="relu", source=f"{NAIVE} // {number}")
+
+
+def asked(url, count, settings=None, *, patience_s=20, key=None, first=0):
+    """What comes of `count` evaluations at once, and the oracle."""
+
+    async def all_of_them():
+        async with EvaluatorOracle(AsyncClient(url, key, patience_s=patience_s), settings) as oracle:
+            outcomes = await asyncio.gather(
+                *(oracle.evaluate(submission(first + number)) for number in range(count)), return_exceptions=True
+            )
+            return outcomes, oracle
+
+    return asyncio.run(all_of_them())
+
+
+@contextlib.contextmanager
+def served(**fields):
+    small = SmallService(**fields)
+    with small.served() as port:
+        yield small, f"http://127.0.0.1:{port}"
+
+
+def test_evaluations_overlap_and_are_bounded():
+    with served(grading_s=0.3) as (small, url):
+        outcomes, oracle = asked(url, 24, OracleSettings(concurrency=8))
+    assert [one.verdict.message for one in outcomes] == [f"verdict of {submission(i).source}" for i in range(24)]
+    assert len({one.evaluation_id for one in outcomes}) == 24
+    assert small.most_under_way == 8
+    counts = oracle.counts
+    assert (counts.asked, counts.judged, counts.unsupported, counts.faults) == (24, 24, 24, 0)
+    assert counts.evaluator_s > 24 * 0.29
+    assert counts.queued_s > 0.3
+
+
+def test_a_fault_of_the_evaluator_is_asked_again_and_then_counted():
+    broken = submission(1).source
+    with served(fault_sources=frozenset({broken})) as (small, url):
+        outcomes, oracle = asked(url, 3)
+    assert isinstance(outcomes[1], OracleFault)
+    assert not isinstance(outcomes[1], OracleLost)
+    assert "evaluator failed" in str(outcomes[1])
+    assert [one.verdict.status for one in (outcomes[0], outcomes[2])] == [Status.UNSUPPORTED] * 2
+    assert (oracle.counts.faults, oracle.counts.judged, oracle.counts.asked) == (1, 2, 3)
+    assert small.queries.count("fresh=true") == 1
+
+
+def test_above_the_share_the_run_is_told_to_stop_and_why():
+    broken = frozenset(submission(number).source for number in range(18, 40))
+    with served(fault_sources=broken) as (_, url):
+        outcomes, oracle = asked(url, 40, OracleSettings(concurrency=1, fault_share=0.1, retries=0))
+    kinds = [type(one).__name__ for one in outcomes]
+    assert kinds == ["Judged"] * 18 + ["OracleFault"] * 2 + ["OracleLost"] * 20
+    assert "3 of the newest 21 evaluations failed" in str(outcomes[20])
+    assert "10%" in str(outcomes[20])
+    assert "checkpoint" in outcomes[20].remedy
+    assert oracle.counts.asked == 21, "nothing is asked any more"
+
+
+def test_an_evaluator_that_dies_late_is_noticed_as_soon_as_one_that_dies_early():
+    class Dies:
+        """An evaluator with 20,000 good verdicts, and none after them."""
+
+        verdicts = 0
+
+        async def evaluation(self, submission, *, fresh):
+            if self.verdicts == 20_000:
+                raise NoVerdict("no useful answer")
+            self.verdicts += 1
+            return SimpleNamespace(id=f"ev_{self.verdicts}", verdict=verdict)
+
+    async def faults():
+        oracle, one, seen = EvaluatorOracle(Dies(), OracleSettings(fault_share=0.1)), submission(), 0
+        while True:
+            try:
+                await oracle.evaluate(one)
+            except OracleLost as lost:
+                return seen + 1, str(lost)
+            except OracleFault:
+                seen += 1
+
+    verdict = samples.passed()
+    count, said = asyncio.run(faults())
+    assert count == 21
+    assert "21 of the newest 200 evaluations" in said
+
+
+def test_a_wrong_key_ends_it_at_once():
+    with served(key="secret") as (_, url):
+        outcomes, oracle = asked(url, 2, OracleSettings(concurrency=1), key="wrong")
+    assert all(isinstance(one, OracleLost) for one in outcomes)
+    assert "401" in str(outcomes[0])
+    assert "ASSAY_KEY" in outcomes[0].remedy or "Send one" in outcomes[0].remedy
+    assert oracle.counts.asked == 1
+
+
+def test_over_quota_and_over_a_bad_road_all_come_back():
+    with served(places=2, grading_s=0.02, forgets=1) as (small, url):
+        port = int(url.rsplit(":", 1)[1])
+        with Road(port, ["429", "503", "at once", "after the request", "in the answer", "web page"]).open() as road:
+            outcomes, oracle = asked(road, 8)
+    assert [one.verdict.message for one in outcomes] == [f"verdict of {submission(i).source}" for i in range(8)]
+    assert small.most_under_way <= 2
+    assert oracle.counts.faults == 0
+
+
+def test_who_does_not_come_back_is_a_fault_with_the_evaluations_id():
+    with served(grading_s=60) as (small, url):
+
+        async def cut_off():
+            async with EvaluatorOracle(AsyncClient(url, wait_s=0.2, patience_s=1.0)) as oracle:
+                asking = asyncio.create_task(oracle.evaluate(submission()))
+                while not small.ids:
+                    await asyncio.sleep(0.02)
+                await asyncio.sleep(0.3)
+                small.down = True
+                with pytest.raises(OracleFault) as caught:
+                    await asking
+                return caught.value
+
+        fault = asyncio.run(cut_off())
+    assert fault.evaluation_id in small.submissions
+    assert "no useful answer" in str(fault)
+
+
+def test_an_evaluator_that_is_not_there_is_waited_for_and_then_said(monkeypatch):
+    monkeypatch.setattr("trainer.evaluator.oracle._LOOK_AGAIN_S", 0.05)
+    told = []
+
+    async def wait():
+        client = AsyncClient("http://127.0.0.1:9", patience_s=1)
+        async with EvaluatorOracle(client, OracleSettings(start_patience_s=0.4)) as oracle:
+            await oracle.wait_until_ready(told.append)
+
+    with pytest.raises(OracleLost, match="not ready after") as caught:
+        asyncio.run(wait())
+    assert "assay serve" in caught.value.remedy
+    assert len(told) == 1
+    assert "Waiting for the evaluator" in told[0]
+
+
+def test_an_evaluator_that_comes_up_late_is_waited_for_and_then_serves(monkeypatch, service, faces):
+    monkeypatch.setattr("trainer.evaluator.oracle._LOOK_AGAIN_S", 0.05)
+    told = []
+
+    async def begin(url):
+        async with EvaluatorOracle(AsyncClient(url, patience_s=60)) as oracle:
+            await oracle.wait_until_ready(told.append)
+            assert await oracle.problems() == faces
+            again = Submission(problem="relu", source=NAIVE, backend="sim")
+            first, second = await oracle.evaluate(again), await oracle.evaluate(again)
+            assert first == second
+            return oracle.counts
+
+    with Road(service.port, ["503", "at once", "502"]).open() as url:
+        counts = asyncio.run(begin(url))
+    assert "503" in told[0]
+    assert (counts.judged, counts.repeats, counts.faults) == (2, 1, 0)
+
+
+def test_something_else_at_the_address_is_no_evaluator():
+    with served() as (_, url):
+
+        async def wait():
+            async with EvaluatorOracle(AsyncClient(url)) as oracle:
+                await oracle.wait_until_ready(lambda said: None)
+
+        with pytest.raises(ConfigurationError, match="404"):
+            asyncio.run(wait())
+
+
+def test_a_configuration_says_how_it_is_asked():
+    assert settings_of(EvaluatorSection(concurrency=3, fault_share=0.5)) == OracleSettings(3, 300.0, 0.5)
+
+
+@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"fault_share": 1.5}, {"retries": -1}])
+def test_settings_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ValueError, match="cannot be"):
+        OracleSettings(**wrong)
+
+
+@pytest.mark.parametrize(
+    "verdict", [made() for made in samples.ALL], ids=lambda verdict: f"{verdict.status}-{verdict.backend}"
+)
+def test_a_slim_verdict_earns_the_same(verdict):
+    thin = slim(verdict)
+    assert type(verdict).model_validate_json(thin.model_dump_json()) == thin
+    assert len(thin.model_dump_json()) <= len(verdict.model_dump_json())
+    if verdict.status.carries_reward:
+        rewards = RewardSettings("components")
+        assert immediate_reward(thin, rewards, Settings()) == immediate_reward(verdict, rewards, Settings())
+    assert (thin.status, thin.message, thin.hint, thin.reward) == (
+        verdict.status,
+        verdict.message,
+        verdict.hint,
+        verdict.reward,
+    )
+
+
+def test_what_is_large_and_said_elsewhere_is_left_out():
+    thin = slim(samples.incorrect())
+    assert all(not trial.mismatch.heat for trial in thin.correctness.trials if trial.mismatch)
+    counted = slim(samples.counted())
+    assert all(not launch.lines for launch in counted.profile.evidence.launches)
+    assert counted.profile.memory_efficiency == samples.counted().profile.memory_efficiency

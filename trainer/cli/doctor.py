@@ -1,0 +1,241 @@
+"""What a training run needs, looked at before it begins: libraries, evaluator, GPUs, memory for its models."""
+
+import asyncio
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from common.client import AsyncClient, NoVerdict
+from trainer.config.schema import TrainingConfig
+from trainer.errors import ConfigurationError, TrainerError
+from trainer.rl.processes import version_of
+
+LIBRARIES: Final = ("verl", "torch", "transformers", "ray", "tensordict", "TransferQueue")
+_GIB: Final = 1 << 30
+_ASKED_S: Final = 10.0
+_MADE_HERE: Final = {"tiny": 5_000_000, "smollm2-135m": 134_500_000}
+_SCALE: Final = {"k": 1e3, "m": 1e6, "b": 1e9}
+TRAINED_BYTES: Final = 16
+"""A parameter that is trained: weight, gradient and AdamW's two moments, float32 each (Rajbhandari et al. 2020, ZeRO,
+section 3.1)."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. `ok` is None where it is only worth knowing."""
+
+    name: str
+    ok: bool | None
+    detail: str
+    remedy: str | None = None
+
+
+def examine(config: TrainingConfig) -> Iterator[Finding]:
+    """Look at one thing after another."""
+    yield _libraries()
+    yield from _packages(config)
+    found = _evaluator(config)
+    yield found
+    yield _key(config, asked=bool(found.ok) and not config.evaluator.embedded)
+    gpus = _gpus()
+    yield _devices(config, gpus)
+    yield _memory(config, gpus)
+    yield _disk(config)
+
+
+def parameters_of(name: str) -> int | None:
+    """How many parameters a model has, from its folder's weights or its name; None where neither says."""
+    if name in _MADE_HERE:
+        return _MADE_HERE[name]
+    folder = Path(name)
+    if folder.is_dir():
+        size_bytes = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+        text = (folder / "config.json").read_text(encoding="utf-8") if (folder / "config.json").exists() else ""
+        return size_bytes // (4 if '"float32"' in text else 2) or None
+    found = re.findall(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)([kKmMbB])(?![A-Za-z0-9])", name.rsplit("/", 1)[-1])
+    return int(float(found[-1][0]) * _SCALE[found[-1][1].lower()]) if found else None
+
+
+def refuse_without_model(folder: Path) -> None:
+    """Raises ConfigurationError for a folder that is no Hugging Face model, without loading one."""
+    if not (folder / "config.json").is_file() or not [*folder.glob("*.safetensors"), *folder.glob("*.bin")]:
+        raise ConfigurationError(
+            f"There is no language model in {folder}: it needs config.json and weights.",
+            f"Name a Hugging Face folder, or one of {', '.join(_MADE_HERE)}.",
+        )
+
+
+def memory_bytes(config: TrainingConfig) -> int | None:
+    """What weights, gradients and optimizers of all agents take together, without activations and caches; None where
+    a model's size is not known. A frozen copy to generate with has the type of `model.dtype`; a reference model too.
+    """
+    whole = 0
+    for role in config.roles:
+        ours = config.for_agent(role)
+        count = parameters_of(ours.model.name)
+        if count is None:
+            return None
+        frozen = 4 if ours.model.dtype == "float32" else 2
+        # Adapters are small beside the frozen weights under them.
+        trained = TRAINED_BYTES if not ours.model.lora_rank else frozen
+        whole += count * (trained + frozen)
+        whole += count * frozen * (ours.algorithm.kl_coefficient > 0)
+        # The critic is trained whole, whatever the policy is.
+        whole += count * TRAINED_BYTES * ours.algorithm.learns_critic
+    return whole
+
+
+def _libraries() -> Finding:
+    have, missing = [], []
+    for name in LIBRARIES:
+        try:
+            have.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(name)
+    detail = f"Python {platform.python_version()}, {', '.join(have) or 'no library'}"
+    if missing:
+        return Finding("libraries", False, f"{detail}; missing: {', '.join(missing)}", "pip install 'assay[trainer]'")
+    return Finding("libraries", True, detail)
+
+
+def _packages(config: TrainingConfig) -> Iterator[Finding]:
+    wanted = {
+        "vllm": config.rollout.name == "vllm",
+        "sglang": config.rollout.name == "sglang",
+        "flash_attn": config.model.attention == "flash_attention_2",
+        "peft": config.model.lora_rank > 0,
+        "wandb": config.logging.wandb != "off",
+        "tensorboard": config.logging.tensorboard,
+    }
+    for name, needed in wanted.items():
+        if needed and importlib.util.find_spec(name) is None:
+            yield Finding(
+                name,
+                False,
+                "this configuration uses it, and it is not installed",
+                f"pip install {name.replace('_', '-')}",
+            )
+
+
+def _evaluator(config: TrainingConfig) -> Finding:
+    asked = config.evaluator
+    if asked.embedded:
+        beside = shutil.which("assay")
+        if beside or importlib.util.find_spec("evaluator"):
+            return Finding("evaluator", True, "started beside the run (evaluator.embedded)")
+        return Finding(
+            "evaluator", False, "evaluator.embedded is set, and there is no assay here", "pip install assay"
+        )
+    try:
+        found = version_of(asked.url)
+    except TrainerError as error:
+        return Finding("evaluator", False, str(error), error.remedy)
+    except OSError as error:
+        return Finding(
+            "evaluator",
+            False,
+            f"{asked.url} does not answer: {getattr(error, 'reason', error)}",
+            "assay serve, or evaluator.url=…, or evaluator.embedded=true",
+        )
+    said = ", ".join(f"{name} {value}" for name, value in found.items() if isinstance(value, str | int))
+    return Finding("evaluator", True, f"{asked.url}: {said}")
+
+
+def _key(config: TrainingConfig, *, asked: bool) -> Finding:
+    """`asked`: let the service say whether the key is right."""
+    name = config.evaluator.key_variable
+    key = os.environ.get(name)
+    said = "is set" if key else "is not set: right for a service without keys"
+    if not asked:
+        return Finding("key", None, f"{name} {said}")
+    try:
+        asyncio.run(_problems(config.evaluator.url, key))
+    except (NoVerdict, ValueError) as error:
+        remedy = f"Set {name} to the key that `assay keys add` printed."
+        return Finding("key", False, f"{name} {'is set' if key else 'is not set'}: {error}", remedy)
+    return Finding("key", True, f"{name} {said}; the service answers")
+
+
+async def _problems(url: str, key: str | None) -> None:
+    async with AsyncClient(url, key, patience_s=_ASKED_S) as client:
+        await client.problems()
+
+
+def _gpus() -> tuple[int, ...]:
+    """Memory of each GPU, bytes."""
+    try:
+        import torch
+    except ImportError:
+        return ()
+    if not torch.cuda.is_available():
+        return ()
+    return tuple(torch.cuda.get_device_properties(i).total_memory for i in range(torch.cuda.device_count()))
+
+
+def _devices(config: TrainingConfig, gpus: tuple[int, ...]) -> Finding:
+    resources = config.resources
+    if resources.device == "cpu":
+        return Finding("device", True, f"CPU, {os.cpu_count()} processors")
+    if resources.ray_address:
+        return Finding("device", None, f"GPUs are those of the cluster at {resources.ray_address}")
+    detail = f"{len(gpus)} GPUs here, {resources.gpus_per_node} wanted"
+    if len(gpus) < resources.gpus_per_node:
+        return Finding(
+            "device", False, detail, "resources.gpus_per_node=…, or --config one-gpu, or --config cpu-demo"
+        )
+    return Finding("device", True, detail)
+
+
+def _memory(config: TrainingConfig, gpus: tuple[int, ...]) -> Finding:
+    for role in config.roles:
+        model = Path(config.for_agent(role).model.name)
+        if model.is_dir():
+            try:
+                refuse_without_model(model)
+            except ConfigurationError:
+                return Finding("memory", False, f"there is no language model in {model}", "model.name=…")
+    needed = memory_bytes(config)
+    if needed is None:
+        return Finding("memory", None, f"nothing tells the size of {config.model.name}")
+    said = f"models and optimizers take about {needed / _GIB:.1f} GiB, activations and caches not counted"
+    if config.resources.device == "cpu" or config.model.offload:
+        have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        where = "of memory"
+    elif gpus and not config.resources.ray_address:
+        have, where = sum(gpus[: config.resources.gpus_per_node]) * config.resources.nodes, "on the GPUs"
+    else:
+        return Finding("memory", None, said)
+    if needed > 0.9 * have:
+        return Finding(
+            "memory",
+            False,
+            f"{said}; there are {have / _GIB:.1f} GiB {where}",
+            "a smaller model, model.lora_rank=32, model.offload=true, algorithm.name=grpo, or more GPUs",
+        )
+    return Finding("memory", True, f"{said}; there are {have / _GIB:.1f} GiB {where}")
+
+
+def _disk(config: TrainingConfig) -> Finding:
+    folder = Path(config.run_folder).absolute()
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    free = shutil.disk_usage(there).free
+    counts = [parameters_of(config.for_agent(role).model.name) for role in config.roles]
+    if not os.access(there, os.W_OK) or not free:
+        return Finding("disk", False, f"nothing can be written in {there}", "another checkpointing.folder")
+    if None in counts:
+        return Finding("disk", None, f"{free / _GIB:.0f} GiB free at {there}")
+    copies = 2 if config.algorithm.learns_critic else 1
+    needed = sum(count or 0 for count in counts) * 14 * copies * (config.checkpointing.keep + 1)
+    said = (
+        f"{config.checkpointing.keep} checkpoints take about {needed / _GIB:.1f} GiB; {free / _GIB:.0f} GiB are free"
+    )
+    if needed > free:
+        return Finding("disk", False, said, "checkpointing.keep=1, or another checkpointing.folder")
+    return Finding("disk", True, f"{said} at {there}")

@@ -1,0 +1,1 @@
+"""What the agents are asked, and the kernels that a model begins from."""

@@ -1,0 +1,1 @@
+"""The evaluator, as the trainer meets it: over HTTP."""

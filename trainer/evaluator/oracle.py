@@ -1,0 +1,246 @@
+"""The evaluator as the trainer meets it: an oracle over HTTP that waits, counts our faults, and stops when there are
+too many.
+
+    async with EvaluatorOracle(AsyncClient(url, key), settings_of(config.evaluator)) as oracle:
+        await oracle.wait_until_ready(print)
+        judged = await oracle.evaluate(submission)
+
+Evaluations overlap, `concurrency` of them at a time. Lost connections, restarts, quotas and slowness are the client's
+to sit out: it asks again and resumes by id. A verdict that is a fault of ours (`internal_error`), or that was taken
+away (`cancelled`), is asked for once more. What is left is an OracleFault: never a reward, always counted; above
+`fault_share` of the newest evaluations the oracle is lost, and says so to whoever asks from then on.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Self
+
+from common.client import AsyncClient, EvaluatorFault, NoVerdict, RequestRefused
+from common.contract import Evaluation, ProblemFace, Status, Submission, Verdict
+from trainer.config.schema import Evaluator as EvaluatorSection
+from trainer.conversation.episode import Judged
+from trainer.errors import ConfigurationError, OracleFault, OracleLost
+
+_FEWEST: Final = 20
+"""Evaluations or conversations before a share of them means anything."""
+_NEWEST: Final = 200
+"""Evaluations that the share is taken over: an evaluator that dies is noticed however long it went well before."""
+_LOOK_AGAIN_S: Final = 2.0
+_SAY_AGAIN_S: Final = 15.0
+_WHAT_TO_DO: Final = (
+    "Start it with `assay serve`, or set evaluator.embedded to true, or mend evaluator.url; `assay doctor` on its "
+    "machine says what it lacks."
+)
+
+
+@dataclass(frozen=True)
+class OracleSettings:
+    """How the evaluator is asked."""
+
+    concurrency: int = 64
+    """Evaluations that are under way at one time."""
+    start_patience_s: float = 300.0
+    """How long `wait_until_ready` waits."""
+    fault_share: float = 0.1
+    """Share of the newest evaluations that failed on our side above which the run ends."""
+    retries: int = 1
+    """How often an evaluation that failed inside the evaluator is sent again."""
+    keep_evidence: bool = False
+    """Keep the counts by line and the heat maps, which make most of a verdict; the evaluator has them in any case."""
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1 or not 0 <= self.fault_share <= 1 or self.retries < 0 or self.start_patience_s < 0:
+            raise ValueError(f"{self} asks for what cannot be")
+
+
+@dataclass(frozen=True)
+class OracleCounts:
+    """What an oracle has seen so far."""
+
+    asked: int = 0
+    """Evaluations that have come to an end, one way or the other."""
+    judged: int = 0
+    """With a verdict about the kernel, `unsupported` included."""
+    unsupported: int = 0
+    faults: int = 0
+    """Without one, by our own fault."""
+    retried: int = 0
+    """Sent once more after a fault of the evaluator."""
+    repeats: int = 0
+    """Answered with an evaluation that this oracle had seen before."""
+    evaluator_s: float = 0.0
+    """Seconds that evaluations took, summed over all that overlapped."""
+    queued_s: float = 0.0
+    """Seconds that they waited for one of the `concurrency` places before, summed likewise."""
+
+
+def settings_of(section: EvaluatorSection) -> OracleSettings:
+    """As a configuration says."""
+    return OracleSettings(section.concurrency, section.start_patience_s, section.fault_share)
+
+
+def too_many(failed: int, of: int, share: float) -> bool:
+    """Whether more than a share of evaluations or conversations failed. Never where there are only a few."""
+    return of >= _FEWEST and failed > share * of
+
+
+class EvaluatorOracle:
+    """An oracle for `trainer.conversation.episode.play`, for one event loop. It closes the client at its end."""
+
+    def __init__(self, client: AsyncClient, settings: OracleSettings | None = None) -> None:
+        self._client = client
+        self._settings = settings or OracleSettings()
+        self._places = asyncio.Semaphore(self._settings.concurrency)
+        self._seen: set[str] = set()
+        self._counts = OracleCounts()
+        self._newest: deque[bool] = deque(maxlen=_NEWEST)
+        """Whether each of the newest evaluations was a fault."""
+        self._lost: OracleLost | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    @property
+    def counts(self) -> OracleCounts:
+        """What has happened so far."""
+        return self._counts
+
+    async def wait_until_ready(self, tell: Callable[[str], None] = print) -> None:
+        """Wait until the evaluator would judge what it is sent; `tell` hears what it lacks, now and then.
+
+        Raises OracleLost, which says what to do, where patience ends; ConfigurationError where there is something
+        else at this address, or the key is wrong.
+        """
+        started_s = time.monotonic()
+        told_s: float | None = None
+        while True:
+            try:
+                reason = await self._client.why_not_ready()
+                if reason is None:
+                    await self._client.problems()  # asks for the key as well
+                    return
+            except RequestRefused as error:
+                raise ConfigurationError(str(error), error.remedy or "Mend evaluator.url.") from error
+            except NoVerdict as error:
+                reason = str(error)
+            waited_s = time.monotonic() - started_s
+            if waited_s + _LOOK_AGAIN_S > self._settings.start_patience_s:
+                raise OracleLost(f"The evaluator is not ready after {waited_s:.0f} s: {reason}.", _WHAT_TO_DO)
+            if told_s is None or waited_s - told_s > _SAY_AGAIN_S:
+                told_s = waited_s
+                left_s = self._settings.start_patience_s - waited_s
+                tell(f"Waiting for the evaluator ({reason}); giving up in {left_s:.0f} s.")
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    async def problems(self) -> tuple[ProblemFace, ...]:
+        """What the evaluator can grade. Raises OracleFault."""
+        try:
+            return await self._client.problems()
+        except NoVerdict as error:
+            raise OracleFault(str(error), error.remedy) from error
+
+    async def evaluate(self, submission: Submission) -> Judged:
+        """The verdict about one submission. Raises OracleFault for a fault of ours, OracleLost for one too many."""
+        queued_s = time.monotonic()
+        async with self._places:
+            if self._lost is not None:
+                raise self._lost
+            started_s = time.monotonic()
+            try:
+                evaluation, verdict, retried = await self._insist(submission)
+            except NoVerdict as error:
+                self._count(queued_s, started_s, faults=1)
+                raise self._fault(error) from error
+            self._count(
+                queued_s,
+                started_s,
+                judged=1,
+                unsupported=int(verdict.status is Status.UNSUPPORTED),
+                repeats=int(evaluation.id in self._seen),
+                retried=retried,
+            )
+            self._seen.add(evaluation.id)
+        return Judged(verdict if self._settings.keep_evidence else slim(verdict), evaluation.id)
+
+    async def _insist(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
+        for retried in range(self._settings.retries + 1):
+            last = retried == self._settings.retries
+            try:
+                evaluation = await self._client.evaluation(submission, fresh=retried > 0)
+            except EvaluatorFault:
+                if last:
+                    raise
+                continue
+            verdict = evaluation.verdict
+            if verdict is not None and verdict.status is not Status.CANCELLED:
+                return evaluation, verdict, retried
+        raise NoVerdict("The evaluation was cancelled by someone else, and so was the one in its place.")
+
+    def _count(self, queued_s: float, started_s: float, **more: int) -> None:
+        now_s, counts = time.monotonic(), self._counts
+        self._newest.append("faults" in more)
+        self._counts = OracleCounts(
+            **{
+                **vars(counts),
+                **{name: getattr(counts, name) + number for name, number in more.items()},
+                "asked": counts.asked + 1,
+                "evaluator_s": counts.evaluator_s + now_s - started_s,
+                "queued_s": counts.queued_s + started_s - queued_s,
+            }
+        )
+
+    def _fault(self, error: NoVerdict) -> OracleFault:
+        """What this fault means: one conversation less, or the end."""
+        faults, newest = sum(self._newest), len(self._newest)
+        if isinstance(error, RequestRefused) and error.status_code in (401, 403, 404):
+            self._lost = OracleLost(str(error), error.remedy, error.evaluation_id)
+        elif too_many(faults, newest, self._settings.fault_share):
+            self._lost = OracleLost(
+                f"{faults} of the newest {newest} evaluations failed on the evaluator's side, more than the "
+                f"{self._settings.fault_share:.0%} that are allowed; at last: {error}",
+                f"{error.remedy or 'Look at the logs of the evaluator.'} Then go on from the last checkpoint.",
+                error.evaluation_id,
+            )
+        return self._lost or OracleFault(str(error), error.remedy, error.evaluation_id)
+
+
+def slim(verdict: Verdict) -> Verdict:
+    """A verdict without heat maps and counts by line: a tenth of its size, and the same reward.
+
+    What was signed was the whole, so the signature goes too; the evaluator still has it, by the evaluation's id.
+    """
+    changes: dict[str, object] = {}
+    correctness, profile = verdict.correctness, verdict.profile
+    if correctness is not None and any(trial.mismatch and trial.mismatch.heat for trial in correctness.trials):
+        trials = tuple(
+            trial.model_copy(update={"mismatch": trial.mismatch.model_copy(update={"heat": ()})})
+            if trial.mismatch
+            else trial
+            for trial in correctness.trials
+        )
+        changes["correctness"] = correctness.model_copy(update={"trials": trials})
+    if profile is not None:
+        thinner = {
+            name: found.model_copy(
+                update={"launches": tuple(one.model_copy(update={"lines": ()}) for one in found.launches)}
+            )
+            for name in ("evidence", "gpu_evidence")
+            if (found := getattr(profile, name)) is not None and any(one.lines for one in found.launches)
+        }
+        if thinner:
+            changes["profile"] = profile.model_copy(update=thinner)
+    if not changes:
+        return verdict
+    if verdict.receipt is not None:
+        changes["receipt"] = verdict.receipt.model_copy(update={"signature": None})
+    return verdict.model_copy(update=changes)

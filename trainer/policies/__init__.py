@@ -1,0 +1,1 @@
+"""Models that write kernels: loaded, saved, tuned on examples."""

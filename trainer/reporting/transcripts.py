@@ -1,0 +1,131 @@
+"""Conversations as lines of JSON that read back as exactly what was written, and that can be played again.
+
+One line is one conversation: all turns with prompts, answers, token ids, log-probabilities, verdicts, reports and
+rewards, and beside them what each attempt earned in the end, term by term. `Recording` gives the recorded answers and
+verdicts to `trainer.conversation.episode.play`: with the same settings the same conversation comes out, whatever the
+clock says.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import ValidationError
+
+from common.contract import Submission
+from common.wire import Json
+from trainer.conversation.conversation import AgentName, Conversation, Message, Response
+from trainer.conversation.episode import Judged
+from trainer.conversation.rewards import Credit, CreditSettings, credits_of
+from trainer.errors import TrainerError
+
+FORM = 1
+"""Version of the lines."""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """One line."""
+
+    conversation: Conversation
+    credits: tuple[Credit | None, ...] = ()
+    """By attempt; None where there was nothing to judge."""
+    step: int | None = None
+    """The policy step that it was played for; None for an evaluation."""
+    form: int = FORM
+
+
+_LINES = Json(Transcript)
+
+
+class TranscriptError(TrainerError):
+    """A file of transcripts holds what is none."""
+
+
+def transcript(conversation: Conversation, settings: CreditSettings, step: int | None = None) -> Transcript:
+    """A conversation that is over, with what it earned."""
+    return Transcript(conversation, credits_of(conversation, settings), step)
+
+
+def write(path: Path, transcripts: Iterable[Transcript]) -> None:
+    """Append transcripts to a file. One process writes a file at one time.
+
+    What an earlier process had begun to write when it died, the rest of a last line, is taken off first.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab+") as file:
+        file.truncate(_whole_bytes(file))
+        for one in transcripts:
+            file.write(_LINES.dump(one) + b"\n")
+
+
+def _whole_bytes(file: BinaryIO) -> int:
+    """Up to where a file holds whole lines."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(end - (1 << 16), 0)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def read(path: Path) -> Iterator[Transcript]:
+    """The transcripts of a file, in their order. Raises TranscriptError, which names the line.
+
+    A last line whose writing was interrupted is passed over.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                found = _LINES.load(line)
+            except ValidationError as error:
+                if not line.endswith(b"\n"):
+                    return
+                first = error.errors()[0]
+                place = ".".join(map(str, first["loc"])) or "the line"
+                raise TranscriptError(
+                    f"{path}, line {number} is no transcript: {place}: {first['msg']}.",
+                    "Delete this line, or read the file with the version that wrote it.",
+                ) from error
+            if found.form != FORM:
+                raise TranscriptError(f"{path}, line {number} has form {found.form}; this version reads {FORM}.")
+            yield found
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recorded conversation in the place of policies and evaluator, for `trainer.conversation.episode.play`."""
+
+    conversation: Conversation
+
+    async def respond(self, messages: tuple[Message, ...], *, seed: int, max_tokens: int) -> Response:
+        """The recorded answer to this view. Raises TranscriptError for one that was never given."""
+        for turn in self.conversation.turns:
+            if turn.response is None:
+                continue
+            if (*self._before(turn.index, turn.agent), *turn.messages) == messages:
+                return turn.response
+        raise TranscriptError(f"Conversation {self.conversation.id} has no answer to what is asked now.")
+
+    async def evaluate(self, submission: Submission) -> Judged:
+        """The recorded verdict about this source. Raises TranscriptError for one that was never graded."""
+        for attempt in self.conversation.attempts:
+            if attempt.written.source == submission.source and attempt.tested and attempt.tested.verdict:
+                return Judged(attempt.tested.verdict, attempt.tested.evaluation_id)
+        raise TranscriptError(f"Conversation {self.conversation.id} has no verdict about this kernel.")
+
+    def _before(self, index: int, agent: AgentName) -> tuple[Message, ...]:
+        return replace(self.conversation, turns=self.conversation.turns[:index], stopped=None).view(agent)
+
+
+def without_times(conversation: Conversation) -> Conversation:
+    """The conversation as it is on every machine: what a clock has said left out."""
+    turns = tuple(replace(turn, started_s=0.0, duration_s=0.0, oracle_s=0.0) for turn in conversation.turns)
+    return replace(conversation, turns=turns)
