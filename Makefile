@@ -56,7 +56,7 @@ check: $(VENV)/installed-dev ## Style, format, types, and what may import what
 	@$(PY) -m pytest tests/test_architecture.py tests/test_house.py
 
 .PHONY: format
-format: $(VENV)/installed-dev ## Put the code into its format, and mend what ruff can mend
+format: $(VENV)/installed-dev ## Put the code into its format, and fix what ruff can fix
 	@$(PY) -m ruff check --fix-only -q .
 	@$(PY) -m ruff format .
 

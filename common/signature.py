@@ -26,7 +26,7 @@ _SAFE: Final = (1 << 53) - 1
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
 
 
-class NotCanonical(ValueError):
+class NotCanonicalError(ValueError):
     """Not JSON, or JSON that two readers may understand differently; the text says why."""
 
 
@@ -68,24 +68,26 @@ def is_genuine(text: bytes, signature: str, public_key: str) -> bool:
 
 
 def signed_text(verdict: Mapping[str, Any]) -> bytes:
-    """What a signature of `verdict` (its JSON, read) is made of. Raises NotCanonical."""
+    """What a signature of `verdict` (its JSON, read) is made of. Raises NotCanonicalError."""
     receipt = verdict.get("receipt")
     if isinstance(receipt, Mapping):
         verdict = {**verdict, "receipt": {name: value for name, value in receipt.items() if name != "signature"}}
     try:
         return FORM.encode() + b"\n" + rfc8785.dumps(_plain(verdict))
     except (rfc8785.CanonicalizationError, RecursionError) as error:
-        raise NotCanonical(str(error)) from error
+        raise NotCanonicalError(str(error)) from error
 
 
 def read_json(text: bytes) -> Any:
-    """JSON that every reader understands alike: no member twice, no NaN, no number too large. Raises NotCanonical."""
+    """JSON that every reader understands alike: no member twice, no NaN, no number too large. Raises
+    NotCanonicalError.
+    """
     try:
         return json.loads(text.decode(), object_pairs_hook=_members, parse_constant=_no_constant, parse_float=_finite)
-    except NotCanonical:
+    except NotCanonicalError:
         raise
     except (ValueError, RecursionError) as error:
-        raise NotCanonical(f"it is not JSON: {error}") from error
+        raise NotCanonicalError(f"it is not JSON: {error}") from error
 
 
 def _plain(value: Any) -> Any:
@@ -103,16 +105,16 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in found if names.count(name) > 1)
-        raise NotCanonical(f"the member {twice[:60]!r} is there twice")
+        raise NotCanonicalError(f"the member {twice[:60]!r} is there twice")
     return found
 
 
 def _no_constant(name: str) -> Any:
-    raise NotCanonical(f"{name} is no number in JSON")
+    raise NotCanonicalError(f"{name} is no number in JSON")
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
     if value in (float("inf"), float("-inf")):
-        raise NotCanonical(f"the number {digits[:30]} is beyond every float")
+        raise NotCanonicalError(f"the number {digits[:30]} is beyond every float")
     return value

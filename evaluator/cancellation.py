@@ -5,11 +5,11 @@ import threading
 from collections.abc import Callable, Iterator
 
 
-class Withdrawn(Exception):
+class CancelledError(Exception):
     """Nobody wants this work any more: it was stopped in the middle, and what it said so far counts for nothing."""
 
 
-class Interest:
+class CancelToken:
     """Interest in one piece of work. Safe to use from many threads; once withdrawn it does not come back."""
 
     def __init__(self) -> None:
@@ -31,9 +31,9 @@ class Interest:
                 act()
 
     def check(self) -> None:
-        """Raises Withdrawn once the interest is gone."""
+        """Raises CancelledError once the interest is gone."""
         if self.withdrawn:
-            raise Withdrawn
+            raise CancelledError
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the interest is withdrawn, at most so long; whether it is."""

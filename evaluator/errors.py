@@ -2,14 +2,14 @@
 
     AssayError
     ├── UsageError              the caller asked for something that cannot be: exit code 2
-    │   └── UnknownProblem
-    └── InfrastructureFault     ours: the verdict is internal_error, retryable, without a reward
-        ├── ToolchainMissing    no compiler, or one that does not work
-        ├── SandboxFault        the isolation could not be set up
-        │   └── JobKilled       someone outside ended a job: another try may go well
-        ├── StorageFault        disk full, no write permission
-        ├── GpuFault            the GPU is missing, lost, or quarantined
-        └── OwnMistake          a mistake in Assay's own code
+    │   └── UnknownProblemError
+    └── InfrastructureError     ours: the verdict is internal_error, retryable, without a reward
+        ├── ToolchainMissingError    no compiler, or one that does not work
+        ├── SandboxError        the isolation could not be set up
+        │   └── JobKilledError       someone outside ended a job: another try may go well
+        ├── StorageError        disk full, no write permission
+        ├── GpuError            the GPU is missing, lost, or quarantined
+        └── InternalError          a mistake in Assay's own code
 
 A bad submission is never an error: stages return a `Ruling`, which becomes a verdict.
 """
@@ -33,35 +33,35 @@ class UsageError(AssayError):
     """The caller asked for something that cannot be."""
 
 
-class UnknownProblem(UsageError):
+class UnknownProblemError(UsageError):
     """No problem has this id; `remedy` names the nearest ones."""
 
 
-class InfrastructureFault(AssayError):
+class InfrastructureError(AssayError):
     """Our own failure: never held against a submission."""
 
 
-class ToolchainMissing(InfrastructureFault):
+class ToolchainMissingError(InfrastructureError):
     """No compiler was found, or the one found does not work."""
 
 
-class SandboxFault(InfrastructureFault):
+class SandboxError(InfrastructureError):
     """The isolation that untrusted work needs could not be set up."""
 
 
-class JobKilled(SandboxFault):
+class JobKilledError(SandboxError):
     """Someone outside ended a job, or one of its programs: what it would have shown is not known."""
 
 
-class StorageFault(InfrastructureFault):
+class StorageError(InfrastructureError):
     """A folder of ours cannot be written, or its disk is full."""
 
 
-class GpuFault(InfrastructureFault):
+class GpuError(InfrastructureError):
     """The GPU is missing, lost, or quarantined."""
 
 
-class OwnMistake(InfrastructureFault):
+class InternalError(InfrastructureError):
     """An error that nobody foresaw."""
 
     def __init__(self, error: Exception) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 from common.contract import KernelResources, Settings
 from common.contract.counters import Evidence
-from evaluator.pipeline.toolbox import Workshop
-from evaluator.problems.arrays import NumpyDice
+from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import find, problems
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.seed import Seed
@@ -42,7 +42,7 @@ def count_kernel(
     source: str,
     settings: Settings,
     wanted: Sequence[tuple[Sizes, int]],
-    workshop: Workshop,
+    toolbox: Toolbox,
     time_limit_s: float = _TIME_LIMIT_S,
 ) -> list[Count | None]:
     """A count for each (sizes, blocks; 0 for all), without lines; None where it is not to be had in time.
@@ -51,35 +51,35 @@ def count_kernel(
     """
     source = clean(source.encode()).source
     compiled = compile_source(
-        source, settings, workshop.simulator.arch, workshop.toolchain, workshop.sandbox, workshop.cache
+        source, settings, toolbox.simulator.arch, toolbox.toolchain, toolbox.sandbox, toolbox.cache
     )
     if compiled.program is None:
         raise RuntimeError(f"A kernel for {problem.id} does not compile.")
     shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    launchable = plan_launches(problem, compiled.program, None, source, shared).launchable
-    if launchable is None:
+    checked_plan = plan_launches(problem, compiled.program, None, source, shared).checked_plan
+    if checked_plan is None:
         raise RuntimeError(f"The plan of a kernel for {problem.id} does not fit it.")
     found: list[Count | None] = []
     for sizes, blocks in wanted:
-        with workshop.simulator.prepare(compiled.program, settings) as session:
-            dice = NumpyDice(Seed(bytes(32)).generator())
-            evidence = count_at(launchable, session, settings, dice, sizes, blocks, time_limit_s)
+        with toolbox.simulator.prepare(compiled.program, settings) as session:
+            rng = NumpyRng(Seed(bytes(32)).generator())
+            evidence = count_at(checked_plan, session, settings, rng, sizes, blocks, time_limit_s)
         if evidence is not None:
             launches = tuple(launch.model_copy(update={"lines": ()}) for launch in evidence.launches)
             evidence = evidence.model_copy(update={"launches": launches})
-        moved = moved_bytes(launchable.at(sizes))
+        moved = moved_bytes(checked_plan.at(sizes))
         found.append(Count(evidence, compiled.kernels, moved) if evidence is not None else None)
     return found
 
 
-def counted(problem: Problem, workshop: Workshop) -> tuple[NaiveCounts, ...]:
+def counted(problem: Problem, toolbox: Toolbox) -> tuple[NaiveCounts, ...]:
     """At the sizes of the timing from a sample of the blocks, and at the typical sizes from all of them.
 
     Raises InfrastructureFault; RuntimeError for a kernel that cannot be counted.
     """
     wanted = [(problem.timing_sizes, _BLOCKS), (problem.example_sizes[0], 0)]
     found = []
-    for count in count_kernel(problem, problem.naive.source, Settings(), wanted, workshop):
+    for count in count_kernel(problem, problem.naive.source, Settings(), wanted, toolbox):
         if count is None:
             raise RuntimeError(f"The naive kernel of {problem.id} cannot be counted in {_TIME_LIMIT_S:g} s.")
         found.append(
@@ -95,10 +95,10 @@ def counted(problem: Problem, workshop: Workshop) -> tuple[NaiveCounts, ...]:
 
 def main(wanted: list[str]) -> None:
     """Write the counts of the named problems, or of all, and leave the others'."""
-    workshop = Workshop(MachineSettings.from_environment())
+    toolbox = Toolbox(MachineSettings.from_environment())
     kept: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() and wanted else {}
     for problem in [find(name) for name in wanted] or problems().values():
-        kept[problem.id] = [counts.model_dump(mode="json") for counts in counted(problem, workshop)]
+        kept[problem.id] = [counts.model_dump(mode="json") for counts in counted(problem, toolbox)]
         print(problem.id, flush=True)
         FILE.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.backends.gpu.device.health import gpus
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +39,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def workshop() -> Workshop:
+def toolbox() -> Toolbox:
     """The real thing: toolchain, sandbox, cache and simulator of this machine."""
-    return Workshop(MachineSettings(DATA))
+    return Toolbox(MachineSettings(DATA))

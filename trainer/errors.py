@@ -2,11 +2,11 @@
 
 TrainerError
 ├── ConfigurationError  a setting is wrong or contradicts another one: nothing was started
-├── OracleFault         an evaluation failed on our side: there is no verdict, so there is no reward
-│   └── OracleLost      too many of them, or the evaluator stays away: the run ends
-├── PolicyFault         a policy broke its contract: for example a log-probability that is not a number
-├── ContextFull         the next turn does not fit into the context: the conversation ends there
-└── CheckpointFault     a checkpoint cannot be written, or read back
+├── OracleError         an evaluation failed on our side: there is no verdict, so there is no reward
+│   └── OracleLostError      too many of them, or the evaluator stays away: the run ends
+├── PolicyError         a policy broke its contract: for example a log-probability that is not a number
+├── ContextFullError         the next turn does not fit into the context: the conversation ends there
+└── CheckpointError     a checkpoint cannot be written, or read back
 """
 
 
@@ -22,7 +22,7 @@ class ConfigurationError(TrainerError):
     """A setting is wrong, unknown, or contradicts another one."""
 
 
-class OracleFault(TrainerError):
+class OracleError(TrainerError):
     """An evaluation failed on our side. Its conversation is left out of the batch and counted; it is never a 0."""
 
     def __init__(self, message: str, remedy: str | None = None, evaluation_id: str | None = None) -> None:
@@ -31,17 +31,17 @@ class OracleFault(TrainerError):
         """The evaluation, where it had been accepted before it failed."""
 
 
-class OracleLost(OracleFault):
+class OracleLostError(OracleError):
     """The run cannot go on: too large a share of the evaluations failed, or the evaluator does not come back."""
 
 
-class PolicyFault(TrainerError):
+class PolicyError(TrainerError):
     """A policy gave what no policy may give. Its conversation is no use, and the run should stop."""
 
 
-class CheckpointFault(TrainerError):
+class CheckpointError(TrainerError):
     """A checkpoint could not be written, or what was read back is not what was written."""
 
 
-class ContextFull(TrainerError):
+class ContextFullError(TrainerError):
     """What would be asked next leaves a policy no room to answer. It ends a conversation, and is no fault."""

@@ -23,7 +23,7 @@ from typing import Literal, Self
 from common.contract import Settings, Status, Submission, Verdict
 from evaluator.backends.gpu.device.health import why_not
 from evaluator.pipeline.pipeline import evaluate
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 from evaluator.stages.time.sample_pool import TimingPool
 
@@ -88,14 +88,14 @@ class Graders:
         started_s = time.monotonic()
         # Each grader needs one core, and linear algebra of none.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        workshop = Workshop(self.settings)
+        toolbox = Toolbox(self.settings)
         if self.backend == "gpu":
-            if workshop.gpu is None:
+            if toolbox.gpu is None:
                 absence = why_not()
                 raise SystemExit(f"This needs a GPU: {absence.message if absence else ''}. Run `assay doctor`.")
-            self._referee = workshop.gpu
+            self._referee = toolbox.gpu
             self._referee_pid = int(self._referee.facts()["pid"])
-        workshop.simulator.warm_up()
+        toolbox.simulator.warm_up()
         context = multiprocessing.get_context("spawn")
         barrier = context.Barrier(self.workers)
         self._pool = ProcessPoolExecutor(
@@ -131,7 +131,7 @@ class Graders:
             return
         self._used = False
         shutil.rmtree(self.settings.data_dir / "cache", ignore_errors=True)
-        Workshop(self.settings).simulator.warm_up()
+        Toolbox(self.settings).simulator.warm_up()
 
     def grade(self, tasks: Iterable[Task], until_s: float) -> Iterator[Graded]:
         """Grade as many as can be begun before `until_s` (by `time.monotonic`), as they are done.
@@ -168,13 +168,13 @@ def gpu_versions() -> dict[str, str]:
     return found
 
 
-_workshop: Workshop
+_workshop: Toolbox
 
 
 def _begin(settings: MachineSettings, backend: BackendName, barrier: Barrier) -> None:
     """Make this process a warm grader."""
     global _workshop
-    _workshop = Workshop(settings)
+    _workshop = Toolbox(settings)
     small = Settings(sizes={"n": 1 << 16}, max_launches=10)
     submission = Submission(problem="vector_add", source=_WARM_UP, backend=backend, settings=small)
     verdict = evaluate(submission, _workshop)

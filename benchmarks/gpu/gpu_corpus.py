@@ -29,21 +29,21 @@ from rich.table import Table
 
 from benchmarks._support.record import RESULTS, save
 from common.contract import Status, Verdict
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.screen.cleaning import clean
 
 _NAME = "gpu_corpus"
 _LEFT_FOR_SAVING_S = 8.0
-_workshops: dict[str, Workshop] = {}
+_workshops: dict[str, Toolbox] = {}
 """Of this worker process: one whose contexts are single-use, and one whose contexts serve many jobs."""
 
 Row = dict[str, Any]
 
 
 def _begin(settings: dict[str, MachineSettings]) -> None:
-    _workshops.update({name: Workshop(chosen) for name, chosen in settings.items()})
+    _workshops.update({name: Toolbox(chosen) for name, chosen in settings.items()})
 
 
 def _told(verdict: Verdict) -> Row:
@@ -62,9 +62,9 @@ def _told(verdict: Verdict) -> Row:
 def _compiled(name: str, arch: str) -> None:
     """Fill the cache, so that nothing is compiled while the GPU is waited for."""
     case = corpus.attack(name)
-    workshop = _workshops["single"]
+    toolbox = _workshops["single"]
     source = clean(case.source.encode()).source
-    compile_source(source, case.settings(), arch, workshop.toolchain, workshop.sandbox, workshop.cache)
+    compile_source(source, case.settings(), arch, toolbox.toolchain, toolbox.sandbox, toolbox.cache)
 
 
 def _simulated(case: corpus.Case, arch: str) -> Row:
@@ -83,13 +83,13 @@ def _honest(case: corpus.Case, arch: str, timed: bool, simulated: Row | None) ->
 
 def _attack(name: str, kind: str, twins_us: dict[str, float]) -> Row:
     """An attack, what it comes after, and what comes after it."""
-    workshop, case = _workshops[kind], corpus.attack(name)
+    toolbox, case = _workshops[kind], corpus.attack(name)
     for before in case.head.get("after", "").split():
-        corpus.grade(corpus.attack(before), workshop)
+        corpus.grade(corpus.attack(before), toolbox)
     began_s = time.monotonic()
-    verdict = corpus.grade(case, workshop)
+    verdict = corpus.grade(case, toolbox)
     took_s = time.monotonic() - began_s
-    after = corpus.next_one(workshop)
+    after = corpus.next_one(toolbox)
     twin_us = twins_us.get(case.head.get("sizes", "")) if "twin" in case.head else None
     return {
         "name": name,
@@ -181,12 +181,12 @@ def _run(until_s: float, workers: int, simulated: dict[str, Row]) -> dict[str, A
             "single": MachineSettings(single, referee_idle_s=300),
             "reused": MachineSettings(reusing, referee_idle_s=300, jobs_per_runner=32),
         }
-        here = {name: Workshop(chosen) for name, chosen in settings.items()}
+        here = {name: Toolbox(chosen) for name, chosen in settings.items()}
         if here["single"].gpu is None or here["reused"].gpu is None:
             raise SystemExit("There is no GPU that can be used here: see `assay doctor`.")
         gpu = here["single"].gpu
         began_s = time.monotonic()
-        referees = [workshop.gpu.facts()["pid"] for workshop in here.values() if workshop.gpu]
+        referees = [toolbox.gpu.facts()["pid"] for toolbox in here.values() if toolbox.gpu]
         found["device"], found["referees_start_s"] = gpu.device, round(time.monotonic() - began_s, 2)
         try:
             _grade_all(found, settings, gpu.arch, until_s, workers, simulated)

@@ -3,7 +3,7 @@
     python benchmarks/gpu/gpu_page.py
 
 Run it after a benchmark on a GPU. Figures and missed goals come from the results; what cannot be measured (why two
-verdicts differ, what has been mended since) stands below under the name of what it explains, and is refused where the
+verdicts differ, what has been fixed since) stands below under the name of what it explains, and is refused where the
 results no longer hold anything of that name.
 """
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks._support.record import save
 from common.contract import Status, Submission
 from evaluator.pipeline.pipeline import evaluate
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 
 _COLD, _WARM = 20, 100
@@ -24,9 +24,9 @@ _SOURCE = """__global__ void add_kernel(const float* a, const float* b, float* c
 """
 
 
-def _seconds(workshop: Workshop, source: str) -> float:
+def _seconds(toolbox: Toolbox, source: str) -> float:
     started = time.perf_counter()
-    verdict = evaluate(Submission(problem="vector_add", source=source, backend="sim"), workshop)
+    verdict = evaluate(Submission(problem="vector_add", source=source, backend="sim"), toolbox)
     took = time.perf_counter() - started
     assert verdict.status is Status.PASSED, verdict.message
     return took
@@ -34,12 +34,12 @@ def _seconds(workshop: Workshop, source: str) -> float:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(MachineSettings(Path(folder)))
-        workshop.simulator.warm_up()
-        _seconds(workshop, _SOURCE.format(number=7))
-        cold = [_seconds(workshop, _SOURCE.format(number=1000 + n)) for n in range(_COLD)]
-        warm = [_seconds(workshop, _SOURCE.format(number=7)) for _ in range(_WARM)]
-        compiled = _cache_hits(workshop)
+        toolbox = Toolbox(MachineSettings(Path(folder)))
+        toolbox.simulator.warm_up()
+        _seconds(toolbox, _SOURCE.format(number=7))
+        cold = [_seconds(toolbox, _SOURCE.format(number=1000 + n)) for n in range(_COLD)]
+        warm = [_seconds(toolbox, _SOURCE.format(number=7)) for _ in range(_WARM)]
+        compiled = _cache_hits(toolbox)
     figures = {
         "cold_p50_s": statistics.median(cold),
         "cold_p90_s": statistics.quantiles(cold, n=10)[-1],
@@ -53,12 +53,12 @@ def main() -> None:
     save("grade_latency", figures, goals)
 
 
-def _cache_hits(workshop: Workshop) -> list[float]:
+def _cache_hits(toolbox: Toolbox) -> list[float]:
     """What the compile phase takes when nothing has to be compiled."""
     submission = Submission(problem="vector_add", source=_SOURCE.format(number=7), backend="sim")
     took = []
     for _ in range(_WARM):
-        verdict = evaluate(submission, workshop)
+        verdict = evaluate(submission, toolbox)
         assert verdict.compile is not None
         assert verdict.compile.cached
         assert verdict.compile.duration_s is not None

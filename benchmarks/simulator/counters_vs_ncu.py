@@ -29,16 +29,16 @@ from common.contract import Settings
 from common.contract.counters import LaunchCounts
 from evaluator.backends.gpu.device.health import gpus
 from evaluator.backends.gpu.tools import nsight
-from evaluator.backends.gpu.tools.launch import Observatory
-from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Program, Unsupported
+from evaluator.backends.gpu.tools.launch import ToolRunner
+from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Program, UnsupportedError
 from evaluator.errors import Ruling
-from evaluator.pipeline.toolbox import Workshop
-from evaluator.problems.arrays import NumpyDice
+from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import find
 from evaluator.problems.problem import Sizes
 from evaluator.settings import MachineSettings
 from evaluator.stages.compile.nvcc import compile_source
-from evaluator.stages.launch.checked_plan import Launchable
+from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.launch.planning import plan_launches
 
 ARCH: Final = "sm_90a"
@@ -78,7 +78,7 @@ class Subject:
     """One kernel, compiled and ready to run at its size."""
 
     program: Program
-    launchable: Launchable
+    checked_plan: CheckedPlan
     shared_bytes: Mapping[str, int]
     """Static shared memory by the kernel's demangled name."""
     sizes: Sizes
@@ -86,15 +86,15 @@ class Subject:
     @property
     def run(self) -> PlanRun:
         """The same inputs each time."""
-        concrete = self.launchable.at(self.sizes, 8 << 30)
-        if isinstance(concrete, Ruling):
-            raise SystemExit(concrete.message)
-        inputs = self.launchable.problem.distributions[0].draw(NumpyDice(np.random.default_rng(_SEED)), self.sizes)
+        sized_plan = self.checked_plan.at(self.sizes, 8 << 30)
+        if isinstance(sized_plan, Ruling):
+            raise SystemExit(sized_plan.message)
+        inputs = self.checked_plan.problem.distributions[0].draw(NumpyRng(np.random.default_rng(_SEED)), self.sizes)
         buffers = tuple(
             Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
-            for b in concrete.buffers
+            for b in sized_plan.buffers
         )
-        return PlanRun(buffers, concrete.steps, _POISON, _LIMIT_S, count=True)
+        return PlanRun(buffers, sized_plan.steps, _POISON, _LIMIT_S, count=True)
 
 
 def source_of(name: str) -> str:
@@ -108,29 +108,29 @@ def source_of(name: str) -> str:
     return next(path for path in paths if path.is_file()).read_text(encoding="utf-8")
 
 
-def subject(name: str, workshop: Workshop) -> Subject:
+def subject(name: str, toolbox: Toolbox) -> Subject:
     """Compile a kernel and fit its plan."""
     source = source_of(name)
     head = dict(line[3:].split(": ", 1) for line in source.splitlines() if line.startswith("// ") and ": " in line)
     problem = find(head["problem"])
     settings = Settings(flags=tuple(head.get("flags", "").split()))
-    compiled = compile_source(source, settings, ARCH, workshop.toolchain, workshop.sandbox, workshop.cache)
+    compiled = compile_source(source, settings, ARCH, toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     if compiled.program is None:
         raise SystemExit(f"{name}: {compiled.ruling}")
     shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    launchable = plan_launches(problem, compiled.program, None, source, shared).launchable
-    if launchable is None:
+    checked_plan = plan_launches(problem, compiled.program, None, source, shared).checked_plan
+    if checked_plan is None:
         raise SystemExit(f"{name} has no plan.")
-    return Subject(compiled.program, launchable, shared, problem.example_sizes[0])
+    return Subject(compiled.program, checked_plan, shared, problem.example_sizes[0])
 
 
-def measure(workshop: Workshop) -> None:
+def measure(toolbox: Toolbox) -> None:
     """Let ncu look at every kernel; save its reports, cut to what is asked for."""
     gpu = gpus()[0]
-    observatory = Observatory(workshop.sandbox, gpu.uuid)
+    observatory = ToolRunner(toolbox.sandbox, gpu.uuid)
     reports: dict[str, Any] = {}
     for name in KERNELS:
-        one = subject(name, workshop)
+        one = subject(name, toolbox)
         watched = observatory.watch("ncu", nsight.options(nsight.METRICS), one.program, [one.run], _POISON, _LIMIT_S)
         if not nsight.parse(watched.report):
             print(f"{name}: {nsight.refusal(watched)}", file=sys.stderr)
@@ -170,9 +170,9 @@ def counted_by_ncu(one: Subject, report: str) -> tuple[LaunchCounts, ...]:
     )
 
 
-def counted_by_simulator(one: Subject, workshop: Workshop) -> tuple[LaunchCounts, ...]:
-    """The simulator's counts of each launch. Raises Unsupported."""
-    with workshop.simulator.prepare(one.program, Settings()) as session:
+def counted_by_simulator(one: Subject, toolbox: Toolbox) -> tuple[LaunchCounts, ...]:
+    """The simulator's counts of each launch. Raises UnsupportedError."""
+    with toolbox.simulator.prepare(one.program, Settings()) as session:
         outcome = session.run(one.run)
     if outcome.fault is not None:
         raise SystemExit(f"The simulator stopped: {outcome.fault.message}")
@@ -199,7 +199,7 @@ def error(simulated: int, counted: int) -> float:
     return abs(simulated - counted) / max(simulated, counted, 1)
 
 
-def compare(workshop: Workshop) -> bool:
+def compare(toolbox: Toolbox) -> bool:
     """Compare all that the file of ncu's reports has, and save what came of it."""
     measured = json.loads(NCU.read_text(encoding="utf-8"))
     rows: list[dict[str, Any]] = []
@@ -208,11 +208,11 @@ def compare(workshop: Workshop) -> bool:
     for name, one_report in measured["reports"].items():
         if name in WAITING:
             continue
-        one = subject(name, workshop)
+        one = subject(name, toolbox)
         lacking |= {metric for metric in nsight.METRICS if metric not in one_report["report"]}
         try:
-            simulated = counted_by_simulator(one, workshop)
-        except Unsupported as missing:
+            simulated = counted_by_simulator(one, toolbox)
+        except UnsupportedError as missing:
             unsupported[name] = missing.feature
             continue
         by_ncu = counted_by_ncu(one, one_report["report"])
@@ -246,11 +246,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measure", action="store_true", help="let ncu look, on a GPU")
     asked = parser.parse_args()
-    workshop = Workshop(MachineSettings.from_environment())
+    toolbox = Toolbox(MachineSettings.from_environment())
     if asked.measure:
-        measure(workshop)
+        measure(toolbox)
     else:
-        compare(workshop)
+        compare(toolbox)
 
 
 if __name__ == "__main__":

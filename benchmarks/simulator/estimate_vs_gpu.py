@@ -34,8 +34,8 @@ from benchmarks._support.kernel_variants import honest as variants
 from benchmarks._support.record import RESULTS, save
 from common.contract import KernelResources, Settings
 from common.contract.counters import Estimate, Evidence
-from evaluator.backends.session import Unsupported
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.backends.session import UnsupportedError
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find, problems
 from evaluator.problems.problem import Sizes
 from evaluator.settings import MachineSettings
@@ -174,14 +174,14 @@ def measure(
 def counts_of(wanted: Sequence[Subject], file: Path | None) -> dict[str, Any]:
     """Counts by subject's name, as `count_kernel` gives them; from `file` what is there, and to it what is not."""
     kept: dict[str, Any] = json.loads(file.read_text()) if file is not None and file.exists() else {}
-    workshop = Workshop(MachineSettings.from_environment())
+    toolbox = Toolbox(MachineSettings.from_environment())
     for one in wanted:
         if one.name in kept:
             continue
         settings, sizes = Settings(flags=one.flags), [(one.sizes, _BLOCKS)]
         try:
-            (count,) = count_kernel(find(one.problem), one.source, settings, sizes, workshop, time_limit_s=6.0)
-        except Unsupported as missing:
+            (count,) = count_kernel(find(one.problem), one.source, settings, sizes, toolbox, time_limit_s=6.0)
+        except UnsupportedError as missing:
             print(f"{one.name}: the simulator lacks {missing}", flush=True)
             count = None
         kept[one.name] = count and {

@@ -29,7 +29,7 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 from benchmarks._support.record import save
-from evaluator.backends.session import Unsupported
+from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.codegen import module
 from evaluator.backends.sim.ptx import parser as parsing
 from evaluator.stages.compile.toolchain import find_toolchain
@@ -217,7 +217,7 @@ def outcome(path: Path) -> tuple[int, int, Counter[str]]:
         try:
             module.translate(parsing.parse(text))
             translated += 1
-        except Unsupported as missing:
+        except UnsupportedError as missing:
             stopped[missing.feature] += 1
     return len(texts), translated, stopped
 

@@ -40,7 +40,7 @@ from evaluator.backends.session import (
     Session,
     Watch,
 )
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 from evaluator.stages.compile.nvcc import compile_source
 
@@ -136,18 +136,18 @@ def named_right(fault: Seeded, found: Fault | Hazard | None) -> bool:
     return kind == fault.kind and lines == fault.lines and told.buffer == fault.buffer and met
 
 
-def simulated(workshop: Workshop) -> list[tuple[Seeded, RunOutcome, RunOutcome]]:
+def simulated(toolbox: Toolbox) -> list[tuple[Seeded, RunOutcome, RunOutcome]]:
     """Each fault with the outcome of the wrong kernel and that of the mended one."""
     done = []
     for path in sorted(FOLDER.glob("*.cu")):
         source = path.read_text()
-        compiled = compile_source(source, Settings(), "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache)
+        compiled = compile_source(source, Settings(), "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
         assert compiled.program is not None, compiled.ruling
         for fault in seeded_in(source):
             # A process each: a fault ends it.
             outcomes = []
             for mended in (False, True):
-                with workshop.simulator.prepare(compiled.program, Settings()) as session:
+                with toolbox.simulator.prepare(compiled.program, Settings()) as session:
                     outcomes.append(run(session, compiled.program, fault, mended))
             done.append((fault, outcomes[0], outcomes[1]))
     return done
@@ -238,7 +238,7 @@ def main() -> int:
     if asked.ask_sanitizer:
         asked.ask_sanitizer.write_text(json.dumps(sanitized(), indent=1) + "\n")
         return 0
-    results = simulated(Workshop(MachineSettings.from_environment()))
+    results = simulated(Toolbox(MachineSettings.from_environment()))
     other = json.loads(asked.sanitizer.read_text()) if asked.sanitizer else {}
     table = Table("fault", "kind", "found", "named", "mended", "sanitizer", title="seeded faults")
     rows: dict[str, object] = {}

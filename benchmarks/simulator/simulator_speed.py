@@ -28,8 +28,8 @@ from benchmarks._support.record import save
 from common.contract import Settings
 from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Session, Watch
 from evaluator.backends.sim.backend import Simulator
-from evaluator.pipeline.toolbox import Workshop
-from evaluator.problems.arrays import NumpyDice
+from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import find
 from evaluator.problems.problem import Problem
 from evaluator.settings import MachineSettings
@@ -197,20 +197,20 @@ _CASES = {
 }
 
 
-def _planned(workshop: Workshop, problem: Problem, source: str) -> tuple[Launchable, Session, Session]:
+def _planned(toolbox: Toolbox, problem: Problem, source: str) -> tuple[Launchable, Session, Session]:
     """The plan, and sessions on one core and on all."""
-    compiled = compile_source(source, Settings(), "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache)
+    compiled = compile_source(source, Settings(), "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     assert compiled.program is not None, compiled.ruling
     planned = plan_launches(problem, compiled.program, None, source)
-    assert planned.launchable is not None, planned.ruling
-    spread = workshop.simulator
+    assert planned.checked_plan is not None, planned.ruling
+    spread = toolbox.simulator
     alone = Simulator(spread.sandbox, spread.builds, spread.host_compiler, spread.readable, cores=1)
     sessions = [simulator.prepare(compiled.program, Settings()) for simulator in (alone, spread)]
-    return planned.launchable, sessions[0], sessions[1]
+    return planned.checked_plan, sessions[0], sessions[1]
 
 
 def _inputs(problem: Problem, sizes: dict[str, int]) -> dict[str, Any]:
-    return problem.distributions[0].draw(NumpyDice(np.random.default_rng(1)), sizes)
+    return problem.distributions[0].draw(NumpyRng(np.random.default_rng(1)), sizes)
 
 
 def _best(repeats: int, act: Callable[[], Any]) -> tuple[float, Any]:
@@ -223,37 +223,37 @@ def _best(repeats: int, act: Callable[[], Any]) -> tuple[float, Any]:
     return min(times), result
 
 
-def _simulated(launchable: Launchable, session: Session, sizes: dict[str, int], repeats: int) -> tuple[float, Any]:
-    problem = launchable.problem
-    concrete = launchable.at(sizes)
-    assert isinstance(concrete, Concrete)
+def _simulated(checked_plan: Launchable, session: Session, sizes: dict[str, int], repeats: int) -> tuple[float, Any]:
+    problem = checked_plan.problem
+    sized_plan = checked_plan.at(sizes)
+    assert isinstance(sized_plan, Concrete)
     inputs = _inputs(problem, sizes)
     buffers = tuple(
-        Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in concrete.buffers
+        Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in sized_plan.buffers
     )
-    run = PlanRun(buffers, concrete.steps, 0xFF, 30.0)
+    run = PlanRun(buffers, sized_plan.steps, 0xFF, 30.0)
     seconds, outcome = _best(repeats, lambda: session.run(run))
     assert outcome.fault is None, outcome.fault
     return seconds, outcome
 
 
-def _own_s(launchable: Launchable, sizes: dict[str, int], modes: Mapping[str, _Mode]) -> dict[str, float]:
+def _own_s(checked_plan: Launchable, sizes: dict[str, int], modes: Mapping[str, _Mode]) -> dict[str, float]:
     """Seconds of one launch of the kernel in each mode.
 
     The difference between one launch and `_LAUNCHES` in the same run: what a run costs beside them falls out. The
     modes take turns, so that what else the machine does falls on all of them.
     """
-    concrete = launchable.at(sizes)
-    assert isinstance(concrete, Concrete)
-    inputs = _inputs(launchable.problem, sizes)
+    sized_plan = checked_plan.at(sizes)
+    assert isinstance(sized_plan, Concrete)
+    inputs = _inputs(checked_plan.problem, sizes)
     buffers = tuple(
-        Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in concrete.buffers
+        Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in sized_plan.buffers
     )
     times = dict.fromkeys(((name, launches) for name in modes for launches in (1, _LAUNCHES)), math.inf)
     for _ in range(_TURNS):
         for (name, launches), known_s in times.items():
             mode = modes[name]
-            run = PlanRun(buffers, concrete.steps * launches, 0xFF, 60.0, **mode.options)
+            run = PlanRun(buffers, sized_plan.steps * launches, 0xFF, 60.0, **mode.options)
             started = time.perf_counter()
             outcome = mode.session.run(run)
             times[name, launches] = min(known_s, time.perf_counter() - started)
@@ -261,11 +261,11 @@ def _own_s(launchable: Launchable, sizes: dict[str, int], modes: Mapping[str, _M
     return {name: (times[name, _LAUNCHES] - times[name, 1]) / (_LAUNCHES - 1) for name in modes}
 
 
-def _with_numba(case: _Case, problem: Problem, launchable: Launchable) -> float:
+def _with_numba(case: _Case, problem: Problem, checked_plan: Launchable) -> float:
     """Seconds of one run of the same kernel by numba-cuda's simulator, on the same grid."""
-    concrete = launchable.at(case.small)
-    assert isinstance(concrete, Concrete)
-    (step,) = concrete.steps
+    sized_plan = checked_plan.at(case.small)
+    assert isinstance(sized_plan, Concrete)
+    (step,) = sized_plan.steps
     assert isinstance(step, KernelLaunch)
     arrays = dict(_inputs(problem, case.small))
     for tensor in problem.outputs:
@@ -282,25 +282,25 @@ def _with_numba(case: _Case, problem: Problem, launchable: Launchable) -> float:
 def main() -> None:
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(MachineSettings(Path(folder)))
+        toolbox = Toolbox(MachineSettings(Path(folder)))
         for name, case in _CASES.items():
             problem = find(name)
-            launchable, session, spread = _planned(workshop, problem, _SOURCES[name])
+            checked_plan, session, spread = _planned(toolbox, problem, _SOURCES[name])
             with session, spread:
-                seconds, outcome = _simulated(launchable, session, case.large, 3)
+                seconds, outcome = _simulated(checked_plan, session, case.large, 3)
                 figures[f"{name}_instructions_per_s"] = outcome.thread_instructions / seconds
-                small_s, _ = _simulated(launchable, session, case.small, 5)
+                small_s, _ = _simulated(checked_plan, session, case.small, 5)
                 modes = {
                     "plain": _Mode(session, {}),
                     "counting": _Mode(session, {"count": True}),
                     "watching": _Mode(session, {"watch": Watch(share=1.0, seed=1)}),
                     "all cores": _Mode(spread, {}),
                 }
-                own_s = _own_s(launchable, case.large, modes)
+                own_s = _own_s(checked_plan, case.large, modes)
                 figures[f"{name}_counting_cost"] = own_s["counting"] / own_s["plain"]
                 figures[f"{name}_watching_cost"] = own_s["watching"] / own_s["plain"]
                 figures[f"{name}_all_cores_gain"] = own_s["plain"] / own_s["all cores"]
-            figures[f"{name}_ratio_to_numba"] = _with_numba(case, problem, launchable) / small_s
+            figures[f"{name}_ratio_to_numba"] = _with_numba(case, problem, checked_plan) / small_s
     ratios = [value for figure, value in figures.items() if figure.endswith("_ratio_to_numba")]
     figures["smallest_ratio_to_numba"] = min(ratios)
     figures["median_ratio_to_numba"] = statistics.median(ratios)

@@ -104,7 +104,7 @@ def main() -> None:
 def played(folder: Path, settings: list[str], steps: int, kills: int) -> tuple[Trained, int]:
     """A run to its end, and how often its service was killed: spread over the steps, each time within a step."""
     service = Service(folder.with_name(f"{folder.name}-service"))
-    dice = random.Random(1)
+    rng = random.Random(1)
     at = [1 + round((number + 0.5) * (steps - 1) / kills) for number in range(kills)]
     done = 0
     try:
@@ -112,7 +112,7 @@ def played(folder: Path, settings: list[str], steps: int, kills: int) -> tuple[T
         while process.poll() is None:
             time.sleep(0.1)
             if done < kills and run.steps_done() >= at[done]:
-                time.sleep(dice.uniform(0, 2))
+                time.sleep(rng.uniform(0, 2))
                 service.kill()
                 service.start()
                 done += 1

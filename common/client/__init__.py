@@ -1,14 +1,32 @@
 """The client of the service: `from common.client import Client`.
 
-    NoVerdict
-    ├── RequestRefused      the service will not do this, now or later: a wrong key, an unknown problem
-    └── ServiceFault        the service or the way to it failed; the submission can be sent again
-        └── EvaluatorFault  the evaluator failed: the verdict is `internal_error`
+    NoVerdictError
+    ├── RequestRefusedError   the service will not do this, now or later: a wrong key, an unknown problem
+    └── ServiceError          the service or the way to it failed; the submission can be sent again
+        └── EvaluatorError    the evaluator failed: the verdict is `internal_error`
 
-Sync and async; each submission comes back exactly once.
+`NoVerdict`, `RequestRefused`, `ServiceFault` and `EvaluatorFault` are older names of the same.
 """
 
-from common.client.client import AsyncClient, Client, EvaluatorFault, Finished
-from common.client.transport import NoVerdict, RequestRefused, ServiceFault
+from common.client.client import AsyncClient, Client, EvaluatorError, Finished
+from common.client.transport import NoVerdictError, RequestRefusedError, ServiceError
 
-__all__ = ["AsyncClient", "Client", "EvaluatorFault", "Finished", "NoVerdict", "RequestRefused", "ServiceFault"]
+# The names of these errors until version 0.2, for older code.
+NoVerdict = NoVerdictError
+RequestRefused = RequestRefusedError
+ServiceFault = ServiceError
+EvaluatorFault = EvaluatorError
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "EvaluatorError",
+    "EvaluatorFault",
+    "Finished",
+    "NoVerdict",
+    "NoVerdictError",
+    "RequestRefused",
+    "RequestRefusedError",
+    "ServiceError",
+    "ServiceFault",
+]

@@ -25,7 +25,15 @@ from typing import Any, Self, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from common.client.transport import Connection, NoVerdict, RequestRefused, ServiceFault, Trouble, checked, sendable
+from common.client.transport import (
+    Connection,
+    NoVerdictError,
+    RequestRefusedError,
+    ServiceError,
+    TransientFailure,
+    checked,
+    sendable,
+)
 from common.contract import CONTRACT_VERSION, Evaluation, ProblemFace, Status, Submission, Verdict
 
 WAIT_S = 20.0
@@ -38,10 +46,10 @@ _LOOK_S = 1.0
 _FACES = TypeAdapter(tuple[ProblemFace, ...])
 _T = TypeVar("_T")
 _R = TypeVar("_R")
-_Outcome = TypeVar("_Outcome", Verdict, Verdict | NoVerdict)
+_Outcome = TypeVar("_Outcome", Verdict, Verdict | NoVerdictError)
 
 
-class EvaluatorFault(ServiceFault):
+class EvaluatorError(ServiceError):
     """The evaluator itself failed: `verdict` has the status `internal_error`."""
 
     def __init__(self, verdict: Verdict) -> None:
@@ -57,7 +65,7 @@ class Finished:
     """Its place among the submissions, from 0."""
     done: int
     """How many have come back so far, this one included."""
-    outcome: Verdict | NoVerdict
+    outcome: Verdict | NoVerdictError
 
 
 @dataclass
@@ -105,7 +113,7 @@ class AsyncClient:
 
         `fresh` asks for a new verdict where there is one for the same submission. `progress` sees the evaluation
         whenever its state has changed. Who is cancelled while waiting, or raises in `progress`, drops the evaluation.
-        Raises NoVerdict.
+        Raises NoVerdictError.
         """
         return _verdict(await self.evaluation(submission, fresh=fresh, progress=progress))
 
@@ -117,7 +125,7 @@ class AsyncClient:
         try:
             evaluation = await self._post(trip, progress is not None)
             return await self._settle(evaluation, trip, progress)
-        except NoVerdict as error:
+        except NoVerdictError as error:
             error.evaluation_id = trip.evaluation_id
             raise
         except BaseException:
@@ -135,7 +143,7 @@ class AsyncClient:
         """Grade many submissions, at most `concurrency` at a time; one verdict for each, in their order.
 
         `submissions` is read as places become free. `progress` is told of each that has come back. The first
-        NoVerdict is raised, and all that is under way is dropped.
+        NoVerdictError is raised, and all that is under way is dropped.
         """
         return await _in_order(submissions, concurrency, partial(self.evaluate, fresh=fresh), progress)
 
@@ -146,58 +154,60 @@ class AsyncClient:
         concurrency: int = 64,
         fresh: bool = False,
         progress: Callable[[Finished], None] | None = None,
-    ) -> list[Verdict | NoVerdict]:
-        """As `evaluate_many`, but a NoVerdict stands in its submission's place, and the others go on."""
+    ) -> list[Verdict | NoVerdictError]:
+        """As `evaluate_many`, but a NoVerdictError stands in its submission's place, and the others go on."""
 
-        async def outcome(submission: Submission) -> Verdict | NoVerdict:
+        async def outcome(submission: Submission) -> Verdict | NoVerdictError:
             try:
                 return await self.evaluate(submission, fresh=fresh)
-            except NoVerdict as error:
+            except NoVerdictError as error:
                 return error
 
         return await _in_order(submissions, concurrency, outcome, progress)
 
     async def result(self, evaluation_id: str, *, progress: Callable[[Evaluation], None] | None = None) -> Verdict:
-        """Wait for the verdict of an evaluation that was accepted before, whoever sent it. Raises NoVerdict."""
+        """Wait for the verdict of an evaluation that was accepted before, whoever sent it. Raises NoVerdictError."""
         try:
             return _verdict(await self._settle(await self._look(evaluation_id, 0.0), None, progress))
-        except NoVerdict as error:
+        except NoVerdictError as error:
             error.evaluation_id = evaluation_id
             raise
 
     async def get(self, evaluation_id: str) -> Evaluation:
-        """The evaluation as it is now. Raises NoVerdict; RequestRefused with 404 where there is none of this id."""
+        """The evaluation as it is now. Raises NoVerdictError; RequestRefusedError with 404 where there is none of
+        this id.
+        """
         return await self._look(evaluation_id, 0.0)
 
     async def problems(self) -> tuple[ProblemFace, ...]:
-        """What the service can grade. Raises NoVerdict."""
+        """What the service can grade. Raises NoVerdictError."""
 
-        async def attempt() -> tuple[ProblemFace, ...] | Trouble:
+        async def attempt() -> tuple[ProblemFace, ...] | TransientFailure:
             answer = await self._service.ask("GET", "/problems", {})
             try:
-                return answer if isinstance(answer, Trouble) else _FACES.validate_json(answer)
+                return answer if isinstance(answer, TransientFailure) else _FACES.validate_json(answer)
             except ValidationError as error:
                 raise _foreign(error, "no list of problems") from error
 
-        return await self._service.insist(attempt)
+        return await self._service.retry(attempt)
 
     async def why_not_ready(self) -> str | None:
         """Why an evaluation that was sent now would have to wait, as far as one look tells; None where it need not.
 
-        Raises RequestRefused where there is something else than a service at this address.
+        Raises RequestRefusedError where there is something else than a service at this address.
         """
         answer = await self._service.ask("GET", "/readyz", {})
-        return answer.said if isinstance(answer, Trouble) else None
+        return answer.said if isinstance(answer, TransientFailure) else None
 
     async def drop(self, evaluation_id: str) -> None:
-        """Say that nobody wants this evaluation any more: what is running is stopped. Raises NoVerdict."""
-        await self._service.insist(lambda: self._service.ask("DELETE", f"/evaluations/{evaluation_id}", {}))
+        """Say that nobody wants this evaluation any more: what is running is stopped. Raises NoVerdictError."""
+        await self._service.retry(lambda: self._service.ask("DELETE", f"/evaluations/{evaluation_id}", {}))
 
     async def _post(self, trip: _Trip, watched: bool = False) -> Evaluation:
-        def hold_on() -> Coroutine[Any, Any, Evaluation | Trouble]:
+        def hold_on() -> Coroutine[Any, Any, Evaluation | TransientFailure]:
             return self._send(trip, _prefer(min(self._service.wait_s, _LOOK_S) if watched else self._service.wait_s))
 
-        trouble: Trouble | None = None
+        trouble: TransientFailure | None = None
         if not self._turnstile.locked():
             found = await hold_on()
             if isinstance(found, Evaluation):
@@ -205,36 +215,36 @@ class AsyncClient:
             trouble = found
             if not trouble.busy:
                 # It went away while we waited, and may again: this time the id comes first.
-                return await self._service.insist(lambda: self._send(trip, "respond-async"), trouble)
+                return await self._service.retry(lambda: self._send(trip, "respond-async"), trouble)
         if self._turnstile.locked():
             trouble = None  # the pause that it asks for is over when those who came first have their places
         async with self._turnstile:
-            return await self._service.insist(lambda: self._send(trip, "respond-async"), trouble)
+            return await self._service.retry(lambda: self._send(trip, "respond-async"), trouble)
 
-    async def _send(self, trip: _Trip, prefer: str) -> Evaluation | Trouble:
+    async def _send(self, trip: _Trip, prefer: str) -> Evaluation | TransientFailure:
         headers = {"Content-Type": "application/json", "Idempotency-Key": trip.key, "Prefer": prefer}
         trip.sent = True
         answer = await self._service.ask("POST", f"/evaluate{'?fresh=true' * trip.fresh}", headers, trip.body)
-        found = answer if isinstance(answer, Trouble) else _read(answer)
+        found = answer if isinstance(answer, TransientFailure) else _read(answer)
         if isinstance(found, Evaluation):
             asked = trip.submission
             if (found.submission.problem, found.submission.source) != (asked.problem, asked.source):
-                raise ServiceFault(
+                raise ServiceError(
                     f"The service at {self._service.url} answered with another submission's evaluation."
                 )
             trip.evaluation_id = found.id
         return found
 
     async def _look(self, evaluation_id: str, wait_s: float) -> Evaluation:
-        async def attempt() -> Evaluation | Trouble:
+        async def attempt() -> Evaluation | TransientFailure:
             nonlocal wait_s
             answer = await self._service.ask("GET", f"/evaluations/{evaluation_id}", {"Prefer": _prefer(wait_s)})
             wait_s = 0.0  # after trouble: that it is still there is a useful answer too
-            return answer if isinstance(answer, Trouble) else _read(answer)
+            return answer if isinstance(answer, TransientFailure) else _read(answer)
 
-        evaluation = await self._service.insist(attempt)
+        evaluation = await self._service.retry(attempt)
         if evaluation.id != evaluation_id:
-            raise ServiceFault(f"The service at {self._service.url} answered with another evaluation's verdict.")
+            raise ServiceError(f"The service at {self._service.url} answered with another evaluation's verdict.")
         return evaluation
 
     async def _settle(
@@ -253,26 +263,26 @@ class AsyncClient:
             asked_s = time.monotonic()
             try:
                 evaluation = await self._look(evaluation.id, wait_s)
-            except RequestRefused as error:
+            except RequestRefusedError as error:
                 if error.status_code != 404 or trip is None:
                     raise
                 if lost:
-                    raise ServiceFault(f"The service at {self._service.url} keeps losing this evaluation.") from error
+                    raise ServiceError(f"The service at {self._service.url} keeps losing this evaluation.") from error
                 lost = True
                 evaluation = await self._post(trip, progress is not None)
             if evaluation.verdict is None and time.monotonic() - asked_s < wait_s / 2:
                 await asyncio.sleep(random.uniform(0.1, 0.3))  # a service that does not wait is not asked in a hurry
         if evaluation.verdict.status is Status.INTERNAL_ERROR:
-            raise EvaluatorFault(evaluation.verdict)
+            raise EvaluatorError(evaluation.verdict)
         return evaluation
 
     async def _drop_quietly(self, trip: _Trip) -> None:
         if not trip.sent:
             return
-        with contextlib.suppress(NoVerdict, TimeoutError):
+        with contextlib.suppress(NoVerdictError, TimeoutError):
             async with asyncio.timeout(_GOODBYE_S):
                 if trip.evaluation_id is None:  # the answer with its id is still to come: the same key asks for it
-                    await self._service.insist(lambda: self._send(trip, "respond-async"))
+                    await self._service.retry(lambda: self._send(trip, "respond-async"))
                 await self.drop(str(trip.evaluation_id))
 
 
@@ -313,7 +323,7 @@ class Client:
     def evaluate(
         self, submission: Submission, *, fresh: bool = False, progress: Callable[[Evaluation], None] | None = None
     ) -> Verdict:
-        """Grade one submission and wait for the verdict; see `AsyncClient.evaluate`. Raises NoVerdict."""
+        """Grade one submission and wait for the verdict; see `AsyncClient.evaluate`. Raises NoVerdictError."""
         return self._run(lambda client, tell: client.evaluate(submission, fresh=fresh, progress=tell), progress)
 
     def evaluate_many(
@@ -324,7 +334,7 @@ class Client:
         fresh: bool = False,
         progress: Callable[[Finished], None] | None = None,
     ) -> list[Verdict]:
-        """Grade many submissions, in their order; see `AsyncClient.evaluate_many`. Raises NoVerdict."""
+        """Grade many submissions, in their order; see `AsyncClient.evaluate_many`. Raises NoVerdictError."""
         return self._run(
             lambda client, tell: client.evaluate_many(
                 submissions, concurrency=concurrency, fresh=fresh, progress=tell
@@ -339,8 +349,8 @@ class Client:
         concurrency: int = 64,
         fresh: bool = False,
         progress: Callable[[Finished], None] | None = None,
-    ) -> list[Verdict | NoVerdict]:
-        """As `evaluate_many`, but a NoVerdict stands in its submission's place, and the others go on."""
+    ) -> list[Verdict | NoVerdictError]:
+        """As `evaluate_many`, but a NoVerdictError stands in its submission's place, and the others go on."""
         return self._run(
             lambda client, tell: client.evaluate_each(
                 submissions, concurrency=concurrency, fresh=fresh, progress=tell
@@ -349,15 +359,17 @@ class Client:
         )
 
     def result(self, evaluation_id: str, *, progress: Callable[[Evaluation], None] | None = None) -> Verdict:
-        """Wait for the verdict of an evaluation that was accepted before, whoever sent it. Raises NoVerdict."""
+        """Wait for the verdict of an evaluation that was accepted before, whoever sent it. Raises NoVerdictError."""
         return self._run(lambda client, tell: client.result(evaluation_id, progress=tell), progress)
 
     def get(self, evaluation_id: str) -> Evaluation:
-        """The evaluation as it is now. Raises NoVerdict; RequestRefused with 404 where there is none of this id."""
+        """The evaluation as it is now. Raises NoVerdictError; RequestRefusedError with 404 where there is none of
+        this id.
+        """
         return self._run(lambda client, tell: client.get(evaluation_id), None)
 
     def drop(self, evaluation_id: str) -> None:
-        """Say that nobody wants this evaluation any more: what is running is stopped. Raises NoVerdict."""
+        """Say that nobody wants this evaluation any more: what is running is stopped. Raises NoVerdictError."""
         self._run(lambda client, tell: client.drop(evaluation_id), None)
 
     def _run(
@@ -435,18 +447,18 @@ def _prefer(wait_s: float) -> str:
     return f"wait={max(round(wait_s), 0)}"
 
 
-def _read(body: bytes) -> Evaluation | Trouble:
-    """Raises ServiceFault for JSON that is no evaluation: another version of the contract, or no Assay at all."""
+def _read(body: bytes) -> Evaluation | TransientFailure:
+    """Raises ServiceError for JSON that is no evaluation: another version of the contract, or no Assay at all."""
     try:
         return Evaluation.model_validate_json(body)
     except ValidationError as error:
         if error.errors()[0]["type"] == "json_invalid":
-            return Trouble(f"it sent what is not JSON, {len(body)} bytes")
+            return TransientFailure(f"it sent what is not JSON, {len(body)} bytes")
         raise _foreign(error, "no evaluation") from error
 
 
-def _foreign(error: ValidationError, what: str) -> ServiceFault:
-    return ServiceFault(
+def _foreign(error: ValidationError, what: str) -> ServiceError:
+    return ServiceError(
         f"The service sent what is {what}: {error.error_count()} fields do not fit contract {CONTRACT_VERSION}.",
         "Look at /version there: client and service must speak the same contract.",
     )
@@ -455,5 +467,5 @@ def _foreign(error: ValidationError, what: str) -> ServiceFault:
 def _verdict(evaluation: Evaluation) -> Verdict:
     """Of an evaluation that is done."""
     if evaluation.verdict is None:
-        raise ServiceFault(f"The evaluation {evaluation.id} is not done.")
+        raise ServiceError(f"The evaluation {evaluation.id} is not done.")
     return evaluation.verdict

@@ -28,7 +28,7 @@ _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 T = TypeVar("T")
 
 
-class NoVerdict(Exception):
+class NoVerdictError(Exception):
     """There is no verdict, so there is no reward: what happened, and in `remedy` what to do about it."""
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
@@ -38,7 +38,7 @@ class NoVerdict(Exception):
         """The evaluation, where it had one already: `Client.result` goes on waiting for it."""
 
 
-class RequestRefused(NoVerdict):
+class RequestRefusedError(NoVerdictError):
     """The service understood and refused: the same request would be refused again."""
 
     def __init__(self, message: str, remedy: str | None = None, status_code: int = 0) -> None:
@@ -46,12 +46,12 @@ class RequestRefused(NoVerdict):
         self.status_code = status_code
 
 
-class ServiceFault(NoVerdict):
+class ServiceError(NoVerdictError):
     """The service, or the way to it, failed. It says nothing about the submission, which can be sent again."""
 
 
 @dataclass(frozen=True)
-class Trouble:
+class TransientFailure:
     """An answer, or the lack of one, that asking again may change."""
 
     said: str
@@ -88,12 +88,14 @@ class Connection:
         """Close all connections."""
         await self._http.aclose()
 
-    async def insist(
-        self, attempt: Callable[[], Coroutine[Any, Any, T | Trouble]], trouble: Trouble | None = None
+    async def retry(
+        self,
+        attempt: Callable[[], Coroutine[Any, Any, T | TransientFailure]],
+        trouble: TransientFailure | None = None,
     ) -> T:
         """Attempt until there is an answer; pauses grow, are random, and never shorter than the service asks for.
 
-        `trouble`: what a first attempt has met already. Raises ServiceFault where patience would end in the pause, or
+        `trouble`: what a first attempt has met already. Raises ServiceError where patience would end in the pause, or
         the service fails again and again.
         """
         since_s = time.monotonic()
@@ -107,21 +109,21 @@ class Connection:
                     pause_s = trouble.retry_after_s + random.uniform(0.0, 0.1) * (1 + trouble.retry_after_s)
                 waited_s = time.monotonic() - since_s
                 if waited_s + pause_s > self._patience_s or errors >= _MAX_SERVER_ERRORS:
-                    raise ServiceFault(
+                    raise ServiceError(
                         f"The service at {self.url} gave no useful answer in {_times(tries)} and {waited_s:.0f} s; "
                         f"at last {trouble.said}.",
                         "Look whether `assay serve` runs there and /readyz answers, then send the submission again.",
                     )
                 await asyncio.sleep(pause_s)
             found = await attempt()
-            if not isinstance(found, Trouble):
+            if not isinstance(found, TransientFailure):
                 return found
             trouble = found
 
     async def ask(
         self, method: str, path: str, headers: dict[str, str], body: bytes | None = None
-    ) -> bytes | Trouble:
-        """One request: the body of a good answer. Raises RequestRefused where asking again cannot help."""
+    ) -> bytes | TransientFailure:
+        """One request: the body of a good answer. Raises RequestRefusedError where asking again cannot help."""
         try:
             async with (
                 asyncio.timeout(self.wait_s + MARGIN_S),
@@ -131,19 +133,21 @@ class Connection:
                 async for part in response.aiter_bytes():
                     answer += part
                     if len(answer) > _MAX_ANSWER_BYTES:
-                        return Trouble(f"it sent more than {_MAX_ANSWER_BYTES >> 20} MiB")
+                        return TransientFailure(f"it sent more than {_MAX_ANSWER_BYTES >> 20} MiB")
         except (TimeoutError, httpx.TimeoutException):
-            return Trouble("it did not answer in time")
+            return TransientFailure("it did not answer in time")
         except httpx.HTTPError as error:
-            return Trouble(f"the connection failed ({str(error) or type(error).__name__})")
+            return TransientFailure(f"the connection failed ({str(error) or type(error).__name__})")
         if response.is_success:
             return bytes(answer)
         said, remedy = _complaint(bytes(answer), response)
         if response.status_code in _AGAIN:
-            return Trouble(f"it answered {said}", response.status_code, _seconds(response.headers.get("retry-after")))
+            return TransientFailure(
+                f"it answered {said}", response.status_code, _seconds(response.headers.get("retry-after"))
+            )
         if response.status_code == 401:
             remedy = remedy or "Give a key that is valid there (ASSAY_KEY)."
-        raise RequestRefused(f"The service at {self.url} answered {said}.", remedy, response.status_code)
+        raise RequestRefusedError(f"The service at {self.url} answered {said}.", remedy, response.status_code)
 
 
 def _times(tries: int) -> str:

@@ -180,7 +180,7 @@ class RunOutcome:
     """Of each launch, where the run asked for them and the backend can count."""
 
 
-class Unsupported(Exception):
+class UnsupportedError(Exception):
     """The backend cannot run the program: names the instruction or feature, and where."""
 
     def __init__(self, feature: str, line: int | None = None) -> None:
@@ -221,4 +221,6 @@ class Backend(Protocol):
         """The architecture that this backend wants programs compiled for, for example `sm_80`."""
 
     def prepare(self, program: Program, settings: Settings) -> Session:
-        """Load `program` in a fresh sandbox, within the caller's limits. Raises Unsupported, InfrastructureFault."""
+        """Load `program` in a fresh sandbox, within the caller's limits. Raises UnsupportedError,
+        InfrastructureFault.
+        """

@@ -12,23 +12,23 @@ from common.launch_plan import LaunchPlan
 from evaluator.errors import UsageError
 from evaluator.validation_messages import in_plain_words
 
-MOST_BYTES: Final = 16 << 20
+MAX_BYTES: Final = 16 << 20
 
 
 def read(file: Path, remedy: str = "Give the path of one CUDA source file.") -> bytes:
-    """The bytes of a file, or of standard input for `-`; at most `MOST_BYTES`."""
+    """The bytes of a file, or of standard input for `-`; at most `MAX_BYTES`."""
     try:
         if str(file) == "-":
             if sys.stdin is None:
                 raise UsageError("Standard input is closed.", remedy)
-            return sys.stdin.buffer.read(MOST_BYTES)
+            return sys.stdin.buffer.read(MAX_BYTES)
         if not file.is_file():
             what = (
                 "is a folder" if file.is_dir() else "does not exist" if not file.exists() else "is not a plain file"
             )
             raise UsageError(f"{file} {what}.", remedy)
         with file.open("rb") as opened:
-            return opened.read(MOST_BYTES)
+            return opened.read(MAX_BYTES)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
 

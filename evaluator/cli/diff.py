@@ -9,7 +9,7 @@ from rich.console import Console
 
 from common.contract import Status, Submission, Verdict
 from evaluator.cli import arguments
-from evaluator.errors import InfrastructureFault, UsageError
+from evaluator.errors import InfrastructureError, UsageError
 from evaluator.problems.catalogue import find
 from evaluator.report.terminal import printable
 from evaluator.settings import MachineSettings
@@ -54,7 +54,7 @@ def diff(
     # Slow to import, and every other command would wait for it.
     from evaluator.diff import render as looks
     from evaluator.diff.compare import compare, grade_both
-    from evaluator.pipeline.toolbox import Workshop
+    from evaluator.pipeline.toolbox import Toolbox
 
     told = Console(stderr=True)
     told.quiet = as_json or not told.is_terminal
@@ -62,7 +62,7 @@ def diff(
         verdicts = grade_both(
             submissions,
             raws,
-            Workshop(MachineSettings.from_environment()),
+            Toolbox(MachineSettings.from_environment()),
             lambda text: status.update(f"grading: {text}"),
         )
     names = _names(before, after)
@@ -111,4 +111,4 @@ def _names(before: Path, after: Path) -> tuple[str, str]:
 def _check(names: tuple[str, str], verdicts: list[Verdict]) -> None:
     for name, verdict in zip(names, verdicts, strict=True):
         if verdict.status in _NOT_JUDGED:
-            raise InfrastructureFault(f"{name} could not be graded: {verdict.message}", verdict.hint)
+            raise InfrastructureError(f"{name} could not be graded: {verdict.message}", verdict.hint)

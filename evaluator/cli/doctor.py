@@ -1,4 +1,4 @@
-"""What works on this machine, what does not, and the command that mends it."""
+"""What works on this machine, what does not, and the command that fixes it."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ from evaluator.backends.gpu.device.install import cuda_of_pycuda, fault_of_pycud
 from evaluator.backends.gpu.tools import launch
 from evaluator.errors import AssayError, UsageError
 from evaluator.pipeline.pipeline import evaluate
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find, problems
 from evaluator.sandbox.selftest import probe
 from evaluator.settings import ServiceSettings
@@ -38,15 +38,15 @@ class Finding:
     remedy: str | None = None
 
 
-def examine(workshop: Workshop) -> Iterator[Finding]:
+def examine(toolbox: Toolbox) -> Iterator[Finding]:
     """Look at one thing after another; what depends on a broken one says so itself."""
     yield Finding("assay", None, f"{__version__}, {len(problems())} problems, Python {platform.python_version()}")
-    yield _finding("compiler", lambda: _compiler(workshop))
-    yield _finding("sandbox", lambda: _sandbox(workshop))
-    yield _finding("data folder", lambda: _storage(workshop))
-    yield _finding("simulator", lambda: _simulator(workshop))
-    yield from _gpu(workshop)
-    yield from _service(workshop)
+    yield _finding("compiler", lambda: _compiler(toolbox))
+    yield _finding("sandbox", lambda: _sandbox(toolbox))
+    yield _finding("data folder", lambda: _storage(toolbox))
+    yield _finding("simulator", lambda: _simulator(toolbox))
+    yield from _gpu(toolbox)
+    yield from _service(toolbox)
 
 
 def _finding(name: str, look: Callable[[], Finding]) -> Finding:
@@ -58,15 +58,15 @@ def _finding(name: str, look: Callable[[], Finding]) -> Finding:
         return Finding(name, False, f"{error.strerror or error}: {error.filename or ''}")
 
 
-def _compiler(workshop: Workshop) -> Finding:
-    toolchain = workshop.toolchain
+def _compiler(toolbox: Toolbox) -> Finding:
+    toolchain = toolbox.toolchain
     return Finding(
         "compiler", True, f"{toolchain.label} at {toolchain.nvcc}, host compiler {toolchain.host_compiler_version}"
     )
 
 
-def _sandbox(workshop: Workshop) -> Finding:
-    sandbox = workshop.sandbox
+def _sandbox(toolbox: Toolbox) -> Finding:
+    sandbox = toolbox.sandbox
     layers = probe(sandbox)
     broken = [layer for layer in layers if layer.promised and not layer.holds]
     missing = [layer.name for layer in layers if not layer.promised]
@@ -85,31 +85,31 @@ def _sandbox(workshop: Workshop) -> Finding:
     return Finding("sandbox", True, detail)
 
 
-def _storage(workshop: Workshop) -> Finding:
-    folder = workshop.settings.data_dir
-    _ = workshop.sandbox  # makes the folder
+def _storage(toolbox: Toolbox) -> Finding:
+    folder = toolbox.settings.data_dir
+    _ = toolbox.sandbox  # makes the folder
     free_bytes = shutil.disk_usage(folder).free
-    ok = free_bytes > _NEEDED_FREE_BYTES and workshop.cache.warning is None
+    ok = free_bytes > _NEEDED_FREE_BYTES and toolbox.cache.warning is None
     remedy = None if ok else "Free some space, or set ASSAY_DATA_DIR to another folder."
     return Finding("data folder", ok, f"{folder}, {free_bytes / (1 << 30):.1f} GiB free", remedy)
 
 
-def _simulator(workshop: Workshop) -> Finding:
+def _simulator(toolbox: Toolbox) -> Finding:
     """Grade one kernel for real."""
-    workshop.simulator.warm_up()
+    toolbox.simulator.warm_up()
     started_s = time.monotonic()
     problem = find("vector_add")
-    verdict = evaluate(Submission(problem=problem.id, source=problem.naive.source, backend="sim"), workshop)
+    verdict = evaluate(Submission(problem=problem.id, source=problem.naive.source, backend="sim"), toolbox)
     took = f"{time.monotonic() - started_s:.2f} s"
     if verdict.status is not Status.PASSED:
         return Finding("simulator", False, f"a right kernel got {verdict.status}: {verdict.message}", verdict.hint)
     return Finding("simulator", True, f"graded {problem.id} in {took} on {platform.machine()}, {sys.platform}")
 
 
-def _service(workshop: Workshop) -> Iterator[Finding]:
+def _service(toolbox: Toolbox) -> Iterator[Finding]:
     """What `assay serve` would find: a server, isolation in containers, and the database and Redis that are set."""
     yield _finding("service", _server)
-    if workshop.settings.sandbox != "docker":  # else it was tried above
+    if toolbox.settings.sandbox != "docker":  # else it was tried above
         yield _docker()
     if os.environ.get("ASSAY_DATABASE_URL"):
         yield _finding("database", _database)
@@ -179,7 +179,7 @@ def _redis() -> Finding:
     return Finding("Redis", False, f"the one of ASSAY_BROKER_URL cannot be used: {reason[:300]}", remedy)
 
 
-def _gpu(workshop: Workshop) -> Iterator[Finding]:
+def _gpu(toolbox: Toolbox) -> Iterator[Finding]:
     """One line where there is no GPU; else one for each thing that grading on it needs."""
     found, absence = gpus(), driver_fault()
     for silent in lost():
@@ -207,8 +207,8 @@ def _gpu(workshop: Workshop) -> Iterator[Finding]:
     else:
         yield Finding("GPU access", True, "this user may open the devices")
     yield _gpu_packages()
-    yield _finding("GPU compiler", lambda: _gpu_compiler(workshop, found))
-    yield _finding("GPU referee", lambda: _gpu_referee(workshop))
+    yield _finding("GPU compiler", lambda: _gpu_compiler(toolbox, found))
+    yield _finding("GPU referee", lambda: _gpu_referee(toolbox))
     yield _profiler()
     yield _sanitizer()
     yield _containers()
@@ -219,7 +219,7 @@ def _profiler(root: Path = Path("/")) -> Finding:
     name = "GPU profiler"
     try:
         ncu = launch.find("ncu")
-    except launch.NoInstrument as missing:
+    except launch.ToolMissingError as missing:
         return Finding(name, None, f"{missing}: `--profile` will say so", missing.remedy)
     if reason := launch.why_no_counters(root):
         return Finding(name, None, f"{ncu}, but {reason}", reason.remedy)
@@ -230,7 +230,7 @@ def _sanitizer() -> Finding:
     name = "GPU checker"
     try:
         return Finding(name, True, str(launch.find("compute-sanitizer")))
-    except launch.NoInstrument as missing:
+    except launch.ToolMissingError as missing:
         detail = f"{missing}: what the simulator cannot run is not rehearsed"
         return Finding(name, None, detail, missing.remedy)
 
@@ -290,8 +290,8 @@ def _gpu_packages() -> Finding:
     return Finding("GPU packages", True, detail)
 
 
-def _gpu_compiler(workshop: Workshop, found: tuple[Gpu, ...]) -> Finding:
-    toolchain = workshop.toolchain
+def _gpu_compiler(toolbox: Toolbox, found: tuple[Gpu, ...]) -> Finding:
+    toolchain = toolbox.toolchain
     wanted = sorted({gpu.arch for gpu in found})
     unknown = [arch for arch in wanted if not toolchain.supports(arch)]
     if not unknown:
@@ -302,11 +302,11 @@ def _gpu_compiler(workshop: Workshop, found: tuple[Gpu, ...]) -> Finding:
     return Finding("GPU compiler", False, detail, remedy)
 
 
-def _gpu_referee(workshop: Workshop) -> Finding:
+def _gpu_referee(toolbox: Toolbox) -> Finding:
     """Start the process that judges, as the first grading would."""
     name = "GPU referee"
     try:
-        referee = workshop.gpu
+        referee = toolbox.gpu
     except UsageError as error:
         return Finding(name, False, str(error), error.remedy)
     if referee is None:

@@ -19,9 +19,9 @@ from evaluator import __version__
 from evaluator.cli import arguments, diff, verify
 from evaluator.cli import service as service_commands
 from evaluator.cli.doctor import examine
-from evaluator.errors import AssayError, InfrastructureFault, OwnMistake, UsageError
+from evaluator.errors import AssayError, InfrastructureError, InternalError, UsageError
 from evaluator.pipeline.pipeline import evaluate
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.pipeline.verdict import nothing_was_tried
 from evaluator.problems.catalogue import find, problems
 from evaluator.report import html, terminal
@@ -268,10 +268,10 @@ def show_problems(problem_id: str | None, starter: bool, as_json: bool) -> None:
 
 @main.command()
 def doctor() -> None:
-    """Say what works on this machine, what does not, and the command that mends it."""
+    """Say what works on this machine, what does not, and the command that fixes it."""
     broken = False
     with _plain_errors():
-        for finding in examine(Workshop(MachineSettings.from_environment())):
+        for finding in examine(Toolbox(MachineSettings.from_environment())):
             mark = {True: "ok  ", False: "FAIL", None: "note"}[finding.ok]
             with _printing():
                 click.echo(f"{mark}  {finding.name:12} {terminal.printable(finding.detail)}")
@@ -304,7 +304,7 @@ def demo(report_name: str) -> None:
         report_file = arguments.output_path(report_name)
         machine = MachineSettings.from_environment()
         # It starts while the examples are graded.
-        service = ending.enter_context(remote.own_service(Workshop(machine).sandbox.name))
+        service = ending.enter_context(remote.local_service(Toolbox(machine).sandbox.name))
         for file in files:
             raw = arguments.read(file)
             source = raw.decode()
@@ -387,11 +387,11 @@ def _evaluate(
                 from evaluator.cli import remote
 
                 return remote.evaluate(submission, raw, *service, tell)
-            return evaluate(submission, Workshop(machine), raw, tell)
+            return evaluate(submission, Toolbox(machine), raw, tell)
     except UsageError:
         raise
     except Exception as error:
-        fault = error if isinstance(error, InfrastructureFault) else OwnMistake(error)
+        fault = error if isinstance(error, InfrastructureError) else InternalError(error)
         return nothing_was_tried(find(submission.problem), submission.backend, fault)
 
 
@@ -401,7 +401,7 @@ def _reproduce(file: Path, submission: Submission, raw: bytes, verdict: Verdict)
 
     why = why_none(verdict)
     if why is None:
-        arguments.write(file, reproduce(submission, raw, verdict, Workshop(MachineSettings.from_environment())))
+        arguments.write(file, reproduce(submission, raw, verdict, Toolbox(MachineSettings.from_environment())))
     else:
         click.echo(f"assay: {file} is not written: {terminal.printable(why)}.", err=True)
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from common.client import Client, EvaluatorFault, RequestRefused, ServiceFault
+from common.client import Client, EvaluatorError, RequestRefusedError, ServiceError
 from common.contract import Evaluation, Submission, Verdict
-from evaluator.errors import InfrastructureFault, UsageError
+from evaluator.errors import InfrastructureError, UsageError
 from evaluator.python_command import own_python
 
 _PATIENCE_S = 5.0
@@ -27,7 +27,7 @@ _START_S: Final = 60.0
 _PR_SET_PDEATHSIG: Final = 1
 
 
-class OwnService:
+class LocalService:
     """`assay serve` on a free port of this machine, for one user and a moment: its database is thrown away."""
 
     def __init__(self, folder: Path, sandbox: str) -> None:
@@ -55,13 +55,13 @@ class OwnService:
             )
 
     def address(self) -> str:
-        """Where it listens, once it does. Raises InfrastructureFault."""
+        """Where it listens, once it does. Raises InfrastructureError."""
         assert self._process.stdout is not None
         first = self._process.stdout.readline()
         if "http://" not in first:
             self.close()
             said = self._log.read_text(errors="replace").strip().removeprefix("assay: ")
-            raise InfrastructureFault(f"The service did not start: {said[-1000:] or 'it said nothing'}")
+            raise InfrastructureError(f"The service did not start: {said[-1000:] or 'it said nothing'}")
         return first.split()[-1]
 
     def close(self) -> None:
@@ -77,10 +77,10 @@ class OwnService:
 
 
 @contextlib.contextmanager
-def own_service(sandbox: str) -> Iterator[OwnService]:
+def local_service(sandbox: str) -> Iterator[LocalService]:
     """A service that is there inside this context; what it runs is kept in by `sandbox` (`Sandbox.name`)."""
     with tempfile.TemporaryDirectory(prefix="assay-") as folder:
-        service = OwnService(Path(folder), sandbox)
+        service = LocalService(Path(folder), sandbox)
         try:
             yield service
         finally:
@@ -93,16 +93,16 @@ def _end_with_parent() -> None:
 
 
 def evaluation(server: str, key: str | None, evaluation_id: str) -> Evaluation:
-    """One evaluation of the service at `server`, as it is now. Raises UsageError, InfrastructureFault."""
+    """One evaluation of the service at `server`, as it is now. Raises UsageError, InfrastructureError."""
     try:
         with Client(server, key, patience_s=_PATIENCE_S) as client:
             return client.get(evaluation_id)
     except ValueError as error:
         raise UsageError(f"{error}.") from error
-    except RequestRefused as error:
+    except RequestRefusedError as error:
         raise UsageError(str(error), error.remedy) from error
-    except ServiceFault as fault:
-        raise InfrastructureFault(str(fault), fault.remedy) from fault
+    except ServiceError as fault:
+        raise InfrastructureError(str(fault), fault.remedy) from fault
 
 
 def evaluate(
@@ -111,7 +111,7 @@ def evaluate(
     """Have the service at `server` grade one submission; `raw` is the file that it was read from.
 
     A verdict of the service is returned as it is, `internal_error` included. Raises UsageError for an address, a key
-    or a submission that the service will not take, and InfrastructureFault where it gives no verdict.
+    or a submission that the service will not take, and InfrastructureError where it gives no verdict.
     """
     try:
         raw.decode()
@@ -133,15 +133,15 @@ def evaluate(
         with hasty, Client(server, key, patience_s=_LOYALTY_S) as loyal:
             try:
                 return hasty.evaluate(submission, progress=tell)
-            except EvaluatorFault:
+            except EvaluatorError:
                 raise
-            except ServiceFault as fault:
+            except ServiceError as fault:
                 if fault.evaluation_id is None:
                     raise
                 return loyal.result(fault.evaluation_id, progress=tell)
-    except EvaluatorFault as fault:
+    except EvaluatorError as fault:
         return fault.verdict
-    except RequestRefused as error:
+    except RequestRefusedError as error:
         raise UsageError(str(error), error.remedy) from error
-    except ServiceFault as fault:
-        raise InfrastructureFault(str(fault), fault.remedy) from fault
+    except ServiceError as fault:
+        raise InfrastructureError(str(fault), fault.remedy) from fault

@@ -150,9 +150,9 @@ def list_keys(data_dir: Path | None) -> None:
 def signing_key(data_dir: Path | None) -> None:
     """Print the public key that verdicts are signed with here, for others to give to `assay verify --key`."""
     _, machine = _settings(data_dir)
-    from evaluator.pipeline.toolbox import Workshop
+    from evaluator.pipeline.toolbox import Toolbox
 
-    signer = Workshop(machine).signer
+    signer = Toolbox(machine).signer
     if signer is None:
         raise UsageError(f"No key can be kept in {machine.data_dir}.", "Make it writable, or set ASSAY_SIGNING_KEY.")
     click.echo(f"key {signer.key_id}; its public key follows:", err=True)

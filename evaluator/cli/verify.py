@@ -16,7 +16,7 @@ from evaluator.settings import MachineSettings
 from evaluator.validation_messages import in_plain_words
 
 if TYPE_CHECKING:
-    from evaluator.receipts.checks import Check, Shown
+    from evaluator.receipts.checks import Check, ParsedReceipt
 
 EXIT_VERIFIED: Final = 0
 EXIT_NOT: Final = 1
@@ -49,13 +49,13 @@ def verify(
     Exit 0 verified, 1 not, 2 usage. Without --key the key of this installation is the one to trust.
     """
     # Here, since every other command would wait for what it imports.
-    from evaluator.receipts.checks import MOST_BYTES, Beside, examine, verified
+    from evaluator.receipts.checks import MAX_BYTES, Expectations, examine, verified
 
     settings = MachineSettings.from_environment()
-    text = _fetched(shown, server_key) or _read(Path(shown), MOST_BYTES + 1)
+    text = _fetched(shown, server_key) or _read(Path(shown), MAX_BYTES + 1)
     source = _read(source_file, 16 << 20) if source_file else None
     plan = _plan(plan_file) if plan_file else None
-    found, checks = examine(text, Beside(source, plan, _trusted(keys, settings)))
+    found, checks = examine(text, Expectations(source, plan, _trusted(keys, settings)))
     if rerun and found is not None:
         checks += _rerun(found, source, plan, settings, quiet=as_json)
     good = verified(checks)
@@ -63,7 +63,7 @@ def verify(
     sys.exit(EXIT_VERIFIED if good else EXIT_NOT)
 
 
-def _words(shown: "Shown | None", checks: "tuple[Check, ...]", good: bool) -> str:
+def _words(shown: "ParsedReceipt | None", checks: "tuple[Check, ...]", good: bool) -> str:
     width = max(len(check.name) for check in checks)
     lines = [f"{_MARKS[check.outcome]}  {check.name:{width}}  {check.detail}" for check in checks]
     failed = [check.name for check in checks if check.outcome == "failed"]
@@ -77,7 +77,7 @@ def _words(shown: "Shown | None", checks: "tuple[Check, ...]", good: bool) -> st
     return "\n".join(printable(line) for line in lines)
 
 
-def _json(shown: "Shown | None", checks: "tuple[Check, ...]", good: bool) -> str:
+def _json(shown: "ParsedReceipt | None", checks: "tuple[Check, ...]", good: bool) -> str:
     signature = shown.receipt.signature if shown else None
     told = {
         "verified": good,
@@ -132,15 +132,15 @@ def _fetched(shown: str, server_key: str | None) -> bytes | None:
 
 
 def _rerun(
-    shown: "Shown", source: bytes | None, plan: LaunchPlan | None, settings: MachineSettings, quiet: bool
+    shown: "ParsedReceipt", source: bytes | None, plan: LaunchPlan | None, settings: MachineSettings, quiet: bool
 ) -> "tuple[Check, ...]":
     # What it imports is not needed to look at a receipt, nor there on a machine without a compiler.
-    from evaluator.pipeline.toolbox import Workshop
+    from evaluator.pipeline.toolbox import Toolbox
     from evaluator.receipts.replay import replay
 
     if not quiet and sys.stderr.isatty():
         click.echo("grading again", err=True)
-    return replay(shown, source, plan, Workshop(settings))
+    return replay(shown, source, plan, Toolbox(settings))
 
 
 def _plan(file: Path) -> LaunchPlan:
@@ -150,13 +150,13 @@ def _plan(file: Path) -> LaunchPlan:
         raise UsageError(f"The plan {file} is not a launch plan: {in_plain_words(error)}") from error
 
 
-def _read(file: Path, most_bytes: int, remedy: str | None = None) -> bytes:
+def _read(file: Path, max_bytes: int, remedy: str | None = None) -> bytes:
     """Raises UsageError."""
     try:
         if str(file) == "-":
-            return sys.stdin.buffer.read(most_bytes)
+            return sys.stdin.buffer.read(max_bytes)
         with file.open("rb") as opened:
-            return opened.read(most_bytes)
+            return opened.read(max_bytes)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"{str(file)[:200]} cannot be read: {why}.", remedy) from error

@@ -14,7 +14,7 @@ from common.contract.counters import Counts, Evidence
 from common.source_lines import lines_of
 from common.wire import Json
 from evaluator.pipeline.pipeline import evaluate
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.seed import Seed
 
 Kind: TypeAlias = Literal["same", "changed", "removed", "added"]
@@ -107,11 +107,11 @@ Graded: TypeAlias = tuple[str, str, Verdict]
 
 
 def grade_both(
-    submissions: Sequence[Submission], raws: Sequence[bytes], workshop: Workshop, tell: Callable[[str], None]
+    submissions: Sequence[Submission], raws: Sequence[bytes], toolbox: Toolbox, tell: Callable[[str], None]
 ) -> list[Verdict]:
     """The verdicts of both, on the same trials. Raises UsageError as `evaluate` does."""
     seed = Seed.fresh()
-    return [evaluate(one, workshop, raw, tell, seed=seed) for one, raw in zip(submissions, raws, strict=True)]
+    return [evaluate(one, toolbox, raw, tell, seed=seed) for one, raw in zip(submissions, raws, strict=True)]
 
 
 def compare(before: Graded, after: Graded) -> Difference:

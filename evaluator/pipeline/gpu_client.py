@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from evaluator.backends.gpu.device.health import Gpu
-from evaluator.backends.gpu.runner.channel import Channel, ChannelClosed, ChannelSilent, socket_address
-from evaluator.backends.session import Unsupported
-from evaluator.cancellation import Interest
-from evaluator.errors import GpuFault, UsageError
-from evaluator.pipeline.referee import Judged, Order, Progress
+from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, ChannelTimeoutError, socket_address
+from evaluator.backends.session import UnsupportedError
+from evaluator.cancellation import CancelToken
+from evaluator.errors import GpuError, UsageError
+from evaluator.pipeline.referee import JudgeRequest, JudgeResult, Progress
 from evaluator.python_command import last_words, own_python
 from evaluator.settings import MachineSettings
 
@@ -34,7 +34,7 @@ _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 30.0
 """As long as a driver or a mount that comes late may be missed; a start takes a tenth of it."""
 _LASTING_FAILURES: Final = 4
-"""With the pauses between them some 20 s: what mends itself, such as a driver that is being loaded, has done so."""
+"""With the pauses between them some 20 s: what fixes itself, such as a driver that is being loaded, has done so."""
 _REMEMBERED_S: Final = 600.0
 """How long a failed start says something about the next one."""
 _READ_BYTES: Final = 1 << 16
@@ -59,12 +59,12 @@ class Trouble:
 
     @property
     def lasting(self) -> bool:
-        """Whether it failed so often that nobody should wait for it to mend itself."""
+        """Whether it failed so often that nobody should wait for it to fix itself."""
         return self.failures >= _LASTING_FAILURES
 
     @property
-    def fault(self) -> GpuFault:
-        return GpuFault(self.reason, self.remedy)
+    def fault(self) -> GpuError:
+        return GpuError(self.reason, self.remedy)
 
 
 class GpuReferee:
@@ -72,17 +72,17 @@ class GpuReferee:
 
     name: Literal["gpu", "sim"] = "gpu"
 
-    def __init__(self, gpu: Gpu, settings: MachineSettings, interest: Interest | None = None) -> None:
+    def __init__(self, gpu: Gpu, settings: MachineSettings, interest: CancelToken | None = None) -> None:
         """When `interest` is withdrawn, jobs are let go at once."""
         self._gpu = gpu
         self._settings = settings
-        self._interest = interest or Interest()
+        self._interest = interest or CancelToken()
         folder = settings.data_dir / "referees"
         self._socket = folder / f"{gpu.uuid}.sock"
         self._log = folder / f"{gpu.uuid}.log"
         self._troubles = _Troubles(folder / f"{gpu.uuid}.trouble")
 
-    def bound_to(self, interest: Interest) -> "GpuReferee":
+    def bound_to(self, interest: CancelToken) -> "GpuReferee":
         """The same referee, for one piece of work."""
         bound = GpuReferee(self._gpu, self._settings, interest)
         bound._troubles = self._troubles
@@ -97,7 +97,7 @@ class GpuReferee:
         """Start it where none runs, also before the next start is due; why it cannot be started, or None."""
         try:
             (self._reach() or self._start(at_once=True)).close()
-        except GpuFault:
+        except GpuError:
             return self.trouble
         self._troubles.clear()
         return None
@@ -116,7 +116,7 @@ class GpuReferee:
         # From 9.0 on a GPU has instructions that only programs made for it alone may use (PTX ISA, section 11.1.2).
         return self._gpu.arch + ("a" if int(self._gpu.arch.removeprefix("sm_")) >= 90 else "")
 
-    def judge(self, order: Order, progress: Progress) -> Judged:
+    def judge(self, order: JudgeRequest, progress: Progress) -> JudgeResult:
         self._interest.check()
         with (
             self._connected() as channel,
@@ -131,30 +131,30 @@ class GpuReferee:
                         progress(str(answer["progress"]))
                         continue
                     return _found(answer)
-            except ChannelSilent as silent:
-                raise GpuFault(
+            except ChannelTimeoutError as silent:
+                raise GpuError(
                     f"The referee of {self._gpu.name} has said nothing for {_JOB_S:g} s.", self._remedy()
                 ) from silent
-            except ChannelClosed as closed:
+            except ChannelClosedError as closed:
                 self._interest.check()
-                raise GpuFault(
+                raise GpuError(
                     f"The referee of {self._gpu.name} ended in the middle of a job ({closed}): {self._last_words()}",
                     self._remedy(),
                 ) from closed
 
     def facts(self) -> dict[str, Any]:
-        """What the referee says of itself; starts it where none runs, at once. Raises GpuFault."""
+        """What the referee says of itself; starts it where none runs, at once. Raises GpuError."""
         with self._connected(at_once=True) as channel:
             try:
                 channel.send({"order": "facts"})
                 facts: dict[str, Any] = channel.receive(_START_S)["facts"]
-            except (ChannelSilent, ChannelClosed) as error:
+            except (ChannelTimeoutError, ChannelClosedError) as error:
                 why = (
                     f"it said nothing for {_START_S:g} s"
-                    if isinstance(error, ChannelSilent)
+                    if isinstance(error, ChannelTimeoutError)
                     else f"it ended ({error})"
                 )
-                raise GpuFault(
+                raise GpuError(
                     f"The referee of {self._gpu.name} does not answer: {why}. {self._last_words()}", self._remedy()
                 ) from error
             return facts
@@ -199,7 +199,7 @@ class GpuReferee:
             reason = f"The referee of {self._gpu.name} could not be started: {place}: {error.strerror or error}."
             remedy = "Make the data folder writable, with some room on its disk; or set ASSAY_DATA_DIR to another."
             self._troubles.add(reason, remedy)
-            raise GpuFault(reason, remedy) from error
+            raise GpuError(reason, remedy) from error
 
     def _started(self) -> socket.socket:
         with open(self._log, "wb") as log:
@@ -228,7 +228,7 @@ class GpuReferee:
                 ended = f"could not be started ({_ending(code)})"
             reason = f"The referee of {self._gpu.name} {ended}: {self._last_words()}"
             self._troubles.add(reason, self._remedy())
-            raise GpuFault(reason, self._remedy())
+            raise GpuError(reason, self._remedy())
         return connection
 
     def _command(self) -> list[str]:
@@ -292,15 +292,15 @@ def _ending(code: int) -> str:
     return f"ended by {signal.Signals(-code).name if -code in known else f'signal {-code}'}"
 
 
-def _found(answer: dict[str, Any]) -> Judged:
+def _found(answer: dict[str, Any]) -> JudgeResult:
     if "judged" in answer:
-        return Judged.from_json(answer["judged"].encode())
+        return JudgeResult.from_json(answer["judged"].encode())
     if "unsupported" in answer:
-        raise Unsupported(answer["unsupported"]["feature"], answer["unsupported"]["line"])
+        raise UnsupportedError(answer["unsupported"]["feature"], answer["unsupported"]["line"])
     if "usage" in answer:
         raise UsageError(answer["usage"]["message"], answer["usage"]["remedy"])
     fault = answer.get("fault", {})
-    raise GpuFault(str(fault.get("message", answer)), fault.get("remedy"))
+    raise GpuError(str(fault.get("message", answer)), fault.get("remedy"))
 
 
 @contextlib.contextmanager

@@ -22,50 +22,50 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from common.contract.timing import DeviceState
-from evaluator.backends.gpu.pool import RunnerDied
-from evaluator.backends.gpu.runner.channel import Channel, ChannelClosed, socket_address
-from evaluator.backends.gpu.session import Bench
-from evaluator.backends.gpu.tools.launch import Observatory
+from evaluator.backends.gpu.pool import RunnerDiedError
+from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, socket_address
+from evaluator.backends.gpu.session import GpuRuntime
+from evaluator.backends.gpu.tools.launch import ToolRunner
 from evaluator.backends.gpu.tools.nsight import Profiler
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer
-from evaluator.backends.session import Session, Unsupported
-from evaluator.errors import GpuFault, InfrastructureFault, UsageError
-from evaluator.pipeline.referee import Instruments, Judged, Order, judge_and_time
-from evaluator.problems.arrays import Dice
-from evaluator.stages.launch.checked_plan import Launchable
-from evaluator.stages.time.measurement import Opponent
+from evaluator.backends.session import Session, UnsupportedError
+from evaluator.errors import GpuError, InfrastructureError, UsageError
+from evaluator.pipeline.referee import Instruments, JudgeRequest, JudgeResult, judge_and_time
+from evaluator.problems.arrays import Rng
+from evaluator.stages.launch.checked_plan import CheckedPlan
+from evaluator.stages.time.measurement import Baseline
 
 log = logging.getLogger("assay.referee")
 _ORDER_S = 30.0
 
 
-class Hall(Protocol):
+class RefereeServices(Protocol):
     """All that a referee works with on its device."""
 
-    bench: Bench
-    opponent: Opponent
+    bench: GpuRuntime
+    opponent: Baseline
     instruments: Instruments | None
     """None where no tool can be used."""
 
-    def dice(self, seed: int) -> Dice:
+    def rng(self, seed: int) -> Rng:
         """Contents on the device."""
 
     def facts(self) -> dict[str, Any]:
         """What graders may know of the device."""
 
 
-class Withdrawn(Exception):
+class JobCancelledError(Exception):
     """The grader that wanted this job is gone."""
 
 
-def serve(listener: socket.socket, hall: Hall, idle_s: float | None = None) -> None:
+def serve(listener: socket.socket, hall: RefereeServices, idle_s: float | None = None) -> None:
     """Answer graders, one after another, until nobody has come for `idle_s` seconds, or there are no more runners."""
     while select.select([listener], [], [], idle_s)[0]:
         connection, _ = listener.accept()
         channel = Channel(connection)
         try:
             _attend(channel, hall)
-        except (ChannelClosed, Withdrawn):
+        except (ChannelClosedError, JobCancelledError):
             log.info("a grader went away")
         finally:
             channel.close()
@@ -75,7 +75,7 @@ def serve(listener: socket.socket, hall: Hall, idle_s: float | None = None) -> N
     log.info("nobody came for %s s: the referee ends", idle_s)
 
 
-def _attend(channel: Channel, hall: Hall) -> None:
+def _attend(channel: Channel, hall: RefereeServices) -> None:
     while True:
         message = channel.receive()
         if message["order"] == "facts":
@@ -83,39 +83,39 @@ def _attend(channel: Channel, hall: Hall) -> None:
             continue
         with open(channel.take_descriptor(), "rb") as file:
             file.seek(0)
-            order = Order.from_json(file.read())
+            order = JudgeRequest.from_json(file.read())
         channel.send(_verdict_on(order, hall, _reporter(channel)))
 
 
-def _verdict_on(order: Order, hall: Hall, report: Callable[[str], None]) -> dict[str, Any]:
+def _verdict_on(order: JudgeRequest, hall: RefereeServices, report: Callable[[str], None]) -> dict[str, Any]:
     """One job from its order to what the grader is told."""
     started_s = time.monotonic()
 
-    def open_session(launchable: Launchable, memory_bytes: int) -> Session:
-        attributes = _needs_attributes(launchable)
+    def open_session(checked_plan: CheckedPlan, memory_bytes: int) -> Session:
+        attributes = _needs_attributes(checked_plan)
         return hall.bench.open(order.program, attributes, memory_bytes, leaves_traces=order.local_memory)
 
-    def judge() -> Judged:
-        return judge_and_time(order, open_session, hall.dice, hall.opponent, report, hall.instruments)
+    def judge() -> JudgeResult:
+        return judge_and_time(order, open_session, hall.rng, hall.opponent, report, hall.instruments)
 
     try:
         try:
             judged = judge()
-        except RunnerDied as died:
+        except RunnerDiedError as died:
             log.warning("tried again: %s", died)
             judged = judge()
         return {"judged": judged.to_json().decode(), "seconds": time.monotonic() - started_s}
-    except Unsupported as missing:
+    except UnsupportedError as missing:
         return {"unsupported": {"feature": missing.feature, "line": missing.line}}
     except UsageError as error:
         return {"usage": {"message": str(error), "remedy": error.remedy}}
-    except InfrastructureFault as fault:
+    except InfrastructureError as fault:
         log.warning("a job failed through our fault: %s", fault)
         return {"fault": {"message": str(fault), "remedy": fault.remedy}}
 
 
-def _needs_attributes(launchable: Launchable) -> bool:
-    return any(step.kind == "launch" and (step.cooperative or step.cluster) for step in launchable.plan.steps)
+def _needs_attributes(checked_plan: CheckedPlan) -> bool:
+    return any(step.kind == "launch" and (step.cooperative or step.cluster) for step in checked_plan.plan.steps)
 
 
 def _reporter(channel: Channel) -> Callable[[str], None]:
@@ -131,7 +131,7 @@ def _reporter(channel: Channel) -> Callable[[str], None]:
     return report
 
 
-class GpuHall:
+class GpuRefereeServices:
     """The real thing: torch, the driver and NVML on one GPU."""
 
     def __init__(self, uuid: str, data_dir: Path, sandbox: str, ahead: int, jobs_per_runner: int) -> None:
@@ -143,7 +143,7 @@ class GpuHall:
         work = data_dir / "work"
         work.mkdir(parents=True, exist_ok=True)
         place = selftest.choose(work, sandbox)  # type: ignore[arg-type]
-        observatory = Observatory(place, uuid)
+        observatory = ToolRunner(place, uuid)
         self.instruments: Instruments | None = Instruments(Profiler(observatory), Sanitizer(observatory))
         pool = RunnerPool(place, uuid, ahead)
         try:
@@ -153,19 +153,19 @@ class GpuHall:
             self._uuid, self._health, self._tensors = uuid, health, tensors
             self.sandbox = place.name
             tensors.claim_device()
-            self.opponent: Opponent = tensors.TorchOpponent("cuda", self.state)
-            self.bench = Bench(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner)
+            self.opponent: Baseline = tensors.TorchBaseline("cuda", self.state)
+            self.bench = GpuRuntime(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner)
         except BaseException:
             pool.close()
             raise
 
-    def dice(self, seed: int) -> Dice:
-        return self._tensors.TorchDice(seed, "cuda")
+    def rng(self, seed: int) -> Rng:
+        return self._tensors.TorchRng(seed, "cuda")
 
     def state(self) -> DeviceState:
         gpu = next((gpu for gpu in self._health.gpus() if gpu.uuid == self._uuid), None)
         if gpu is None:
-            raise GpuFault(f"The GPU {self._uuid} is gone.", "Look at `dmesg | grep Xid`; it may need a restart.")
+            raise GpuError(f"The GPU {self._uuid} is gone.", "Look at `dmesg | grep Xid`; it may need a restart.")
         now = self._health.device_state(self._uuid, own=(os.getpid(),))
         return DeviceState(
             name=gpu.name,
@@ -201,8 +201,8 @@ def main() -> None:
     wanted = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
-        hall = GpuHall(wanted.gpu, wanted.data_dir, wanted.sandbox, wanted.ahead, wanted.jobs_per_runner)
-    except InfrastructureFault as fault:
+        hall = GpuRefereeServices(wanted.gpu, wanted.data_dir, wanted.sandbox, wanted.ahead, wanted.jobs_per_runner)
+    except InfrastructureError as fault:
         print(f"{fault} {fault.remedy or ''}", file=sys.stderr)
         raise SystemExit(3) from fault
     with contextlib.closing(hall.bench), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:

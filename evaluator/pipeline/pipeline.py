@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from common.contract import Phase, Status, Submission, Verdict
-from evaluator.backends.session import Unsupported
-from evaluator.errors import InfrastructureFault, OwnMistake, Ruling, UsageError
-from evaluator.pipeline.referee import Order, Referee, Venue, also_rehearsed, rehearse, timed
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.backends.session import UnsupportedError
+from evaluator.errors import InfrastructureError, InternalError, Ruling, UsageError
+from evaluator.pipeline.referee import JudgeRequest, Referee, Target, also_rehearsed, rehearse, timed
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.pipeline.verdict import Case, nothing_was_tried
 from evaluator.problems.catalogue import find
 from evaluator.seed import Seed
@@ -44,7 +44,7 @@ class Prepared:
 
 def evaluate(
     submission: Submission,
-    workshop: Workshop,
+    toolbox: Toolbox,
     raw: bytes | None = None,
     progress: Progress = lambda text: None,
     compiled_s: float | None = None,
@@ -63,23 +63,23 @@ def evaluate(
     """
     problem = find(submission.problem)
     try:
-        referee = workshop.referee(submission)
-    except InfrastructureFault as fault:
+        referee = toolbox.referee(submission)
+    except InfrastructureError as fault:
         return nothing_was_tried(problem, submission.backend, fault)
-    case = replace(_case(submission, workshop, referee, raw), worked_s=worked_s)
+    case = replace(_case(submission, toolbox, referee, raw), worked_s=worked_s)
     if seed is not None:
         case = replace(case, seed=seed, replayed=True)
     return _ended(case, progress, lambda note: _grade(case, referee, note, compiled_s))
 
 
 def prepare(
-    submission: Submission, workshop: Workshop, venue: Venue, progress: Progress = lambda text: None
+    submission: Submission, toolbox: Toolbox, venue: Target, progress: Progress = lambda text: None
 ) -> Prepared:
     """Screen, compile and plan one submission that is to be judged at `venue`; its program is then in the cache.
 
     Raises UsageError for a problem that does not exist.
     """
-    case = _case(submission, workshop, venue)
+    case = _case(submission, toolbox, venue)
     compiled_s: float | None = None
 
     def first_half(note: Progress) -> Verdict | None:
@@ -93,9 +93,9 @@ def prepare(
     return Prepared(verdict, compiled_s, time.monotonic() - case.started_s)
 
 
-def _case(submission: Submission, workshop: Workshop, venue: Venue, raw: bytes | None = None) -> Case:
+def _case(submission: Submission, toolbox: Toolbox, venue: Target, raw: bytes | None = None) -> Case:
     content = raw if raw is not None else submission.source.encode(errors="surrogatepass")
-    return Case(submission, find(submission.problem), workshop, venue, content)
+    return Case(submission, find(submission.problem), toolbox, venue, content)
 
 
 def _ended(case: Case, progress: Progress, work: Callable[[Progress], Outcome]) -> Outcome | Verdict:
@@ -109,7 +109,7 @@ def _ended(case: Case, progress: Progress, work: Callable[[Progress], Outcome]) 
             case.clock.lap(before)
         progress(text)
 
-    interest = case.workshop.interest
+    interest = case.toolbox.interest
     try:
         outcome = work(note)
         interest.check()
@@ -119,13 +119,13 @@ def _ended(case: Case, progress: Progress, work: Callable[[Progress], Outcome]) 
     except Exception as error:
         if interest.withdrawn:  # what was ended in the middle fails in its own way
             return case.verdict(_cancelled(phase))
-        if isinstance(error, InfrastructureFault):
+        if isinstance(error, InfrastructureError):
             return case.verdict(Ruling(Status.INTERNAL_ERROR, phase, str(error), error.remedy))
-        return nothing_was_tried(case.problem, case.venue.name, OwnMistake(error))
+        return nothing_was_tried(case.problem, case.venue.name, InternalError(error))
 
 
 def _prepare(case: Case, progress: Progress) -> tuple[Case, Verdict | None]:
-    settings, workshop = case.submission.settings, case.workshop
+    settings, toolbox = case.submission.settings, case.toolbox
 
     progress("screen")
     cleaned = clean(case.raw)
@@ -138,7 +138,7 @@ def _prepare(case: Case, progress: Progress) -> tuple[Case, Verdict | None]:
 
     progress("compile")
     arch = settings.arch or case.venue.arch
-    compiled = compile_source(cleaned.source, settings, arch, workshop.toolchain, workshop.sandbox, workshop.cache)
+    compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     case = replace(case, compiled=compiled)
     if compiled.ruling or compiled.program is None:
         return case, case.verdict(compiled.ruling)
@@ -146,7 +146,7 @@ def _prepare(case: Case, progress: Progress) -> tuple[Case, Verdict | None]:
     progress("launch")
     shared = _shared_bytes(compiled)
     planned = plan_launches(case.problem, compiled.program, case.submission.plan, cleaned.source, shared)
-    case = replace(case, launchable=planned.launchable)
+    case = replace(case, checked_plan=planned.checked_plan)
     return case, case.verdict(planned.ruling) if planned.ruling else None
 
 
@@ -154,39 +154,39 @@ def _grade(case: Case, referee: Referee, progress: Progress, compiled_s: float |
     case, ended = _prepare(case, progress)
     if ended:
         return ended
-    workshop, compiled, launchable = case.workshop, case.compiled, case.launchable
+    toolbox, compiled, checked_plan = case.toolbox, case.compiled, case.checked_plan
     assert compiled is not None
     assert compiled.program is not None
-    assert launchable is not None
+    assert checked_plan is not None
     if compiled_s is not None:
         case = replace(case, compiled=replace(compiled, cached=False, duration_s=compiled_s))
 
     progress("verify")
-    order = Order(
+    order = JudgeRequest(
         problem=case.problem.id,
         program=compiled.program,
-        plan=launchable.plan,
-        plan_source=launchable.plan_source,
-        source_lines=launchable.source_lines,
-        binding=launchable.binding,
+        plan=checked_plan.plan,
+        plan_source=checked_plan.plan_source,
+        source_lines=checked_plan.source_lines,
+        binding=checked_plan.binding,
         static_shared_bytes=_shared_bytes(compiled),
         settings=case.submission.settings,
         local_memory=any(k.stack_bytes or k.spill_store_bytes for k in compiled.kernels),
         secret=case.seed.secret,
     )
     try:
-        rehearsed = rehearse(workshop.rehearsal(referee), order)
+        rehearsed = rehearse(toolbox.rehearsal(referee), order)
         case.clock.lap("rehearsal")
-        if isinstance(rehearsed, Unsupported):
+        if isinstance(rehearsed, UnsupportedError):
             lined = b""
             if order.settings.sanitize:
-                lined = with_lines(compiled.program, compiled.flags, workshop.toolchain, workshop.sandbox)
+                lined = with_lines(compiled.program, compiled.flags, toolbox.toolchain, toolbox.sandbox)
             rehearsed, order = None, replace(order, unrehearsed=True, lined_cubin=lined)
         if rehearsed and rehearsed.verified.ruling:
             judged = rehearsed
         else:
             judged = also_rehearsed(referee.judge(order, progress), rehearsed)
-    except Unsupported as missing:
+    except UnsupportedError as missing:
         return case.verdict(_unsupported(referee.name, missing))
     evidence = judged.evidence or (rehearsed.evidence if rehearsed else None)
     case = replace(
@@ -204,17 +204,17 @@ def _grade(case: Case, referee: Referee, progress: Progress, compiled_s: float |
         return case.verdict(case.verified.ruling if case.verified else None)
 
     progress("time")
-    found = timed(launchable, judged, lambda measurement: case.remembered(measurement, workshop.timings))
+    found = timed(checked_plan, judged, lambda measurement: case.remembered(measurement, toolbox.timings))
     return replace(case, verified=found.verified, timing=found.timing).verdict(found.ruling)
 
 
 def _shrunk(case: Case, verified: Verified) -> Verified:
-    compiled, launchable, settings = case.compiled, case.launchable, case.submission.settings
+    compiled, checked_plan, settings = case.compiled, case.checked_plan, case.submission.settings
     assert compiled is not None
     assert compiled.program is not None
-    assert launchable is not None
+    assert checked_plan is not None
     seed = int(case.seed.generator().integers(1, 1 << 53))
-    return shrink(launchable, compiled.program, case.workshop.simulator, settings, verified, seed)
+    return shrink(checked_plan, compiled.program, case.toolbox.simulator, settings, verified, seed)
 
 
 def _shared_bytes(compiled: Compiled) -> dict[str, int]:
@@ -230,7 +230,7 @@ def _cancelled(phase: Phase) -> Ruling:
     )
 
 
-def _unsupported(backend: str, missing: Unsupported) -> Ruling:
+def _unsupported(backend: str, missing: UnsupportedError) -> Ruling:
     line = f" (line {missing.line})" if missing.line else ""
     who, where = ("The simulator", "on a GPU (--backend gpu)") if backend == "sim" else ("This GPU", "on another GPU")
     return Ruling(

@@ -15,19 +15,19 @@ from evaluator.backends.gpu.device.peaks import peaks_of
 from evaluator.backends.gpu.shared_memory import room_for
 from evaluator.backends.gpu.tools.nsight import Profiler
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer
-from evaluator.backends.session import Backend, Program, Session, Unsupported
-from evaluator.errors import InfrastructureFault, JobKilled, Ruling
-from evaluator.problems.arrays import Dice, NumpyDice
+from evaluator.backends.session import Backend, Program, Session, UnsupportedError
+from evaluator.errors import InfrastructureError, JobKilledError, Ruling
+from evaluator.problems.arrays import NumpyRng, Rng
 from evaluator.problems.catalogue import find
 from evaluator.problems.problem import Sizes
 from evaluator.sandbox.retry import MOST_TRIES
 from evaluator.seed import Seed
-from evaluator.stages.launch.checked_plan import Concrete, Launchable, PlanSource
+from evaluator.stages.launch.checked_plan import CheckedPlan, PlanSource, SizedPlan
 from evaluator.stages.launch.planning import plan_launches
 from evaluator.stages.profile.gpu_counters import Counted, count
 from evaluator.stages.profile.sampled_counters import sample, shortfall
 from evaluator.stages.profile.sim_counters import tally
-from evaluator.stages.time.measurement import Look, Opponent, measure
+from evaluator.stages.time.measurement import Baseline, TimingRound, measure
 from evaluator.stages.time.roofline import Roofline, precision_of
 from evaluator.stages.time.statistics import Measurement, Pooled, below_floor, clocks_agree, summarise, too_fast
 from evaluator.stages.verify.sanitizer_run import sanitize
@@ -39,7 +39,7 @@ _REHEARSAL_S: Final = 5.0
 
 
 @dataclass(frozen=True)
-class Order:
+class JudgeRequest:
     """What a referee needs to know: plain values, which travel between processes."""
 
     problem: str
@@ -55,7 +55,7 @@ class Order:
     secret: bytes
     """The seed; it never reaches a runner."""
     source_lines: int = 0
-    """See `Launchable`."""
+    """See `CheckedPlan`."""
     unrehearsed: bool = False
     """Whether the simulator could not rehearse it for want of a feature: then other tools look."""
     lined_cubin: bytes = b""
@@ -63,13 +63,13 @@ class Order:
     __pydantic_config__: ClassVar = BYTES_AS_BASE64
 
     @property
-    def launchable(self) -> Launchable:
+    def checked_plan(self) -> CheckedPlan:
         """The plan, fitted to the program again."""
         planned = plan_launches(find(self.problem), self.program, self.plan, "", self.static_shared_bytes)
-        if planned.launchable is None:
-            raise InfrastructureFault("A plan that fitted the program fits it no more.", "Please report it.")
+        if planned.checked_plan is None:
+            raise InfrastructureError("A plan that fitted the program fits it no more.", "Please report it.")
         return replace(
-            planned.launchable, plan_source=self.plan_source, binding=self.binding, source_lines=self.source_lines
+            planned.checked_plan, plan_source=self.plan_source, binding=self.binding, source_lines=self.source_lines
         )
 
     def to_json(self) -> bytes:
@@ -77,18 +77,18 @@ class Order:
         return _orders.dump(self)
 
     @staticmethod
-    def from_json(text: bytes) -> "Order":
+    def from_json(text: bytes) -> "JudgeRequest":
         """Raises ValueError for anything else."""
         return _orders.load(text)
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgeResult:
     """What a referee found."""
 
     verified: Verified
-    look: Look | None = None
-    second_look: Look | None = None
+    look: TimingRound | None = None
+    second_look: TimingRound | None = None
     """At a larger size, where the first was faster than any right answer can be."""
     phases_s: Mapping[str, float] = field(default_factory=dict)
     """Where the referee's time went."""
@@ -103,7 +103,7 @@ class Judged:
         return _findings.dump(self)
 
     @staticmethod
-    def from_json(text: bytes) -> "Judged":
+    def from_json(text: bytes) -> "JudgeResult":
         return _findings.load(text)
 
 
@@ -121,7 +121,7 @@ class Stopwatch:
         self._since_s = now_s
 
 
-class Venue(Protocol):
+class Target(Protocol):
     """Where programs are judged, as far as a verdict and a compiler need to know."""
 
     @property
@@ -138,7 +138,7 @@ class Venue(Protocol):
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class RemoteTarget:
     """A venue that other processes have: programs can be compiled for it here, and judged there."""
 
     name: Literal["gpu", "sim"]
@@ -146,11 +146,11 @@ class Elsewhere:
     arch: str
 
 
-class Referee(Venue, Protocol):
+class Referee(Target, Protocol):
     """Who judges: the simulator's in this process, or the one that owns a GPU."""
 
-    def judge(self, order: Order, progress: Progress) -> Judged:
-        """Raises Unsupported, UsageError, InfrastructureFault."""
+    def judge(self, order: JudgeRequest, progress: Progress) -> JudgeResult:
+        """Raises UnsupportedError, UsageError, InfrastructureError."""
 
 
 class SimulatorReferee:
@@ -173,39 +173,39 @@ class SimulatorReferee:
     def arch(self) -> str:
         return self._backend.arch
 
-    def judge(self, order: Order, progress: Progress) -> Judged:
+    def judge(self, order: JudgeRequest, progress: Progress) -> JudgeResult:
         # All of it again, from the same seed: the kernel has done nothing that anyone could have kept.
         for _ in range(MOST_TRIES - 1):
-            with suppress(JobKilled):
+            with suppress(JobKilledError):
                 return self._judge(order, progress)
         return self._judge(order, progress)
 
-    def _judge(self, order: Order, progress: Progress) -> Judged:
+    def _judge(self, order: JudgeRequest, progress: Progress) -> JudgeResult:
         generator = Seed(order.secret).generator()
-        launchable = order.launchable
-        trials = plan_trials(launchable.problem, order.settings, generator)
+        checked_plan = order.checked_plan
+        trials = plan_trials(checked_plan.problem, order.settings, generator)
         if self._rehearses:
-            trials = rehearsal(launchable.problem, trials)
+            trials = rehearsal(checked_plan.problem, trials)
 
         def prepare() -> Session:
             return self._backend.prepare(order.program, order.settings)
 
         with prepare() as session:
-            dice, seed = NumpyDice(generator), int(generator.integers(1, 1 << 62))
-            verified = verify(launchable, session, order.settings, dice, trials, _counted(progress), seed)
+            rng, seed = NumpyRng(generator), int(generator.integers(1, 1 << 62))
+            verified = verify(checked_plan, session, order.settings, rng, trials, _counted(progress), seed)
             if verified.ruling:
-                return Judged(verified)
-            evidence = tally(launchable, session, prepare, order.settings, dice)
+                return JudgeResult(verified)
+            evidence = tally(checked_plan, session, prepare, order.settings, rng)
             if evidence is None or self._rehearses or order.settings.estimate_for is None:
-                return Judged(verified, evidence=evidence)
+                return JudgeResult(verified, evidence=evidence)
             # A run that was ended for its time has ended its session.
             whole = all(one.counted_blocks == prod(one.grid) for one in evidence.launches)
             with nullcontext(session) if whole else prepare() as sampling:
-                sampled = sample(launchable, sampling, order.settings, dice)
-            lacking = shortfall(sampled, evidence, launchable) if sampled else None
+                sampled = sample(checked_plan, sampling, order.settings, rng)
+            lacking = shortfall(sampled, evidence, checked_plan) if sampled else None
             if lacking:
-                return Judged(_warned(verified, (lacking,)), evidence=evidence, sampled=evidence)
-            return Judged(verified, evidence=evidence, sampled=sampled or evidence)
+                return JudgeResult(_warned(verified, (lacking,)), evidence=evidence, sampled=evidence)
+            return JudgeResult(verified, evidence=evidence, sampled=sampled or evidence)
 
 
 @dataclass(frozen=True)
@@ -217,59 +217,59 @@ class Instruments:
 
 
 def judge_and_time(
-    order: Order,
-    open_session: Callable[[Launchable, int], Session],
-    make_dice: Callable[[int], Dice],
-    opponent: Opponent,
+    order: JudgeRequest,
+    open_session: Callable[[CheckedPlan, int], Session],
+    make_dice: Callable[[int], Rng],
+    opponent: Baseline,
     progress: Progress,
     instruments: Instruments | None = None,
-) -> Judged:
+) -> JudgeResult:
     """Verify, time, and where it is asked for profile, with contents from `make_dice(seed)`, in the process that owns
     the GPU.
 
     `open_session(launchable, memory_bytes)` opens a session that can hold the largest run.
-    Raises Unsupported, UsageError, InfrastructureFault.
+    Raises UnsupportedError, UsageError, InfrastructureError.
     """
-    settings, launchable = order.settings, order.launchable
-    problem = launchable.problem
+    settings, checked_plan = order.settings, order.checked_plan
+    problem = checked_plan.problem
     generator = Seed(order.secret).generator()
     timed_sizes = asked_sizes(problem, settings.sizes) if settings.sizes else problem.timing_sizes
     trials = plan_trials(problem, settings, generator, timed_too=settings.timing)
-    dice = make_dice(int(generator.integers(1 << 62)))
+    rng = make_dice(int(generator.integers(1 << 62)))
     clock = Stopwatch()
     warnings: tuple[str, ...] = ()
     if order.unrehearsed and settings.sanitize and instruments is not None:
         few = rehearsal(problem, trials)
         lined = replace(order.program, cubin=order.lined_cubin or order.program.cubin)
-        sanitized = sanitize(launchable, lined, settings, dice, few, instruments.sanitizer)
+        sanitized = sanitize(checked_plan, lined, settings, rng, few, instruments.sanitizer)
         clock.lap("sanitize")
         if sanitized.verified is not None:
-            return Judged(sanitized.verified, phases_s=clock.laps_s)
+            return JudgeResult(sanitized.verified, phases_s=clock.laps_s)
         warnings = sanitized.warnings
     look, second = None, None
-    with open_session(launchable, _largest_bytes(launchable, [trial.sizes for trial in trials])) as session:
+    with open_session(checked_plan, _largest_bytes(checked_plan, [trial.sizes for trial in trials])) as session:
         clock.lap("context")
-        verified = _warned(verify(launchable, session, settings, dice, trials, _counted(progress)), warnings)
+        verified = _warned(verify(checked_plan, session, settings, rng, trials, _counted(progress)), warnings)
         clock.lap("verify")
         if verified.ruling:
-            return Judged(verified, phases_s=clock.laps_s)
+            return JudgeResult(verified, phases_s=clock.laps_s)
         if settings.timing:
             look = measure(
-                launchable, session, timed_sizes, settings, dice, opponent, lambda done: progress(f"time {done}")
+                checked_plan, session, timed_sizes, settings, rng, opponent, lambda done: progress(f"time {done}")
             )
             clock.lap("time")
-    if look is not None and look.measurement is not None and _suspicious(launchable, look):
+    if look is not None and look.measurement is not None and _suspicious(checked_plan, look):
         sizes = larger(timed_sizes)
-        with open_session(launchable, _largest_bytes(launchable, [sizes])) as session:
-            second = measure(launchable, session, sizes, settings, dice, opponent)
+        with open_session(checked_plan, _largest_bytes(checked_plan, [sizes])) as session:
+            second = measure(checked_plan, session, sizes, settings, rng, opponent)
         clock.lap("time")
     counted = None
     if settings.profile and instruments is not None and not any(seen and seen.ruling for seen in (look, second)):
         progress(Phase.PROFILE)
         shared = order.static_shared_bytes
-        counted = count(launchable, order.program, shared, timed_sizes, settings, dice, instruments.profiler)
+        counted = count(checked_plan, order.program, shared, timed_sizes, settings, rng, instruments.profiler)
         clock.lap("profile")
-    return Judged(verified, look, second, clock.laps_s, counted)
+    return JudgeResult(verified, look, second, clock.laps_s, counted)
 
 
 def _warned(verified: Verified, warnings: tuple[str, ...]) -> Verified:
@@ -280,19 +280,19 @@ def _warned(verified: Verified, warnings: tuple[str, ...]) -> Verified:
     return replace(verified, correctness=told)
 
 
-def rehearse(referee: Referee | None, order: Order) -> Judged | Unsupported | None:
+def rehearse(referee: Referee | None, order: JudgeRequest) -> JudgeResult | UnsupportedError | None:
     """What a rehearsal showed, where it matters: a fault, a race, or a wrong answer that a GPU may not show; of a
     right submission, what was counted; or what the simulator lacks.
 
     That a simulator cannot run a program, or not in time, says nothing about a GPU: then it is None. Raises
-    InfrastructureFault.
+    InfrastructureError.
     """
     if referee is None or not order.settings.rehearse:
         return None
     limited = order.settings.model_copy(update={"run_timeout_s": min(order.settings.run_timeout_s, _REHEARSAL_S)})
     try:
         judged = referee.judge(replace(order, settings=limited), lambda text: None)
-    except Unsupported as missing:
+    except UnsupportedError as missing:
         return missing
     ruling = judged.verified.ruling
     if ruling is None:
@@ -303,7 +303,7 @@ def rehearse(referee: Referee | None, order: Order) -> Judged | Unsupported | No
     return None
 
 
-def also_rehearsed(judged: Judged, rehearsed: Judged | None) -> Judged:
+def also_rehearsed(judged: JudgeResult, rehearsed: JudgeResult | None) -> JudgeResult:
     """What a GPU showed, with what a rehearsal before it watched and warned of."""
     shown = judged.verified.correctness
     seen = rehearsed.verified.correctness if rehearsed else None
@@ -323,7 +323,7 @@ class Timed:
     ruling: Ruling | None
 
 
-def timed(launchable: Launchable, judged: Judged, remember: Callable[[Measurement], Pooled]) -> Timed:
+def timed(checked_plan: CheckedPlan, judged: JudgeResult, remember: Callable[[Measurement], Pooled]) -> Timed:
     """Statistics of the timed launches, and what their clocks, answers and floor say about the submission.
 
     `remember(measurement)` gives the samples of all evaluations of the same program and plan.
@@ -333,7 +333,7 @@ def timed(launchable: Launchable, judged: Judged, remember: Callable[[Measuremen
         if look is not None and look.ruling is not None:
             return Timed(_with_failure(judged.verified, look), None, look.ruling)
     look = judged.second_look or judged.look
-    measurement, roofline = look.measurement, roofline_of(launchable, look)
+    measurement, roofline = look.measurement, roofline_of(checked_plan, look)
     assert measurement is not None
     ruling = None if look.printed else clocks_agree(measurement.clocks)
     if ruling is None and judged.second_look and roofline:
@@ -342,7 +342,7 @@ def timed(launchable: Launchable, judged: Judged, remember: Callable[[Measuremen
     return Timed(judged.verified, summarise(measurement, roofline, pooled), ruling)
 
 
-def _with_failure(verified: Verified, look: Look) -> Verified:
+def _with_failure(verified: Verified, look: TimingRound) -> Verified:
     """The correctness as a failed timed launch leaves it."""
     correctness = verified.correctness
     assert correctness is not None
@@ -350,11 +350,11 @@ def _with_failure(verified: Verified, look: Look) -> Verified:
     return replace(verified, correctness=correctness.model_copy(update=failed))
 
 
-def roofline_of(launchable: Launchable, look: Look) -> Roofline | None:
+def roofline_of(checked_plan: CheckedPlan, look: TimingRound) -> Roofline | None:
     """What bounds the measured time from below; None where the device is not known."""
     if look.measurement is None:
         return None
-    peaks, problem = peaks_of(look.measurement.device), launchable.problem
+    peaks, problem = peaks_of(look.measurement.device), checked_plan.problem
     return Roofline(problem.work(look.measurement.sizes), precision_of(problem), peaks) if peaks else None
 
 
@@ -364,19 +364,21 @@ def larger(sizes: Sizes) -> dict[str, int]:
     return {**sizes, first: 2 * sizes[first]}
 
 
-def _suspicious(launchable: Launchable, look: Look) -> bool:
-    roofline = roofline_of(launchable, look)
+def _suspicious(checked_plan: CheckedPlan, look: TimingRound) -> bool:
+    roofline = roofline_of(checked_plan, look)
     return look.measurement is not None and roofline is not None and below_floor(look.measurement, roofline)
 
 
-def _largest_bytes(launchable: Launchable, all_sizes: list[Sizes]) -> int:
-    concretes = [launchable.at(sizes) for sizes in all_sizes]
-    return max((room_for([b.size_bytes for b in c.buffers]) for c in concretes if isinstance(c, Concrete)), default=0)
+def _largest_bytes(checked_plan: CheckedPlan, all_sizes: list[Sizes]) -> int:
+    concretes = [checked_plan.at(sizes) for sizes in all_sizes]
+    return max(
+        (room_for([b.size_bytes for b in c.buffers]) for c in concretes if isinstance(c, SizedPlan)), default=0
+    )
 
 
 def _counted(progress: Progress) -> Callable[[int, int], None]:
     return lambda done, of: progress(f"{Phase.VERIFY} {done}/{of}")
 
 
-_orders = Json(Order)
-_findings = Json(Judged)
+_orders = Json(JudgeRequest)
+_findings = Json(JudgeResult)

@@ -2,7 +2,7 @@
 
 from common.contract import Smallest, Status, Submission, Verdict
 from evaluator.errors import UsageError
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.planning import plan_launches
@@ -22,7 +22,7 @@ def why_none(verdict: Verdict) -> str | None:
     return said[-1].removeprefix("not shrunk: ") if said else "no smallest failing run was looked for (--shrink)"
 
 
-def reproduce(submission: Submission, raw: bytes, verdict: Verdict, workshop: Workshop) -> str:
+def reproduce(submission: Submission, raw: bytes, verdict: Verdict, toolbox: Toolbox) -> str:
     """The program's text. `raw`: the source's own bytes. What was compiled here is compiled once.
 
     Raises UsageError where no such program can be written, InfrastructureFault for our own failures.
@@ -32,14 +32,14 @@ def reproduce(submission: Submission, raw: bytes, verdict: Verdict, workshop: Wo
         raise UsageError(f"No program can show the fault: {why_none(verdict)}.")
     source = clean(raw).source
     arch = verdict.compile.arch if verdict.compile and verdict.compile.arch else "sm_80"
-    compiled = compile_source(source, settings, arch, workshop.toolchain, workshop.sandbox, workshop.cache)
+    compiled = compile_source(source, settings, arch, toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     if compiled.program is None:
         raise UsageError("The source does not compile here as it did where it was graded.")
     shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
     planned = plan_launches(problem, compiled.program, submission.plan, source, shared)
-    if planned.launchable is None:
+    if planned.checked_plan is None:
         raise UsageError("The launch plan does not fit here as it did where it was graded.")
-    return reproduction(Case(source, planned.launchable, compiled.program.entries, settings.flags, smallest))
+    return reproduction(Case(source, planned.checked_plan, compiled.program.entries, settings.flags, smallest))
 
 
 def _smallest(verdict: Verdict) -> Smallest | None:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 from common.contract import Submission
 from evaluator.backends.gpu.device.health import gpus, why_not
 from evaluator.backends.sim.backend import Simulator
-from evaluator.cancellation import Interest
+from evaluator.cancellation import CancelToken
 from evaluator.disk_cache import Cache
-from evaluator.errors import StorageFault, UsageError
+from evaluator.errors import StorageError, UsageError
 from evaluator.pipeline.gpu_client import GpuReferee
 from evaluator.pipeline.referee import Referee, SimulatorReferee
 from evaluator.sandbox import selftest
-from evaluator.sandbox.cancellable import WithdrawableSandbox
+from evaluator.sandbox.cancellable import CancellableSandbox
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.settings import MachineSettings, kept_secret
 from evaluator.stages.compile.toolchain import Toolchain, find_toolchain
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from common.signature import Signer
 
 
-class Workshop:
+class Toolbox:
     """The tools of one process; safe to share between threads."""
 
     def __init__(self, settings: MachineSettings) -> None:
         self.settings = settings
-        self.interest = Interest()
+        self.interest = CancelToken()
         """Whether what is done with these tools is still wanted."""
 
-    def bound_to(self, interest: Interest) -> "BoundWorkshop":
+    def bound_to(self, interest: CancelToken) -> "BoundToolbox":
         """The same tools for one piece of work: what they run ends when the interest is withdrawn."""
-        return BoundWorkshop(self, interest)
+        return BoundToolbox(self, interest)
 
     @cached_property
     def toolchain(self) -> Toolchain:
@@ -41,12 +41,12 @@ class Workshop:
 
     @cached_property
     def sandbox(self) -> Sandbox:
-        """Raises SandboxFault, StorageFault."""
+        """Raises SandboxFault, StorageError."""
         work = self.settings.data_dir / "work"
         try:
             work.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StorageFault(
+            raise StorageError(
                 f"The data folder {self.settings.data_dir} cannot be made: {error.strerror}.",
                 "Set ASSAY_DATA_DIR to a folder that you can write.",
             ) from error
@@ -59,7 +59,7 @@ class Workshop:
 
     @cached_property
     def simulator(self) -> Simulator:
-        """Raises ToolchainMissing, SandboxFault, StorageFault."""
+        """Raises ToolchainMissing, SandboxFault, StorageError."""
         toolchain = self.toolchain
         return Simulator(self.sandbox, self.cache, toolchain.host_compiler, toolchain.readable)
 
@@ -85,7 +85,7 @@ class Workshop:
 
     @cached_property
     def signer(self) -> "Signer | None":
-        """Who signs verdicts here; None where no key can be kept, and then they are unsigned. Raises StorageFault."""
+        """Who signs verdicts here; None where no key can be kept, and then they are unsigned. Raises StorageError."""
         # Slow to import, and needed only when there is a verdict.
         from common.signature import Signer
 
@@ -100,7 +100,7 @@ class Workshop:
         try:
             return Signer(secret)
         except ValueError as error:
-            raise StorageFault(
+            raise StorageError(
                 f"The signing key in {file} is damaged: {error}.",
                 "Put the key back from a copy; or remove the file, and a new key is made, which nobody knows yet.",
             ) from error
@@ -123,10 +123,10 @@ class Workshop:
         return SimulatorReferee(self.simulator, rehearses=True) if referee.name == "gpu" else None
 
 
-class BoundWorkshop(Workshop):
+class BoundToolbox(Toolbox):
     """Another workshop's tools, bound to the interest in one piece of work."""
 
-    def __init__(self, whole: Workshop, interest: Interest) -> None:
+    def __init__(self, whole: Toolbox, interest: CancelToken) -> None:
         super().__init__(whole.settings)
         self._whole = whole
         self.interest = interest
@@ -136,8 +136,8 @@ class BoundWorkshop(Workshop):
         return self._whole.toolchain
 
     @cached_property
-    def sandbox(self) -> WithdrawableSandbox:
-        return WithdrawableSandbox(self._whole.sandbox, self.interest)
+    def sandbox(self) -> CancellableSandbox:
+        return CancellableSandbox(self._whole.sandbox, self.interest)
 
     @cached_property
     def cache(self) -> Cache:

@@ -19,14 +19,14 @@ from common.contract import (
 from common.contract.counters import Evidence
 from common.facts import facts_of, measures_of
 from common.reward import reward
-from evaluator.errors import InfrastructureFault, Ruling
+from evaluator.errors import InfrastructureError, Ruling
 from evaluator.pipeline.receipt import plan_sha256, receipt, signed
-from evaluator.pipeline.referee import Stopwatch, Venue
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.referee import Stopwatch, Target
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.problem import Problem
 from evaluator.seed import Seed
 from evaluator.stages.compile.nvcc import Compiled
-from evaluator.stages.launch.checked_plan import Launchable
+from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.profile.gpu_counters import Counted
 from evaluator.stages.profile.profile import counters, expected_time, profile
 from evaluator.stages.time.sample_pool import TimingKey, TimingPool
@@ -43,8 +43,8 @@ class Case:
 
     submission: Submission
     problem: Problem
-    workshop: Workshop
-    venue: Venue
+    toolbox: Toolbox
+    venue: Target
     raw: bytes
     seed: Seed = field(default_factory=Seed.fresh)
     replayed: bool = False
@@ -56,7 +56,7 @@ class Case:
     """As cleaned."""
     screening: Screening = field(default_factory=Screening)
     compiled: Compiled | None = None
-    launchable: Launchable | None = None
+    checked_plan: CheckedPlan | None = None
     verified: Verified | None = None
     timing: Timing | None = None
     counted: Counted | None = None
@@ -73,9 +73,9 @@ class Case:
         compilation = self._compilation()
         correctness = self.verified.correctness if self.verified else None
         found = None
-        if self.compiled and self.launchable and self.verified and self.verified.correctness:
+        if self.compiled and self.checked_plan and self.verified and self.verified.correctness:
             run = self.verified
-            found = profile(self.compiled, self.launchable, run.thread_instructions, run.facts, self.evidence)
+            found = profile(self.compiled, self.checked_plan, run.thread_instructions, run.facts, self.evidence)
             found = found.model_copy(update=self._counters() | self._estimate())
         ruling = ruling or Ruling(Status.PASSED, self._last_phase(), self._praise(), self._next_step(found))
         self.clock.lap(ruling.phase)
@@ -103,7 +103,7 @@ class Case:
             reward=reward(settings.reward, facts) if ruling.status.carries_reward else None,
             receipt=self._receipt(),
         )
-        return signed(verdict, self.workshop.signer)
+        return signed(verdict, self.toolbox.signer)
 
     def _last_phase(self) -> Phase:
         if self.counted is not None and self.counted.evidence is not None:
@@ -124,8 +124,8 @@ class Case:
         if gpu is None or self.sampled is None or self.timing is not None:
             return {}
         assert self.compiled is not None
-        assert self.launchable is not None
-        found = expected_time(self.compiled, self.launchable, self.sampled, gpu)
+        assert self.checked_plan is not None
+        found = expected_time(self.compiled, self.checked_plan, self.sampled, gpu)
         return {"estimate": found, "estimated_speedup": found.speedup}
 
     def remembered(self, measurement: Measurement, pool: TimingPool) -> Pooled:
@@ -133,10 +133,10 @@ class Case:
         if self.replayed:
             return Pooled(measurement.event_us, measurement.baseline_us)
         assert self.compiled is not None
-        assert self.launchable is not None
+        assert self.checked_plan is not None
         key = TimingKey(
             canonical_ptx_sha256=self.compiled.canonical_ptx_sha256 or "",
-            plan_sha256=plan_sha256(self.launchable.plan),
+            plan_sha256=plan_sha256(self.checked_plan.plan),
             problem=self.problem.id,
             problem_version=self.problem.version,
             sizes=measurement.sizes,
@@ -176,10 +176,10 @@ class Case:
 
     def _next_step(self, found: Profile | None) -> str | None:
         """What a right kernel could save, where it is much."""
-        dearest = found.pitfalls[0] if found and found.pitfalls else None
-        if dearest is not None and dearest.weight >= _WORTH_A_HINT:
-            line = f", line {dearest.line}" if dearest.line else ""
-            return f"{dearest.kernel}{line}: {dearest.cost}. {dearest.remedy}"
+        costliest = found.pitfalls[0] if found and found.pitfalls else None
+        if costliest is not None and costliest.weight >= _WORTH_A_HINT:
+            line = f", line {costliest.line}" if costliest.line else ""
+            return f"{costliest.kernel}{line}: {costliest.cost}. {costliest.remedy}"
         spilled = [k.kernel for k in (self.compiled.kernels if self.compiled else ()) if k.spill_store_bytes]
         if spilled:
             return f"{spilled[0]} spills registers to memory: shrink its tile, or its unrolling."
@@ -189,11 +189,11 @@ class Case:
         phases_s = {"prepare": round(self.worked_s, 5)} if self.worked_s else {}
         phases_s |= {**self.clock.laps_s, **{f"referee.{name}": time_s for name, time_s in self.referee_s.items()}}
         # Nothing was run before the compiler; and asking for a sandbox that cannot be made would fail again.
-        sandbox = self.workshop.sandbox if self.compiled else None
+        sandbox = self.toolbox.sandbox if self.compiled else None
         return receipt(
             problem=self.problem,
             settings=self.submission.settings,
-            plan=self.launchable.plan if self.launchable else self.submission.plan,
+            plan=self.checked_plan.plan if self.checked_plan else self.submission.plan,
             raw=self.raw,
             compiled=self.compiled,
             device=self.venue.device,
@@ -205,7 +205,7 @@ class Case:
         )
 
 
-def nothing_was_tried(problem: Problem, backend: str, fault: InfrastructureFault) -> Verdict:
+def nothing_was_tried(problem: Problem, backend: str, fault: InfrastructureError) -> Verdict:
     """The verdict where this machine has no compiler, or no place to work: not even a receipt can be given."""
     return Verdict(
         status=Status.INTERNAL_ERROR,

@@ -22,7 +22,7 @@ Array: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
 
 
-class Dice(Protocol):
+class Rng(Protocol):
     """Random contents and plain ones, as arrays of one namespace on one device; each call draws afresh."""
 
     @property
@@ -48,13 +48,13 @@ class Dice(Protocol):
         """0 to stop - 1, int64."""
 
 
-def dice_seed(dice: Dice) -> int:
+def rng_seed(rng: Rng) -> int:
     """A seed below 2^63, for whoever draws by himself what must come out again with the same dice."""
-    return int(to_numpy(dice.integers(0, (1 << 63) - 1, (1,)))[0])
+    return int(to_numpy(rng.integers(0, (1 << 63) - 1, (1,)))[0])
 
 
 @dataclass(frozen=True)
-class NumpyDice:
+class NumpyRng:
     """Dice that draw numpy arrays."""
 
     generator: np.random.Generator

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from evaluator.errors import UnknownProblem
+from evaluator.errors import UnknownProblemError
 from evaluator.problems.problem import Problem
 
 
@@ -33,7 +33,7 @@ def problems() -> Mapping[str, Problem]:
 
 
 def find(problem_id: str) -> Problem:
-    """The problem with this id. Raises UnknownProblem, whose remedy names the nearest ids."""
+    """The problem with this id. Raises UnknownProblemError, whose remedy names the nearest ids."""
     known = problems()
     if problem_id in known:
         return known[problem_id]
@@ -44,4 +44,4 @@ def find(problem_id: str) -> Problem:
         if near
         else f"the problems are: {', '.join(known)}"
     )
-    raise UnknownProblem(f"there is no problem '{problem_id}'", remedy)
+    raise UnknownProblemError(f"there is no problem '{problem_id}'", remedy)

@@ -30,7 +30,7 @@ from typing import Final
 
 import numpy as np
 
-from evaluator.problems.arrays import Array, Dice, namespace
+from evaluator.problems.arrays import Array, Rng, namespace
 from evaluator.problems.problem import Arrays, Sizes, Sketch, Tolerance
 
 ROUNDS: Final = 32
@@ -39,7 +39,7 @@ _BLOCK_ELEMENTS: Final = 1 << 22
 """Elements of a factor that are held in float64 at a time: 32 MiB."""
 _TINY: Final = 2.0**-1022
 
-Check = Callable[[Dice, Arrays, Arrays, Sizes, Tolerance], Sketch]
+Check = Callable[[Rng, Arrays, Arrays, Sizes, Tolerance], Sketch]
 
 
 def product_check(left: str, right: str, output: str) -> Check:
@@ -48,11 +48,11 @@ def product_check(left: str, right: str, output: str) -> Check:
     The scale of an element counts the element itself beside its terms, as the oracles of products do.
     """
 
-    def check(dice: Dice, inputs: Arrays, outputs: Arrays, sizes: Sizes, tolerance: Tolerance) -> Sketch:
+    def check(rng: Rng, inputs: Arrays, outputs: Arrays, sizes: Sizes, tolerance: Tolerance) -> Sketch:
         a, b, c = inputs[left], inputs[right], outputs[output]
         xp = namespace(a, b, c)
         inner, columns = b.shape
-        signs = dice.signs((columns, ROUNDS))
+        signs = rng.signs((columns, ROUNDS))
         b_signs, b_squares, b_sizes = _mapped(b, lambda rows: (rows @ signs, xp.sum(rows**2, axis=1), _sizes(rows)))
         product, squares, most = _mapped(a, lambda r: (r @ b_signs, r**2 @ b_squares, xp.abs(r) @ b_sizes))
         claimed, c_squares, c_sizes = _mapped(c, lambda rows: (rows @ signs, xp.sum(rows**2, axis=1), _sizes(rows)))

@@ -1,6 +1,6 @@
 """Makers that all problem files share: contents of inputs, distributions, probes, hidden sizes and tolerances.
 
-A `Maker` draws the contents of one tensor in float64 (or float32, see `Dice.normal`); `distribution` casts to each
+A `Maker` draws the contents of one tensor in float64 (or float32, see `Rng.normal`); `distribution` casts to each
 tensor's dtype. Tensors draw one after another from the same dice, so that no tensor of a distribution says anything
 about another one.
 """
@@ -11,10 +11,10 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from evaluator.problems.arrays import Array, Dice, Shape, cast
+from evaluator.problems.arrays import Array, Rng, Shape, cast
 from evaluator.problems.problem import Distribution, Probe, Sizes, Tensor, Tolerance
 
-Maker: TypeAlias = Callable[[Dice, Shape], Array]
+Maker: TypeAlias = Callable[[Rng, Shape], Array]
 """Draws the contents of a tensor of the given shape; floating point, or int64 for integer tensors."""
 
 EPSILON: Final = 2.0**-24
@@ -28,8 +28,8 @@ SMALLEST_NORMAL: Final = 2.0**-126
 def normal(scale: float = 1.0, mean: float = 0.0) -> Maker:
     """Normal values."""
 
-    def make(dice: Dice, shape: Shape) -> Array:
-        values = dice.normal(shape)
+    def make(rng: Rng, shape: Shape) -> Array:
+        values = rng.normal(shape)
         return values if (scale, mean) == (1.0, 0.0) else values * scale + mean
 
     return make
@@ -38,8 +38,8 @@ def normal(scale: float = 1.0, mean: float = 0.0) -> Maker:
 def uniform(low: float, high: float) -> Maker:
     """Values spread evenly over [low, high)."""
 
-    def make(dice: Dice, shape: Shape) -> Array:
-        return dice.uniform(low, high, shape)
+    def make(rng: Rng, shape: Shape) -> Array:
+        return rng.uniform(low, high, shape)
 
     return make
 
@@ -47,8 +47,8 @@ def uniform(low: float, high: float) -> Maker:
 def uniform_int(low: int, high: int) -> Maker:
     """Integers from `low` to `high`, both included."""
 
-    def make(dice: Dice, shape: Shape) -> Array:
-        return dice.integers(low, high, shape)
+    def make(rng: Rng, shape: Shape) -> Array:
+        return rng.integers(low, high, shape)
 
     return make
 
@@ -70,9 +70,9 @@ def cancellation(axis: int = -1, residue: float = 1e-3) -> Maker:
     element is of the residue's size. Beside it, `repeated` gives the other factor of a sum of products.
     """
 
-    def make(dice: Dice, shape: Shape) -> Array:
-        values = dice.normal(shape)
-        along = dice.xp.moveaxis(values, axis, 0)  # a view: what is written to it is in `values`
+    def make(rng: Rng, shape: Shape) -> Array:
+        values = rng.normal(shape)
+        along = rng.xp.moveaxis(values, axis, 0)  # a view: what is written to it is in `values`
         half = along.shape[0] // 2
         along[half:] *= residue
         along[half : 2 * half] -= along[:half]
@@ -84,9 +84,9 @@ def cancellation(axis: int = -1, residue: float = 1e-3) -> Maker:
 def repeated(axis: int = -1) -> Maker:
     """Along `axis` the second half equals the first, so that a `cancellation` cancels in a sum of products."""
 
-    def make(dice: Dice, shape: Shape) -> Array:
-        values = dice.normal(shape)
-        along = dice.xp.moveaxis(values, axis, 0)  # a view: what is written to it is in `values`
+    def make(rng: Rng, shape: Shape) -> Array:
+        values = rng.normal(shape)
+        along = rng.xp.moveaxis(values, axis, 0)  # a view: what is written to it is in `values`
         half = along.shape[0] // 2
         along[half : 2 * half] = along[:half]
         return values
@@ -97,10 +97,10 @@ def repeated(axis: int = -1) -> Maker:
 def signed_zeros(scale: float = 1e-3) -> Maker:
     """A third +0, a third -0, a third small normal values."""
 
-    def make(dice: Dice, shape: Shape) -> Array:
-        kind = dice.integers(0, 2, shape)
-        values = dice.xp.where(kind == 2, dice.normal(shape) * scale, 0.0)
-        return dice.xp.where(kind == 1, -0.0, values)
+    def make(rng: Rng, shape: Shape) -> Array:
+        kind = rng.integers(0, 2, shape)
+        values = rng.xp.where(kind == 2, rng.normal(shape) * scale, 0.0)
+        return rng.xp.where(kind == 1, -0.0, values)
 
     return make
 
@@ -112,10 +112,10 @@ def constant_rows(steps: int = 8) -> Maker:
     of one sign would otherwise let roundings add up beyond any tolerance that is measured against the 2-norm.
     """
 
-    def make(dice: Dice, shape: Shape) -> Array:
+    def make(rng: Rng, shape: Shape) -> Array:
         rows = (*shape[:-1], 1)
-        value = dice.integers(1, steps, rows) * 0.25 * dice.signs(rows)
-        return dice.xp.broadcast_to(value, shape)
+        value = rng.integers(1, steps, rows) * 0.25 * rng.signs(rows)
+        return rng.xp.broadcast_to(value, shape)
 
     return make
 
@@ -123,8 +123,8 @@ def constant_rows(steps: int = 8) -> Maker:
 def mixed_scales(decades: float = 6.0) -> Maker:
     """Values of both signs whose magnitudes spread evenly over 10**-decades to 10**decades."""
 
-    def make(dice: Dice, shape: Shape) -> Array:
-        return dice.signs(shape) * 10.0 ** dice.uniform(-decades, decades, shape)
+    def make(rng: Rng, shape: Shape) -> Array:
+        return rng.signs(shape) * 10.0 ** rng.uniform(-decades, decades, shape)
 
     return make
 
@@ -136,12 +136,12 @@ def fine(bits: int = 23) -> Maker:
     float16's 10 or bfloat16's 7 fraction bits moves every value by at least 2**-13 of it, whichever way it rounds.
     """
 
-    def make(dice: Dice, shape: Shape) -> Array:
+    def make(rng: Rng, shape: Shape) -> Array:
         low_bits = bits - 10
         quarter = 1 << (low_bits - 2)
-        high = dice.integers(0, (1 << 10) - 1, shape) << low_bits
-        low = dice.integers(quarter, 3 * quarter - 1, shape) | 1
-        return dice.signs(shape) * (1.0 + dice.xp.astype(high + low, dice.xp.float64) * 2.0**-bits)
+        high = rng.integers(0, (1 << 10) - 1, shape) << low_bits
+        low = rng.integers(quarter, 3 * quarter - 1, shape) | 1
+        return rng.signs(shape) * (1.0 + rng.xp.astype(high + low, rng.xp.float64) * 2.0**-bits)
 
     return make
 
@@ -149,11 +149,11 @@ def fine(bits: int = 23) -> Maker:
 def sparse(values: Maker, axis: int = -1) -> Maker:
     """One element of `values` at a random place along `axis` for each position of the other axes, +0 elsewhere."""
 
-    def make(dice: Dice, shape: Shape) -> Array:
+    def make(rng: Rng, shape: Shape) -> Array:
         length = shape[axis]
-        chosen = dice.integers(0, length - 1, _with_extent(shape, axis, 1))
-        places = dice.xp.reshape(dice.arange(length), _with_extent((1,) * len(shape), axis, length))
-        return dice.xp.where(places == chosen, values(dice, shape), 0.0)
+        chosen = rng.integers(0, length - 1, _with_extent(shape, axis, 1))
+        places = rng.xp.reshape(rng.arange(length), _with_extent((1,) * len(shape), axis, length))
+        return rng.xp.where(places == chosen, values(rng, shape), 0.0)
 
     return make
 
@@ -171,8 +171,8 @@ def one_hot(axis: int = -1) -> Maker:
 def constant(value: float) -> Maker:
     """`value` everywhere."""
 
-    def make(dice: Dice, shape: Shape) -> Array:
-        return dice.full(shape, value)
+    def make(rng: Rng, shape: Shape) -> Array:
+        return rng.full(shape, value)
 
     return make
 
@@ -183,9 +183,9 @@ def distribution(
     """A distribution that draws each of `tensors` by its maker in `own`, else by `maker`."""
     makers = {tensor.name: (own or {}).get(tensor.name, maker) for tensor in tensors}
 
-    def draw(dice: Dice, sizes: Sizes) -> dict[str, Array]:
+    def draw(rng: Rng, sizes: Sizes) -> dict[str, Array]:
         return {
-            tensor.name: cast(makers[tensor.name](dice, tensor.shape_at(sizes)), tensor.dtype) for tensor in tensors
+            tensor.name: cast(makers[tensor.name](rng, tensor.shape_at(sizes)), tensor.dtype) for tensor in tensors
         }
 
     return Distribution(name, reason, draw)

@@ -11,7 +11,7 @@ import numpy as np
 
 from common.expressions import ExpressionError, names_in
 from common.wire import DType
-from evaluator.problems.arrays import Array, NumpyDice
+from evaluator.problems.arrays import Array, NumpyRng
 from evaluator.problems.problem import Arrays, Distribution, Expected, Problem, Sizes, Tensor, Tolerance
 
 _REDRAWS = 4
@@ -100,7 +100,7 @@ class _Draw:
 
 
 def _draw(problem: Problem, distribution: Distribution, sizes: Sizes, seed: int) -> _Draw:
-    inputs = distribution.draw(NumpyDice(np.random.default_rng(seed)), sizes)
+    inputs = distribution.draw(NumpyRng(np.random.default_rng(seed)), sizes)
     return _Draw(inputs, _answer(problem, inputs, sizes))
 
 
@@ -128,7 +128,7 @@ def _consistency(problem: Problem, seed: int) -> Iterator[str]:
 
 def _drawn_well(problem: Problem, distribution: Distribution, sizes: Sizes, seed: int) -> Iterator[str]:
     where = f"with '{distribution.name}' at {dict(sizes)}"
-    inputs = distribution.draw(NumpyDice(np.random.default_rng(seed)), sizes)
+    inputs = distribution.draw(NumpyRng(np.random.default_rng(seed)), sizes)
     if set(inputs) != {tensor.name for tensor in problem.inputs}:
         yield f"{where} the inputs drawn are {', '.join(sorted(inputs))}, not the declared ones"
         return

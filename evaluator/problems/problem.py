@@ -13,7 +13,7 @@ import numpy as np
 from common.contract import ProblemFace, ScalarFace, TensorFace
 from common.expressions import evaluate
 from common.wire import DType
-from evaluator.problems.arrays import Array, Dice
+from evaluator.problems.arrays import Array, Rng
 
 Arrays: TypeAlias = Mapping[str, Array]
 Sizes: TypeAlias = Mapping[str, int]
@@ -83,7 +83,7 @@ class Distribution:
 
     name: str
     reason: str
-    draw: Callable[[Dice, Sizes], dict[str, Array]]
+    draw: Callable[[Rng, Sizes], dict[str, Array]]
     as_published: bool = False
     """Whether it is made for the published values of the scalars, and loses its point with others."""
 
@@ -167,7 +167,7 @@ class Problem:
     to be run without TF32.
     """
     scalars: tuple[Scalar, ...] = ()
-    sketch: Callable[[Dice, Arrays, Arrays, Sizes, Tolerance], Sketch] | None = None
+    sketch: Callable[[Rng, Arrays, Arrays, Sizes, Tolerance], Sketch] | None = None
     """`sketch(dice, inputs, outputs, sizes, tolerance)`: a much cheaper check than the oracle, of known power."""
     version: str = "1"
 

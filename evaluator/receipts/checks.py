@@ -17,10 +17,10 @@ from common.contract import CONTRACT_VERSION, Evaluation, Receipt, Submission, V
 from common.facts import facts_of, measures_of
 from common.launch_plan import LaunchPlan, PlanError, parse_directives
 from common.reward import REWARD_VERSION, reward
-from common.signature import NotCanonical, is_genuine, key_id, read_json, signed_text
+from common.signature import NotCanonicalError, is_genuine, key_id, read_json, signed_text
 from evaluator import __version__
 from evaluator.backends.gpu.device.peaks import peaks_of
-from evaluator.errors import UnknownProblem, UsageError
+from evaluator.errors import UnknownProblemError, UsageError
 from evaluator.pipeline.receipt import plan_sha256
 from evaluator.pipeline.referee import larger
 from evaluator.problems.catalogue import find
@@ -33,7 +33,7 @@ from evaluator.stages.verify.trials import PlannedTrial, asked_sizes, plan_trial
 from evaluator.validation_messages import in_plain_words
 
 Model = TypeVar("Model", Evaluation, Verdict)
-MOST_BYTES: Final = 64 << 20
+MAX_BYTES: Final = 64 << 20
 """Largest text that is read as a verdict."""
 _EQUAL: Final = 1e-9
 """Relative; other versions of libraries may round differently."""
@@ -57,7 +57,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Beside:
+class Expectations:
     """What is given beside the verdict, to hold it against."""
 
     source: bytes | None = None
@@ -67,7 +67,7 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ParsedReceipt:
     """A verdict that someone shows."""
 
     members: Mapping[str, Any]
@@ -79,7 +79,7 @@ class Shown:
 
     @property
     def problem(self) -> Problem:
-        """Raises UnknownProblem."""
+        """Raises UnknownProblemError."""
         return find(self.verdict.problem)
 
     @property
@@ -88,22 +88,22 @@ class Shown:
         return Seed(bytes.fromhex(self.receipt.seed or "none"))
 
 
-class _Wrong(Exception):
+class _CheckFailedError(Exception):
     """A check failed; the text says how."""
 
 
-class _Skip(Exception):
+class _CheckSkippedError(Exception):
     """A check cannot be made; the text says why."""
 
 
-def examine(text: bytes, beside: Beside) -> tuple[Shown | None, tuple[Check, ...]]:
+def examine(text: bytes, beside: Expectations) -> tuple[ParsedReceipt | None, tuple[Check, ...]]:
     """Make every check that can be made without a compiler. `text`: JSON of a verdict or of a whole evaluation.
 
     None and one failed check where it is neither.
     """
     try:
         shown = _read(text)
-    except (_Wrong, NotCanonical) as wrong:
+    except (_CheckFailedError, NotCanonicalError) as wrong:
         return None, (Check("form", Outcome.FAILED, f"This is no verdict with a receipt: {wrong}."),)
     form = Check("form", Outcome.OK, f"A verdict on {shown.verdict.problem}: {shown.verdict.status}.")
     return shown, (form, *(_made(name, check, shown, beside) for name, check in _CHECKS))
@@ -132,25 +132,29 @@ def differences(shown: Any, computed: Any, path: str = "") -> Iterator[str]:
 # ---- reading ----
 
 
-def _read(text: bytes) -> Shown:
-    """Raises _Wrong, NotCanonical."""
-    if len(text) > MOST_BYTES:
-        raise _Wrong(f"it has more than {MOST_BYTES >> 20} MiB")
+def _read(text: bytes) -> ParsedReceipt:
+    """Raises _CheckFailedError, NotCanonicalError."""
+    if len(text) > MAX_BYTES:
+        raise _CheckFailedError(f"it has more than {MAX_BYTES >> 20} MiB")
     given = read_json(text)
     if not isinstance(given, dict):
-        raise _Wrong("it is no JSON object")
+        raise _CheckFailedError("it is no JSON object")
     submission, members = None, given
     if "verdict" in given:
         members = given["verdict"]
         if members is None:
-            raise _Wrong("this evaluation is not judged yet")
+            raise _CheckFailedError("this evaluation is not judged yet")
         submission = _modelled(Evaluation, given).submission
     elif "seed_commitment" in given:
-        raise _Wrong("it is a receipt without its verdict; the signature covers both, so give the whole verdict")
+        raise _CheckFailedError(
+            "it is a receipt without its verdict; the signature covers both, so give the whole verdict"
+        )
     verdict = _modelled(Verdict, members)
     if verdict.receipt is None:
-        raise _Wrong(f"this verdict ({verdict.status}) has no receipt: nothing was tried that one could be about")
-    return Shown(members, verdict, verdict.receipt, submission)
+        raise _CheckFailedError(
+            f"this verdict ({verdict.status}) has no receipt: nothing was tried that one could be about"
+        )
+    return ParsedReceipt(members, verdict, verdict.receipt, submission)
 
 
 def _modelled(model: type[Model], members: Any) -> Model:
@@ -160,7 +164,7 @@ def _modelled(model: type[Model], members: Any) -> Model:
         receipt = members.get("receipt") if isinstance(members, dict) else None
         version = receipt.get("contract_version") if isinstance(receipt, dict) else None
         other = f" It is of contract {_short(version)}, and this is {CONTRACT_VERSION}." if version else ""
-        raise _Wrong(
+        raise _CheckFailedError(
             in_plain_words(error).rstrip(".") + ("." + other if version != CONTRACT_VERSION else "")
         ) from None
 
@@ -168,42 +172,44 @@ def _modelled(model: type[Model], members: Any) -> Model:
 # ---- the checks ----
 
 
-def _made(name: str, check: "Callable[[Shown, Beside], str]", shown: Shown, beside: Beside) -> Check:
+def _made(
+    name: str, check: "Callable[[ParsedReceipt, Expectations], str]", shown: ParsedReceipt, beside: Expectations
+) -> Check:
     try:
         return Check(name, Outcome.OK, check(shown, beside))
-    except _Wrong as wrong:
+    except _CheckFailedError as wrong:
         return Check(name, Outcome.FAILED, str(wrong))
-    except _Skip as why:
+    except _CheckSkippedError as why:
         return Check(name, Outcome.SKIPPED, str(why))
 
 
-def _signature(shown: Shown, beside: Beside) -> str:
+def _signature(shown: ParsedReceipt, beside: Expectations) -> str:
     signature = shown.receipt.signature
     if signature is None:
-        raise _Wrong(
+        raise _CheckFailedError(
             "It is not signed: its grader was older than signatures, or had no place to keep a key. Nobody answers "
             "for what it says."
         )
     if key_id(signature.public_key) != signature.key_id:
-        raise _Wrong(f"The key's short name {signature.key_id} is not that of its public key.")
+        raise _CheckFailedError(f"The key's short name {signature.key_id} is not that of its public key.")
     try:
         text = signed_text(shown.members)
-    except NotCanonical as error:
-        raise _Wrong(f"Nothing like this can have been signed: {error}.") from None
+    except NotCanonicalError as error:
+        raise _CheckFailedError(f"Nothing like this can have been signed: {error}.") from None
     if not is_genuine(text, signature.value, signature.public_key):
-        raise _Wrong(
+        raise _CheckFailedError(
             f"This is not what key {signature.key_id} signed: something of the verdict was changed, or the signature."
         )
     return f"Key {signature.key_id} signed exactly this verdict."
 
 
-def _key(shown: Shown, beside: Beside) -> str:
+def _key(shown: ParsedReceipt, beside: Expectations) -> str:
     signature = shown.receipt.signature
     if signature is None:
-        raise _Skip("There is no signature.")
+        raise _CheckSkippedError("There is no signature.")
     owner = beside.keys.get(signature.public_key)
     if owner is None:
-        raise _Wrong(
+        raise _CheckFailedError(
             f"Signed by an unknown key, {signature.key_id}: anyone can make a key and sign anything with it. Get the "
             "grader's public key from the grader (`assay keys signing`, or GET /version of a service) and give it "
             "with --key."
@@ -211,7 +217,7 @@ def _key(shown: Shown, beside: Beside) -> str:
     return f"The key is {owner}."
 
 
-def _versions(shown: Shown, beside: Beside) -> str:
+def _versions(shown: ParsedReceipt, beside: Expectations) -> str:
     receipt = shown.receipt
     problem = _problem(shown).version
     pairs = {
@@ -221,25 +227,29 @@ def _versions(shown: Shown, beside: Beside) -> str:
     }
     other = [f"{name} {theirs} (here {ours})" for name, (theirs, ours) in pairs.items() if theirs != ours]
     if other:
-        raise _Wrong(
+        raise _CheckFailedError(
             f"It was made with other versions: {', '.join(other)}. What follows from seed and samples may be other "
             "there, so it cannot be told here; verify with those versions."
         )
     return f"contract {CONTRACT_VERSION}, grader {__version__}, problem {problem}, as here."
 
 
-def _source(shown: Shown, beside: Beside) -> str:
+def _source(shown: ParsedReceipt, beside: Expectations) -> str:
     hashed = shown.receipt.source_sha256
     source = _source_of(shown, beside)
     if source is None:
-        raise _Skip(f"No source was given: this is about the one with SHA-256 {hashed}. --source FILE compares.")
+        raise _CheckSkippedError(
+            f"No source was given: this is about the one with SHA-256 {hashed}. --source FILE compares."
+        )
     found = hashlib.sha256(source).hexdigest()
     if found != hashed:
-        raise _Wrong(f"The source is another one: its SHA-256 is {found}, and the verdict is about {hashed}.")
+        raise _CheckFailedError(
+            f"The source is another one: its SHA-256 is {found}, and the verdict is about {hashed}."
+        )
     return "The source has the hash that the verdict is about."
 
 
-def _plan(shown: Shown, beside: Beside) -> str:
+def _plan(shown: ParsedReceipt, beside: Expectations) -> str:
     hashed, correctness = shown.receipt.plan_sha256, shown.verdict.correctness
     plan = beside.plan or (shown.submission.plan if shown.submission else None)
     source = _source_of(shown, beside)
@@ -251,31 +261,33 @@ def _plan(shown: Shown, beside: Beside) -> str:
             plan = None
     if plan is None:
         inferred = correctness is not None and correctness.plan_source == "inferred"
-        raise _Skip(
+        raise _CheckSkippedError(
             "It was inferred from the compiled kernel; --rerun does so again." if inferred else "None is given."
         )
     if hashed is None:
-        raise _Skip("The verdict was given before there was a plan.")
+        raise _CheckSkippedError("The verdict was given before there was a plan.")
     if plan_sha256(plan) != hashed:
-        raise _Wrong(f"{where} is another one: its hash is {plan_sha256(plan)}, and the verdict is about {hashed}.")
+        raise _CheckFailedError(
+            f"{where} is another one: its hash is {plan_sha256(plan)}, and the verdict is about {hashed}."
+        )
     return f"{where} has the hash that the verdict is about."
 
 
-def _submission(shown: Shown, beside: Beside) -> str:
+def _submission(shown: ParsedReceipt, beside: Expectations) -> str:
     submission, verdict = shown.submission, shown.verdict
     if submission is None:
-        raise _Skip("No evaluation was given, only a verdict.")
+        raise _CheckSkippedError("No evaluation was given, only a verdict.")
     found = list(differences(_dumped(submission.settings), _dumped(shown.receipt.settings), "settings"))
     if submission.problem != verdict.problem:
         found.append(f"problem is {_short(submission.problem)}, and should be {_short(verdict.problem)}")
     if submission.backend not in ("auto", verdict.backend):
         found.append(f"backend is {submission.backend!r}, and should be {verdict.backend!r}")
     if found:
-        raise _Wrong(f"The verdict belongs to another submission: {_few(found)}.")
+        raise _CheckFailedError(f"The verdict belongs to another submission: {_few(found)}.")
     return "Problem, backend and settings of the submission are those of the verdict."
 
 
-def _parts(shown: Shown, beside: Beside) -> str:
+def _parts(shown: ParsedReceipt, beside: Expectations) -> str:
     verdict, receipt = shown.verdict, shown.receipt
     found = []
     compiled = verdict.compile
@@ -291,27 +303,27 @@ def _parts(shown: Shown, beside: Beside) -> str:
     if timing is not None and timing.device.uuid is not None and timing.device.uuid not in receipt.device:
         found.append(f"the times are of {timing.device.uuid}, and the receipt is of {receipt.device!r}")
     if found:
-        raise _Wrong(f"The verdict contradicts its receipt: {_few(found)}.")
+        raise _CheckFailedError(f"The verdict contradicts its receipt: {_few(found)}.")
     return "The verdict and its receipt speak of the same compiler, program and device."
 
 
-def _seed(shown: Shown, beside: Beside) -> str:
+def _seed(shown: ParsedReceipt, beside: Expectations) -> str:
     try:
         seed = shown.seed
     except ValueError:
-        raise _Wrong("The seed is not revealed, or is no hexadecimal text.") from None
+        raise _CheckFailedError("The seed is not revealed, or is no hexadecimal text.") from None
     if seed.commitment != shown.receipt.seed_commitment:
-        raise _Wrong(
+        raise _CheckFailedError(
             f"The seed is not the one that was committed to: its SHA-256 is {seed.commitment}, and the commitment "
             f"{shown.receipt.seed_commitment}."
         )
     return "The revealed seed has the hash that was fixed before the first run."
 
 
-def _trials(shown: Shown, beside: Beside) -> str:
+def _trials(shown: ParsedReceipt, beside: Expectations) -> str:
     correctness = shown.verdict.correctness
     if correctness is None:
-        raise _Skip("Nothing was run.")
+        raise _CheckSkippedError("Nothing was run.")
     _needs_versions(shown)
     problem, settings = _problem(shown), shown.receipt.settings
     timed = shown.verdict.backend == "gpu" and settings.timing
@@ -320,48 +332,50 @@ def _trials(shown: Shown, beside: Beside) -> str:
         rehearsed = rehearsal(problem, plan_trials(problem, settings, shown.seed.generator()))
         sizes = asked_sizes(problem, settings.sizes) if settings.sizes else problem.timing_sizes
     except (UsageError, ValueError) as error:
-        raise _Wrong(f"No trials follow from this seed and these settings: {error}") from None
+        raise _CheckFailedError(f"No trials follow from this seed and these settings: {error}") from None
     why = unlike(correctness, planned, _afterwards(shown.verdict.backend, problem, planned, sizes))
     if why is not None and shown.verdict.backend == "gpu" and not correctness.passed and settings.rehearse:
         # What the simulator found before the GPU's turn, in a few of the trials.
         why = unlike(correctness, rehearsed, _afterwards("sim", problem, rehearsed, sizes)) and why
     if why is not None:
-        raise _Wrong(f"The trials are not those that follow from the seed: {why}.")
+        raise _CheckFailedError(f"The trials are not those that follow from the seed: {why}.")
     return f"All {len(correctness.trials)} trials have the sizes, scalars and distributions that the seed gives."
 
 
-def _timing(shown: Shown, beside: Beside) -> str:
+def _timing(shown: ParsedReceipt, beside: Expectations) -> str:
     timing = shown.verdict.timing
     if timing is None:
-        raise _Skip("Nothing was timed.")
+        raise _CheckSkippedError("Nothing was timed.")
     _needs_versions(shown)
     problem, peaks = _problem(shown), peaks_of(timing.device)
     if timing.launches != len(timing.samples_us) or not timing.baseline_samples_us:
-        raise _Wrong(f"It claims {timing.launches} launches, and has {len(timing.samples_us)} samples.")
+        raise _CheckFailedError(f"It claims {timing.launches} launches, and has {len(timing.samples_us)} samples.")
     roofline = Roofline(problem.work(timing.sizes), precision_of(problem), peaks) if peaks else None
     try:
         again = recomputed(timing, roofline)
     except (ValueError, ArithmeticError) as error:
-        raise _Wrong(f"No statistics follow from these samples: {error}") from None
+        raise _CheckFailedError(f"No statistics follow from these samples: {error}") from None
     found = list(differences(_dumped(timing, notes=False), _dumped(again, notes=False), "timing"))
     missing = [note for note in again.notes if note not in timing.notes]
     if missing:
         found.append(f"timing.notes lacks {missing[0]!r}")
     if found:
-        raise _Wrong(f"The statistics are not those of the samples: {_few(found)}.")
+        raise _CheckFailedError(f"The statistics are not those of the samples: {_few(found)}.")
     return (
         f"Medians, bootstrap interval and speedup follow from {len(timing.samples_us)} samples of this evaluation"
         + (f" and {timing.pooled_evaluations - 1} others that were pooled." if timing.pooled_evaluations > 1 else ".")
     )
 
 
-def _reward(shown: Shown, beside: Beside) -> str:
+def _reward(shown: ParsedReceipt, beside: Expectations) -> str:
     verdict, settings = shown.verdict, shown.receipt.settings
     if verdict.reward is None:
-        raise _Skip(f"A verdict that is {verdict.status} carries none.")
+        raise _CheckSkippedError(f"A verdict that is {verdict.status} carries none.")
     _needs_versions(shown)
     if verdict.reward.version != REWARD_VERSION:
-        raise _Wrong(f"It is a reward of version {verdict.reward.version}; here is version {REWARD_VERSION}.")
+        raise _CheckFailedError(
+            f"It is a reward of version {verdict.reward.version}; here is version {REWARD_VERSION}."
+        )
     facts = facts_of(
         status=verdict.status,
         compilation=verdict.compile,
@@ -373,7 +387,7 @@ def _reward(shown: Shown, beside: Beside) -> str:
     )
     found = list(differences(_dumped(verdict.reward), _dumped(reward(settings.reward, facts)), "reward"))
     if found:
-        raise _Wrong(f"The reward is not that of the facts: {_few(found)}.")
+        raise _CheckFailedError(f"The reward is not that of the facts: {_few(found)}.")
     return f"The reward ({verdict.reward.name}) follows from the facts, term by term."
 
 
@@ -409,22 +423,22 @@ def _afterwards(
 # ---- common ground ----
 
 
-def _problem(shown: Shown) -> Problem:
+def _problem(shown: ParsedReceipt) -> Problem:
     try:
         return shown.problem
-    except UnknownProblem as error:
-        raise _Wrong(f"{error} So nothing can be told of it here.") from None
+    except UnknownProblemError as error:
+        raise _CheckFailedError(f"{error} So nothing can be told of it here.") from None
 
 
-def _needs_versions(shown: Shown) -> None:
-    """Raises _Skip where what follows from a seed or from samples need not be what follows here."""
+def _needs_versions(shown: ParsedReceipt) -> None:
+    """Raises _CheckSkippedError where what follows from a seed or from samples need not be what follows here."""
     receipt = shown.receipt
     theirs = (receipt.contract_version, receipt.grader_version, receipt.problem_version)
     if theirs != (CONTRACT_VERSION, __version__, _problem(shown).version):
-        raise _Skip("It was made with other versions.")
+        raise _CheckSkippedError("It was made with other versions.")
 
 
-def _source_of(shown: Shown, beside: Beside) -> bytes | None:
+def _source_of(shown: ParsedReceipt, beside: Expectations) -> bytes | None:
     if beside.source is not None:
         return beside.source
     return shown.submission.source.encode(errors="surrogatepass") if shown.submission else None

@@ -11,8 +11,8 @@ from common.contract import Status, Submission, Verdict
 from common.launch_plan import LaunchPlan
 from evaluator.errors import UsageError
 from evaluator.pipeline.pipeline import evaluate
-from evaluator.pipeline.toolbox import Workshop
-from evaluator.receipts.checks import Check, Outcome, Shown, differences
+from evaluator.pipeline.toolbox import Toolbox
+from evaluator.receipts.checks import Check, Outcome, ParsedReceipt, differences
 
 _PASSING: Final = frozenset(
     {"duration_s", "phases_s", "graded_at", "signature", "device", "sandbox", "sandbox_image", "seed_commitment"}
@@ -23,10 +23,10 @@ _NOT_JUDGED: Final = frozenset({Status.CANCELLED, Status.INTERNAL_ERROR})
 
 
 def replay(
-    shown: Shown,
+    shown: ParsedReceipt,
     source: bytes | None,
     plan: LaunchPlan | None,
-    workshop: Workshop,
+    toolbox: Toolbox,
     progress: Callable[[str], None] = lambda text: None,
 ) -> tuple[Check, ...]:
     """Grade again and compare. `source`, `plan`: where no whole evaluation was given.
@@ -34,7 +34,7 @@ def replay(
     Raises UsageError where this machine cannot grade it, InfrastructureFault where it fails to.
     """
     submission, raw = _submission(shown, source, plan)
-    again = evaluate(submission, workshop, raw, progress, seed=shown.seed)
+    again = evaluate(submission, toolbox, raw, progress, seed=shown.seed)
     if again.status in _NOT_JUDGED:
         return (
             Check(
@@ -44,7 +44,7 @@ def replay(
     return (_outcome(shown.verdict, again), _trials(shown.verdict, again), _rest(shown.verdict, again))
 
 
-def _submission(shown: Shown, source: bytes | None, plan: LaunchPlan | None) -> tuple[Submission, bytes]:
+def _submission(shown: ParsedReceipt, source: bytes | None, plan: LaunchPlan | None) -> tuple[Submission, bytes]:
     verdict, known = shown.verdict, shown.submission
     if verdict.status in _NOT_JUDGED:
         raise UsageError(f"A verdict that is {verdict.status} says nothing that a second run could show.")

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from common.contract import Compilation, Fault, Occupancy, Profile, Verdict
 from common.contract.counters import Counts, Evidence, LaunchCounts, LaunchEstimate
 from evaluator.backends.gpu.device.peaks import DevicePeaks, peaks_of
-from evaluator.errors import UnknownProblem
+from evaluator.errors import UnknownProblemError
 from evaluator.problems.catalogue import find
 from evaluator.report.charts import Point, Racer, Roof
 from evaluator.stages.compile.resources import Resource, fitting_blocks
@@ -166,7 +166,7 @@ _CLASSES: Final = ("fp32", "fp64", "fp16", "integer", "special", "conversion", "
 
 
 def _cost_shares(profile: Profile, evidence: Evidence) -> Iterator[tuple[int, float]]:
-    """Each resource's time goes to the lines that ask for it, the dearest resources counting most."""
+    """Each resource's time goes to the lines that ask for it, the most expensive resources counting most."""
     estimate = profile.estimate
     if estimate is None or [one.kernel for one in estimate.launches] != [one.kernel for one in evidence.launches]:
         return
@@ -179,7 +179,8 @@ def _cost_shares(profile: Profile, evidence: Evidence) -> Iterator[tuple[int, fl
 
 
 def _shares_of_launch(counts: LaunchCounts, told: LaunchEstimate) -> dict[int, float]:
-    # The time is nearly that of the dearest resource: a resource that is half as dear matters little (fourth powers).
+    # The time is nearly that of the most expensive resource: a resource that is half as dear matters little (fourth
+    # powers).
     weights = {name: term**4 for name, term in told.terms_us.items()}
     asked = {name: ask for name in weights if (ask := _asking(name)) and sum(map(ask, counts.lines))}
     whole = sum(weights[name] for name in asked)
@@ -326,7 +327,7 @@ def _scale(problem: str, counted: Mapping[str, int], wanted: Mapping[str, int]) 
     try:
         work = find(problem).work
         here, there = work(counted), work(wanted)
-    except (UnknownProblem, KeyError):
+    except (UnknownProblemError, KeyError):
         return None
     moved = (there.read_bytes + there.written_bytes) / (here.read_bytes + here.written_bytes)
     return moved, there.flops / here.flops if here.flops else moved

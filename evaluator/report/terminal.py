@@ -199,17 +199,17 @@ def _diagnostics(compilation: Compilation) -> list[str]:
 
 
 def _estimate(found: Estimate) -> list[str]:
-    """One line for the plan, one for each of the dearest launches: never to be taken for a measurement."""
+    """One line for the plan, one for each of the most expensive launches: never to be taken for a measurement."""
     sizes = ", ".join(f"{name}={size}" for name, size in found.sizes.items())
     said = f"about {found.latency_us:.3g} us on {found.gpu} at {sizes}, from counts"
     if found.speedup is not None:
         said += f"; {found.speedup:.3g} times as fast as the naive kernel"
-    dearest = sorted(found.launches, key=lambda launch: -launch.latency_us)[:3]
+    costliest = sorted(found.launches, key=lambda launch: -launch.latency_us)[:3]
     return [said] + [
         f"{_short(launch.kernel, 40)}: {launch.latency_us:.3g} us, limited by {launch.limited_by} ("
         + ", ".join(f"{name} {term:.3g}" for name, term in _largest(launch.terms_us))
         + ")"
-        for launch in dearest
+        for launch in costliest
     ]
 
 

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from evaluator.cancellation import Interest
+from evaluator.cancellation import CancelToken
 from evaluator.sandbox.sandbox import Finished, Isolation, Job, Sandbox, Session
 
 
-class WithdrawableSandbox:
+class CancellableSandbox:
     """Runs jobs in `sandbox`, each bound to `interest`. Safe to use from many threads."""
 
-    def __init__(self, sandbox: Sandbox, interest: Interest) -> None:
+    def __init__(self, sandbox: Sandbox, interest: CancelToken) -> None:
         self._sandbox = sandbox
         self._interest = interest
         self._starts_s: list[float] = []

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from evaluator.errors import JobKilled
+from evaluator.errors import JobKilledError
 from evaluator.sandbox.sandbox import Finished, Job, Sandbox
 
 MOST_TRIES: Final = 3
@@ -55,11 +55,11 @@ def foreign(run: Finished, words: str = "") -> signal.Signals | None:
 
 
 def in_tries(attempt: Callable[[], Finished], words: Callable[[Finished], str] = lambda run: "") -> Finished:
-    """What `attempt()` gives as soon as nobody outside ends it. Raises JobKilled after MOST_TRIES."""
+    """What `attempt()` gives as soon as nobody outside ends it. Raises JobKilledError after MOST_TRIES."""
     for number in range(1, MOST_TRIES + 1):
         try:
             run = attempt()
-        except JobKilled:
+        except JobKilledError:
             if number == MOST_TRIES:
                 raise
             continue
@@ -71,13 +71,15 @@ def in_tries(attempt: Callable[[], Finished], words: Callable[[Finished], str] =
 
 
 def run_in_tries(sandbox: Sandbox, job: Job) -> Finished:
-    """As `sandbox.run(job)`, again where someone outside has ended the job. Raises JobKilled after MOST_TRIES."""
+    """As `sandbox.run(job)`, again where someone outside has ended the job. Raises JobKilledError after
+    MOST_TRIES.
+    """
     return in_tries(lambda: sandbox.run(job))
 
 
-def killed_from_outside(by: signal.Signals) -> JobKilled:
+def killed_from_outside(by: signal.Signals) -> JobKilledError:
     """The fault where that went on happening."""
-    return JobKilled(
+    return JobKilledError(
         f"A job was killed from outside {MOST_TRIES} times, lastly by {by.name}.",
         "Find out who sends signals to the processes of this machine, and submit it again.",
     )
@@ -86,7 +88,7 @@ def killed_from_outside(by: signal.Signals) -> JobKilled:
 def asked(command: Sequence[Any], **options: Any) -> "subprocess.CompletedProcess[Any]":
     """As `subprocess.run`, for a program of ours, again where someone outside has ended it.
 
-    Raises JobKilled after MOST_TRIES, and what `subprocess.run` raises.
+    Raises JobKilledError after MOST_TRIES, and what `subprocess.run` raises.
     """
     ours = set(options.pop("own_signals", ()))
     for _ in range(MOST_TRIES):

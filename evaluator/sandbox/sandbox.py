@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-from evaluator.cancellation import Interest
+from evaluator.cancellation import CancelToken
 
 FIRST_DESCRIPTOR: Final = 100
 """The number that the first of `Job.descriptors` has in the program."""
@@ -90,7 +90,7 @@ class Job:
     descriptors: tuple[int, ...] = ()
     """Open descriptors that the program gets, as `FIRST_DESCRIPTOR` and on; the caller closes its own."""
     limits: Limits = Limits()
-    interest: Interest = field(default_factory=Interest, compare=False)
+    interest: CancelToken = field(default_factory=CancelToken, compare=False)
     """When it is withdrawn the job ends at once, from whichever thread, as when it is killed."""
 
 
@@ -125,7 +125,7 @@ class Finished:
         return self.exit_code == 0 and not exceeded
 
 
-class SessionEnded(Exception):
+class SessionEndedError(Exception):
     """The program of a session ended, or its time was up, before it had sent what was asked for."""
 
 
@@ -133,10 +133,10 @@ class Session(Protocol):
     """A job that is talked to over its stdin and stdout while it runs. Leaving the context ends it for sure."""
 
     def send(self, *parts: bytes | memoryview) -> None:
-        """Write all parts to the program's stdin. Raises SessionEnded."""
+        """Write all parts to the program's stdin. Raises SessionEndedError."""
 
     def receive(self, size_bytes: int) -> bytearray:
-        """Read exactly `size_bytes` from the program's stdout. Raises SessionEnded."""
+        """Read exactly `size_bytes` from the program's stdout. Raises SessionEndedError."""
 
     def allow(self, time_s: float) -> None:
         """Give the program so long from now for all that it is then sent and asked for; who is late is ended."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-from evaluator.errors import JobKilled, SandboxFault, UsageError
+from evaluator.errors import JobKilledError, SandboxError, UsageError
 from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.retry import run_in_tries
@@ -39,7 +39,7 @@ def choose(root: Path, wanted: Literal["auto", "docker", "bubblewrap", "process"
     """The best sandbox that works here, with its work folders under `root`.
 
     `auto` takes bubblewrap where a real trial of it succeeds (tried once in each process), else the plain process
-    sandbox; docker is taken only when it is named. Raises SandboxFault, with the reason and the remedy, when the one
+    sandbox; docker is taken only when it is named. Raises SandboxError, with the reason and the remedy, when the one
     that is wanted does not work.
     """
     if wanted not in ("auto", "docker", "bubblewrap", "process"):
@@ -52,7 +52,7 @@ def choose(root: Path, wanted: Literal["auto", "docker", "bubblewrap", "process"
     if fault is None:
         return BubblewrapSandbox(root)
     if wanted == "bubblewrap":
-        raise SandboxFault(str(fault), fault.remedy)
+        raise SandboxError(str(fault), fault.remedy)
     return ProcessSandbox(root)
 
 
@@ -68,20 +68,20 @@ def _docker(root: Path) -> Sandbox:
     sandbox = DockerSandbox(root)
     finished = run_in_tries(sandbox, _TRIAL)
     if finished.exit_code != 7:
-        raise SandboxFault(f"A trial of docker ended with {_ending(finished)} instead of exit code 7.")
+        raise SandboxError(f"A trial of docker ended with {_ending(finished)} instead of exit code 7.")
     return sandbox
 
 
 @functools.cache
-def _bubblewrap_fault(root: Path) -> SandboxFault | None:
+def _bubblewrap_fault(root: Path) -> SandboxError | None:
     try:
         finished = run_in_tries(BubblewrapSandbox(root), _TRIAL)
-    except JobKilled:
+    except JobKilledError:
         raise  # that says nothing about bubblewrap: nobody may get a weaker sandbox for it
-    except SandboxFault as fault:
+    except SandboxError as fault:
         return fault
     if finished.exit_code != 7:
-        return SandboxFault(f"A trial of bubblewrap ended with {_ending(finished)} instead of exit code 7.")
+        return SandboxError(f"A trial of bubblewrap ended with {_ending(finished)} instead of exit code 7.")
     return None
 
 

@@ -20,16 +20,16 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from evaluator.errors import SandboxFault, StorageFault, UsageError
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.errors import SandboxError, StorageError, UsageError
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.sandbox.selftest import probe
 from evaluator.service import logs
 from evaluator.service.api.app import create_app
-from evaluator.service.api.errors import Refused
-from evaluator.service.api.notifier import Watch
+from evaluator.service.api.errors import ApiError
+from evaluator.service.api.notifier import Notifier
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.workers.celery_app import CeleryAnnouncer
-from evaluator.service.workers.embedded import Crew
+from evaluator.service.workers.embedded import WorkerPool
 from evaluator.service.workers.sweeper import Sweeper
 from evaluator.settings import MachineSettings, ServiceSettings, kept_secret
 
@@ -60,8 +60,8 @@ def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[st
 
     `say` hears what to tell whoever started it: what is there once requests are answered (the first line ends with
     the address), and how it ends.
-    Raises UsageError (an address that cannot be listened on, or not without keys), SandboxFault (weaker isolation
-    than configured), StorageFault.
+    Raises UsageError (an address that cannot be listened on, or not without keys), SandboxError (weaker isolation
+    than configured), StorageError.
     """
     logs.configure()
     with contextlib.suppress(AttributeError, OSError):  # another C library has no mallopt, and no such habit
@@ -76,8 +76,8 @@ def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[st
         embedded = settings.workers > 0 and not settings.broker_url
         facts = _facts(settings, machine, store, embedded)
         # Embedded workers say what has changed; whoever works elsewhere has to be watched.
-        watch = Watch(store, _NUDGED_S) if embedded else Watch(store)
-        crew = Crew(store, settings, watch.nudge) if embedded else None
+        watch = Notifier(store, _NUDGED_S) if embedded else Notifier(store)
+        crew = WorkerPool(store, settings, watch.notify) if embedded else None
         announcer = crew or (CeleryAnnouncer(settings.broker_url) if settings.broker_url else _Nobody())
         sweeper = Sweeper(store, announcer, retain_s=settings.retain_s)
         app = create_app(store, announcer, settings, secret_of(settings), watch)
@@ -116,11 +116,11 @@ def is_loopback(host: str) -> bool:
 def prove_isolation(machine: MachineSettings) -> tuple[str, int]:
     """Try to break each layer that the configured sandbox promises: its name, and how many held.
 
-    Raises SandboxFault.
+    Raises SandboxError.
     """
-    sandbox = Workshop(machine).sandbox
+    sandbox = Toolbox(machine).sandbox
     if machine.sandbox == "auto" and sandbox.name == "process":
-        raise SandboxFault(
+        raise SandboxError(
             "No container-like sandbox works on this machine; what is left is the plain process sandbox.",
             "`assay doctor` says what is missing. To accept the weaker isolation, which every verdict will record, "
             "set ASSAY_SANDBOX=process.",
@@ -128,23 +128,23 @@ def prove_isolation(machine: MachineSettings) -> tuple[str, int]:
     promised = [layer for layer in probe(sandbox) if layer.promised]
     broken = [f"{layer.name} ({layer.detail})" for layer in promised if not layer.holds]
     if broken:
-        raise SandboxFault(
+        raise SandboxError(
             f"The sandbox {sandbox.name} does not keep what it promises: {'; '.join(broken)}.",
-            "Run `assay doctor`, and mend what it names; or choose another isolation with ASSAY_SANDBOX.",
+            "Run `assay doctor`, and fix what it names; or choose another isolation with ASSAY_SANDBOX.",
         )
     return sandbox.name, len(promised)
 
 
 def secret_of(settings: ServiceSettings) -> bytes:
-    """The server's own secret: `ASSAY_SECRET`, else a file of the data folder, made once. Raises StorageFault."""
+    """The server's own secret: `ASSAY_SECRET`, else a file of the data folder, made once. Raises StorageError."""
     if settings.secret:
         return settings.secret.encode(errors="surrogateescape")
     file = settings.data_dir / "secret"
     try:
         return kept_secret(file)
     except OSError as error:
-        raise StorageFault(
-            f"The server's secret {file} cannot be read or made: {error.strerror}.", "Set ASSAY_SECRET, or mend it."
+        raise StorageError(
+            f"The server's secret {file} cannot be read or made: {error.strerror}.", "Set ASSAY_SECRET, or fix it."
         ) from error
 
 
@@ -170,7 +170,7 @@ class _Connection(H11Protocol):
             transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        body = Refused("malformed", msg).problem().model_dump_json(exclude_none=True).encode()
+        body = ApiError("malformed", msg).problem().model_dump_json(exclude_none=True).encode()
         headers = [
             (b"content-type", b"application/problem+json"),
             (b"content-length", str(len(body)).encode()),
@@ -202,7 +202,7 @@ class HttpServer(uvicorn.Server):
         self,
         app: Any,
         settings: ServiceSettings,
-        watch: Watch,
+        watch: Notifier,
         ready: Callable[[], None] = lambda: None,
         stopping: Callable[[], None] = lambda: None,
     ) -> None:
@@ -321,7 +321,7 @@ def _address(listening: socket.socket) -> str:
 
 
 def _facts(settings: ServiceSettings, machine: MachineSettings, store: Store, embedded: bool) -> dict[str, str]:
-    """What whoever starts a server wants to know of it, each in one line. Raises SandboxFault."""
+    """What whoever starts a server wants to know of it, each in one line. Raises SandboxError."""
     now = time.time()
     keys = sum(key.is_live(now) for key in store.list_keys())
     facts = {"Keys": f"{keys} valid; `assay keys list` shows {'it' if keys == 1 else 'them'}"}
@@ -333,7 +333,7 @@ def _facts(settings: ServiceSettings, machine: MachineSettings, store: Store, em
         name, layers = prove_isolation(machine)
         _LOG.info("isolation proved", sandbox=name, layers=layers)
         facts["Sandbox"] = f"{name}: each of the {layers} layers that it promises was tried, and holds"
-        gpu = Workshop(machine).gpu
+        gpu = Toolbox(machine).gpu
         place = f"on {gpu.device}" if gpu is not None else "on the simulator, since no GPU can be used here"
         facts["Workers"] = f"{settings.workers} here, {place}"
     elif settings.broker_url:
@@ -354,7 +354,7 @@ def _welcome(address: str, facts: Mapping[str, str], drain_s: float) -> str:
 
 
 def _farewell(store: Store) -> str:
-    with contextlib.suppress(StorageFault):
+    with contextlib.suppress(StorageError):
         waiting = sum(queue.count for queue in store.depth().values())
         if waiting:
             return f"Stopped. {waiting} evaluation{'s wait' if waiting > 1 else ' waits'} for the next start."

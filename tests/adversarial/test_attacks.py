@@ -31,11 +31,11 @@ def marked_line(source: str) -> int | None:
 
 
 @pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.stem)
-def test_an_attack_ends_as_it_must(path, workshop):
+def test_an_attack_ends_as_it_must(path, toolbox):
     source = path.read_text()
     head = header(source)
     limits = {name: float(head[name]) for name in ("run_timeout_s", "compile_timeout_s") if name in head}
-    verdict = evaluate(Submission(problem=head["problem"], source=source, settings=Settings(**limits)), workshop)
+    verdict = evaluate(Submission(problem=head["problem"], source=source, settings=Settings(**limits)), toolbox)
 
     told = f"{verdict.status} in {verdict.phase}: {verdict.message}\nexpected {head['expect']}: {head['because']}"
     assert verdict.status.value in head["expect"].split("|"), told
@@ -59,9 +59,9 @@ def test_an_attack_ends_as_it_must(path, workshop):
         assert len(verdict.correctness.printed) <= 1 << 20
 
 
-def test_the_simulator_names_the_line_the_thread_and_the_element(workshop):
+def test_the_simulator_names_the_line_the_thread_and_the_element(toolbox):
     source = (Path(__file__).parent / "write_one_past_the_end.cu").read_text()
-    verdict = evaluate(Submission(problem="vector_add", source=source, backend="sim"), workshop)
+    verdict = evaluate(Submission(problem="vector_add", source=source, backend="sim"), toolbox)
     fault = verdict.correctness.fault
     trial = verdict.correctness.trials[-1]
     assert fault.line == marked_line(source)
@@ -73,19 +73,19 @@ def test_the_simulator_names_the_line_the_thread_and_the_element(workshop):
     assert str(fault.line) in verdict.message
 
 
-def test_a_race_of_equal_values_changes_nothing(workshop):
+def test_a_race_of_equal_values_changes_nothing(toolbox):
     source = (Path(__file__).parent / "race_of_equals.cu").read_text()
-    verdict = evaluate(Submission(problem="vector_add", source=source, backend="sim"), workshop)
+    verdict = evaluate(Submission(problem="vector_add", source=source, backend="sim"), toolbox)
     assert verdict.status is Status.PASSED
 
 
-def test_an_attack_leaves_the_next_evaluation_alone(workshop):
+def test_an_attack_leaves_the_next_evaluation_alone(toolbox):
     """After a fault, a timeout and a flood, an honest kernel still passes."""
     honest = (Path(__file__).parent.parent / "kernels" / "vector_add_plain.cu").read_text()
     for name in ("wild_pointer", "trap", "printf_flood", "forged_verdict_by_constructor"):
         source = (Path(__file__).parent / f"{name}.cu").read_text()
-        evaluate(Submission(problem=header(source)["problem"], source=source), workshop)
-        after = evaluate(Submission(problem="vector_add", source=honest), workshop)
+        evaluate(Submission(problem=header(source)["problem"], source=source), toolbox)
+        after = evaluate(Submission(problem="vector_add", source=honest), toolbox)
         assert after.status is Status.PASSED, f"after {name}: {after.message}"
 
 

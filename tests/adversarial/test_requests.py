@@ -34,17 +34,17 @@ def launch(**changes: object) -> dict[str, object]:
     return {**LAUNCH, **changes}
 
 
-def graded(workshop, source: str, **fields: object):
+def graded(toolbox, source: str, **fields: object):
     started = time.monotonic()
-    verdict = evaluate(Submission(problem="vector_add", source=source, **fields), workshop)
+    verdict = evaluate(Submission(problem="vector_add", source=source, **fields), toolbox)
     assert time.monotonic() - started < 60
     return verdict
 
 
-def test_the_plan_that_the_others_are_variations_of_passes(workshop):
-    assert graded(workshop, f"{GOOD}\n{KERNEL}").status is Status.PASSED
+def test_the_plan_that_the_others_are_variations_of_passes(toolbox):
+    assert graded(toolbox, f"{GOOD}\n{KERNEL}").status is Status.PASSED
     plan = LaunchPlan.model_validate({"steps": [LAUNCH]})
-    assert graded(workshop, KERNEL, plan=plan).status is Status.PASSED
+    assert graded(toolbox, KERNEL, plan=plan).status is Status.PASSED
 
 
 DIRECTIVES = {
@@ -108,15 +108,15 @@ DIRECTIVES = {
 
 
 @pytest.mark.parametrize("directives", DIRECTIVES.values(), ids=DIRECTIVES)
-def test_a_plan_that_cannot_be_is_an_invalid_submission(directives, workshop):
-    verdict = graded(workshop, f"{directives}\n{KERNEL}")
+def test_a_plan_that_cannot_be_is_an_invalid_submission(directives, toolbox):
+    verdict = graded(toolbox, f"{directives}\n{KERNEL}")
     assert verdict.status is Status.INVALID_SUBMISSION, f"{verdict.status}: {verdict.message}"
     assert len(verdict.message) > 15
     assert "Traceback" not in verdict.message
 
 
-def test_a_wrong_expression_is_shown_with_a_caret(workshop):
-    verdict = graded(workshop, f"// assay: launch add grid=(n / 256) block=(32) args=(a, b, c, n)\n{KERNEL}")
+def test_a_wrong_expression_is_shown_with_a_caret(toolbox):
+    verdict = graded(toolbox, f"// assay: launch add grid=(n / 256) block=(32) args=(a, b, c, n)\n{KERNEL}")
     assert "^" in verdict.message + (verdict.hint or "")
     assert "//" in verdict.message + (verdict.hint or "")
 
@@ -143,8 +143,8 @@ PLANS: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-def test_a_json_plan_that_cannot_be_is_an_invalid_submission(plan, workshop):
-    verdict = graded(workshop, KERNEL, plan=LaunchPlan.model_validate(plan))
+def test_a_json_plan_that_cannot_be_is_an_invalid_submission(plan, toolbox):
+    verdict = graded(toolbox, KERNEL, plan=LaunchPlan.model_validate(plan))
     assert verdict.status is Status.INVALID_SUBMISSION, f"{verdict.status}: {verdict.message}"
 
 
@@ -171,8 +171,8 @@ def test_a_plan_of_the_wrong_form_does_not_get_in(plan):
         LaunchPlan.model_validate(plan)
 
 
-def test_directives_and_a_json_plan_together_are_refused(workshop):
-    verdict = graded(workshop, f"{GOOD}\n{KERNEL}", plan=LaunchPlan.model_validate({"steps": [LAUNCH]}))
+def test_directives_and_a_json_plan_together_are_refused(toolbox):
+    verdict = graded(toolbox, f"{GOOD}\n{KERNEL}", plan=LaunchPlan.model_validate({"steps": [LAUNCH]}))
     assert verdict.status is Status.INVALID_SUBMISSION
 
 
@@ -188,8 +188,8 @@ TEXTS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("source", TEXTS.values(), ids=TEXTS)
-def test_a_text_that_cannot_be_graded_is_an_invalid_submission(source, workshop):
-    verdict = graded(workshop, source)
+def test_a_text_that_cannot_be_graded_is_an_invalid_submission(source, toolbox):
+    verdict = graded(toolbox, source)
     assert verdict.status is Status.INVALID_SUBMISSION, f"{verdict.status}: {verdict.message}"
     assert verdict.phase in (Phase.SCREEN, Phase.COMPILE, Phase.LAUNCH)
     assert verdict.hint
@@ -243,32 +243,32 @@ def test_a_request_of_the_wrong_form_does_not_get_in(build: Callable[[], object]
         "-rdc=true",
     ],
 )
-def test_a_compiler_flag_that_is_not_on_the_list_is_refused(flag, workshop):
-    verdict = graded(workshop, f"{GOOD}\n{KERNEL}", settings=Settings(flags=(flag,)))
+def test_a_compiler_flag_that_is_not_on_the_list_is_refused(flag, toolbox):
+    verdict = graded(toolbox, f"{GOOD}\n{KERNEL}", settings=Settings(flags=(flag,)))
     assert verdict.status is Status.INVALID_SUBMISSION, f"{verdict.status}: {verdict.message}"
 
 
 @pytest.mark.parametrize("sizes", [{"n": 0}, {"n": -5}, {"n": 1 << 40}, {"m": 5}, {"n": 5, "m": 5}])
-def test_sizes_that_the_problem_does_not_have_are_the_callers_mistake(sizes, workshop):
+def test_sizes_that_the_problem_does_not_have_are_the_callers_mistake(sizes, toolbox):
     with pytest.raises(UsageError):
-        graded(workshop, f"{GOOD}\n{KERNEL}", settings=Settings(sizes=sizes))
+        graded(toolbox, f"{GOOD}\n{KERNEL}", settings=Settings(sizes=sizes))
 
 
 def many_kernels(count: int) -> str:
     return "".join(f"__global__ void k{number}(float* y) {{ y[0] = {number}; }}\n" for number in range(count))
 
 
-def test_too_many_kernels_are_refused_before_they_are_read(workshop):
-    verdict = graded(workshop, many_kernels(400))
+def test_too_many_kernels_are_refused_before_they_are_read(toolbox):
+    verdict = graded(toolbox, many_kernels(400))
     assert verdict.status is Status.INVALID_SUBMISSION
     assert verdict.message == "The source compiles to 400 kernels: a program may have 256."
 
 
-def test_many_kernels_cost_little_and_are_not_all_listed(workshop):
-    graded(workshop, many_kernels(256))  # compiles
+def test_many_kernels_cost_little_and_are_not_all_listed(toolbox):
+    graded(toolbox, many_kernels(256))  # compiles
     for text in ("", "// assay: launch k999 grid=(1) block=(1) args=(c)\n"):
         started = time.process_time()
-        verdict = graded(workshop, text + many_kernels(256))
+        verdict = graded(toolbox, text + many_kernels(256))
         assert time.process_time() - started < 3
         assert verdict.status is Status.INVALID_SUBMISSION
         assert "k7 and 248 more" in verdict.message

@@ -24,10 +24,10 @@ def samples():
 
 
 @pytest.mark.parametrize("variant", [*samples(), *bad(4)], ids=lambda variant: variant.name)
-def test_a_variant_ends_as_it_says(variant, workshop):
+def test_a_variant_ends_as_it_says(variant, toolbox):
     settings = Settings(run_timeout_s=2) if variant.name.startswith("hangs") else Settings()
     submission = Submission(problem=variant.problem, source=variant.source, backend="sim", settings=settings)
-    verdict = evaluate(submission, workshop)
+    verdict = evaluate(submission, toolbox)
     assert verdict.status in variant.ends, verdict.message
 
 

@@ -17,7 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_service import ANSWERS, CUTS, Road, SmallService, verdict_of
 
-from common.client import AsyncClient, Client, EvaluatorFault, NoVerdict, RequestRefused, ServiceFault, transport
+from common.client import (
+    AsyncClient,
+    Client,
+    EvaluatorError,
+    NoVerdictError,
+    RequestRefusedError,
+    ServiceError,
+    transport,
+)
 from common.contract import Status, Submission
 
 TROUBLES = [*ANSWERS, *CUTS]
@@ -176,11 +184,11 @@ def test_where_nothing_listens_it_gives_up_and_says_where(hasty):
     with (
         Client(f"http://127.0.0.1:{port}", patience_s=0.3) as client,
         pytest.raises(
-            ServiceFault, match=f"127.0.0.1:{port} gave no useful answer in .* the connection failed"
+            ServiceError, match=f"127.0.0.1:{port} gave no useful answer in .* the connection failed"
         ) as caught,
     ):
         client.evaluate(submission("a"))
-    assert not isinstance(caught.value, EvaluatorFault)
+    assert not isinstance(caught.value, EvaluatorError)
     assert "assay serve" in caught.value.remedy
 
 
@@ -193,7 +201,7 @@ def test_a_service_that_never_recovers_is_given_up_with_the_id_to_resume_by(hast
             accepted.append(evaluation.id)
             service.down = True
 
-        with pytest.raises(ServiceFault, match="at last it answered 503") as caught:
+        with pytest.raises(ServiceError, match="at last it answered 503") as caught:
             client.evaluate(submission("a"), progress=take_down)
         assert [caught.value.evaluation_id] == accepted == list(service.submissions)
         service.down = False
@@ -212,7 +220,7 @@ def test_a_refusal_is_final_and_tells_what_to_do():
     service = SmallService(key="assay_right")
     with away(service, key="assay_wrong") as client:
         with pytest.raises(
-            RequestRefused, match="401 Unauthorized: No valid key: This service needs a key"
+            RequestRefusedError, match="401 Unauthorized: No valid key: This service needs a key"
         ) as caught:
             client.evaluate(submission("a"))
         assert caught.value.status_code == 401
@@ -220,27 +228,27 @@ def test_a_refusal_is_final_and_tells_what_to_do():
     assert service.asked == {"POST 401": 1}
     with away(service, key="assay_right") as client:
         assert client.evaluate(submission("a")) == verdict_of("a")
-        with pytest.raises(RequestRefused, match="404"):
+        with pytest.raises(RequestRefusedError, match="404"):
             client.get("ev_of_nobody")
 
 
 def test_our_own_fault_is_an_exception_and_never_a_verdict():
     service = SmallService(fault_sources=frozenset({"7"}))
     with away(service) as client:
-        with pytest.raises(EvaluatorFault, match="verdict of 7") as caught:
+        with pytest.raises(EvaluatorError, match="verdict of 7") as caught:
             client.evaluate(submission(7))
         assert caught.value.verdict.status is Status.INTERNAL_ERROR
         assert caught.value.verdict.reward is None
         assert caught.value.evaluation_id in service.submissions
         outcomes = client.evaluate_each(map(submission, range(20)), concurrency=4)
-        with pytest.raises(EvaluatorFault, match="verdict of 7"):
+        with pytest.raises(EvaluatorError, match="verdict of 7"):
             client.evaluate_many(map(submission, range(20)), concurrency=4)
-    assert [isinstance(one, EvaluatorFault) for one in outcomes] == [number == 7 for number in range(20)]
+    assert [isinstance(one, EvaluatorError) for one in outcomes] == [number == 7 for number in range(20)]
 
 
 def test_the_first_fault_of_many_drops_what_is_under_way():
     service = SmallService(grading_s=0.3, fault_sources=frozenset({"0"}))
-    with away(service) as client, pytest.raises(EvaluatorFault):
+    with away(service) as client, pytest.raises(EvaluatorError):
         client.evaluate_many(map(submission, range(40)), concurrency=4)
     asked = len(service.submissions)
     assert asked <= 8
@@ -249,7 +257,7 @@ def test_the_first_fault_of_many_drops_what_is_under_way():
 
 @pytest.mark.parametrize("body", [b'{"id": "ev_1", "state": "finished"}', b"[]", b'"done"', b"null", b"[" * 5000])
 def test_what_is_no_evaluation_is_no_verdict(body, hasty):
-    with away(SmallService(body=body), patience_s=0.2) as client, pytest.raises(ServiceFault):
+    with away(SmallService(body=body), patience_s=0.2) as client, pytest.raises(ServiceError):
         client.evaluate(submission("a"))
 
 
@@ -258,9 +266,9 @@ def test_the_verdict_of_another_submission_is_no_verdict():
     with away(service) as client:
         client.evaluate(submission("other"))
         service.body = service.shown(next(iter(service.submissions)), True)
-        with pytest.raises(ServiceFault, match="another submission"):
+        with pytest.raises(ServiceError, match="another submission"):
             client.evaluate(submission("mine"))
-        with pytest.raises(ServiceFault, match="another evaluation"):
+        with pytest.raises(ServiceError, match="another evaluation"):
             client.get(list(service.submissions)[1])
 
 
@@ -268,7 +276,7 @@ def test_an_answer_without_end_is_not_kept(hasty, monkeypatch):
     monkeypatch.setattr(transport, "_MAX_ANSWER_BYTES", 1000)
     with (
         away(SmallService(body=b"x" * 100_000), patience_s=0.1) as client,
-        pytest.raises(ServiceFault, match="sent more"),
+        pytest.raises(ServiceError, match="sent more"),
     ):
         client.evaluate(submission("a"))
 
@@ -278,7 +286,7 @@ def test_an_evaluation_that_the_service_has_lost_is_sent_again():
     with away(service) as client:
         assert client.evaluate(submission("a")) == verdict_of("a")
         service.forgets = 5
-        with pytest.raises(ServiceFault, match="keeps losing"):
+        with pytest.raises(ServiceError, match="keeps losing"):
             client.evaluate(submission("b"))
 
 
@@ -419,4 +427,4 @@ def test_a_key_that_no_header_can_hold_is_said_at_once_and_not_shown(key):
 
 
 def test_every_error_is_a_missing_verdict():
-    assert all(issubclass(kind, NoVerdict) for kind in (RequestRefused, ServiceFault, EvaluatorFault))
+    assert all(issubclass(kind, NoVerdictError) for kind in (RequestRefusedError, ServiceError, EvaluatorError))

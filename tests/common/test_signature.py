@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.signature import NotCanonical, Signer, is_genuine, key_id, read_json, signed_text
+from common.signature import NotCanonicalError, Signer, is_genuine, key_id, read_json, signed_text
 
 # RFC 8032, section 7.1, test 2.
 SECRET = "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb"
@@ -133,10 +133,10 @@ def meaning(value):
     ids=range(9),
 )
 def test_json_with_two_meanings_is_refused(text, why):
-    with pytest.raises(NotCanonical, match=why):
+    with pytest.raises(NotCanonicalError, match=why):
         read_json(text)
 
 
 def test_half_a_character_cannot_be_signed():
-    with pytest.raises(NotCanonical):
+    with pytest.raises(NotCanonicalError):
         signed_text(read_json(b'{"a": "\\ud800"}'))

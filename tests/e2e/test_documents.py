@@ -31,9 +31,9 @@ def blocks(name, section, *languages):
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory, workshop):
+def address(tmp_path_factory, toolbox):
     """A server with a data folder of its own and the suite's warm cache."""
-    cache = workshop.settings.data_dir / "cache"
+    cache = toolbox.settings.data_dir / "cache"
     cache.mkdir(parents=True, exist_ok=True)
     data = tmp_path_factory.mktemp("documents")
     (data / "cache").symlink_to(cache)

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from common.client import Client, RequestRefused
+from common.client import Client, RequestRefusedError
 from common.contract import Settings, Status, Submission
 from evaluator.problems.catalogue import problems
 
@@ -21,8 +21,8 @@ NAIVE = problems()["relu"].naive.source
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory, workshop):
-    (workshop.settings.data_dir / "cache").mkdir(parents=True, exist_ok=True)
+def service(tmp_path_factory, toolbox):
+    (toolbox.settings.data_dir / "cache").mkdir(parents=True, exist_ok=True)
     serving = Serving(tmp_path_factory.mktemp("serving"))
     serving.start()
     yield serving
@@ -92,7 +92,7 @@ def test_a_repeat_costs_no_new_evaluation_unless_it_is_asked_for(service):
         assert len(service.rows()) == before
         assert client.evaluate(asked, fresh=True) != first  # another seed
         assert len(service.rows()) == before + 1
-        with pytest.raises(RequestRefused, match="422") as caught:
+        with pytest.raises(RequestRefusedError, match="422") as caught:
             client.evaluate(Submission(problem="reluu", source=NAIVE))
         assert caught.value.status_code == 422
 
@@ -114,7 +114,7 @@ def test_who_loses_interest_ends_the_job_that_runs(service):
         assert time.monotonic() - started < 15
 
 
-def test_a_service_that_is_killed_and_comes_back_loses_nothing(tmp_path, workshop):
+def test_a_service_that_is_killed_and_comes_back_loses_nothing(tmp_path, toolbox):
     serving = Serving(tmp_path)
     road = Road(serving.start())
     try:

@@ -33,11 +33,11 @@ def assay(*arguments, folder, code=ROOT, **environment):
 
 
 @pytest.fixture(scope="module")
-def grader(tmp_path_factory, workshop):
+def grader(tmp_path_factory, toolbox):
     """A machine that has graded two files, and printed its key."""
     folder = tmp_path_factory.mktemp("grader")
     (folder / "data").mkdir()
-    (folder / "data" / "cache").symlink_to(workshop.cache.root)
+    (folder / "data" / "cache").symlink_to(toolbox.cache.root)
     for file, name, code in ((SOURCE, "good", 0), (BROKEN, "broken", 1)):
         ended = assay("grade", file, "--receipt", folder / f"{name}.json", folder=folder)
         assert ended.returncode == code, ended.stderr
@@ -137,7 +137,7 @@ def test_the_private_key_is_for_its_owner_alone(grader):
 
 def test_a_service_signs_with_the_key_that_it_names(grader, elsewhere, tmp_path, monkeypatch):
     monkeypatch.setenv("ASSAY_DATA_DIR", str(grader / "data"))
-    with remote.own_service("auto") as service, httpx.Client() as http:
+    with remote.local_service("auto") as service, httpx.Client() as http:
         address = service.address()
         submission = {"problem": "vector_add", "source": SOURCE.read_text()}
         answer = http.post(f"{address}/evaluate", json=submission, headers={"Prefer": "wait=100"}, timeout=120)

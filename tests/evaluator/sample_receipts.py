@@ -54,8 +54,8 @@ def unsigned(*, pooled=True, seed=SEED):
         )
         for one in plan_trials(problem, SETTINGS, seed.generator(), timed_too=True)
     )
-    dice = np.random.default_rng(1)
-    event, baseline = (tuple(base * (1 + dice.random(60) / 20)) for base in (400.0, 700.0))
+    rng = np.random.default_rng(1)
+    event, baseline = (tuple(base * (1 + rng.random(60) / 20)) for base in (400.0, 700.0))
     measurement = Measurement(
         sizes=problem.timing_sizes,
         event_us=event,

@@ -8,8 +8,8 @@ import torch
 
 from common.contract.timing import DeviceState
 from evaluator.backends.gpu.pool import RunnerPool
-from evaluator.backends.gpu.session import Bench
-from evaluator.backends.gpu.tensors import TorchDice, TorchOpponent
+from evaluator.backends.gpu.session import GpuRuntime
+from evaluator.backends.gpu.tensors import TorchBaseline, TorchRng
 from evaluator.backends.session import Entry, Parameter, Program
 
 DEVICE = "stand_in_device:StandIn"
@@ -36,12 +36,12 @@ class Hall:
 
     def __init__(self, sandbox, jobs_per_runner=1, instruments=None):
         self.instruments = instruments
-        self.opponent = TorchOpponent("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
+        self.opponent = TorchBaseline("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
         pool = RunnerPool(sandbox, "none", device=DEVICE)
-        self.bench = Bench(pool, FileMemory, lambda: 1 << 40, jobs_per_runner)
+        self.bench = GpuRuntime(pool, FileMemory, lambda: 1 << 40, jobs_per_runner)
 
-    def dice(self, seed):
-        return TorchDice(seed, "cpu")
+    def rng(self, seed):
+        return TorchRng(seed, "cpu")
 
     def facts(self):
         return {"sandbox": "any", "quarantine": self.bench.quarantine, "pid": os.getpid()}

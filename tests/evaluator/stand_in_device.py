@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from evaluator.backends.gpu.runner.runner import DeviceFault, now_us
+from evaluator.backends.gpu.runner.runner import DeviceError, now_us
 
 
 class StandIn:
@@ -34,7 +34,7 @@ class StandIn:
 
     def load(self, image, attributes):
         if image == b"for another architecture":
-            raise DeviceFault("CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available")
+            raise DeviceError("CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available")
         self._program, self._launches = json.loads(image), 0
 
     def prepare(self, steps):
@@ -85,9 +85,9 @@ class StandIn:
         elif kind == "hang":
             time.sleep(3600)
         elif kind == "fault":
-            raise DeviceFault("CUDA_ERROR_ILLEGAL_ADDRESS", "cuEventSynchronize failed: an illegal memory access")
+            raise DeviceError("CUDA_ERROR_ILLEGAL_ADDRESS", "cuEventSynchronize failed: an illegal memory access")
         elif kind == "broken":
-            raise DeviceFault("CUDA_ERROR_UNKNOWN", "unknown error")
+            raise DeviceError("CUDA_ERROR_UNKNOWN", "unknown error")
         elif kind == "die":
             os._exit(3)
         elif kind == "signal":
@@ -103,7 +103,7 @@ class StandIn:
             x[0] = 1 - x[0]
         elif kind == "assert":
             os.write(2, b"k.cu:7: void k(): block: [1,0,0], thread: [3,0,0] Assertion `i < n` failed.\n")
-            raise DeviceFault("CUDA_ERROR_ASSERT", "device-side assert triggered")
+            raise DeviceError("CUDA_ERROR_ASSERT", "device-side assert triggered")
         elif kind == "print":
             y[:] = np.maximum(x, 0)
             os.write(1, b"hello from the device\n")

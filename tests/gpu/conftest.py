@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 
 
 def _workshop(jobs_per_runner):
     # A short path, because a socket's has 107 bytes at most.
     with tempfile.TemporaryDirectory(prefix="assay-") as folder:
-        made = Workshop(MachineSettings(Path(folder), jobs_per_runner=jobs_per_runner, referee_idle_s=120))
+        made = Toolbox(MachineSettings(Path(folder), jobs_per_runner=jobs_per_runner, referee_idle_s=120))
         pid = made.gpu.facts()["pid"]
         yield made
         os.kill(pid, signal.SIGTERM)

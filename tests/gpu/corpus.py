@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from common.contract import Settings, Status, Submission, Verdict
 from evaluator.pipeline.pipeline import evaluate
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 
 HERE = Path(__file__).parent
 TWIN_SHARE = 0.95
@@ -98,16 +98,16 @@ def twin() -> Case:
     return read(HERE / "kernels" / "relu_twin.cu")
 
 
-def grade(case: Case, workshop: Workshop, backend: Literal["gpu", "sim"] = "gpu", **changes: Any) -> Verdict:
+def grade(case: Case, toolbox: Toolbox, backend: Literal["gpu", "sim"] = "gpu", **changes: Any) -> Verdict:
     submission = Submission(
         problem=case.head["problem"], source=case.source, backend=backend, settings=case.settings(**changes)
     )
-    return evaluate(submission, workshop)
+    return evaluate(submission, toolbox)
 
 
-def next_one(workshop: Workshop) -> Verdict:
+def next_one(toolbox: Toolbox) -> Verdict:
     """The known good kernel, quickly: what an attack must leave as it was."""
-    return grade(twin(), workshop, rehearse=False, timing=False)
+    return grade(twin(), toolbox, rehearse=False, timing=False)
 
 
 def complaints(case: Case, verdict: Verdict, twin_us: float | None = None) -> list[str]:

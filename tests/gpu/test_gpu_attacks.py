@@ -25,8 +25,8 @@ def twin_us(gpu_workshop):
     return lambda case: measured(tuple((case.settings().sizes or {}).items()))
 
 
-def assert_next_is_right(workshop):
-    after = corpus.next_one(workshop)
+def assert_next_is_right(toolbox):
+    after = corpus.next_one(toolbox)
     assert after.status is Status.PASSED, f"the next job ended {after.status}: {after.message}"
 
 

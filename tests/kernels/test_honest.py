@@ -24,8 +24,8 @@ def submission(path: Path) -> Submission:
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
-def test_an_honest_kernel_passes(path, workshop):
-    verdict = evaluate(submission(path), workshop)
+def test_an_honest_kernel_passes(path, toolbox):
+    verdict = evaluate(submission(path), toolbox)
     assert verdict.status is Status.PASSED, f"{verdict.phase}: {verdict.message}\n{verdict.hint}"
     assert verdict.correctness.passed
     assert all(trial.passed for trial in verdict.correctness.trials)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mix import mix
 
-from common.client import Client, EvaluatorFault, NoVerdict
+from common.client import Client, EvaluatorError, NoVerdictError
 from common.contract import Status
 from evaluator.service.storage import counters
 
@@ -145,9 +145,9 @@ def ordeal(setup, count, seed, *, pause_s=None, kills=0, concurrency=CONCURRENCY
     account.seconds = time.monotonic() - started_s
     account.kills = dict(killer.kills)
     for one, outcome in zip(sent, outcomes, strict=True):
-        if isinstance(outcome, EvaluatorFault):
+        if isinstance(outcome, EvaluatorError):
             account.ours.append(f"{one.right}: {outcome}")
-        elif isinstance(outcome, NoVerdict):
+        elif isinstance(outcome, NoVerdictError):
             account.unanswered.append(f"{one.right}: {outcome}")
         elif outcome.status is not one.right:
             account.false.append(f"{one.right} became {outcome.status}: {outcome.message} {outcome.hint}")
@@ -160,7 +160,7 @@ def ordeal(setup, count, seed, *, pause_s=None, kills=0, concurrency=CONCURRENCY
 def _outcome(client, one):
     try:
         return client.evaluate(one.submission, fresh=one.fresh)
-    except NoVerdict as error:
+    except NoVerdictError as error:
         return error
 
 
@@ -211,8 +211,8 @@ def _check_the_books(setup, sent, outcomes, account):
     # Each verdict that a caller holds is one that the store holds.
     held = Counter(row.verdict.model_dump_json() for row in rows if row.verdict)
     for outcome in outcomes:
-        verdict = outcome.verdict if isinstance(outcome, EvaluatorFault) else outcome
-        if isinstance(verdict, NoVerdict):
+        verdict = outcome.verdict if isinstance(outcome, EvaluatorError) else outcome
+        if isinstance(verdict, NoVerdictError):
             continue
         if not held[verdict.model_dump_json()]:
             complain(f"a caller holds a verdict ({verdict.status}) that the store does not")

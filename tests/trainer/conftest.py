@@ -24,9 +24,9 @@ def one_thread():
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory, workshop):
+def service(tmp_path_factory, toolbox):
     """A real `assay serve`, which is started once; `url` is where it listens."""
-    (workshop.settings.data_dir / "cache").mkdir(parents=True, exist_ok=True)
+    (toolbox.settings.data_dir / "cache").mkdir(parents=True, exist_ok=True)
     serving = Serving(tmp_path_factory.mktemp("serving"))
     serving.start()
     yield serving

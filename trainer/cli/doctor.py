@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from common.client import AsyncClient, NoVerdict
+from common.client import AsyncClient, NoVerdictError
 from trainer.config.schema import TrainingConfig
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.rl.processes import version_of
@@ -157,7 +157,7 @@ def _key(config: TrainingConfig, *, asked: bool) -> Finding:
         return Finding("key", None, f"{name} {said}")
     try:
         asyncio.run(_problems(config.evaluator.url, key))
-    except (NoVerdict, ValueError) as error:
+    except (NoVerdictError, ValueError) as error:
         remedy = f"Set {name} to the key that `assay keys add` printed."
         return Finding("key", False, f"{name} {'is set' if key else 'is not set'}: {error}", remedy)
     return Finding("key", True, f"{name} {said}; the service answers")

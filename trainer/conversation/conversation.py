@@ -21,7 +21,7 @@ from common.launch_plan import LaunchPlan
 from common.reward import share_of_maximum
 from trainer.conversation.extraction import canonical, strategies
 from trainer.data.tasks import Task
-from trainer.errors import PolicyFault
+from trainer.errors import PolicyError
 
 
 class AgentName(StrEnum):
@@ -72,13 +72,13 @@ class Response:
         if self.log_probs is None:
             return
         if len(self.log_probs) != len(self.token_ids):
-            raise PolicyFault(
+            raise PolicyError(
                 f"A policy gave {len(self.log_probs)} log-probabilities for {len(self.token_ids)} tokens.",
                 "Give one for each token that was generated, or none at all.",
             )
         wrong = next((i for i, value in enumerate(self.log_probs) if not math.isfinite(value)), None)
         if wrong is not None:
-            raise PolicyFault(
+            raise PolicyError(
                 f"The log-probability of token {wrong} of a response is {self.log_probs[wrong]}.",
                 "The model's weights are probably no numbers any more: go back to the last checkpoint and lower the "
                 "learning rate.",

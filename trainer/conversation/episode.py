@@ -30,7 +30,7 @@ from trainer.conversation.rewards import (
 )
 from trainer.conversation.tester import ReportSettings, format_report, report, shortened
 from trainer.data.tasks import Task
-from trainer.errors import ConfigurationError, ContextFull, OracleFault, OracleLost
+from trainer.errors import ConfigurationError, ContextFullError, OracleError, OracleLostError
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ class Policy(Protocol):
 
         Of earlier answers of its own (`Message.response`) the token ids are taken as they are. The same view, seed
         and weights give the same answer in the deterministic mode.
-        Raises ContextFull where what is asked leaves no room for an answer; PolicyFault where the policy is broken.
+        Raises ContextFullError where what is asked leaves no room for an answer; PolicyFault where the policy is
+        broken.
         """
         ...
 
@@ -58,7 +59,7 @@ class Oracle(Protocol):
     """Whoever judges kernels."""
 
     async def evaluate(self, submission: Submission) -> Judged:
-        """The verdict about one submission. Raises OracleFault for every fault of ours."""
+        """The verdict about one submission. Raises OracleError for every fault of ours."""
         ...
 
 
@@ -129,7 +130,7 @@ async def play(
     The Tester follows rules; a policy for it, where there is one, is shown the kernel and the report by the rules,
     and what it answers is added to the report. Verdict and reward are the evaluator's in any case.
 
-    Raises OracleFault where an evaluation failed on our side: then there is no conversation to learn from. Raises
+    Raises OracleError where an evaluation failed on our side: then there is no conversation to learn from. Raises
     PolicyFault, and ConfigurationError where a policy is missing or the first prompt leaves no room for an answer.
     """
     conversation = Conversation(conversation_id or f"{task.id}-{seed}", task, settings.flow, seed)
@@ -145,7 +146,7 @@ async def play(
                 )
             try:
                 turn = await _write(conversation, agent, policies[agent], settings, clock)
-            except ContextFull as full:
+            except ContextFullError as full:
                 if not conversation.turns:
                     raise ConfigurationError(
                         f"The prompt of task {task.id} leaves no room for an answer: {full}",
@@ -228,7 +229,7 @@ async def _reviewed(conversation: Conversation, turn: Turn, policy: Policy, sett
             seed=turn_seed(conversation.seed, turn.index),
             max_tokens=settings.turn_tokens,
         )
-    except ContextFull:
+    except ContextFullError:
         return turn
     words = shortened([findings.split("\n")[0], *response.text.split("\n")], settings.tester.report_tokens)
     took_s = turn.duration_s + time.monotonic() - began_s
@@ -250,7 +251,7 @@ def _repeated(turn: Turn, first: Attempt, rewards: RewardSettings) -> Turn:
 class Played:
     """Many conversations, in the order in which they were asked for."""
 
-    conversations: tuple[Conversation | OracleFault, ...]
+    conversations: tuple[Conversation | OracleError, ...]
     """A fault stands in the place of a conversation in which an evaluation failed on our side."""
 
     @property
@@ -271,23 +272,23 @@ async def play_many(
     settings: EpisodeSettings,
     *,
     concurrency: int = 64,
-    done: Callable[[int, Conversation | OracleFault], None] | None = None,
+    done: Callable[[int, Conversation | OracleError], None] | None = None,
 ) -> Played:
     """Play a conversation for each task and seed, `concurrency` at a time, so that evaluations overlap generation.
 
-    `done` hears of each as it ends. Raises what ends a run (OracleLost, PolicyFault, ConfigurationError) as soon as
-    it happens; what is under way then is cancelled.
+    `done` hears of each as it ends. Raises what ends a run (OracleLostError, PolicyFault, ConfigurationError) as soon
+    as it happens; what is under way then is cancelled.
     """
     places = asyncio.Semaphore(concurrency)
 
-    async def one(index: int, task: Task, seed: int) -> Conversation | OracleFault:
+    async def one(index: int, task: Task, seed: int) -> Conversation | OracleError:
         async with places:
-            found: Conversation | OracleFault
+            found: Conversation | OracleError
             try:
                 found = await play(task, policies, oracle, settings, seed)
-            except OracleLost:
+            except OracleLostError:
                 raise
-            except OracleFault as fault:
+            except OracleError as fault:
                 found = fault
         if done:
             done(index, found)

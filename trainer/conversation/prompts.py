@@ -39,8 +39,8 @@ _SYSTEM: Final[dict[tuple[str, str], str]] = {
         f"multiple of the block.\n\n{_RULES}"
     ),
     (AgentName.OPTIMIZER, "full"): (
-        "You make CUDA kernels faster, and mend those that are wrong. You are given a task, a kernel, and a tester's "
-        "report about it. Mend what is wrong first; then remove what costs most time, and keep the rest as it "
+        "You make CUDA kernels faster, and fix those that are wrong. You are given a task, a kernel, and a tester's "
+        "report about it. Fix what is wrong first; then remove what costs most time, and keep the rest as it "
         f"is. The same kernel again earns nothing.\n\n{_RULES}"
     ),
     (AgentName.GENERATOR, "brief"): "Write a CUDA kernel. Answer with one ```cuda block.",
@@ -55,11 +55,11 @@ _REVIEWER: Final = (
 
 _REQUESTS: Final[dict[tuple[str, str], str]] = {
     ("absent", "full"): "Write the whole kernel, in the form that was asked for.",
-    ("wrong", "full"): "Mend this first. Write the whole file again, changed.",
+    ("wrong", "full"): "Fix this first. Write the whole file again, changed.",
     ("right", "full"): "Make it faster, and keep it right. Write the whole file again, changed.",
     ("unjudged", "full"): "The grader cannot run this. Do it in another way, and write the whole file again.",
     ("absent", "brief"): "Write the kernel.",
-    ("wrong", "brief"): "Mend it.",
+    ("wrong", "brief"): "Fix it.",
     ("right", "brief"): "Make it faster.",
     ("unjudged", "brief"): "Do it in another way.",
 }

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from trainer.conversation.conversation import Message
-from trainer.errors import PolicyFault
+from trainer.errors import PolicyError
 
 _MARK = "a1s2s3a4y5"
 """Stands for an answer whose tokens are known, to find what a template writes after one."""
@@ -52,11 +52,11 @@ def token_ids(tokenizer: Tokenizer, messages: Sequence[Message]) -> tuple[int, .
     """A view that ends in a user's message, as the ids of one sequence that ends where the answer begins.
 
     The ids of a view begin with those of each shorter one, followed by what was generated there. An answer that a
-    length limit cut is closed as the template closes one. Raises PolicyFault where the tokenizer's chat template
+    length limit cut is closed as the template closes one. Raises PolicyError where the tokenizer's chat template
     leaves out answers, or a user's message is not last.
     """
     if not messages or messages[-1].role == "assistant":
-        raise PolicyFault(
+        raise PolicyError(
             "A policy was asked for an answer where nobody had said anything since its last one.",
             "End a view in a message of the role user.",
         )
@@ -107,7 +107,7 @@ def _after_answer(tokenizer: Tokenizer, messages: Sequence[Message]) -> str:
     whole = _text(tokenizer, (Message("user", "?"), Message("assistant", _MARK), *messages))
     _, found, after = whole.partition(_MARK)
     if not found:
-        raise PolicyFault(
+        raise PolicyError(
             "The model's chat template does not show earlier answers, so turns cannot follow each other.",
             "Take another model, or give its tokenizer a chat template that shows all messages.",
         )

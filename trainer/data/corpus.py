@@ -78,10 +78,10 @@ def everything(problems: Collection[str] = PROBLEMS) -> Iterator[Example]:
                 yield render(style, flaw)
 
 
-def draw(dice: random.Random, problem: str, right_share: float) -> Example:
+def draw(rng: random.Random, problem: str, right_share: float) -> Example:
     """A kernel for a problem, right with the probability `right_share`. Raises ValueError where there is none."""
     choices = styles(problem)
     if not choices:
         raise ValueError(f"There are no kernels for {problem} here, only for {', '.join(PROBLEMS)}.")
-    style = dice.choice(choices)
-    return render(style, None if dice.random() < right_share else dice.choice(flaws(style)))
+    style = rng.choice(choices)
+    return render(style, None if rng.random() < right_share else rng.choice(flaws(style)))

@@ -81,7 +81,7 @@ def chosen(faces: Sequence[ProblemFace], names: Sequence[str]) -> tuple[ProblemF
     for name in names:
         if name not in known:
             raise ConfigurationError(
-                f"The evaluator has no problem {name!r}.", f"It has {', '.join(known)}: mend tasks.problems."
+                f"The evaluator has no problem {name!r}.", f"It has {', '.join(known)}: fix tasks.problems."
             )
     return tuple(known[name] for name in names) if names else tuple(faces)
 
@@ -109,9 +109,9 @@ def _wordings(face: ProblemFace, wording: Literal["full", "brief"]) -> Iterator[
     choices = _FULL if wording == "full" else _BRIEF
     lengths = [len(options) for options in choices.values()]
     # Seeded by a string: the same on every machine and in every process.
-    dice = random.Random(f"wordings of {face.id}")
+    rng = random.Random(f"wordings of {face.id}")
     order = list(range(prod(lengths)))
-    dice.shuffle(order)
+    rng.shuffle(order)
     say = _full if wording == "full" else _brief
     for number in order:
         picked: dict[str, str] = {}

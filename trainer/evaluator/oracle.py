@@ -7,7 +7,7 @@ too many.
 
 Evaluations overlap, `concurrency` of them at a time. Lost connections, restarts, quotas and slowness are the client's
 to sit out: it asks again and resumes by id. A verdict that is a fault of ours (`internal_error`), or that was taken
-away (`cancelled`), is asked for once more. What is left is an OracleFault: never a reward, always counted; above
+away (`cancelled`), is asked for once more. What is left is an OracleError: never a reward, always counted; above
 `fault_share` of the newest evaluations the oracle is lost, and says so to whoever asks from then on.
 """
 
@@ -18,11 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Self
 
-from common.client import AsyncClient, EvaluatorFault, NoVerdict, RequestRefused
+from common.client import AsyncClient, EvaluatorError, NoVerdictError, RequestRefusedError
 from common.contract import Evaluation, ProblemFace, Status, Submission, Verdict
 from trainer.config.schema import Evaluator as EvaluatorSection
 from trainer.conversation.episode import Judged
-from trainer.errors import ConfigurationError, OracleFault, OracleLost
+from trainer.errors import ConfigurationError, OracleError, OracleLostError
 
 _FEWEST: Final = 20
 """Evaluations or conversations before a share of them means anything."""
@@ -31,7 +31,7 @@ _NEWEST: Final = 200
 _LOOK_AGAIN_S: Final = 2.0
 _SAY_AGAIN_S: Final = 15.0
 _WHAT_TO_DO: Final = (
-    "Start it with `assay serve`, or set evaluator.embedded to true, or mend evaluator.url; `assay doctor` on its "
+    "Start it with `assay serve`, or set evaluator.embedded to true, or fix evaluator.url; `assay doctor` on its "
     "machine says what it lacks."
 )
 
@@ -98,7 +98,7 @@ class EvaluatorOracle:
         self._counts = OracleCounts()
         self._newest: deque[bool] = deque(maxlen=_NEWEST)
         """Whether each of the newest evaluations was a fault."""
-        self._lost: OracleLost | None = None
+        self._lost: OracleLostError | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -118,8 +118,8 @@ class EvaluatorOracle:
     async def wait_until_ready(self, tell: Callable[[str], None] = print) -> None:
         """Wait until the evaluator would judge what it is sent; `tell` hears what it lacks, now and then.
 
-        Raises OracleLost, which says what to do, where patience ends; ConfigurationError where there is something
-        else at this address, or the key is wrong.
+        Raises OracleLostError, which says what to do, where patience ends; ConfigurationError where there is
+        something else at this address, or the key is wrong.
         """
         started_s = time.monotonic()
         told_s: float | None = None
@@ -129,13 +129,13 @@ class EvaluatorOracle:
                 if reason is None:
                     await self._client.problems()  # asks for the key as well
                     return
-            except RequestRefused as error:
-                raise ConfigurationError(str(error), error.remedy or "Mend evaluator.url.") from error
-            except NoVerdict as error:
+            except RequestRefusedError as error:
+                raise ConfigurationError(str(error), error.remedy or "Fix evaluator.url.") from error
+            except NoVerdictError as error:
                 reason = str(error)
             waited_s = time.monotonic() - started_s
             if waited_s + _LOOK_AGAIN_S > self._settings.start_patience_s:
-                raise OracleLost(f"The evaluator is not ready after {waited_s:.0f} s: {reason}.", _WHAT_TO_DO)
+                raise OracleLostError(f"The evaluator is not ready after {waited_s:.0f} s: {reason}.", _WHAT_TO_DO)
             if told_s is None or waited_s - told_s > _SAY_AGAIN_S:
                 told_s = waited_s
                 left_s = self._settings.start_patience_s - waited_s
@@ -143,14 +143,16 @@ class EvaluatorOracle:
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     async def problems(self) -> tuple[ProblemFace, ...]:
-        """What the evaluator can grade. Raises OracleFault."""
+        """What the evaluator can grade. Raises OracleError."""
         try:
             return await self._client.problems()
-        except NoVerdict as error:
-            raise OracleFault(str(error), error.remedy) from error
+        except NoVerdictError as error:
+            raise OracleError(str(error), error.remedy) from error
 
     async def evaluate(self, submission: Submission) -> Judged:
-        """The verdict about one submission. Raises OracleFault for a fault of ours, OracleLost for one too many."""
+        """The verdict about one submission. Raises OracleError for a fault of ours, OracleLostError for one too
+        many.
+        """
         queued_s = time.monotonic()
         async with self._places:
             if self._lost is not None:
@@ -158,7 +160,7 @@ class EvaluatorOracle:
             started_s = time.monotonic()
             try:
                 evaluation, verdict, retried = await self._insist(submission)
-            except NoVerdict as error:
+            except NoVerdictError as error:
                 self._count(queued_s, started_s, faults=1)
                 raise self._fault(error) from error
             self._count(
@@ -177,14 +179,14 @@ class EvaluatorOracle:
             last = retried == self._settings.retries
             try:
                 evaluation = await self._client.evaluation(submission, fresh=retried > 0)
-            except EvaluatorFault:
+            except EvaluatorError:
                 if last:
                     raise
                 continue
             verdict = evaluation.verdict
             if verdict is not None and verdict.status is not Status.CANCELLED:
                 return evaluation, verdict, retried
-        raise NoVerdict("The evaluation was cancelled by someone else, and so was the one in its place.")
+        raise NoVerdictError("The evaluation was cancelled by someone else, and so was the one in its place.")
 
     def _count(self, queued_s: float, started_s: float, **more: int) -> None:
         now_s, counts = time.monotonic(), self._counts
@@ -199,19 +201,19 @@ class EvaluatorOracle:
             }
         )
 
-    def _fault(self, error: NoVerdict) -> OracleFault:
+    def _fault(self, error: NoVerdictError) -> OracleError:
         """What this fault means: one conversation less, or the end."""
         faults, newest = sum(self._newest), len(self._newest)
-        if isinstance(error, RequestRefused) and error.status_code in (401, 403, 404):
-            self._lost = OracleLost(str(error), error.remedy, error.evaluation_id)
+        if isinstance(error, RequestRefusedError) and error.status_code in (401, 403, 404):
+            self._lost = OracleLostError(str(error), error.remedy, error.evaluation_id)
         elif too_many(faults, newest, self._settings.fault_share):
-            self._lost = OracleLost(
+            self._lost = OracleLostError(
                 f"{faults} of the newest {newest} evaluations failed on the evaluator's side, more than the "
                 f"{self._settings.fault_share:.0%} that are allowed; at last: {error}",
                 f"{error.remedy or 'Look at the logs of the evaluator.'} Then go on from the last checkpoint.",
                 error.evaluation_id,
             )
-        return self._lost or OracleFault(str(error), error.remedy, error.evaluation_id)
+        return self._lost or OracleError(str(error), error.remedy, error.evaluation_id)
 
 
 def slim(verdict: Verdict) -> Verdict:

@@ -13,7 +13,7 @@ from statistics import fmean
 from trainer.conversation.conversation import AgentName, Conversation
 from trainer.conversation.episode import Policy
 from trainer.data.tasks import Task
-from trainer.errors import OracleFault
+from trainer.errors import OracleError
 
 Play = Callable[[Task, Mapping[AgentName, Policy], int], Awaitable[Conversation]]
 """Plays one task to its end with these policies and this seed; `trainer.conversation.episode.play` with the rest
@@ -58,7 +58,7 @@ async def cross_play(
             for number, task in enumerate(tasks):
                 try:
                     played.append(await play(task, policies, seed + number))
-                except OracleFault:
+                except OracleError:
                     left_out += 1
             pairings.append(_pairing(generator, optimizer, played, left_out))
     return tuple(pairings)

@@ -19,7 +19,7 @@ from transformers import DynamicCache
 
 from trainer.conversation.conversation import AgentName, Conversation, Message, Response
 from trainer.conversation.tokens import token_ids
-from trainer.errors import CheckpointFault, ContextFull, PolicyFault
+from trainer.errors import CheckpointError, ContextFullError, PolicyError
 from trainer.policies import models
 
 _OPTIMIZER: Final = "optimizer.pt"
@@ -90,7 +90,7 @@ def sample_of(conversation: Conversation, agent: AgentName, advantages: Sequence
     """What an agent learns from a conversation: its answers, each with the advantage of its turn.
 
     `advantages`: one for each of the agent's turns, in order; None leaves a turn out. None where nothing is left.
-    Raises PolicyFault for an answer without tokens or log-probs.
+    Raises PolicyError for an answer without tokens or log-probs.
     """
     answers = [message.response for message in conversation.view(agent) if message.response is not None]
     if len(answers) != len(advantages):
@@ -100,7 +100,7 @@ def sample_of(conversation: Conversation, agent: AgentName, advantages: Sequence
     spread: list[float] = []
     for answer, advantage in zip(answers, advantages, strict=True):
         if answer.log_probs is None or not answer.prompt_token_ids:
-            raise PolicyFault(
+            raise PolicyError(
                 f"An answer of the {agent} has no log-probs, so nothing can be learned from it.",
                 "Let the agent's own policy answer, with token ids and log-probs.",
             )
@@ -134,7 +134,7 @@ class TrainableAgent:
 
     `folder`: a Hugging Face folder, with an optimizer in it or not. `reference`: the folder of the model that the KL
     distance is taken to; the model as it is now, where there is none. Raises ConfigurationError for a folder without
-    a model, CheckpointFault for an optimizer that does not belong to it.
+    a model, CheckpointError for an optimizer that does not belong to it.
     """
 
     def __init__(
@@ -166,12 +166,12 @@ class TrainableAgent:
         """The answer to a view. Requests that come at the same time are generated together.
 
         The seed belongs to the request, so an answer does not hang on what is generated beside it, but for the last
-        bits of the log-probs. Raises ContextFull, PolicyFault.
+        bits of the log-probs. Raises ContextFullError, PolicyError.
         """
         prompt = token_ids(self.tokenizer, messages)
         room = self.context_tokens - len(prompt)
         if room < 1:
-            raise ContextFull(
+            raise ContextFullError(
                 f"The view has {len(prompt)} tokens, and the model sees {self.context_tokens}.",
                 "Allow fewer turns, or take a model with a longer context.",
             )
@@ -239,7 +239,7 @@ class TrainableAgent:
     def update_parameters(self, samples: Sequence[Sample]) -> Update:
         """One policy step: PPO's clipped objective with the KL distance to the reference, every token alike.
 
-        Raises PolicyFault where the loss is not a number; the weights are then as they were before that batch.
+        Raises PolicyError where the loss is not a number; the weights are then as they were before that batch.
         """
         steps: list[Update] = []
         for _ in range(self.settings.epochs):
@@ -272,7 +272,7 @@ class TrainableAgent:
             kl = (torch.exp(apart - new) - (apart - new) - 1).mean()
             loss = loss + settings.kl_coefficient * kl
         if not torch.isfinite(loss):
-            raise PolicyFault(
+            raise PolicyError(
                 "The loss of a policy step is not a number.",
                 "Go back to the last checkpoint and lower the learning rate.",
             )
@@ -303,12 +303,12 @@ class TrainableAgent:
     # Keeping ------------------------------------------------------------------------------------------------------
 
     def save(self, folder: Path) -> None:
-        """Write a Hugging Face folder with the optimizer's state in it. Raises CheckpointFault."""
+        """Write a Hugging Face folder with the optimizer's state in it. Raises CheckpointError."""
         try:
             models.save(folder, self.model, self.tokenizer)
             torch.save({"optimizer": self.optimizer.state_dict(), "dice": self._dice.getstate()}, folder / _OPTIMIZER)
         except OSError as error:
-            raise CheckpointFault(f"The agent cannot be saved in {folder}: {error}", "Look to the disk.") from error
+            raise CheckpointError(f"The agent cannot be saved in {folder}: {error}", "Look to the disk.") from error
 
     def _load_optimizer(self, path: Path) -> None:
         if not path.exists():
@@ -319,7 +319,7 @@ class TrainableAgent:
             version, numbers, rest = state["dice"]
             self._dice.setstate((version, tuple(numbers), rest))
         except (OSError, RuntimeError, ValueError, KeyError, EOFError, pickle.UnpicklingError) as error:
-            raise CheckpointFault(
+            raise CheckpointError(
                 f"The optimizer in {path} cannot be read ({type(error).__name__}).",
                 "Delete the file to start with a new one.",
             ) from error

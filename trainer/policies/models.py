@@ -168,7 +168,7 @@ def smollm2() -> Path:
         _fetch_gguf(Path(work))
         kept = Path(work, "kept")
         model = AutoModelForCausalLM.from_pretrained(work, gguf_file=_GGUF, dtype=torch.float32)
-        save(kept, model, mended(AutoTokenizer.from_pretrained(work, gguf_file=_GGUF)))
+        save(kept, model, fixed(AutoTokenizer.from_pretrained(work, gguf_file=_GGUF)))
         if not folder.exists():
             kept.rename(folder)
     return folder
@@ -194,7 +194,7 @@ def _fetch_gguf(work: Path) -> None:
     (work / _GGUF).write_bytes(content)
 
 
-def mended(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
+def fixed(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
     """SmolLM2's tokenizer as it was published. From the GGUF file it comes with `<|im_start|>` for the end of an
     answer, two special tokens where there are 17, and numbers that are not split into digits.
     """

@@ -26,7 +26,7 @@ from trainer.conversation.prompts import opening
 from trainer.conversation.tokens import token_ids
 from trainer.data import corpus
 from trainer.data.tasks import Task
-from trainer.errors import CheckpointFault, ConfigurationError
+from trainer.errors import CheckpointError, ConfigurationError
 from trainer.evaluator.oracle import EvaluatorOracle
 from trainer.evaluator.oracle import settings_of as oracle_settings
 from trainer.policies import models
@@ -56,9 +56,9 @@ class _Author:
         asked = next(message.text for message in messages if message.role == "user")
         problem = next(problem for text, problem in self.tasks.items() if asked.startswith(text))
         said = {message.text for message in messages}
-        dice = random.Random(seed)
+        rng = random.Random(seed)
         while True:
-            answer = wrapped(corpus.draw(dice, problem, self.right_share).source)
+            answer = wrapped(corpus.draw(rng, problem, self.right_share).source)
             if answer not in said:
                 return Response(answer)
 
@@ -78,14 +78,14 @@ async def lessons(
 
     Raises ConfigurationError for tasks that the corpus has no kernels for, OracleLost.
     """
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     known = [task for task in tasks if task.problem in corpus.PROBLEMS and not task.held_out]
     if not known:
         raise ConfigurationError(
             "There is nothing to warm up with: the templated kernels are for other problems.",
             f"Name some of {', '.join(corpus.PROBLEMS)} in tasks.problems, or set model.warm_start.steps to 0.",
         )
-    asked = [(dice.choice(known), dice.getrandbits(31)) for _ in range(count)]
+    asked = [(rng.choice(known), rng.getrandbits(31)) for _ in range(count)]
     author = _Author({task.text: task.problem for task in known}, right_share)
     if settings.flow.max_turns == 1:
         views = []
@@ -119,13 +119,13 @@ def warm_up(
     loaded, tokenizer = models.load(start)
     model: Any = loaded.train()
     rows = [tokens_of(tokenizer, lesson) for lesson in taught]
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, weight_decay=0.0)
     losses: list[float] = []
     for step in range(settings.steps):
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * min(1.0, (step + 1) / _RAMP_STEPS)
-        batch = [dice.choice(rows) for _ in range(settings.batch_size)]
+        batch = [rng.choice(rows) for _ in range(settings.batch_size)]
         longest = max(len(ids) for ids, _ in batch)
         ids = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids, _ in batch])
         mask = torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids, _ in batch])
@@ -209,7 +209,7 @@ def start_of_all(
 
     `kept`: where a run goes on, the folders below `folder` that it began with, by agent. These it keeps, whatever the
     settings have become since: its weights know no other tokenizer, and no other model is the one to keep near.
-    Raises ConfigurationError, OracleLost, CheckpointFault where one of them is gone.
+    Raises ConfigurationError, OracleLost, CheckpointError where one of them is gone.
     """
     found: dict[AgentRole, Path | str] = {}
     for role in config.roles:
@@ -218,7 +218,7 @@ def start_of_all(
             continue
         found[role] = begun = folder / kept[role]
         if not begun.is_dir():
-            raise CheckpointFault(
+            raise CheckpointError(
                 f"{begun}, which the {role} of this run began with, is not there any more.",
                 "Put it back, or begin anew with --fresh.",
             )

@@ -53,7 +53,7 @@ MEASURES: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-class MetricsFault(TrainerError):
+class MetricsError(TrainerError):
     """Measures cannot be written or read."""
 
 
@@ -148,7 +148,7 @@ class MetricsWriter:
         """`resumed_step`: the step of the checkpoint that the run goes on from; what was written after it is dropped,
         because those steps are done again. None begins anew.
 
-        Raises MetricsFault where the folder cannot be written or a wanted library is missing.
+        Raises MetricsError where the folder cannot be written or a wanted library is missing.
         """
         self._path = folder / FILE
         try:
@@ -159,7 +159,7 @@ class MetricsWriter:
             fresh.replace(self._path)
             self._file = self._path.open("a", encoding="utf-8")
         except OSError as error:
-            raise MetricsFault(
+            raise MetricsError(
                 f"{self._path} cannot be written: {error.strerror}.", "Name another checkpointing.folder."
             ) from error
         self._board = _tensorboard(folder, resumed_step) if config.logging.tensorboard else None
@@ -200,7 +200,7 @@ class MetricsWriter:
 def read(folder: Path) -> list[dict[str, Any]]:
     """The lines of a run, in order; a last line that was cut off is left out. None of a folder without any.
 
-    Raises MetricsFault for a line in the middle that is none.
+    Raises MetricsError for a line in the middle that is none.
     """
     path = folder / FILE
     if not path.is_file():
@@ -217,7 +217,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
         except ValueError as error:
             if number == len(lines):
                 break
-            raise MetricsFault(f"{path}, line {number}, is no line of measures: {error}.") from error
+            raise MetricsError(f"{path}, line {number}, is no line of measures: {error}.") from error
         found.append(value)
     return found
 
@@ -231,7 +231,7 @@ def _tensorboard(folder: Path, resumed_step: int | None) -> Any:
     try:
         from torch.utils.tensorboard.writer import SummaryWriter
     except ImportError as error:
-        raise MetricsFault(
+        raise MetricsError(
             f"TensorBoard's files cannot be written: {error}.",
             "Install it (pip install tensorboard), or set logging.tensorboard=false.",
         ) from error
@@ -246,7 +246,7 @@ def _wandb(folder: Path, config: TrainingConfig, resumed_step: int | None) -> An
     try:
         import wandb
     except ImportError as error:
-        raise MetricsFault(
+        raise MetricsError(
             f"Weights & Biases cannot be used: {error}.", "Install it (pip install wandb), or set logging.wandb=off."
         ) from error
     online = config.logging.wandb == "online"

@@ -29,7 +29,7 @@ from trainer.conversation.conversation import AgentName, Conversation, Message, 
 from trainer.conversation.episode import Oracle, Policy, play, settings_of
 from trainer.conversation.tokens import token_ids
 from trainer.data.tasks import Task
-from trainer.errors import ConfigurationError, ContextFull, OracleFault, OracleLost, TrainerError
+from trainer.errors import ConfigurationError, ContextFullError, OracleError, OracleLostError, TrainerError
 from trainer.evaluator import oracle
 from trainer.rl.sequences import TokenSequence, credited, sequence_of
 from trainer.rl.settings import LOOP
@@ -41,7 +41,7 @@ ATTEMPTS = "attempts"
 
 
 @dataclass(frozen=True)
-class Seat:
+class AgentSlot:
     """One conversation that is to be played."""
 
     uid: str
@@ -59,7 +59,7 @@ class Seat:
 class Outcome:
     """What came of it."""
 
-    seat: Seat
+    seat: AgentSlot
     conversation: Conversation | None = None
     """None where it was left out or failed."""
     keys: Mapping[AgentRole, str] | None = None
@@ -72,7 +72,7 @@ class Outcome:
     """Set where the run cannot go on: no further evaluation will be made, or a policy or a setting is broken."""
 
 
-class Busy:
+class BusyTimer:
     """How long anything at all was being generated, however much of it at a time. `with` around each request."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Busy:
 class ServerPolicy:
     """A policy whose answers come from one of verl's servers."""
 
-    def __init__(self, client: Any, tokenizer: Any, config: TrainingConfig, seat: Seat, busy: Busy) -> None:
+    def __init__(self, client: Any, tokenizer: Any, config: TrainingConfig, seat: AgentSlot, busy: BusyTimer) -> None:
         """`client`: verl's LLMServerClient; `config`: as the agent sees it."""
         self._client, self._tokenizer, self._seat, self._busy = client, tokenizer, seat, busy
         self._rollout = config.rollout
@@ -109,7 +109,7 @@ class ServerPolicy:
         rollout = self._rollout
         prompt = token_ids(self._tokenizer, messages)
         if len(prompt) + max_tokens > rollout.sequence_tokens:
-            raise ContextFull(
+            raise ContextFullError(
                 f"{len(prompt)} tokens are there, and an answer may have {max_tokens}; rollout.sequence_tokens is "
                 f"{rollout.sequence_tokens}"
             )
@@ -136,7 +136,7 @@ class ServerPolicy:
         )
 
 
-class Company:
+class AgentPool:
     """Who takes part in the conversations of one worker: a server and a tokenizer for each agent, and the oracle."""
 
     def __init__(
@@ -145,13 +145,13 @@ class Company:
         self.config, self._clients, self._tokenizers = config, clients, tokenizers
         self._seen = {role: config.for_agent(role) for role in config.roles}
         self.oracle: Oracle | None = None
-        self.busy = Busy()
+        self.busy = BusyTimer()
 
-    def policies(self, seat: Seat) -> dict[AgentName, Policy]:
+    def policies(self, seat: AgentSlot) -> dict[AgentName, Policy]:
         """The policies of one conversation."""
         return {AgentName(role): self._policy(role, seat) for role in self.config.roles}
 
-    def _policy(self, role: AgentRole, seat: Seat) -> Policy:
+    def _policy(self, role: AgentRole, seat: AgentSlot) -> Policy:
         return ServerPolicy(self._clients[role], self._tokenizers[role], self._seen[role], seat, self.busy)
 
 
@@ -170,7 +170,7 @@ class ConversationOutput(AgentLoopOutput):
 
 
 @dataclass(frozen=True)
-class Ended:
+class FinishedConversation:
     """A conversation that is over, and what is to be learned from it."""
 
     conversation: Conversation
@@ -180,11 +180,11 @@ class Ended:
 class ConversationLoop(AgentLoopBase):
     """verl makes one for each conversation."""
 
-    def __init__(self, server_manager: Company, **_: Any) -> None:
+    def __init__(self, server_manager: AgentPool, **_: Any) -> None:
         # Nothing of verl's own loop is set up: prompts, tokens and turns are made by the trainer's modules.
         self._company = server_manager
 
-    async def run(self, sampling_params: dict[str, Any], **row: Any) -> Ended:
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> FinishedConversation:
         """Play one conversation; what it earned becomes the rewards of its sequences."""
         company, seat = self._company, row["seat"]
         config = company.config
@@ -198,7 +198,7 @@ class ConversationLoop(AgentLoopBase):
             seat.seed,
             conversation_id=f"{seat.uid}.{seat.candidate}",
         )
-        return Ended(conversation, sequences(conversation, config))
+        return FinishedConversation(conversation, sequences(conversation, config))
 
 
 def sequences(conversation: Conversation, config: TrainingConfig) -> tuple[TokenSequence, ...]:
@@ -226,12 +226,12 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         super().__init__(verl_configs[first], clients[first], None, None)
         self._config, self._key = config, key
         # Each agent may have a model of its own, and with it a tokenizer.
-        self._company = Company(config, clients, {role: _tokenizer(verl_configs[role]) for role in config.roles})
+        self._company = AgentPool(config, clients, {role: _tokenizer(verl_configs[role]) for role in config.roles})
         self.llm_client = self._company
         self._oracle: oracle.EvaluatorOracle | None = None
         self._room = asyncio.Semaphore(config.rollout.concurrency)
 
-    async def play(self, seats: Sequence[Seat]) -> tuple[list[Outcome], dict[str, float]]:
+    async def play(self, seats: Sequence[AgentSlot]) -> tuple[list[Outcome], dict[str, float]]:
         """Play conversations side by side. With them come what the oracle has counted so far, and the seconds in
         which something was generated (`generating`) and the evaluator alone was waited for (`waiting`).
         """
@@ -246,14 +246,14 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         times = {"generating": generating_s, "waiting": max(all_s - generating_s, 0.0)}
         return list(outcomes), {**asdict(self._oracle.counts), **times}
 
-    async def _one(self, seat: Seat) -> Outcome:
+    async def _one(self, seat: AgentSlot) -> Outcome:
         trajectory = {"step": seat.step, "sample_index": 0, "rollout_n": seat.candidate, "validate": seat.evaluating}
         try:
             async with self._room:
                 done = await self._run_agent_loop({}, trajectory, agent_name=LOOP, trace=False, seat=seat)
-        except OracleLost as lost:
+        except OracleLostError as lost:
             return Outcome(seat, left_out=str(lost), fatal=lost)
-        except OracleFault as fault:
+        except OracleError as fault:
             return Outcome(seat, left_out=str(fault))
         except TrainerError as error:
             return Outcome(seat, failure=str(error), fatal=error)
@@ -264,9 +264,9 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         return Outcome(seat, conversation, keys)
 
     async def _agent_loop_postprocess(
-        self, output: Ended, validate: bool, **row: Any
+        self, output: FinishedConversation, validate: bool, **row: Any
     ) -> tuple[Conversation, dict[str, str]]:
-        seat: Seat = row["seat"]
+        seat: AgentSlot = row["seat"]
         keys = {}
         for sequence in () if validate else output.sequences:
             uid = f"{sequence.agent}.{seat.uid}"
@@ -284,7 +284,7 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
             await self._oracle.close()
 
 
-def _output(sequence: TokenSequence, seat: Seat) -> ConversationOutput:
+def _output(sequence: TokenSequence, seat: AgentSlot) -> ConversationOutput:
     return ConversationOutput(
         prompt_ids=list(sequence.prompt_ids),
         response_ids=list(sequence.response_ids),

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from trainer.config.schema import TrainingConfig
 from trainer.conversation.conversation import AgentName
-from trainer.errors import OracleLost
+from trainer.errors import OracleLostError
 from trainer.evaluator.oracle import too_many
 from trainer.rl.sequences import credited
 
@@ -18,13 +18,14 @@ _SAME: Final = 1e-6
 
 
 def refuse_without_verdicts(outcomes: Sequence[Any], fault_share: float) -> None:
-    """Raise OracleLost where no conversation came to its end, or more than `fault_share` of them were left out, by
+    """Raise OracleLostError where no conversation came to its end, or more than `fault_share` of them were left out,
+    by
     the evaluator's own fault. The oracle counts evaluations, of which a conversation has several.
     """
     left_out = [outcome.left_out for outcome in outcomes if outcome.left_out is not None]
     many = too_many(len(left_out), len(outcomes), fault_share)
     if left_out and (many or all(outcome.conversation is None for outcome in outcomes)):
-        raise OracleLost(
+        raise OracleLostError(
             f"{len(left_out)} of {len(outcomes)} conversations of step {outcomes[0].seat.step} were left out because "
             f"an evaluation failed on the evaluator's side; evaluator.fault_share allows {fault_share:.0%}, and "
             f"never all. The last one: {left_out[-1]}",

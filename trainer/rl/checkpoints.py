@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer.config.schema import AgentRole
-from trainer.errors import CheckpointFault
+from trainer.errors import CheckpointError
 
 FORM: Final = 1
 """Version of `state.json`."""
@@ -35,30 +35,30 @@ class Checkpoint:
     """What the runner keeps: curriculum, counters."""
 
     def agent(self, role: AgentRole) -> Path:
-        """The folder of one agent. Raises CheckpointFault where it is missing."""
+        """The folder of one agent. Raises CheckpointError where it is missing."""
         found = self.folder / role / f"global_step_{self.step}"
         if not found.is_dir():
-            raise CheckpointFault(
+            raise CheckpointError(
                 f"{self.folder} has no checkpoint of the {role}.",
                 "A run goes on with the agents that it began with: change agents back, or start with another name.",
             )
         return found
 
     def check(self, role: AgentRole, workers: Mapping[str, int]) -> None:
-        """Raise CheckpointFault for what verl cannot load: it has a file for each worker, and needs as many again.
+        """Raise CheckpointError for what verl cannot load: it has a file for each worker, and needs as many again.
 
         `workers`: how many there are to be of `actor`, and of `critic` where there is one.
         """
         for part, count in workers.items():
             files = list((self.agent(role) / part).glob("model_world_size_*_rank_0.pt"))
             if not files:
-                raise CheckpointFault(
+                raise CheckpointError(
                     f"{self.folder} has no {part} of the {role}.",
                     "Go on with the algorithm that the run began with, or begin anew with --fresh.",
                 )
             if not any(file.name == f"model_world_size_{count}_rank_0.pt" for file in files):
                 before = files[0].name.split("_")[3]
-                raise CheckpointFault(
+                raise CheckpointError(
                     f"The {part} of the {role} in {self.folder} is of {before} GPUs, and {count} are to train it. "
                     "verl goes on with the same number only.",
                     "Change resources back to the GPUs that the run began with, or begin anew with --fresh.",
@@ -94,7 +94,9 @@ class Checkpoints:
                 os.fsync(file.fileno())
             begun.replace(place / _STATE)
         except OSError as error:
-            raise CheckpointFault(f"{place} cannot be written: {error}", "Make room, or mend its rights.") from error
+            raise CheckpointError(
+                f"{place} cannot be written: {error}", "Make room, or fix its permissions."
+            ) from error
         counting = [folder for folder in self._folders() if _counts(folder)]
         for old in set(self._folders()) - set(counting[-keep:]):
             # First, so that one of which only a part is removed does not count any more.
@@ -104,7 +106,7 @@ class Checkpoints:
         return Checkpoint(place, step, state)
 
     def newest(self) -> Checkpoint | None:
-        """The newest that counts; None where there is none. Raises CheckpointFault for one that cannot be read."""
+        """The newest that counts; None where there is none. Raises CheckpointError for one that cannot be read."""
         for place in reversed(self._folders()):
             if _counts(place):
                 return read(place)
@@ -119,14 +121,14 @@ def _counts(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Checkpoint:
-    """The checkpoint in a folder. Raises CheckpointFault."""
+    """The checkpoint in a folder. Raises CheckpointError."""
     try:
         found = json.loads((folder / _STATE).read_text(encoding="utf-8"))
         if found["form"] != FORM:
             raise ValueError(f"it has the form {found['form']}, and this trainer reads form {FORM}")
         return Checkpoint(folder, int(found["step"]), found["state"])
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointFault(
+        raise CheckpointError(
             f"The checkpoint in {folder} cannot be read: {error}",
             "Remove this folder to go on from the one before it.",
         ) from error

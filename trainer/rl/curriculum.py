@@ -20,7 +20,7 @@ from typing import Any, Final
 from trainer.config.schema import Curriculum as CurriculumSection
 from trainer.conversation.conversation import Conversation
 from trainer.data.tasks import Task
-from trainer.errors import CheckpointFault, ConfigurationError
+from trainer.errors import CheckpointError, ConfigurationError
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Curriculum:
         Tasks come again only once all of their tier have been drawn. Held-out tasks are never drawn. Raises
         ConfigurationError where no task can be drawn.
         """
-        dice = random.Random(f"curriculum {seed}")
+        rng = random.Random(f"curriculum {seed}")
         below = frozenset().union(*(tier.problem_tiers for tier in self.plan[: self.level])) - self.tier.problem_tiers
         old = [task for task in tasks if task.tier in below and not task.held_out]
         new = [task for task in tasks if task.tier in self.tier.problem_tiers and not task.held_out]
@@ -173,8 +173,8 @@ class Curriculum:
                 "Name problems of that tier in tasks.problems, or set curriculum.name to off.",
             )
         rehearsed = _rehearsed(count, self.rehearsal_share) if old and new else count if old else 0
-        drawn = [*_drawn(old, rehearsed, dice), *_drawn(new, count - rehearsed, dice)]
-        dice.shuffle(drawn)
+        drawn = [*_drawn(old, rehearsed, rng), *_drawn(new, count - rehearsed, rng)]
+        rng.shuffle(drawn)
         return tuple(drawn)
 
     def skipping(self, tasks: Sequence[Task]) -> "Curriculum":
@@ -195,7 +195,7 @@ class Curriculum:
         }
 
     def restored(self, state: Mapping[str, Any]) -> "Curriculum":
-        """A curriculum with these settings at the place that `state` names. Raises CheckpointFault for another's."""
+        """A curriculum with these settings at the place that `state` names. Raises CheckpointError for another's."""
         try:
             names = [tier.name for tier in self.plan]
             if list(state["tiers"]) != names:
@@ -207,7 +207,7 @@ class Curriculum:
                 raise ValueError(f"it has {len(windows)} windows for {len(self.plan)} tiers")
             return replace(self, level=int(state["level"]), entered=int(state["entered"]), windows=windows)
         except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointFault(
+            raise CheckpointError(
                 f"The checkpoint's curriculum cannot be gone on with: {error}.",
                 "Go on with the curriculum that the run began with, or begin a new run.",
             ) from error
@@ -260,7 +260,7 @@ def _rehearsed(count: int, share: float) -> int:
     return min(max(round(count * share), 1), count - 1)
 
 
-def _drawn(tasks: Sequence[Task], count: int, dice: random.Random) -> list[Task]:
+def _drawn(tasks: Sequence[Task], count: int, rng: random.Random) -> list[Task]:
     """As many rounds through all tasks, in random order, as it takes."""
     rounds = math.ceil(count / len(tasks)) if tasks and count else 0
-    return [task for _ in range(rounds) for task in dice.sample(list(tasks), len(tasks))][:count]
+    return [task for _ in range(rounds) for task in rng.sample(list(tasks), len(tasks))][:count]

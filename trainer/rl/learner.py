@@ -62,7 +62,7 @@ class Offered:
         return batch, {}
 
 
-class NoPrompts:
+class NoPromptsError:
     """Takes the place of verl's data loader, which a checkpoint of verl asks for its state: prompts come with the
     runner, and so does their state.
     """
@@ -97,7 +97,7 @@ class Learner(PPOTrainerSync):
 
     def _init_dataloader(self) -> None:
         self.train_dataset = self.val_dataset = ()
-        self.train_dataloader, self.train_dataloader_it = NoPrompts(), None
+        self.train_dataloader, self.train_dataloader_it = NoPromptsError(), None
         self.total_training_steps = self.steps_per_epoch = self.config.trainer.total_training_steps
         OmegaConf.set_struct(self.config, True)
         with open_dict(self.config):

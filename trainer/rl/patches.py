@@ -1,4 +1,4 @@
-"""All that is bound to one version of verl: what is mended in 0.9.1 so that it also runs without a GPU, and why.
+"""All that is bound to one version of verl: what is fixed in 0.9.1 so that it also runs without a GPU, and why.
 
 Every process of a run imports this module while it imports verl (`VERL_USE_EXTERNAL_MODULES`), before verl's own
 modules have taken over the names that are replaced here. Each patch names the version it is for and what it expects
@@ -221,7 +221,7 @@ def check_version(found: str) -> None:
 
 
 def apply() -> None:
-    """Register our rollout with verl, and mend what has to be mended on this platform."""
+    """Register our rollout with verl, and fix what has to be fixed on this platform."""
     from verl.workers.rollout import base, replica
 
     base._ROLLOUT_REGISTRY["hf", "async"] = "trainer.rl.rollout.TransformersRollout"

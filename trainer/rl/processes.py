@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from trainer.config.schema import Evaluator, TrainingConfig
-from trainer.errors import ConfigurationError, OracleLost, TrainerError
+from trainer.errors import ConfigurationError, OracleLostError, TrainerError
 
 CLUSTER_FILE: Final = Path(__file__).parents[1] / "config" / "cluster" / "aws.yaml"
 """A cluster for `ray up`: nodes of eight GPUs and a head that plans [R12, C13]."""
@@ -65,7 +65,7 @@ def ray_settings(config: TrainingConfig) -> dict[str, Any]:
 def evaluator(config: TrainingConfig) -> Iterator[TrainingConfig]:
     """The configuration with the address of an evaluator that answers; an embedded one is stopped at the end.
 
-    One that is elsewhere is waited for up to `evaluator.start_patience_s`. Raises OracleLost where it does not
+    One that is elsewhere is waited for up to `evaluator.start_patience_s`. Raises OracleLostError where it does not
     answer, ConfigurationError where it cannot be started here.
     """
     asked = config.evaluator
@@ -83,7 +83,7 @@ def evaluator(config: TrainingConfig) -> Iterator[TrainingConfig]:
 def wait_for(asked: Evaluator) -> dict[str, Any]:
     """What the service at `asked.url` says of its version, once it answers.
 
-    Raises OracleLost after `start_patience_s`, ConfigurationError for what is no such service.
+    Raises OracleLostError after `start_patience_s`, ConfigurationError for what is no such service.
     """
     deadline = time.monotonic() + asked.start_patience_s
     told = False
@@ -93,7 +93,7 @@ def wait_for(asked: Evaluator) -> dict[str, Any]:
         except OSError as error:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                raise OracleLost(
+                raise OracleLostError(
                     f"The evaluator at {asked.url} does not answer: {getattr(error, 'reason', error)}.",
                     "Start it (assay serve), set evaluator.url to where it is, or let the run start its own with "
                     "evaluator.embedded=true.",
@@ -184,7 +184,7 @@ class _Embedded:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self._end(signal.SIGKILL)
                 said = self._log.read_text(encoding="utf-8", errors="replace").strip()[-600:]
-                raise OracleLost(
+                raise OracleLostError(
                     f"The embedded evaluator could not be started: {said or 'it said nothing'}",
                     f"See {self._log}, and what `assay doctor` says.",
                 )

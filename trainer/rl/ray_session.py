@@ -19,7 +19,7 @@ where Ray itself ended it for that, the error has a class of its own.
 """
 
 
-class ProcessLost(TrainerError):
+class ProcessLostError(TrainerError):
     """One of verl's processes failed or died: the run ends."""
 
 
@@ -43,7 +43,7 @@ def started(config: TrainingConfig, environment: Mapping[str, str]) -> Iterator[
         ) from error
     except Exception as error:
         # Ray itself knows no better class for a node that does not come up in time.
-        raise ProcessLost(
+        raise ProcessLostError(
             f"Ray could not be started: {error}",
             "A machine with too much other work is the usual reason: try again when there is less.",
         ) from error
@@ -65,12 +65,12 @@ def failures_told() -> Iterator[None]:
     except RayError as error:
         text = str(error).strip()
         if isinstance(error, OutOfMemoryError) or any(word in text for word in _SHORT):
-            raise ProcessLost(
+            raise ProcessLostError(
                 f"A process of the run failed for want of memory: {text[-3000:]}",
                 "Lower algorithm.micro_batch_size, rollout.sequence_tokens or rollout.memory_share, or set "
                 "model.offload; the run goes on from its last checkpoint.",
             ) from error
-        raise ProcessLost(
+        raise ProcessLostError(
             f"A process of the run failed: {text[-3000:]}",
             "The run goes on from its last checkpoint; verl.log in its folder may say more.",
         ) from error

@@ -24,7 +24,7 @@ from transformers.generation.continuous_batching.model_runner import ModelRunner
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
-from trainer.errors import PolicyFault
+from trainer.errors import PolicyError
 
 BLOCK_TOKENS = 32
 """Tokens in a block of the cache."""
@@ -143,11 +143,11 @@ class Generator:
     ) -> tuple[list[int], list[float], bool]:
         """New tokens, their log-probabilities, and whether the limit cut the answer off.
 
-        Raises PolicyFault where generation fails.
+        Raises PolicyError where generation fails.
         """
         max_tokens = min(max_tokens, self._context_tokens - len(prompt_ids))
         if max_tokens < 1:
-            raise PolicyFault(
+            raise PolicyError(
                 f"A prompt of {len(prompt_ids)} tokens leaves no room in a context of {self._context_tokens}."
             )
         async with self._room:
@@ -171,28 +171,28 @@ class Generator:
                 running = self._manager.is_running()
                 await asyncio.wait({done}, timeout=WATCH_S)
             if not done.done():
-                raise PolicyFault(f"transformers generates no more: {self._manager.fatal_error or 'it was stopped'}")
+                raise PolicyError(f"transformers generates no more: {self._manager.fatal_error or 'it was stopped'}")
         result = done.result()
         if result.error is not None:
-            raise PolicyFault(f"transformers could not generate: {result.error}")
+            raise PolicyError(f"transformers could not generate: {result.error}")
         tokens = list(result.generated_tokens)
         return tokens, list(result.logprobs), not tokens or tokens[-1] not in self._eos
 
     def load(self, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
-        """Take over new weights by name. Nothing may be under way. Raises PolicyFault for names it does not have."""
+        """Take over new weights by name. Nothing may be under way. Raises PolicyError for names it does not have."""
         own = self.model.state_dict()
         seen = set()
         with torch.no_grad():
             for name, value in weights:
                 if name not in own:
-                    raise PolicyFault(f"The trained model has a weight {name!r} that the generating one has not.")
+                    raise PolicyError(f"The trained model has a weight {name!r} that the generating one has not.")
                 own[name].copy_(value)
                 seen.add(name)
         # A tied head is one tensor under two names, of which one is sent.
         pointers = {own[name].data_ptr() for name in seen}
         missing = sorted(name for name, value in own.items() if name not in seen and value.data_ptr() not in pointers)
         if missing:
-            raise PolicyFault(f"No new weights came for {', '.join(missing[:3])} ({len(missing)} in all).")
+            raise PolicyError(f"No new weights came for {', '.join(missing[:3])} ({len(missing)} in all).")
 
 
 def _settle(done: asyncio.Future[Any], result: Any) -> None:

@@ -41,7 +41,7 @@ _COUNTED: Final = {"asked", "faults", "retried", "repeats", "unsupported"}
 """What is reported of the evaluator, counted since this start."""
 
 
-class LoopFailed(TrainerError):
+class LoopFailedError(TrainerError):
     """Too many conversations ended in an exception of the trainer's own: the run ends, with the last one's stack."""
 
 
@@ -109,7 +109,7 @@ def run(
     that are used as they are, instead of preparing those of the configuration. What a run without a checkpoint has
     left in the folder is removed. SIGTERM and Ctrl-C end the run after the step that is under way, with a checkpoint.
 
-    Raises TrainerError: ConfigurationError before anything has begun, OracleLost, LoopFailed, CheckpointFault.
+    Raises TrainerError: ConfigurationError before anything has begun, OracleLost, LoopFailedError, CheckpointFault.
     """
     # Before anything is started: what only these look at is refused by them.
     curriculum = curriculum_of(config.curriculum)
@@ -281,7 +281,7 @@ class _Run:
             tasks = self.progress.curriculum.sample(self.training, missing, _seed(self.config.seed, step, draw))
             outcomes, found = self._play(
                 [
-                    self.loop.Seat(
+                    self.loop.AgentSlot(
                         f"{step}.{draw}.{place}",
                         candidate,
                         task,
@@ -318,10 +318,10 @@ class _Run:
         all_failed = len(failed) == len(outcomes) > 0
         many = evaluation.too_many(len(failed), len(outcomes), self.config.evaluator.fault_share)
         if failed and (all_failed or many):
-            raise LoopFailed(
+            raise LoopFailedError(
                 f"{len(failed)} of {len(outcomes)} conversations of step {seats[0].step} ended in an exception of "
                 f"the trainer's own. The last one:\n{failed[-1].failure}",
-                "Mend what it names; the run goes on from its last checkpoint.",
+                "Fix what it names; the run goes on from its last checkpoint.",
             )
         return outcomes, times
 
@@ -347,7 +347,9 @@ class _Run:
     def _evaluate(self, step: int) -> None:
         began_s = time.monotonic()
         seats = [
-            self.loop.Seat(f"held.{place}", 0, task, _seed(self.config.seed, 0, place), step + 1, evaluating=True)
+            self.loop.AgentSlot(
+                f"held.{place}", 0, task, _seed(self.config.seed, 0, place), step + 1, evaluating=True
+            )
             for place, task in enumerate(self.held_out)
         ]
         outcomes, _ = self._play(seats)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from trainer.config.schema import TrainingConfig
 from trainer.conversation.conversation import AgentName, Conversation, Response
 from trainer.conversation.rewards import credit_settings, credits_of
-from trainer.errors import PolicyFault
+from trainer.errors import PolicyError
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def sequence_of(
     """One agent's sequence; None where it has no answer that counts.
 
     `credits` has a reward for each attempt of the conversation; None leaves that answer out of the loss: it could not
-    be judged. Raises PolicyFault where an answer's prompt does not begin with all that came before it.
+    be judged. Raises PolicyError where an answer's prompt does not begin with all that came before it.
     """
     attempts = conversation.attempts
     if len(credits) != len(attempts):
@@ -111,7 +111,7 @@ def sequence_of(
 def _appended(before: list[int], response: Response, agent: AgentName) -> tuple[int, ...]:
     prompt = response.prompt_token_ids
     if list(prompt[: len(before)]) != before:
-        raise PolicyFault(
+        raise PolicyError(
             f"The {agent}'s next prompt does not begin with the {len(before)} tokens that came before it.",
             "A policy must take earlier answers as they were generated (Message.response), not from their text.",
         )

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from evaluator.backends.gpu.runner import launcher
-from evaluator.backends.gpu.runner.channel import Channel, ChannelClosed, ChannelSilent
-from evaluator.errors import GpuFault
+from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, ChannelTimeoutError
+from evaluator.errors import GpuError
 from evaluator.python_command import last_words
 from evaluator.sandbox.retry import OWN_FAULTS
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, Sandbox
@@ -24,7 +24,7 @@ _ENDING_S: Final = 2.0
 _LONG_S: Final = 10 * 365 * 86400.0
 
 
-class RunnerFault(Exception):
+class RunnerError(Exception):
     """The device said no, or broke, under this runner. `error` is the driver's name for it, or empty."""
 
     def __init__(self, error: str, message: str, printed: str = "") -> None:
@@ -33,11 +33,11 @@ class RunnerFault(Exception):
         self.printed = printed
 
 
-class RunnerHung(Exception):
+class RunnerHungError(Exception):
     """No answer in time."""
 
 
-class RunnerDied(GpuFault):
+class RunnerDiedError(GpuError):
     """A runner's process ended in the middle of an order."""
 
     def __init__(self, message: str, remedy: str, code: int | None) -> None:
@@ -62,21 +62,23 @@ class Runner:
     def ask(
         self, order: dict[str, Any], timeout_s: float = _ORDER_S, descriptors: Sequence[int] = ()
     ) -> dict[str, Any]:
-        """Send an order and wait for its answer. Raises RunnerFault, RunnerHung, GpuFault."""
+        """Send an order and wait for its answer. Raises RunnerError, RunnerHungError, GpuError."""
         try:
             self._channel.send(order, descriptors)
             return self._answer(timeout_s)
-        except ChannelClosed as closed:
+        except ChannelClosedError as closed:
             how, code = self._how_it_ended(self.pid)
-            raise RunnerDied(f"A runner ended at the order {order['order']}: {how}.", "Try again.", code) from closed
+            raise RunnerDiedError(
+                f"A runner ended at the order {order['order']}: {how}.", "Try again.", code
+            ) from closed
 
     def await_ready(self) -> None:
-        """Wait until the context is made. Raises RunnerFault, RunnerHung, GpuFault."""
+        """Wait until the context is made. Raises RunnerError, RunnerHungError, GpuError."""
         if not self.facts:
             try:
                 self.facts = self._answer(_READY_S)
-            except ChannelClosed as closed:
-                raise GpuFault(f"A runner ended before it was ready ({closed}).", "See `assay doctor`.") from closed
+            except ChannelClosedError as closed:
+                raise GpuError(f"A runner ended before it was ready ({closed}).", "See `assay doctor`.") from closed
 
     def close(self) -> None:
         """Let it end by itself."""
@@ -85,12 +87,12 @@ class Runner:
     def _answer(self, timeout_s: float) -> dict[str, Any]:
         try:
             answer = self._channel.receive(timeout_s)
-        except ChannelSilent:
-            raise RunnerHung from None
+        except ChannelTimeoutError:
+            raise RunnerHungError from None
         if "done" in answer and isinstance(answer["done"], dict):
             return answer["done"]
         fault = answer.get("fault") or {}
-        raise RunnerFault(str(fault.get("error")), str(fault.get("message")), str(fault.get("printed", "")))
+        raise RunnerError(str(fault.get("error")), str(fault.get("message")), str(fault.get("printed", "")))
 
 
 class RunnerPool:
@@ -99,7 +101,7 @@ class RunnerPool:
     def __init__(self, sandbox: Sandbox, gpu: str, ahead: int = 2, device: str = REAL_DEVICE) -> None:
         """`gpu` is the UUID of the one device that runners see; `ahead`: how many are kept ready.
 
-        Raises SandboxFault, StorageFault, GpuFault.
+        Raises SandboxFault, StorageFault, GpuError.
         """
         self._ahead = ahead
         self._ended: dict[int, int] = {}
@@ -112,15 +114,15 @@ class RunnerPool:
             self._session = sandbox.start(_job(gpu, device, theirs.fileno()))
         try:
             self._channel.receive(_READY_S)
-        except (ChannelClosed, ChannelSilent) as error:
+        except (ChannelClosedError, ChannelTimeoutError) as error:
             said = last_words(self._session.finish().stderr.decode(errors="replace"))
-            raise GpuFault(
+            raise GpuError(
                 f"The process that makes runners did not start: {said or error}.", "Run `assay doctor`."
             ) from error
         self._prepare()
 
     def take(self) -> Runner:
-        """A runner whose context is ready. Raises GpuFault."""
+        """A runner whose context is ready. Raises GpuError."""
         self._prepare()
         while not self._forked:
             self._listen(_READY_S)
@@ -129,7 +131,7 @@ class RunnerPool:
         self._prepare()
         try:
             runner.await_ready()
-        except (RunnerFault, RunnerHung, GpuFault) as error:
+        except (RunnerError, RunnerHungError, GpuError) as error:
             self.end(runner)
             raise gpu_fault("A context could not be made", error) from error
         return runner
@@ -139,7 +141,7 @@ class RunnerPool:
         runner.close()
 
     def end(self, runner: Runner) -> None:
-        """Kill a runner and wait for its end. Raises GpuFault where the driver does not let go of it."""
+        """Kill a runner and wait for its end. Raises GpuError where the driver does not let go of it."""
         self._send({"order": "kill", "pid": runner.pid})
         runner.close()
         self.await_end(runner.pid)
@@ -150,12 +152,12 @@ class RunnerPool:
         return pid in self._ended
 
     def await_end(self, pid: int) -> None:
-        """Wait for the end of a runner. Raises GpuFault."""
+        """Wait for the end of a runner. Raises GpuError."""
         until_s = time.monotonic() + _END_S
         while pid not in self._ended:
             left_s = until_s - time.monotonic()
             if left_s <= 0:
-                raise GpuFault(
+                raise GpuError(
                     f"A runner could not be ended within {_END_S:g} s: the driver holds on to its context.",
                     "The GPU needs a restart of the machine, or of its driver.",
                 )
@@ -183,21 +185,21 @@ class RunnerPool:
     def _send(self, message: dict[str, Any]) -> None:
         try:
             self._channel.send(message)
-        except ChannelClosed as closed:
+        except ChannelClosedError as closed:
             raise self._is_gone(closed) from closed
 
-    def _is_gone(self, closed: Exception) -> GpuFault:
+    def _is_gone(self, closed: Exception) -> GpuError:
         self.gone = True
-        return GpuFault(f"The process that makes runners is gone ({closed}).", "The job can be tried again.")
+        return GpuError(f"The process that makes runners is gone ({closed}).", "The job can be tried again.")
 
     def _listen(self, timeout_s: float, until_ended: int | None = None) -> None:
         """Take in what the zygote says, waiting for the first message (or the end of a pid) at most `timeout_s`."""
         while until_ended is None or until_ended not in self._ended:
             try:
                 message = self._channel.receive(timeout_s)
-            except ChannelSilent:
+            except ChannelTimeoutError:
                 return
-            except ChannelClosed as closed:
+            except ChannelClosedError as closed:
                 raise self._is_gone(closed) from closed
             if "forked" in message:
                 self._ended.pop(int(message["forked"]), None)  # numbers come again in time
@@ -209,15 +211,15 @@ class RunnerPool:
                 timeout_s = 0.0
 
 
-def gpu_fault(what: str, error: Exception) -> GpuFault:
+def gpu_fault(what: str, error: Exception) -> GpuError:
     """A fault of ours from what a runner said."""
-    if isinstance(error, GpuFault):
+    if isinstance(error, GpuError):
         return error
-    said = "it does not answer" if isinstance(error, RunnerHung) else str(error)
+    said = "it does not answer" if isinstance(error, RunnerHungError) else str(error)
     remedy = "Run `assay doctor`."
-    if isinstance(error, RunnerFault) and "OUT_OF_MEMORY" in f"{error.error} {error}".upper().replace(" ", "_"):
+    if isinstance(error, RunnerError) and "OUT_OF_MEMORY" in f"{error.error} {error}".upper().replace(" ", "_"):
         remedy = "Other processes hold the GPU's memory: see `nvidia-smi`, and end what is not needed."
-    return GpuFault(f"{what}: {said}.", remedy)
+    return GpuError(f"{what}: {said}.", remedy)
 
 
 def _job(gpu: str, device: str, descriptor: int) -> Job:

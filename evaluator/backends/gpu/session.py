@@ -17,11 +17,11 @@ from typing import Any, Final, Self
 import numpy as np
 
 from common.contract import Fault
-from evaluator.backends.gpu.pool import Runner, RunnerDied, RunnerFault, RunnerHung, RunnerPool, gpu_fault
+from evaluator.backends.gpu.pool import Runner, RunnerDiedError, RunnerError, RunnerHungError, RunnerPool, gpu_fault
 from evaluator.backends.gpu.shared_memory import Layout, Memory, layout, step_order
 from evaluator.backends.gpu.tensors import any_true, as_words, on_device, synchronize
-from evaluator.backends.session import KernelLaunch, PlanRun, Program, RunOutcome, Unsupported
-from evaluator.errors import GpuFault
+from evaluator.backends.session import KernelLaunch, PlanRun, Program, RunOutcome, UnsupportedError
+from evaluator.errors import GpuError
 from evaluator.problems.arrays import to_numpy
 
 _CANARY_COUNT: Final = 1 << 16
@@ -41,7 +41,7 @@ class Slot:
     holder: int | None = None
 
 
-class Bench:
+class GpuRuntime:
     """Where sessions run: one GPU's runners and the memory shared with them. One session at a time."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Bench:
     def open(
         self, program: Program, steps_need_attributes: bool, size_bytes: int, leaves_traces: bool = False
     ) -> "GpuSession":
-        """A session for `program`, with shared memory of at least `size_bytes`. Raises GpuFault, Unsupported.
+        """A session for `program`, with shared memory of at least `size_bytes`. Raises GpuError, Unsupported.
 
         `leaves_traces`: it uses memory of the context that nothing can clear, so nobody comes after it there.
         """
@@ -77,7 +77,7 @@ class Bench:
         try:
             slot = self._slot(runner, size_bytes)
             return GpuSession(self, runner, slot, program, steps_need_attributes, leaves_traces)
-        except (RunnerHung, RunnerFault) as error:
+        except (RunnerHungError, RunnerError) as error:
             self.discard(runner)
             raise gpu_fault("The program could not be loaded", error) from error
         except BaseException:
@@ -92,7 +92,7 @@ class Bench:
                 runner.ask({"order": "unload"})
                 self._kept = runner
                 return
-            except (RunnerFault, RunnerHung, GpuFault):
+            except (RunnerError, RunnerHungError, GpuError):
                 self.discard(runner)
         else:
             self.pool.release(runner)
@@ -102,7 +102,7 @@ class Bench:
         self._doubt = True
         try:
             self.pool.end(runner)
-        except GpuFault as fault:
+        except GpuError as fault:
             self.quarantine = str(fault)
             raise
 
@@ -126,7 +126,7 @@ class Bench:
                 self._flush.content.fill_(0)
                 synchronize(self._flush.content)
             _hand_over(runner, "flush", self._flush)
-        except (RunnerHung, RunnerFault) as error:
+        except (RunnerHungError, RunnerError) as error:
             self.discard(runner)
             raise gpu_fault("What flushes the L2 could not be mapped", error) from error
         except BaseException:
@@ -165,7 +165,7 @@ class Bench:
         return Slot(self._make_memory(_rounded_up(size_bytes)))
 
     def _reassure(self) -> None:
-        """Let a fresh runner compute something that is known: raises GpuFault, and quarantines, where it is wrong."""
+        """Let a fresh runner compute something that is known: raises GpuError, and quarantines, where it is wrong."""
         runner = self._fresh_runner()
         try:
             slot = self._slot(runner, 4 * _CANARY_COUNT)
@@ -176,8 +176,8 @@ class Bench:
             written = to_numpy(slot.memory.content[: 4 * _CANARY_COUNT])
             right = np.arange(_CANARY_COUNT, dtype=np.uint64) * factor % (1 << 32)
             if not np.array_equal(written.view(np.uint32), right.astype(np.uint32)):
-                raise GpuFault("The GPU computed a known sum wrong.", "Look at its ECC errors, and replace it.")
-        except (RunnerFault, RunnerHung, GpuFault) as error:
+                raise GpuError("The GPU computed a known sum wrong.", "Look at its ECC errors, and replace it.")
+        except (RunnerError, RunnerHungError, GpuError) as error:
             self.quarantine = str(gpu_fault("The GPU failed its check", error))
             self.pool.end(runner)
             raise gpu_fault("The GPU failed its check", error) from error
@@ -200,7 +200,7 @@ class GpuSession:
     reorders = False
 
     def __init__(
-        self, bench: Bench, runner: Runner, slot: Slot, program: Program, attributes: bool, leaves_traces: bool
+        self, bench: GpuRuntime, runner: Runner, slot: Slot, program: Program, attributes: bool, leaves_traces: bool
     ) -> None:
         self._bench, self._runner, self._slot = bench, runner, slot
         self._entries = {entry.symbol: entry for entry in program.entries}
@@ -223,9 +223,9 @@ class GpuSession:
             os.write(image, program.cubin)
             order = {"order": "load", "attributes": attributes}
             runner.ask(order, descriptors=(image,))
-        except RunnerFault as fault:
+        except RunnerError as fault:
             if fault.error == "CUDA_ERROR_NO_BINARY_FOR_GPU" or "no kernel image" in str(fault):
-                raise Unsupported(f"an image for {program.arch} on this GPU") from fault
+                raise UnsupportedError(f"an image for {program.arch} on this GPU") from fault
             self._unloadable = self._fault_of(fault, None)
         finally:
             os.close(image)
@@ -245,9 +245,9 @@ class GpuSession:
             self._bench.give_back(self._runner, self._spotless)
 
     def run(self, run: PlanRun) -> RunOutcome:
-        """Write the contents, launch, take over. Raises GpuFault."""
+        """Write the contents, launch, take over. Raises GpuError."""
         if not self._alive:
-            raise GpuFault("The runner of this session is gone.", "The job can be tried again.")
+            raise GpuError("The runner of this session is gone.", "The job can be tried again.")
         if self._unloadable is not None:
             self._die()
             return RunOutcome({}, self._unloadable)
@@ -263,13 +263,13 @@ class GpuSession:
         try:
             order = {"order": "go", "id": plan, "prints": self._prints}
             answer = self._runner.ask(order, run.time_limit_s + _SLACK_S)
-        except RunnerHung:
+        except RunnerHungError:
             self._die()
             return RunOutcome({}, Fault(kind="watchdog", message="was still running when its time was up"))
-        except RunnerFault as broken:
+        except RunnerError as broken:
             self._die()
             return RunOutcome({}, self._fault(broken, run), printed=broken.printed)
-        except RunnerDied as died:
+        except RunnerDiedError as died:
             self._die()
             if died.killed_from_outside:
                 raise
@@ -293,12 +293,12 @@ class GpuSession:
         if key not in self._plans:
             where = layout(run.buffers, self._slot.memory.size_bytes)
             if where.size_bytes > self._slot.memory.size_bytes:
-                raise GpuFault("The shared memory is smaller than the plan needs.", "Please report it.")
+                raise GpuError("The shared memory is smaller than the plan needs.", "Please report it.")
             number = len(self._plans)
             steps = [step_order(step, where, self._entries) for step in run.steps]
             try:
                 self._runner.ask({"order": "plan", "id": number, "steps": steps})
-            except (RunnerFault, RunnerHung) as error:
+            except (RunnerError, RunnerHungError) as error:
                 raise gpu_fault("A plan could not be prepared", error) from error
             self._plans[key] = (number, where)
         return self._plans[key]
@@ -367,13 +367,13 @@ class GpuSession:
         self._alive = False
         self._bench.discard(self._runner)
 
-    def _fault(self, broken: RunnerFault, run: PlanRun) -> Fault:
-        """The runner's fault as a fact; raises GpuFault where it is not the program's."""
+    def _fault(self, broken: RunnerError, run: PlanRun) -> Fault:
+        """The runner's fault as a fact; raises GpuError where it is not the program's."""
         kernels = [step.symbol for step in run.steps if isinstance(step, KernelLaunch)]
         kernel = self._entries[kernels[0]].name.partition("(")[0] if len(set(kernels)) == 1 else None
         return self._fault_of(broken, kernel)
 
-    def _fault_of(self, broken: RunnerFault, kernel: str | None) -> Fault:
+    def _fault_of(self, broken: RunnerError, kernel: str | None) -> Fault:
         asserted = _ASSERTED.search(broken.printed)
         if asserted:
             line, *numbers = (int(asserted[i]) for i in range(1, 8))

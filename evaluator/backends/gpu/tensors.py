@@ -13,12 +13,12 @@ from torch.nn import functional
 
 from common.contract.timing import DeviceState
 from evaluator.backends.gpu.runner import driver
-from evaluator.errors import GpuFault
+from evaluator.errors import GpuError
 from evaluator.problems.arrays import Array, Shape
 from evaluator.problems.problem import Problem, Sizes
 
 
-class TorchDice:
+class TorchRng:
     """Dice that draw tensors on `device`, from a generator of their own there: no content crosses the bus."""
 
     def __init__(self, seed: int, device: str):
@@ -103,13 +103,13 @@ class DeviceMemory:
     """Memory on the first visible GPU that a runner can map (`arena.Memory`)."""
 
     def __init__(self, size_bytes: int) -> None:
-        """Raises GpuFault where there is not as much."""
+        """Raises GpuError where there is not as much."""
         torch.cuda.current_stream()  # makes the context current that the driver's calls go to
         try:
             self._shared = driver.SharedMemory.create(size_bytes)
         except driver.DriverError as error:
             free, total = torch.cuda.mem_get_info()
-            raise GpuFault(
+            raise GpuError(
                 f"{size_bytes >> 20} MiB of GPU memory could not be had ({error}); {free >> 20} of {total >> 20} MiB "
                 "are free.",
                 "Other processes hold the rest: see `nvidia-smi`.",
@@ -135,7 +135,7 @@ _QUEUEING_CYCLES = 100_000
 """About 50 us: with the flush, longer than the host needs to queue any of the baselines."""
 
 
-class TorchOpponent:
+class TorchBaseline:
     """PyTorch's eager operators on the referee's own device and in its own context (`measuring.Opponent`)."""
 
     def __init__(self, device: str, state: Callable[[], DeviceState]) -> None:
@@ -201,14 +201,14 @@ class TorchOpponent:
 
 
 def claim_device() -> None:
-    """Make the referee's own context on the first visible GPU. Raises GpuFault."""
+    """Make the referee's own context on the first visible GPU. Raises GpuError."""
     # TF32 in a float32 baseline would compare with another precision; it is off by default, and stays so.
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     try:
         torch.zeros(1, device="cuda")
     except RuntimeError as error:
-        raise GpuFault(f"PyTorch cannot use the GPU: {str(error).splitlines()[0]}", "Run `assay doctor`.") from error
+        raise GpuError(f"PyTorch cannot use the GPU: {str(error).splitlines()[0]}", "Run `assay doctor`.") from error
 
 
 def properties() -> dict[str, int | None]:

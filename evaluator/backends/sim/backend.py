@@ -32,17 +32,17 @@ from evaluator.backends.session import (
     Pointer,
     Program,
     RunOutcome,
-    Unsupported,
+    UnsupportedError,
     Watch,
 )
 from evaluator.backends.sim import counters
 from evaluator.backends.sim.codegen import module
 from evaluator.backends.sim.hazards import Side, hazard, read_findings
 from evaluator.backends.sim.ptx import parser
-from evaluator.errors import InfrastructureFault, JobKilled, ToolchainMissing
+from evaluator.errors import InfrastructureError, JobKilledError, ToolchainMissingError
 from evaluator.sandbox.host.result import too_busy
 from evaluator.sandbox.retry import foreign, in_tries
-from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox, SessionEnded
+from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox, SessionEndedError
 from evaluator.sandbox.sandbox import Session as SandboxSession
 
 RUNTIME: Final = Path(__file__).parent / "runtime"
@@ -100,7 +100,7 @@ class Builds(Protocol):
     def get_or_make(self, key: str, make: Callable[[], Mapping[str, bytes]]) -> tuple[Mapping[str, bytes], bool]: ...
 
 
-class CompileTimeout(Unsupported):
+class CompileTimeoutError(UnsupportedError):
     """The host compiler did not finish the translated program in time."""
 
 
@@ -137,7 +137,7 @@ class Simulator:
     def prepare(self, program: Program, settings: Settings) -> "SimulatorSession":
         """Translate and compile `program` (or take it from the cache) and start its process.
 
-        Raises Unsupported for what cannot be simulated, InfrastructureFault for our own failures.
+        Raises UnsupportedError for what cannot be simulated, InfrastructureError for our own failures.
         """
         translated = module.translate(parser.parse(program.ptx))
         executable = self._executable(translated.text, settings.compile_timeout_s)
@@ -179,7 +179,7 @@ class Simulator:
                 )
                 # Also one that failed may leave a file: the part that had been written.
                 if not finished.succeeded or output not in finished.files:
-                    raise ToolchainMissing(
+                    raise ToolchainMissingError(
                         f"The simulator's runtime does not compile with {self.host_compiler}: "
                         f"{finished.stderr.decode(errors='replace')[-800:]}",
                         "Install g++ 11 or newer (or clang++ 14 or newer) and set CXX to it.",
@@ -200,9 +200,9 @@ class Simulator:
             arguments = (*_PROGRAM_FLAGS, "program.cpp", *runtime, "-lm")
             finished = self._compile(arguments, files, "program", time_limit_s)
             if finished.timed_out:
-                raise CompileTimeout(f"a program that takes the host compiler more than {time_limit_s:g} s")
+                raise CompileTimeoutError(f"a program that takes the host compiler more than {time_limit_s:g} s")
             if not finished.succeeded or "program" not in finished.files:
-                raise InfrastructureFault(
+                raise InfrastructureError(
                     "The simulator's translation of this program does not compile: "
                     + finished.stderr.decode(errors="replace")[-1500:],
                     "Please report it with the kernel's source.",
@@ -276,7 +276,7 @@ class SimulatorSession:
         self.process.finish()
 
     def run(self, run: PlanRun) -> RunOutcome:
-        """Send the run, wait, and read what memory holds. Raises InfrastructureFault when the process breaks."""
+        """Send the run, wait, and read what memory holds. Raises InfrastructureError when the process breaks."""
         travelling_bytes = sum(buffer.size_bytes for buffer in run.buffers if buffer.role != "temporary") * 2
         allowed_s = run.time_limit_s + _SLACK_S + travelling_bytes / _PIPED_BYTES_PER_S
         # The program counts the time that it has a processor; this clock is for one that says nothing.
@@ -285,10 +285,10 @@ class SimulatorSession:
         self.process.allow(allowed_s)
         try:
             # A process that has no room for the buffers answers before it has read them all.
-            with contextlib.suppress(SessionEnded):
+            with contextlib.suppress(SessionEndedError):
                 self.process.send(*self._introduction(), *self._request(run))
             return self._answer(run, began_s)
-        except SessionEnded as ended:
+        except SessionEndedError as ended:
             finished = self.process.finish()
             if finished.memory_exceeded:
                 return RunOutcome({}, Fault(kind="out_of_memory", message="ran out of the simulator's memory limit"))
@@ -297,11 +297,11 @@ class SimulatorSession:
                     raise too_busy(finished.wall_s, finished.waited_s) from ended
                 return RunOutcome({}, Fault(kind="watchdog", message="was still running when its time was up"))
             if by := foreign(finished):
-                raise JobKilled(
+                raise JobKilledError(
                     f"The simulator's process was killed from outside ({by.name}).",
                     "Find out who sends signals to the processes of this machine, and submit it again.",
                 ) from ended
-            raise InfrastructureFault(
+            raise InfrastructureError(
                 "The simulator's process ended unexpectedly "
                 f"(exit code {finished.exit_code}, signal {finished.signal}): "
                 f"{finished.stderr.decode(errors='replace')[-500:]}",
@@ -350,11 +350,11 @@ class SimulatorSession:
             return struct.pack("<3Q", 2, numbers[step.source], numbers[step.target])
         warps = math.prod(step.grid) * -(-math.prod(step.block) // 32)
         if step.cooperative and warps > _MOST_WARPS_TOGETHER:
-            raise Unsupported(
+            raise UnsupportedError(
                 f"a cooperative launch of {warps} warps (the simulator keeps {_MOST_WARPS_TOGETHER} alive at once)"
             )
         if step.cluster is not None:
-            raise Unsupported("a launch of thread block clusters")
+            raise UnsupportedError("a launch of thread block clusters")
         index = self.translated.kernels.index(step.symbol)
         head = struct.pack("<10Q", 0, index, *step.grid, *step.block, step.shared_bytes, step.cooperative)
         arguments = []
@@ -378,7 +378,7 @@ class SimulatorSession:
     def _words(self) -> str:
         size = self._number()
         if size > _MAX_TEXT_BYTES:
-            raise InfrastructureFault("The simulator's process sent a text that is too long.")
+            raise InfrastructureError("The simulator's process sent a text that is too long.")
         return self.process.receive(size).decode(errors="replace")
 
     def _answer(self, run: PlanRun, began_s: float) -> RunOutcome:
@@ -424,7 +424,7 @@ class SimulatorSession:
     def _counts(self, run: PlanRun) -> tuple[LaunchCounts, ...]:
         launches, size = self._numbers(2)
         if not 0 <= size <= _MAX_COUNTS_BYTES:
-            raise InfrastructureFault("The simulator's process sent counts that are too long.")
+            raise InfrastructureError("The simulator's process sent counts that are too long.")
         record = self.process.receive(size)
         names = [self._kernel_name(symbol) or symbol for symbol in self.translated.kernels]
         steps = [step for step in run.steps if isinstance(step, KernelLaunch)]

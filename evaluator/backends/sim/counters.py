@@ -16,7 +16,7 @@ from common.contract.counters import AccessPattern, InstructionClass, LaunchCoun
 from evaluator.backends.session import KernelLaunch
 from evaluator.backends.sim.ptx.control_flow import is_barrier
 from evaluator.backends.sim.ptx.model import Instruction
-from evaluator.errors import InfrastructureFault
+from evaluator.errors import InfrastructureError
 
 _SPECIAL: Final = {"div", "sqrt", "rsqrt", "rcp", "sin", "cos", "lg2", "ex2", "tanh"}
 _CLASSES: Final[dict[str, InstructionClass]] = {
@@ -45,11 +45,11 @@ _GLOBAL, _SHARED, _LOCAL = range(3)
 _LOADED, _STORED, _UPDATED = range(3)
 _MOST_LAUNCHES: Final = 256
 _MOST_PATTERNS: Final = 4
-"""Of each launch: the dearest ones."""
+"""Of each launch: the most expensive ones."""
 _BORDER_BYTES: Final = 128
 _REQUEST_WORDS: Final = 7 + 32
 _LAUNCHES_WITH_LINES: Final = 16
-"""A plan of many launches repeats itself: the dearest ones keep their lines, the others their sums."""
+"""A plan of many launches repeats itself: the most expensive ones keep their lines, the others their sums."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def counts_of(
 ) -> tuple[LaunchCounts, ...]:
     """The counts of each launch. `names` are the program's kernels, `steps` the launches that were asked for.
 
-    Raises InfrastructureFault for what no process of ours would say.
+    Raises InfrastructureError for what no process of ours would say.
     """
     if launches > min(len(steps), _MOST_LAUNCHES):
         raise _broken()
@@ -211,7 +211,7 @@ def _launch(reader: _Record, ledger: Ledger, names: Sequence[str], step: KernelL
         raise ValueError("memory was used by an instruction of a block that did not run")
     scale = _Scale(blocks, counted_blocks)
     found = whole.fields(scale)
-    dear = _dearest(ledger, executions, reader.rows(_REQUEST_WORDS), waste)
+    dear = _costliest(ledger, executions, reader.rows(_REQUEST_WORDS), waste)
     for capacity, loaded, stored in reader.rows(3):
         for name, sectors in (("loads", loaded), ("stores", stored)):
             part = found.setdefault(name, {})
@@ -238,7 +238,7 @@ def _launch(reader: _Record, ledger: Ledger, names: Sequence[str], step: KernelL
     )
 
 
-def _dearest(
+def _costliest(
     ledger: Ledger,
     executed: Iterable[int],
     requests: Iterable[tuple[int, ...]],
@@ -316,5 +316,5 @@ def _access(
     part["requests"] += requests
 
 
-def _broken() -> InfrastructureFault:
-    return InfrastructureFault("The simulator's process sent counts that make no sense.", "Please report it.")
+def _broken() -> InfrastructureError:
+    return InfrastructureError("The simulator's process sent counts that make no sense.", "Please report it.")

@@ -257,7 +257,7 @@ ATTENTION: Final = Problem(
             fine(),
             few_terms(128, 28, "one product for each score, exp, the final quotient"),
             {"heads": 4, "seq": 128, "dim": 64},
-            {"q": lambda dice, shape: 32.0 * sparse(fine())(dice, shape)},
+            {"q": lambda rng, shape: 32.0 * sparse(fine())(rng, shape)},
         ),
     ),
     tolerance=positive_sums(

@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from evaluator.problems.arrays import Array, Dice, Shape, doubles, namespace, with_border
+from evaluator.problems.arrays import Array, Rng, Shape, doubles, namespace, with_border
 from evaluator.problems.generators import (
     EPSILON,
     SMALLEST_NORMAL,
@@ -68,9 +68,9 @@ def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     return {"y": Expected(value, xp.sqrt(xp.maximum(direct, nearby) + value**2))}
 
 
-def _one_tap(dice: Dice, shape: Shape) -> Array:
+def _one_tap(rng: Rng, shape: Shape) -> Array:
     """One non-zero tap in all for each output channel."""
-    return dice.xp.reshape(sparse(fine())(dice, (shape[0], math.prod(shape[1:]))), shape)
+    return rng.xp.reshape(sparse(fine())(rng, (shape[0], math.prod(shape[1:]))), shape)
 
 
 def _work(sizes: Sizes) -> Work:

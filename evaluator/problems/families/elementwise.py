@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from evaluator.problems.arrays import Array, Dice, cast, doubles
+from evaluator.problems.arrays import Array, Rng, cast, doubles
 from evaluator.problems.generators import (
     distribution,
     fine,
@@ -44,10 +44,10 @@ def plain_distributions(tensors: tuple[Tensor, ...]) -> tuple[Distribution, ...]
 def _opposed(first: Tensor, second: Tensor, alpha: float) -> Distribution:
     """`second` is -alpha * `first` up to a thousandth, so that alpha * first + second is small against its terms."""
 
-    def draw(dice: Dice, sizes: Sizes) -> dict[str, Array]:
+    def draw(rng: Rng, sizes: Sizes) -> dict[str, Array]:
         shape = first.shape_at(sizes)
-        one = dice.normal(shape)
-        other = -alpha * one + 1e-3 * dice.normal(shape)
+        one = rng.normal(shape)
+        other = -alpha * one + 1e-3 * rng.normal(shape)
         return {first.name: cast(one, first.dtype), second.name: cast(other, second.dtype)}
 
     return Distribution("cancellation", "terms that nearly cancel in each element", draw, as_published=True)

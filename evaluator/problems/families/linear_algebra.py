@@ -9,7 +9,7 @@ import math
 from typing import Final
 
 from common.wire import DType
-from evaluator.problems.arrays import Array, Dice, Shape, cast, doubles, normal_below
+from evaluator.problems.arrays import Array, Rng, Shape, cast, doubles, normal_below
 from evaluator.problems.families.product_kernel import tiled_product
 from evaluator.problems.freivalds import product_check
 from evaluator.problems.generators import (
@@ -55,9 +55,9 @@ _ROUNDINGS: Final = 16
 """Roundings of one product: 1 in float32, more where it is put together from shorter numbers without a loss."""
 
 
-def _signs(dice: Dice, shape: Shape) -> Array:
+def _signs(rng: Rng, shape: Shape) -> Array:
     """+1 and -1."""
-    return dice.signs(shape)
+    return rng.signs(shape)
 
 
 def _product_distributions(tensors: tuple[Tensor, ...], right_axis: int) -> tuple[Distribution, ...]:
@@ -367,16 +367,16 @@ def _matmul_f16_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     return {"c": Expected(value, xp.sqrt(a**2 @ b**2 + value**2))}
 
 
-def _draw_lost_partials(dice: Dice, sizes: Sizes) -> dict[str, Array]:
+def _draw_lost_partials(rng: Rng, sizes: Sizes) -> dict[str, Array]:
     """Integers of which pairs of large ones, far apart, leave -1, 0 or 1."""
     m, n, k = sizes["m"], sizes["n"], sizes["k"]
-    place = dice.xp.argsort(dice.uniform(0.0, 1.0, (k,)))  # a permutation
+    place = rng.xp.argsort(rng.uniform(0.0, 1.0, (k,)))  # a permutation
     first, second = place[: k // 2], place[k // 2 : k // 2 * 2]
-    a = dice.xp.astype(dice.integers(-1, 1, (m, k)), dice.xp.float64)
-    big = dice.integers(512, 2000, (m, k // 2)) * dice.signs((m, k // 2))
+    a = rng.xp.astype(rng.integers(-1, 1, (m, k)), rng.xp.float64)
+    big = rng.integers(512, 2000, (m, k // 2)) * rng.signs((m, k // 2))
     a[:, first] = big
     a[:, second] -= big
-    b = dice.signs((k, n))
+    b = rng.signs((k, n))
     b[second] = b[first]
     return {"a": cast(a, DType.FLOAT16), "b": cast(b, DType.FLOAT16)}
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from common.wire import DType
-from evaluator.problems.arrays import Array, Dice, Shape, counts, doubles
+from evaluator.problems.arrays import Array, Rng, Shape, counts, doubles
 from evaluator.problems.generators import (
     Maker,
     distribution,
@@ -242,22 +242,22 @@ def _histogram_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
     return {"counts": Expected(found, 0 * found)}
 
 
-def _one_value(dice: Dice, shape: Shape) -> Array:
-    return dice.xp.broadcast_to(dice.integers(0, 255, (1,)), shape)
+def _one_value(rng: Rng, shape: Shape) -> Array:
+    return rng.xp.broadcast_to(rng.integers(0, 255, (1,)), shape)
 
 
-def _skewed(dice: Dice, shape: Shape) -> Array:
+def _skewed(rng: Rng, shape: Shape) -> Array:
     """Four in five elements share one of three values, the others are even."""
-    favourite = dice.integers(0, 255, (3,))[dice.integers(0, 2, shape)]
-    return dice.xp.where(dice.uniform(0.0, 1.0, shape) < 0.8, favourite, dice.integers(0, 255, shape))
+    favourite = rng.integers(0, 255, (3,))[rng.integers(0, 2, shape)]
+    return rng.xp.where(rng.uniform(0.0, 1.0, shape) < 0.8, favourite, rng.integers(0, 255, shape))
 
 
-def _runs(dice: Dice, shape: Shape) -> Array:
-    return dice.xp.sort(dice.integers(0, 255, shape))
+def _runs(rng: Rng, shape: Shape) -> Array:
+    return rng.xp.sort(rng.integers(0, 255, shape))
 
 
-def _ends(dice: Dice, shape: Shape) -> Array:
-    return 255 * dice.integers(0, 1, shape)
+def _ends(rng: Rng, shape: Shape) -> Array:
+    return 255 * rng.integers(0, 1, shape)
 
 
 _HISTOGRAM_INPUTS: Final[tuple[tuple[str, str, Maker], ...]] = (

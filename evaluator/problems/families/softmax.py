@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from evaluator.problems.arrays import Array, Dice, Shape, doubles, namespace
+from evaluator.problems.arrays import Array, Rng, Shape, doubles, namespace
 from evaluator.problems.generators import (
     EPSILON,
     SMALLEST_NORMAL,
@@ -67,17 +67,17 @@ def few_terms(cols: int, extra: float, why: str) -> Tolerance:
 def _around(values: Maker, spread: float) -> Maker:
     """Each row about a value of its own, of at most `spread` in magnitude."""
 
-    def make(dice: Dice, shape: Shape) -> Array:
-        return values(dice, shape) + dice.uniform(-spread, spread, (*shape[:-1], 1))
+    def make(rng: Rng, shape: Shape) -> Array:
+        return values(rng, shape) + rng.uniform(-spread, spread, (*shape[:-1], 1))
 
     return make
 
 
-def _staircase(dice: Dice, shape: Shape) -> Array:
+def _staircase(rng: Rng, shape: Shape) -> Array:
     """Rising rows in the upper half, falling ones in the lower: the running maximum changes always or never."""
-    values = dice.xp.sort(30.0 * dice.normal(shape), axis=-1)
+    values = rng.xp.sort(30.0 * rng.normal(shape), axis=-1)
     half = shape[0] // 2
-    return dice.xp.concat([values[:half], dice.xp.flip(values[half:], axis=-1)])
+    return rng.xp.concat([values[:half], rng.xp.flip(values[half:], axis=-1)])
 
 
 def softened(x: Array) -> Array:

@@ -34,7 +34,7 @@ import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest, LogConfig, Ulimit
 
-from evaluator.errors import SandboxFault
+from evaluator.errors import SandboxError
 from evaluator.sandbox.container.pool import ReadyContainers, Shape
 from evaluator.sandbox.container.session import Container, ContainerSession
 from evaluator.sandbox.host import seccomp, warden
@@ -87,7 +87,7 @@ class DockerSandbox:
     """The Python of the image."""
 
     def __init__(self, root: Path, image: str | None = None, ahead: int = 2, cpus: float = 2.0) -> None:
-        """Raises SandboxFault when the daemon does not answer or the image is not there, StorageFault for `root`."""
+        """Raises SandboxError when the daemon does not answer or the image is not there, StorageFault for `root`."""
         self.root = root
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -104,11 +104,11 @@ class DockerSandbox:
         return self._engine.image_id
 
     def run(self, job: Job) -> Finished:
-        """Run the job to its end, without stdin. Raises SandboxFault."""
+        """Run the job to its end, without stdin. Raises SandboxError."""
         return self._begin(job, talk=False).conclude(grace_s=None)
 
     def start(self, job: Job) -> ContainerSession:
-        """Start the job and talk to it. Raises SandboxFault."""
+        """Start the job and talk to it. Raises SandboxError."""
         return self._begin(job, talk=True)
 
     def close(self) -> None:
@@ -123,16 +123,16 @@ class DockerSandbox:
 def _check(job: Job) -> None:
     program = installed_program(job)
     if program is not None and not os.path.isabs(program):
-        raise SandboxFault(f"There is no program at {program!r}.", "Give the absolute path of an installed program.")
+        raise SandboxError(f"There is no program at {program!r}.", "Give the absolute path of an installed program.")
     if job.descriptors:
-        raise SandboxFault(
+        raise SandboxError(
             "Open descriptors cannot cross into a container.",
             "Run the GPU's worker in a container that has the GPU (docker-compose.gpu.yml); inside it set "
             "ASSAY_SANDBOX=bubblewrap.",
         )
     for path in job.devices:
         if not (path.is_absolute() and path.parts[1] == "dev"):
-            raise SandboxFault(f"The job is to use {path}, which is no device.", "Give device nodes under /dev.")
+            raise SandboxError(f"The job is to use {path}, which is no device.", "Give device nodes under /dev.")
 
 
 def _order(job: Job) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class _Engine:
         return self._client[1]
 
     def check(self) -> None:
-        """Raises SandboxFault when no job could be started."""
+        """Raises SandboxError when no job could be started."""
         with _faults(f"The sandbox's image {self._image} cannot be used"):
             self._cpus = min(self._cpus, float(self._api.info()["NCPU"]))
             # The digest, so that all jobs of a grader run in one image even when its name is given to another.
@@ -189,7 +189,7 @@ class _Engine:
         return self._image_id
 
     def start(self, shape: Shape) -> Container:
-        """Create a container, attach to it, start it. Raises SandboxFault."""
+        """Create a container, attach to it, start it. Raises SandboxError."""
         name = f"assay-{secrets.token_hex(8)}"
         with _faults("A container could not be started"):
             try:
@@ -325,17 +325,17 @@ def _faults(what: str) -> Iterator[None]:
     try:
         yield
     except ImageNotFound as error:
-        raise SandboxFault(
+        raise SandboxError(
             f"{what}: there is no such image.",
             "Build it: docker build -f Dockerfile.evaluator --target sandbox -t assay-sandbox . ; or name another "
             "with ASSAY_SANDBOX_IMAGE.",
         ) from error
     except NotFound as error:
-        raise SandboxFault(f"{what}: it was removed at once ({error.explanation}).", "Evaluate again.") from error
+        raise SandboxError(f"{what}: it was removed at once ({error.explanation}).", "Evaluate again.") from error
     except APIError as error:
-        raise SandboxFault(f"{what}: {error.explanation or error}.", "Look at what docker info says.") from error
+        raise SandboxError(f"{what}: {error.explanation or error}.", "Look at what docker info says.") from error
     except (DockerException, OSError) as error:  # requests' errors are OSErrors
-        raise SandboxFault(
+        raise SandboxError(
             f"{what}: the Docker daemon does not answer: {error}.",
             "Start it, set DOCKER_HOST, or give this user the right to its socket (group docker).",
         ) from error

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from evaluator.errors import SandboxFault
+from evaluator.errors import SandboxError
 from evaluator.sandbox.container.session import Container
 from evaluator.sandbox.sandbox import Job
 
@@ -44,10 +44,10 @@ class Starter(Protocol):
     """Who starts containers."""
 
     def start(self, shape: Shape) -> Container:
-        """One that waits for its order. Raises SandboxFault."""
+        """One that waits for its order. Raises SandboxError."""
 
     def reap_now_and_then(self) -> None:
-        """Remove what dead graders have left, if that was not done lately. Raises SandboxFault."""
+        """Remove what dead graders have left, if that was not done lately. Raises SandboxError."""
 
 
 class ReadyContainers:
@@ -102,7 +102,7 @@ class ReadyContainers:
     def _add(self, shape: Shape) -> None:
         container = None
         try:
-            with contextlib.suppress(SandboxFault):  # the job that needs one will say it
+            with contextlib.suppress(SandboxError):  # the job that needs one will say it
                 container = self._engine.start(shape)
                 with self._lock:
                     if not self._closed and shape in self._waiting:
@@ -110,7 +110,7 @@ class ReadyContainers:
                         container = None
             if container is not None:
                 container.end()
-            with contextlib.suppress(SandboxFault):
+            with contextlib.suppress(SandboxError):
                 self._engine.reap_now_and_then()
         finally:
             with self._lock:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
-from evaluator.errors import JobKilled, SandboxFault
+from evaluator.errors import JobKilledError, SandboxError
 from evaluator.sandbox.host import warden
 from evaluator.sandbox.host.result import ended_in_words, finished_from, limit_hit
-from evaluator.sandbox.sandbox import Finished, Job, SessionEnded
+from evaluator.sandbox.sandbox import Finished, Job, SessionEndedError
 
 GRACE_S: Final = 0.2
 """How long a session's program may take to end by itself once its stdin is closed."""
@@ -69,7 +69,7 @@ class ContainerSession:
         self._forget_interest: Callable[[], None] = lambda: None
         text = json.dumps({**order, "seal": self._seal.hex(), "begun": self._begun.hex(), "talk": talk}).encode()
         try:
-            with contextlib.suppress(SessionEnded):  # what is wrong is in the report
+            with contextlib.suppress(SessionEndedError):  # what is wrong is in the report
                 self.send(len(text).to_bytes(4, "big"), text, *job.files.values())
             while self._begun is not None and not self._over and not self._reported():
                 self._wait()
@@ -83,7 +83,7 @@ class ContainerSession:
     # -- talking --
 
     def send(self, *parts: bytes | memoryview) -> None:
-        """Write all parts to the program's stdin, taking in what it writes meanwhile. Raises SessionEnded."""
+        """Write all parts to the program's stdin, taking in what it writes meanwhile. Raises SessionEndedError."""
         for part in parts:
             rest = memoryview(part).cast("B")
             while rest:
@@ -97,7 +97,7 @@ class ContainerSession:
                     self._stdin_open = False
 
     def receive(self, size_bytes: int) -> bytearray:
-        """Read exactly `size_bytes` from the program's stdout. Raises SessionEnded."""
+        """Read exactly `size_bytes` from the program's stdout. Raises SessionEndedError."""
         data = bytearray(size_bytes)
         with memoryview(data) as view:
             filled = self._hand_out(view)
@@ -130,14 +130,14 @@ class ContainerSession:
         while not self._over:
             self._wait(asked_bytes=asked_bytes)
 
-    def _session_ended(self, deed: str) -> SessionEnded:
+    def _session_ended(self, deed: str) -> SessionEndedError:
         # The end of a stream is seen before the report of how the program ended: wait for the better message.
         until_s = time.monotonic() + GRACE_S
         while not self._reported() and not self._over and time.monotonic() < until_s:
             self._wait(until_s=until_s)
         ended = (self._report or {}).get("ended")
         how = limit_hit(self._job.limits, ended, self._output_exceeded) or ended_in_words(ended)
-        return SessionEnded(f"The program {deed}; it {how}.")
+        return SessionEndedError(f"The program {deed}; it {how}.")
 
     # -- the streams --
 
@@ -153,7 +153,7 @@ class ContainerSession:
         if ready and reading and ready[0][1] & ~select.POLLOUT:
             self._take_in(asked_bytes=asked_bytes)
         elif not ready and time.monotonic() > given_up_s:
-            raise SandboxFault(
+            raise SandboxError(
                 "The container of a job did not end it in time.",
                 "Look whether the Docker daemon and the machine respond: docker info.",
             )
@@ -276,21 +276,21 @@ class ContainerSession:
         if not self._reported():
             said = self._stderr_text[-300:].decode(errors="replace").strip()
             why = self._container.end() or "it was killed, or the Docker daemon restarted"
-            raise JobKilled(
+            raise JobKilledError(
                 f"The container of a job vanished: {why}{f'; it said: {said}' if said else ''}.", "Evaluate again."
             )
         report = self._report
         assert report is not None
         assert self._report_text is not None
         if "missing" in report:
-            raise SandboxFault(
+            raise SandboxError(
                 f"The job is to read {', '.join(report['missing'])}, which does not exist in the sandbox's image.",
                 "Build the sandbox's image with the same toolchain at the same paths as the grader's: both are "
                 "targets of Dockerfile.evaluator.",
             )
         if "failed" in report:
             program = self._job.argv[0]
-            raise SandboxFault(
+            raise SandboxError(
                 f"The program {program!r} could not be started in the sandbox's image: {report['failed']}.",
                 "Build the sandbox's image from Dockerfile.evaluator, and name programs by their absolute paths.",
             )

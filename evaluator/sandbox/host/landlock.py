@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from evaluator.errors import SandboxFault
+from evaluator.errors import SandboxError
 
 CREATE_RULESET: Final = 444
 ADD_RULE: Final = 445
@@ -53,7 +53,7 @@ def confinement(folder: Path, readable: Iterable[Path], devices: bool) -> int:
     """A rule set, as a descriptor that the caller closes, for a job with this work folder.
 
     With `devices` files are left alone, because what a driver opens is not known, and only signals to processes
-    outside are kept from the job. Raises SandboxFault.
+    outside are kept from the job. Raises SandboxError.
     """
     rights = (1 << _RIGHTS_OF_VERSION.get(version(), 16)) - 1
     scoped = (_ABSTRACT_SOCKETS | _SIGNALS) if version() >= CONFINES_SIGNALS else 0
@@ -94,5 +94,5 @@ def _call(number: int, *arguments: object) -> int:
     result = int(library.syscall(number, *arguments))
     if result < 0:
         reason = os.strerror(ctypes.get_errno())
-        raise SandboxFault(f"Landlock could not be set up: {reason}.", "Use the bubblewrap or the docker sandbox.")
+        raise SandboxError(f"Landlock could not be set up: {reason}.", "Use the bubblewrap or the docker sandbox.")
     return result

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evaluator.errors import SandboxFault
+from evaluator.errors import SandboxError
 from evaluator.sandbox.host import warden
 from evaluator.sandbox.sandbox import Finished, Limits
 
@@ -38,9 +38,9 @@ def ended_in_words(ended: Mapping[str, Any] | None) -> str:
     return f"ended (exit code {code})" if code >= 0 else f"ended (signal {-code})"
 
 
-def too_busy(wall_s: float, waited_s: float) -> SandboxFault:
+def too_busy(wall_s: float, waited_s: float) -> SandboxError:
     """The fault where nothing can be said about a program, because it hardly ran."""
-    return SandboxFault(
+    return SandboxError(
         f"This machine is too busy: a job stood in line for a processor for {waited_s:.1f} of {wall_s:.1f} s.",
         "Use fewer workers, or leave the machine to them.",
     )
@@ -57,7 +57,7 @@ def finished_from(
 ) -> Finished:
     """The result of a job whose exit is a code from 0 or the negative number of a signal.
 
-    Raises SandboxFault for one that this machine was too busy to give its time.
+    Raises SandboxError for one that this machine was too busy to give its time.
     """
     code, reason = int(ended["exit"]), ended["reason"]
     if reason == "wall" and ended["wall_s"] >= warden.longest_s(limits.wall_s):

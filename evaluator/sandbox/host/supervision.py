@@ -23,10 +23,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from evaluator.errors import JobKilled, SandboxFault, StorageFault
+from evaluator.errors import JobKilledError, SandboxError, StorageError
 from evaluator.sandbox.host import warden
 from evaluator.sandbox.host.result import ended_in_words, finished_from, limit_hit
-from evaluator.sandbox.sandbox import Finished, Job, SessionEnded
+from evaluator.sandbox.sandbox import Finished, Job, SessionEndedError
 
 PIPE_BYTES = 1 << 20
 GRACE_S = 0.2
@@ -41,10 +41,10 @@ _STORAGE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.
 # ---- work folders ----
 
 
-def storage_fault(error: OSError, place: Path | str) -> StorageFault:
+def storage_fault(error: OSError, place: Path | str) -> StorageError:
     """The fault for a folder of ours that cannot be written."""
     remedy = "Free some space there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "Make it writable"
-    return StorageFault(
+    return StorageError(
         f"The work folder of a job could not be written in {place}: {error.strerror}.",
         f"{remedy}, or choose another folder with ASSAY_DATA_DIR.",
     )
@@ -101,7 +101,7 @@ class WorkFolders:
 
 
 def write_files(job: Job, descriptor: int) -> None:
-    """Write the job's files into its folder; raises StorageFault."""
+    """Write the job's files into its folder; raises StorageError."""
     for name, content in job.files.items():
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -128,32 +128,32 @@ def collect_files(job: Job, descriptor: int) -> dict[str, bytes]:
 
 
 def installed_program(job: Job) -> str | None:
-    """The program's path, or None where it is one of the job's files. Raises SandboxFault for impossible names."""
+    """The program's path, or None where it is one of the job's files. Raises SandboxError for impossible names."""
     for name in (*job.files, *job.collect):
         plain = name not in ("", ".", "..") and "/" not in name and "\0" not in name
         if not plain or len(os.fsencode(name)) > 255:
-            raise SandboxFault(f"{name!r} is not a plain file name.", "Give files of a job names without folders.")
+            raise SandboxError(f"{name!r} is not a plain file name.", "Give files of a job names without folders.")
     program = job.argv[0] if job.argv else ""
     if not program.startswith("./"):
         return program
     if program[2:] not in job.files:
-        raise SandboxFault(f"The program {program!r} is not one of the job's files.", "Put it into Job.files.")
+        raise SandboxError(f"The program {program!r} is not one of the job's files.", "Put it into Job.files.")
     return None
 
 
 def check_job(job: Job) -> None:
-    """Refuse a job that cannot be meant: raises SandboxFault."""
+    """Refuse a job that cannot be meant: raises SandboxError."""
     program = installed_program(job)
     if program is not None and not (
         os.path.isabs(program) and os.path.isfile(program) and os.access(program, os.X_OK)
     ):
-        raise SandboxFault(f"There is no program at {program!r}.", "Give the absolute path of an installed program.")
+        raise SandboxError(f"There is no program at {program!r}.", "Give the absolute path of an installed program.")
     for path in job.devices:
         if not (path.is_absolute() and path.parts[1] == "dev" and (path.is_char_device() or path.is_dir())):
-            raise SandboxFault(f"The job is to use {path}, which is no device.", "Give device nodes under /dev.")
+            raise SandboxError(f"The job is to use {path}, which is no device.", "Give device nodes under /dev.")
     for path in job.readable:
         if not (path.is_absolute() and path.exists()):
-            raise SandboxFault(f"The job is to read {path}, which does not exist.", "Give existing, absolute paths.")
+            raise SandboxError(f"The job is to read {path}, which does not exist.", "Give existing, absolute paths.")
 
 
 # ---- the parent warden of this process ----
@@ -182,7 +182,7 @@ class _ParentWarden:
                 except (BrokenPipeError, ConnectionError) as error:
                     self._close()
                     if attempt == 2:
-                        raise SandboxFault(f"The process that starts jobs does not run: {error}.") from error
+                        raise SandboxError(f"The process that starts jobs does not run: {error}.") from error
 
     def go_on(self) -> None:
         """Wake it, should someone have stopped it: else no job of this grader would start any more."""
@@ -206,7 +206,7 @@ class _ParentWarden:
                 )
             except OSError as error:
                 ours.close()
-                raise SandboxFault(f"The process that starts jobs could not be started: {error}.") from error
+                raise SandboxError(f"The process that starts jobs could not be started: {error}.") from error
         self._requests = ours
 
     def _close(self) -> None:
@@ -280,7 +280,7 @@ class SupervisedSession:
         self._control, self._warden_end = socket.socketpair()
 
     def begin(self, command: Command) -> None:
-        """Write the files and start the command; raises SandboxFault, StorageFault."""
+        """Write the files and start the command; raises SandboxError, StorageError."""
         limits = self._job.limits
         write_files(self._job, self._folder_fd)
         theirs: list[int] = []
@@ -329,18 +329,18 @@ class SupervisedSession:
             answer = warden.receive_message(self._control)
         except OSError as error:
             _parent_warden.go_on()
-            raise JobKilled(f"The warden of a job does not answer: {error}.", "Evaluate again.") from error
+            raise JobKilledError(f"The warden of a job does not answer: {error}.", "Evaluate again.") from error
         if answer is None:
-            raise JobKilled(f"{command.argv[0]} could not be started: its warden ended.", "Evaluate again.")
+            raise JobKilledError(f"{command.argv[0]} could not be started: its warden ended.", "Evaluate again.")
         if "failed" in answer:
-            raise SandboxFault(f"{command.argv[0]} could not be started: {answer['failed']}.")
+            raise SandboxError(f"{command.argv[0]} could not be started: {answer['failed']}.")
         self._warden_pid = answer["started"]
         self._forget_interest = self._job.interest.call_on_withdrawal(self._order_end)
 
     # -- talking --
 
     def send(self, *parts: bytes | memoryview) -> None:
-        """Write all parts to the program's stdin, taking in what it writes meanwhile. Raises SessionEnded."""
+        """Write all parts to the program's stdin, taking in what it writes meanwhile. Raises SessionEndedError."""
         for part in parts:
             rest = memoryview(part).cast("B")
             while rest:
@@ -354,7 +354,7 @@ class SupervisedSession:
                     self._close_stdin()
 
     def receive(self, size_bytes: int) -> bytearray:
-        """Read exactly `size_bytes` from the program's stdout. Raises SessionEnded."""
+        """Read exactly `size_bytes` from the program's stdout. Raises SessionEndedError."""
         data = bytearray(size_bytes)
         filled = min(size_bytes, len(self._unreceived))
         data[:filled] = memoryview(self._unreceived)[:filled]
@@ -374,14 +374,14 @@ class SupervisedSession:
         """Give the program so long from now for all that it is then sent and asked for; who is late is ended."""
         self._late_s = time.monotonic() + time_s
 
-    def _session_ended(self, deed: str) -> SessionEnded:
+    def _session_ended(self, deed: str) -> SessionEndedError:
         # The end of a stream is seen before the news of how the program ended: wait a moment for the better message.
         until = time.monotonic() + GRACE_S
         while self._ended is None and time.monotonic() < until:
             self._wait(writing=True, until_s=until)
         over = limit_hit(self._job.limits, self._understood(), self._output_exceeded)
         how = over or ended_in_words(self._ended)
-        return SessionEnded(f"The program {deed}; it {how}.")
+        return SessionEndedError(f"The program {deed}; it {how}.")
 
     def _wait(self, writing: bool = False, until_s: float | None = None) -> None:
         """Wait until something can be done, and do what is not the caller's: take in output, stderr and news.
@@ -436,7 +436,7 @@ class SupervisedSession:
         assert news is not None
         self._ended = news["ended"]
         if self._ended["left"]:
-            raise SandboxFault(
+            raise SandboxError(
                 f"{self._ended['left']} processes of a job could not be ended.",
                 "They hang in the kernel (a stuck disk or network file system?): restart the machine or container.",
             )
@@ -445,7 +445,7 @@ class SupervisedSession:
         if self._warden_pid is not None:
             with contextlib.suppress(OSError):
                 os.kill(self._warden_pid, 9)  # the parent warden ends what it leaves
-        raise JobKilled(f"The warden of a job {why}.", "Evaluate again.")
+        raise JobKilledError(f"The warden of a job {why}.", "Evaluate again.")
 
     def _order_end(self) -> None:
         with contextlib.suppress(OSError):

@@ -14,9 +14,9 @@ from common.wire import as_bytes
 from evaluator.errors import AssayError
 from evaluator.problems.catalogue import find
 from evaluator.service import logs
-from evaluator.service.api.errors import Refused, refusal_of
+from evaluator.service.api.errors import ApiError, refusal_of
 from evaluator.service.storage.evaluations import Store
-from evaluator.service.storage.models import Accepted, Answer, Asked, QuotaExceeded, WorkerFacts
+from evaluator.service.storage.models import Accepted, Answer, Asked, QuotaExceededError, WorkerFacts
 from evaluator.service.storage.secrets import Quota, looks_like_a_secret, reuse_key
 from evaluator.service.workers.task import ALIVE_WITHIN_S, Announcer
 from evaluator.settings import ServiceSettings
@@ -93,18 +93,18 @@ class Admission:
         return known[1]
 
     def caller(self, secret: str | None) -> Caller:
-        """Who has this secret. Raises Refused."""
+        """Who has this secret. Raises ApiError."""
         if self.is_open():
             return LOCAL_CALLER
         if secret is None:
-            raise Refused(
+            raise ApiError(
                 "unauthorized",
                 "This service asks for a key, and the request has none.",
                 "Send the header `Authorization: Bearer assay_…`; keys are made by `assay keys add NAME`.",
             )
         key = self._store.find_key(secret) if looks_like_a_secret(secret) else None
         if key is None:
-            raise Refused(
+            raise ApiError(
                 "unauthorized",
                 "This key is not known here: it never was, it has expired, or it was revoked.",
                 "Ask the operator of this service for a new one.",
@@ -132,7 +132,7 @@ class Admission:
         most = caller.quota.per_minute if caller.quota else None
         if most is not None and self.refused_lately(caller) >= most > 0:
             wait_s = self._refused[caller.tenant][0][0] + _MINUTE_S - time.monotonic()
-            raise refusal_of(QuotaExceeded("per_minute", most, max(1.0, wait_s)))
+            raise refusal_of(QuotaExceededError("per_minute", most, max(1.0, wait_s)))
 
     async def accept(
         self,
@@ -143,7 +143,7 @@ class Admission:
         fresh: bool = False,
         request_id: str = "",
     ) -> Accepted:
-        """Take a submission in, or find the evaluation that answers it already. Raises Refused.
+        """Take a submission in, or find the evaluation that answers it already. Raises ApiError.
 
         What arrives while the store writes is written together, next.
         """
@@ -162,7 +162,7 @@ class Admission:
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write())
         accepted = await answer
-        if isinstance(accepted, Refused):
+        if isinstance(accepted, ApiError):
             raise accepted
         if isinstance(accepted, AssayError):
             raise refusal_of(accepted) from accepted
@@ -180,16 +180,16 @@ class Admission:
         idempotency_key: str | None,
         fresh: bool,
         request_id: str,
-    ) -> list[Accepted | Refused]:
+    ) -> list[Accepted | ApiError]:
         """Take in each, in order. The refusal of one is no refusal of the others."""
 
-        async def one(index: int, submission: Submission) -> Accepted | Refused:
+        async def one(index: int, submission: Submission) -> Accepted | ApiError:
             own_key = f"{idempotency_key}/{index}" if idempotency_key else None
             try:
                 return await self.accept(
                     submission, caller, idempotency_key=own_key, fresh=fresh, request_id=request_id
                 )
-            except Refused as refused:
+            except ApiError as refused:
                 return refused
 
         return await asyncio.gather(*(one(index, submission) for index, submission in enumerate(submissions)))
@@ -198,7 +198,7 @@ class Admission:
         """Take in whatever has arrived, a few at a time, so that workers' writes come between."""
         while self._arrived:
             some = self._next()
-            answers: Sequence[Answer | Refused | AssayError | Exception]
+            answers: Sequence[Answer | ApiError | AssayError | Exception]
             try:
                 answers = await asyncio.to_thread(self._take_in, [asked for asked, _ in some])
             except Exception as error:
@@ -206,7 +206,7 @@ class Admission:
             for (_, waiting), answer in zip(some, answers, strict=True):
                 if waiting.cancelled():
                     continue
-                if isinstance(answer, Exception) and not isinstance(answer, AssayError | Refused):
+                if isinstance(answer, Exception) and not isinstance(answer, AssayError | ApiError):
                     waiting.set_exception(answer)
                 else:
                     waiting.set_result(answer)
@@ -222,13 +222,13 @@ class Admission:
                 self._arrived[tenant] = theirs
         return some
 
-    def _take_in(self, asked: Sequence[Asked]) -> list[Answer | Refused | AssayError]:
-        answers: dict[int, Answer | Refused | AssayError] = {}
+    def _take_in(self, asked: Sequence[Asked]) -> list[Answer | ApiError | AssayError]:
+        answers: dict[int, Answer | ApiError | AssayError] = {}
         able: dict[int, Asked] = {}
         for index, one in enumerate(asked):
             try:
                 able[index] = replace(one, reuse_key=self._reuse_key(one.submission, one.tenant))
-            except (Refused, AssayError) as refusal:
+            except (ApiError, AssayError) as refusal:
                 answers[index] = refusal
         if able:
             try:
@@ -268,14 +268,14 @@ class Admission:
         return None
 
     def _reuse_key(self, submission: Submission, tenant: str) -> str | None:
-        """What a verdict depends on, as one key; None where nobody knows who would judge. Raises Refused."""
+        """What a verdict depends on, as one key; None where nobody knows who would judge. Raises ApiError."""
         problem = find(submission.problem)
         if submission.settings.sizes is not None:
             asked_sizes(problem, submission.settings.sizes)
         fleet = self.fleet()
         with_gpu = [worker for worker in fleet if worker.backend == "gpu"]
         if submission.backend == "gpu" and fleet and not with_gpu:
-            raise Refused(
+            raise ApiError(
                 "no-worker",
                 "This submission asks for a GPU, and no worker with one is alive.",
                 'Ask for the backend "auto" or "sim", or try again when one has been started.',

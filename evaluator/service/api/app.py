@@ -13,15 +13,15 @@ from fastapi.openapi.utils import get_openapi
 
 from common.contract import CONTRACT_VERSION, ProblemFace
 from evaluator import __version__
-from evaluator.errors import StorageFault
+from evaluator.errors import StorageError
 from evaluator.problems.catalogue import find, problems
 from evaluator.service.api import docs_page, metrics, routes
 from evaluator.service.api import schemas as documents
 from evaluator.service.api.admission import Admission
 from evaluator.service.api.dependencies import Here, JsonRoute, Known, Service, as_json
-from evaluator.service.api.errors import KEYED, Problem, Refused, documented, install
-from evaluator.service.api.middleware import Door
-from evaluator.service.api.notifier import Watch
+from evaluator.service.api.errors import KEYED, ApiError, Problem, documented, install
+from evaluator.service.api.middleware import RequestMiddleware
+from evaluator.service.api.notifier import Notifier
 from evaluator.service.api.request_body import Reader
 from evaluator.service.api.schemas import BatchLine, Liveness, Readiness, Version
 from evaluator.service.storage.evaluations import Store
@@ -34,13 +34,13 @@ _LOOKING = 4
 
 
 def create_app(
-    store: Store, announcer: Announcer, settings: ServiceSettings, secret: bytes, watch: Watch | None = None
+    store: Store, announcer: Announcer, settings: ServiceSettings, secret: bytes, watch: Notifier | None = None
 ) -> FastAPI:
     """The ASGI application. `secret` keys the reuse of verdicts; `watch` may be given so that others can nudge it."""
     admission = Admission(store, announcer, settings, secret)
     counted = metrics.Metrics(store, ALIVE_WITHIN_S)
     looking = ThreadPoolExecutor(_LOOKING, "looking")
-    service = Service(store, admission, settings, watch or Watch(store), counted, Reader(), looking)
+    service = Service(store, admission, settings, watch or Notifier(store), counted, Reader(), looking)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -67,7 +67,9 @@ def create_app(
     app.include_router(docs_page.router(f"{app.title}: the API"))
     app.include_router(routes.router)
     app.include_router(_router)
-    app.add_middleware(Door, admission=admission, settings=settings, metrics=service.metrics, page=_error_page)
+    app.add_middleware(
+        RequestMiddleware, admission=admission, settings=settings, metrics=service.metrics, page=_error_page
+    )
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
@@ -90,7 +92,7 @@ async def list_problems(caller: Known) -> Response:
 async def get_problem(problem_id: str, caller: Known) -> Response:
     """All that the author of a kernel needs to know about one problem."""
     if problem_id not in problems():
-        raise Refused("not-found", f"There is no problem {problem_id[:100]!r}.", "GET /problems lists them.")
+        raise ApiError("not-found", f"There is no problem {problem_id[:100]!r}.", "GET /problems lists them.")
     return as_json(find(problem_id).face, 200, {})
 
 
@@ -122,7 +124,7 @@ async def readyz(service: Here) -> Response:
 async def version(service: Here) -> Response:
     """What runs here, and which keys its verdicts are signed with."""
     keys: tuple[str, ...] | None = None
-    with suppress(StorageFault):
+    with suppress(StorageError):
         fleet = await run_in_threadpool(service.admission.fleet)
         keys = tuple(sorted({worker.signing_key for worker in fleet if worker.signing_key}))
     return as_json(Version(assay=__version__, contract=CONTRACT_VERSION, signing_keys=keys), 200, {})
@@ -143,7 +145,7 @@ async def version(service: Here) -> Response:
 async def read_metrics(service: Here, caller: Known) -> Response:
     """Counters and durations, for Prometheus."""
     if not caller.admin:
-        raise Refused("forbidden", "The metrics are about everyone's evaluations.", "Use an admin's key.")
+        raise ApiError("forbidden", "The metrics are about everyone's evaluations.", "Use an admin's key.")
     return Response(await run_in_threadpool(service.metrics.render), 200, {}, metrics.MEDIA_TYPE)
 
 
@@ -152,7 +154,7 @@ def _problem_list() -> str:
     return f"[{','.join(problem.face.model_dump_json() for problem in problems().values())}]"
 
 
-def _error_page(accept: str, refused: Refused) -> Response | None:
+def _error_page(accept: str, refused: ApiError) -> Response | None:
     """A refusal for a browser's window; None for everyone else."""
     if not pages.prefers_html(accept):
         return None
@@ -165,7 +167,7 @@ def _viewers(admission: Admission) -> Callable[[str | None], pages.Viewer | None
     def admit(secret: str | None) -> pages.Viewer | None:
         try:
             caller = admission.caller(secret)
-        except Refused:
+        except ApiError:
             return None
         return pages.Viewer(caller.sees)
 

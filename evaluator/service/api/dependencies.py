@@ -18,9 +18,9 @@ from pydantic_core.core_schema import CoreSchema, is_instance_schema, json_or_py
 
 from common.wire import Wire, as_bytes
 from evaluator.service.api.admission import LOCAL_CALLER, Admission, Caller
-from evaluator.service.api.errors import Refused
+from evaluator.service.api.errors import ApiError
 from evaluator.service.api.metrics import Metrics
-from evaluator.service.api.notifier import Watch
+from evaluator.service.api.notifier import Notifier
 from evaluator.service.api.request_body import Document, Reader
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.models import StoredEvaluation
@@ -34,7 +34,7 @@ class Service:
     store: Store
     admission: Admission
     settings: ServiceSettings
-    watch: Watch
+    watch: Notifier
     metrics: Metrics
     reader: Reader
     looking: ThreadPoolExecutor
@@ -88,7 +88,7 @@ class JsonRoute(APIRoute):
         async def read(request: Request) -> Response:
             named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if named != "application/json":
-                raise Refused(
+                raise ApiError(
                     "unsupported-media-type",
                     f"The body is said to be {named[:80] or 'of no type'!r}.",
                     "Send JSON, with the header `Content-Type: application/json`.",

@@ -11,9 +11,9 @@ from pydantic import Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from common.wire import Wire
-from evaluator.errors import AssayError, StorageFault, UnknownProblem, UsageError
+from evaluator.errors import AssayError, StorageError, UnknownProblemError, UsageError
 from evaluator.service import logs
-from evaluator.service.storage.models import IdempotencyClash, QueueFull, QuotaExceeded
+from evaluator.service.storage.models import IdempotencyConflictError, QueueFullError, QuotaExceededError
 from evaluator.validation_messages import in_plain_words
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -62,7 +62,7 @@ class Problem(Wire):
     """The id under which the service's logs know this request."""
 
 
-class Refused(HTTPException):
+class ApiError(HTTPException):
     """A request is refused. Raised anywhere below the API; becomes a `Problem`."""
 
     def __init__(self, name: str, detail: str, remedy: str | None = None, retry_after_s: float | None = None) -> None:
@@ -91,32 +91,32 @@ class Refused(HTTPException):
         return Response(text, self.status_code, self.headers, MEDIA_TYPE)
 
 
-def refusal_of(error: AssayError) -> Refused:
+def refusal_of(error: AssayError) -> ApiError:
     """How an error of the evaluator is told to a caller."""
-    if isinstance(error, UnknownProblem):
-        return Refused("unknown-problem", _sentence(str(error)), error.remedy and _sentence(error.remedy))
-    if isinstance(error, IdempotencyClash):
-        return Refused("idempotency-clash", str(error), error.remedy)
-    if isinstance(error, QueueFull):
-        return Refused("queue-full", str(error), error.remedy, error.retry_after_s)
-    if isinstance(error, QuotaExceeded):
-        return Refused("quota-exceeded", str(error), error.remedy, error.retry_after_s)
+    if isinstance(error, UnknownProblemError):
+        return ApiError("unknown-problem", _sentence(str(error)), error.remedy and _sentence(error.remedy))
+    if isinstance(error, IdempotencyConflictError):
+        return ApiError("idempotency-clash", str(error), error.remedy)
+    if isinstance(error, QueueFullError):
+        return ApiError("queue-full", str(error), error.remedy, error.retry_after_s)
+    if isinstance(error, QuotaExceededError):
+        return ApiError("quota-exceeded", str(error), error.remedy, error.retry_after_s)
     if isinstance(error, UsageError):
-        return Refused("invalid-request", str(error), error.remedy)
-    if isinstance(error, StorageFault):
+        return ApiError("invalid-request", str(error), error.remedy)
+    if isinstance(error, StorageError):
         # Its words name hosts and paths of ours: they are for the log.
-        return Refused("storage", "The service's database cannot be used now.", "Try again.", retry_after_s=2)
-    return Refused("internal", "Something of the service failed; it is logged under this request's id.")
+        return ApiError("storage", "The service's database cannot be used now.", "Try again.", retry_after_s=2)
+    return ApiError("internal", "Something of the service failed; it is logged under this request's id.")
 
 
-Page: TypeAlias = Callable[[str, Refused], Response | None]
+Page: TypeAlias = Callable[[str, ApiError], Response | None]
 """Makes a page of a refusal for those whose Accept header asks for one; None for everyone else."""
 
 
 def install(app: FastAPI, page: Page) -> None:
     """Every error that leaves a route of `app` becomes a `Problem`, or what `page` makes of it."""
 
-    def answer_with(refuse: Callable[[Exception], Refused]) -> Callable[[Request, Exception], Any]:
+    def answer_with(refuse: Callable[[Exception], ApiError]) -> Callable[[Request, Exception], Any]:
         async def answer(request: Request, error: Exception) -> Response:
             refused = refuse(error)
             if isinstance(error, AssayError) and refused.status_code >= 500:
@@ -126,7 +126,7 @@ def install(app: FastAPI, page: Page) -> None:
 
         return answer
 
-    app.add_exception_handler(Refused, answer_with(lambda error: cast(Refused, error)))
+    app.add_exception_handler(ApiError, answer_with(lambda error: cast(ApiError, error)))
     app.add_exception_handler(AssayError, answer_with(lambda error: refusal_of(cast(AssayError, error))))
     app.add_exception_handler(RequestValidationError, answer_with(_invalid))
     app.add_exception_handler(StarletteHTTPException, answer_with(_plain))
@@ -151,7 +151,7 @@ _RETRY_AFTER = {"description": "Seconds to wait before the next try.", "schema":
 _REFERENCE = {"$ref": "#/components/schemas/Problem"}
 
 
-def _invalid(error: Exception) -> Refused:
+def _invalid(error: Exception) -> ApiError:
     found = [dict(one) for one in cast(RequestValidationError, error).errors()]
     for one in found:
         source, *place = one["loc"]
@@ -161,10 +161,10 @@ def _invalid(error: Exception) -> Refused:
     words = in_plain_words(cast(Any, RequestValidationError(found)))
     if words.startswith("it "):
         words = f"The body {words[3:]}"
-    return Refused("invalid-request", words, "/docs shows what a request may hold.")
+    return ApiError("invalid-request", words, "/docs shows what a request may hold.")
 
 
-def _plain(error: Exception) -> Refused:
+def _plain(error: Exception) -> ApiError:
     """What the framework itself raises: unknown paths and methods, bodies that cannot be read."""
     http = cast(StarletteHTTPException, error)
     name = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}.get(http.status_code)
@@ -175,7 +175,7 @@ def _plain(error: Exception) -> Refused:
         "not-found": "This service has nothing at this path; /docs shows what it has.",
         "method-not-allowed": f"This path knows other methods: {allowed}.",
     }.get(name, f"{http.detail}.")
-    refused = Refused(name, said)
+    refused = ApiError(name, said)
     refused.headers = {**(refused.headers or {}), **(http.headers or {})}
     return refused
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from evaluator.errors import AssayError
 from evaluator.service import logs
 from evaluator.service.api.admission import LOCAL_CALLER, Admission, Caller
-from evaluator.service.api.errors import Page, Refused, refusal_of
+from evaluator.service.api.errors import ApiError, Page, refusal_of
 from evaluator.service.api.metrics import Metrics
 from evaluator.settings import ServiceSettings
 
@@ -35,7 +35,7 @@ _OURS = (b"x-request-id", b"x-content-type-options")
 _LOOPBACK = re.compile(r"(localhost|[\w-]+\.localhost|127\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}|\[::1\])(:[0-9]{1,5})?")
 
 
-class Door:
+class RequestMiddleware:
     """An ASGI application around another."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Door:
                 ]
             await send(message)
 
-        async def refuse(refused: Refused) -> None:
+        async def refuse(refused: ApiError) -> None:
             if not status:
                 told = self._page(headers.get(b"accept", ""), refused) or refused.response(request_id)
                 await told(scope, receive, answer)
@@ -92,11 +92,11 @@ class Door:
                     body.tenant = caller.tenant
                     self._admission.look_at_rate(caller)
                 await self._app(scope, body.receive, answer)
-            except Refused as refused:
+            except ApiError as refused:
                 await refuse(refused)
             except Exception as error:
                 _LOG.error("unforeseen", exc_info=error)
-                await refuse(Refused("internal", f"Something of the service failed; it is logged as {request_id}."))
+                await refuse(ApiError("internal", f"Something of the service failed; it is logged as {request_id}."))
             finally:
                 body.release()
                 if caller is not None and status in _THE_CALLERS_FAULT:
@@ -115,11 +115,11 @@ class Door:
                 )
 
     def take(self, size_bytes: int, tenant: str) -> None:
-        """Make room for a part of a body. Raises Refused where too much is on its way, of all or of this tenant."""
+        """Make room for a part of a body. Raises ApiError where too much is on its way, of all or of this tenant."""
         own_bytes = self._arriving_bytes[tenant] + size_bytes
         all_bytes = self._arriving_bytes.total() + size_bytes
         if own_bytes > self.share_bytes or all_bytes > self._settings.bodies_bytes:
-            raise Refused("busy", "Too many large requests are arriving at once.", "Try again.", retry_after_s=2)
+            raise ApiError("busy", "Too many large requests are arriving at once.", "Try again.", retry_after_s=2)
         self._arriving_bytes[tenant] = own_bytes
 
     def give_back(self, size_bytes: int, tenant: str) -> None:
@@ -129,7 +129,7 @@ class Door:
             del self._arriving_bytes[tenant]
 
     async def _caller(self, authorization: str) -> Caller:
-        """Who sends this header. Raises Refused."""
+        """Who sends this header. Raises ApiError."""
         if self._admission.known_open():
             return LOCAL_CALLER
         scheme, _, secret = authorization.partition(" ")
@@ -153,7 +153,7 @@ class Door:
         except AssayError as error:
             raise refusal_of(error) from error
         if is_open:
-            raise Refused(
+            raise ApiError(
                 "misdirected",
                 "While this server asks for no key, it answers only to the names of this machine itself.",
                 "Use http://localhost, or make a key: `assay keys add NAME`.",
@@ -163,7 +163,7 @@ class Door:
 class Body:
     """A request's body on its way in: counted, bounded in size and in time."""
 
-    def __init__(self, door: Door, receive: Receive, limit_bytes: int, limit_s: float) -> None:
+    def __init__(self, door: RequestMiddleware, receive: Receive, limit_bytes: int, limit_s: float) -> None:
         self._door = door
         self._receive = receive
         self._limit_bytes = limit_bytes
@@ -182,7 +182,7 @@ class Body:
         """
         content_length = headers.get(b"content-length")
         if content_length is not None and b"transfer-encoding" in headers:
-            refused = Refused(
+            refused = ApiError(
                 "malformed", "It has both a Content-Length and a Transfer-Encoding.", "Send one of them."
             )
             refused.headers = {"Connection": "close"}
@@ -200,7 +200,7 @@ class Body:
             async with asyncio.timeout(self._deadline_s - time.monotonic()):
                 message = await self._receive()
         except TimeoutError:
-            raise Refused(
+            raise ApiError(
                 "body-timeout", f"The body did not arrive within {self._limit_s:g} s.", "Send it faster, or less."
             ) from None
         if message["type"] != "http.request":
@@ -215,9 +215,9 @@ class Body:
         return message
 
     def hold(self, size_bytes: int) -> None:
-        """What the body takes from now on, in whichever form. Raises Refused where there is no room for it."""
+        """What the body takes from now on, in whichever form. Raises ApiError where there is no room for it."""
         if size_bytes > self._door.share_bytes:
-            raise Refused(
+            raise ApiError(
                 "too-large",
                 f"Reading this body takes more than {self._door.share_bytes / (1 << 20):g} MiB.",
                 "Send less at one time.",
@@ -236,6 +236,6 @@ class Body:
         """The body is no longer on its way: what was in it is in the store, or refused."""
         self.hold(0)
 
-    def _too_large(self) -> Refused:
+    def _too_large(self) -> ApiError:
         limit = f"{self._limit_bytes / (1 << 20):g} MiB"
-        return Refused("too-large", f"The body is larger than {limit}.", "Send less at one time.")
+        return ApiError("too-large", f"The body is larger than {limit}.", "Send less at one time.")

@@ -1,7 +1,7 @@
 """One look at the store for all who wait: a poller that tells each caller when an evaluation has changed.
 
 A thousand callers who wait cost one query every `interval_s`, not a thousand; where workers run inside the server,
-`nudge` makes the look at once, at what has changed alone.
+`notify` makes the look at once, at what has changed alone.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class News:
         return self.state in ("done", "gone")
 
 
-class Follower:
+class Subscription:
     """One who waits for news of some evaluations."""
 
     def __init__(self, versions: Mapping[str, int], ends_only: bool) -> None:
@@ -83,8 +83,8 @@ class Follower:
         return news
 
 
-class Watch:
-    """The poller. Lives in one event loop; only `nudge` and `close` may be called from elsewhere.
+class Notifier:
+    """The poller. Lives in one event loop; only `notify` and `close` may be called from elsewhere.
 
     `interval_s`: how often it looks at all that is followed. What begins to be followed, and what it is nudged for,
     it looks at sooner.
@@ -93,17 +93,17 @@ class Watch:
     def __init__(self, store: Watched, interval_s: float = 0.025) -> None:
         self._store = store
         self._interval_s = interval_s
-        self._followers: defaultdict[str, set[Follower]] = defaultdict(set)
-        self._waiting: set[Follower] = set()
+        self._followers: defaultdict[str, set[Subscription]] = defaultdict(set)
+        self._waiting: set[Subscription] = set()
         self._due: set[str] = set()
         self._stirred = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.closed = False
 
     @contextmanager
-    def follow(self, versions: Mapping[str, int], ends_only: bool = True) -> Iterator[Follower]:
+    def follow(self, versions: Mapping[str, int], ends_only: bool = True) -> Iterator[Subscription]:
         """Follow evaluations from the versions that the caller knows (-1 knows nothing)."""
-        follower = Follower(versions, ends_only)
+        follower = Subscription(versions, ends_only)
         self._waiting.add(follower)
         for one in follower.ids:
             self._followers[one].add(follower)
@@ -123,7 +123,7 @@ class Watch:
         """How many wait."""
         return len(self._waiting)
 
-    def nudge(self, *ids: str) -> None:
+    def notify(self, *ids: str) -> None:
         """These have probably changed: look now."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stir, ids)
@@ -180,7 +180,7 @@ class Watch:
         self._due.update(ids)
         self._stirred.set()
 
-    def _leave(self, one: str, follower: Follower) -> None:
+    def _leave(self, one: str, follower: Subscription) -> None:
         followers = self._followers.get(one, set())
         followers.discard(follower)
         if not followers:

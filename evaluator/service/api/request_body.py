@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 
 from common.wire import Wire, parse_json
-from evaluator.service.api.errors import Refused
+from evaluator.service.api.errors import ApiError
 from evaluator.validation_messages import in_plain_words
 
 MOST_VALUES: Final = 1 << 18
@@ -47,7 +47,7 @@ class Reader:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def read(self, body: bytearray, kind: type[Document], tenant: str, hold: Callable[[int], None]) -> Document:
-        """The document in `body`, which is emptied. Raises Refused.
+        """The document in `body`, which is emptied. Raises ApiError.
 
         `hold` is told how many bytes of memory this takes, before it does; what it raises ends the reading.
         """
@@ -73,7 +73,7 @@ def count_values(body: bytes | bytearray, most: int) -> int:
     for outside, ended in _outside_strings(body):
         count += sum(map(outside.count, (b"[", b"{", b",")))
         if _MOST_DIGITS in outside.translate(_AS_ZEROS):
-            raise Refused("invalid-request", f"The body holds a number of {len(_MOST_DIGITS)} digits.", _REMEDY)
+            raise ApiError("invalid-request", f"The body holds a number of {len(_MOST_DIGITS)} digits.", _REMEDY)
         strings += ended
         # A string is a value or the name of one.
         if max(count, strings // 2) > most:
@@ -100,9 +100,9 @@ def _memory_bytes(body: bytearray) -> int:
     """What the objects of a body take at most: Python keeps a text at the width of its widest character."""
     count = count_values(body, MOST_VALUES)
     if count > MOST_VALUES:
-        raise Refused("invalid-request", f"The body holds more than {MOST_VALUES} values.", "Send less at one time.")
+        raise ApiError("invalid-request", f"The body holds more than {MOST_VALUES} values.", "Send less at one time.")
     if sum(body.count(b"\\", start, start + _PIECE_BYTES) for start in _starts(body)) > MOST_BACKSLASHES:
-        raise Refused(
+        raise ApiError(
             "invalid-request",
             f"The body holds more than {MOST_BACKSLASHES} backslashes.",
             "Write characters as UTF-8, or send less at one time.",
@@ -127,7 +127,7 @@ def _document(body: bytearray, kind: type[Document]) -> Document:
     try:
         value = parse_json(body)
     except ValueError as error:
-        raise Refused("invalid-request", f"The body is not JSON: {error}.", _REMEDY) from None
+        raise ApiError("invalid-request", f"The body is not JSON: {error}.", _REMEDY) from None
     finally:
         body.clear()
     try:
@@ -135,7 +135,7 @@ def _document(body: bytearray, kind: type[Document]) -> Document:
     except ValidationError as error:
         words = in_plain_words(error)
         words = f"The body {words[3:]}" if words.startswith("it ") else words
-        raise Refused("invalid-request", words, _REMEDY) from None
+        raise ApiError("invalid-request", words, _REMEDY) from None
 
 
 _REMEDY = "/docs shows what a request may hold."

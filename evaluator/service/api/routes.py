@@ -25,10 +25,10 @@ from evaluator.service.api.dependencies import (
     Service,
     as_json,
 )
-from evaluator.service.api.errors import KEYED, Refused, documented
+from evaluator.service.api.errors import KEYED, ApiError, documented
 from evaluator.service.api.middleware import BATCH_PATH
 from evaluator.service.api.schemas import Batch, BatchAnswer, BatchLine, Listing, summary
-from evaluator.service.storage.models import Accepted, LargeEvaluation, StoredEvaluation
+from evaluator.service.storage.models import Accepted, LargeEvaluationError, StoredEvaluation
 
 HEARTBEAT_S: Final = 15.0
 NDJSON: Final = "application/x-ndjson"
@@ -154,7 +154,7 @@ async def evaluate_batch(
         fresh,
         request.state.request_id,
     )
-    if all(isinstance(one, Refused) for one in taken) and isinstance(taken[0], Refused):
+    if all(isinstance(one, ApiError) for one in taken) and isinstance(taken[0], ApiError):
         raise taken[0]
     applied = {"Preference-Applied": preference.applied} if preference.applied else {}
     if preference.applied == "respond-async":
@@ -163,7 +163,7 @@ async def evaluate_batch(
     request.state.body.release()
     wait_s = preference.wait_s if preference.applied else float("inf")
     # Of what was taken in, which may be large, the stream keeps only the ids.
-    known = [one if isinstance(one, Refused) else _Known.of(one.evaluation) for one in taken]
+    known = [one if isinstance(one, ApiError) else _Known.of(one.evaluation) for one in taken]
     return StreamingResponse(_stream(service, known, wait_s, request), 200, applied, NDJSON)
 
 
@@ -237,7 +237,7 @@ async def get_receipt(evaluation_id: str, request: Request, service: Here, calle
     """The verdict alone, with its receipt and signature: what to hand to someone who was not there."""
     stored = await _find(service, request, caller, evaluation_id)
     if stored.verdict is None:
-        raise Refused(
+        raise ApiError(
             "not-found", f"{evaluation_id} is not judged yet.", f"GET /evaluations/{evaluation_id} says when it is."
         )
     name = f'attachment; filename="{evaluation_id}.receipt.json"'
@@ -256,7 +256,7 @@ async def drop_evaluation(evaluation_id: str, request: Request, service: Here, c
     """Say that nobody wants this evaluation any more: one that waits is cancelled, one that runs is ended."""
     await _find(service, request, caller, evaluation_id)
     stored = await run_in_threadpool(service.store.drop, evaluation_id, caller.sees)
-    service.watch.nudge(evaluation_id)
+    service.watch.notify(evaluation_id)
     if stored is None:
         raise _not_found(evaluation_id)
     return _evaluation(stored, 200, Preference(0, ""))
@@ -300,7 +300,7 @@ async def _read_when_there_is_room(
     while True:
         try:
             return await _read(service, request, evaluation_id, sees)
-        except Refused as refused:
+        except ApiError as refused:
             if refused.name != "busy":
                 raise
         await asyncio.sleep(_NO_ROOM_S)
@@ -320,17 +320,17 @@ class _Known:
 
 
 async def _find(service: Service, request: Request, caller: Caller, evaluation_id: str) -> StoredEvaluation:
-    """Raises Refused: an evaluation of someone else is as unknown as one that never was."""
+    """Raises ApiError: an evaluation of someone else is as unknown as one that never was."""
     if _ID.fullmatch(evaluation_id):
         return await _read(service, request, evaluation_id, caller.sees)
     raise _not_found(evaluation_id)
 
 
 async def _read(service: Service, request: Request, evaluation_id: str, sees: str | None) -> StoredEvaluation:
-    """One evaluation. Where it is large, its answer has taken its room until it is sent. Raises Refused."""
+    """One evaluation. Where it is large, its answer has taken its room until it is sent. Raises ApiError."""
     try:
         stored = await service.look(evaluation_id, sees, _SMALL_CHARS)
-    except LargeEvaluation as large:
+    except LargeEvaluationError as large:
         request.state.body.hold_up_to(_BYTES_OF_A_CHAR * large.chars)
         stored = await service.look(evaluation_id, sees)
     if stored is None:
@@ -338,8 +338,8 @@ async def _read(service: Service, request: Request, evaluation_id: str, sees: st
     return stored
 
 
-def _not_found(evaluation_id: str) -> Refused:
-    return Refused(
+def _not_found(evaluation_id: str) -> ApiError:
+    return ApiError(
         "not-found",
         f"You have no evaluation {evaluation_id[:60]!r}.",
         "GET /evaluations lists yours; finished ones are deleted after a while.",
@@ -349,7 +349,7 @@ def _not_found(evaluation_id: str) -> Refused:
 async def _awaited(service: Service, request: Request, known: _Known, wait_s: float) -> StoredEvaluation:
     """The evaluation when it is done, when the time is up, or when the caller has gone away; as it is then.
 
-    Raises Refused where it was deleted meanwhile.
+    Raises ApiError where it was deleted meanwhile.
     """
     with service.watch.follow({known.id: known.version}) as follower:
         waits = [asyncio.create_task(follower.next(wait_s)), asyncio.create_task(_gone(request))]
@@ -367,13 +367,13 @@ async def _gone(request: Request) -> None:
 
 
 async def _stream(
-    service: Service, known: Iterable["_Known | Refused"], wait_s: float, request: Request
+    service: Service, known: Iterable["_Known | ApiError"], wait_s: float, request: Request
 ) -> AsyncIterator[bytes]:
     """The lines of a batch, as its evaluations finish."""
     waiting: dict[str, list[int]] = {}
     versions: dict[str, int] = {}
     for index, one in enumerate(known):
-        if isinstance(one, Refused):
+        if isinstance(one, ApiError):
             yield _ndjson(_line(index, one, request))
         elif one.done:
             yield await _now(service, one.id, index, request)
@@ -401,7 +401,7 @@ async def _stream(
 async def _now(service: Service, evaluation_id: str, index: int, request: Request) -> bytes:
     try:
         stored = await _read_when_there_is_room(service, request, evaluation_id, None)
-    except Refused as refused:
+    except ApiError as refused:
         return _ndjson(_line(index, refused, request))
     return _ndjson(BatchLine(index=index, evaluation=stored.evaluation()))
 
@@ -415,7 +415,7 @@ async def _events(
         while True:
             try:
                 stored = await _read_when_there_is_room(service, request, known.id, caller.sees)
-            except Refused:  # it was deleted
+            except ApiError:  # it was deleted
                 return
             done = stored.state == "done"
             if stored.version > seen:
@@ -450,8 +450,8 @@ def _evaluation(stored: StoredEvaluation, status: int, preference: Preference) -
     return as_json(stored.evaluation(), status, applied)
 
 
-def _line(index: int, one: Accepted | Refused, request: Request) -> BatchLine:
-    if isinstance(one, Refused):
+def _line(index: int, one: Accepted | ApiError, request: Request) -> BatchLine:
+    if isinstance(one, ApiError):
         return BatchLine(index=index, error=one.problem(request.state.request_id))
     return BatchLine(index=index, evaluation=one.evaluation.evaluation())
 

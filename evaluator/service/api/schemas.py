@@ -21,13 +21,13 @@ from common.wire import Most, Request, Wire
 from evaluator.service.api.errors import Problem
 from evaluator.service.storage.models import StoredEvaluation
 
-MOST_IN_A_BATCH: Final = 512
+MAX_IN_A_BATCH: Final = 512
 
 
 class Batch(Request):
     """Many submissions in one request."""
 
-    submissions: Annotated[tuple[Submission, ...], Most(MOST_IN_A_BATCH, least=1)]
+    submissions: Annotated[tuple[Submission, ...], Most(MAX_IN_A_BATCH, least=1)]
     """Each is judged by itself; equal ones may be answered by one evaluation."""
 
 
@@ -146,7 +146,7 @@ def _compile_error(submission: Submission) -> Verdict:
         status=Status.COMPILE_ERROR,
         phase=Phase.COMPILE,
         message='kernel.cu:4:34: error: expected a ";"',
-        hint="Mend the first error first; those after it often follow from it.",
+        hint="Fix the first error first; those after it often follow from it.",
         backend="sim",
         problem=submission.problem,
         compile=compilation,

@@ -9,7 +9,7 @@ from evaluator.service.storage.secrets import Key, Quota, digest, looks_like_a_s
 from evaluator.service.storage.tables import keys
 
 
-class Keyring(Database):
+class ApiKeyRepository(Database):
     """The part of the store that knows who may come in."""
 
     def create_key(

@@ -41,7 +41,7 @@ Event: TypeAlias = tuple[str, Mapping[str, str], float | None]
 """Name and labels; seconds where it is an observation of a histogram, None where it counts one up."""
 
 
-class Tallies(Database):
+class CounterStore(Database):
     """The part of the store that counts."""
 
     def tallies(self) -> tuple[Tally, ...]:

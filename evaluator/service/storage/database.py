@@ -19,7 +19,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from evaluator.errors import StorageFault, UsageError
+from evaluator.errors import StorageError, UsageError
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_S = 30
@@ -48,7 +48,7 @@ class Database:
         self._engine = _sqlite_engine(self._url) if self._is_sqlite else _postgresql_engine(self._url)
 
     def upgrade(self) -> None:
-        """Bring the tables up to date. Many processes may do so at once. Raises StorageFault."""
+        """Bring the tables up to date. Many processes may do so at once. Raises StorageError."""
         config = Config()
         config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
         if self._is_sqlite:
@@ -61,13 +61,13 @@ class Database:
             try:
                 command.upgrade(config, "head")
             except CommandError as error:
-                raise StorageFault(
+                raise StorageError(
                     f"The tables of {self._place} are not of this version of Assay: {error}.",
                     "Start the version of Assay that wrote them last, or a newer one.",
                 ) from error
 
     def ping(self) -> None:
-        """Raises StorageFault unless the database answers."""
+        """Raises StorageError unless the database answers."""
         with self._reading() as connection:
             connection.execute(text("SELECT 1"))
 
@@ -107,7 +107,7 @@ class Database:
             finally:
                 self._turns.release()
         else:
-            raise StorageFault(f"{_SQLITE_WORDS['SQLITE_BUSY'][0]} ({self._place}).", _SQLITE_WORDS["SQLITE_BUSY"][1])
+            raise StorageError(f"{_SQLITE_WORDS['SQLITE_BUSY'][0]} ({self._place}).", _SQLITE_WORDS["SQLITE_BUSY"][1])
 
     def _one_at_a_time(self, connection: Connection, what: int = _ACCEPTING) -> None:
         """Until this transaction ends, no other one does `what`. SQLite has a single writer anyway."""
@@ -123,14 +123,14 @@ class Database:
         try:
             yield
         except PoolTimeout as error:
-            raise StorageFault(
+            raise StorageError(
                 f"All connections to {self._place} are busy.", "Look for a slow database, or run more API processes."
             ) from error
         except DBAPIError as error:
             what, remedy = _sqlite_words(error) if self._is_sqlite else _postgresql_words(error)
-            raise StorageFault(f"{what} ({self._place}).", remedy) from error
+            raise StorageError(f"{what} ({self._place}).", remedy) from error
         except SQLAlchemyError as error:
-            raise StorageFault(f"{self._place} cannot be used: {error}.") from error
+            raise StorageError(f"{self._place} cannot be used: {error}.") from error
 
 
 def _understood(url: str) -> URL:

@@ -18,18 +18,18 @@ from sqlalchemy import Connection, Row, Select, bindparam, case, delete, func, i
 from common.contract import Status, Submission, Verdict
 from evaluator.errors import UsageError
 from evaluator.service.storage import counters
-from evaluator.service.storage.api_keys import Keyring
+from evaluator.service.storage.api_keys import ApiKeyRepository
 from evaluator.service.storage.leases import Leases, unwanted_verdict
 from evaluator.service.storage.models import (
     Accepted,
     Answer,
     Asked,
-    IdempotencyClash,
-    LargeEvaluation,
+    IdempotencyConflictError,
+    LargeEvaluationError,
     Lease,
     Page,
-    QueueFull,
-    QuotaExceeded,
+    QueueFullError,
+    QuotaExceededError,
     State,
     StoredEvaluation,
     Swept,
@@ -49,20 +49,20 @@ from evaluator.service.storage.tables import (
     verdicts,
     workers,
 )
-from evaluator.service.storage.workers import Fleet
+from evaluator.service.storage.workers import WorkerRegistry
 
 __all__ = [
     "Accepted",
     "Answer",
     "Asked",
-    "IdempotencyClash",
+    "IdempotencyConflictError",
     "Key",
-    "LargeEvaluation",
+    "LargeEvaluationError",
     "Lease",
     "Page",
-    "QueueFull",
+    "QueueFullError",
     "Quota",
-    "QuotaExceeded",
+    "QuotaExceededError",
     "State",
     "Store",
     "StoredEvaluation",
@@ -140,7 +140,7 @@ _AT_FIRST = {
 }
 
 
-class Store(Leases, Fleet, Keyring):
+class Store(Leases, WorkerRegistry, ApiKeyRepository):
     """See the module. `url` and the clocks are those of `Database`."""
 
     def accept(
@@ -162,8 +162,8 @@ class Store(Leases, Fleet, Keyring):
         that a verdict depends on, see `keys.reuse_key`) gives the newest verdict under it, unless `fresh`; a verdict
         that is `internal_error`, `timeout` or `cancelled` is never given again. Neither needs room or quota.
 
-        Raises IdempotencyClash (the key came with another submission), QueueFull (`most_queued` evaluations wait),
-        QuotaExceeded, StorageFault.
+        Raises IdempotencyConflictError (the key came with another submission), QueueFullError (`most_queued`
+        evaluations wait), QuotaExceededError, StorageFault.
         """
         asked = Asked(submission, tenant, queue, reuse_key, idempotency_key, fresh, request_id, quota)
         answer = self.accept_all([asked], most_queued=most_queued)[0]
@@ -187,7 +187,7 @@ class Store(Leases, Fleet, Keyring):
                     accepted.append(self._accept(connection, one, waiting, most_queued))
                     answers.append(accepted[-1])
                     waiting += accepted[-1].created
-                except (QueueFull, QuotaExceeded, IdempotencyClash) as refusal:
+                except (QueueFullError, QuotaExceededError, IdempotencyConflictError) as refusal:
                     answers.append(refusal)
             self._count(connection, [(counters.ACCEPTED, {"answer": answer.how}, None) for answer in accepted])
         return answers
@@ -202,7 +202,7 @@ class Store(Leases, Fleet, Keyring):
             if before is not None:
                 evaluation = _stored(connection.execute(_BY_SEQ, {"of_seq": before.seq}).one())
                 if before.body_sha256 != body_sha256:
-                    raise IdempotencyClash(evaluation.id)
+                    raise IdempotencyConflictError(evaluation.id)
                 return Accepted(evaluation, "repeated")
         seq = None
         if asked.reuse_key is not None and not asked.fresh:
@@ -238,7 +238,7 @@ class Store(Leases, Fleet, Keyring):
         return self._insert(tenants).on_conflict_do_nothing(index_elements=["name"])
 
     def _refuse(self, connection: Connection, asked: Asked, waiting: int, most_queued: int) -> None:
-        """Raises QuotaExceeded or QueueFull where there is no room. Nobody else accepts meanwhile."""
+        """Raises QuotaExceededError or QueueFullError where there is no room. Nobody else accepts meanwhile."""
         now = self._clock()
         quota, mine = asked.quota or Quota(), {"of_tenant": asked.tenant}
         if quota.per_minute is not None:
@@ -248,13 +248,13 @@ class Store(Leases, Fleet, Keyring):
             last = connection.execute(_RECENT, mine | recent).scalar()
             if last is not None or left <= 0:
                 free_in_s = _MINUTE_S if last is None else last + _MINUTE_S - now
-                raise QuotaExceeded("per_minute", quota.per_minute, max(1.0, free_in_s))
+                raise QuotaExceededError("per_minute", quota.per_minute, max(1.0, free_in_s))
         if quota.concurrent is not None:
             open_now = connection.execute(_COUNT_OPEN, mine).scalar_one()
             if open_now >= quota.concurrent:
-                raise QuotaExceeded("concurrent", quota.concurrent, self._pace_s(connection))
+                raise QuotaExceededError("concurrent", quota.concurrent, self._pace_s(connection))
         if waiting >= most_queued:
-            raise QueueFull(waiting, self._pace_s(connection))
+            raise QueueFullError(waiting, self._pace_s(connection))
 
     def _pace_s(self, connection: Connection) -> float:
         """Seconds from one verdict to the next, as in the last minute; 1 to 30."""
@@ -282,7 +282,7 @@ class Store(Leases, Fleet, Keyring):
     def get(self, evaluation_id: str, tenant: str | None, most_chars: int | None = None) -> StoredEvaluation | None:
         """One evaluation; None where `tenant` has none of this id (None: any tenant).
 
-        Raises LargeEvaluation (its texts have more than `most_chars`, which were not read), StorageFault.
+        Raises LargeEvaluationError (its texts have more than `most_chars`, which were not read), StorageFault.
         """
         of_tenant, any_tenant = (
             (_BY_ID_OF_TENANT, _BY_ID) if most_chars is None else (_SMALL_BY_ID_OF_TENANT, _SMALL_BY_ID)
@@ -291,7 +291,7 @@ class Store(Leases, Fleet, Keyring):
         with self._reading() as connection:
             row = connection.execute(any_tenant if tenant is None else of_tenant, names).first()
         if row is not None and row.submission is None:
-            raise LargeEvaluation(row.chars)
+            raise LargeEvaluationError(row.chars)
         return None if row is None else _stored(row)
 
     def list(

@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import Connection, Double, Row, bindparam, func, insert, or_, select, update
 
 from common.contract import Phase, Status, Submission, Verdict
-from evaluator.errors import OwnMistake
+from evaluator.errors import InternalError
 from evaluator.service.storage import counters
 from evaluator.service.storage.models import Lease, Swept
 from evaluator.service.storage.tables import (
@@ -33,7 +33,7 @@ from evaluator.service.storage.tables import (
     workers,
 )
 
-MOST_ATTEMPTS = 2
+MAX_ATTEMPTS = 2
 """Attempts in one stage; when the last is lost, the evaluation ends in `internal_error`."""
 
 STALE_S = 30.0
@@ -112,7 +112,7 @@ _RUNNING = select(_row.seq, _row.beat, _row.lease_s).where(is_running)
 _ONE_MORE = update(workers).where(workers.c.id == bindparam("by")).values(jobs_done=workers.c.jobs_done + 1)
 
 
-class Leases(counters.Tallies):
+class Leases(counters.CounterStore):
     """The part of the store that workers and sweepers use."""
 
     def __init__(
@@ -233,7 +233,7 @@ class Leases(counters.Tallies):
         """Store the verdict, once and for all. False where the lease is lost: then nothing has changed.
 
         `phases_s` (seconds by phase) and `sandbox_start_s` (seconds of each start) go into the tallies. Repeating a
-        call whose answer got lost is right, and answers True. Raises StorageFault, OwnMistake.
+        call whose answer got lost is right, and answers True. Raises StorageFault, InternalError.
         """
         with self._writing() as connection:
             row = connection.execute(_HELD, _name(lease)).first()
@@ -264,7 +264,7 @@ class Leases(counters.Tallies):
             Verdict.model_validate_json(body)
         except ValueError as error:
             # One verdict that cannot be read back would spoil every list that it is on.
-            raise OwnMistake(error) from error
+            raise InternalError(error) from error
         now = self._clock()
         connection.execute(_NEW_VERDICT, {"seq": row.seq, "body": body})
         connection.execute(_END, {"of_seq": row.seq, "as": verdict.status.value, "now": now})
@@ -297,7 +297,7 @@ class Leases(counters.Tallies):
                     if not row.wanted:
                         self._end(connection, row, unwanted_verdict(connection, row))
                         cancelled.append(row.id)
-                    elif row.attempt >= MOST_ATTEMPTS:
+                    elif row.attempt >= MAX_ATTEMPTS:
                         self._end(connection, row, _lost_verdict(connection, row))
                         self._count(connection, [(counters.DEAD_LETTERS, {}, None)])
                         dead.append(row.id)

@@ -190,7 +190,7 @@ class Tally:
     value: float
 
 
-class QueueFull(AssayError):
+class QueueFullError(AssayError):
     """No room in the queue: the caller should come back after `retry_after_s`."""
 
     def __init__(self, waiting: int, retry_after_s: float) -> None:
@@ -200,7 +200,7 @@ class QueueFull(AssayError):
         self.retry_after_s = retry_after_s
 
 
-class QuotaExceeded(AssayError):
+class QuotaExceededError(AssayError):
     """The tenant's own bound is reached: `which` says whether `per_minute` or `concurrent`."""
 
     def __init__(self, which: Literal["per_minute", "concurrent"], bound: int, retry_after_s: float) -> None:
@@ -214,7 +214,7 @@ class QuotaExceeded(AssayError):
         self.retry_after_s = retry_after_s
 
 
-class IdempotencyClash(UsageError):
+class IdempotencyConflictError(UsageError):
     """The same Idempotency-Key came with another submission."""
 
     def __init__(self, evaluation_id: str) -> None:
@@ -225,7 +225,7 @@ class IdempotencyClash(UsageError):
         self.evaluation_id = evaluation_id
 
 
-class LargeEvaluation(AssayError):
+class LargeEvaluationError(AssayError):
     """An evaluation was not read, because it is larger than there was room for."""
 
     def __init__(self, chars: int) -> None:
@@ -233,5 +233,5 @@ class LargeEvaluation(AssayError):
         self.chars = chars
 
 
-Answer: TypeAlias = Accepted | QueueFull | QuotaExceeded | IdempotencyClash
+Answer: TypeAlias = Accepted | QueueFullError | QuotaExceededError | IdempotencyConflictError
 """What comes of one that asked."""

@@ -23,7 +23,7 @@ _busy_with = (
 _ALL = select(workers, _busy_with.label("busy_with")).order_by(workers.c.id)
 
 
-class Fleet(Database):
+class WorkerRegistry(Database):
     """The part of the store that knows the workers."""
 
     def __init__(

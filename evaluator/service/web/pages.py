@@ -19,7 +19,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from pydantic import StringConstraints
 
-from evaluator.errors import UnknownProblem, UsageError
+from evaluator.errors import UnknownProblemError, UsageError
 from evaluator.problems.catalogue import find, problems
 from evaluator.report.html import article, listing, look
 from evaluator.report.terminal import TIERS
@@ -56,7 +56,7 @@ class Viewer:
     """Whether a key of a cookie let the viewer in."""
 
 
-class _SignInFirst(Exception):
+class _SignInRequiredError(Exception):
     """Nobody may look at this without a key."""
 
 
@@ -96,9 +96,9 @@ def _with_error_pages(
     async def handle(request: Request) -> Response:
         try:
             return await handler(request)
-        except _SignInFirst:
+        except _SignInRequiredError:
             return _sign_in_page(request.url.path + (f"?{request.url.query}" if request.url.query else ""))
-        except UnknownProblem as error:
+        except UnknownProblemError as error:
             said = str(error)
             return error_page(404, "No such problem", f"{said[:1].upper()}{said[1:]}.", error.remedy)
         except UsageError as error:
@@ -159,7 +159,7 @@ class _Pages:
         else:
             viewer = self._admit(None)
         if viewer is None:
-            raise _SignInFirst
+            raise _SignInRequiredError
         return viewer
 
     def home(self, request: Request, status: _Word = "", problem: _Word = "", cursor: _Word = "") -> HTMLResponse:

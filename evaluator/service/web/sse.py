@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fastapi.responses import PlainTextResponse, Response
 from fastapi.sse import EventSourceResponse, format_sse_event
 
-from evaluator.errors import InfrastructureFault
+from evaluator.errors import InfrastructureError
 
-MOST_STREAMS = 200
+MAX_STREAMS = 200
 """Live pages at once; further ones stay as they are."""
 STREAM_LIFE_S = 60.0
 """A stream ends after this long and the browser opens it again: so a revoked key stops seeing."""
@@ -47,7 +47,7 @@ class _Shared:
             if kept and now - kept[0] < _LOOK_EVERY_S:
                 return kept[1]
             moment = make(kept[1] if kept else None)
-            if len(self._moments) >= MOST_STREAMS:
+            if len(self._moments) >= MAX_STREAMS:
                 self._moments.clear()
             self._moments[key] = (now, moment)
             return moment
@@ -69,8 +69,8 @@ class Live:
 
         It is given what it found last.
         """
-        if self._streams >= MOST_STREAMS:
-            words = f"{MOST_STREAMS} pages are live already: this one stays as it is.\n"
+        if self._streams >= MAX_STREAMS:
+            words = f"{MAX_STREAMS} pages are live already: this one stays as it is.\n"
             return PlainTextResponse(words, 503, {**self._headers, "Retry-After": "30"})
         headers = {**self._headers, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         events = self._events(lambda: self._shared.get(key, look))
@@ -85,7 +85,7 @@ class Live:
             while time.monotonic() - began_s < STREAM_LIFE_S and not self._stopping():
                 try:
                     moment = await asyncio.get_running_loop().run_in_executor(self._threads, look)
-                except InfrastructureFault as fault:
+                except InfrastructureError as fault:
                     last, spoke_s = self, time.monotonic()
                     yield format_sse_event(data_str=str(fault), event="fault")
                     await asyncio.sleep(_AFTER_A_FAULT_S)

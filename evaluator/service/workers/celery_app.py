@@ -18,8 +18,8 @@ from typing import Any, Final
 from celery import Celery, Task, signals  # type: ignore[import-untyped]
 from celery.exceptions import OperationalError  # type: ignore[import-untyped]
 
-from evaluator.errors import InfrastructureFault, UsageError
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.errors import InfrastructureError, UsageError
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.sandbox.host.supervision import WorkFolders
 from evaluator.service import logs
 from evaluator.service.storage.evaluations import Store
@@ -104,7 +104,7 @@ def run_workers(machine: MachineSettings, settings: ServiceSettings, queues: tup
     """Serve `queues` with so many processes until SIGTERM or SIGINT, which drain; the exit code.
 
     Celery's worker is a child of this process, which starts it again when it ends without having been told to.
-    Raises UsageError without a broker, InfrastructureFault where this machine cannot serve these queues.
+    Raises UsageError without a broker, InfrastructureError where this machine cannot serve these queues.
     """
     if not settings.broker_url:
         raise UsageError(
@@ -114,7 +114,7 @@ def run_workers(machine: MachineSettings, settings: ServiceSettings, queues: tup
         )
     logs.configure()
     # Before anything is claimed: a machine that cannot grade says so here, once.
-    look_around(Workshop(machine), queues, "")
+    look_around(Toolbox(machine), queues, "")
     with _temporary_folder(machine.data_dir / "temporary"):
         # There are ways to lose Redis that end Celery for good: it fails to give back what it cannot acknowledge.
         return kept_running(lambda: _serve(machine, settings, queues, processes), "the Celery worker")
@@ -144,7 +144,7 @@ def _serve(machine: MachineSettings, settings: ServiceSettings, queues: tuple[st
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0)
         store, announcer = Store(settings.database_url), CeleryAnnouncer(settings.broker_url)
         worker = Worker(
-            store, Workshop(machine), announcer, queues, lease_s=settings.lease_s, grace_s=settings.drain_s
+            store, Toolbox(machine), announcer, queues, lease_s=settings.lease_s, grace_s=settings.drain_s
         )
         worker.end_with(lifeline)
         worker.start()
@@ -161,7 +161,7 @@ def _serve(machine: MachineSettings, settings: ServiceSettings, queues: tuple[st
 
     def take(task: Task, evaluation_id: str) -> None:
         if not seat:
-            raise InfrastructureFault("This worker process could not be set up; its log says why.")
+            raise InfrastructureError("This worker process could not be set up; its log says why.")
         seat[0].take((str(task.request.delivery_info["routing_key"]),))
 
     for name in ("assay.compile", "assay.judge"):

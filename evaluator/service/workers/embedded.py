@@ -22,7 +22,7 @@ from evaluator.service import logs
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.models import Lease
 from evaluator.service.workers.supervisor import Pauses
-from evaluator.service.workers.task import MOST_ATTEMPTS
+from evaluator.service.workers.task import MAX_ATTEMPTS
 from evaluator.settings import ServiceSettings
 
 _END_S: Final = 15.0
@@ -32,7 +32,7 @@ _LOG = logs.logger("crew")
 
 
 @dataclass
-class _Seat:
+class _WorkerSlot:
     """One place of the crew, and the process that has it now."""
 
     process: subprocess.Popen[bytes] | None = None
@@ -45,7 +45,7 @@ class _Seat:
     """The lease that the process works on."""
 
 
-class Crew:
+class WorkerPool:
     """The embedded workers. It is an `Announcer`: what is announced wakes one of them."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Crew:
     ) -> None:
         """`ended` hears the id of each evaluation that a worker has let go of, in a thread of the crew's."""
         self._store, self._settings, self._ended = store, settings, ended
-        self._seats = [_Seat() for _ in range(settings.workers)]
+        self._seats = [_WorkerSlot() for _ in range(settings.workers)]
         self._stopping = threading.Event()
         self._wake_lock = threading.Lock()
         self._wake_reading, self._wake = os.pipe2(os.O_CLOEXEC)
@@ -119,7 +119,7 @@ class Crew:
         waiting = [seat.start_again_s for seat in self._seats if seat.process is None]
         return max(0.0, min(waiting) - time.monotonic()) if waiting else None
 
-    def _start(self, seat: _Seat, selector: selectors.BaseSelector) -> None:
+    def _start(self, seat: _WorkerSlot, selector: selectors.BaseSelector) -> None:
         seat.pauses.started()
         try:
             seat.process = subprocess.Popen(
@@ -152,7 +152,7 @@ class Crew:
 
     def _listen(self, selector: selectors.BaseSelector, timeout_s: float | None) -> None:
         for key, _ in selector.select(timeout_s):
-            seat: _Seat | None = key.data
+            seat: _WorkerSlot | None = key.data
             if seat is None:
                 continue
             data = os.read(key.fd, 1 << 16)
@@ -162,7 +162,7 @@ class Crew:
             selector.unregister(key.fileobj)
             self._bury(seat)
 
-    def _hear(self, seat: _Seat, data: bytes) -> None:
+    def _hear(self, seat: _WorkerSlot, data: bytes) -> None:
         seat.unread += data
         *lines, rest = seat.unread.split(b"\n")
         seat.unread = rest
@@ -176,7 +176,7 @@ class Crew:
                 seat.took = None
                 self._ended(news["left"])
 
-    def _bury(self, seat: _Seat) -> None:
+    def _bury(self, seat: _WorkerSlot) -> None:
         """A child has ended: hand on what it had."""
         process, worker, took = seat.process, seat.worker, seat.took
         assert process is not None
@@ -195,13 +195,13 @@ class Crew:
         except AssayError as error:
             _LOG.warning("the sweeper has to hand on what a worker had", error=str(error))
 
-    def _postpone(self, seat: _Seat) -> None:
+    def _postpone(self, seat: _WorkerSlot) -> None:
         seat.start_again_s = time.monotonic() + seat.pauses.next_s()
 
     def _hand_on(self, took: dict[str, Any]) -> None:
         """Give back, at once, what a dead child had; the last attempt is left for the sweeper to give up."""
         stored = self._store.get(took["id"], None)
-        if stored is None or stored.state != "running" or took["attempt"] >= MOST_ATTEMPTS:
+        if stored is None or stored.state != "running" or took["attempt"] >= MAX_ATTEMPTS:
             return
         lease = Lease(
             evaluation_id=stored.id,

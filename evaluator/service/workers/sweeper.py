@@ -5,7 +5,7 @@ import threading
 import time
 from typing import Final
 
-from evaluator.errors import StorageFault
+from evaluator.errors import StorageError
 from evaluator.service import logs
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.workers.task import Announcer
@@ -38,7 +38,7 @@ class Sweeper:
         self._thread.join()
 
     def sweep(self) -> None:
-        """One sweep, now. Raises StorageFault."""
+        """One sweep, now. Raises StorageError."""
         swept = self._store.sweep()
         for evaluation_id in swept.dead:
             _LOG.error("lost too often: given up", evaluation_id=evaluation_id)
@@ -57,7 +57,7 @@ class Sweeper:
         while not self._over.wait(self._interval_s * random.uniform(0.75, 1.25)):
             try:
                 self.sweep()
-            except StorageFault as fault:
+            except StorageError as fault:
                 _LOG.warning("the store cannot be swept", error=str(fault))
             except Exception:
                 _LOG.exception("a sweep failed")

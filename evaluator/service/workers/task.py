@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import Final, Literal, Protocol, Self, TypeVar
 
 from common.contract import Phase, Status, Submission, Verdict
-from evaluator.cancellation import Interest
-from evaluator.errors import GpuFault, InfrastructureFault, OwnMistake, Ruling, StorageFault, UsageError
+from evaluator.cancellation import CancelToken
+from evaluator.errors import GpuError, InfrastructureError, InternalError, Ruling, StorageError, UsageError
 from evaluator.pipeline.pipeline import evaluate, prepare
-from evaluator.pipeline.referee import Elsewhere, Venue
-from evaluator.pipeline.toolbox import BoundWorkshop, Workshop
+from evaluator.pipeline.referee import RemoteTarget, Target
+from evaluator.pipeline.toolbox import BoundToolbox, Toolbox
 from evaluator.pipeline.verdict import Case
 from evaluator.problems.catalogue import find
 from evaluator.service import logs
@@ -26,8 +26,8 @@ from evaluator.service.storage.models import Lease, WorkerFacts
 
 ALIVE_WITHIN_S: Final = 30.0
 """A worker that has not been seen for so long counts as gone."""
-MOST_ATTEMPTS: Final = 2
-LEAST_FREE_BYTES: Final = 32 << 20
+MAX_ATTEMPTS: Final = 2
+MIN_FREE_BYTES: Final = 32 << 20
 """With less room than this in the data folder nothing is claimed, and what failed meanwhile was no attempt."""
 
 _LOOK_S: Final = 0.25
@@ -56,13 +56,13 @@ class Tools:
     announcer: Announcer
     queues: tuple[str, ...]
     """The queues that this worker serves."""
-    shift: Interest = field(default_factory=Interest)
+    shift: CancelToken = field(default_factory=CancelToken)
     """Withdrawn when this worker has to stop at once: what it is at goes back, unharmed."""
     lease_s: float = 20.0
 
 
 @dataclass(frozen=True)
-class _Onward:
+class _HandOff:
     """The compile stage is done, and others have to judge."""
 
     queue: str
@@ -70,30 +70,30 @@ class _Onward:
     worked_s: float = 0.0
 
 
-def perform(lease: Lease, store: Store, workshop: Workshop, tools: Tools) -> None:
+def perform(lease: Lease, store: Store, toolbox: Toolbox, tools: Tools) -> None:
     """Work on `lease` and store what came of it. Whatever goes wrong is a verdict, or another attempt; never raises.
 
     The stage `compile` ends with a verdict or by passing on; where this worker serves the queue that comes next, it
     judges at once. The stage `judge` always ends with a verdict.
     """
-    interest = Interest()
-    bound = workshop.bound_to(interest)
+    interest = CancelToken()
+    bound = toolbox.bound_to(interest)
     with (
         logs.bound(evaluation_id=lease.evaluation_id, request_id=lease.request_id, attempt=lease.attempt),
         tools.shift.on_withdrawal(interest.withdraw),
-        _Heart(lease, store, interest, tools.lease_s) as heart,
+        _Heartbeat(lease, store, interest, tools.lease_s) as heart,
     ):
         started_s = time.monotonic()
         try:
             outcome = _outcome(lease, store, bound, tools, heart.note)
-        except InfrastructureFault as fault:
+        except InfrastructureError as fault:
             outcome = failed(lease.submission, fault)
         except Exception as error:
             _LOG.exception("a mistake of our own")
-            outcome = failed(lease.submission, OwnMistake(error))
+            outcome = failed(lease.submission, InternalError(error))
         try:
             how = _conclude(outcome, lease, store, bound, tools)
-        except StorageFault as fault:
+        except StorageError as fault:
             how = f"nothing could be stored: {fault}; the lease will end, and another attempt follows"
         except Exception:
             _LOG.exception("what came of an evaluation could not be stored")
@@ -101,7 +101,7 @@ def perform(lease: Lease, store: Store, workshop: Workshop, tools: Tools) -> Non
         _LOG.info("worked", outcome=how, stage=lease.stage, queue=lease.queue, took_s=time.monotonic() - started_s)
 
 
-def failed(submission: Submission, fault: InfrastructureFault) -> Verdict:
+def failed(submission: Submission, fault: InfrastructureError) -> Verdict:
     """The verdict where nothing could be tried, for reasons of ours."""
     return Verdict(
         status=Status.INTERNAL_ERROR,
@@ -122,7 +122,7 @@ def failed(submission: Submission, fault: InfrastructureFault) -> Verdict:
 def has_room(data_dir: Path) -> bool:
     """Whether the disk of the data folder has room for the files of a job. Without, every attempt would fail."""
     try:
-        return shutil.disk_usage(data_dir).free >= LEAST_FREE_BYTES
+        return shutil.disk_usage(data_dir).free >= MIN_FREE_BYTES
     except OSError:  # whoever wants to write there says it better
         return True
 
@@ -131,34 +131,34 @@ def has_room(data_dir: Path) -> bool:
 
 
 def _outcome(
-    lease: Lease, store: Store, workshop: BoundWorkshop, tools: Tools, progress: Callable[[str], None]
-) -> Verdict | _Onward:
+    lease: Lease, store: Store, toolbox: BoundToolbox, tools: Tools, progress: Callable[[str], None]
+) -> Verdict | _HandOff:
     submission = lease.submission
     try:
         find(submission.problem)
     except UsageError as unknown:  # another version of the grader accepted it
-        return failed(submission, InfrastructureFault(f"This worker cannot grade it: {unknown}", unknown.remedy))
+        return failed(submission, InfrastructureError(f"This worker cannot grade it: {unknown}", unknown.remedy))
     if lease.stage == "judge":
-        return _judge(submission, lease.queue, workshop, progress, lease.compiled_s, lease.worked_s)
-    own = _own_queue(submission, workshop, tools)
+        return _judge(submission, lease.queue, toolbox, progress, lease.compiled_s, lease.worked_s)
+    own = _own_queue(submission, toolbox, tools)
     if own is not None:
-        return _judge(submission, own, workshop, progress)
+        return _judge(submission, own, toolbox, progress)
     fleet = _insist(lambda: store.fleet(ALIVE_WITHIN_S), tools.shift)
     queue = _route(submission, fleet)
     if queue in tools.queues:
-        return _judge(submission, queue, workshop, progress)
-    venue = _venue(queue, workshop, fleet)
+        return _judge(submission, queue, toolbox, progress)
+    venue = _venue(queue, toolbox, fleet)
     if venue is None:
-        return _Onward(queue)
-    prepared = prepare(submission, workshop, venue, progress)
-    return prepared.verdict or _Onward(queue, prepared.compiled_s, prepared.worked_s)
+        return _HandOff(queue)
+    prepared = prepare(submission, toolbox, venue, progress)
+    return prepared.verdict or _HandOff(queue, prepared.compiled_s, prepared.worked_s)
 
 
-def _own_queue(submission: Submission, workshop: Workshop, tools: Tools) -> str | None:
+def _own_queue(submission: Submission, toolbox: Toolbox, tools: Tools) -> str | None:
     """Which queue of this worker is right for a submission, whoever else there may be; None where none is."""
     if submission.backend == "sim":
         return "sim" if "sim" in tools.queues else None
-    return next((queue for queue in tools.queues if queue.startswith("gpu") and workshop.gpu is not None), None)
+    return next((queue for queue in tools.queues if queue.startswith("gpu") and toolbox.gpu is not None), None)
 
 
 def _route(submission: Submission, fleet: tuple[WorkerFacts, ...]) -> str:
@@ -170,18 +170,18 @@ def _route(submission: Submission, fleet: tuple[WorkerFacts, ...]) -> str:
     return "sim"
 
 
-def _venue(queue: str, workshop: Workshop, fleet: tuple[WorkerFacts, ...]) -> Venue | None:
+def _venue(queue: str, toolbox: Toolbox, fleet: tuple[WorkerFacts, ...]) -> Target | None:
     """What to compile for, where others judge; None where nobody knows yet."""
     for worker in fleet:
         if queue in worker.queues:
-            return Elsewhere("gpu" if queue.startswith("gpu") else "sim", worker.device, worker.arch)
-    return None if queue.startswith("gpu") else workshop.simulator
+            return RemoteTarget("gpu" if queue.startswith("gpu") else "sim", worker.device, worker.arch)
+    return None if queue.startswith("gpu") else toolbox.simulator
 
 
 def _judge(
     submission: Submission,
     queue: str,
-    workshop: BoundWorkshop,
+    toolbox: BoundToolbox,
     progress: Callable[[str], None],
     compiled_s: float | None = None,
     worked_s: float = 0.0,
@@ -190,36 +190,36 @@ def _judge(
     backend: Literal["gpu", "sim"] = "gpu" if queue.startswith("gpu") else "sim"
     submission = submission.model_copy(update={"backend": backend})
     try:
-        venue = workshop.referee(submission)
+        venue = toolbox.referee(submission)
     except UsageError as error:
-        return failed(submission, GpuFault(str(error), error.remedy))
-    except InfrastructureFault as fault:
+        return failed(submission, GpuError(str(error), error.remedy))
+    except InfrastructureError as fault:
         return failed(submission, fault)
     try:
-        return evaluate(submission, workshop, progress=progress, compiled_s=compiled_s, worked_s=worked_s)
+        return evaluate(submission, toolbox, progress=progress, compiled_s=compiled_s, worked_s=worked_s)
     except UsageError as error:
         content = submission.source.encode(errors="surrogatepass")
-        case = Case(submission, find(submission.problem), workshop, venue, content)
+        case = Case(submission, find(submission.problem), toolbox, venue, content)
         return case.verdict(Ruling(Status.INVALID_SUBMISSION, Phase.LAUNCH, str(error), error.remedy))
 
 
 # ---- storing what came of it ----
 
 
-def _conclude(outcome: Verdict | _Onward, lease: Lease, store: Store, workshop: BoundWorkshop, tools: Tools) -> str:
-    """Store the outcome; what was done, in words. Raises StorageFault."""
+def _conclude(outcome: Verdict | _HandOff, lease: Lease, store: Store, toolbox: BoundToolbox, tools: Tools) -> str:
+    """Store the outcome; what was done, in words. Raises StorageError."""
 
-    def insist(act: Callable[[], bool]) -> bool:
+    def retry(act: Callable[[], bool]) -> bool:
         return _insist(act, tools.shift)
 
     def again(counted: bool) -> bool:
-        back = insist(lambda: store.give_back(lease, counted=counted))
+        back = retry(lambda: store.give_back(lease, counted=counted))
         if back:
             tools.announcer.announce(lease.evaluation_id, lease.queue)
         return back
 
-    if isinstance(outcome, _Onward):
-        if not insist(lambda: store.pass_on(lease, outcome.queue, outcome.compiled_s, outcome.worked_s)):
+    if isinstance(outcome, _HandOff):
+        if not retry(lambda: store.pass_on(lease, outcome.queue, outcome.compiled_s, outcome.worked_s)):
             return "lost"
         tools.announcer.announce(lease.evaluation_id, outcome.queue)
         return f"passed on to {outcome.queue}"
@@ -231,12 +231,12 @@ def _conclude(outcome: Verdict | _Onward, lease: Lease, store: Store, workshop: 
             return "lost"
     if outcome.status is Status.INTERNAL_ERROR:
         _LOG.warning("a fault of ours", message=outcome.message, hint=outcome.hint)
-        if not has_room(workshop.settings.data_dir):
+        if not has_room(toolbox.settings.data_dir):
             return "to be tried again when there is room" if again(counted=False) else "lost"
-        if lease.attempt < MOST_ATTEMPTS:
+        if lease.attempt < MAX_ATTEMPTS:
             return "to be tried again" if again(counted=True) else "lost"
     phases_s = _phases_s(outcome, lease)
-    stored_it = insist(lambda: store.finish(lease, outcome, phases_s, workshop.starts_s))
+    stored_it = retry(lambda: store.finish(lease, outcome, phases_s, toolbox.starts_s))
     return outcome.status.value if stored_it else "lost"
 
 
@@ -247,13 +247,13 @@ def _phases_s(verdict: Verdict, lease: Lease) -> Mapping[str, float]:
     return phases_s
 
 
-def _insist(act: Callable[[], Answer], shift: Interest) -> Answer:
-    """Try again while the store cannot be reached. Raises StorageFault where that takes too long."""
+def _insist(act: Callable[[], Answer], shift: CancelToken) -> Answer:
+    """Try again while the store cannot be reached. Raises StorageError where that takes too long."""
     started_s, pause_s = time.monotonic(), 0.1
     while True:
         try:
             return act()
-        except StorageFault:
+        except StorageError:
             waited_s = time.monotonic() - started_s
             if waited_s > (_PATIENCE_AT_THE_END_S if shift.withdrawn else _PATIENCE_S):
                 raise
@@ -261,10 +261,10 @@ def _insist(act: Callable[[], Answer], shift: Interest) -> Answer:
             pause_s = min(2 * pause_s, 2.0)
 
 
-class _Heart:
+class _Heartbeat:
     """Beats while the work goes on: renews the lease, writes down what is being done, and hears of a withdrawal."""
 
-    def __init__(self, lease: Lease, store: Store, interest: Interest, lease_s: float) -> None:
+    def __init__(self, lease: Lease, store: Store, interest: CancelToken, lease_s: float) -> None:
         self._lease, self._store, self._interest, self._lease_s = lease, store, interest, lease_s
         self._said = ""
         self._over = threading.Event()
@@ -300,7 +300,7 @@ class _Heart:
                 if self._said != written and now_s - written_s > _PROGRESS_S:
                     written, written_s = self._said, now_s
                     self._store.progress(self._lease, written)
-            except StorageFault as fault:
+            except StorageError as fault:
                 # The work goes on: nobody else can take the lease while the store is away, and if someone did in
                 # the end, the store would refuse this verdict.
                 _LOG.warning("the lease could not be renewed", error=str(fault))

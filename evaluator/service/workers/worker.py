@@ -20,9 +20,9 @@ from types import FrameType
 from typing import Any, Final
 
 from evaluator import __version__
-from evaluator.cancellation import Interest
-from evaluator.errors import GpuFault, StorageFault, UsageError
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.cancellation import CancelToken
+from evaluator.errors import GpuError, StorageError, UsageError
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.service import logs
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.models import WorkerFacts
@@ -50,7 +50,7 @@ class Worker:
     def __init__(
         self,
         store: Store,
-        workshop: Workshop,
+        toolbox: Toolbox,
         announcer: Announcer,
         queues: tuple[str, ...],
         *,
@@ -60,8 +60,8 @@ class Worker:
         """Raises InfrastructureFault where this machine cannot serve `queues`."""
         self.id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         self.draining = threading.Event()
-        self._store, self._workshop = store, workshop
-        self._tools = Tools(announcer, queues, Interest(), lease_s)
+        self._store, self._workshop = store, toolbox
+        self._tools = Tools(announcer, queues, CancelToken(), lease_s)
         self._grace_s = grace_s
         self._idle = threading.Event()
         self._idle.set()
@@ -69,7 +69,7 @@ class Worker:
         self._presence = threading.Thread(target=self._show, name="presence", daemon=True)
         self._trouble: str | None = None
         self._attendance = threading.Thread(target=self._attend, name="attendance", daemon=True)
-        self._facts = look_around(workshop, queues, self.id)
+        self._facts = look_around(toolbox, queues, self.id)
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class Worker:
 
     def start(self) -> None:
         """Get onto the fleet's list, and stay there."""
-        with contextlib.suppress(StorageFault):  # `_show` tries again
+        with contextlib.suppress(StorageError):  # `_show` tries again
             self._store.register(self._facts)
         self._presence.start()
         if self._facts.serves_gpu:
@@ -88,7 +88,7 @@ class Worker:
         """Leave the fleet's list."""
         self._over.set()
         self._presence.join()
-        with contextlib.suppress(StorageFault):
+        with contextlib.suppress(StorageError):
             self._store.gone(self.id)
 
     def take(
@@ -113,7 +113,7 @@ class Worker:
             perform(lease, self._store, self._workshop, tools)
             tell({"left": lease.evaluation_id})
             return True
-        except StorageFault as fault:
+        except StorageError as fault:
             _LOG.warning("nothing can be claimed", error=str(fault))
             return False
         finally:
@@ -190,7 +190,7 @@ class Worker:
         threading.Timer(_LAST_WORDS_S, os._exit, (1,)).start()
         self._tools.shift.withdraw()
         self._idle.wait()
-        with contextlib.suppress(StorageFault):
+        with contextlib.suppress(StorageError):
             self._store.gone(self.id)
         os._exit(0)
 
@@ -205,7 +205,7 @@ class Worker:
         try:
             if not self._store.seen(self.id, draining=self.draining.is_set(), trouble=self._trouble):
                 self._store.register(replace(self._facts, trouble=self._trouble))
-        except StorageFault as fault:
+        except StorageError as fault:
             _LOG.warning("the store cannot be told that this worker lives", error=str(fault))
         except Exception:
             _LOG.exception("the store could not be told that this worker lives")
@@ -233,7 +233,7 @@ class Worker:
                 trouble = referee.start()
 
 
-def look_around(workshop: Workshop, queues: tuple[str, ...], worker_id: str) -> WorkerFacts:
+def look_around(toolbox: Toolbox, queues: tuple[str, ...], worker_id: str) -> WorkerFacts:
     """What a worker for `queues` is here. Raises UsageError, InfrastructureFault where there can be none."""
     unknown = [queue for queue in queues if not _QUEUE.fullmatch(queue)]
     if unknown or not queues:
@@ -242,13 +242,13 @@ def look_around(workshop: Workshop, queues: tuple[str, ...], worker_id: str) -> 
             "Name some of compile, sim, gpu and gpu.UUID, with commas between them.",
         )
     on_gpu = any(queue.startswith("gpu") for queue in queues)
-    if on_gpu and workshop.gpu is None:
-        raise GpuFault("This worker is to serve a GPU, and none can be used here.", "Run `assay doctor`.")
-    venue = workshop.gpu if on_gpu and workshop.gpu is not None else workshop.simulator
-    signer = workshop.signer
+    if on_gpu and toolbox.gpu is None:
+        raise GpuError("This worker is to serve a GPU, and none can be used here.", "Run `assay doctor`.")
+    venue = toolbox.gpu if on_gpu and toolbox.gpu is not None else toolbox.simulator
+    signer = toolbox.signer
     if signer is None:
-        raise StorageFault(
-            f"No key to sign verdicts with can be kept in {workshop.settings.data_dir}.",
+        raise StorageError(
+            f"No key to sign verdicts with can be kept in {toolbox.settings.data_dir}.",
             "Make the folder writable, or set ASSAY_SIGNING_KEY.",
         )
     now = time.time()
@@ -260,8 +260,8 @@ def look_around(workshop: Workshop, queues: tuple[str, ...], worker_id: str) -> 
         backend=venue.name,
         device=venue.device,
         arch=venue.arch,
-        toolchain=workshop.toolchain.label,
-        sandbox=workshop.sandbox.name,
+        toolchain=toolbox.toolchain.label,
+        sandbox=toolbox.sandbox.name,
         grader_version=__version__,
         signing_key=signer.public_key,
         started_at=now,
@@ -284,10 +284,10 @@ def run_embedded(machine: MachineSettings, settings: ServiceSettings) -> None:
         with contextlib.suppress(OSError):  # nobody hears: then this process ends anyway
             os.write(said, json.dumps(news).encode() + b"\n")
 
-    workshop = Workshop(machine)
-    queues = ("compile", "sim", "gpu") if workshop.gpu is not None else ("compile", "sim")
+    toolbox = Toolbox(machine)
+    queues = ("compile", "sim", "gpu") if toolbox.gpu is not None else ("compile", "sim")
     worker = Worker(
-        Store(settings.database_url), workshop, _Unheard(), queues, lease_s=settings.lease_s, grace_s=settings.drain_s
+        Store(settings.database_url), toolbox, _Unheard(), queues, lease_s=settings.lease_s, grace_s=settings.drain_s
     )
     drain, begin_drain = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 

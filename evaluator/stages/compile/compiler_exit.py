@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
-from evaluator.errors import JobKilled
+from evaluator.errors import JobKilledError
 from evaluator.sandbox.retry import MOST_TRIES, OWN_FAULTS, foreign, killed_from_outside, signals_of
 from evaluator.sandbox.sandbox import Finished
 from evaluator.stages.compile import diagnostics
@@ -58,13 +58,13 @@ def crash(run: Finished) -> str:
 def until_it_tells(attempt: Callable[[], Finished]) -> Finished:
     """The first of MOST_TRIES runs that succeeds, meets a limit or names an error; else the last one.
 
-    Raises JobKilled where someone outside ended any of those that told nothing.
+    Raises JobKilledError where someone outside ended any of those that told nothing.
     """
     by: signal.Signals | None = None
     for number in range(1, MOST_TRIES + 1):
         try:
             run = attempt()
-        except JobKilled:
+        except JobKilledError:
             if number == MOST_TRIES:
                 raise
             by = signal.SIGKILL

@@ -20,7 +20,7 @@ from elftools.common.exceptions import DWARFError, ELFError
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
 
 from evaluator.backends.session import Entry, Parameter
-from evaluator.errors import InfrastructureFault
+from evaluator.errors import InfrastructureError
 from evaluator.sandbox.retry import asked
 
 Kind: TypeAlias = Literal["pointer", "int", "uint", "float", "struct"]
@@ -123,9 +123,9 @@ def _demangled_apart(symbol: str) -> str:
         )
     except subprocess.TimeoutExpired as late:
         # It has two seconds of a processor: what it got is not for the name to answer, and the name is kept.
-        raise InfrastructureFault("This machine is too busy: the name of a kernel could not be read.") from late
+        raise InfrastructureError("This machine is too busy: the name of a kernel could not be read.") from late
     except OSError as error:
-        raise InfrastructureFault(f"The name of a kernel could not be read: {error}.") from error
+        raise InfrastructureError(f"The name of a kernel could not be read: {error}.") from error
     return child.stdout if child.returncode == 0 else ""
 
 

@@ -24,7 +24,7 @@ from common.contract import Diagnostic, KernelResources, Phase, Settings, Severi
 from common.source_lines import lines_of
 from evaluator.backends.session import Entry, Parameter, Program
 from evaluator.disk_cache import Cache, key_of
-from evaluator.errors import InfrastructureFault, Ruling, StorageFault, ToolchainMissing
+from evaluator.errors import InfrastructureError, Ruling, StorageError, ToolchainMissingError
 from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox
 from evaluator.stages.compile import diagnostics, resources
 from evaluator.stages.compile.canonical_ptx import canonical, without_debug
@@ -76,7 +76,7 @@ class Compiled:
     cubin_sha256: str | None = None
 
 
-class _Doubtful(Exception):
+class _DoubtfulError(Exception):
     """Something made that is good for this once and must not be cached: another try may give something better."""
 
     def __init__(self, made: Mapping[str, bytes]) -> None:
@@ -84,7 +84,7 @@ class _Doubtful(Exception):
         self.made = made
 
 
-class _Unstored(Exception):
+class _UncacheableError(Exception):
     """A ruling that must not be cached: another try may end differently."""
 
     def __init__(self, ruling: Ruling) -> None:
@@ -95,7 +95,7 @@ class _Unstored(Exception):
 def compile_source(
     source: str, settings: Settings, arch: str, toolchain: Toolchain, sandbox: Sandbox, cache: Cache | None
 ) -> Compiled:
-    """Compile `source` for `arch`. What is wrong with the source is a ruling; raises InfrastructureFault for ours.
+    """Compile `source` for `arch`. What is wrong with the source is a ruling; raises InfrastructureError for ours.
 
     Limits from `settings`: `compile_timeout_s` for all of it, `memory_bytes` for each step. `cache` may be None.
     """
@@ -171,7 +171,7 @@ class _Compilation:
                     front.ruling, cached=front_hit, diagnostics=front.diagnostics, source_sha256=digest
                 )
             return self._back(front, front_hit, digest)
-        except _Unstored as ended:
+        except _UncacheableError as ended:
             return self._ended(ended.ruling, source_sha256=digest)
 
     def _ended(self, ruling: Ruling | None, **fields: Any) -> Compiled:
@@ -188,7 +188,7 @@ class _Compilation:
     def _cached(self, key: str, make: Callable[[], Mapping[str, bytes]]) -> tuple[Mapping[str, bytes], bool]:
         try:
             return self.cache.get_or_make(key, make) if self.cache else (make(), False)
-        except _Doubtful as doubtful:
+        except _DoubtfulError as doubtful:
             return doubtful.made, False
 
     def _choose_flags(self) -> Ruling | None:
@@ -198,7 +198,7 @@ class _Compilation:
             message = f"{self.toolchain.label} cannot compile for {self.arch}; it can for {known}."
             if self.arch == self.settings.arch:
                 return _ruling("invalid_submission", message)
-            raise ToolchainMissing(message, "install a CUDA toolkit that knows this GPU (`make nvcc`)")
+            raise ToolchainMissingError(message, "install a CUDA toolkit that knows this GPU (`make nvcc`)")
         extra: list[str] = []
         standard = "-std=c++17"
         seen: set[str] = set()
@@ -246,11 +246,11 @@ class _Compilation:
         if run.exit_code != 0:
             front = _Front(self._compile_error(told, crash(run)), told)
             if not any(one.severity is Severity.ERROR for one in told):
-                raise _Doubtful(front.packed())
+                raise _DoubtfulError(front.packed())
             return self._lasting(front, run)
         if _PTX not in run.files or len(run.files[_PTX]) > MAX_IMAGE_BYTES:
             self._check_compiler_works()
-            raise _Unstored(_too_large("PTX"))
+            raise _UncacheableError(_too_large("PTX"))
         ptx = self._normal(run.files[_PTX])
         if (kernels := count_entries(ptx)) > MAX_KERNELS:
             return _Front(_too_many_kernels(kernels), told)
@@ -265,9 +265,9 @@ class _Compilation:
         return self._lasting(front, debug)
 
     def _lasting(self, front: _Front, run: Finished) -> _Front:
-        """`front`, if the compiler said what it is for; raises _Doubtful if it crashed or was silent."""
+        """`front`, if the compiler said what it is for; raises _DoubtfulError if it crashed or was silent."""
         if run.exit_code != 0 and not refused(run):
-            raise _Doubtful(front.packed())
+            raise _DoubtfulError(front.packed())
         return front
 
     def _nvcc_job(self, text: bytes, flags: tuple[str, ...], collect: tuple[str, ...]) -> Job:
@@ -286,7 +286,7 @@ class _Compilation:
         """
         before_s = self.spent_s
         if (left_s := self.settings.compile_timeout_s - before_s) <= 0:
-            raise _Unstored(self._timeout())
+            raise _UncacheableError(self._timeout())
         memory_bytes = self.settings.memory_bytes
         limits = Limits(wall_s=left_s, cpu_s=self.settings.compile_timeout_s + 1, memory_bytes=memory_bytes)
         run = until_it_tells(lambda: self.sandbox.run(dataclasses.replace(job, limits=limits)))
@@ -410,11 +410,11 @@ class _Compilation:
         if run.exit_code != 0:
             refusal = {"report": report, "crash": crash(run).encode()}
             if not refused(run):
-                raise _Doubtful(refusal)
+                raise _DoubtfulError(refusal)
             return refusal
         if _CUBIN not in run.files or len(run.files[_CUBIN]) > MAX_IMAGE_BYTES:
             self._check_compiler_works()
-            raise _Unstored(_too_large("machine code"))
+            raise _UncacheableError(_too_large("machine code"))
         return {"report": report, "cubin": run.files[_CUBIN]}
 
     # --- limits and faults -----------------------------------------------------------------------------------------
@@ -423,9 +423,9 @@ class _Compilation:
         """Raise what a run that met a limit is worth."""
         by_limits = signals_told(run) & run.own_signals
         if run.timed_out or signal.SIGXCPU in by_limits:
-            raise _Unstored(self._timeout())
+            raise _UncacheableError(self._timeout())
         if out_of_memory(run):
-            raise _Unstored(
+            raise _UncacheableError(
                 _ruling(
                     "out_of_memory",
                     f"Compiling took more than {self.settings.memory_bytes >> 20} MiB of memory ({step}).",
@@ -434,15 +434,15 @@ class _Compilation:
             )
         if out_of_room(run):
             if shutil.disk_usage(self.sandbox.root).free < Limits().work_bytes:
-                raise StorageFault(
+                raise StorageError(
                     f"No space left on the disk of the work folder {self.sandbox.root}.",
                     "Free some space there, or choose another folder with ASSAY_DATA_DIR.",
                 )
-            raise _Unstored(_too_large("output"))
+            raise _UncacheableError(_too_large("output"))
         if run.output_exceeded or signal.SIGXFSZ in by_limits:
-            raise _Unstored(_too_large("output"))
+            raise _UncacheableError(_too_large("output"))
         if run.limit_hit is not None:
-            raise _Unstored(_ruling("invalid_submission", f"Compiling met a limit: {run.limit_hit}."))
+            raise _UncacheableError(_ruling("invalid_submission", f"Compiling met a limit: {run.limit_hit}."))
 
     def _timeout(self) -> Ruling:
         return _ruling(
@@ -452,12 +452,12 @@ class _Compilation:
         )
 
     def _check_compiler_works(self) -> None:
-        """Raise InfrastructureFault if not even an empty kernel compiles: then the failure is ours."""
+        """Raise InfrastructureError if not even an empty kernel compiles: then the failure is ours."""
         job = self._nvcc_job(b"__global__ void works() {}\n", ("-ptx", f"-arch={self.arch}"), (_PTX,))
         run = self.sandbox.run(job)
         if not run.succeeded or not run.files.get(_PTX):
             said = (run.stderr + run.stdout).decode(errors="replace").strip()[-500:]
-            raise InfrastructureFault(
+            raise InfrastructureError(
                 f"the compiler does not work in the {self.sandbox.name} sandbox: "
                 f"{said or run.limit_hit or f'exit code {run.exit_code}, signal {run.signal}'}",
                 "run `assay doctor`",

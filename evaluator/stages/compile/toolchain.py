@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from evaluator.errors import ToolchainMissing
+from evaluator.errors import ToolchainMissingError
 from evaluator.sandbox.retry import asked
 
 OLDEST: Final = (12, 4)
@@ -68,22 +68,22 @@ class Toolchain:
 
 @functools.cache
 def find_toolchain() -> Toolchain:
-    """The toolchain of this machine, found once for each process. Raises ToolchainMissing."""
+    """The toolchain of this machine, found once for each process. Raises ToolchainMissingError."""
     host = _host_compiler()
-    first_fault: ToolchainMissing | None = None
+    first_fault: ToolchainMissingError | None = None
     for candidate, origin in _candidates():
         if not (candidate.is_file() and os.access(candidate, os.X_OK)):
             if origin == "ASSAY_NVCC":
-                raise ToolchainMissing(f"ASSAY_NVCC names {candidate}, which is not a program", _REMEDY)
+                raise ToolchainMissingError(f"ASSAY_NVCC names {candidate}, which is not a program", _REMEDY)
             continue
         try:
             return _describe(_behind_wrapper(candidate), origin, host)
-        except ToolchainMissing as fault:
+        except ToolchainMissingError as fault:
             if origin == "ASSAY_NVCC":
                 raise
             # One that is too old or incomplete must not hide a good one further down.
             first_fault = first_fault or fault
-    raise first_fault or ToolchainMissing("no CUDA compiler (nvcc) was found on this machine", _REMEDY)
+    raise first_fault or ToolchainMissingError("no CUDA compiler (nvcc) was found on this machine", _REMEDY)
 
 
 def default_arch() -> str:
@@ -154,12 +154,12 @@ def _behind_wrapper(nvcc: Path) -> Path:
     if facts is None:
         here = re.search(r"^#\$ _HERE_=(.+)$", _ask(nvcc, "--dryrun", "-E", "-x", "cu", os.devnull), re.MULTILINE)
         if here is None:
-            raise ToolchainMissing(f"{nvcc} does not behave like nvcc", _REMEDY)
+            raise ToolchainMissingError(f"{nvcc} does not behave like nvcc", _REMEDY)
         facts = {"nvcc": str(Path(here[1], "nvcc").resolve())}
         _remember(nvcc, stamps, facts)
     real = Path(facts["nvcc"])
     if not real.is_file():
-        raise ToolchainMissing(f"{nvcc} stands for {real}, which does not exist", _REMEDY)
+        raise ToolchainMissingError(f"{nvcc} stands for {real}, which does not exist", _REMEDY)
     return real
 
 
@@ -167,11 +167,13 @@ def _host_compiler() -> Path:
     if named := os.environ.get("CXX"):
         if found := shutil.which(named):
             return Path(found).resolve()
-        raise ToolchainMissing(f"CXX names {named}, which is not a program", "set CXX to a C++ compiler, or unset it")
+        raise ToolchainMissingError(
+            f"CXX names {named}, which is not a program", "set CXX to a C++ compiler, or unset it"
+        )
     for name in ("g++", "c++", "clang++"):
         if found := shutil.which(name):
             return Path(found).resolve()
-    raise ToolchainMissing(
+    raise ToolchainMissingError(
         "nvcc needs a host C++ compiler, and there is none on PATH",
         "install one, for example `apt-get install g++`",
     )
@@ -184,7 +186,7 @@ def _describe(nvcc: Path, origin: str, host: Path) -> Toolchain:
     missing = [str(path) for path in (cicc, ptxas) if not path.is_file()]
     if missing or runtime is None:
         what = ", ".join([*missing, *([] if runtime else ["cuda_runtime.h"])])
-        raise ToolchainMissing(
+        raise ToolchainMissingError(
             f"the CUDA compiler found through {origin} ({nvcc}) is not complete: no {what}", _REMEDY
         )
     stamps = {str(path): _stamp(path) for path in _identity(root, nvcc, cicc, ptxas, runtime, host)}
@@ -194,7 +196,7 @@ def _describe(nvcc: Path, origin: str, host: Path) -> Toolchain:
         _remember(nvcc, stamps, facts)
     major, minor = (int(part) for part in facts["version"].split(".")[:2])
     if (major, minor) < OLDEST:
-        raise ToolchainMissing(f"{nvcc} is CUDA {major}.{minor}; Assay works with CUDA 12.4 to 13.x", _REMEDY)
+        raise ToolchainMissingError(f"{nvcc} is CUDA {major}.{minor}; Assay works with CUDA 12.4 to 13.x", _REMEDY)
     headers = dict.fromkeys((runtime.parent.resolve(), *(Path(folder) for folder in facts["host_headers"])))
     return Toolchain(
         nvcc=nvcc,
@@ -250,11 +252,13 @@ def _outside_system(paths: tuple[Path, ...]) -> tuple[Path, ...]:
 def _examined(nvcc: Path, headers: Path, host: Path, identity: list[str]) -> dict[str, Any]:
     version = re.search(r"\bV(\d+\.\d+\.\d+)", _ask(nvcc, "--version"))
     if version is None:
-        raise ToolchainMissing(f"{nvcc} does not say its version", _REMEDY)
+        raise ToolchainMissingError(f"{nvcc} does not say its version", _REMEDY)
     host_says = _ask(host, "-E", "-v", "-x", "c++", os.devnull)
     searched = re.search(r"#include <\.\.\.> search starts here:\n(.*?)End of search list", host_says, re.DOTALL)
     if searched is None:
-        raise ToolchainMissing(f"the host C++ compiler {host} does not work", "reinstall it: `apt-get install g++`")
+        raise ToolchainMissingError(
+            f"the host C++ compiler {host} does not work", "reinstall it: `apt-get install g++`"
+        )
     host_version = _ask(host, "--version").splitlines()[0]
     digest = hashlib.sha256(f"{version[1]}\n{host_version}\n{searched[1]}".encode())
     for path in (Path(name) for name in identity):
@@ -286,10 +290,10 @@ def _ask(program: Path, *arguments: str) -> str:
             env={**os.environ, "LC_ALL": "C"},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolchainMissing(f"{program} could not be run: {error}", _REMEDY) from error
+        raise ToolchainMissingError(f"{program} could not be run: {error}", _REMEDY) from error
     if told.returncode != 0:  # what it said may be a part of what it had to say, and is remembered
         said = told.stdout.decode(errors="replace").strip()[-300:]
-        raise ToolchainMissing(f"{program} {' '.join(arguments)} ended with {told.returncode}: {said}", _REMEDY)
+        raise ToolchainMissingError(f"{program} {' '.join(arguments)} ended with {told.returncode}: {said}", _REMEDY)
     return str(told.stdout.decode(errors="replace"))
 
 

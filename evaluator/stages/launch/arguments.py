@@ -8,7 +8,7 @@ from evaluator.backends.session import Parameter
 from evaluator.stages.compile.kernel_names import canonical_type
 
 
-class Misfit(ValueError):
+class ArgumentError(ValueError):
     """A value that its parameter or its buffer cannot take; the text is the reason."""
 
 
@@ -76,7 +76,7 @@ def takes_number(parameter: Parameter) -> DType | None:
 
 
 def pack(value: float, dtype: DType) -> bytes:
-    """`value` as one little-endian element of `dtype`. Raises Misfit when it has no place there.
+    """`value` as one little-endian element of `dtype`. Raises ArgumentError when it has no place there.
 
     Floats are rounded to nearest even. An integer type takes integers only.
     """
@@ -87,23 +87,23 @@ def pack(value: float, dtype: DType) -> bytes:
             return struct.pack({2: "<e", 4: "<f", 8: "<d"}[dtype.size_bytes], float(value))
         (bits,) = struct.unpack("<I", struct.pack("<f", float(value)))
     except OverflowError:
-        raise Misfit(f"{_short(value)} is too large for {dtype}") from None
+        raise ArgumentError(f"{_short(value)} is too large for {dtype}") from None
     upper = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     if upper & 0x7F80 == 0x7F80:
-        raise Misfit(f"{_short(value)} is too large for {dtype}")
+        raise ArgumentError(f"{_short(value)} is too large for {dtype}")
     return struct.pack("<H", upper)
 
 
 def _pack_integer(value: float, dtype: DType) -> bytes:
     if not isinstance(value, int):
-        raise Misfit(f"{value!r} is not an integer, and {dtype} takes integers only")
+        raise ArgumentError(f"{value!r} is not an integer, and {dtype} takes integers only")
     signed = not dtype.value.startswith("u")
     try:
         return value.to_bytes(dtype.size_bytes, "little", signed=signed)
     except OverflowError:
         bits = 8 * dtype.size_bytes - signed
         low = f"-2^{bits}" if signed else "0"
-        raise Misfit(f"{_short(value)} does not fit in {dtype} ({low} to 2^{bits} - 1)") from None
+        raise ArgumentError(f"{_short(value)} does not fit in {dtype} ({low} to 2^{bits} - 1)") from None
 
 
 def _short(value: float) -> str:

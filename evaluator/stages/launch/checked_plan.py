@@ -15,7 +15,7 @@ from common.wire import DType
 from evaluator.backends.session import BufferCopy, BufferFill, Entry, KernelLaunch, Parameter, Pointer
 from evaluator.errors import Ruling
 from evaluator.problems.problem import Problem, Sizes
-from evaluator.stages.launch.arguments import Misfit, pack, takes_number
+from evaluator.stages.launch.arguments import ArgumentError, pack, takes_number
 
 PlanSource: TypeAlias = Literal["json", "directives", "inferred"]
 Role: TypeAlias = Literal["input", "output", "temporary"]
@@ -32,7 +32,7 @@ _SHARED_KIB: Final = {
 """Most shared memory per block that a kernel can opt into, KiB, by compute capability (CUDA programming guide)."""
 
 
-class Refused(Exception):
+class PlanRefusedError(Exception):
     """A plan that cannot be used: becomes a Ruling before it reaches a caller of a stage."""
 
     def __init__(self, message: str, hint: str | None = None, status: Status = Status.INVALID_SUBMISSION) -> None:
@@ -55,7 +55,7 @@ class BufferFacts:
 
 
 @dataclass(frozen=True)
-class Concrete:
+class SizedPlan:
     """A plan at one size: the buffers (inputs, outputs, temporaries) and the steps with every number known."""
 
     buffers: tuple[BufferFacts, ...]
@@ -74,7 +74,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Launchable:
+class CheckedPlan:
     """A plan that fits the problem and the compiled kernels, at no particular size."""
 
     problem: Problem
@@ -90,7 +90,7 @@ class Launchable:
 
     def at(
         self, sizes: Sizes, memory_bytes: int = 8 << 30, scalars: Mapping[str, float] = MappingProxyType({})
-    ) -> Concrete | Ruling:
+    ) -> SizedPlan | Ruling:
         """The buffers and steps at `sizes`, with other values for the named `scalars`.
 
         A Ruling where a number is out of the range that it must be in.
@@ -98,28 +98,28 @@ class Launchable:
         All buffers together must fit in `memory_bytes`.
         """
         try:
-            return _Sized(self, sizes, scalars).concrete(memory_bytes)
-        except Refused as refused:
+            return _Sized(self, sizes, scalars).sized_plan(memory_bytes)
+        except PlanRefusedError as refused:
             return refused.ruling
 
 
 class _Sized:
     """One evaluation of a plan at one size."""
 
-    def __init__(self, launchable: Launchable, sizes: Sizes, scalars: Mapping[str, float]) -> None:
-        self.launchable = launchable
-        values = [(s, scalars.get(s.name, s.value)) for s in launchable.problem.scalars]
+    def __init__(self, checked_plan: CheckedPlan, sizes: Sizes, scalars: Mapping[str, float]) -> None:
+        self.checked_plan = checked_plan
+        values = [(s, scalars.get(s.name, s.value)) for s in checked_plan.problem.scalars]
         self.names = {**{s.name: int(value) for s, value in values if not s.dtype.is_float}, **sizes}
         self.floats = {s.name: rounded(value, s.dtype) for s, value in values if s.dtype.is_float}
         self.where = "at " + ", ".join(f"{name} = {size}" for name, size in sizes.items())
 
-    def concrete(self, memory_bytes: int) -> Concrete:
+    def sized_plan(self, memory_bytes: int) -> SizedPlan:
         buffers = self._buffers(memory_bytes)
         sizes = {buffer.name: buffer for buffer in buffers}
         steps: list[KernelLaunch | BufferFill | BufferCopy] = []
-        for index, step in enumerate(self.launchable.plan.steps):
+        for index, step in enumerate(self.checked_plan.plan.steps):
             if isinstance(step, Launch):
-                steps.append(self._launch(self.launchable.calls[index]))
+                steps.append(self._launch(self.checked_plan.calls[index]))
             elif isinstance(step, Fill):
                 place = f"step {index + 1} (fill {step.target})"
                 steps.append(BufferFill(step.target, packed(place, step.value, sizes[step.target].dtype)))
@@ -131,20 +131,20 @@ class _Sized:
                         f"'{step.source}' has {source} bytes and '{step.target}' {target}: a copy needs equal sizes",
                     )
                 steps.append(BufferCopy(step.source, step.target))
-        return Concrete(buffers, tuple(steps))
+        return SizedPlan(buffers, tuple(steps))
 
-    def _refused(self, place: str, reason: str, hint: str | None = None) -> Refused:
-        return Refused(f"{place}: {reason} ({self.where}).", hint)
+    def _refused(self, place: str, reason: str, hint: str | None = None) -> PlanRefusedError:
+        return PlanRefusedError(f"{place}: {reason} ({self.where}).", hint)
 
     def _evaluate(self, place: str, text: Extent) -> int:
         try:
             return evaluate(text, self.names)
         except ExpressionError as error:
             shown = caret(error.text, error.position)
-            raise Refused(f"{place}: {error.reason} ({self.where})\n{shown}") from None
+            raise PlanRefusedError(f"{place}: {error.reason} ({self.where})\n{shown}") from None
 
     def _buffers(self, memory_bytes: int) -> tuple[BufferFacts, ...]:
-        problem = self.launchable.problem
+        problem = self.checked_plan.problem
         tensors = [
             BufferFacts(t.name, role, t.dtype, tuple(self._evaluate(f"tensor '{t.name}'", e) for e in t.shape))
             for role, group in _ROLES
@@ -152,23 +152,25 @@ class _Sized:
         ]
         needed = sum(buffer.size_bytes for buffer in tensors)
         if needed > memory_bytes:
-            raise Refused(
+            raise PlanRefusedError(
                 f"The problem's own tensors take {_in_words(needed)} {self.where}, and the memory limit is "
                 f"{_in_words(memory_bytes)}.",
                 "Ask for smaller sizes.",
             )
         temporaries = []
-        for temporary in self.launchable.plan.temporaries:
+        for temporary in self.checked_plan.plan.temporaries:
             place = f"temporary '{temporary.name}'"
             shape = tuple(self._evaluate(place, extent) for extent in temporary.shape)
             for text, extent in zip(temporary.shape, shape, strict=True):
                 if extent <= 0:
                     quoted = caret(str(text), 0)
-                    raise Refused(f"{place}: an extent must be positive, and it is {extent} ({self.where})\n{quoted}")
+                    raise PlanRefusedError(
+                        f"{place}: an extent must be positive, and it is {extent} ({self.where})\n{quoted}"
+                    )
             temporaries.append(BufferFacts(temporary.name, "temporary", temporary.dtype, shape))
         extra = sum(buffer.size_bytes for buffer in temporaries)
         if needed + extra > memory_bytes:
-            raise Refused(
+            raise PlanRefusedError(
                 f"The temporaries take {_in_words(extra)} {self.where}; beside the problem's own tensors "
                 f"({_in_words(needed)}) the memory limit of {_in_words(memory_bytes)} leaves no room for them.",
                 "Use smaller temporaries.",
@@ -182,12 +184,12 @@ class _Sized:
         if prod(block) > MAX_BLOCK_THREADS:
             raise self._refused(place, f"a block has at most {MAX_BLOCK_THREADS} threads, and this one {prod(block)}")
         shared = self._evaluate(f"{place}, shared", launch.shared_bytes)
-        most = shared_limit_bytes(self.launchable.arch)
+        most = shared_limit_bytes(self.checked_plan.arch)
         if not 0 <= shared <= most - call.static_shared_bytes:
             static = f" beside {call.static_shared_bytes} static bytes" if call.static_shared_bytes else ""
             raise self._refused(
                 f"{place}, shared",
-                f"{shared} bytes of dynamic shared memory{static}: {self.launchable.arch} has {most} for a block",
+                f"{shared} bytes of dynamic shared memory{static}: {self.checked_plan.arch} has {most} for a block",
                 "Use smaller tiles, or a `shared=` that does not grow with the sizes." if shared > 0 else None,
             )
         cluster = None if launch.cluster is None else self._cluster(place, launch.cluster, grid)
@@ -205,7 +207,7 @@ class _Sized:
                 continue
             reason = f"{'xyz'[axis]} must be 1 to {most[axis]}, and it is {value} ({self.where})"
             hint = "Use ceil_div, which rounds up." if value == 0 and "//" in str(extent) else None
-            raise Refused(f"{place}: {reason}\n{caret(str(extent), 0)}", hint)
+            raise PlanRefusedError(f"{place}: {reason}\n{caret(str(extent), 0)}", hint)
         return values[0], values[1], values[2]
 
     def _cluster(
@@ -231,22 +233,22 @@ class _Sized:
         number = self._evaluate(place, value) if isinstance(value, str) else value
         try:
             return pack(number, taken)
-        except Misfit as misfit:
+        except ArgumentError as misfit:
             quoted = f"\n{caret(value, 0)}" if isinstance(value, str) else ""
             reason = f"{misfit}, the type of `{parameter.type} {parameter.name}` ({self.where})"
-            raise Refused(f"{place}: {reason}{quoted}") from None
+            raise PlanRefusedError(f"{place}: {reason}{quoted}") from None
 
 
 _ROLES: Final[tuple[tuple[Role, str], ...]] = (("input", "inputs"), ("output", "outputs"))
 
 
-def moved_bytes(concrete: Concrete | Ruling) -> tuple[int, ...]:
+def moved_bytes(sized_plan: SizedPlan | Ruling) -> tuple[int, ...]:
     """Read and written together by each fill and each copy of a plan."""
-    if isinstance(concrete, Ruling):
+    if isinstance(sized_plan, Ruling):
         return ()
-    sizes = {buffer.name: buffer.size_bytes for buffer in concrete.buffers}
-    fills = [sizes[step.buffer] for step in concrete.steps if isinstance(step, BufferFill)]
-    copies = [2 * sizes[step.source] for step in concrete.steps if isinstance(step, BufferCopy)]
+    sizes = {buffer.name: buffer.size_bytes for buffer in sized_plan.buffers}
+    fills = [sizes[step.buffer] for step in sized_plan.steps if isinstance(step, BufferFill)]
+    copies = [2 * sizes[step.source] for step in sized_plan.steps if isinstance(step, BufferCopy)]
     return (*fills, *copies)
 
 
@@ -266,11 +268,11 @@ def rounded(value: float, dtype: DType) -> float:
 
 
 def packed(place: str, value: float, dtype: DType) -> bytes:
-    """`value` as one element of `dtype`. Raises Refused, naming `place`."""
+    """`value` as one element of `dtype`. Raises PlanRefusedError, naming `place`."""
     try:
         return pack(value, dtype)
-    except Misfit as misfit:
-        raise Refused(f"{place}: {misfit}.") from None
+    except ArgumentError as misfit:
+        raise PlanRefusedError(f"{place}: {misfit}.") from None
 
 
 def _in_words(size_bytes: int) -> str:

@@ -1,6 +1,6 @@
 """Launching: from a plan (JSON, directives, or none) and the compiled kernels to launches with every number known.
 
-`plan_launches` checks once all that does not depend on sizes: names, kernels, counts and types. `Launchable.at` then
+`plan_launches` checks once all that does not depend on sizes: names, kernels, counts and types. `CheckedPlan.at` then
 evaluates the plan at one size and checks the hardware's limits. Both answer with a Ruling where a plan is unusable.
 """
 
@@ -22,16 +22,16 @@ from evaluator.stages.launch.arguments import pointer_misfit, takes_number
 from evaluator.stages.launch.checked_plan import (
     BufferFacts,
     Call,
-    Concrete,
-    Launchable,
+    CheckedPlan,
+    PlanRefusedError,
     PlanSource,
-    Refused,
     Role,
+    SizedPlan,
     packed,
     rounded,
 )
 
-__all__ = ["BufferFacts", "Concrete", "Launchable", "Planned", "plan_launches"]
+__all__ = ["BufferFacts", "CheckedPlan", "Planned", "SizedPlan", "plan_launches"]
 
 _TEMPLATE = re.compile(r"\btemplate\s*<[^;{}]*>\s*(?:[\w\s]*\s)?__global__")
 _INFERRED_BLOCK: Final = 256
@@ -43,7 +43,7 @@ class Planned:
     """What planning gave: exactly one of the two."""
 
     ruling: Ruling | None
-    launchable: Launchable | None
+    checked_plan: CheckedPlan | None
 
 
 def plan_launches(
@@ -59,19 +59,19 @@ def plan_launches(
     """
     try:
         return Planned(None, _plan(problem, program, json_plan, source, static_shared_bytes))
-    except Refused as refused:
+    except PlanRefusedError as refused:
         return Planned(refused.ruling, None)
 
 
 def _plan(
     problem: Problem, program: Program, json_plan: LaunchPlan | None, source: str, static: Mapping[str, int]
-) -> Launchable:
+) -> CheckedPlan:
     try:
         directives = parse_directives(source)
     except PlanError as error:
-        raise Refused(f"A launch directive cannot be read: {error}", _see_grammar) from None
+        raise PlanRefusedError(f"A launch directive cannot be read: {error}", _see_grammar) from None
     if directives is not None and json_plan is not None:
-        raise Refused(
+        raise PlanRefusedError(
             "The submission has a launch plan and also `// assay:` directives in its source.",
             "Keep one of the two: nothing says which should win.",
         )
@@ -90,10 +90,10 @@ def _plan(
             for index, step in enumerate(plan.steps)
             if isinstance(step, Launch)
         }
-    except Refused as refused:
+    except PlanRefusedError as refused:
         if plan_source != "inferred":
             raise
-        raise Refused(
+        raise PlanRefusedError(
             f"No launch plan was given, and the inferred one does not fit ({binding}): {refused.ruling.message}",
             f"Say how to launch with a line such as\n{as_directives(plan)}",
         ) from None
@@ -103,7 +103,7 @@ def _plan(
     _check_outputs(problem, plan, calls.values())
     binding = binding or _describe(calls.values(), program.entries)
     lines = source.count("\n") + 1
-    return Launchable(problem, plan, plan_source, binding, program.arch, MappingProxyType(calls), lines)
+    return CheckedPlan(problem, plan, plan_source, binding, program.arch, MappingProxyType(calls), lines)
 
 
 _see_grammar = (
@@ -112,21 +112,21 @@ _see_grammar = (
 )
 
 
-def _no_kernel(source: str) -> Refused:
+def _no_kernel(source: str) -> PlanRefusedError:
     if _TEMPLATE.search(source):
-        return Refused(
+        return PlanRefusedError(
             "There is no `__global__` function in the compiled source: no kernel template was instantiated.",
             "Instantiate what is launched, for example `template __global__ void scale<float>(float*, int);`.",
         )
     hint = "Write a kernel with `__global__ void name(…)`; a `static` one that nothing launches is dropped by nvcc."
-    return Refused("There is no `__global__` function in the source.", hint)
+    return PlanRefusedError("There is no `__global__` function in the source.", hint)
 
 
 def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]:
     """The plan for a source with one kernel and no plan, and how its parameters were bound, in words."""
     if len(entries) > 1:
         lines = "".join(as_directives(_guess(problem, entry, entries)) for entry in entries[:_SHOWN])
-        raise Refused(
+        raise PlanRefusedError(
             f"The source has {len(entries)} kernels ({listed(entries)}) and no launch plan says which to launch.",
             f"Add a line for each launch, in order, for example\n{lines}{_to_replace(problem, entries[:_SHOWN])}",
         )
@@ -136,7 +136,7 @@ def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]
     if set(names) <= set(offered):
         return _guess(problem, entry, entries), f"{', '.join(names) or 'no parameters'} bound by name"
     if len(names) != len(offered):
-        raise Refused(
+        raise PlanRefusedError(
             f"No launch plan was given, and `{_signature(entry)}` cannot be matched with {problem.id}: it has "
             f"{len(names)} parameters, and in order there are {len(offered)} to pass ({', '.join(offered)}).",
             "Name every parameter as the problem does, or say how to launch with a line such as\n"
@@ -161,7 +161,9 @@ def _guess(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> LaunchPl
         plan = {"steps": ({"kind": "launch", "grid": (f"ceil_div({largest}, {_INFERRED_BLOCK})",), **launch},)}
         return LaunchPlan.model_validate(plan)
     except ValueError:
-        raise Refused("No launch plan was given, and none can be inferred for this problem.", _see_grammar) from None
+        raise PlanRefusedError(
+            "No launch plan was given, and none can be inferred for this problem.", _see_grammar
+        ) from None
 
 
 def _to_replace(problem: Problem, entries: Iterable[Entry]) -> str:
@@ -185,7 +187,7 @@ class _Scope:
         self.dtypes: dict[str, DType] = {}
         for temporary in plan.temporaries:
             if temporary.name in problem.parameter_names:
-                raise Refused(
+                raise PlanRefusedError(
                     f"The temporary '{temporary.name}' has the name of something that {problem.id} already has.",
                     f"Choose a name other than {', '.join(problem.parameter_names)}.",
                 )
@@ -210,7 +212,7 @@ class _Scope:
         try:
             names = names_in(text)
         except ExpressionError as error:
-            raise Refused(f"{place}: {error}") from None
+            raise PlanRefusedError(f"{place}: {error}") from None
         for name in names:
             if name in self.integers:
                 continue
@@ -223,7 +225,7 @@ class _Scope:
             else:
                 reason = f"unknown name '{name}'{self._nearest(name)}"
             known = ", ".join((*self.dtypes, *self.floats, *sorted(self.integers)))
-            raise Refused(f"{place}: {reason}\n{shown}", f"The names here are {known}.")
+            raise PlanRefusedError(f"{place}: {reason}\n{shown}", f"The names here are {known}.")
 
     def _nearest(self, name: str) -> str:
         close = get_close_matches(name, (*self.dtypes, *self.floats, *self.integers), n=1)
@@ -245,17 +247,17 @@ class _Scope:
         """Raise where a fill or a copy names no buffer, or would write to an input."""
         for name in (step.target, step.source) if isinstance(step, Copy) else (step.target,):
             if name not in self.roles:
-                raise Refused(
+                raise PlanRefusedError(
                     f"{place} ({step.kind}): there is no tensor or temporary named '{name}'{self._nearest(name)}",
                     f"The tensors and temporaries are {', '.join(self.roles)}.",
                 )
         if self.roles[step.target] == "input":
-            raise Refused(
+            raise PlanRefusedError(
                 f"{place} ({step.kind}): '{step.target}' is an input, and inputs must come back unchanged.",
                 f"Write to an output or a temporary ({', '.join(n for n, r in self.roles.items() if r != 'input')}).",
             )
         if isinstance(step, Copy) and step.source == step.target:
-            raise Refused(f"{place} (copy): '{step.source}' is copied to itself.", "Remove the step.")
+            raise PlanRefusedError(f"{place} (copy): '{step.source}' is copied to itself.", "Remove the step.")
         if isinstance(step, Fill):
             packed(f"{place} (fill {step.target})", step.value, self.dtypes[step.target])
 
@@ -268,7 +270,7 @@ def _call(
     parameters = entry.parameters
     if len(launch.args) != len(parameters):
         given = ", ".join(str(argument) for argument in launch.args)
-        raise Refused(
+        raise PlanRefusedError(
             f"{place}: args has {len(launch.args)} values ({given}), and the kernel takes {len(parameters)}: "
             f"`{_signature(entry)}`.",
             "Give one value for each parameter, in order.",
@@ -301,7 +303,7 @@ def _entry(step: str, wanted: str, entries: Sequence[Entry], source: str) -> Ent
     if found:
         names = "\n".join(f"    {entry.name}" for entry in found[:_SHOWN])
         names += f"\n    and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise Refused(
+        raise PlanRefusedError(
             f"{step}: the kernel name '{wanted}' is ambiguous. It can mean\n{names}",
             f"Write one of: {'; '.join(shortest(entry, entries) for entry in found[:_SHOWN])}.",
         )
@@ -314,7 +316,7 @@ def _entry(step: str, wanted: str, entries: Sequence[Entry], source: str) -> Ent
             f"`template __global__ void {wanted if '<' in wanted else f'{wanted}<float>'}(…);`."
         )
     compiled = listed(entries)
-    raise Refused(f"{step}: there is no kernel named '{wanted}'. The compiled kernels are {compiled}.", hint)
+    raise PlanRefusedError(f"{step}: there is no kernel named '{wanted}'. The compiled kernels are {compiled}.", hint)
 
 
 def _check_type(
@@ -324,24 +326,26 @@ def _check_type(
         dtype = scope.dtypes[value.buffer]
         reason = pointer_misfit(parameter.pointee, dtype)
         if reason is not None:
-            raise Refused(f"{place}: '{value.buffer}' is a {dtype} tensor: {reason}.")
+            raise PlanRefusedError(f"{place}: '{value.buffer}' is a {dtype} tensor: {reason}.")
         return
     if parameter.kind == "pointer":
         if isinstance(value, int) and value == 0:
             return
-        raise Refused(
+        raise PlanRefusedError(
             f"{place}: a pointer takes a tensor or a temporary by name, or 0 for null, and '{argument}' is neither."
         )
     taken = takes_number(parameter)
     if taken is None:
-        raise Refused(
+        raise PlanRefusedError(
             f"{place}: a struct ({parameter.size_bytes} bytes) cannot be given in a launch plan.",
             "Make its members parameters of their own.",
         )
     if isinstance(value, Pointer):
-        raise Refused(f"{place}: '{argument}' is a tensor, and the parameter takes a number ({taken}).")
+        raise PlanRefusedError(f"{place}: '{argument}' is a tensor, and the parameter takes a number ({taken}).")
     if isinstance(value, float) and not taken.is_float:
-        raise Refused(f"{place}: '{argument}' is a floating-point number, and the parameter takes an integer.")
+        raise PlanRefusedError(
+            f"{place}: '{argument}' is a floating-point number, and the parameter takes an integer."
+        )
     if not isinstance(value, str):
         packed(place, value, taken)
 
@@ -351,7 +355,7 @@ def _check_outputs(problem: Problem, plan: LaunchPlan, calls: Iterable[Call]) ->
     named |= {step.target for step in plan.steps if isinstance(step, Fill | Copy)}
     missing = [output.name for output in problem.outputs if output.name not in named]
     if missing:
-        raise Refused(
+        raise PlanRefusedError(
             f"No step of the launch plan writes the output {', '.join(missing)}.",
             f"Pass {', '.join(missing)} to a kernel, or make it the target of a fill or a copy.",
         )

@@ -1,11 +1,11 @@
 """The time to expect on a named GPU, from counts: an estimate, never a measurement.
 
-A launch takes what its dearest resource takes, and a little more where several are nearly as dear: each resource's
-term is work over throughput, in the manner of the roofline (Williams, Waterman and Patterson, 2009) with one roof for
-each unit of a multiprocessor and each level of memory; and `latency` is what the warps that fit on a multiprocessor
-leave unhidden (Volkov, "Understanding Latency Hiding on GPUs", 2016: Little's law). Counts are those of PTX, so the
-constants of `Tuning` stand for what ptxas makes of it; they were fitted to times measured on an H200 by
-benchmarks/simulator/estimate_vs_gpu.py, which says on what, and how well others are met.
+A launch takes what its most expensive resource takes, and a little more where several are nearly as dear: each
+resource's term is work over throughput, in the manner of the roofline (Williams, Waterman and Patterson, 2009) with
+one roof for each unit of a multiprocessor and each level of memory; and `latency` is what the warps that fit on a
+multiprocessor leave unhidden (Volkov, "Understanding Latency Hiding on GPUs", 2016: Little's law). Counts are those
+of PTX, so the constants of `Tuning` stand for what ptxas makes of it; they were fitted to times measured on an H200
+by benchmarks/simulator/estimate_vs_gpu.py, which says on what, and how well others are met.
 """
 
 import math
@@ -34,7 +34,7 @@ class Tuning:
     launch_us: float = 2.5
     """What each launch adds, however small."""
     sharpness: float = 3.3
-    """Exponent of the norm that joins the terms: large for the dearest alone, 1 for their sum."""
+    """Exponent of the norm that joins the terms: large for the most expensive alone, 1 for their sum."""
     dram_share: float = 0.92
     """Reached of the peak bandwidth of memory."""
     l2_share: float = 0.67
@@ -47,7 +47,7 @@ class Tuning:
     """Ordinary instructions around one of the special function unit: scaling, refinement."""
     line_clocks: float = 1.1
     """Of the L1 cache's tags for each line of a request."""
-    most_in_flight: float = 6.0
+    max_in_flight: float = 6.0
     """Loads of one warp that are under way at once, at most; else those between two of its branches."""
     unrolled: float = 1.5
     """Iterations of a loop in PTX that ptxas puts together, in the mean."""
@@ -151,7 +151,7 @@ class _Terms:
         # A loop's loads wait for its end: what nvcc unrolled, or stands side by side, is under way together.
         together = counts.loads.requests / (counts.branches + self.warps)
         several = counts.branches > self.warps
-        self.in_flight = min(max(together * (tuning.unrolled if several else 1.0), 1.0), tuning.most_in_flight)
+        self.in_flight = min(max(together * (tuning.unrolled if several else 1.0), 1.0), tuning.max_in_flight)
         self.l2_reads = self._l2_reads()
 
     def all_us(self) -> dict[str, float]:
@@ -261,7 +261,7 @@ class _Terms:
         chain += counts.local.requests * each * clocks["l1"] if self.local else 0.0
         shared = counts.shared.requests * each
         together = counts.shared.requests / (counts.branches + counts.barriers + self.warps)
-        chain += shared * clocks["shared"] / min(max(together, 1.0), tuning.most_in_flight)
+        chain += shared * clocks["shared"] / min(max(together, 1.0), tuning.max_in_flight)
         chain += (counts.barriers + self._class("shuffle")) * each * clocks["shared"]
         waves = max(1.0, self.blocks_of_one / self.resident_blocks)
         if waves < 4:  # later the blocks of different waves overlap

@@ -7,13 +7,13 @@ from typing import Final
 
 from common.contract import Settings
 from common.contract.counters import Evidence
-from evaluator.backends.gpu.tools.launch import NoInstrument
+from evaluator.backends.gpu.tools.launch import ToolMissingError
 from evaluator.backends.gpu.tools.nsight import Profiler
 from evaluator.backends.session import Buffer, PlanRun, Program
-from evaluator.errors import InfrastructureFault, Ruling
-from evaluator.problems.arrays import Dice
+from evaluator.errors import InfrastructureError, Ruling
+from evaluator.problems.arrays import Rng
 from evaluator.problems.problem import Sizes
-from evaluator.stages.launch.checked_plan import Launchable
+from evaluator.stages.launch.checked_plan import CheckedPlan
 
 _POISON: Final = 0xFF
 _RUN_S: Final = 30.0
@@ -28,27 +28,27 @@ class Counted:
 
 
 def count(
-    launchable: Launchable,
+    checked_plan: CheckedPlan,
     program: Program,
     static_shared_bytes: Mapping[str, int],
     sizes: Sizes,
     settings: Settings,
-    dice: Dice,
+    rng: Rng,
     profiler: Profiler,
 ) -> Counted:
     """Profile one run at `sizes` on fresh inputs. Whatever fails is said, and held against nobody."""
-    concrete = launchable.at(sizes, settings.memory_bytes)
-    if isinstance(concrete, Ruling):
-        return Counted(None, (f"GPU counters: {concrete.message}",))
-    inputs = launchable.problem.distributions[0].draw(dice, sizes)
+    sized_plan = checked_plan.at(sizes, settings.memory_bytes)
+    if isinstance(sized_plan, Ruling):
+        return Counted(None, (f"GPU counters: {sized_plan.message}",))
+    inputs = checked_plan.problem.distributions[0].draw(rng, sizes)
     buffers = tuple(
         Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
-        for b in concrete.buffers
+        for b in sized_plan.buffers
     )
     try:
-        launches = profiler.profile(program, PlanRun(buffers, concrete.steps, _POISON, _RUN_S), static_shared_bytes)
-    except NoInstrument as refused:
+        launches = profiler.profile(program, PlanRun(buffers, sized_plan.steps, _POISON, _RUN_S), static_shared_bytes)
+    except ToolMissingError as refused:
         return Counted(None, (f"GPU counters: {refused}. {refused.remedy}",))
-    except InfrastructureFault as fault:
+    except InfrastructureError as fault:
         return Counted(None, (f"GPU counters: {re.sub(r'[.]$', '', str(fault))}. {fault.remedy or ''}".strip(),))
     return Counted(Evidence(source="ncu", sizes=dict(sizes), launches=launches))

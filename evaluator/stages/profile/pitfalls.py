@@ -1,8 +1,8 @@
 """Pitfalls: what costs time, from counts and never from the text of a kernel.
 
 Each is weighed by a *yardstick*: how many clocks the launch keeps each resource of a GPU busy, if it is large enough
-to fill the GPU, and how many without the pitfall. The dearest resource is the time to expect; the share of it that
-would be saved is the pitfall's weight, times the launch's share of its plan. So conflicts in shared memory weigh
+to fill the GPU, and how many without the pitfall. The most expensive resource is the time to expect; the share of it
+that would be saved is the pitfall's weight, times the launch's share of its plan. So conflicts in shared memory weigh
 nothing in a kernel that waits for DRAM anyway. That is cruder than an estimate of time on a named GPU, and made to be
 lenient: a pitfall that is named is there, and its number is in the counts.
 
@@ -11,7 +11,7 @@ multiprocessors, 1.755 GHz, 3.35 TB/s). Per clock and multiprocessor: 4 warp-ins
 shared memory, 1 line of 128 bytes looked up in L1, 1 sector from L2, 0.45 sectors from DRAM; and on the whole device
 1 atomic operation on one address.
 
-Thresholds, beside a weight of at least `LEAST_WEIGHT`: see `_FINDERS`' functions; each names its own.
+Thresholds, beside a weight of at least `MIN_WEIGHT`: see `_FINDERS`' functions; each names its own.
 """
 
 import math
@@ -23,7 +23,7 @@ from typing import Final
 from common.contract import KernelResources, Occupancy
 from common.contract.counters import Counts, Evidence, LaunchCounts, LineCounts, Pitfall, Traffic
 
-LEAST_WEIGHT: Final = 0.02
+MIN_WEIGHT: Final = 0.02
 """What would save less of the plan's time is no pitfall."""
 _MULTIPROCESSORS: Final = 132
 _ISSUE, _L2, _DRAM = 4.0, 1.0, 0.45
@@ -84,7 +84,7 @@ class _Patient:
         return 1 - replace(self.time, **terms).clocks / self.time.clocks if self.time.clocks else 0.0
 
     def reach(self, warps: float, sectors_per_request: float | None = None) -> float:
-        """Share of the dearest resource's throughput that so many warps a multiprocessor can keep busy.
+        """Share of the most expensive resource's throughput that so many warps a multiprocessor can keep busy.
 
         Little's law: for memory, bytes in flight over throughput times latency; else warps over those that fill the
         pipes (Volkov, "Understanding Latency Hiding on GPUs", 2016).
@@ -100,7 +100,7 @@ class _Patient:
 def find_pitfalls(
     evidence: Evidence, occupancies: Sequence[Occupancy] = (), resources: Sequence[KernelResources] = ()
 ) -> tuple[Pitfall, ...]:
-    """What costs time in these launches, the dearest first; one of each kind and kernel."""
+    """What costs time in these launches, the most expensive first; one of each kind and kernel."""
     by_name = {_plain(kernel.kernel): kernel for kernel in resources}
     patients = []
     for counts in evidence.launches:
@@ -117,7 +117,7 @@ def find_pitfalls(
             for pitfall in finder(patient):
                 weight = round(pitfall.weight * patient.time.clocks / plan_clocks, 3)
                 key = (pitfall.kind, pitfall.kernel)
-                if weight >= max(LEAST_WEIGHT, found[key].weight if key in found else 0.0):
+                if weight >= max(MIN_WEIGHT, found[key].weight if key in found else 0.0):
                     found[key] = pitfall.model_copy(update={"weight": weight})
     return tuple(sorted(found.values(), key=lambda pitfall: -pitfall.weight))
 
@@ -228,7 +228,7 @@ def _divergence(patient: _Patient) -> Iterator[Pitfall]:
 
 
 def _low_occupancy(patient: _Patient) -> Iterator[Pitfall]:
-    """At most half of the warps that fit, where so few cannot keep the dearest resource busy."""
+    """At most half of the warps that fit, where so few cannot keep the most expensive resource busy."""
     occupancy = patient.occupancy
     if occupancy is None or occupancy.occupancy > 0.5:
         return

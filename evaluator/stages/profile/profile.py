@@ -8,7 +8,7 @@ from evaluator.backends.gpu.tools.nsight import mean_reading
 from evaluator.backends.session import KernelLaunch
 from evaluator.stages.compile.nvcc import Compiled
 from evaluator.stages.compile.resources import occupancy
-from evaluator.stages.launch.checked_plan import Concrete, Launchable, moved_bytes
+from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan, moved_bytes
 from evaluator.stages.profile.estimate import estimate, with_naive
 from evaluator.stages.profile.gpu_counters import Counted
 from evaluator.stages.profile.gpu_models import machines
@@ -19,14 +19,14 @@ from evaluator.stages.time.roofline import Roofline, precision_of
 
 def profile(
     compiled: Compiled,
-    launchable: Launchable,
+    checked_plan: CheckedPlan,
     thread_instructions: int,
     facts: Mapping[str, int] | None,
     evidence: Evidence | None = None,
 ) -> Profile:
     """Occupancy of each launch at the problem's typical size, what the backend counted, and what costs time."""
-    concrete = launchable.at(launchable.problem.example_sizes[0])
-    occupancies = _occupancies(compiled, concrete) if isinstance(concrete, Concrete) else ()
+    sized_plan = checked_plan.at(checked_plan.problem.example_sizes[0])
+    occupancies = _occupancies(compiled, sized_plan) if isinstance(sized_plan, SizedPlan) else ()
     found = Profile(
         occupancy=occupancies,
         thread_instructions=thread_instructions or None,
@@ -68,11 +68,11 @@ def counters(counted: Counted) -> dict[str, object]:
     return found | {name: means.get(name) for name in ("achieved_occupancy", "sm_share", "dram_share")}
 
 
-def expected_time(compiled: Compiled, launchable: Launchable, evidence: Evidence, gpu: str) -> Estimate:
+def expected_time(compiled: Compiled, checked_plan: CheckedPlan, evidence: Evidence, gpu: str) -> Estimate:
     """The time on a GPU of `machines`, beside that of the problem's naive kernel, from counts at one size."""
-    problem, machine = launchable.problem, machines()[gpu]
+    problem, machine = checked_plan.problem, machines()[gpu]
     floor_us = Roofline(problem.work(evidence.sizes), precision_of(problem), machine.peaks).floor_us
-    moved = moved_bytes(launchable.at(evidence.sizes))
+    moved = moved_bytes(checked_plan.at(evidence.sizes))
     found = estimate(evidence, compiled.kernels, machine, floor_us, moved_bytes=moved)
     naive = naive_counts(problem, evidence.sizes)
     if naive is None:
@@ -81,12 +81,12 @@ def expected_time(compiled: Compiled, launchable: Launchable, evidence: Evidence
     return with_naive(found, slow)
 
 
-def _occupancies(compiled: Compiled, concrete: Concrete) -> tuple[Occupancy, ...]:
+def _occupancies(compiled: Compiled, sized_plan: SizedPlan) -> tuple[Occupancy, ...]:
     program = compiled.program
     resources = {kernel.kernel: kernel for kernel in compiled.kernels}
     names = {entry.symbol: entry.name for entry in program.entries} if program else {}
     found: dict[Occupancy, None] = {}
-    for step in concrete.steps:
+    for step in sized_plan.steps:
         if isinstance(step, KernelLaunch) and names.get(step.symbol) in resources:
             threads = step.block[0] * step.block[1] * step.block[2]
             found[occupancy(resources[names[step.symbol]], threads, step.shared_bytes, compiled.arch)] = None

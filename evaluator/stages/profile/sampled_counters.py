@@ -15,9 +15,9 @@ from common.contract import Settings
 from common.contract.counters import Evidence
 from evaluator.backends.session import Buffer, PlanRun, Session
 from evaluator.errors import Ruling
-from evaluator.problems.arrays import Array, Dice, dice_seed, to_numpy
+from evaluator.problems.arrays import Array, Rng, rng_seed, to_numpy
 from evaluator.problems.problem import Sizes
-from evaluator.stages.launch.checked_plan import BufferFacts, Launchable, moved_bytes
+from evaluator.stages.launch.checked_plan import BufferFacts, CheckedPlan, moved_bytes
 
 _PIECE_BYTES: Final = 1 << 20
 _ZEROS: Final = 0
@@ -29,20 +29,20 @@ _LEAST_SHARE: Final = 0.5
 all share only roughly; what leaves work out to be fast leaves out most of it."""
 
 
-def sample(launchable: Launchable, session: Session, settings: Settings, dice: Dice) -> Evidence | None:
+def sample(checked_plan: CheckedPlan, session: Session, settings: Settings, rng: Rng) -> Evidence | None:
     """Counts of each launch at the sizes of the timing, from a few blocks.
 
     None where they do not come to an end: blocks that wait for others never do, and contents that are only a part of
     the answer may lead a kernel astray. Then `session` has ended too. Raises InfrastructureFault.
     """
-    return count_at(launchable, session, settings, dice, launchable.problem.timing_sizes, _BLOCKS, _TIME_LIMIT_S)
+    return count_at(checked_plan, session, settings, rng, checked_plan.problem.timing_sizes, _BLOCKS, _TIME_LIMIT_S)
 
 
 def count_at(
-    launchable: Launchable,
+    checked_plan: CheckedPlan,
     session: Session,
     settings: Settings,
-    dice: Dice,
+    rng: Rng,
     sizes: Sizes,
     blocks: int,
     time_limit_s: float,
@@ -50,19 +50,19 @@ def count_at(
     """Counts at `sizes` from `blocks` blocks of each launch (0: all); None where the backend gives none, or the run
     faults or takes too long. Raises InfrastructureFault.
     """
-    concrete = launchable.at(sizes, settings.memory_bytes)
-    if isinstance(concrete, Ruling):
+    sized_plan = checked_plan.at(sizes, settings.memory_bytes)
+    if isinstance(sized_plan, Ruling):
         return None
-    drawn = launchable.problem.distributions[0].draw(dice, launchable.problem.example_sizes[0])
-    buffers = tuple(_buffer(facts, drawn) for facts in concrete.buffers)
+    drawn = checked_plan.problem.distributions[0].draw(rng, checked_plan.problem.example_sizes[0])
+    buffers = tuple(_buffer(facts, drawn) for facts in sized_plan.buffers)
     run = PlanRun(
         buffers,
-        concrete.steps,
+        sized_plan.steps,
         _ZEROS,
         time_limit_s,
         count=True,
         sample_blocks=blocks,
-        sample_seed=dice_seed(dice),
+        sample_seed=rng_seed(rng),
     )
     outcome = session.run(run)
     if not outcome.counts:
@@ -70,13 +70,15 @@ def count_at(
     return Evidence(source="simulator", sizes=dict(sizes), launches=outcome.counts)
 
 
-def shortfall(sampled: Evidence, verified: Evidence, launchable: Launchable) -> str | None:
+def shortfall(sampled: Evidence, verified: Evidence, checked_plan: CheckedPlan) -> str | None:
     """What the counts of `sampled` lack beside those of `verified`, a size whose answer was right, in words; or None.
 
     Such counts are no base for an estimate: the kernel leaves work out at sizes where nobody checks it, or leaves it
     to few blocks, which a sample misses.
     """
-    for what, done, right in zip(_UNITS, _shares(sampled, launchable), _shares(verified, launchable), strict=True):
+    for what, done, right in zip(
+        _UNITS, _shares(sampled, checked_plan), _shares(verified, checked_plan), strict=True
+    ):
         if done < _LEAST_SHARE * min(right, 1.0):
             at = ", ".join(f"{name}={extent}" for name, extent in sampled.sizes.items())
             base = ", ".join(f"{name}={extent}" for name, extent in verified.sizes.items())
@@ -90,11 +92,11 @@ def shortfall(sampled: Evidence, verified: Evidence, launchable: Launchable) -> 
 _UNITS: Final = ("memory traffic", "arithmetic")
 
 
-def _shares(evidence: Evidence, launchable: Launchable) -> tuple[float, float]:
+def _shares(evidence: Evidence, checked_plan: CheckedPlan) -> tuple[float, float]:
     """Bytes that reach memory, and floating-point operations, over the least that the problem needs."""
-    work = launchable.problem.work(evidence.sizes)
+    work = checked_plan.problem.work(evidence.sizes)
     sectors = sum(one.loads.unique_sectors + one.stores.unique_sectors for one in evidence.launches)
-    moved = _SECTOR_BYTES * sectors + sum(moved_bytes(launchable.at(evidence.sizes)))
+    moved = _SECTOR_BYTES * sectors + sum(moved_bytes(checked_plan.at(evidence.sizes)))
     flops = sum(sum(one.flops.values()) for one in evidence.launches)
     return moved / max(work.read_bytes + work.written_bytes, 1), flops / max(work.flops, 1)
 

@@ -9,9 +9,9 @@ from common.contract import Settings
 from common.contract.counters import Evidence
 from evaluator.backends.session import Buffer, PlanRun, Session
 from evaluator.errors import Ruling
-from evaluator.problems.arrays import Dice, dice_seed
+from evaluator.problems.arrays import Rng, rng_seed
 from evaluator.problems.problem import Sizes
-from evaluator.stages.launch.checked_plan import Launchable
+from evaluator.stages.launch.checked_plan import CheckedPlan
 
 _COUNTING_S: Final = 2.0
 _SAMPLES: Final = (0, 64, 8)
@@ -20,29 +20,29 @@ _POISON: Final = 0xFF
 
 
 def tally(
-    launchable: Launchable,
+    checked_plan: CheckedPlan,
     session: Session,
     reopen: Callable[[], AbstractContextManager[Session]],
     settings: Settings,
-    dice: Dice,
+    rng: Rng,
     sizes: Sizes | None = None,
 ) -> Evidence | None:
-    """Counts of each launch at `sizes` (the problem's typical ones by default), on contents from `dice`.
+    """Counts of each launch at `sizes` (the problem's typical ones by default), on contents from `rng`.
 
     `session` may end with it; `reopen` gives another one for the same program. None where the backend does not count,
     or not in time; that is never held against the submission. Raises Unsupported, InfrastructureFault.
     """
-    problem = launchable.problem
+    problem = checked_plan.problem
     sizes = problem.example_sizes[0] if sizes is None else sizes
-    concrete = launchable.at(sizes, settings.memory_bytes)
-    if isinstance(concrete, Ruling):
+    sized_plan = checked_plan.at(sizes, settings.memory_bytes)
+    if isinstance(sized_plan, Ruling):
         return None
-    inputs = problem.distributions[0].draw(dice, sizes)
+    inputs = problem.distributions[0].draw(rng, sizes)
     buffers = tuple(
         Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
-        for b in concrete.buffers
+        for b in sized_plan.buffers
     )
-    chosen = PlanRun(buffers, concrete.steps, _POISON, _COUNTING_S, count=True, sample_seed=dice_seed(dice))
+    chosen = PlanRun(buffers, sized_plan.steps, _POISON, _COUNTING_S, count=True, sample_seed=rng_seed(rng))
     for blocks in _SAMPLES:
         run = replace(chosen, sample_blocks=blocks)
         with nullcontext(session) if blocks == 0 else reopen() as counting:

@@ -11,10 +11,10 @@ from typing import Final, Protocol, TypeAlias
 
 from common.contract import DeviceState, Fault, Phase, Settings, Trial
 from evaluator.backends.session import PlanRun, RunOutcome, Session
-from evaluator.errors import InfrastructureFault, Ruling
-from evaluator.problems.arrays import Dice
+from evaluator.errors import InfrastructureError, Ruling
+from evaluator.problems.arrays import Rng
 from evaluator.problems.problem import Arrays, Problem, Sizes
-from evaluator.stages.launch.checked_plan import Concrete, Launchable
+from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.time.statistics import Clocks, Measurement, clocks_agree, enough
 from evaluator.stages.verify.trials import PlannedTrial
 from evaluator.stages.verify.verification import POISONS, Examination
@@ -34,7 +34,7 @@ Reading: TypeAlias = Callable[[], float]
 """Waits for a run of the baseline and gives its time in µs."""
 
 
-class Opponent(Protocol):
+class Baseline(Protocol):
     """The baseline and the device that both run on."""
 
     def compared_with(self, problem: Problem) -> str:
@@ -51,7 +51,7 @@ class Opponent(Protocol):
 
 
 @dataclass(frozen=True)
-class Look:
+class TimingRound:
     """What one round of timed launches gave: a measurement, or why there is none."""
 
     measurement: Measurement | None
@@ -64,46 +64,46 @@ class Look:
 
 
 def measure(
-    launchable: Launchable,
+    checked_plan: CheckedPlan,
     session: Session,
     sizes: Sizes,
     settings: Settings,
-    dice: Dice,
-    opponent: Opponent,
+    rng: Rng,
+    opponent: Baseline,
     progress: Callable[[int], None] = lambda launches: None,
-) -> Look:
-    """Launch until the interval is narrow enough. Raises InfrastructureFault, UsageError."""
-    concrete = launchable.at(sizes, settings.memory_bytes)
-    if isinstance(concrete, Ruling):
-        return Look(None, replace(concrete, phase=Phase.LAUNCH))
-    stand = _Stand(launchable, session, sizes, settings, dice, opponent, concrete)
+) -> TimingRound:
+    """Launch until the interval is narrow enough. Raises InfrastructureError, UsageError."""
+    sized_plan = checked_plan.at(sizes, settings.memory_bytes)
+    if isinstance(sized_plan, Ruling):
+        return TimingRound(None, replace(sized_plan, phase=Phase.LAUNCH))
+    stand = _TimingHarness(checked_plan, session, sizes, settings, rng, opponent, sized_plan)
     while not stand.enough():
         ruling = stand.launch()
         if ruling is not None:
-            return Look(None, replace(ruling, phase=Phase.TIME), stand.checked(), stand.examination.fault)
+            return TimingRound(None, replace(ruling, phase=Phase.TIME), stand.checked(), stand.examination.fault)
         progress(len(stand.times))
     ruling = stand.last_look()
     if ruling is not None:
-        return Look(None, replace(ruling, phase=Phase.TIME), stand.checked(), stand.examination.fault)
-    return Look(stand.measurement(), trials=stand.checked(), printed=stand.printed)
+        return TimingRound(None, replace(ruling, phase=Phase.TIME), stand.checked(), stand.examination.fault)
+    return TimingRound(stand.measurement(), trials=stand.checked(), printed=stand.printed)
 
 
-class _Stand:
+class _TimingHarness:
     """One plan at one size beside its baseline."""
 
     def __init__(
         self,
-        launchable: Launchable,
+        checked_plan: CheckedPlan,
         session: Session,
         sizes: Sizes,
         settings: Settings,
-        dice: Dice,
-        opponent: Opponent,
-        concrete: Concrete,
+        rng: Rng,
+        opponent: Baseline,
+        sized_plan: SizedPlan,
     ) -> None:
-        self.problem, self.session, self.sizes, self.settings = launchable.problem, session, sizes, settings
-        self.dice, self.opponent, self.concrete = dice, opponent, concrete
-        self.examination = Examination(launchable, session, settings, dice, 0)
+        self.problem, self.session, self.sizes, self.settings = checked_plan.problem, session, sizes, settings
+        self.rng, self.opponent, self.sized_plan = rng, opponent, sized_plan
+        self.examination = Examination(checked_plan, session, settings, rng, 0)
         self.trial = PlannedTrial(sizes, self.problem.distributions[0], self.problem.tolerance, False)
         self.times: list[tuple[float, float, float]] = []
         self.baseline_us: list[float] = []
@@ -132,8 +132,8 @@ class _Stand:
         """One launch of the plan and one of the baseline on fresh inputs; the first few are not counted."""
         # Which launches are verified is secret, because a kernel could tell the timed ones by their size.
         checked = self.next_check == 0 or self.baseline is None
-        inputs = self.trial.distribution.draw(self.dice, self.sizes)
-        outcome = self.examination.execute(self.concrete, inputs, POISONS[0], look=checked)
+        inputs = self.trial.distribution.draw(self.rng, self.sizes)
+        outcome = self.examination.execute(self.sized_plan, inputs, POISONS[0], look=checked)
         self._read()
         ruling = self.examination.fault_ruling(outcome, self.trial)
         if ruling is None and checked:
@@ -145,7 +145,7 @@ class _Stand:
         self.printed = self.printed or bool(outcome.printed)
         if self.baseline is None:
             # The baseline reads the very memory that the submission read; it is the same in every run.
-            there = self.examination.tensors(outcome, self.concrete, "input")
+            there = self.examination.tensors(outcome, self.sized_plan, "input")
             self.baseline = self.opponent.timer(self.problem, there, self.sizes)
         reading = self.baseline()
         if self.warm_ups < _WARM_UPS:
@@ -161,8 +161,8 @@ class _Stand:
     def last_look(self) -> Ruling | None:
         """One more launch, verified and not counted: it also shows what the others wrote outside of their buffers."""
         self._read()
-        inputs = self.trial.distribution.draw(self.dice, self.sizes)
-        outcome = self.examination.execute(self.concrete, inputs, POISONS[0])
+        inputs = self.trial.distribution.draw(self.rng, self.sizes)
+        outcome = self.examination.execute(self.sized_plan, inputs, POISONS[0])
         return self.examination.intact(outcome, self.trial, inputs) or self._check(inputs, outcome)
 
     def checked(self) -> tuple[Trial, ...]:
@@ -170,7 +170,7 @@ class _Stand:
 
     def measurement(self) -> Measurement:
         clocks = self._clocks()
-        sizes = {buffer.name: buffer.size_bytes for buffer in self.concrete.buffers}
+        sizes = {buffer.name: buffer.size_bytes for buffer in self.sized_plan.buffers}
         return Measurement(
             sizes=dict(self.sizes),
             event_us=tuple(clocks.event_us),
@@ -211,17 +211,17 @@ class _Stand:
 
     def _check(self, inputs: Arrays, outcome: RunOutcome) -> Ruling | None:
         self.checks += 1
-        outputs = self.examination.tensors(outcome, self.concrete)
+        outputs = self.examination.tensors(outcome, self.sized_plan)
         if self.problem.sketch is None:
             return self.examination.judge(self.trial, inputs, outputs)
-        found = self.problem.sketch(self.dice, inputs, outputs, self.sizes, self.problem.tolerance)
+        found = self.problem.sketch(self.rng, inputs, outputs, self.sizes, self.problem.tolerance)
         # What the sketch finds is looked at element by element, so that the verdict can say where it is wrong.
         return None if found.passed else self.examination.judge(self.trial, inputs, outputs)
 
     @staticmethod
     def _times(outcome: RunOutcome) -> tuple[float, float, float]:
         if outcome.times_us is None:
-            raise InfrastructureFault("A launch came back without its times.", "Please report it.")
+            raise InfrastructureError("A launch came back without its times.", "Please report it.")
         return outcome.times_us
 
 

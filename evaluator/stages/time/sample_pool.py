@@ -13,7 +13,7 @@ from pathlib import Path
 from evaluator.disk_cache import Cache, key_of
 from evaluator.stages.time.statistics import Measurement, Pooled
 
-MOST_SAMPLES = 400
+MAX_SAMPLES = 400
 """Of each kind, for each key."""
 
 Sample = tuple[str, float]
@@ -68,8 +68,8 @@ class TimingPool:
             known = _read(entry)
             again = bool({*event, *baseline} & {*known.event, *known.baseline})
             merged = {
-                "event": heapq.nsmallest(MOST_SAMPLES, {*known.event, *event}),
-                "baseline": heapq.nsmallest(MOST_SAMPLES, {*known.baseline, *baseline}),
+                "event": heapq.nsmallest(MAX_SAMPLES, {*known.event, *event}),
+                "baseline": heapq.nsmallest(MAX_SAMPLES, {*known.baseline, *baseline}),
                 "evaluations": known.evaluations + (not again),
             }
             return {"samples": json.dumps(merged).encode()}

@@ -16,9 +16,9 @@ from common.contract import DeviceState, Phase, Status, Timing
 from evaluator.errors import Ruling
 from evaluator.stages.time.roofline import Roofline
 
-LEAST_LAUNCHES = 10
+MIN_LAUNCHES = 10
 """Fewer say too little about a median; fewer are timed only where the time limit ends them."""
-MOST_LAUNCHES = 200
+MAX_LAUNCHES = 200
 CONFIDENCE = 0.95
 RESAMPLES = 1000
 EVENT_RESOLUTION_US = 0.5
@@ -92,7 +92,7 @@ class Pooled:
 
 
 def enough(
-    event_us: Sequence[float], baseline_us: Sequence[float], most: int = MOST_LAUNCHES, precision: float = 0.01
+    event_us: Sequence[float], baseline_us: Sequence[float], most: int = MAX_LAUNCHES, precision: float = 0.01
 ) -> bool:
     """Whether the referee may stop launching: the speedup is known to `precision`, or `most` launches were made.
 
@@ -103,7 +103,7 @@ def enough(
     """
     if len(event_us) >= most:
         return True
-    if min(len(event_us), len(baseline_us)) < LEAST_LAUNCHES:
+    if min(len(event_us), len(baseline_us)) < MIN_LAUNCHES:
         return False
     return math.hypot(_half_width(event_us), _half_width(baseline_us)) <= precision
 
@@ -303,7 +303,7 @@ def _interval(
     event: NDArray[np.float64], baseline: NDArray[np.float64], confidence: float
 ) -> tuple[float, float, float]:
     """Low end, high end and standard error of the ratio of medians; the samples are sorted."""
-    if min(len(event), len(baseline)) < LEAST_LAUNCHES:
+    if min(len(event), len(baseline)) < MIN_LAUNCHES:
         low, high = float(baseline[0] / event[-1]), float(baseline[-1] / event[0])
         return low, high, (high - low) / 2
     # Slow to import, and needed only where a GPU has timed something.
@@ -331,7 +331,7 @@ def _notes(
 ) -> list[str]:
     found = []
     least = min(len(measurement.event_us), len(measurement.baseline_us))
-    if least < LEAST_LAUNCHES:
+    if least < MIN_LAUNCHES:
         found.append(
             f"Only {least} launches fitted into the time limit: the interval is the whole range of the samples."
         )
@@ -359,7 +359,7 @@ def _notes(
 def _drift(samples: Sequence[float]) -> float:
     """Change of the median from the first third to the last, as a share; 0 where it may be chance, or is small."""
     third = len(samples) // 3
-    if third < LEAST_LAUNCHES:
+    if third < MIN_LAUNCHES:
         return 0.0
     first, last = np.sort(samples[:third]), np.sort(samples[-third:])
     low, high = _ranks(third)

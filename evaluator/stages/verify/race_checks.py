@@ -1,7 +1,7 @@
 """Which runs are watched for races and undefined reads, and what their findings mean.
 
 Watching costs ten to fifty times the time of a run, so it is spent where it shows most: on small trials every block,
-on larger ones pairs of neighbouring blocks, drawn by lot.
+on larger ones pairs of neighbouring blocks, chosen at random.
 """
 
 from dataclasses import dataclass

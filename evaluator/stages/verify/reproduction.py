@@ -24,7 +24,7 @@ from evaluator.errors import Ruling, UsageError
 from evaluator.problems.problem import Arrays, Expected
 from evaluator.stages.compile.kernel_names import spelling
 from evaluator.stages.launch.arguments import takes_number
-from evaluator.stages.launch.checked_plan import BufferFacts, Concrete, Launchable
+from evaluator.stages.launch.checked_plan import BufferFacts, CheckedPlan, SizedPlan
 from evaluator.stages.verify.shrinking import candidate_of, tolerance_of
 
 _MOST_INLINE: Final = 1 << 16
@@ -53,7 +53,7 @@ class Case:
     """What a reproduction is about."""
 
     source: str
-    launchable: Launchable
+    checked_plan: CheckedPlan
     entries: Sequence[Entry]
     flags: tuple[str, ...]
     """nvcc flags that the caller chose."""
@@ -70,13 +70,13 @@ class _Writer:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.smallest, self.launchable = case.smallest, case.launchable
-        self.problem = self.launchable.problem
+        self.smallest, self.checked_plan = case.smallest, case.checked_plan
+        self.problem = self.checked_plan.problem
         self.candidate = candidate_of(self.problem, self.smallest)
-        concrete = self.launchable.at(self.smallest.sizes, scalars=self.smallest.scalars)
-        if isinstance(concrete, Ruling):
-            raise UsageError(f"The plan does not fit at these sizes: {concrete.message}", concrete.hint)
-        self.concrete: Concrete = concrete
+        sized_plan = self.checked_plan.at(self.smallest.sizes, scalars=self.smallest.scalars)
+        if isinstance(sized_plan, Ruling):
+            raise UsageError(f"The plan does not fit at these sizes: {sized_plan.message}", sized_plan.hint)
+        self.sized_plan: SizedPlan = sized_plan
         self.inputs: Arrays = self.candidate.draw(self.problem)
         self.expected: Mapping[str, Expected] = self.problem.oracle(
             self.inputs, self.smallest.sizes, **self.smallest.scalars
@@ -97,7 +97,7 @@ class _Writer:
 
     def _head(self, source: str) -> Iterator[str]:
         flags = " ".join(self.case.flags)
-        arch = self.launchable.arch if self.launchable.arch.endswith("a") else "native"
+        arch = self.checked_plan.arch if self.checked_plan.arch.endswith("a") else "native"
         standard = "" if "-std=" in flags else "-std=c++17 "
         yield f"// problem: {self.problem.id}\n//\n"
         for line in self.smallest.message.splitlines():
@@ -108,9 +108,9 @@ class _Writer:
         yield "// Exit code 0: right; 1: wrong; 2: no GPU for it. A GPU shows few races, and few reads behind\n"
         yield "// a buffer: compute-sanitizer sees such reads, and with --tool racecheck races in shared memory.\n"
         if "// assay:" not in source:
-            yield f"//\n{as_directives(self.launchable.plan)}"
+            yield f"//\n{as_directives(self.checked_plan.plan)}"
         yield "\n#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n#include <ctime>\n\n"
-        dtypes = {buffer.dtype for buffer in self.concrete.buffers}
+        dtypes = {buffer.dtype for buffer in self.sized_plan.buffers}
         yield "#include <cuda_fp16.h>\n" if DType.FLOAT16 in dtypes else ""
         yield "#include <cuda_bf16.h>\n" if DType.BFLOAT16 in dtypes else ""
         yield "#include <cuda_runtime.h>\n\n"
@@ -132,12 +132,12 @@ class _Writer:
         if content == "drawn" and count > _MOST_INLINE:
             raise UsageError(
                 f"The smallest input that shows it has {count} drawn elements in {name}: too many for a source file.",
-                "Look longer for a smaller one (--shrink-s 30), or mend what can be seen at this size.",
+                "Look longer for a smaller one (--shrink-s 30), or fix what can be seen at this size.",
             )
         return count <= _ALWAYS_INLINE or content == "drawn"
 
     def _outputs(self) -> list[BufferFacts]:
-        return [buffer for buffer in self.concrete.buffers if buffer.role == "output"]
+        return [buffer for buffer in self.sized_plan.buffers if buffer.role == "output"]
 
     def _whole(self, buffer: BufferFacts) -> bool:
         """Whether all of an output is checked; else its worst element alone."""
@@ -171,16 +171,16 @@ class _Writer:
         yield "int main(int argc, char** argv)"
         yield "{"
         yield "    repro_begin(argc, argv);"
-        for buffer in self.concrete.buffers:
+        for buffer in self.sized_plan.buffers:
             count, kind = math.prod(buffer.shape), _C_TYPES[buffer.dtype]
             extents = ", ".join(map(str, buffer.shape))
             yield f'    ReproBuffer {_named(buffer.name)}("{buffer.name}", {count}, sizeof({kind}));  // [{extents}]'
         yield f"    for (int run = 0; run < {_RACE_RUNS if racing else 2} && !repro_faults; ++run) {{"
         yield "        repro_mark = run % 2 ? 0xA7 : 0xFF;"
-        for buffer in self.concrete.buffers:
+        for buffer in self.sized_plan.buffers:
             yield f"        {self._prepared(buffer)}"
-        launches = [step for step in self.launchable.plan.steps if isinstance(step, Launch)]
-        for step in self.concrete.steps:
+        launches = [step for step in self.checked_plan.plan.steps if isinstance(step, Launch)]
+        for step in self.sized_plan.steps:
             yield ""
             if isinstance(step, KernelLaunch):
                 yield from (f"        {line}" for line in self._launch(step, launches.pop(0)))
@@ -191,7 +191,7 @@ class _Writer:
             else:
                 yield f"        {_named(step.target)}.copy_from({_named(step.source)});"
         yield ""
-        yield from (f"        {_named(buffer.name)}.download();" for buffer in self.concrete.buffers)
+        yield from (f"        {_named(buffer.name)}.download();" for buffer in self.sized_plan.buffers)
         for buffer in self._outputs():
             yield f"        {self._check(buffer)}"
         yield "    }"
@@ -237,7 +237,7 @@ class _Writer:
         grid, block = (f"dim3({', '.join(map(str, extents))})" for extents in (step.grid, step.block))
         arguments = [_argument(*pair) for pair in zip(step.arguments, entry.parameters, strict=True)]
         yield (
-            as_directives(self.launchable.plan.model_copy(update={"temporaries": (), "steps": (planned,)}))
+            as_directives(self.checked_plan.plan.model_copy(update={"temporaries": (), "steps": (planned,)}))
             .replace("// assay: ", "// ")
             .rstrip()
         )

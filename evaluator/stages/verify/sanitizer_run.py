@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from common.contract import Correctness, Settings
-from evaluator.backends.gpu.tools.launch import NoInstrument
+from evaluator.backends.gpu.tools.launch import ToolMissingError
 from evaluator.backends.gpu.tools.sanitizer import Finding, Sanitizer
 from evaluator.backends.session import Buffer, PlanRun, Program
-from evaluator.errors import InfrastructureFault, Ruling
-from evaluator.problems.arrays import Dice
-from evaluator.stages.launch.checked_plan import Launchable
+from evaluator.errors import InfrastructureError, Ruling
+from evaluator.problems.arrays import Rng
+from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.verify.race_checks import sentence
 from evaluator.stages.verify.trials import PlannedTrial
 from evaluator.stages.verify.verification import POISONS, Verified, ruling_on
@@ -33,51 +33,51 @@ class Sanitized:
 
 
 def sanitize(
-    launchable: Launchable,
+    checked_plan: CheckedPlan,
     program: Program,
     settings: Settings,
-    dice: Dice,
+    rng: Rng,
     trials: Sequence[PlannedTrial],
     sanitizer: Sanitizer,
 ) -> Sanitized:
     """Run `trials` under the tools, which see all accesses and compare no answers."""
     runs = []
     for trial in trials:
-        concrete = launchable.at(trial.sizes, settings.memory_bytes, trial.scalars)
-        if isinstance(concrete, Ruling):
-            return Sanitized(Verified(concrete, None))
-        inputs = trial.distribution.draw(dice, trial.sizes)
+        sized_plan = checked_plan.at(trial.sizes, settings.memory_bytes, trial.scalars)
+        if isinstance(sized_plan, Ruling):
+            return Sanitized(Verified(sized_plan, None))
+        inputs = trial.distribution.draw(rng, trial.sizes)
         buffers = tuple(
             Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
-            for b in concrete.buffers
+            for b in sized_plan.buffers
         )
-        runs.append(PlanRun(buffers, concrete.steps, POISONS[0], _RUN_S))
+        runs.append(PlanRun(buffers, sized_plan.steps, POISONS[0], _RUN_S))
     if not runs:
         return Sanitized(None)
     try:
         checked = sanitizer.check(program, runs)
-    except (NoInstrument, InfrastructureFault) as refused:
+    except (ToolMissingError, InfrastructureError) as refused:
         return Sanitized(None, (f"the simulator cannot run this, and neither was it checked on the GPU: {refused}",))
     certain = next((finding for finding in checked.findings if finding.certain), None)
     if certain is None:
         unchecked = tuple(f"not checked on the GPU: {why}" for _, why in checked.unchecked)
-        return Sanitized(None, (*_warnings(launchable, checked.findings), *unchecked))
+        return Sanitized(None, (*_warnings(checked_plan, checked.findings), *unchecked))
     place = trials[certain.run].place if certain.run is not None else " or ".join(t.place for t in trials)
-    ruling = ruling_on(certain.fault, place, launchable.source_lines, settings.run_timeout_s)
+    ruling = ruling_on(certain.fault, place, checked_plan.source_lines, settings.run_timeout_s)
     ruling = replace(ruling, message=f"In the rehearsal under compute-sanitizer ({certain.tool}). {ruling.message}")
     correctness = Correctness(
         passed=False,
         trials=(),
         planned_trials=len(trials),
-        plan_source=launchable.plan_source,
-        binding=launchable.binding,
+        plan_source=checked_plan.plan_source,
+        binding=checked_plan.binding,
         fault=certain.fault,
     )
     return Sanitized(Verified(ruling, correctness))
 
 
-def _warnings(launchable: Launchable, findings: Sequence[Finding]) -> tuple[str, ...]:
+def _warnings(checked_plan: CheckedPlan, findings: Sequence[Finding]) -> tuple[str, ...]:
     """One for each tool, kind, kernel and line: a whole warp sees the same."""
     first = {(one.tool, one.fault.kind, one.fault.kernel, one.fault.line): one for one in reversed(findings)}
-    said = [f"{f.tool}: {sentence(f.fault, launchable.source_lines)}" for f in reversed(first.values())]
+    said = [f"{f.tool}: {sentence(f.fault, checked_plan.source_lines)}" for f in reversed(first.values())]
     return tuple(said[:_MOST_WARNINGS])

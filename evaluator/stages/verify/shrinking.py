@@ -16,12 +16,12 @@ import numpy as np
 
 from common.contract import Mismatch, Settings, Smallest, Status, Trial
 from common.contract.correctness import Content
-from evaluator.backends.session import Backend, Program, Unsupported
-from evaluator.errors import InfrastructureFault
-from evaluator.problems.arrays import Dice, NumpyDice
+from evaluator.backends.session import Backend, Program, UnsupportedError
+from evaluator.errors import InfrastructureError
+from evaluator.problems.arrays import NumpyRng, Rng
 from evaluator.problems.plain import IN_WORDS, SIMPLEST_FIRST, contents
 from evaluator.problems.problem import Arrays, Distribution, Problem, Sizes, Tolerance
-from evaluator.stages.launch.checked_plan import Launchable
+from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.verify.trials import PlannedTrial
 from evaluator.stages.verify.verification import Verified, verify
 
@@ -58,7 +58,7 @@ class Candidate:
         """The contents of all inputs."""
         drawn: Arrays = {}
         if "drawn" in self.inputs.values():
-            drawn = self.distribution.draw(NumpyDice(np.random.default_rng(self.seed)), self.sizes)
+            drawn = self.distribution.draw(NumpyRng(np.random.default_rng(self.seed)), self.sizes)
         return {
             t.name: drawn[t.name] if self.inputs[t.name] == "drawn" else contents(t, self.sizes, self.inputs[t.name])
             for t in problem.inputs
@@ -86,7 +86,7 @@ def tolerance_of(problem: Problem, candidate: Candidate) -> Tolerance:
 
 
 def shrink(
-    launchable: Launchable, program: Program, backend: Backend, settings: Settings, verified: Verified, seed: int
+    checked_plan: CheckedPlan, program: Program, backend: Backend, settings: Settings, verified: Verified, seed: int
 ) -> Verified:
     """`verified`, which failed, and the smallest run that shows the same, as far as `settings.shrink_s` allows.
 
@@ -97,12 +97,12 @@ def shrink(
     symptom, trial = _symptom(verified), _failed(verified)
     if correctness is None or ruling is None or symptom is None or trial is None:
         return verified
-    search = _Search(launchable, program, backend, settings, symptom, seed)
+    search = _Search(checked_plan, program, backend, settings, symptom, seed)
     try:
         smallest = search.smallest(trial)
-    except Unsupported as missing:
+    except UnsupportedError as missing:
         why = f"not shrunk: the simulator cannot run {missing.feature}"
-    except InfrastructureFault as fault:
+    except InfrastructureError as fault:
         why = f"not shrunk: {fault}"
     else:
         if smallest is not None:
@@ -122,15 +122,15 @@ class _Search:
 
     def __init__(
         self,
-        launchable: Launchable,
+        checked_plan: CheckedPlan,
         program: Program,
         backend: Backend,
         settings: Settings,
         symptom: _Symptom,
         seed: int,
     ) -> None:
-        self.launchable, self.program, self.backend = launchable, program, backend
-        self.problem = launchable.problem
+        self.checked_plan, self.program, self.backend = checked_plan, program, backend
+        self.problem = checked_plan.problem
         candidate_s = _STILL_RUNNING_S if symptom.kind == "watchdog" else _CANDIDATE_S
         limit_s = min(settings.run_timeout_s, candidate_s)
         self.settings = settings.model_copy(update={"run_timeout_s": limit_s})
@@ -194,7 +194,7 @@ class _Search:
     def _verify(self, candidate: Candidate) -> Verified:
         tolerance = tolerance_of(self.problem, candidate)
 
-        def draw(dice: Dice, sizes: Sizes) -> dict[str, object]:
+        def draw(rng: Rng, sizes: Sizes) -> dict[str, object]:
             return dict(candidate.draw(self.problem))
 
         # Whatever the verification runs beside the trial, it is to run on this candidate's contents and scalars.
@@ -209,10 +209,10 @@ class _Search:
             oracle=partial(self.problem.oracle, **given),
         )
         trial = PlannedTrial(candidate.sizes, same, tolerance, True, given)
-        dice = NumpyDice(np.random.default_rng(candidate.seed))
+        rng = NumpyRng(np.random.default_rng(candidate.seed))
         with self.backend.prepare(self.program, self.settings) as session:
-            launchable = replace(self.launchable, problem=problem)
-            return verify(launchable, session, self.settings, dice, [trial], seed=self.seed)
+            checked_plan = replace(self.checked_plan, problem=problem)
+            return verify(checked_plan, session, self.settings, rng, [trial], seed=self.seed)
 
     # --- sizes -----------------------------------------------------------------------------------------------------
 

@@ -14,9 +14,9 @@ import numpy as np
 from common.contract import Correctness, Fault, Phase, Settings, Status, Trial
 from evaluator.backends.session import Buffer, PlanRun, RunOutcome, Session, Watch
 from evaluator.errors import Ruling
-from evaluator.problems.arrays import Array, Dice, dtype_in, element_bytes, namespace, to_numpy
+from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
-from evaluator.stages.launch.checked_plan import Concrete, Launchable
+from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare, is_poison
 from evaluator.stages.verify.race_checks import Watching, sentence
 from evaluator.stages.verify.trials import PlannedTrial, at
@@ -40,30 +40,30 @@ class Verified:
 
 
 def verify(
-    launchable: Launchable,
+    checked_plan: CheckedPlan,
     session: Session,
     settings: Settings,
-    dice: Dice,
+    rng: Rng,
     trials: Sequence[PlannedTrial],
     progress: Callable[[int, int], None] = lambda done, planned: None,
     seed: int = 0,
 ) -> Verified:
-    """Run `trials` on `session`, up to the first that fails, with contents from `dice`.
+    """Run `trials` on `session`, up to the first that fails, with contents from `rng`.
 
     `seed` (secret, below 2^62) draws which blocks are watched, and where within their documented error approximate
     instructions lie; 0 has them computed accurately.
     Raises Unsupported, InfrastructureFault.
     """
-    concretes: list[Concrete] = []
+    concretes: list[SizedPlan] = []
     for trial in trials:
-        concrete = launchable.at(trial.sizes, settings.memory_bytes, trial.scalars)
-        if isinstance(concrete, Ruling):
-            return Verified(concrete, None)
-        concretes.append(concrete)
-    examination = Examination(launchable, session, settings, dice, len(trials), seed)
-    for number, (trial, concrete) in enumerate(zip(trials, concretes, strict=True)):
+        sized_plan = checked_plan.at(trial.sizes, settings.memory_bytes, trial.scalars)
+        if isinstance(sized_plan, Ruling):
+            return Verified(sized_plan, None)
+        concretes.append(sized_plan)
+    examination = Examination(checked_plan, session, settings, rng, len(trials), seed)
+    for number, (trial, sized_plan) in enumerate(zip(trials, concretes, strict=True)):
         progress(number, len(trials))
-        ruling = examination.run(trial, concrete)
+        ruling = examination.run(trial, sized_plan)
         if ruling is not None:
             return examination.verified(ruling)
     progress(len(trials), len(trials))
@@ -75,17 +75,17 @@ class Examination:
 
     def __init__(
         self,
-        launchable: Launchable,
+        checked_plan: CheckedPlan,
         session: Session,
         settings: Settings,
-        dice: Dice,
+        rng: Rng,
         planned: int,
         seed: int = 0,
     ) -> None:
-        self.launchable = launchable
-        self.problem = launchable.problem
+        self.checked_plan = checked_plan
+        self.problem = checked_plan.problem
         self.session = session
-        self.dice = dice
+        self.rng = rng
         self.planned = planned
         self.left_s = settings.run_timeout_s
         self.limit_s = settings.run_timeout_s
@@ -111,8 +111,8 @@ class Examination:
             planned_trials=self.planned,
             worst_error=max(errors, default=None),
             deterministic=self.deterministic if self.twice and ruling is None else None,
-            plan_source=self.launchable.plan_source,
-            binding=self.launchable.binding,
+            plan_source=self.checked_plan.plan_source,
+            binding=self.checked_plan.binding,
             fault=self.fault,
             warnings=tuple(self.warnings),
             printed=self.printed,
@@ -120,15 +120,15 @@ class Examination:
         )
         return Verified(ruling, correctness, self.thread_instructions, self.facts)
 
-    def run(self, trial: PlannedTrial, concrete: Concrete) -> Ruling | None:
+    def run(self, trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
         """One trial: run, judge, and where it is cheap run again on other undefined memory."""
-        inputs = trial.distribution.draw(self.dice, trial.sizes)
+        inputs = trial.distribution.draw(self.rng, trial.sizes)
         self.watching.undefined = None
-        first = self.execute(concrete, inputs, POISONS[0])
+        first = self.execute(sized_plan, inputs, POISONS[0])
         ruling = self.intact(first, trial, inputs)
         if ruling is not None:
             return ruling
-        outputs = self.tensors(first, concrete)
+        outputs = self.tensors(first, sized_plan)
         if first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
             self._consider_for_order(trial.sizes, first.thread_instructions)
         cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
@@ -137,7 +137,7 @@ class Examination:
         if cheap or any(bool(is_poison(array, POISONS[0]).any()) for array in outputs.values()):
             self.twice += cheap
             watch = self.watching.plan(first.thread_instructions, not cheap) if self.session.reorders else None
-            ruling = self._again(trial, concrete, inputs, outputs, watch, unwritten_too=cheap)
+            ruling = self._again(trial, sized_plan, inputs, outputs, watch, unwritten_too=cheap)
             if ruling is not None:
                 return ruling
         ruling = self.judge(trial, inputs, outputs)
@@ -146,30 +146,30 @@ class Examination:
             watch = self.watching.plan(first.thread_instructions, explains=True)
             if watch is None and first.thread_instructions > _OTHER_ORDER_INSTRUCTIONS:
                 return ruling
-            other = self.execute(concrete, inputs, POISONS[0], backwards=True, watch=watch)
+            other = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch)
             race = self._race(other, trial) if watch else None
             if race is not None:
                 return replace(race, message=f"{race.message} {ruling.message}")
-            if other.fault is None and self._right(trial, inputs, self.tensors(other, concrete)):
+            if other.fault is None and self._right(trial, inputs, self.tensors(other, sized_plan)):
                 return replace(ruling, hint=f"With blocks and warps run in another order it is right. {_RACE_HINT}")
         return ruling
 
     def _again(
         self,
         trial: PlannedTrial,
-        concrete: Concrete,
+        sized_plan: SizedPlan,
         inputs: Arrays,
         first: Mapping[str, Array],
         watch: Watch | None,
         unwritten_too: bool,
     ) -> Ruling | None:
         """The same inputs on other undefined memory: what differs was computed from it."""
-        outcome = self.execute(concrete, inputs, POISONS[1], watch=watch)
+        outcome = self.execute(sized_plan, inputs, POISONS[1], watch=watch)
         if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):
-            outcome = self.execute(concrete, inputs, POISONS[1])  # it may be our watching that took so much
+            outcome = self.execute(sized_plan, inputs, POISONS[1])  # it may be our watching that took so much
         ruling = self._race(outcome, trial) or self.fault_ruling(outcome, trial)
         if ruling is None:
-            second = self.tensors(outcome, concrete)
+            second = self.tensors(outcome, sized_plan)
             ruling = self._undefined(first, second, trial, unwritten_too)
             if ruling is not None and not self.session.reorders and self._written(first, second):
                 # A device that runs threads in an order of its own gives other roundings each time, where a kernel
@@ -198,7 +198,7 @@ class Examination:
         """What watching showed, if it did."""
         if not outcome.watched_blocks[1]:
             return None
-        seen = self.watching.look(outcome, trial.place, self.launchable.source_lines)
+        seen = self.watching.look(outcome, trial.place, self.checked_plan.source_lines)
         self.warnings.update(dict.fromkeys(seen.warnings))
         self.fault = seen.fault or self.fault
         return seen.ruling
@@ -216,12 +216,12 @@ class Examination:
         """
         typical = self.problem.distributions[0]
         for name, sizes in self.order_sizes.items():
-            concrete = self.launchable.at(sizes)
-            assert isinstance(concrete, Concrete)
+            sized_plan = self.checked_plan.at(sizes)
+            assert isinstance(sized_plan, SizedPlan)
             trial = PlannedTrial(sizes, typical, self.problem.tolerance, True)
-            inputs = typical.draw(self.dice, sizes)
+            inputs = typical.draw(self.rng, sizes)
             watch = self.watching.plan(self.order_costs[name])
-            outcome = self.execute(concrete, inputs, POISONS[0], backwards=True, watch=watch)
+            outcome = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch)
             race = self._race(outcome, trial)
             if race is not None:
                 self.trials.append(_trial(trial, False))
@@ -230,7 +230,7 @@ class Examination:
                 self.warnings[f"not judged with blocks in another order: {sentence(outcome.fault, 0)}"] = None
                 return None
             expected = self.problem.oracle(inputs, sizes)
-            for name, actual in self.tensors(outcome, concrete).items():
+            for name, actual in self.tensors(outcome, sized_plan).items():
                 comparison = compare(name, actual, expected[name], trial.tolerance, POISONS[0])
                 if comparison.mismatch is not None:
                     self.trials.append(_trial(trial, False, comparison))
@@ -244,7 +244,7 @@ class Examination:
 
     def execute(
         self,
-        concrete: Concrete,
+        sized_plan: SizedPlan,
         inputs: Arrays,
         poison: int,
         backwards: bool = False,
@@ -254,14 +254,14 @@ class Examination:
         """Run the plan on these inputs within what is left of the time limit."""
         buffers = tuple(
             Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
-            for b in concrete.buffers
+            for b in sized_plan.buffers
         )
         # Only the submission's own time counts: drawing inputs and computing answers is ours.
         if self.left_s <= 0:
             return RunOutcome({}, _OUT_OF_TIME)
         limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s
         started_s = time.monotonic()
-        run = PlanRun(buffers, concrete.steps, poison, limit_s, backwards, look, watch=watch, jitter=self.jitter)
+        run = PlanRun(buffers, sized_plan.steps, poison, limit_s, backwards, look, watch=watch, jitter=self.jitter)
         outcome = self.session.run(run)
         took_s = time.monotonic() - started_s if outcome.own_s is None else outcome.own_s
         self.left_s -= 0 if watch else took_s  # watching is ours too
@@ -274,10 +274,10 @@ class Examination:
         self.printed = self.printed or outcome.printed
         return outcome
 
-    def tensors(self, outcome: RunOutcome, concrete: Concrete, role: str = "output") -> dict[str, Array]:
+    def tensors(self, outcome: RunOutcome, sized_plan: SizedPlan, role: str = "output") -> dict[str, Array]:
         """What the outputs (or the inputs) hold after a run, in their dtypes and shapes."""
         found: dict[str, Array] = {}
-        for buffer in concrete.buffers:
+        for buffer in sized_plan.buffers:
             if buffer.role == role:
                 memory = outcome.contents[buffer.name]
                 found[buffer.name] = memory.view(dtype_in(namespace(memory), buffer.dtype)).reshape(buffer.shape)
@@ -296,7 +296,7 @@ class Examination:
         if fault is None:
             return None
         self.fault = fault
-        return ruling_on(fault, trial.place, self.launchable.source_lines, self.limit_s)
+        return ruling_on(fault, trial.place, self.checked_plan.source_lines, self.limit_s)
 
     def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
         changed = [
@@ -364,7 +364,7 @@ class Examination:
         if self.watching.undefined is None:
             return ""
         self.fault = self.watching.undefined.fault
-        return f" {sentence(self.fault, self.launchable.source_lines)}."
+        return f" {sentence(self.fault, self.checked_plan.source_lines)}."
 
     def judge(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> Ruling | None:
         """Compare with the oracle, and record the trial."""

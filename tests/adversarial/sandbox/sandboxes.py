@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluator.errors import SandboxFault
+from evaluator.errors import SandboxError
 from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.host.process_tree import descendants
@@ -75,7 +75,7 @@ def make_sandbox(kind: str, root: Path) -> Sandbox | str:
     try:
         sandbox = KINDS[kind](root)
         finished = sandbox.run(Job(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=30)))
-    except (ImportError, SandboxFault) as error:
+    except (ImportError, SandboxError) as error:
         return f"{kind} does not work here: {error}"
     if kind == "process" and Isolation.OTHER_PROCESSES not in sandbox.promises:
         return "this kernel lacks what the process sandbox uses (seccomp, and Landlock of version 6)"

@@ -10,7 +10,7 @@ from sandboxes import make_sandbox
 from common.contract import Settings, Status, Submission
 from evaluator.disk_cache import Cache
 from evaluator.pipeline.pipeline import evaluate
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.compile.toolchain import find_toolchain
@@ -132,7 +132,7 @@ def test_a_daemon_of_the_compiler_is_not_there_when_the_cubin_is_made(compile_wi
 
 @pytest.fixture
 def workshop_of(kind, tmp_path):
-    return Workshop(MachineSettings(tmp_path / "data", sandbox=kind))
+    return Toolbox(MachineSettings(tmp_path / "data", sandbox=kind))
 
 
 FILES_OF_THE_HOST = [
@@ -191,27 +191,27 @@ class LyingBuilds:
 
 
 @pytest.fixture(scope="module")
-def workshop_of_liars(tmp_path_factory, workshop):
+def workshop_of_liars(tmp_path_factory, toolbox):
     data = tmp_path_factory.mktemp("liars")
-    (data / "cache").symlink_to(workshop.cache.root)
-    return Workshop(MachineSettings(data))
+    (data / "cache").symlink_to(toolbox.cache.root)
+    return Toolbox(MachineSettings(data))
 
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_simulated_program_that_lies_gets_no_reward_and_hangs_nobody(workshop_of_liars, lie, monkeypatch):
-    workshop = workshop_of_liars
-    builds = workshop.simulator.builds
+    toolbox = workshop_of_liars
+    builds = toolbox.simulator.builds
     source = HONEST.read_text()
     with monkeypatch.context() as patched:
-        patched.setattr(workshop.simulator, "builds", LyingBuilds(builds, LIES[lie]))
+        patched.setattr(toolbox.simulator, "builds", LyingBuilds(builds, LIES[lie]))
         lying = Submission(problem="vector_add", source=source, backend="sim", settings=Settings(run_timeout_s=0.3))
         started_s = time.monotonic()
-        verdict = evaluate(lying, workshop)
+        verdict = evaluate(lying, toolbox)
     assert time.monotonic() - started_s < 40, "it held the evaluation for longer than its time"
     assert verdict.status is Status.TIMEOUT if lie in LATE else verdict.status is not Status.PASSED, verdict.message
     assert verdict.reward is None or verdict.reward.value < 0.26 * verdict.reward.maximum, (
         "no more than what compiling earns"
     )
     honest = Submission(problem="vector_add", source=source, backend="sim")
-    assert evaluate(honest, workshop).status is Status.PASSED
-    assert list(workshop.sandbox.root.iterdir()) == []
+    assert evaluate(honest, toolbox).status is Status.PASSED
+    assert list(toolbox.sandbox.root.iterdir()) == []

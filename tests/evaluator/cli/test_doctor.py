@@ -17,29 +17,29 @@ from evaluator.backends.gpu.device.install import Package
 from evaluator.backends.sim.backend import Simulator
 from evaluator.cli import doctor
 from evaluator.cli.doctor import examine
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import problems
 from evaluator.settings import MachineSettings
 
 
-def found(workshop):
-    return {finding.name: finding for finding in examine(workshop)}
+def found(toolbox):
+    return {finding.name: finding for finding in examine(toolbox)}
 
 
-def test_a_healthy_machine(workshop):
-    findings = found(workshop)
+def test_a_healthy_machine(toolbox):
+    findings = found(toolbox)
     assert list(findings)[:5] == ["assay", "compiler", "sandbox", "data folder", "simulator"]
     assert list(findings)[5].startswith("GPU")
     assert not [finding for finding in findings.values() if finding.ok is False]
     assert findings["simulator"].ok is True
     assert str(len(problems())) in findings["assay"].detail
-    assert workshop.toolchain.version in findings["compiler"].detail
-    assert workshop.sandbox.name in findings["sandbox"].detail
+    assert toolbox.toolchain.version in findings["compiler"].detail
+    assert toolbox.sandbox.name in findings["sandbox"].detail
 
 
 def test_a_data_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "data").write_text("a file")
-    findings = found(Workshop(MachineSettings(tmp_path / "data")))
+    findings = found(Toolbox(MachineSettings(tmp_path / "data")))
     assert findings["compiler"].ok is True
     for name in ("sandbox", "data folder", "simulator"):
         assert findings[name].ok is False
@@ -47,9 +47,9 @@ def test_a_data_folder_that_cannot_be_made(tmp_path):
 
 
 def test_a_simulator_that_cannot_be_built(tmp_path):
-    workshop = Workshop(MachineSettings(tmp_path / "data"))
-    workshop.simulator = Simulator(workshop.sandbox, workshop.cache, Path("/bin/false"))
-    findings = found(workshop)
+    toolbox = Toolbox(MachineSettings(tmp_path / "data"))
+    toolbox.simulator = Simulator(toolbox.sandbox, toolbox.cache, Path("/bin/false"))
+    findings = found(toolbox)
     assert findings["simulator"].ok is False
     assert findings["simulator"].remedy
     assert findings["data folder"].ok is not None
@@ -58,8 +58,8 @@ def test_a_simulator_that_cannot_be_built(tmp_path):
 # A service
 
 
-def service_lines(workshop):
-    return {finding.name: finding for finding in doctor._service(workshop)}
+def service_lines(toolbox):
+    return {finding.name: finding for finding in doctor._service(toolbox)}
 
 
 @pytest.fixture
@@ -74,10 +74,10 @@ def free_port():
         return found.getsockname()[1]
 
 
-def test_no_service_is_two_calm_lines(workshop, unset, monkeypatch, free_port):
+def test_no_service_is_two_calm_lines(toolbox, unset, monkeypatch, free_port):
     monkeypatch.setenv("ASSAY_PORT", str(free_port))
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
-    lines = service_lines(workshop)
+    lines = service_lines(toolbox)
     assert list(lines) == ["service", "Docker"]
     assert [line.ok for line in lines.values()] == [None, None]
     assert f"none runs at http://127.0.0.1:{free_port}" in lines["service"].detail
@@ -85,7 +85,7 @@ def test_no_service_is_two_calm_lines(workshop, unset, monkeypatch, free_port):
     assert "no daemon answers at /nowhere/docker.sock" in lines["Docker"].detail
 
 
-def test_a_service_that_runs_is_found(workshop, unset, monkeypatch, tmp_path):
+def test_a_service_that_runs_is_found(toolbox, unset, monkeypatch, tmp_path):
     command = [sys.executable, "-m", "evaluator", "serve", "--port", "0", "--workers", "0"]
     environment = {**os.environ, "ASSAY_DATA_DIR": str(tmp_path)}
     with subprocess.Popen(
@@ -93,7 +93,7 @@ def test_a_service_that_runs_is_found(workshop, unset, monkeypatch, tmp_path):
     ) as running:
         try:
             monkeypatch.setenv("ASSAY_PORT", re.search(r":([0-9]+)$", running.stdout.readline().strip())[1])
-            line = service_lines(workshop)["service"]
+            line = service_lines(toolbox)["service"]
         finally:
             running.terminate()
     assert line.ok is False, "nobody works for it"
@@ -101,7 +101,7 @@ def test_a_service_that_runs_is_found(workshop, unset, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n[17]"])
-def test_another_program_on_the_port_is_told(workshop, unset, monkeypatch, answer):
+def test_another_program_on_the_port_is_told(toolbox, unset, monkeypatch, answer):
     with socket.create_server(("127.0.0.1", 0)) as other:
 
         def serve():
@@ -112,40 +112,40 @@ def test_another_program_on_the_port_is_told(workshop, unset, monkeypatch, answe
 
         threading.Thread(target=serve, daemon=True).start()
         monkeypatch.setenv("ASSAY_PORT", str(other.getsockname()[1]))
-        line = service_lines(workshop)["service"]
+        line = service_lines(toolbox)["service"]
     assert line.ok is None
     assert "another program has the port" in line.detail
     assert "--port 0" in line.remedy
 
 
-def test_a_docker_daemon_is_found_by_its_socket(workshop, unset, monkeypatch, tmp_path):
+def test_a_docker_daemon_is_found_by_its_socket(toolbox, unset, monkeypatch, tmp_path):
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.bind(str(tmp_path / "d.sock"))
         daemon.listen()
         monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/d.sock")
-        assert "a daemon answers" in service_lines(workshop)["Docker"].detail
+        assert "a daemon answers" in service_lines(toolbox)["Docker"].detail
     monkeypatch.setenv("DOCKER_HOST", "tcp://elsewhere:2376")
-    assert "tcp://elsewhere:2376" in service_lines(workshop)["Docker"].detail
+    assert "tcp://elsewhere:2376" in service_lines(toolbox)["Docker"].detail
 
 
-def test_a_database_that_is_set_is_asked(workshop, unset, monkeypatch, tmp_path, free_port):
+def test_a_database_that_is_set_is_asked(toolbox, unset, monkeypatch, tmp_path, free_port):
     monkeypatch.setenv("ASSAY_DATABASE_URL", f"sqlite:///{tmp_path}/assay.db")
-    assert service_lines(workshop)["database"].ok is True
+    assert service_lines(toolbox)["database"].ok is True
     monkeypatch.setenv("ASSAY_DATABASE_URL", f"postgresql://ann:a-secret@127.0.0.1:{free_port}/assay")
-    line = service_lines(workshop)["database"]
+    line = service_lines(toolbox)["database"]
     assert line.ok is False
     assert line.remedy
     assert "a-secret" not in line.detail
     monkeypatch.setenv("ASSAY_DATABASE_URL", "nonsense")
-    assert service_lines(workshop)["database"].ok is False
+    assert service_lines(toolbox)["database"].ok is False
 
 
-def test_a_redis_that_is_set_is_asked(workshop, unset, monkeypatch, free_port):
+def test_a_redis_that_is_set_is_asked(toolbox, unset, monkeypatch, free_port):
     if shutil.which("redis-server") is None:
         assert not os.environ.get("CI"), "CI must have redis-server"
         pytest.skip("redis-server is not here")
     monkeypatch.setenv("ASSAY_BROKER_URL", f"redis://:a-secret@127.0.0.1:{free_port}/0")
-    line = service_lines(workshop)["Redis"]
+    line = service_lines(toolbox)["Redis"]
     assert line.ok is False
     assert "a-secret" not in line.detail
     assert "ASSAY_BROKER_URL" in line.remedy
@@ -163,11 +163,11 @@ def test_a_redis_that_is_set_is_asked(workshop, unset, monkeypatch, free_port):
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
         try:
             until_s = time.monotonic() + 15
-            while not (line := service_lines(workshop)["Redis"]).ok and time.monotonic() < until_s:
+            while not (line := service_lines(toolbox)["Redis"]).ok and time.monotonic() < until_s:
                 time.sleep(0.05)
             assert line.ok is True, line.detail
             monkeypatch.setenv("ASSAY_BROKER_URL", f"redis://:wrong@127.0.0.1:{free_port}/0")
-            assert service_lines(workshop)["Redis"].ok is False
+            assert service_lines(toolbox)["Redis"].ok is False
         finally:
             running.terminate()
 
@@ -182,8 +182,8 @@ PACKAGES = (
 )
 
 
-def gpu_lines(workshop):
-    return {finding.name: finding for finding in doctor._gpu(workshop)}
+def gpu_lines(toolbox):
+    return {finding.name: finding for finding in doctor._gpu(toolbox)}
 
 
 @pytest.fixture
@@ -198,28 +198,28 @@ def machine(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "fault_of_pycuda", lambda: None)
 
 
-def test_no_gpu_is_one_calm_line(workshop):
+def test_no_gpu_is_one_calm_line(toolbox):
     if health.gpus():
         pytest.skip("there is a GPU here")
-    (line,) = gpu_lines(workshop).values()
+    (line,) = gpu_lines(toolbox).values()
     assert line.ok is None
     assert line.detail == "no NVIDIA GPU on this machine: kernels run on the simulator, untimed"
     assert "make gpu" in line.remedy
 
 
-def test_a_gpu_without_its_driver_is_broken(workshop, monkeypatch):
+def test_a_gpu_without_its_driver_is_broken(toolbox, monkeypatch):
     fault = health.GpuAbsence("there is an NVIDIA GPU, but its driver is not loaded", "sudo modprobe nvidia", True)
     monkeypatch.setattr(doctor, "gpus", tuple)
     monkeypatch.setattr(doctor, "driver_fault", lambda: fault)
-    (line,) = gpu_lines(workshop).values()
+    (line,) = gpu_lines(toolbox).values()
     assert line.ok is False
     assert "kernels run on the simulator" in line.detail
     assert line.remedy == "sudo modprobe nvidia"
 
 
-def test_a_gpu_in_order(workshop, driver, machine):
+def test_a_gpu_in_order(toolbox, driver, machine):
     driver()
-    lines = gpu_lines(workshop)
+    lines = gpu_lines(toolbox)
     always = ["GPU driver", "GPU 0", "GPU access", "GPU packages", "GPU compiler", "GPU referee"]
     optional = ["GPU profiler", "GPU checker", "containers"]
     assert list(lines) == [*always, *optional]
@@ -230,7 +230,7 @@ def test_a_gpu_in_order(workshop, driver, machine):
     for fact in ("NVIDIA H200", "sm_90", "140 GiB", "1830 of 1980 MHz", "41 °C", "never changes"):
         assert fact in lines["GPU 0"].detail
     assert "pycuda 2026.1 (CUDA 13.0), torch 2.13.0 (CUDA 13.0)" in lines["GPU packages"].detail
-    assert workshop.toolchain.label in lines["GPU compiler"].detail
+    assert toolbox.toolchain.label in lines["GPU compiler"].detail
 
 
 @pytest.mark.parametrize(
@@ -242,9 +242,9 @@ def test_a_gpu_in_order(workshop, driver, machine):
         ("lost", "GPU", "GPU is lost", "Xid"),
     ],
 )
-def test_a_gpu_out_of_order(workshop, driver, machine, wrong, name, detail, remedy):
+def test_a_gpu_out_of_order(toolbox, driver, machine, wrong, name, detail, remedy):
     driver(wrong)
-    line = gpu_lines(workshop)[name]
+    line = gpu_lines(toolbox)[name]
     assert line.ok is False
     assert detail in line.detail
     assert remedy in line.remedy
@@ -276,9 +276,9 @@ def test_a_pycuda_that_cannot_be_loaded(machine, monkeypatch):
     assert "make gpu" in line.remedy
 
 
-def test_a_gpu_that_the_compiler_does_not_know(workshop):
+def test_a_gpu_that_the_compiler_does_not_know(toolbox):
     gpu = health.Gpu(0, "GPU-1", "Tesla K80", "sm_37", 1, 1, "470", (11, 4), None, "default", None)
-    line = doctor._gpu_compiler(workshop, (gpu,))
+    line = doctor._gpu_compiler(toolbox, (gpu,))
     assert line.ok is False
     assert "sm_37" in line.detail
     assert "ASSAY_NVCC" in line.remedy
@@ -319,7 +319,7 @@ def test_containers_are_not_needed(monkeypatch, tmp_path):
 
 
 @pytest.mark.gpu
-def test_a_real_gpu_in_order(workshop):
-    lines = gpu_lines(workshop)
+def test_a_real_gpu_in_order(toolbox):
+    lines = gpu_lines(toolbox)
     assert list(lines)[:2] == ["GPU driver", "GPU 0"]
     assert not [name for name, line in lines.items() if line.ok is False]

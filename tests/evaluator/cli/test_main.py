@@ -15,8 +15,8 @@ NAIVE = problems()["relu"].naive.source
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, workshop):
-    monkeypatch.setenv("ASSAY_DATA_DIR", str(workshop.settings.data_dir))
+def run(tmp_path, monkeypatch, toolbox):
+    monkeypatch.setenv("ASSAY_DATA_DIR", str(toolbox.settings.data_dir))
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.chdir(tmp_path)
     return lambda *arguments, **more: CliRunner().invoke(main.main, list(map(str, arguments)), **more)

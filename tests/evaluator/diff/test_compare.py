@@ -28,10 +28,10 @@ HOSTILE = STRIDED.replace("{\n", "{  // <script>alert(1)</script> \x1b[31m \u202
 
 
 @pytest.fixture(scope="module")
-def difference(workshop):
+def difference(toolbox):
     sources = (STRIDED, SCATTERED)
     submissions = [Submission(problem="transpose", source=source) for source in sources]
-    verdicts = grade_both(submissions, [source.encode() for source in sources], workshop, lambda text: None)
+    verdicts = grade_both(submissions, [source.encode() for source in sources], toolbox, lambda text: None)
     assert [verdict.status for verdict in verdicts] == [Status.PASSED, Status.PASSED]
     trials = [[trial.sizes for trial in verdict.correctness.trials] for verdict in verdicts]
     assert trials[0] == trials[1], "both meet the same trials"
@@ -79,9 +79,9 @@ def test_a_terminal_shows_numbers_and_lines(difference):
     assert "294,912" in text
 
 
-def test_a_page_lets_nothing_of_the_sources_act(workshop):
+def test_a_page_lets_nothing_of_the_sources_act(toolbox):
     verdicts = grade_both(
-        [Submission(problem="transpose", source=HOSTILE)] * 2, [HOSTILE.encode()] * 2, workshop, lambda text: None
+        [Submission(problem="transpose", source=HOSTILE)] * 2, [HOSTILE.encode()] * 2, toolbox, lambda text: None
     )
     told = compare(("a<b>.cu", HOSTILE, verdicts[0]), ("b.cu", STRIDED, verdicts[1]))
     shown = page(told)

@@ -11,13 +11,13 @@ from stand_in import program
 from common.contract import Settings
 from common.launch_plan import parse_directives
 from evaluator.backends.gpu.device.health import Gpu
-from evaluator.cancellation import Interest, Withdrawn
+from evaluator.cancellation import CancelledError, CancelToken
 from evaluator.pipeline.gpu_client import GpuReferee
-from evaluator.pipeline.referee import Order
+from evaluator.pipeline.referee import JudgeRequest
 from evaluator.settings import MachineSettings
 
 GPU = Gpu(0, "GPU-0", "stand-in", "sm_90", 1 << 33, 1 << 33, "1.0", (13, 0), None, "default", None)
-ORDER = Order(
+ORDER = JudgeRequest(
     problem="relu",
     program=program("relu"),
     plan=parse_directives("// assay: launch k grid=(1) block=(256) args=(x, y, n)\n"),
@@ -43,13 +43,13 @@ def referee(tmp_path):
 
 
 def test_a_withdrawal_lets_go_at_once_and_the_referee_sees_it(referee):
-    interest = Interest()
+    interest = CancelToken()
     caught = []
 
     def judge():
         try:
             referee.bound_to(interest).judge(ORDER, lambda text: None)
-        except Withdrawn as withdrawn:
+        except CancelledError as withdrawn:
             caught.append(withdrawn)
 
     thread = threading.Thread(target=judge)
@@ -69,7 +69,7 @@ def test_a_withdrawal_lets_go_at_once_and_the_referee_sees_it(referee):
 
 
 def test_nobody_is_asked_once_the_interest_is_gone(referee):
-    interest = Interest()
+    interest = CancelToken()
     interest.withdraw()
-    with pytest.raises(Withdrawn):
+    with pytest.raises(CancelledError):
         referee.bound_to(interest).judge(ORDER, lambda text: None)

@@ -13,11 +13,11 @@ from common.contract import Phase, Settings, Status
 from common.contract.timing import DeviceState
 from common.launch_plan import parse_directives
 from evaluator.backends.gpu.device.health import Gpu
-from evaluator.backends.session import Program, Unsupported
-from evaluator.errors import GpuFault, UsageError
+from evaluator.backends.session import Program, UnsupportedError
+from evaluator.errors import GpuError, UsageError
 from evaluator.pipeline.gpu_client import GpuReferee
 from evaluator.pipeline.gpu_server import serve
-from evaluator.pipeline.referee import Judged, Order, larger, timed
+from evaluator.pipeline.referee import JudgeRequest, JudgeResult, larger, timed
 from evaluator.sandbox import selftest
 from evaluator.settings import MachineSettings
 from evaluator.stages.time.statistics import Pooled
@@ -51,7 +51,7 @@ def test_a_referee_without_runners_ends_so_that_the_next_grader_starts_another(t
         thread.start()
         assert judged(made, "relu").verified.ruling is None
         hall.bench.pool._channel.hang_up()  # the process that makes runners ends with it
-        with pytest.raises(GpuFault, match="process that makes runners is gone"):
+        with pytest.raises(GpuError, match="process that makes runners is gone"):
             judged(made, "relu")
         thread.join(10)
         assert not thread.is_alive()
@@ -61,7 +61,7 @@ def order(deed, ptx="", settings=None, **more):
     limit_s = 3 if deed.startswith("hang") else 30
     settings = settings or Settings(sizes={"n": 3000}, run_timeout_s=limit_s, max_launches=20)
     made = program(deed, ptx, **more)
-    return Order(
+    return JudgeRequest(
         problem="relu",
         program=made,
         plan=PLAN,
@@ -83,11 +83,11 @@ def judged(referee, deed, **more):
 
 def test_orders_and_findings_travel_unchanged(referee):
     sent = order("relu")
-    assert Order.from_json(sent.to_json()) == sent
+    assert JudgeRequest.from_json(sent.to_json()) == sent
     found = judged(referee, "relu")
-    assert Judged.from_json(found.to_json()) == found
+    assert JudgeResult.from_json(found.to_json()) == found
     with pytest.raises(ValueError, match="problem"):
-        Order.from_json(b'{"program": 1}')
+        JudgeRequest.from_json(b'{"program": 1}')
 
 
 def test_a_right_kernel_is_verified_timed_and_checked_in_secret(referee):
@@ -100,7 +100,7 @@ def test_a_right_kernel_is_verified_timed_and_checked_in_secret(referee):
     assert measurement.checked_launches >= 1
     assert measurement.compared_with.endswith("eager: F.relu(x)")
     assert measurement.sizes == {"n": 3000}
-    result = timed(order("relu").launchable, found, lambda m: Pooled(m.event_us, m.baseline_us))
+    result = timed(order("relu").checked_plan, found, lambda m: Pooled(m.event_us, m.baseline_us))
     assert result.timing.speedup_low <= result.timing.speedup <= result.timing.speedup_high
 
 
@@ -143,20 +143,20 @@ def test_what_goes_wrong_only_while_it_is_timed_is_found_as_well(referee, deed, 
         if found.look.ruling is not None:
             break
     assert (found.look.ruling.status, found.look.ruling.phase) == (status, Phase.TIME)
-    result = timed(order("relu").launchable, found, lambda m: None)
+    result = timed(order("relu").checked_plan, found, lambda m: None)
     assert result.timing is None
     assert result.verified.correctness.passed is False
 
 
 def test_a_forged_event_is_rejected(referee):
     found = judged(referee, "slow", event_us=50.0)
-    ruling = timed(order("relu").launchable, found, lambda m: Pooled(m.event_us, m.baseline_us)).ruling
+    ruling = timed(order("relu").checked_plan, found, lambda m: Pooled(m.event_us, m.baseline_us)).ruling
     assert (ruling.status, ruling.phase) == (Status.REJECTED, Phase.TIME)
     assert "events say 50 us" in ruling.message
 
 
 def test_our_own_faults_are_faults_and_pass_away(referee):
-    with pytest.raises(GpuFault):
+    with pytest.raises(GpuError):
         judged(referee, "broken")
     assert judged(referee, "relu").verified.ruling is None
     assert referee.facts()["quarantine"] is None
@@ -182,19 +182,19 @@ def test_what_cannot_be_is_said(referee):
     other = order("relu")
     wrong_image = Program(other.program.ptx, other.program.entries, "sm_70", b"for another architecture")
     changed = replace(other, program=wrong_image)
-    with pytest.raises(Unsupported, match="sm_70"):
+    with pytest.raises(UnsupportedError, match="sm_70"):
         referee.judge(changed, lambda text: None)
 
 
 def test_a_grader_that_goes_away_ends_its_job_only(referee):
-    class Enough(Exception):
+    class EnoughError(Exception):
         pass
 
     def leave(text):
-        raise Enough
+        raise EnoughError
 
     for _ in range(3):
-        with pytest.raises(Enough):
+        with pytest.raises(EnoughError):
             referee.judge(order("relu"), leave)
     assert judged(referee, "relu").verified.ruling is None
 
@@ -210,11 +210,11 @@ def test_too_fast_is_looked_at_again_at_a_larger_size(referee):
     finally:
         referee.hall.opponent.state = honest
     assert found.second_look.measurement.sizes == larger({"n": 3000}) == {"n": 6000}
-    ruling = timed(order("relu").launchable, found, lambda m: None).ruling
+    ruling = timed(order("relu").checked_plan, found, lambda m: None).ruling
     assert (ruling.status, ruling.phase) == (Status.REJECTED, Phase.TIME)
     assert "no right answer can" in ruling.message
 
 
 def test_a_referee_that_cannot_start_is_our_fault_with_its_reason(tmp_path):
-    with pytest.raises(GpuFault, match="could not be started"):
+    with pytest.raises(GpuError, match="could not be started"):
         GpuReferee(GPU, MachineSettings(tmp_path)).facts()

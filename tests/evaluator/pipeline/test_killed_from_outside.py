@@ -12,7 +12,7 @@ import pytest
 from common.contract import Settings, Status, Submission
 from evaluator.backends.sim.backend import Simulator
 from evaluator.disk_cache import Cache, key_of
-from evaluator.errors import JobKilled, ToolchainMissing
+from evaluator.errors import JobKilledError, ToolchainMissingError
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.sandbox.host import supervision
 from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
@@ -106,7 +106,7 @@ def test_a_compiler_that_gets_a_signal_from_outside_is_tried_again(compiled, nam
 
 def test_a_compiler_that_is_killed_each_time_gives_no_verdict(compiled):
     for name in ("cicc", "cc1plus"):
-        with Sender(name, signal.SIGTERM, times=1000), pytest.raises(JobKilled, match="SIGTERM"):
+        with Sender(name, signal.SIGTERM, times=1000), pytest.raises(JobKilledError, match="SIGTERM"):
             compiled(SCALE)
     assert compiled(SCALE).ruling is None
 
@@ -142,15 +142,15 @@ def test_what_was_cached_by_earlier_rules_is_not_served(tmp_path):
 @pytest.mark.parametrize(
     ("name", "number"), [("ld", "INT"), ("collect2", "TERM"), ("as", "HUP"), ("program", "XCPU")]
 )
-def test_a_simulator_that_gets_a_signal_from_outside_is_tried_again(workshop, tmp_path, monkeypatch, name, number):
-    simulator = workshop.simulator
+def test_a_simulator_that_gets_a_signal_from_outside_is_tried_again(toolbox, tmp_path, monkeypatch, name, number):
+    simulator = toolbox.simulator
     simulator.warm_up()
     source = RELU % (-2 - time.time_ns() % 100_000_000)  # a program that has not been linked yet
     submission = Submission(problem="relu", source=source, backend="sim")
     with Sender(name, signal.Signals[f"SIG{number}"]) as sender:
-        assert evaluate(submission, workshop).status is Status.PASSED
+        assert evaluate(submission, toolbox).status is Status.PASSED
     assert sender.hit
-    assert evaluate(submission, workshop).status is Status.PASSED
+    assert evaluate(submission, toolbox).status is Status.PASSED
 
 
 def test_half_a_program_that_a_killed_linker_left_is_not_kept(tmp_path):
@@ -160,7 +160,7 @@ def test_half_a_program_that_a_killed_linker_left_is_not_kept(tmp_path):
     compiler.chmod(0o755)
     kept = Cache(tmp_path / "cache", 1 << 28)
     simulator = Simulator(ProcessSandbox(tmp_path / "work"), kept, compiler)
-    with pytest.raises(JobKilled, match="SIGINT"):
+    with pytest.raises(JobKilledError, match="SIGINT"):
         simulator.warm_up()
     assert not list((tmp_path / "cache").glob("??/*"))
 
@@ -209,7 +209,7 @@ def test_a_grader_whose_warden_someone_stopped_goes_on(tmp_path, monkeypatch):
 def test_what_a_compiler_said_until_it_was_killed_is_not_remembered(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     program = tmp_path / "nvcc"
-    for script, error in (("kill -TERM $$", JobKilled), ("exit 1", ToolchainMissing)):
+    for script, error in (("kill -TERM $$", JobKilledError), ("exit 1", ToolchainMissingError)):
         program.write_text(f"#!/bin/sh\necho sm_80\n{script}\n")
         program.chmod(0o755)
         with pytest.raises(error):

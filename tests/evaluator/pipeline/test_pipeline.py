@@ -13,7 +13,7 @@ from evaluator.backends.sim.backend import Simulator, SimulatorSession
 from evaluator.disk_cache import Cache
 from evaluator.errors import UsageError
 from evaluator.pipeline.pipeline import evaluate
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.report import html
 from evaluator.report.terminal import line_of
 from evaluator.sandbox.host.process import ProcessSandbox
@@ -38,13 +38,13 @@ KERNELS = {
 }
 
 
-def graded(workshop, source, **settings):
-    return evaluate(Submission(problem="relu", source=source, settings=Settings(**settings)), workshop)
+def graded(toolbox, source, **settings):
+    return evaluate(Submission(problem="relu", source=source, settings=Settings(**settings)), toolbox)
 
 
 @pytest.mark.parametrize(("source", "status", "phase"), KERNELS.values(), ids=KERNELS)
-def test_each_kind_of_kernel_has_its_verdict(source, status, phase, workshop):
-    verdict = graded(workshop, source, run_timeout_s=2, estimate_for=None)
+def test_each_kind_of_kernel_has_its_verdict(source, status, phase, toolbox):
+    verdict = graded(toolbox, source, run_timeout_s=2, estimate_for=None)
     assert (verdict.status, verdict.phase) == (status, phase), verdict.message
     assert (verdict.backend, verdict.problem, verdict.timing) == ("sim", "relu", None)
     assert verdict.reward is not None
@@ -80,12 +80,12 @@ FAULTS = {
 
 @pytest.mark.parametrize("wrapping", WRAPPED)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_line_of_a_fault_is_the_one_in_the_answer_as_it_was_sent(wrapping, fault, workshop):
+def test_the_line_of_a_fault_is_the_one_in_the_answer_as_it_was_sent(wrapping, fault, toolbox):
     (before, after), (line, status) = WRAPPED[wrapping], FAULTS[fault]
     answer = f"{before}{HEAD}\n\n{line}\n}}\n{after}"
     if "carriage" in wrapping:
         answer = answer.replace("\n", "\r\n")
-    verdict = graded(workshop, answer, estimate_for=None)
+    verdict = graded(toolbox, answer, estimate_for=None)
     assert verdict.status is status, verdict.message
     named = lines_of(answer).index(line) + 1
     if status is Status.INVALID_SUBMISSION:
@@ -98,8 +98,8 @@ def test_the_line_of_a_fault_is_the_one_in_the_answer_as_it_was_sent(wrapping, f
 
 
 @pytest.mark.parametrize("name", list(RewardName))
-def test_the_reward_is_the_one_that_was_chosen(name, workshop):
-    verdict = graded(workshop, RIGHT, reward=name)
+def test_the_reward_is_the_one_that_was_chosen(name, toolbox):
+    verdict = graded(toolbox, RIGHT, reward=name)
     assert verdict.reward.name is name
     assert verdict.receipt.settings.reward is name
     if name in (RewardName.COVERAGE, RewardName.SOL):
@@ -124,7 +124,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("source", LONG.values(), ids=LONG)
-def test_the_time_limit_holds(source, workshop, monkeypatch):
+def test_the_time_limit_holds(source, toolbox, monkeypatch):
     spent: list[float] = []
     run = SimulatorSession.run
 
@@ -134,30 +134,30 @@ def test_the_time_limit_holds(source, workshop, monkeypatch):
         return outcome
 
     monkeypatch.setattr(SimulatorSession, "run", measured)
-    verdict = graded(workshop, source, run_timeout_s=0.3)
+    verdict = graded(toolbox, source, run_timeout_s=0.3)
     assert verdict.status is Status.TIMEOUT
     # Of its own time; a machine that is busy adds to it. Without a look at the clock it is many seconds.
     assert sum(spent) < 0.3 + 0.7
 
 
-def test_a_size_that_was_asked_for_is_graded(workshop):
-    verdict = graded(workshop, RIGHT, sizes={"n": 12347})
+def test_a_size_that_was_asked_for_is_graded(toolbox):
+    verdict = graded(toolbox, RIGHT, sizes={"n": 12347})
     assert [trial.passed for trial in verdict.correctness.trials if trial.sizes == {"n": 12347}] == [True]
     wrong_there = RIGHT.replace("x[i] > 0.0f", "n != 12347 && x[i] > 0.0f")
-    verdict = graded(workshop, wrong_there, sizes={"n": 12347})
+    verdict = graded(toolbox, wrong_there, sizes={"n": 12347})
     assert verdict.status is Status.INCORRECT
     assert verdict.correctness.trials[-1].sizes == {"n": 12347}
 
 
-def test_the_receipt_says_what_was_graded(workshop):
+def test_the_receipt_says_what_was_graded(toolbox):
     source = f"// {hashlib.sha256().hexdigest()}\n{RIGHT}"
-    first, second = graded(workshop, source), graded(workshop, source)
+    first, second = graded(toolbox, source), graded(toolbox, source)
     one, two = first.receipt, second.receipt
     for each in (one, two):
         assert hashlib.sha256(bytes.fromhex(each.seed)).hexdigest() == each.seed_commitment
         assert each.source_sha256 == hashlib.sha256(source.encode()).hexdigest()
-        assert each.sandbox == workshop.sandbox.name
-        assert (each.arch, each.toolchain) == ("sm_80", workshop.toolchain.label)
+        assert each.sandbox == toolbox.sandbox.name
+        assert (each.arch, each.toolchain) == ("sm_80", toolbox.toolchain.label)
     assert one.seed != two.seed, "hidden sizes and inputs differ each time"
     assert second.compile.cached
     same = ("ptx_sha256", "canonical_ptx_sha256", "cubin_sha256", "plan_sha256", "settings", "problem_version")
@@ -165,31 +165,31 @@ def test_the_receipt_says_what_was_graded(workshop):
     assert all(len(getattr(one, name)) == 64 for name in same[:3])
 
 
-def test_what_was_read_from_a_file_is_hashed_as_its_bytes(workshop):
+def test_what_was_read_from_a_file_is_hashed_as_its_bytes(toolbox):
     raw = b"\xef\xbb\xbf" + RIGHT.replace("\n", "\r\n").encode()
-    verdict = evaluate(Submission(problem="relu", source=raw.decode()), workshop, raw)
+    verdict = evaluate(Submission(problem="relu", source=raw.decode()), toolbox, raw)
     assert verdict.receipt.source_sha256 == hashlib.sha256(raw).hexdigest()
 
 
-def test_progress_goes_through_the_phases_in_order(workshop):
+def test_progress_goes_through_the_phases_in_order(toolbox):
     heard = []
-    evaluate(Submission(problem="relu", source=RIGHT), workshop, progress=heard.append)
+    evaluate(Submission(problem="relu", source=RIGHT), toolbox, progress=heard.append)
     phases = list(dict.fromkeys(text.split()[0] for text in heard))
     assert phases == ["screen", "compile", "launch", "verify"]
 
 
 @pytest.mark.parametrize("changes", [{"problem": "rleu"}, {"backend": "gpu"}])
-def test_what_the_caller_got_wrong_is_no_verdict(changes, workshop):
+def test_what_the_caller_got_wrong_is_no_verdict(changes, toolbox):
     with pytest.raises(UsageError) as caught:
-        evaluate(Submission(**{"problem": "relu", "source": RIGHT, **changes}), workshop)
+        evaluate(Submission(**{"problem": "relu", "source": RIGHT, **changes}), toolbox)
     assert caught.value.remedy
 
 
 # ---- our own failures ----
 
 
-def broken(tmp_path: Path) -> Workshop:
-    return Workshop(MachineSettings(tmp_path / "data"))
+def broken(tmp_path: Path) -> Toolbox:
+    return Toolbox(MachineSettings(tmp_path / "data"))
 
 
 def assert_ours(verdict: Verdict, phase: Phase) -> None:
@@ -205,14 +205,14 @@ def test_a_data_folder_that_cannot_be_made_is_ours(tmp_path):
 
 
 def test_a_work_folder_that_vanishes_is_ours(tmp_path):
-    workshop = broken(tmp_path)
-    sandbox = workshop.sandbox
+    toolbox = broken(tmp_path)
+    sandbox = toolbox.sandbox
     (tmp_path / "data" / "work").rename(tmp_path / "elsewhere")
     assert sandbox.name
-    assert_ours(graded(workshop, RIGHT), Phase.COMPILE)
+    assert_ours(graded(toolbox, RIGHT), Phase.COMPILE)
 
 
-def test_a_host_compiler_that_does_not_work_is_ours(tmp_path, workshop):
+def test_a_host_compiler_that_does_not_work_is_ours(tmp_path, toolbox):
     """The simulator's own compiler is /bin/false; nvcc's is not."""
     other = broken(tmp_path)
     other.simulator = Simulator(other.sandbox, other.cache, Path("/bin/false"))
@@ -221,33 +221,33 @@ def test_a_host_compiler_that_does_not_work_is_ours(tmp_path, workshop):
     assert "/bin/false" in verdict.message
 
 
-def test_an_nvcc_that_does_not_work_is_ours(tmp_path, workshop):
+def test_an_nvcc_that_does_not_work_is_ours(tmp_path, toolbox):
     other = broken(tmp_path)
-    other.toolchain = replace(workshop.toolchain, nvcc=Path("/bin/false"), digest="of a broken one")
+    other.toolchain = replace(toolbox.toolchain, nvcc=Path("/bin/false"), digest="of a broken one")
     assert_ours(graded(other, RIGHT), Phase.COMPILE)
 
 
 def test_one_workshop_serves_after_a_failure(tmp_path):
-    workshop = broken(tmp_path)
-    workshop.cache = Cache(Path(__file__).parents[3] / ".assay" / "tests" / "cache", 4 << 30)
-    workshop.sandbox = ProcessSandbox(tmp_path / "data" / "work")
+    toolbox = broken(tmp_path)
+    toolbox.cache = Cache(Path(__file__).parents[3] / ".assay" / "tests" / "cache", 4 << 30)
+    toolbox.sandbox = ProcessSandbox(tmp_path / "data" / "work")
     (tmp_path / "data" / "work").rename(tmp_path / "elsewhere")
     fresh = f"// {tmp_path}\n" + RIGHT.replace("0.0f;", f"0.0f * {abs(hash(str(tmp_path))) % 9973 + 1}.0f;")
-    assert graded(workshop, fresh).status is Status.INTERNAL_ERROR
+    assert graded(toolbox, fresh).status is Status.INTERNAL_ERROR
     (tmp_path / "elsewhere").rename(tmp_path / "data" / "work")
-    assert graded(workshop, fresh).status is Status.PASSED
+    assert graded(toolbox, fresh).status is Status.PASSED
 
 
-def test_a_mistake_of_our_own_is_an_internal_error_without_a_reward(workshop, monkeypatch):
+def test_a_mistake_of_our_own_is_an_internal_error_without_a_reward(toolbox, monkeypatch):
     def broken(*_: object) -> None:
         raise KeyError("nobody foresaw this")
 
     monkeypatch.setattr(Simulator, "prepare", broken)
-    verdict = graded(workshop, RIGHT)
+    verdict = graded(toolbox, RIGHT)
     assert (verdict.status, verdict.reward) == (Status.INTERNAL_ERROR, None)
     assert "mistake in Assay itself: KeyError: 'nobody foresaw this' (test_pipeline.py:" in verdict.message
 
 
-def test_a_wrong_request_stays_the_callers_mistake(workshop):
+def test_a_wrong_request_stays_the_callers_mistake(toolbox):
     with pytest.raises(UsageError):
-        graded(workshop, RIGHT, sizes={"nothing": 1})
+        graded(toolbox, RIGHT, sizes={"nothing": 1})

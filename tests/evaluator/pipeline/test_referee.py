@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from common.contract import Settings, Status
-from evaluator.pipeline.referee import Order, SimulatorReferee, also_rehearsed, rehearse
+from evaluator.pipeline.referee import JudgeRequest, SimulatorReferee, also_rehearsed, rehearse
 from evaluator.problems.catalogue import find
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.planning import plan_launches
@@ -13,17 +13,17 @@ from evaluator.stages.launch.planning import plan_launches
 CORPUS = Path(__file__).parents[2]
 
 
-def order(workshop, path: Path, problem: str) -> Order:
+def order(toolbox, path: Path, problem: str) -> JudgeRequest:
     source, settings = path.read_text(), Settings()
-    compiled = compile_source(source, settings, "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache)
+    compiled = compile_source(source, settings, "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    launchable = plan_launches(find(problem), compiled.program, None, source, shared).launchable
-    return Order(
+    checked_plan = plan_launches(find(problem), compiled.program, None, source, shared).checked_plan
+    return JudgeRequest(
         problem=problem,
         program=compiled.program,
-        plan=launchable.plan,
-        plan_source=launchable.plan_source,
-        binding=launchable.binding,
+        plan=checked_plan.plan,
+        plan_source=checked_plan.plan_source,
+        binding=checked_plan.binding,
         static_shared_bytes=shared,
         settings=settings,
         local_memory=False,
@@ -32,27 +32,27 @@ def order(workshop, path: Path, problem: str) -> Order:
 
 
 @pytest.fixture(scope="module")
-def referee(workshop):
-    return SimulatorReferee(workshop.simulator, rehearses=True)
+def referee(toolbox):
+    return SimulatorReferee(toolbox.simulator, rehearses=True)
 
 
-def test_what_was_watched_is_told_beside_what_the_device_showed(workshop, referee):
-    asked = order(workshop, CORPUS / "kernels" / "transpose_padded_tile.cu", "transpose")
+def test_what_was_watched_is_told_beside_what_the_device_showed(toolbox, referee):
+    asked = order(toolbox, CORPUS / "kernels" / "transpose_padded_tile.cu", "transpose")
     rehearsed = rehearse(referee, asked)
     assert rehearsed.verified.ruling is None
     watched = rehearsed.verified.correctness.watched
     assert watched
     assert all(" of " in said for said in watched)
-    on_device = SimulatorReferee(workshop.simulator).judge(asked, lambda text: None)
+    on_device = SimulatorReferee(toolbox.simulator).judge(asked, lambda text: None)
     told = also_rehearsed(on_device, rehearsed).verified.correctness
     assert told.watched == watched
     assert told.trials == on_device.verified.correctness.trials
     assert also_rehearsed(on_device, None) is on_device
 
 
-def test_a_race_is_named_with_both_threads_and_lines(workshop, referee):
+def test_a_race_is_named_with_both_threads_and_lines(toolbox, referee):
     path = CORPUS / "adversarial" / "race_without_barrier.cu"
-    judged = rehearse(referee, order(workshop, path, "transpose"))
+    judged = rehearse(referee, order(toolbox, path, "transpose"))
     assert judged.verified.ruling.status is Status.INCORRECT
     assert "In the rehearsal" in judged.verified.ruling.message
     fault = judged.verified.correctness.fault

@@ -21,14 +21,14 @@ from common.contract import Settings
 from common.launch_plan import parse_directives
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.runner.channel import socket_address
-from evaluator.errors import GpuFault
+from evaluator.errors import GpuError
 from evaluator.pipeline.gpu_client import GpuReferee
-from evaluator.pipeline.referee import Order
+from evaluator.pipeline.referee import JudgeRequest
 from evaluator.python_command import last_words, own_python
 from evaluator.settings import MachineSettings
 
 GPU = Gpu(0, "GPU-0", "stand-in", "sm_90", 1 << 33, 1 << 33, "1.0", (13, 0), None, "default", None)
-ORDER = Order(
+ORDER = JudgeRequest(
     problem="relu",
     program=program("relu"),
     plan=parse_directives("// assay: launch k grid=(1) block=(256) args=(x, y, n)\n"),
@@ -54,7 +54,7 @@ def hostile(tmp_path):
 
 def refused(referee):
     """Why it could not be started, said by a call that wants to know at once."""
-    with pytest.raises(GpuFault) as caught:
+    with pytest.raises(GpuError) as caught:
         referee.facts()
     return caught.value
 
@@ -187,7 +187,7 @@ def test_many_graders_try_once_and_all_are_told(counted):
     def judge():
         try:
             GpuReferee(GPU, settings).judge(ORDER, lambda text: None)
-        except GpuFault as fault:
+        except GpuError as fault:
             said.append(str(fault))
 
     threads = [threading.Thread(target=judge) for _ in range(12)]
@@ -204,7 +204,7 @@ def test_starts_wait_longer_and_longer(counted):
     referee = GpuReferee(GPU, settings)
     until_s = time.monotonic() + 5
     while time.monotonic() < until_s:
-        with pytest.raises(GpuFault, match="could not be started"):
+        with pytest.raises(GpuError, match="could not be started"):
             referee.judge(ORDER, lambda text: None)
     assert 2 <= tried() <= 4
     pauses_s = [replace(referee.trouble, failures=n).due_s - referee.trouble.at_s for n in (1, 2, 3, 10, 5000)]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.linter import keep_bits, within
 from evaluator.problems.problem import Array, Arrays, Expected, Problem, Sizes, Tolerance
 
@@ -35,11 +35,11 @@ def _trials(problem: Problem, seed: int) -> Iterator[tuple[str, dict[str, Array]
     hidden = problem.hidden_sizes(generator)
     for distribution in problem.distributions:
         for sizes in (problem.example_sizes[1], *hidden):
-            yield distribution.name, distribution.draw(NumpyDice(generator), sizes), sizes, problem.tolerance
+            yield distribution.name, distribution.draw(NumpyRng(generator), sizes), sizes, problem.tolerance
     for probe in problem.probes:
         yield (
             probe.distribution.name,
-            probe.distribution.draw(NumpyDice(generator), probe.sizes),
+            probe.distribution.draw(NumpyRng(generator), probe.sizes),
             probe.sizes,
             probe.tolerance,
         )
@@ -85,7 +85,7 @@ def passing_guesses() -> Callable[[Problem], list[str]]:
     def run(problem: Problem) -> list[str]:
         passed = []
         for sizes in problem.example_sizes:
-            inputs = problem.distributions[0].draw(NumpyDice(np.random.default_rng(5)), sizes)
+            inputs = problem.distributions[0].draw(NumpyRng(np.random.default_rng(5)), sizes)
             expected = problem.oracle(inputs, sizes)
             for guess, actual in _guesses(problem, inputs, sizes):
                 if all(within(actual[name], expected[name], problem.tolerance) for name in expected):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import special
 
 from common.wire import DType
-from evaluator.backends.gpu.tensors import TorchDice
+from evaluator.backends.gpu.tensors import TorchRng
 from evaluator.problems import arrays, generators
-from evaluator.problems.arrays import NumpyDice, to_numpy
+from evaluator.problems.arrays import NumpyRng, to_numpy
 from evaluator.problems.catalogue import problems
 
 DRAWS = [
@@ -27,7 +27,7 @@ DRAWS = [
     )
 ]
 SOME = st.lists(st.floats(-40, 40), min_size=1, max_size=30)
-RULERS = {"numpy": lambda: NumpyDice(np.random.default_rng(11)), "torch": lambda: TorchDice(11, "cpu")}
+RULERS = {"numpy": lambda: NumpyRng(np.random.default_rng(11)), "torch": lambda: TorchRng(11, "cpu")}
 
 
 def as_tensors(drawn):
@@ -36,7 +36,7 @@ def as_tensors(drawn):
 
 @pytest.mark.parametrize(("problem", "distribution", "sizes"), DRAWS)
 def test_the_oracle_gives_the_same_on_tensors(problem, distribution, sizes):
-    drawn = distribution.draw(NumpyDice(np.random.default_rng(5)), sizes)
+    drawn = distribution.draw(NumpyRng(np.random.default_rng(5)), sizes)
     ours, theirs = problem.oracle(drawn, sizes), problem.oracle(as_tensors(drawn), sizes)
     assert list(ours) == list(theirs) == [tensor.name for tensor in problem.outputs]
     for name, expected in ours.items():
@@ -64,8 +64,8 @@ def test_the_oracle_stays_on_the_inputs_device(problem):
 @pytest.mark.parametrize(("problem", "distribution", "sizes"), DRAWS)
 def test_torch_draws_what_numpy_draws(problem, distribution, sizes):
     """Shapes and types to the letter, contents by their quartiles and their share of zeros and negative values."""
-    ours = distribution.draw(NumpyDice(np.random.default_rng(5)), sizes)
-    theirs = distribution.draw(TorchDice(6, "cpu"), sizes)
+    ours = distribution.draw(NumpyRng(np.random.default_rng(5)), sizes)
+    theirs = distribution.draw(TorchRng(6, "cpu"), sizes)
     for tensor in problem.inputs:
         ours_here, theirs_here = ours[tensor.name], theirs[tensor.name]
         assert tuple(theirs_here.shape) == tensor.shape_at(sizes)
@@ -87,21 +87,21 @@ def test_torch_draws_what_numpy_draws(problem, distribution, sizes):
 @pytest.mark.parametrize("problem", problems().values(), ids=lambda problem: problem.id)
 def test_torch_draws_follow_the_seed_alone(problem):
     typical, sizes = problem.distributions[0], problem.example_sizes[1]
-    first, again, other = (typical.draw(TorchDice(seed, "cpu"), sizes) for seed in (1, 1, 2))
+    first, again, other = (typical.draw(TorchRng(seed, "cpu"), sizes) for seed in (1, 1, 2))
     for tensor in problem.inputs:
         assert torch.equal(first[tensor.name], again[tensor.name])
         assert not torch.equal(first[tensor.name], other[tensor.name])
 
 
-@pytest.mark.parametrize("dice", RULERS.values(), ids=RULERS)
-def test_dice_draw_what_they_say(dice):
-    dice, shape = dice(), (100, 200)
-    normal, uniform = to_numpy(dice.normal(shape)), to_numpy(dice.uniform(-1.0, 3.0, shape))
-    whole, signs = to_numpy(dice.integers(-2, 2, shape)), to_numpy(dice.signs(shape))
+@pytest.mark.parametrize("rng", RULERS.values(), ids=RULERS)
+def test_dice_draw_what_they_say(rng):
+    rng, shape = rng(), (100, 200)
+    normal, uniform = to_numpy(rng.normal(shape)), to_numpy(rng.uniform(-1.0, 3.0, shape))
+    whole, signs = to_numpy(rng.integers(-2, 2, shape)), to_numpy(rng.signs(shape))
     assert {array.shape for array in (normal, uniform, whole, signs)} == {shape}
-    assert {array.dtype for array in (uniform, signs, to_numpy(dice.full((2,), 1)))} == {np.dtype("float64")}
+    assert {array.dtype for array in (uniform, signs, to_numpy(rng.full((2,), 1)))} == {np.dtype("float64")}
     assert normal.dtype in (np.dtype("float32"), np.dtype("float64"))
-    assert {array.dtype for array in (whole, to_numpy(dice.arange(3)))} == {np.dtype("int64")}
+    assert {array.dtype for array in (whole, to_numpy(rng.arange(3)))} == {np.dtype("int64")}
     assert normal.mean() == pytest.approx(0, abs=0.04)
     assert (normal**2).mean() == pytest.approx(1, abs=0.06)
     assert (normal**4).mean() == pytest.approx(3, abs=0.4)
@@ -111,17 +111,17 @@ def test_dice_draw_what_they_say(dice):
     assert (np.bincount(whole.reshape(-1) + 2) / whole.size).tolist() == pytest.approx([0.2] * 5, abs=0.02)
     assert sorted(set(signs.reshape(-1))) == [-1, 1]
     assert signs.mean() == pytest.approx(0, abs=0.04)
-    assert not np.array_equal(to_numpy(dice.normal(shape)), normal)
-    assert to_numpy(dice.arange(3)).tolist() == [0, 1, 2]
-    assert dice.xp.sum(dice.full((3, 2), 0.5)) == 3
+    assert not np.array_equal(to_numpy(rng.normal(shape)), normal)
+    assert to_numpy(rng.arange(3)).tolist() == [0, 1, 2]
+    assert rng.xp.sum(rng.full((3, 2), 0.5)) == 3
 
 
 @pytest.mark.parametrize("bits", [13, 23])
 def test_fine_values_on_torch_keep_their_bits(bits):
-    values = to_numpy(generators.fine(bits)(TorchDice(3, "cpu"), (20_000,)))
+    values = to_numpy(generators.fine(bits)(TorchRng(3, "cpu"), (20_000,)))
     assert np.array_equal(values, values.astype(np.float32))
     assert (np.abs(values * 2.0**bits) % 2 == 1).all()
-    signs = to_numpy(generators.signed_zeros()(TorchDice(3, "cpu"), (900,)))
+    signs = to_numpy(generators.signed_zeros()(TorchRng(3, "cpu"), (900,)))
     assert (np.signbit(signs) & (signs == 0)).sum() > 200
 
 
@@ -184,12 +184,12 @@ def test_the_grader_draws_and_judges_without_torch():
     program = (
         "import sys\n"
         "import numpy as np\n"
-        "from evaluator.problems.arrays import NumpyDice\n"
+        "from evaluator.problems.arrays import NumpyRng\n"
         "from evaluator.problems.catalogue import problems\n"
         "from evaluator.stages.verify.comparison import compare\n"
         "for problem in problems().values():\n"
         "    sizes = dict.fromkeys(problem.sizes, 3)\n"
-        "    drawn = problem.distributions[0].draw(NumpyDice(np.random.default_rng(1)), sizes)\n"
+        "    drawn = problem.distributions[0].draw(NumpyRng(np.random.default_rng(1)), sizes)\n"
         "    for name, expected in problem.oracle(drawn, sizes).items():\n"
         "        assert compare(name, expected.value, expected, problem.tolerance, 255).mismatch is None\n"
         "assert 'torch' not in sys.modules\n"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from common.launch_plan import Launch, parse_directives
-from evaluator.errors import UnknownProblem
+from evaluator.errors import UnknownProblemError
 from evaluator.problems.catalogue import find, problems
 from evaluator.problems.linter import lint
 from evaluator.stages.compile.toolchain import find_toolchain
@@ -98,13 +98,13 @@ def test_vector_add_starts_without_a_directive():
 
 def test_find_names_the_nearest():
     assert find("saxpy").id == "saxpy"
-    with pytest.raises(UnknownProblem, match="no problem 'matmull'") as raised:
+    with pytest.raises(UnknownProblemError, match="no problem 'matmull'") as raised:
         find("matmull")
     assert "'matmul'" in raised.value.remedy
-    with pytest.raises(UnknownProblem) as raised:
+    with pytest.raises(UnknownProblemError) as raised:
         find("Vector Add")
     assert "'vector_add'" in raised.value.remedy
-    with pytest.raises(UnknownProblem) as raised:
+    with pytest.raises(UnknownProblemError) as raised:
         find("qqqqqqqq")
     assert all(known in raised.value.remedy for known in IDS)
 

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.backends.gpu.tensors import TorchDice
+from evaluator.backends.gpu.tensors import TorchRng
 from evaluator.problems import freivalds
-from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import problems
 from evaluator.problems.families.linear_algebra import MATMUL, MATMUL_F16
 from evaluator.problems.generators import exact
@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize("problem", [MATMUL, MATMUL_F16], ids=lambda probl
 
 
 def drawn(problem, distribution=None, sizes=SIZES, seed=1):
-    return (distribution or problem.distributions[0]).draw(NumpyDice(np.random.default_rng(seed)), sizes)
+    return (distribution or problem.distributions[0]).draw(NumpyRng(np.random.default_rng(seed)), sizes)
 
 
 def product(inputs):
@@ -31,8 +31,8 @@ def product(inputs):
 
 def checked(problem, inputs, c, tolerance=None, seed=2):
     sizes = {"m": c.shape[0], "n": c.shape[1], "k": inputs["a"].shape[1]}
-    dice = NumpyDice(np.random.default_rng(seed))
-    return problem.sketch(dice, inputs, {"c": c}, sizes, tolerance or problem.tolerance)
+    rng = NumpyRng(np.random.default_rng(seed))
+    return problem.sketch(rng, inputs, {"c": c}, sizes, tolerance or problem.tolerance)
 
 
 def allowance(problem, inputs):
@@ -165,9 +165,9 @@ def test_tensors_are_checked_like_arrays(problem):
     inputs = drawn(problem)
     c = product(inputs)
     tensors = {name: torch.from_numpy(values) for name, values in inputs.items()}
-    good = problem.sketch(TorchDice(1, "cpu"), tensors, {"c": torch.from_numpy(c)}, SIZES, problem.tolerance)
+    good = problem.sketch(TorchRng(1, "cpu"), tensors, {"c": torch.from_numpy(c)}, SIZES, problem.tolerance)
     assert good.passed
     assert good.worst_ratio == pytest.approx(checked(problem, inputs, c).worst_ratio, rel=0.5)
     c[40, 2] = 1000
-    bad = problem.sketch(TorchDice(1, "cpu"), tensors, {"c": torch.from_numpy(c)}, SIZES, problem.tolerance)
+    bad = problem.sketch(TorchRng(1, "cpu"), tensors, {"c": torch.from_numpy(c)}, SIZES, problem.tolerance)
     assert (bad.passed, bad.worst_row) == (False, 40)

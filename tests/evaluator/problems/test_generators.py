@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.problems import generators
-from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.linter import keep_bits
 from evaluator.problems.problem import Tensor
 
@@ -31,7 +31,7 @@ seeds = st.integers(0, 2**32 - 1)
 @pytest.mark.parametrize("name", MAKERS)
 @given(shape=shapes, seed=seeds)
 def test_makers_fill_the_shape_with_values_whose_squares_fit(name, shape, seed):
-    values = MAKERS[name](NumpyDice(np.random.default_rng(seed)), shape)
+    values = MAKERS[name](NumpyRng(np.random.default_rng(seed)), shape)
     assert values.shape == shape
     squares = np.square(values.astype(np.float32))
     assert np.isfinite(squares).all()
@@ -43,8 +43,8 @@ def test_the_same_seed_draws_the_same_and_tensors_differ(shape, seed):
     tensors = (Tensor("a", (*names, "64")), Tensor("b", (*names, "64")))
     sizes = dict(zip(names, shape, strict=True))
     for distribution in generators.usual_distributions(tensors):
-        first = distribution.draw(NumpyDice(np.random.default_rng(seed)), sizes)
-        second = distribution.draw(NumpyDice(np.random.default_rng(seed)), sizes)
+        first = distribution.draw(NumpyRng(np.random.default_rng(seed)), sizes)
+        second = distribution.draw(NumpyRng(np.random.default_rng(seed)), sizes)
         assert all(np.array_equal(first[name], second[name]) for name in "ab")
         assert all(array.dtype == np.float32 and array.flags.c_contiguous for array in first.values())
         if distribution.name != "constant_rows":  # a handful of values, which may meet
@@ -53,7 +53,7 @@ def test_the_same_seed_draws_the_same_and_tensors_differ(shape, seed):
 
 @pytest.mark.parametrize("bits", [7, 10])
 def test_fine_values_are_float32_and_move_however_they_are_rounded(bits):
-    values = generators.fine()(NumpyDice(np.random.default_rng(1)), (50_000,))
+    values = generators.fine()(NumpyRng(np.random.default_rng(1)), (50_000,))
     assert np.array_equal(values, values.astype(np.float32))
     truncated = np.trunc(values * 2.0**bits) / 2.0**bits
     for lower in (keep_bits(values, bits), truncated):
@@ -63,28 +63,28 @@ def test_fine_values_are_float32_and_move_however_they_are_rounded(bits):
 @given(shape=shapes, seed=seeds, axis=st.integers(0, 2))
 def test_sparse_keeps_one_element_along_the_axis(shape, seed, axis):
     axis %= len(shape)
-    values = generators.sparse(generators.fine(), axis)(NumpyDice(np.random.default_rng(seed)), shape)
+    values = generators.sparse(generators.fine(), axis)(NumpyRng(np.random.default_rng(seed)), shape)
     assert (np.count_nonzero(values, axis=axis) == 1).all()
 
 
 @given(rows=st.integers(1, 5), half=st.integers(8, 400), odd=st.booleans(), seed=seeds)
 def test_cancellation_leaves_little(rows, half, odd, seed):
-    dice = NumpyDice(np.random.default_rng(seed))
-    values = generators.cancellation()(dice, (rows, 2 * half + odd))
+    rng = NumpyRng(np.random.default_rng(seed))
+    values = generators.cancellation()(rng, (rows, 2 * half + odd))
     assert (np.abs(values.sum(axis=1)) < 0.02 * np.linalg.norm(values, axis=1)).all()
-    factor = generators.repeated()(dice, (rows, 2 * half + odd))
+    factor = generators.repeated()(rng, (rows, 2 * half + odd))
     assert np.array_equal(factor[:, :half], factor[:, half : 2 * half])
 
 
 def test_constant_rows_sum_exactly_in_float32():
-    rows = generators.constant_rows()(NumpyDice(np.random.default_rng(0)), (64, 1 << 15)).astype(np.float32)
+    rows = generators.constant_rows()(NumpyRng(np.random.default_rng(0)), (64, 1 << 15)).astype(np.float32)
     assert np.array_equal(np.cumsum(rows, axis=1)[:, -1], rows[:, 0].astype(np.float64) * (1 << 15))
     assert (rows == rows[:, :1]).all()
     assert rows.all()
 
 
 def test_signed_zeros_hold_both_zeros_and_values():
-    values = generators.signed_zeros()(NumpyDice(np.random.default_rng(0)), (900,))
+    values = generators.signed_zeros()(NumpyRng(np.random.default_rng(0)), (900,))
     zero = values == 0
     assert (zero & np.signbit(values)).sum() > 200
     assert (zero & ~np.signbit(values)).sum() > 200

@@ -54,20 +54,20 @@ def write_into(inputs, sizes):
     return RELU.oracle(inputs, sizes)
 
 
-def other_dtype(dice, sizes):
-    return {"x": dice.normal((sizes["n"],))}
+def other_dtype(rng, sizes):
+    return {"x": rng.normal((sizes["n"],))}
 
 
-def strided(dice, sizes):
-    return {"x": dice.normal((2 * sizes["n"],)).astype(np.float32)[::2]}
+def strided(rng, sizes):
+    return {"x": rng.normal((2 * sizes["n"],)).astype(np.float32)[::2]}
 
 
-def too_long(dice, sizes):
-    return {"x": dice.normal((sizes["n"] + 1,)).astype(np.float32)}
+def too_long(rng, sizes):
+    return {"x": rng.normal((sizes["n"] + 1,)).astype(np.float32)}
 
 
-def misnamed(dice, sizes):
-    return {"z": dice.normal((sizes["n"],)).astype(np.float32)}
+def misnamed(rng, sizes):
+    return {"z": rng.normal((sizes["n"],)).astype(np.float32)}
 
 
 def drawing(draw):
@@ -168,7 +168,7 @@ DEGENERATE = {
     ),
     "round probes": (
         replace(
-            draw_with(SCALAR_MULTIPLY, lambda dice, shape: dice.integers(-40, 39, shape) / 4),
+            draw_with(SCALAR_MULTIPLY, lambda rng, shape: rng.integers(-40, 39, shape) / 4),
             probes=(),
         ),
         "rounded to 10 fraction bits passes",

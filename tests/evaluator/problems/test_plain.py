@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from common.contract import Settings
 from common.wire import DType
-from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import find, problems
 from evaluator.problems.plain import IN_WORDS, SIMPLEST_FIRST, contents
 from evaluator.problems.problem import Distribution, Tensor
@@ -51,22 +51,22 @@ def test_scrambled_values_fill_their_range():
 
 
 @pytest.mark.parametrize("name", problems())
-def test_the_naive_kernel_is_right_on_each_of_them(name, workshop):
+def test_the_naive_kernel_is_right_on_each_of_them(name, toolbox):
     problem, settings = find(name), Settings()
     compiled = compile_source(
-        problem.naive.source, settings, "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache
+        problem.naive.source, settings, "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache
     )
     shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    launchable = plan_launches(problem, compiled.program, None, problem.naive.source, shared).launchable
+    checked_plan = plan_launches(problem, compiled.program, None, problem.naive.source, shared).checked_plan
     sizes = dict.fromkeys(problem.sizes, 33 if len(problem.sizes) < 4 else 5)
 
     def plain(content):
-        def draw(dice, at):
+        def draw(rng, at):
             return {tensor.name: contents(tensor, at, content) for tensor in problem.inputs}
 
         return Distribution(content, "", draw)
 
     trials = [PlannedTrial(sizes, plain(content), problem.tolerance, True) for content in SIMPLEST_FIRST]
-    with workshop.simulator.prepare(compiled.program, settings) as session:
-        verified = verify(launchable, session, settings, NumpyDice(np.random.default_rng(1)), trials)
+    with toolbox.simulator.prepare(compiled.program, settings) as session:
+        verified = verify(checked_plan, session, settings, NumpyRng(np.random.default_rng(1)), trials)
     assert verified.ruling is None, verified.ruling

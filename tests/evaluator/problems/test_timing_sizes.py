@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from evaluator.backends.gpu.tensors import TorchDice, eager
-from evaluator.problems.arrays import NumpyDice
+from evaluator.backends.gpu.tensors import TorchRng, eager
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import problems
 from evaluator.problems.families.reduction import REDUCE_SUM
 from evaluator.problems.families.scan import PREFIX_SUM
@@ -39,7 +39,7 @@ def test_timing_sizes_take_a_good_part_of_the_memory_bandwidth_and_little_memory
 def test_the_baseline_computes_the_problem(problem):
     """The output's shape and type to the letter, and no more error than a kernel may have."""
     for number, sizes in enumerate(problem.example_sizes[:2]):
-        drawn = problem.distributions[0].draw(TorchDice(number, "cpu"), sizes)
+        drawn = problem.distributions[0].draw(TorchRng(number, "cpu"), sizes)
         made = eager(problem, drawn, sizes)()
         (output,) = problem.outputs
         assert tuple(made.shape) == output.shape_at(sizes)
@@ -52,7 +52,7 @@ def test_the_baseline_computes_the_problem(problem):
 @EACH
 def test_the_baseline_reads_every_input_and_leaves_it_alone(problem):
     sizes, typical = problem.example_sizes[1], problem.distributions[0]
-    drawn, others = (typical.draw(TorchDice(seed, "cpu"), sizes) for seed in (1, 2))
+    drawn, others = (typical.draw(TorchRng(seed, "cpu"), sizes) for seed in (1, 2))
     before = {name: tensor.clone() for name, tensor in drawn.items()}
     made = eager(problem, drawn, sizes)()
     assert all(torch.equal(drawn[name], tensor) for name, tensor in before.items())
@@ -65,7 +65,7 @@ def test_the_baseline_reads_every_input_and_leaves_it_alone(problem):
 def test_one_long_chain_at_the_timing_size_is_still_honest(problem):
     """The naive kernels add all elements to one place: that must stay right where they are timed."""
     for seed in range(3):
-        drawn = problem.distributions[0].draw(NumpyDice(np.random.default_rng(seed)), problem.timing_sizes)
+        drawn = problem.distributions[0].draw(NumpyRng(np.random.default_rng(seed)), problem.timing_sizes)
         sums = np.cumsum(drawn["x"], dtype=np.float32)
         output = problem.outputs[0].name
         actual = sums if problem is PREFIX_SUM else sums[-1:]
@@ -75,7 +75,7 @@ def test_one_long_chain_at_the_timing_size_is_still_honest(problem):
 
 def test_another_computation_is_no_baseline():
     problem = problems()["softmax"]
-    drawn = problem.distributions[0].draw(TorchDice(1, "cpu"), problem.example_sizes[1])
+    drawn = problem.distributions[0].draw(TorchRng(1, "cpu"), problem.example_sizes[1])
     wrong = eager(replace(problem, baseline="torch.softmax(x, dim=0)"), drawn, problem.example_sizes[1])()
     expected = problem.oracle(drawn, problem.example_sizes[1])["y"]
     assert compare("y", wrong, expected, problem.tolerance, 0x5B).mismatch is not None

@@ -11,11 +11,11 @@ from sample_receipts import SIGNER, SOURCE, STRANGER, members, signed_again, uns
 from common.contract import Evaluation, Submission, Verdict
 from common.launch_plan import LaunchPlan, parse_directives
 from evaluator.pipeline.receipt import plan_sha256
-from evaluator.receipts.checks import Beside, Outcome, examine, verified
+from evaluator.receipts.checks import Expectations, Outcome, examine, verified
 from evaluator.seed import Seed
 
 TRUSTED = {SIGNER.public_key: "one of these tests"}
-BESIDE = Beside(SOURCE, None, TRUSTED)
+BESIDE = Expectations(SOURCE, None, TRUSTED)
 GENUINE = members()
 
 
@@ -164,19 +164,19 @@ def test_what_is_no_verdict_is_refused(text, words):
 def test_the_owner_of_the_key_decides_not_the_key_in_the_receipt():
     forged = members(signer=STRANGER)
     assert failed(forged).keys() == {"key"}
-    assert failed(forged, Beside(SOURCE, None, {})).keys() == {"key"}
-    assert failed(forged, Beside(SOURCE, None, {STRANGER.public_key: "a friend's"})) == {}
+    assert failed(forged, Expectations(SOURCE, None, {})).keys() == {"key"}
+    assert failed(forged, Expectations(SOURCE, None, {STRANGER.public_key: "a friend's"})) == {}
 
 
 def test_what_is_not_given_is_not_checked():
-    checks, good = said(GENUINE, Beside(keys=TRUSTED))
+    checks, good = said(GENUINE, Expectations(keys=TRUSTED))
     assert good
     assert checks["source"].outcome is Outcome.SKIPPED
     assert GENUINE["receipt"]["source_sha256"] in checks["source"].detail
 
 
 def test_another_source_is_refused():
-    assert failed(GENUINE, Beside(SOURCE + b"\n", None, TRUSTED)).keys() == {"source"}
+    assert failed(GENUINE, Expectations(SOURCE + b"\n", None, TRUSTED)).keys() == {"source"}
 
 
 def with_plan(plan):
@@ -191,8 +191,8 @@ def test_the_plan_is_found_where_it_is():
     checks, good = said(with_plan(plan))
     assert good
     assert checks["plan"].detail.startswith("The plan in the source has the hash")
-    assert failed(with_plan(plan), Beside(SOURCE, plan, TRUSTED)) == {}
-    assert failed(with_plan(plan), Beside(SOURCE, other, TRUSTED)).keys() == {"plan"}
+    assert failed(with_plan(plan), Expectations(SOURCE, plan, TRUSTED)) == {}
+    assert failed(with_plan(plan), Expectations(SOURCE, other, TRUSTED)).keys() == {"plan"}
     assert failed(with_plan(other)).keys() == {"plan"}
 
 
@@ -206,10 +206,10 @@ def evaluation(**changes):
 
 
 def test_a_whole_evaluation_brings_its_submission():
-    checks, good = said(evaluation(), Beside(keys=TRUSTED))
+    checks, good = said(evaluation(), Expectations(keys=TRUSTED))
     assert good
     assert checks["source"].outcome is checks["submission"].outcome is Outcome.OK
-    assert failed(evaluation(source="other"), Beside(keys=TRUSTED)).keys() == {"source"}
+    assert failed(evaluation(source="other"), Expectations(keys=TRUSTED)).keys() == {"source"}
     assert "problem is 'relu'" in failed(evaluation(problem="relu"))["submission"]
     assert "backend is 'sim'" in failed(evaluation(backend="sim"))["submission"]
     assert "settings." in failed(evaluation(settings={"target_speedup": 3}))["submission"]

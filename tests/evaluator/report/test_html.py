@@ -108,7 +108,8 @@ def test_what_costs_time_is_told_with_links_to_its_lines():
         "blocks of 256 threads: 38%, 24 of 64 warps, limited by registers",
         "With 64 registers a thread instead of 72 there is room for 32 warps instead of 24 (50%).",
         "Estimated, not measured, on H100. The roof above it is memory's: it leaves room for ",
-        "The dearest request of one warp where block_sums loads; in all 114,688 sectors more than its bytes need.",
+        "The most expensive request of one warp where block_sums loads; "
+        "in all 114,688 sectors more than its bytes need.",
         "Counted by the simulator at rows = 128, cols = 1,024",
         "block_sums128 blocks of 256",
     ):

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from evaluator.errors import SandboxFault
+from evaluator.errors import SandboxError
 from evaluator.sandbox.container.docker import DockerSandbox
 
 
@@ -13,7 +13,7 @@ from evaluator.sandbox.container.docker import DockerSandbox
 def docker_fault(place):
     try:
         DockerSandbox(place).close()
-    except SandboxFault as fault:
+    except SandboxError as fault:
         return f"{fault} {fault.remedy}"
     return None
 

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.errors import SandboxFault, StorageFault
+from evaluator.errors import SandboxError, StorageError
 from evaluator.sandbox.container.docker import DockerSandbox
 from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.host.result import finished_from
 from evaluator.sandbox.host.supervision import WorkFolders
-from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, SessionEnded
+from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, SessionEndedError
 
 REPOSITORY = Path(__file__).parents[3]
 PYTHON = tuple({Path(sys.prefix), Path(sys.base_prefix)})
@@ -111,15 +111,15 @@ def test_stdin_is_empty_in_a_run(sandbox):
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/x", "nul\0", "x" * 300])
 def test_odd_names_are_refused(sandbox, name):
-    with pytest.raises(SandboxFault, match="plain file name"):
+    with pytest.raises(SandboxError, match="plain file name"):
         sandbox.run(shell("true", files={name: b""}))
-    with pytest.raises(SandboxFault, match="plain file name"):
+    with pytest.raises(SandboxError, match="plain file name"):
         sandbox.run(shell("true", collect=(name,)))
 
 
 @pytest.mark.parametrize("argv", [(), ("/no/such/program",), ("sh",), ("./absent",), ("/usr",)])
 def test_a_missing_program_is_our_fault(sandbox, argv):
-    with pytest.raises(SandboxFault, match="program"):
+    with pytest.raises(SandboxError, match="program"):
         sandbox.run(Job(argv))
 
 
@@ -130,7 +130,7 @@ def test_a_file_that_is_no_program_fails_as_a_program(sandbox):
 
 
 def test_a_readable_path_must_exist(sandbox, tmp_path):
-    with pytest.raises(SandboxFault, match="does not exist"):
+    with pytest.raises(SandboxError, match="does not exist"):
         sandbox.run(Job(("/bin/true",), readable=(tmp_path / "absent",)))
 
 
@@ -248,7 +248,7 @@ def test_a_job_that_hardly_ran_is_our_fault():
     ended = {"exit": -9, "reason": "wall", "wall_s": 1.01, "waited_s": 0.0, "peak_bytes": 0, "own_signals": []}
     with_nothing = {"stdout": b"", "stderr": b"", "files": {}, "output_exceeded": False}
     assert finished_from(limits, ended, **with_nothing).timed_out
-    with pytest.raises(SandboxFault, match=r"too busy: .* for 33\.5 of 34\.0 s"):
+    with pytest.raises(SandboxError, match=r"too busy: .* for 33\.5 of 34\.0 s"):
         finished_from(limits, ended | {"wall_s": 34.0, "waited_s": 33.5}, **with_nothing)
 
 
@@ -349,7 +349,7 @@ def test_a_conversation(sandbox):
 
 def test_output_that_nobody_asked_for_is_bounded(sandbox):
     with sandbox.start(Job(("/bin/cat",), limits=Limits(output_bytes=1 << 20))) as session:
-        with pytest.raises(SessionEnded):
+        with pytest.raises(SessionEndedError):
             session.send(bytes(50 << 20))
         assert session.finish().output_exceeded
 
@@ -364,13 +364,13 @@ def test_a_program_that_closes_its_stdin(sandbox):
     with sandbox.start(shell("exec <&-; echo ready; sleep 5", limits=Limits(wall_s=10))) as session:
         assert session.receive(6) == b"ready\n"
         unread = "reads no more|sent 0 of the 1" if sandbox.name == "docker" else "reads no more"
-        with pytest.raises(SessionEnded, match=unread):
+        with pytest.raises(SessionEndedError, match=unread):
             send_and_hear(session)
 
 
 def test_a_program_that_dies_midway(sandbox):
     with sandbox.start(shell("echo partial; kill -ABRT $$")) as session:
-        with pytest.raises(SessionEnded, match=r"sent 8 of the 100 bytes.*signal 6|134"):
+        with pytest.raises(SessionEndedError, match=r"sent 8 of the 100 bytes.*signal 6|134"):
             session.receive(100)
         finished = session.finish()
     assert finished.signal == signal.SIGABRT
@@ -379,10 +379,10 @@ def test_a_program_that_dies_midway(sandbox):
 def test_a_session_has_a_wall_clock(sandbox):
     start = time.monotonic()
     with sandbox.start(shell("sleep 60", limits=Limits(wall_s=0.3))) as session:
-        with pytest.raises(SessionEnded, match=r"0\.3 s"):
+        with pytest.raises(SessionEndedError, match=r"0\.3 s"):
             session.receive(1)
         assert session.finish().timed_out
-    with sandbox.start(shell("sleep 60", limits=Limits(wall_s=0.3))) as session, pytest.raises(SessionEnded):
+    with sandbox.start(shell("sleep 60", limits=Limits(wall_s=0.3))) as session, pytest.raises(SessionEndedError):
         session.send(bytes(50 << 20))  # nobody reads
     assert time.monotonic() - start < 5
 
@@ -404,7 +404,7 @@ def test_a_program_of_a_session_that_is_late_is_ended(sandbox, script, act):
         session.receive(1)
         start = time.monotonic()
         session.allow(0.3)
-        with pytest.raises(SessionEnded):
+        with pytest.raises(SessionEndedError):
             act(session)
         assert session.finish().exit_code != 0
         assert 0.2 < time.monotonic() - start < 5
@@ -511,7 +511,7 @@ def test_a_killed_warden_is_our_fault_and_leaves_nothing(on_the_host):
     session = on_the_host.start(shell("echo up; env -i setsid sleep 60; :", mark))
     session.receive(3)
     os.kill(session._warden_pid, signal.SIGKILL)
-    with pytest.raises(SandboxFault, match="vanished"):
+    with pytest.raises(SandboxError, match="vanished"):
         session.finish()
     assert soon(lambda: running(mark) == [])
 
@@ -549,7 +549,7 @@ def test_who_goes_on_working_removes_what_the_killed_left(on_the_host, monkeypat
 
 def test_a_root_that_cannot_be_written_is_a_storage_fault(sandbox, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageFault) as caught:
+    with pytest.raises(StorageError) as caught:
         type(sandbox)(tmp_path / "file" / "jobs")
     assert "ASSAY_DATA_DIR" in caught.value.remedy
 
@@ -563,7 +563,7 @@ def test_a_full_disk_is_a_storage_fault(on_the_host):
         pytest.skip("mounting is not allowed here")
     try:
         full = type(on_the_host)(small)
-        with pytest.raises(StorageFault, match="No space left") as caught:
+        with pytest.raises(StorageError, match="No space left") as caught:
             full.run(shell("true", files={"big": bytes(1 << 20)}))
         assert "Free some space" in caught.value.remedy
         assert list(small.iterdir()) == []
@@ -661,7 +661,7 @@ def test_a_device_is_there_only_when_it_was_asked_for(tmp_path):
     settings = "/proc/sys/kernel"
     named = f"echo x > /proc/self/comm && ! echo x > {settings}/core_pattern && ! echo x > {settings}/domainname"
     assert sandbox.run(shell(named, devices=(Path("/dev/kmsg"),))).succeeded
-    with pytest.raises(SandboxFault, match="no device"):
+    with pytest.raises(SandboxError, match="no device"):
         sandbox.run(shell(script, devices=(Path("/etc/passwd"),)))
 
 

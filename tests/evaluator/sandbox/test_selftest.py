@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluator.errors import SandboxFault, UsageError
+from evaluator.errors import SandboxError, UsageError
 from evaluator.sandbox import selftest
 from evaluator.sandbox.host import bubblewrap
 from evaluator.sandbox.host.process import ProcessSandbox
@@ -47,7 +47,7 @@ def test_auto_takes_bubblewrap_where_it_works(tmp_path):
 
 def test_auto_falls_back_and_a_wish_is_answered_with_reason_and_remedy(tmp_path, broken_bubblewrap):
     assert choose(tmp_path / "jobs").name == "process"
-    with pytest.raises(SandboxFault, match="Operation not permitted") as caught:
+    with pytest.raises(SandboxError, match="Operation not permitted") as caught:
         choose(tmp_path / "jobs", "bubblewrap")
     assert "user namespaces" in caught.value.remedy
     assert list((tmp_path / "jobs").iterdir()) == []

@@ -15,7 +15,7 @@ from store_samples import ended
 
 from evaluator.service import logs
 from evaluator.service.api.app import create_app
-from evaluator.service.api.notifier import Watch
+from evaluator.service.api.notifier import Notifier
 from evaluator.service.server import HttpServer
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.models import WorkerFacts
@@ -50,7 +50,7 @@ def facts(**changes):
 class Served:
     url: str
     store: Store
-    watch: Watch
+    watch: Notifier
     announced: list[tuple[str, str]] = field(default_factory=list)
     log: io.StringIO = field(default_factory=io.StringIO)
 
@@ -98,7 +98,7 @@ def served(database_url, folder, **changes):
     store = Store(database_url)
     store.upgrade()
     with listening() as opened, contextlib.ExitStack() as ending:
-        watch = Watch(store)
+        watch = Notifier(store)
         here = Served(f"http://127.0.0.1:{opened.getsockname()[1]}", store, watch)
         ending.enter_context(logging_to(here.log))
         ready = threading.Event()

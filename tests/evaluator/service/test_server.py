@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 from common.contract import Evaluation, Status
 from evaluator.cli import main
-from evaluator.errors import SandboxFault, StorageFault, UsageError
+from evaluator.errors import SandboxError, StorageError, UsageError
 from evaluator.sandbox import selftest
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.service import server
@@ -134,11 +134,11 @@ def begin_something_long(url, run_timeout_s):
 
 
 @pytest.fixture
-def data(tmp_path, workshop):
+def data(tmp_path, toolbox):
     """A data folder with what the suite has compiled."""
     folder = tmp_path / "data"
     folder.mkdir()
-    (folder / "cache").symlink_to(workshop.cache.root)
+    (folder / "cache").symlink_to(toolbox.cache.root)
     return folder
 
 
@@ -284,14 +284,14 @@ def test_isolation_that_does_not_hold_stops_the_start(tmp_path, monkeypatch):
         return (selftest.Layer("network", True, False, "reached the host by AF_INET"),)
 
     monkeypatch.setattr(server, "probe", one_broken)
-    with pytest.raises(SandboxFault, match=r"network .reached the host") as fault:
+    with pytest.raises(SandboxError, match=r"network .reached the host") as fault:
         prove_isolation(MachineSettings(tmp_path, sandbox="process"))
     assert "assay doctor" in fault.value.remedy
 
 
 def test_a_weaker_sandbox_is_taken_only_where_it_was_chosen(tmp_path, monkeypatch):
     monkeypatch.setattr(selftest, "choose", lambda root, wanted: ProcessSandbox(root))
-    with pytest.raises(SandboxFault) as fault:
+    with pytest.raises(SandboxError) as fault:
         prove_isolation(MachineSettings(tmp_path, sandbox="auto"))
     assert "ASSAY_SANDBOX=process" in fault.value.remedy
     name, layers = prove_isolation(MachineSettings(tmp_path, sandbox="process"))
@@ -308,7 +308,7 @@ def test_the_servers_secret_is_made_once_and_for_its_owner_alone(tmp_path):
     assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
     assert [file.name for file in tmp_path.iterdir()] == ["secret"]
     assert secret_of(ServiceSettings(tmp_path, "sqlite://", secret="of the owner")) == b"of the owner"
-    with pytest.raises(StorageFault):
+    with pytest.raises(StorageError):
         secret_of(ServiceSettings(tmp_path / "missing", "sqlite://"))
 
 

@@ -15,7 +15,7 @@ from trainer.conversation.conversation import AgentName, Conversation, EndReason
 from trainer.conversation.episode import EpisodeSettings, play
 from trainer.conversation.extraction import canonical, wrapped
 from trainer.conversation.tester import ReportSettings
-from trainer.errors import PolicyFault
+from trainer.errors import PolicyError
 
 FLOWS = st.builds(
     Flow, max_turns=st.integers(1, 6), stop_at=st.sampled_from([0.3, 0.6, 0.8, 2.0]), single_agent=st.booleans()
@@ -164,7 +164,7 @@ def test_a_turn_out_of_turn_is_refused():
 
 @pytest.mark.parametrize("log_probs", [(0.0,), (0.0, float("nan")), (0.0, float("-inf"))])
 def test_a_response_with_broken_log_probabilities_is_the_policys_fault(log_probs):
-    with pytest.raises(PolicyFault, match="log-prob"):
+    with pytest.raises(PolicyError, match="log-prob"):
         Response("ab", (1,), (2, 3), log_probs)
 
 

@@ -18,7 +18,7 @@ from trainer.conversation.episode import EpisodeSettings, play, play_many, setti
 from trainer.conversation.extraction import wrapped
 from trainer.conversation.rewards import CreditSettings, credits_of
 from trainer.data.tasks import chosen, training_tasks
-from trainer.errors import ConfigurationError, ContextFull, OracleFault, OracleLost
+from trainer.errors import ConfigurationError, ContextFullError, OracleError, OracleLostError
 from trainer.evaluator.oracle import EvaluatorOracle, OracleSettings
 from trainer.reporting.transcripts import Recording, without_times
 
@@ -102,7 +102,7 @@ def test_models_that_say_nothing_or_never_stop_are_turns_like_others(service, ta
     assert all(len(turn.response.token_ids) <= 300 for turn in conversation.turns[::2])
 
 
-def test_an_evaluator_that_is_killed_in_mid_step_changes_nothing(tmp_path, faces, workshop):
+def test_an_evaluator_that_is_killed_in_mid_step_changes_nothing(tmp_path, faces, toolbox):
     tasks = training_tasks(chosen(faces, ("relu", "vector_add")), 3)
     asked = [(task, number) for number, task in enumerate(tasks)]
     serving = Serving(tmp_path)
@@ -152,7 +152,7 @@ def test_many_are_played_in_order_and_what_fails_on_our_side_is_left_out(task):
     class Sometimes(Judge):
         async def evaluate(self, submission):
             if "wrong_1" in submission.source:
-                raise OracleFault("the disk is full", evaluation_id="ev_9")
+                raise OracleError("the disk is full", evaluation_id="ev_9")
             return await super().evaluate(submission)
 
     class Named:
@@ -185,11 +185,11 @@ def task_named(task, number):
 def test_a_lost_oracle_ends_them_all(task):
     class Lost:
         async def evaluate(self, submission):
-            raise OracleLost("too many faults")
+            raise OracleLostError("too many faults")
 
     settings = EpisodeSettings(Flow(1))
     policies = both(wrapped(NAIVE))
-    with pytest.raises(OracleLost, match="too many"):
+    with pytest.raises(OracleLostError, match="too many"):
         asyncio.run(play_many([(task, 0), (task, 1)], policies, Lost(), settings))
 
 
@@ -197,7 +197,7 @@ def test_a_context_that_is_full_ends_a_conversation_but_not_the_first_turn(task)
     class Small(Script):
         async def respond(self, messages, *, seed, max_tokens):
             if len(messages) > self.most:
-                raise ContextFull("4,000 tokens are 200 too many")
+                raise ContextFullError("4,000 tokens are 200 too many")
             return await super().respond(messages, seed=seed, max_tokens=max_tokens)
 
     settings = EpisodeSettings(Flow(5, single_agent=True), turn_tokens=4000)

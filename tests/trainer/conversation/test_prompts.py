@@ -55,7 +55,7 @@ def test_the_optimizer_begins_with_the_task_the_kernel_and_the_report():
     conversation = played([wrapped(kernel("compile_0")), wrapped(kernel("pass_0"))])
     text = conversation.turns[2].messages[-1].text
     assert conversation.turns[2].agent is AgentName.OPTIMIZER
-    for part in (TASK.text, wrapped(kernel("compile_0")), conversation.turns[1].report, "Mend this first"):
+    for part in (TASK.text, wrapped(kernel("compile_0")), conversation.turns[1].report, "Fix this first"):
         assert part in text
     assert text.index(TASK.text) < text.index(kernel("compile_0")) < text.index(conversation.turns[1].report)
 

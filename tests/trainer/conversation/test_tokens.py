@@ -10,7 +10,7 @@ from tokenizers import AddedToken
 
 from trainer.conversation.conversation import Message, Response
 from trainer.conversation.tokens import harmless, token_ids
-from trainer.errors import PolicyFault
+from trainer.errors import PolicyError
 from trainer.policies import models
 
 
@@ -102,10 +102,10 @@ def test_a_template_that_swallows_answers_and_a_view_without_a_question_are_refu
         tokenizer.chat_template = (
             "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}"
         )
-        with pytest.raises(PolicyFault, match="does not show earlier answers"):
+        with pytest.raises(PolicyError, match="does not show earlier answers"):
             token_ids(tokenizer, (*answered, Message("user", "Again.")))
     finally:
         tokenizer.chat_template = kept
     for view in (answered, ()):
-        with pytest.raises(PolicyFault, match="nobody had said anything"):
+        with pytest.raises(PolicyError, match="nobody had said anything"):
             token_ids(tokenizer, view)

@@ -66,8 +66,8 @@ def test_what_is_drawn_is_one_of_the_examples_and_the_seed_decides(seed, problem
 
 
 def test_the_share_of_right_ones_is_what_was_asked_for():
-    dice = random.Random(5)
-    right = sum(corpus.draw(dice, "softmax", 0.3).flaw is None for _ in range(2000))
+    rng = random.Random(5)
+    right = sum(corpus.draw(rng, "softmax", 0.3).flaw is None for _ in range(2000))
     assert 500 < right < 700
 
 

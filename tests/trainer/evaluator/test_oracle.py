@@ -8,11 +8,11 @@ import pytest
 import sample_verdicts as samples
 from small_service import Road, SmallService
 
-from common.client import AsyncClient, NoVerdict
+from common.client import AsyncClient, NoVerdictError
 from common.contract import Settings, Status, Submission
 from trainer.config.schema import Evaluator as EvaluatorSection
 from trainer.conversation.rewards import RewardSettings, immediate_reward
-from trainer.errors import ConfigurationError, OracleFault, OracleLost
+from trainer.errors import ConfigurationError, OracleError, OracleLostError
 from trainer.evaluator.oracle import EvaluatorOracle, OracleSettings, settings_of, slim
 
 NAIVE = "__global__ void k(const float* x, float* y, int n) { int i = threadIdx.x; if (i < n) y[i] = x[i]; }"
@@ -58,8 +58,8 @@ def test_a_fault_of_the_evaluator_is_asked_again_and_then_counted():
     broken = submission(1).source
     with served(fault_sources=frozenset({broken})) as (small, url):
         outcomes, oracle = asked(url, 3)
-    assert isinstance(outcomes[1], OracleFault)
-    assert not isinstance(outcomes[1], OracleLost)
+    assert isinstance(outcomes[1], OracleError)
+    assert not isinstance(outcomes[1], OracleLostError)
     assert "evaluator failed" in str(outcomes[1])
     assert [one.verdict.status for one in (outcomes[0], outcomes[2])] == [Status.UNSUPPORTED] * 2
     assert (oracle.counts.faults, oracle.counts.judged, oracle.counts.asked) == (1, 2, 3)
@@ -71,7 +71,7 @@ def test_above_the_share_the_run_is_told_to_stop_and_why():
     with served(fault_sources=broken) as (_, url):
         outcomes, oracle = asked(url, 40, OracleSettings(concurrency=1, fault_share=0.1, retries=0))
     kinds = [type(one).__name__ for one in outcomes]
-    assert kinds == ["Judged"] * 18 + ["OracleFault"] * 2 + ["OracleLost"] * 20
+    assert kinds == ["Judged"] * 18 + ["OracleError"] * 2 + ["OracleLostError"] * 20
     assert "3 of the newest 21 evaluations failed" in str(outcomes[20])
     assert "10%" in str(outcomes[20])
     assert "checkpoint" in outcomes[20].remedy
@@ -86,7 +86,7 @@ def test_an_evaluator_that_dies_late_is_noticed_as_soon_as_one_that_dies_early()
 
         async def evaluation(self, submission, *, fresh):
             if self.verdicts == 20_000:
-                raise NoVerdict("no useful answer")
+                raise NoVerdictError("no useful answer")
             self.verdicts += 1
             return SimpleNamespace(id=f"ev_{self.verdicts}", verdict=verdict)
 
@@ -95,9 +95,9 @@ def test_an_evaluator_that_dies_late_is_noticed_as_soon_as_one_that_dies_early()
         while True:
             try:
                 await oracle.evaluate(one)
-            except OracleLost as lost:
+            except OracleLostError as lost:
                 return seen + 1, str(lost)
-            except OracleFault:
+            except OracleError:
                 seen += 1
 
     verdict = samples.passed()
@@ -109,7 +109,7 @@ def test_an_evaluator_that_dies_late_is_noticed_as_soon_as_one_that_dies_early()
 def test_a_wrong_key_ends_it_at_once():
     with served(key="secret") as (_, url):
         outcomes, oracle = asked(url, 2, OracleSettings(concurrency=1), key="wrong")
-    assert all(isinstance(one, OracleLost) for one in outcomes)
+    assert all(isinstance(one, OracleLostError) for one in outcomes)
     assert "401" in str(outcomes[0])
     assert "ASSAY_KEY" in outcomes[0].remedy or "Send one" in outcomes[0].remedy
     assert oracle.counts.asked == 1
@@ -135,7 +135,7 @@ def test_who_does_not_come_back_is_a_fault_with_the_evaluations_id():
                     await asyncio.sleep(0.02)
                 await asyncio.sleep(0.3)
                 small.down = True
-                with pytest.raises(OracleFault) as caught:
+                with pytest.raises(OracleError) as caught:
                     await asking
                 return caught.value
 
@@ -153,7 +153,7 @@ def test_an_evaluator_that_is_not_there_is_waited_for_and_then_said(monkeypatch)
         async with EvaluatorOracle(client, OracleSettings(start_patience_s=0.4)) as oracle:
             await oracle.wait_until_ready(told.append)
 
-    with pytest.raises(OracleLost, match="not ready after") as caught:
+    with pytest.raises(OracleLostError, match="not ready after") as caught:
         asyncio.run(wait())
     assert "assay serve" in caught.value.remedy
     assert len(told) == 1

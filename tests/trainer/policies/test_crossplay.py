@@ -7,7 +7,7 @@ from scripted import TASK, Judge, Script, kernel
 
 from trainer.conversation.episode import EpisodeSettings, play
 from trainer.conversation.extraction import wrapped
-from trainer.errors import OracleFault
+from trainer.errors import OracleError
 from trainer.policies.crossplay import Pairing, cross_play, specialisation
 
 SETTINGS = EpisodeSettings(turn_tokens=10_000)
@@ -43,7 +43,7 @@ def test_what_the_evaluator_failed_at_is_left_out_and_counted():
         async def evaluate(self, submission):
             if not self.sources:
                 self.sources.append("first")
-                raise OracleFault("the evaluator is down")
+                raise OracleError("the evaluator is down")
             return await super().evaluate(submission)
 
     (one,) = paired(policies(a="pass_a"), policies(a="pass_b"), Failing())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trainer.conversation.conversation import AgentName, Conversation, Flow, Message, Response, Turn
 from trainer.data.tasks import Task
-from trainer.errors import CheckpointFault, ConfigurationError, ContextFull
+from trainer.errors import CheckpointError, ConfigurationError, ContextFullError
 from trainer.policies import models
 from trainer.policies.local_policy import PolicySettings, Sample, TrainableAgent, clipped_objective, sample_of
 
@@ -75,7 +75,7 @@ def test_a_view_goes_on_with_the_tokens_that_were_generated(folder):
 
 def test_what_does_not_fit_into_the_context_is_said_and_what_nearly_does_is_cut(folder):
     agent = TrainableAgent(folder)
-    with pytest.raises(ContextFull, match="64"):
+    with pytest.raises(ContextFullError, match="64"):
         answers(agent, [1], (Message("user", "0123456789" * 10),))
     (short,) = answers(agent, [1], max_tokens=1000)
     assert len(short.prompt_token_ids) + len(short.token_ids) <= 64
@@ -148,7 +148,7 @@ def test_what_was_saved_goes_on_as_if_it_had_never_stopped(folder, tmp_path):
 def test_a_broken_checkpoint_is_said(folder, tmp_path):
     TrainableAgent(folder).save(tmp_path / "kept")
     (tmp_path / "kept" / "optimizer.pt").write_bytes(b"no optimizer")
-    with pytest.raises(CheckpointFault, match=r"optimizer\.pt"):
+    with pytest.raises(CheckpointError, match=r"optimizer\.pt"):
         TrainableAgent(tmp_path / "kept")
     with pytest.raises(ConfigurationError, match="no language model"):
         TrainableAgent(tmp_path / "nothing here")

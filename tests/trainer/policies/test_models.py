@@ -1,4 +1,4 @@
-"""Small models: made from nothing, always alike; and what is mended in SmolLM2's tokenizer."""
+"""Small models: made from nothing, always alike; and what is fixed in SmolLM2's tokenizer."""
 
 import json
 
@@ -69,7 +69,7 @@ def test_smollm2s_tokenizer_is_mended():
     broken = PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<|im_start|>", chat_template="{{ 1 }}")
     assert broken.encode("12", add_special_tokens=False) == [vocabulary["12"]]
 
-    whole = models.mended(broken)
+    whole = models.fixed(broken)
     assert (whole.eos_token, whole.eos_token_id, whole.pad_token_id, whole.padding_side) == (
         "<|im_end|>",
         2,

@@ -15,7 +15,7 @@ from trainer.conversation.extraction import extract
 from trainer.conversation.prompts import opening
 from trainer.data import corpus
 from trainer.data.tasks import held_out_tasks, training_tasks
-from trainer.errors import CheckpointFault, ConfigurationError
+from trainer.errors import CheckpointError, ConfigurationError
 from trainer.evaluator.oracle import EvaluatorOracle
 from trainer.policies import models, sft
 from trainer.policies.local_policy import PolicySettings, TrainableAgent
@@ -74,7 +74,7 @@ def test_a_run_that_goes_on_keeps_the_models_that_it_began_with(tasks, tmp_path)
     changed = config(**short, seed=1, flow={"max_turns": 3})
     assert sft.start_of_all(changed, tasks[:3], tmp_path, kept, told.append) == began
     assert len(told) == 1, "nothing was made anew"
-    with pytest.raises(CheckpointFault, match="generator-gone, which the generator of this run began with"):
+    with pytest.raises(CheckpointError, match="generator-gone, which the generator of this run began with"):
         sft.start_of_all(changed, tasks, tmp_path, {"generator": "generator-gone"}, told.append)
 
 

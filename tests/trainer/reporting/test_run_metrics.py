@@ -12,7 +12,7 @@ from scripted import ANSWERS, kernel, played
 from trainer.config.schema import TrainingConfig
 from trainer.conversation.extraction import wrapped
 from trainer.reporting import curves, metrics
-from trainer.reporting.metrics import MEASURES, MetricsFault, MetricsWriter, measures_of, shares_of_time
+from trainer.reporting.metrics import MEASURES, MetricsError, MetricsWriter, measures_of, shares_of_time
 
 ROOT = Path(__file__).parents[3]
 
@@ -100,10 +100,10 @@ def test_what_came_after_the_checkpoint_is_dropped_when_a_run_goes_on(tmp_path):
 
 def test_a_line_that_is_none_is_named(tmp_path):
     (tmp_path / metrics.FILE).write_text('{"step": 1}\nnonsense\n{"step": 2}\n')
-    with pytest.raises(MetricsFault, match="line 2"):
+    with pytest.raises(MetricsError, match="line 2"):
         metrics.read(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(MetricsFault, match="cannot be written"):
+    with pytest.raises(MetricsError, match="cannot be written"):
         MetricsWriter(tmp_path / "file", config())
 
 

@@ -17,7 +17,7 @@ from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import wrapped
 from trainer.rl import patches
 from trainer.rl.advantages import numbered, turn_gae
-from trainer.rl.agent_loop import ATTEMPTS, PARTITION, Seat, _output
+from trainer.rl.agent_loop import ATTEMPTS, PARTITION, AgentSlot, _output
 from trainer.rl.learner import Learner
 from trainer.rl.sequences import sequence_of
 
@@ -57,7 +57,7 @@ def test_an_attempt_that_could_not_be_judged_does_not_shift_those_after_it(monke
     for number, (name, answers) in enumerate(kernels.items()):
         conversation = played([wrapped(kernel(answer)) for answer in answers], settings=settings)
         sequence = sequence_of(conversation, AgentName.GENERATOR, credits[name])
-        rows[name] = {**_output(sequence, Seat("1.0", number, TASK, 0, 1)).as_dict(), "uid": "generator.1.0"}
+        rows[name] = {**_output(sequence, AgentSlot("1.0", number, TASK, 0, 1)).as_dict(), "uid": "generator.1.0"}
     put = {}
 
     def get(keys, partition_id, select_fields):

@@ -9,8 +9,8 @@ from trainer.config.reading import load
 from trainer.conversation.conversation import Flow
 from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import wrapped
-from trainer.errors import OracleLost
-from trainer.rl.agent_loop import Outcome, Seat
+from trainer.errors import OracleLostError
+from trainer.rl.agent_loop import AgentSlot, Outcome
 from trainer.rl.batch import refuse_without_verdicts, told_apart
 from trainer.rl.runner import _Run
 from trainer.rl.sequences import credited
@@ -30,7 +30,7 @@ FAILED = SimpleNamespace(seat=JUDGED.seat, conversation=None, left_out=None)
     ],
 )
 def test_a_step_with_too_few_verdicts_ends_the_run(outcomes, said):
-    with pytest.raises(OracleLost, match=said) as caught:
+    with pytest.raises(OracleLostError, match=said) as caught:
         refuse_without_verdicts(outcomes, 0.1)
     assert "allows 10%" in str(caught.value)
     assert "600 s" in str(caught.value)
@@ -55,14 +55,14 @@ def conversation(*kernels):
 
 
 def group(*conversations, uid="1.0"):
-    return [Outcome(Seat(uid, number, TASK, 0, 1), one) for number, one in enumerate(conversations)]
+    return [Outcome(AgentSlot(uid, number, TASK, 0, 1), one) for number, one in enumerate(conversations)]
 
 
 def test_an_equal_end_after_another_beginning_teaches_the_generator():
-    mended, right_at_once = conversation("wrong_0", "pass_0"), conversation("pass_0", "pass_1")
-    assert mended.final_reward == right_at_once.final_reward
-    assert told_apart(group(mended, right_at_once), config()) == {"1.0"}
-    assert told_apart(group(mended, right_at_once), config("algorithm.advantage=turn")) == {"1.0"}
+    fixed, right_at_once = conversation("wrong_0", "pass_0"), conversation("pass_0", "pass_1")
+    assert fixed.final_reward == right_at_once.final_reward
+    assert told_apart(group(fixed, right_at_once), config()) == {"1.0"}
+    assert told_apart(group(fixed, right_at_once), config("algorithm.advantage=turn")) == {"1.0"}
 
 
 def test_equal_candidates_and_such_without_a_verdict_teach_nothing():
@@ -93,7 +93,7 @@ def test_a_step_draws_anew_for_groups_that_teach_nothing_and_stops_where_too_man
         "algorithm.candidates=2",
     )
     forgotten, draws = [], []
-    run.loop = SimpleNamespace(Seat=Seat, forget=forgotten.extend)
+    run.loop = SimpleNamespace(AgentSlot=AgentSlot, forget=forgotten.extend)
     run.training = [TASK]
     run.progress = SimpleNamespace(curriculum=SimpleNamespace(sample=lambda tasks, count, seed: tasks[:count]))
 
@@ -110,8 +110,8 @@ def test_a_step_draws_anew_for_groups_that_teach_nothing_and_stops_where_too_man
     assert forgotten == ["3.0.0_0_0", "3.0.0_1_0"]
     assert times == {"asked": 4.0, "waiting": 2.0}
     run._play = lambda seats: ([Outcome(seat, left_out="no useful answer") for seat in seats], {})
-    with pytest.raises(OracleLost, match="2 of 2 conversations of step 4"):
+    with pytest.raises(OracleLostError, match="2 of 2 conversations of step 4"):
         run._played(4)
     run.held_out = [TASK]
-    with pytest.raises(OracleLost, match="1 of 1"):
+    with pytest.raises(OracleLostError, match="1 of 1"):
         run._evaluate(4)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.errors import CheckpointFault
+from trainer.errors import CheckpointError
 from trainer.rl.checkpoints import Checkpoints, read
 
 
@@ -47,7 +47,7 @@ def test_one_that_a_killed_run_had_begun_displaces_none_that_counts(tmp_path):
 
 
 def test_an_agent_that_was_not_there_is_named(tmp_path):
-    with pytest.raises(CheckpointFault, match="no checkpoint of the optimizer"):
+    with pytest.raises(CheckpointError, match="no checkpoint of the optimizer"):
         written(Checkpoints(tmp_path), 1).agent("optimizer")
 
 
@@ -58,9 +58,9 @@ def test_what_verl_cannot_load_is_refused_by_name(tmp_path):
     for rank in range(2):
         (actor / f"model_world_size_2_rank_{rank}.pt").touch()
     found.check("generator", {"actor": 2})
-    with pytest.raises(CheckpointFault, match=r"actor of the generator in .* is of 2 GPUs, and 4 are to train it"):
+    with pytest.raises(CheckpointError, match=r"actor of the generator in .* is of 2 GPUs, and 4 are to train it"):
         found.check("generator", {"actor": 4})
-    with pytest.raises(CheckpointFault, match="has no critic of the generator"):
+    with pytest.raises(CheckpointError, match="has no critic of the generator"):
         found.check("generator", {"actor": 2, "critic": 2})
 
 
@@ -68,5 +68,5 @@ def test_what_verl_cannot_load_is_refused_by_name(tmp_path):
 def test_one_that_cannot_be_read_is_refused(tmp_path, text):
     folder = written(Checkpoints(tmp_path), 1).folder
     (folder / "state.json").write_text(text)
-    with pytest.raises(CheckpointFault, match="cannot be read"):
+    with pytest.raises(CheckpointError, match="cannot be read"):
         read(folder)

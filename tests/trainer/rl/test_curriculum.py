@@ -13,7 +13,7 @@ from trainer.conversation.conversation import Flow
 from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import wrapped
 from trainer.data.tasks import Task
-from trainer.errors import CheckpointFault, ConfigurationError
+from trainer.errors import CheckpointError, ConfigurationError
 from trainer.rl.curriculum import CRITIQUE, PLANS, STATUS, Curriculum, Gate, Outcome, Tier, curriculum_of, outcome_of
 
 GOOD, BAD = Outcome(True, True, 3.0), Outcome(False, False)
@@ -180,7 +180,7 @@ def test_settings_that_make_no_sense_are_refused(wrong):
     ids=["nothing", "another", "too few windows", "no such level"],
 )
 def test_a_state_that_does_not_fit_is_refused(state):
-    with pytest.raises(CheckpointFault, match="cannot be gone on with"):
+    with pytest.raises(CheckpointError, match="cannot be gone on with"):
         Curriculum().restored(state)
 
 

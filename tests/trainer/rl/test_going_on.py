@@ -13,7 +13,7 @@ from trainer.rl.curriculum import curriculum_of
 SETTINGS = ("algorithm.steps=4", "checkpointing.evaluate_every_episodes=1", "logging.tensorboard=false")
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """Stands for a process that ends between two lines."""
 
 
@@ -55,7 +55,7 @@ class Rehearsal(runner._Run):
     def _save(self, step):
         saved = super()._save(step)
         if step == self.killed_after_saving:
-            raise Killed
+            raise KilledError
         return saved
 
     def _evaluate(self, step):
@@ -64,7 +64,7 @@ class Rehearsal(runner._Run):
 
 
 def test_an_evaluation_that_a_killed_run_did_not_come_to_is_made_when_it_goes_on(tmp_path):
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         Rehearsal(tmp_path, killed_after_saving=4).rehearse()
     assert Rehearsal(tmp_path).rehearse() == ["evaluation 4"]
     assert Rehearsal(tmp_path).rehearse() == []

@@ -1,4 +1,4 @@
-"""verl's trainer as it is stepped from outside: what is mended in a step of it."""
+"""verl's trainer as it is stepped from outside: what is fixed in a step of it."""
 
 from types import SimpleNamespace
 

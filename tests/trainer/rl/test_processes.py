@@ -16,7 +16,7 @@ import yaml
 
 from trainer.config.reading import load
 from trainer.config.schema import TrainingConfig
-from trainer.errors import ConfigurationError, OracleLost
+from trainer.errors import ConfigurationError, OracleLostError
 from trainer.rl import processes
 
 
@@ -64,7 +64,7 @@ def test_an_embedded_evaluator_answers_comes_back_after_a_kill_and_ends_with_the
 
 def test_an_embedded_evaluator_that_cannot_start_says_why(tmp_path, monkeypatch):
     monkeypatch.setenv("ASSAY_WORKERS", "many")
-    with pytest.raises(OracleLost, match="ASSAY_WORKERS"), processes.evaluator(config(tmp_path, embedded=True)):
+    with pytest.raises(OracleLostError, match="ASSAY_WORKERS"), processes.evaluator(config(tmp_path, embedded=True)):
         pass
 
 
@@ -92,7 +92,7 @@ def answering(text, code=200, port=0):
 def test_an_evaluator_that_is_down_is_waited_for_and_then_named(tmp_path, capsys):
     port = free_port()
     asked = config(tmp_path, url=f"http://127.0.0.1:{port}", start_patience_s=0.2)
-    with pytest.raises(OracleLost, match="does not answer") as caught, processes.evaluator(asked):
+    with pytest.raises(OracleLostError, match="does not answer") as caught, processes.evaluator(asked):
         pass
     assert "assay serve" in caught.value.remedy
     assert "Waiting for the evaluator" in capsys.readouterr().err

@@ -27,7 +27,7 @@ LOST = (
     ],
 )
 def test_only_what_names_memory_is_put_down_to_memory(error, memory):
-    with pytest.raises(ray_session.ProcessLost) as caught, ray_session.failures_told():
+    with pytest.raises(ray_session.ProcessLostError) as caught, ray_session.failures_told():
         raise error
     assert ("for want of memory" in str(caught.value)) is memory
     assert ("micro_batch_size" in caught.value.remedy) is memory

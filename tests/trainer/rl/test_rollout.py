@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.generation.continuous_batching import continuous_api
 
-from trainer.errors import PolicyFault
+from trainer.errors import PolicyError
 from trainer.rl.rollout import Generator, SeededRunner, draw
 
 EOS = 2
@@ -79,7 +79,7 @@ def test_one_at_a_time_gives_the_same_bits_whoever_comes_first(model):
 def test_the_limit_cuts_and_the_context_is_a_limit(model):
     async def work(generator):
         short = await asked(generator, 1, max_tokens=1, temperature=0.0)
-        with pytest.raises(PolicyFault, match="no room"):
+        with pytest.raises(PolicyError, match="no room"):
             await generator.answer([5] * 96, max_tokens=4, seed=1, temperature=1.0, top_p=1.0)
         near = await generator.answer([5] * 92, max_tokens=50, seed=1, temperature=1.0, top_p=1.0)
         return short, near
@@ -97,9 +97,9 @@ def test_new_weights_are_taken_over_whole_or_not_at_all(model):
         old = {name: value.clone() for name, value in model.state_dict().items()}
         generator.load(changed.items())
         after = await asked(generator, 3, temperature=0.0)
-        with pytest.raises(PolicyFault, match="has not"):
+        with pytest.raises(PolicyError, match="has not"):
             generator.load([("model.unknown", torch.zeros(1))])
-        with pytest.raises(PolicyFault, match="No new weights"):
+        with pytest.raises(PolicyError, match="No new weights"):
             generator.load([next(iter(old.items()))])
         generator.load(old.items())
         return before, after, await asked(generator, 3, temperature=0.0)
@@ -124,7 +124,7 @@ def test_after_an_error_in_its_loop_every_request_fails_and_none_waits(model, mo
     good, under_way, later = generating(model, lambda generator: asyncio.wait_for(work(generator), 60))
     assert good[0]
     for fault in (*under_way, *later):
-        assert isinstance(fault, PolicyFault)
+        assert isinstance(fault, PolicyError)
         assert "CUDA out of memory" in str(fault)
 
 
@@ -134,7 +134,7 @@ def test_a_cache_that_cannot_be_made_fails_the_requests_that_were_already_there(
         raise RuntimeError("no room for the cache")
 
     monkeypatch.setattr(continuous_api, "PagedAttentionCache", unmade)
-    with pytest.raises(PolicyFault, match="generates no more: no room for the cache"):
+    with pytest.raises(PolicyError, match="generates no more: no room for the cache"):
         generating(model, lambda generator: asyncio.wait_for(asked(generator, 1), 60))
 
 

@@ -8,7 +8,7 @@ from scripted import ANSWERS, played
 from trainer.conversation.conversation import AgentName, Flow, Response
 from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.rewards import CreditSettings, credits_of
-from trainer.errors import PolicyFault
+from trainer.errors import PolicyError
 from trainer.rl.sequences import overlong_penalty, sequence_of
 
 SINGLE = st.booleans()
@@ -76,7 +76,7 @@ def test_a_prompt_that_does_not_go_on_from_what_was_generated_is_a_fault(monkeyp
     second = conversation.turns[2]
     broken = Response("two", tuple(reversed(second.response.prompt_token_ids)), second.response.token_ids)
     object.__setattr__(second, "response", broken)
-    with pytest.raises(PolicyFault, match="does not begin with"):
+    with pytest.raises(PolicyError, match="does not begin with"):
         sequence_of(conversation, AgentName.GENERATOR, [1.0] * len(conversation.attempts))
 
 

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from evaluator.backends.gpu.device.install import CUDA, DRIVER, missing
-from evaluator.errors import GpuFault
+from evaluator.errors import GpuError
 
 _ROOT: Final = Path("/")
 _NVIDIA: Final = "0x10de"
@@ -133,14 +133,14 @@ def lost() -> tuple[str, ...]:
 def device_state(uuid: str, own: Collection[int] = ()) -> GpuState:
     """How the GPU `uuid` is now; processes in `own`, and this one, are not counted as others. About 1 ms.
 
-    Raises GpuFault when the GPU is lost, is not there, or the driver does not answer.
+    Raises GpuError when the GPU is lost, is not there, or the driver does not answer.
     """
     try:
         nvml = _nvml(os.getpid())
     except (ImportError, _nvml_error()) as error:
         absence = why_not()
         message = absence.message if absence else str(error)
-        raise GpuFault(f"the GPU {uuid} cannot be asked: {message}", absence.remedy if absence else None) from error
+        raise GpuError(f"the GPU {uuid} cannot be asked: {message}", absence.remedy if absence else None) from error
     try:
         handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
     except nvml.NVMLError as error:
@@ -170,7 +170,7 @@ def device_state(uuid: str, own: Collection[int] = ()) -> GpuState:
 
 
 def why_not(root: Path = _ROOT) -> GpuAbsence | None:
-    """Why kernels cannot be graded on a GPU here, and what mends it; None when they can.
+    """Why kernels cannot be graded on a GPU here, and what fixes it; None when they can.
 
     The machine first (`driver_fault`), then compute modes, then the packages that `make gpu` installs.
     """
@@ -267,14 +267,14 @@ def _described(nvml: ModuleType, index: int) -> Gpu | str:
             compute_mode=_COMPUTE_MODES.get(mode, f"mode {mode}"),
             persistence=None if persistence is None else bool(persistence),
         )
-    except GpuFault as fault:
+    except GpuError as fault:
         return str(fault)
     except nvml.NVMLError as error:
         return f"GPU {index} does not answer: {_words(error)}"
 
 
 def _asked(nvml: ModuleType, uuid: str, name: str, *arguments: Any) -> Any:
-    """What NVML answers; None where this GPU, this driver or this user's rights do not give it. Raises GpuFault."""
+    """What NVML answers; None where this GPU, this driver or this user's rights do not give it. Raises GpuError."""
     gone = (nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_GPU_NOT_FOUND, nvml.NVML_ERROR_RESET_REQUIRED)
     try:
         return getattr(nvml, name)(*arguments)
@@ -284,8 +284,8 @@ def _asked(nvml: ModuleType, uuid: str, name: str, *arguments: Any) -> Any:
         return None
 
 
-def _fault(uuid: str, error: Any) -> GpuFault:
-    return GpuFault(
+def _fault(uuid: str, error: Any) -> GpuError:
+    return GpuError(
         f"the GPU {uuid} does not answer: {_words(error)}",
         _LOOK_AT_LOG,
     )

@@ -38,7 +38,7 @@ _TAIL_LINES: Final = 25
 _CXX: Final = ("g++", "c++", "clang++")
 
 
-class Refusal(Exception):
+class InstallError(Exception):
     """Why the installation cannot go on, in words for the person at the terminal."""
 
 
@@ -114,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
     pins = ["-c", str(chosen.constraint.resolve())] if chosen.constraint else []
     try:
         _install(pins, with_torch=not chosen.without_torch)
-    except Refusal as refusal:
+    except InstallError as refusal:
         print(f"\nmake gpu: {refusal}", file=sys.stderr)
         return 1
     return 0
@@ -123,7 +123,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _install(pins: list[str], with_torch: bool) -> None:
     wanted = requirements()
     if not wanted:
-        raise Refusal("this environment's Assay knows no extra `gpu`. Install it again: make clean, then make gpu.")
+        raise InstallError(
+            "this environment's Assay knows no extra `gpu`. Install it again: make clean, then make gpu."
+        )
     compiler = _look_around()
     headers = [one for one in wanted if one.startswith("nvidia-cuda-")]
     with _step(f"CUDA {_dotted(CUDA)} headers from PyPI"):
@@ -145,23 +147,23 @@ def _install(pins: list[str], with_torch: bool) -> None:
 def _look_around() -> Path:
     """What pip cannot bring; returns the C++ compiler. Says everything before anything is downloaded."""
     if sys.platform != "linux":
-        raise Refusal(f"the GPU backend works on Linux, and this is {sys.platform}.")
+        raise InstallError(f"the GPU backend works on Linux, and this is {sys.platform}.")
     found = [shutil.which(name) for name in (*filter(None, [os.environ.get("CXX")]), *_CXX)]
     compiler = next((Path(path) for path in found if path), None)
     if compiler is None:
-        raise Refusal(
+        raise InstallError(
             "PyCUDA is built with a C++ compiler, and there is none on PATH (looked for g++, c++, clang++).\n"
             "Install one, for example with: apt-get install g++   or: dnf install gcc-c++"
         )
     if not Path(sysconfig.get_path("include"), "Python.h").is_file():
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        raise Refusal(
+        raise InstallError(
             f"PyCUDA is built with Python's headers, and {sysconfig.get_path('include')}/Python.h is not there.\n"
             f"Install them, for example with: apt-get install python{version}-dev   or: dnf install python3-devel"
         )
     free_bytes = shutil.disk_usage(sys.prefix).free
     if "torch" in missing() and free_bytes < _NEEDED_FREE_BYTES:
-        raise Refusal(
+        raise InstallError(
             f"{sys.prefix} has {free_bytes / (1 << 30):.1f} GiB free, and torch with CUDA's libraries takes up to "
             f"{_NEEDED_FREE_BYTES >> 30} GiB while it is installed. Make some room."
         )
@@ -169,7 +171,7 @@ def _look_around() -> Path:
     if served is None:
         print("  there is no NVIDIA driver on this machine: what is installed now will work once there is one")
     elif served < CUDA:
-        raise Refusal(
+        raise InstallError(
             f"this machine's NVIDIA driver serves CUDA up to {_dotted(served)}, and the packages on PyPI are made "
             f"for {_dotted(CUDA)}.\nInstall a driver of branch {DRIVER} or later; until then the simulator serves."
         )
@@ -179,11 +181,11 @@ def _look_around() -> Path:
 def _look_back(with_torch: bool) -> None:
     lacking = [name for name in missing() if with_torch or name != "torch"]
     if lacking:
-        raise Refusal(f"pip says that it installed {', '.join(lacking)}, but this Python does not find it.")
+        raise InstallError(f"pip says that it installed {', '.join(lacking)}, but this Python does not find it.")
     if fault := fault_of_pycuda():
-        raise Refusal(f"PyCUDA was built but cannot be loaded: {fault}")
+        raise InstallError(f"PyCUDA was built but cannot be loaded: {fault}")
     if _cuda_of_torch() == "none" and driver_cuda() is not None:
-        raise Refusal(
+        raise InstallError(
             f"torch {_version('torch')} in this environment is the build without CUDA, and pip keeps it.\n"
             f"Remove it and run this again: {sys.executable} -m pip uninstall -y torch"
         )
@@ -235,13 +237,15 @@ def configuration(root: Path, link_folder: Path) -> str:
 
 
 def cuda_root() -> Path:
-    """The folder of CUDA's headers that pip installed (`nvidia/cu13`). Raises Refusal when they are not complete."""
+    """The folder of CUDA's headers that pip installed (`nvidia/cu13`). Raises InstallError when they are not
+    complete.
+    """
     folders = [Path(sysconfig.get_path(kind), f"nvidia/cu{CUDA[0]}") for kind in ("purelib", "platlib")]
     needed = ("cuda.h", "cudaProfiler.h")
     for folder in folders:
         if all((folder / "include" / name).is_file() for name in needed):
             return folder
-    raise Refusal(
+    raise InstallError(
         f"CUDA's headers {' and '.join(needed)} are not in {folders[0]}/include, though pip installed them."
     )
 
@@ -252,13 +256,13 @@ def make_stand_in(path: Path, compiler: Path) -> None:
     source.write_text('extern "C" void assay_link_time_stand_in() {}\n', encoding="utf-8")
     built = _child([str(compiler), "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(path), str(source)])
     if built.returncode:
-        raise Refusal(f"the C++ compiler {compiler} does not work:\n{_tail(built.stdout)}")
+        raise InstallError(f"the C++ compiler {compiler} does not work:\n{_tail(built.stdout)}")
 
 
 def _unpacked(folder: Path) -> Path:
     archive = next(folder.glob("pycuda-*.tar.gz"), None)
     if archive is None:
-        raise Refusal("pip fetched no source archive of PyCUDA.")
+        raise InstallError("pip fetched no source archive of PyCUDA.")
     with tarfile.open(archive) as tar:
         # The early releases of Python 3.11 have no filter.
         tar.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
@@ -280,7 +284,7 @@ def _pip(*arguments: str, environment: dict[str, str] | None = None) -> None:
         environment,
     )
     if done.returncode:
-        raise Refusal(f"`pip {' '.join(arguments)}` failed:\n{_tail(done.stdout)}")
+        raise InstallError(f"`pip {' '.join(arguments)}` failed:\n{_tail(done.stdout)}")
 
 
 def _child(command: list[str], environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -298,9 +302,9 @@ def _child(command: list[str], environment: dict[str, str] | None = None) -> sub
             env=environment,
         )
     except subprocess.TimeoutExpired as error:
-        raise Refusal(f"`{' '.join(command)}` did not end within {_BUILD_S:.0f} s.") from error
+        raise InstallError(f"`{' '.join(command)}` did not end within {_BUILD_S:.0f} s.") from error
     except OSError as error:
-        raise Refusal(f"`{command[0]}` could not be run: {error}") from error
+        raise InstallError(f"`{command[0]}` could not be run: {error}") from error
 
 
 def _tail(text: str) -> str:

@@ -20,11 +20,11 @@ MAX_DESCRIPTORS: Final = 4
 _ADDRESS_BYTES: Final = 107
 
 
-class ChannelClosed(Exception):
+class ChannelClosedError(Exception):
     """The other side is gone, or sent what is not a message."""
 
 
-class ChannelSilent(Exception):
+class ChannelTimeoutError(Exception):
     """Nothing came in time."""
 
 
@@ -69,7 +69,7 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-        """Send one message and copies of `descriptors`. Raises ChannelClosed."""
+        """Send one message and copies of `descriptors`. Raises ChannelClosedError."""
         text = json.dumps(message, separators=(",", ":")).encode()
         data = _LENGTH.pack(len(text)) + text
         try:
@@ -78,30 +78,32 @@ class Channel:
                 data = data[sent:]
             self._socket.sendall(data)
         except OSError as error:
-            raise ChannelClosed(str(error)) from error
+            raise ChannelClosedError(str(error)) from error
 
     def receive(self, timeout_s: float | None = None) -> dict[str, Any]:
-        """The next message. Raises ChannelSilent after `timeout_s`, ChannelClosed at the end or for nonsense."""
+        """The next message. Raises ChannelTimeoutError after `timeout_s`, ChannelClosedError at the end or for
+        nonsense.
+        """
         until_s = None if timeout_s is None else time.monotonic() + timeout_s
         size = _LENGTH.unpack(self._exactly(_LENGTH.size, until_s))[0]
         if size > MAX_MESSAGE_BYTES:
-            raise ChannelClosed(f"a message of {size} bytes")
+            raise ChannelClosedError(f"a message of {size} bytes")
         try:
             message = json.loads(self._exactly(size, until_s))
         except ValueError as error:
-            raise ChannelClosed(f"not a message: {error}") from error
+            raise ChannelClosedError(f"not a message: {error}") from error
         if not isinstance(message, dict):
-            raise ChannelClosed("not a message")
+            raise ChannelClosedError("not a message")
         return message
 
     def take_descriptor(self) -> int:
-        """The next descriptor that came with a message; the caller closes it. Raises ChannelClosed."""
+        """The next descriptor that came with a message; the caller closes it. Raises ChannelClosedError."""
         if not self._descriptors:
-            raise ChannelClosed("a descriptor is missing")
+            raise ChannelClosedError("a descriptor is missing")
         return self._descriptors.pop(0)
 
     def hang_up(self) -> None:
-        """End the conversation; whoever waits in `receive`, in another thread, gets ChannelClosed."""
+        """End the conversation; whoever waits in `receive`, in another thread, gets ChannelClosedError."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -117,16 +119,16 @@ class Channel:
             if until_s is not None:
                 left_s = until_s - time.monotonic()
                 if not select.select([self._socket], [], [], max(0.0, left_s))[0]:
-                    raise ChannelSilent
+                    raise ChannelTimeoutError
             try:
                 data, descriptors, _, _ = socket.recv_fds(
                     self._socket, 1 << 16, MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
                 )
             except OSError as error:
-                raise ChannelClosed(str(error)) from error
+                raise ChannelClosedError(str(error)) from error
             self._descriptors += descriptors
             if not data:
-                raise ChannelClosed("the other side is gone")
+                raise ChannelClosedError("the other side is gone")
             self._unread += data
         found = bytes(self._unread[:size])
         del self._unread[:size]

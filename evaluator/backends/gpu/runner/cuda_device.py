@@ -9,7 +9,7 @@ import numpy as np
 import pycuda.driver as cuda
 
 from evaluator.backends.gpu.runner import driver
-from evaluator.backends.gpu.runner.runner import DeviceFault, now_us
+from evaluator.backends.gpu.runner.runner import DeviceError, now_us
 
 _SCRUB_AND_CHECK: Final = b"""
 .version 6.4
@@ -101,10 +101,10 @@ def _faults(what: str) -> Iterator[None]:
     try:
         yield
     except driver.DriverError as error:
-        raise DeviceFault(error.name, str(error)) from error
+        raise DeviceError(error.name, str(error)) from error
     except cuda.Error as error:
         state = driver.state_of_context()
-        raise DeviceFault(state if state != driver.NO_ERROR else "", f"{what}: {error}") from error
+        raise DeviceError(state if state != driver.NO_ERROR else "", f"{what}: {error}") from error
 
 
 class CudaDevice:
@@ -264,7 +264,7 @@ class LoneCudaDevice(CudaDevice):
     def allocate(self, size_bytes: int, content: bytes | memoryview | None, poison: int | None) -> int:
         """The address of a new buffer that holds `content`, or the byte `poison` all over; with neither, nothing yet.
 
-        Buffers live as long as the device, so that no address has two meanings. Raises DeviceFault.
+        Buffers live as long as the device, so that no address has two meanings. Raises DeviceError.
         """
         with _faults("allocating a buffer"):
             allocation = cuda.mem_alloc(size_bytes)
@@ -276,7 +276,7 @@ class LoneCudaDevice(CudaDevice):
             return int(allocation)
 
     def launch(self, steps: list[dict[str, Any]]) -> None:
-        """Do all steps and wait for their end. Raises DeviceFault."""
+        """Do all steps and wait for their end. Raises DeviceError."""
         launch_all = self.prepare(steps)
         with _faults("running"):
             launch_all()

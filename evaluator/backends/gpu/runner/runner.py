@@ -26,12 +26,12 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from evaluator.backends.gpu.runner.channel import Channel, ChannelClosed
+from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError
 
 PRINTED_BYTES: Final = 1 << 16
 
 
-class DeviceFault(Exception):
+class DeviceError(Exception):
     """The device refused or broke: `error` is the driver's name for it."""
 
     def __init__(self, error: str, message: str) -> None:
@@ -68,11 +68,11 @@ class Device(Protocol):
 
 
 def converse(channel: Channel, make_device: Callable[[], Device]) -> None:
-    """A runner's whole life. Raises ChannelClosed when the referee is done with it."""
+    """A runner's whole life. Raises ChannelClosedError when the referee is done with it."""
     output = _Output()
     try:
         device = make_device()
-    except DeviceFault as fault:
+    except DeviceError as fault:
         channel.send({"fault": {"error": fault.error, "message": str(fault), "printed": output.take()}})
         return
     channel.send({"done": device.facts})
@@ -83,7 +83,7 @@ def converse(channel: Channel, make_device: Callable[[], Device]) -> None:
             answer = _obey(order, channel, device, plans)
             if order.get("prints"):
                 answer["printed"] = output.take()
-        except DeviceFault as fault:
+        except DeviceError as fault:
             channel.send({"fault": {"error": fault.error, "message": str(fault), "printed": output.take()}})
             return
         except Exception:
@@ -120,7 +120,7 @@ def _obey(
             plans.clear()
             device.unload()
         case other:
-            raise ChannelClosed(f"an unknown order: {other}")
+            raise ChannelClosedError(f"an unknown order: {other}")
     return {}
 
 

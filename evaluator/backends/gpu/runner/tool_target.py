@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
-from evaluator.backends.gpu.runner.runner import DeviceFault
+from evaluator.backends.gpu.runner.runner import DeviceError
 
 ORDER: Final = "order.json"
 IMAGE: Final = "image"
@@ -63,7 +63,7 @@ def main() -> None:
             told["ended"] += 1
         _tell(told)
         device.close()
-    except DeviceFault as fault:
+    except DeviceError as fault:
         told["fault"] = {"error": fault.error, "message": str(fault)}
         _tell(told)
         raise SystemExit(1) from fault

@@ -17,7 +17,7 @@ import socket
 import sys
 from collections.abc import Callable
 
-from evaluator.backends.gpu.runner.channel import Channel, ChannelClosed
+from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError
 from evaluator.backends.gpu.runner.runner import Device, converse
 
 
@@ -45,7 +45,7 @@ def serve(channel: Channel, make_device: Callable[[], Device]) -> None:
                 runners.add(_fork(channel, make_device, (reading, writing)))
             elif order["order"] == "kill" and order["pid"] in runners:
                 os.kill(order["pid"], signal.SIGKILL)
-    except ChannelClosed:
+    except ChannelClosedError:
         pass
     finally:
         for pid in runners:
@@ -65,7 +65,7 @@ def _fork(channel: Channel, make_device: Callable[[], Device], pipe: tuple[int, 
                 os.close(descriptor)
             channel.close()
             ours.close()
-            with contextlib.suppress(ChannelClosed):
+            with contextlib.suppress(ChannelClosedError):
                 converse(Channel(theirs), make_device)
             code = 0
         finally:

@@ -40,7 +40,7 @@ COUNTERS_REMEDY: Final = (
 _FILE_BYTES: Final = 4 << 30
 
 
-class NoInstrument(Exception):
+class ToolMissingError(Exception):
     """The tool is not on this machine, or could not do its work: why, and in `remedy` what helps."""
 
     def __init__(self, message: str, remedy: str) -> None:
@@ -49,7 +49,7 @@ class NoInstrument(Exception):
 
 
 @dataclass(frozen=True)
-class Watched:
+class ToolRun:
     """What a tool and the process that it watched left behind."""
 
     report: str
@@ -67,21 +67,23 @@ class Watched:
 
 
 def find(tool: ToolName) -> Path:
-    """The tool's program. Raises NoInstrument."""
+    """The tool's program. Raises ToolMissingError."""
     for candidate in _candidates(tool):
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
-    raise NoInstrument(f"there is no {tool} on this machine", _PACKAGES[tool])
+    raise ToolMissingError(f"there is no {tool} on this machine", _PACKAGES[tool])
 
 
-def why_no_counters(root: Path = Path("/")) -> NoInstrument | None:
+def why_no_counters(root: Path = Path("/")) -> ToolMissingError | None:
     """What the driver's settings say against reading counters from within a sandbox, where nobody is root."""
     try:
         settings = (root / "proc/driver/nvidia/params").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     if re.search(r"^RmProfilingAdminOnly: 1$", settings, re.MULTILINE):
-        return NoInstrument("the driver lets only root read the GPU's counters (ERR_NVGPUCTRPERM)", COUNTERS_REMEDY)
+        return ToolMissingError(
+            "the driver lets only root read the GPU's counters (ERR_NVGPUCTRPERM)", COUNTERS_REMEDY
+        )
     return None
 
 
@@ -118,7 +120,7 @@ def _installed_under(program: Path) -> tuple[Path, ...]:
     return tuple(path for path in (folder, *beside) if path.is_dir() and path != Path("/usr/bin"))
 
 
-class Observatory:
+class ToolRunner:
     """Runs programs under tools, each time in a fresh sandbox with a context of its own."""
 
     def __init__(self, sandbox: Sandbox, gpu: str, device: str = tool_target.REAL_DEVICE) -> None:
@@ -134,10 +136,10 @@ class Observatory:
         poison: int | None,
         limit_s: float,
         variables: Mapping[str, str] | None = None,
-    ) -> Watched:
+    ) -> ToolRun:
         """Run plans one after another in one process, under a tool whose report is the file `REPORT`.
 
-        `poison` is what undefined memory holds; None leaves it as it is. Raises NoInstrument, SandboxFault,
+        `poison` is what undefined memory holds; None leaves it as it is. Raises ToolMissingError, SandboxFault,
         StorageFault.
         """
         found = find(tool)
@@ -163,7 +165,7 @@ class Observatory:
         finished = run_in_tries(self._sandbox, job)
         told = _told(finished.files.get(tool_target.TOLD, b""))
         said = (finished.stdout[-4000:] + b"\n" + finished.stderr[-4000:]).decode(errors="replace").strip()
-        return Watched(
+        return ToolRun(
             report=finished.files.get(REPORT, b"").decode(errors="replace"),
             said=said,
             addresses=tuple(tuple(int(address) for address in run) for run in told["addresses"]),

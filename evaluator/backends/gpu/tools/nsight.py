@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from common.contract.counters import Atomics, InstructionClass, LaunchCounts, Reading, SharedTraffic, Traffic
-from evaluator.backends.gpu.tools.launch import COUNTERS_REMEDY, REPORT, NoInstrument, Observatory, Watched
+from evaluator.backends.gpu.tools.launch import COUNTERS_REMEDY, REPORT, ToolMissingError, ToolRun, ToolRunner
 from evaluator.backends.session import KernelLaunch, PlanRun, Program
 
 _LIMIT_S: Final = 60.0
@@ -153,7 +153,7 @@ class Row:
 class Profiler:
     """Profiles on one GPU; remembers which metrics it does not have."""
 
-    def __init__(self, observatory: Observatory) -> None:
+    def __init__(self, observatory: ToolRunner) -> None:
         self._observatory = observatory
         self._absent: set[str] = set()
 
@@ -162,8 +162,8 @@ class Profiler:
     ) -> tuple[LaunchCounts, ...]:
         """Counts of the plan's first launches, in their order.
 
-        `static_shared_bytes` is by the kernel's demangled name. Raises NoInstrument for whatever kept the profiler
-        from it, InfrastructureFault.
+        `static_shared_bytes` is by the kernel's demangled name. Raises ToolMissingError for whatever kept the
+        profiler from it, InfrastructureFault.
         """
         watched = self._watched(program, run)
         absent = absent_metrics(watched.report)
@@ -183,7 +183,7 @@ class Profiler:
             found.append(counts(row, kernel, launch, shared_bytes, has_half_arithmetic(program.ptx)))
         return tuple(found)
 
-    def _watched(self, program: Program, run: PlanRun) -> Watched:
+    def _watched(self, program: Program, run: PlanRun) -> ToolRun:
         wanted = [metric for metric in METRICS if metric not in self._absent]
         return self._observatory.watch("ncu", options(wanted), program, [run], run.poison, _LIMIT_S)
 
@@ -204,23 +204,23 @@ def absent_metrics(report: str) -> set[str]:
     return {metric for line in lines for metric in METRICS if re.search(rf"{re.escape(metric)}(?![\w.])", line)}
 
 
-def refusal(watched: Watched) -> NoInstrument:
+def refusal(watched: ToolRun) -> ToolMissingError:
     """Why there are no counts, from what the tool and the watched process said."""
     text = f"{watched.report}\n{watched.said}"
     if "ERR_NVGPUCTRPERM" in text:
-        return NoInstrument(
+        return ToolMissingError(
             "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)",
             COUNTERS_REMEDY,
         )
     if watched.timed_out:
-        return NoInstrument(
+        return ToolMissingError(
             f"the profiler was not done after {_LIMIT_S:g} s", "Profile at a smaller size (--size NAME=N)."
         )
     if watched.fault is not None:
-        return NoInstrument(f"the plan ended with {watched.fault} under the profiler", "Run `assay doctor`.")
+        return ToolMissingError(f"the plan ended with {watched.fault} under the profiler", "Run `assay doctor`.")
     said = [line for line in text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))] or text.splitlines()
     reason = said[0].partition("== ")[2] or said[0] if said else "it left no word"
-    return NoInstrument(f"ncu gave no counts: {reason.strip()[:300]}", "Run `assay doctor`.")
+    return ToolMissingError(f"ncu gave no counts: {reason.strip()[:300]}", "Run `assay doctor`.")
 
 
 def parse(report: str) -> list[Row]:

@@ -22,7 +22,7 @@ from pathlib import PurePath
 from typing import Final, Literal, TypeAlias
 
 from common.contract import Fault
-from evaluator.backends.gpu.tools.launch import REPORT, NoInstrument, Observatory, Watched
+from evaluator.backends.gpu.tools.launch import REPORT, ToolMissingError, ToolRun, ToolRunner
 from evaluator.backends.session import PlanRun, Program
 
 Tool: TypeAlias = Literal["memcheck", "racecheck", "synccheck", "initcheck"]
@@ -56,32 +56,32 @@ class Checked:
     """What all tools found, the certain first, and which of them could not look."""
 
     findings: tuple[Finding, ...]
-    unchecked: tuple[tuple[Tool, NoInstrument], ...] = ()
+    unchecked: tuple[tuple[Tool, ToolMissingError], ...] = ()
 
 
 class Sanitizer:
     """Checks on one GPU, all tools at the same time."""
 
-    def __init__(self, observatory: Observatory) -> None:
+    def __init__(self, observatory: ToolRunner) -> None:
         self._observatory = observatory
 
     def check(self, program: Program, runs: Sequence[PlanRun]) -> Checked:
-        """Run `runs` under each tool. Raises NoInstrument if none of them could look, InfrastructureFault."""
+        """Run `runs` under each tool. Raises ToolMissingError if none of them could look, InfrastructureFault."""
 
-        def checked(tool: Tool) -> list[Finding] | NoInstrument:
+        def checked(tool: Tool) -> list[Finding] | ToolMissingError:
             watched = self._watched(tool, program, runs)
             found = list(parse(tool, watched.report, watched.addresses, program, runs))
             return found if found or _is_whole(watched) else refusal(tool, watched)
 
         with ThreadPoolExecutor(len(TOOLS)) as pool:
             outcomes = list(zip(TOOLS, pool.map(checked, TOOLS), strict=True))
-        unchecked = tuple((tool, outcome) for tool, outcome in outcomes if isinstance(outcome, NoInstrument))
+        unchecked = tuple((tool, outcome) for tool, outcome in outcomes if isinstance(outcome, ToolMissingError))
         if len(unchecked) == len(TOOLS):
             raise unchecked[0][1]
-        findings = [one for _, outcome in outcomes if not isinstance(outcome, NoInstrument) for one in outcome]
+        findings = [one for _, outcome in outcomes if not isinstance(outcome, ToolMissingError) for one in outcome]
         return Checked(tuple(sorted(findings, key=lambda finding: not finding.certain)), unchecked)
 
-    def _watched(self, tool: Tool, program: Program, runs: Sequence[PlanRun]) -> Watched:
+    def _watched(self, tool: Tool, program: Program, runs: Sequence[PlanRun]) -> ToolRun:
         # Undefined memory must stay undefined for the tool that looks for its use.
         poison = None if tool == "initcheck" else runs[0].poison
         return self._observatory.watch("compute-sanitizer", options(tool), program, runs, poison, _LIMIT_S)
@@ -99,16 +99,16 @@ def options(tool: Tool) -> tuple[str, ...]:
     return ("--tool", tool, *common, "application-only", *own[tool])
 
 
-def _is_whole(watched: Watched) -> bool:
+def _is_whole(watched: ToolRun) -> bool:
     return "SUMMARY" in watched.report
 
 
-def refusal(tool: Tool, watched: Watched) -> NoInstrument:
+def refusal(tool: Tool, watched: ToolRun) -> ToolMissingError:
     """Why there is no report."""
     if watched.timed_out:
-        return NoInstrument(f"{tool} was not done after {_LIMIT_S:g} s", "Nothing needs to be done.")
+        return ToolMissingError(f"{tool} was not done after {_LIMIT_S:g} s", "Nothing needs to be done.")
     said = watched.said.splitlines()
-    return NoInstrument(
+    return ToolMissingError(
         f"compute-sanitizer gave no report: {said[-1][:300] if said else 'it left no word'}", "Run `assay doctor`."
     )
 

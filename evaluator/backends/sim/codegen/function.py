@@ -8,7 +8,7 @@ it.
 from collections.abc import Iterator
 from itertools import accumulate
 
-from evaluator.backends.session import Unsupported
+from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.codegen.instructions import COMPARISONS
 from evaluator.backends.sim.codegen.operands import pair
 from evaluator.backends.sim.codegen.scope import ModuleScope, signature
@@ -246,7 +246,7 @@ class FunctionText(Matrices):
     def _barrier(self, i: Instruction) -> Iterator[str]:
         """bar.sync, bar.arrive, bar.red; lanes of a diverged warp wait for each other first."""
         if "cluster" in i.modifiers or i.guard is not None:
-            raise Unsupported(i.text, i.line or None)
+            raise UnsupportedError(i.text, i.line or None)
         following = self.block.successors[-1] if self.block.successors else None
         operands = list(i.operands)
         destination = operands.pop(0) if "red" in i.modifiers else None

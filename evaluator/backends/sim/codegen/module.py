@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from evaluator.backends.session import Unsupported
+from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.codegen.function import FunctionText
 from evaluator.backends.sim.codegen.scope import device_address, local_frame, parameter_layout, signature
 from evaluator.backends.sim.counters import Ledger, Step
@@ -36,7 +36,7 @@ class Translation:
 
 
 def translate(module: Module) -> Translation:
-    """Translate the whole module. Raises Unsupported by the name of the first thing that cannot be run."""
+    """Translate the whole module. Raises UnsupportedError by the name of the first thing that cannot be run."""
     return _ModuleText(module).translation()
 
 
@@ -45,7 +45,7 @@ class _ModuleText:
         self.module = module
         self.globals = [v for v in module.variables.values() if v.space in ("global", "const")]
         if len(self.globals) > MODULE_SLOTS:
-            raise Unsupported(f"more than {MODULE_SLOTS} module variables")
+            raise UnsupportedError(f"more than {MODULE_SLOTS} module variables")
         self.slots = {variable.name: index for index, variable in enumerate(self.globals)}
         self.functions = [f for f in module.functions.values() if f.defined]
         self.indexes = {function.name: index for index, function in enumerate(self.functions)}
@@ -55,7 +55,7 @@ class _ModuleText:
         self.guards = 0
         self.size = sum(len(function.body) for function in self.functions)
         if self.size > MAX_INSTRUCTIONS:
-            raise Unsupported(f"a program of {self.size} instructions (the simulator takes {MAX_INSTRUCTIONS})")
+            raise UnsupportedError(f"a program of {self.size} instructions (the simulator takes {MAX_INSTRUCTIONS})")
 
     def site(self, line: int, strength: str = "PLAIN") -> str:
         """A new memory instruction's site; `strength` as in runtime/machine.h."""
@@ -113,7 +113,7 @@ class _ModuleText:
     def _tables(self) -> Iterator[str]:
         for index, variable in enumerate(self.globals):
             if variable.external:
-                raise Unsupported(f"an external variable {variable.name}")
+                raise UnsupportedError(f"an external variable {variable.name}")
             if variable.initial:
                 yield f"static const u8 v{index}[] = {{{_joined(map(str, self._content(variable)))}}};"
         rows = [
@@ -140,7 +140,7 @@ class _ModuleText:
         for value in variable.initial:
             if isinstance(value, Symbol):
                 if item != 8 or value.name not in self.slots:
-                    raise Unsupported(f"the initial value of {variable.name}")
+                    raise UnsupportedError(f"the initial value of {variable.name}")
                 value = device_address(4 + self.slots[value.name])
             content += (value & (1 << 8 * item) - 1).to_bytes(item, "little")
         return content[: variable.size_bytes].ljust(variable.size_bytes, b"\0")
@@ -156,7 +156,7 @@ class _ModuleText:
     def shared_offsets(self, function: Function) -> dict[str, int]:
         """Where each shared variable lies; dynamic shared memory (size 0) follows all static ones."""
         if not function.is_entry and any(v.space == "shared" for v in function.variables.values()):
-            raise Unsupported(f"shared memory declared in the device function {function.name}")
+            raise UnsupportedError(f"shared memory declared in the device function {function.name}")
         offsets: dict[str, int] = {}
         top = 0
         for variable in self._shared(function):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from evaluator.backends.session import Unsupported
+from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.ptx.model import (
     TYPE_BYTES,
     Immediate,
@@ -57,9 +57,9 @@ class Operands:
         """Symbol to (C++ expression of type U64, or U32 when 32)."""
         self.instruction = Instruction("", (), (), 0)
 
-    def unsupported(self, why: str = "") -> Unsupported:
+    def unsupported(self, why: str = "") -> UnsupportedError:
         """The current instruction cannot be run."""
-        return Unsupported(self.instruction.text + (f" ({why})" if why else ""), self.instruction.line or None)
+        return UnsupportedError(self.instruction.text + (f" ({why})" if why else ""), self.instruction.line or None)
 
     # Operands
 
@@ -86,7 +86,7 @@ class Operands:
                     return _SPECIALS[name]
                 if name in _SPECIALS_64:
                     return f"narrow({_SPECIALS_64[name]})"
-                raise Unsupported(name, self.instruction.line or None)
+                raise UnsupportedError(name, self.instruction.line or None)
             case Symbol(name):
                 text, width = self.address_of(name)
                 return text if width == 32 else f"narrow({text})"

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from evaluator.backends.session import Unsupported
+from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.codegen.instructions import Emitter
 from evaluator.backends.sim.counters import Step
 from evaluator.backends.sim.ptx.control_flow import Flow, analyse
@@ -25,7 +25,7 @@ def parameter_layout(function: Function) -> tuple[dict[str, int], int]:
         offsets[variable.name] = top
         top += variable.size_bytes
     if top > MAX_PARAMETER_BYTES:
-        raise Unsupported(f"{top} bytes of parameters")
+        raise UnsupportedError(f"{top} bytes of parameters")
     return offsets, top
 
 
@@ -92,7 +92,7 @@ class FunctionScope:
         }
         for name, (_, width) in self.registers.items():
             if width == 128:
-                raise Unsupported(f"the 128-bit register {name}")
+                raise UnsupportedError(f"the 128-bit register {name}")
         self.emitter = Emitter(self.registers, self.address_of)
         self.frame, self.frame_bytes = local_frame(function)
         self.shared = module.shared_offsets(function)
@@ -104,7 +104,7 @@ class FunctionScope:
                 self.slots[variable.name] = (f"a{n}", stride_of(variable))
         self.call_slots = [v for v in function.variables.values() if v.space == "param"]
         if sum(v.size_bytes for v in self.call_slots) > MAX_PARAMETER_BYTES:
-            raise Unsupported(f"more than {MAX_PARAMETER_BYTES} bytes of call parameters")
+            raise UnsupportedError(f"more than {MAX_PARAMETER_BYTES} bytes of call parameters")
         for n, variable in enumerate(self.call_slots):
             self.slots[variable.name] = (f"(u8 *)c{n}.bytes", stride_of(variable))
         self.block = self.flow.blocks[0]
@@ -122,7 +122,7 @@ class FunctionScope:
             return f"all64({device_address(4 + self.module.slots[name])}ull)", 64
         if name in self.parameters:
             return f"all64(slot_address(PARAMETER_SLOT) + {self.parameters[name]})", 64
-        raise Unsupported(f"the address of {name}", self.emitter.instruction.line or None)
+        raise UnsupportedError(f"the address of {name}", self.emitter.instruction.line or None)
 
     def _guard(self, instruction: Instruction) -> str:
         assert instruction.guard is not None

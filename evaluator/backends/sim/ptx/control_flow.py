@@ -7,7 +7,7 @@ the earliest block that both can reach, and holds lanes that left a loop until t
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from evaluator.backends.session import Unsupported
+from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.ptx.model import (
     Address,
     Function,
@@ -106,7 +106,7 @@ def read(instruction: Instruction) -> tuple[str, ...]:
 
 
 def analyse(function: Function) -> Flow:
-    """Build the control-flow graph of `function`. Raises Unsupported for a branch to nowhere."""
+    """Build the control-flow graph of `function`. Raises UnsupportedError for a branch to nowhere."""
     blocks, labels = _split(function)
     order = _reverse_postorder(blocks)
     position = {old: new for new, old in enumerate(order)}
@@ -159,7 +159,7 @@ def _successors(function: Function, block: Block, labels: dict[str, int], count:
         targets = branch_labels(function, last)
         for target in targets:
             if target not in labels:
-                raise Unsupported(f"a branch to an unknown label {target}", last.line or None)
+                raise UnsupportedError(f"a branch to an unknown label {target}", last.line or None)
             yield labels[target]
     falls = last is None or last.opcode not in _ENDS or last.guard is not None
     if falls and block.index + 1 < count:
@@ -170,10 +170,10 @@ def branch_labels(function: Function, instruction: Instruction) -> tuple[str, ..
     """The labels that a `bra` or `brx.idx` can go to."""
     target = instruction.operands[-1] if instruction.operands else None
     if not isinstance(target, Symbol):
-        raise Unsupported(f"{instruction.text} through a register", instruction.line or None)
+        raise UnsupportedError(f"{instruction.text} through a register", instruction.line or None)
     if instruction.opcode == "brx":
         if target.name not in function.branch_targets:
-            raise Unsupported("brx without a list of targets", instruction.line or None)
+            raise UnsupportedError("brx without a list of targets", instruction.line or None)
         return function.branch_targets[target.name]
     return (target.name,)
 

@@ -1,7 +1,7 @@
 """PTX text to functions of typed instructions (PTX ISA 9.0, sections 4 to 6 and 10 to 11).
 
 PTX may hold whatever a submission's inline assembly says, so the reader is strict: what it does not know is
-`Unsupported`, and nothing of the text but numbers ever reaches the C++ compiler (names are replaced by indexes).
+`UnsupportedError`, and nothing of the text but numbers ever reaches the C++ compiler (names are replaced by indexes).
 """
 
 import re
@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from evaluator.backends.session import Unsupported
+from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.ptx.model import (
     TYPE_BYTES,
     Address,
@@ -48,7 +48,7 @@ _MAX_VARIABLE_BYTES = 4 << 30
 
 
 def parse(text: str) -> Module:
-    """Read a PTX module. Raises Unsupported, naming what is not understood."""
+    """Read a PTX module. Raises UnsupportedError, naming what is not understood."""
     return _Parser(text).module()
 
 
@@ -71,12 +71,12 @@ def _tokens(text: str) -> Iterator[_Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup == "unclosed":
-            raise Unsupported(f"PTX text {text[position : position + 20]!r}")
+            raise UnsupportedError(f"PTX text {text[position : position + 20]!r}")
         position = match.end()
         if match.lastgroup != "space":
             count += 1
             if count > _MAX_TOKENS:
-                raise Unsupported(f"PTX of more than {_MAX_TOKENS} words")
+                raise UnsupportedError(f"PTX of more than {_MAX_TOKENS} words")
             yield _Token(match.lastgroup or "", match[0])
     yield _Token("end", "")
 
@@ -103,7 +103,7 @@ class _Parser:
     def take(self) -> str:
         token = self.tokens[self.index]
         if token.kind == "end":
-            raise Unsupported("PTX that ends in the middle")
+            raise UnsupportedError("PTX that ends in the middle")
         self.index += 1
         return token.text
 
@@ -116,7 +116,7 @@ class _Parser:
     def expect(self, text: str) -> None:
         found = self.take()
         if found != text:
-            raise Unsupported(f"PTX {found!r} where {text!r} was expected", self.line or None)
+            raise UnsupportedError(f"PTX {found!r} where {text!r} was expected", self.line or None)
 
     def number(self) -> int:
         sign = -1 if self.accept("-") else 1
@@ -124,21 +124,21 @@ class _Parser:
         try:
             value = int(text, 0 if not text.startswith("0") or len(text) < 2 or not text[1].isdigit() else 8)
         except ValueError:
-            raise Unsupported(f"PTX {text[:40]!r} where a number was expected", self.line or None) from None
+            raise UnsupportedError(f"PTX {text[:40]!r} where a number was expected", self.line or None) from None
         if value >> 64:
-            raise Unsupported("a number of more than 64 bits", self.line or None)
+            raise UnsupportedError("a number of more than 64 bits", self.line or None)
         return sign * value
 
     def name(self) -> str:
         if self.kind() != "name":
-            raise Unsupported(f"PTX {self.peek()[:40]!r} where a name was expected", self.line or None)
+            raise UnsupportedError(f"PTX {self.peek()[:40]!r} where a name was expected", self.line or None)
         return self.take()
 
     def deeper(self) -> None:
         """Count one more level of brackets; the caller counts it off again."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise Unsupported(f"brackets more than {_MAX_DEPTH} deep", self.line or None)
+            raise UnsupportedError(f"brackets more than {_MAX_DEPTH} deep", self.line or None)
 
     # Module level
 
@@ -149,7 +149,7 @@ class _Parser:
                 self._skip_list()
             elif word == ".address_size":
                 if self.number() != 64:
-                    raise Unsupported(".address_size other than 64")
+                    raise UnsupportedError(".address_size other than 64")
             elif word == ".file":
                 self._file()
             elif word == ".section":
@@ -168,12 +168,12 @@ class _Parser:
                 self.index -= 1
                 self._linked()
             elif word == ".alias":
-                raise Unsupported(".alias")
+                raise UnsupportedError(".alias")
             elif word == ".pragma":
                 while self.take() != ";":
                     pass
             elif word != ";":
-                raise Unsupported(f"PTX {word!r}")
+                raise UnsupportedError(f"PTX {word!r}")
         return self.result
 
     def _skip_list(self) -> None:
@@ -220,24 +220,24 @@ class _Parser:
                 lanes = int(word[1])
             elif word in ("ptr", "attribute", "managed", "unified"):
                 if word == "attribute":
-                    raise Unsupported("managed variables")
+                    raise UnsupportedError("managed variables")
                 self._pointer_attribute()
             elif word in ("texref", "samplerref", "surfref"):
-                raise Unsupported(f".{word}", self.line or None)
+                raise UnsupportedError(f".{word}", self.line or None)
             elif word not in ("global", "const", "shared", "local", "param"):
-                raise Unsupported(f"PTX .{word} in a declaration", self.line or None)
+                raise UnsupportedError(f"PTX .{word} in a declaration", self.line or None)
         name = self.name()
         size = lanes * TYPE_BYTES.get(kind, 0)
         if size == 0:
-            raise Unsupported(f"a variable of type {kind or 'unknown'}", self.line or None)
+            raise UnsupportedError(f"a variable of type {kind or 'unknown'}", self.line or None)
         align = align or size
         while self.accept("["):
             size *= 0 if self.peek() == "]" else self.number()
             self.expect("]")
         if not 0 <= size <= _MAX_VARIABLE_BYTES:
-            raise Unsupported(f"a variable of {size} bytes", self.line or None)
+            raise UnsupportedError(f"a variable of {size} bytes", self.line or None)
         if align not in (1, 2, 4, 8, 16, 32, 64, 128, 256):
-            raise Unsupported(f"an alignment of {align}", self.line or None)
+            raise UnsupportedError(f"an alignment of {align}", self.line or None)
         initial = tuple(self._initial()) if self.accept("=") else ()
         return Variable(name, space, kind, size, align, initial, external)
 
@@ -265,10 +265,10 @@ class _Parser:
                 name = self.take()
                 self.expect(")")
             if self.peek() in ("+", "-"):
-                raise Unsupported("an initial value of symbol plus offset")
+                raise UnsupportedError("an initial value of symbol plus offset")
             yield Symbol(name)
         else:
-            raise Unsupported(f"an initial value {self.peek()!r}")
+            raise UnsupportedError(f"an initial value {self.peek()!r}")
 
     # Functions
 
@@ -288,7 +288,7 @@ class _Parser:
             self.result.functions.setdefault(name, function)
             return
         if known is not None and known.defined:
-            raise Unsupported(f"two bodies for {name}")
+            raise UnsupportedError(f"two bodies for {name}")
         function.defined = True
         self.result.functions[name] = function
         self.expect("{")
@@ -300,7 +300,7 @@ class _Parser:
         found = []
         while not self.accept(")"):
             if self.peek() == ".reg":
-                raise Unsupported("parameters in registers")
+                raise UnsupportedError("parameters in registers")
             found.append(self._variable())
             self.accept(",")
         return found
@@ -360,7 +360,7 @@ class _Parser:
             while self.take() != ";":
                 pass
         elif word.startswith(".") and self.kind() == "name":
-            raise Unsupported(f"PTX directive {word}", self.line or None)
+            raise UnsupportedError(f"PTX directive {word}", self.line or None)
         elif self.kind() == "name" and self.peek(1) == ":":
             self._label(function)
         else:
@@ -391,14 +391,14 @@ class _Parser:
         self.take()
         kind = self.take().lstrip(".")
         if kind in ("v2", "v4") or kind not in TYPE_BYTES:
-            raise Unsupported(f"registers of type {kind}", self.line or None)
+            raise UnsupportedError(f"registers of type {kind}", self.line or None)
         while True:
             name = self.name()
             if self.accept("<"):
                 count = self.number()
                 self.expect(">")
                 if count + len(function.registers) > _MAX_REGISTERS:
-                    raise Unsupported(f"more than {_MAX_REGISTERS} registers", self.line or None)
+                    raise UnsupportedError(f"more than {_MAX_REGISTERS} registers", self.line or None)
                 names = [f"{name}{index}" for index in range(count)]
             else:
                 names = [name]
@@ -419,7 +419,7 @@ class _Parser:
             self.expect(";")
             function.branch_targets[name] = tuple(self._resolve(target) for target in targets)
         elif self.peek() in (".callprototype", ".calltargets"):
-            raise Unsupported("calls through a function pointer", self.line or None)
+            raise UnsupportedError("calls through a function pointer", self.line or None)
         else:
             function.body.append(Label(name))
 
@@ -430,7 +430,7 @@ class _Parser:
             negated = self.accept("!")
             guard = Register(self._resolve(self.take()))
             if function.registers.get(guard.name) != "pred":
-                raise Unsupported("a guard that is not a predicate", self.line or None)
+                raise UnsupportedError("a guard that is not a predicate", self.line or None)
         word = self.take()
         opcode, *modifiers = word.split(".")
         while self.kind() == "name" and self.peek().startswith(".") and self.peek() != ".":
@@ -442,7 +442,7 @@ class _Parser:
                 operands.append(self._operand(function))
         self.expect(";")
         if not re.fullmatch(r"[a-z]\w*", opcode):
-            raise Unsupported(f"PTX {word!r}", self.line or None)
+            raise UnsupportedError(f"PTX {word!r}", self.line or None)
         return Instruction(opcode, tuple(modifiers), tuple(operands), self.line, guard, negated)
 
     def _operand(self, function: Function) -> Operand:
@@ -459,7 +459,7 @@ class _Parser:
         if self.accept("!"):
             register = Register(self._resolve(self.take()))
             if function.registers.get(register.name) != "pred":
-                raise Unsupported("! before what is not a predicate", self.line or None)
+                raise UnsupportedError("! before what is not a predicate", self.line or None)
             return Negated(register)
         if self.kind() == "float" or (self.peek() == "-" and self.tokens[self.index + 1].kind == "float"):
             return self._literal()
@@ -468,7 +468,7 @@ class _Parser:
             value = self.number()
             return Immediate((~value if inverted else value) & (1 << 64) - 1)
         if self.kind() != "name":
-            raise Unsupported(f"PTX operand {self.peek()!r}", self.line or None)
+            raise UnsupportedError(f"PTX operand {self.peek()!r}", self.line or None)
         return self._named(function)
 
     def _named(self, function: Function) -> Operand:
@@ -501,15 +501,15 @@ class _Parser:
         base = self._atom(function)
         self.depth -= 1
         if not isinstance(base, Register | Symbol | Immediate):
-            raise Unsupported("an address that is not a register, a symbol or a number", self.line or None)
+            raise UnsupportedError("an address that is not a register, a symbol or a number", self.line or None)
         offset = 0
         while self.peek() in ("+", "-"):
             sign = 1 if self.take() == "+" else -1
             offset += sign * self.number()
         if not -(1 << 63) <= offset < 1 << 63:
-            raise Unsupported("an offset of more than 64 bits", self.line or None)
+            raise UnsupportedError("an offset of more than 64 bits", self.line or None)
         if self.peek() == ",":
-            raise Unsupported("texture or tensor addresses", self.line or None)
+            raise UnsupportedError("texture or tensor addresses", self.line or None)
         self.expect("]")
         return Address(base, offset)
 

@@ -14,7 +14,7 @@ enum : u64 { SECTOR = 32, LINE = 128, MOST_RECORD_BYTES = 8 << 20, ADDRESSES = 1
 // of shared memory: passes, least passes; of atomics: lanes, lanes at the busiest address.
 struct Tally {
     u64 requests, numbers[4];
-    u64 access, dearest; // sectors or passes of the dearest request
+    u64 access, costliest; // sectors or passes of the most expensive request
 };
 Tally *TALLIES; // by site and space
 // The addresses of that request: those of `mask`, relative to the first lane's.
@@ -195,9 +195,9 @@ void add(Tally &tally, Access access, const u64 numbers[4]) {
     for (int i = 0; i < 4; i++) tally.numbers[i] += numbers[i];
 }
 
-void keep_dearest(u64 place, u64 cost, u32 mask, u64 first, const U64 &relative, int bytes) {
-    if (cost <= TALLIES[place].dearest) return;
-    TALLIES[place].dearest = cost;
+void keep_costliest(u64 place, u64 cost, u32 mask, u64 first, const U64 &relative, int bytes) {
+    if (cost <= TALLIES[place].costliest) return;
+    TALLIES[place].costliest = cost;
     REQUESTS[place] = {relative, first, mask, (u32)bytes};
 }
 
@@ -246,7 +246,7 @@ INLINE bool count_plain(u32 mask, const U64 &address, u64 site, int bytes, Acces
         numbers[3] = whole;
         mark_run(marks_of(first), access, sector_in_slot(first), numbers[0]);
     }
-    keep_dearest(site * SPACES + space, numbers[0], mask, first, relative, bytes);
+    keep_costliest(site * SPACES + space, numbers[0], mask, first, relative, bytes);
     add(TALLIES[site * SPACES + space], access, numbers);
     return true;
 }
@@ -283,7 +283,7 @@ void count_part(Warp &w, u32 mask, const U64 &address, const A64 &a, u64 site, i
         pattern.space = space;
         pattern.bytes = bytes;
         pattern.marked = ~0ull;
-        keep_dearest(site * SPACES + space, pattern.numbers[0], mask, first, relative, bytes);
+        keep_costliest(site * SPACES + space, pattern.numbers[0], mask, first, relative, bytes);
     }
     add(tally, access, pattern.numbers);
     if (space == SHARED || pattern.marked == first / SECTOR) return;
@@ -408,10 +408,10 @@ void end_launch_counts(u64 kernel, u64 blocks, u64 counted_blocks) {
     rows = open_rows();
     for (u64 i = 0; i < (u64)PROGRAM.site_count * SPACES && LAUNCHES <= LAUNCHES_WITH_REQUESTS; i++) {
         const Tally &t = TALLIES[i];
-        if (!t.dearest) continue;
+        if (!t.costliest) continue;
         const Request &r = REQUESTS[i];
         A64 relative = spread(r.relative);
-        for (u64 value : {i / SPACES, i % SPACES, t.access, t.dearest, (u64)r.mask, (u64)r.bytes, r.first % LINE}) note(value);
+        for (u64 value : {i / SPACES, i % SPACES, t.access, t.costliest, (u64)r.mask, (u64)r.bytes, r.first % LINE}) note(value);
         for (u64 offset : relative.e) note(offset);
         RECORD[rows]++;
     }

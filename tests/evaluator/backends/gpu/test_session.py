@@ -9,10 +9,18 @@ import pytest
 import torch
 from stand_in import Hall, program
 
-from evaluator.backends.gpu.pool import RunnerDied
+from evaluator.backends.gpu.pool import RunnerDiedError
 from evaluator.backends.gpu.shared_memory import room_for
-from evaluator.backends.session import Buffer, BufferCopy, BufferFill, KernelLaunch, PlanRun, Pointer, Unsupported
-from evaluator.errors import GpuFault
+from evaluator.backends.session import (
+    Buffer,
+    BufferCopy,
+    BufferFill,
+    KernelLaunch,
+    PlanRun,
+    Pointer,
+    UnsupportedError,
+)
+from evaluator.errors import GpuError
 from evaluator.sandbox import selftest
 
 N = 1000
@@ -112,7 +120,7 @@ def test_an_assertion_names_its_line_and_thread(bench):
 
 def test_what_is_no_fault_of_the_program_is_ours(bench):
     for deed in ("broken", "die"):
-        with pytest.raises(GpuFault), opened(bench, deed) as session:
+        with pytest.raises(GpuError), opened(bench, deed) as session:
             session.run(relu_run(contents()))
         with opened(bench, "relu") as session:
             assert session.run(relu_run(contents())).fault is None
@@ -121,12 +129,12 @@ def test_what_is_no_fault_of_the_program_is_ours(bench):
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGKILL", "SIGXCPU"])
 def test_a_runner_that_someone_kills_is_never_the_programs_fault(bench, name):
     for _ in range(3):
-        with pytest.raises(RunnerDied), opened(bench, f"signal {name}") as session:
+        with pytest.raises(RunnerDiedError), opened(bench, f"signal {name}") as session:
             session.run(relu_run(contents()))
 
 
 def test_a_program_that_ends_its_runner_twice_does_it_itself(bench):
-    with pytest.raises(RunnerDied), opened(bench, "signal SIGSEGV") as session:
+    with pytest.raises(RunnerDiedError), opened(bench, "signal SIGSEGV") as session:
         session.run(relu_run(contents()))
     with opened(bench, "signal SIGSEGV") as session:
         assert session.run(relu_run(contents())).fault.kind == "context_destroyed"
@@ -135,7 +143,7 @@ def test_a_program_that_ends_its_runner_twice_does_it_itself(bench):
 def test_an_image_for_another_architecture_is_unsupported(bench):
     other = program("relu")
     object.__setattr__(other, "cubin", b"for another architecture")
-    with pytest.raises(Unsupported, match="sm_90"):
+    with pytest.raises(UnsupportedError, match="sm_90"):
         bench.open(other, False, 1 << 20)
     with opened(bench, "relu") as session:
         assert session.run(relu_run(contents())).fault is None

@@ -3,9 +3,9 @@
 import pytest
 
 from evaluator.backends.sim.backend import Simulator
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 
 
 @pytest.fixture(scope="session")
-def simulator(workshop: Workshop) -> Simulator:
-    return workshop.simulator
+def simulator(toolbox: Toolbox) -> Simulator:
+    return toolbox.simulator

@@ -37,7 +37,7 @@ TOGETHER = tensors.MATRICES | {
 }  # fmt: skip
 
 
-class Trap(Exception):
+class TrapError(Exception):
     """The program did what it must not, or runs for ever."""
 
 
@@ -75,7 +75,7 @@ class Machine:
         number, offset = divmod(address, REGION)
         content = local if number == LOCAL else self.regions.get(number)
         if content is None or offset + size > len(content) or offset % size:
-            raise Trap(f"bad address {address:#x}")
+            raise TrapError(f"bad address {address:#x}")
         return content, offset
 
     def read(self, address: int, size: int, local: bytearray | None = None) -> bytes:
@@ -163,7 +163,7 @@ class _Block:
     def take_turn(self) -> None:
         moved = [self._run_warp(warp) for warp in self.warps]
         if self.alive and not any(moved) and not self._release():
-            raise Trap("deadlock")
+            raise TrapError("deadlock")
 
     def _run_warp(self, warp: list["Thread"]) -> bool:
         moved = False
@@ -247,7 +247,7 @@ class Thread:
                 continue
             self.machine.steps += 1
             if self.machine.steps > STEP_LIMIT:
-                raise Trap("runs for ever")
+                raise TrapError("runs for ever")
             if i.guard is not None and frame.value(i.guard, 1) == int(i.guard_negated):
                 continue
             if i.opcode == "bra":
@@ -259,7 +259,7 @@ class Thread:
             elif i.opcode == "exit":
                 return True
             elif i.opcode == "trap":
-                raise Trap("trap")
+                raise TrapError("trap")
             elif i.opcode == "call":
                 if (yield from self._called(frame, i, (*path, at))):
                     return True
@@ -284,7 +284,7 @@ class Thread:
             frame.slots[returns[0].name][:4] = bytes(4)
             return False
         if name == "__assertfail":
-            raise Trap("assert")
+            raise TrapError("assert")
         if name == "malloc":
             size = int.from_bytes(frame.slots[arguments[0].name][:8], "little")
             start = self.machine.allocate(bytearray([self.machine.poison]) * size)

@@ -250,7 +250,7 @@ def test_what_a_line_did_is_its_own_and_the_lines_sum_up_to_the_launch(simulator
     assert sum(line.warp_instructions for line in counts.lines) == counts.warp_instructions - 6 * PROLOGUE_LENGTH
 
 
-def test_the_dearest_requests_keep_their_addresses(simulator: Simulator) -> None:
+def test_the_most_expensive_requests_keep_their_addresses(simulator: Simulator) -> None:
     body = """.loc 1 5 0
     ld.global.f32 %f, [%in+4]; mul.wide.u32 %d, %t, 128; add.u64 %d, %d, %from; ld.global.f32 %f, [%d];
     .loc 1 6 0

@@ -1,5 +1,5 @@
 # ruff: noqa: E501, PT017, RUF005 - PTX reads best one statement after the other
-"""Inline assembly may say anything: it is translated, or `Unsupported` by name, quickly; and names stay outside."""
+"""Inline assembly may say anything: it is translated, or `UnsupportedError` by name, quickly; and names stay outside."""
 
 import itertools
 import os
@@ -16,7 +16,7 @@ from test_control_flow import module as flow_module
 from test_instructions import FAMILIES, INTEGERS, kernel
 
 from common.contract import Settings
-from evaluator.backends.session import Program, Unsupported
+from evaluator.backends.session import Program, UnsupportedError
 from evaluator.backends.sim.codegen import instructions
 from evaluator.backends.sim.codegen.module import translate
 from evaluator.backends.sim.ptx import model, parser
@@ -38,7 +38,7 @@ def translated(text: str) -> bool:
     """Whether the text can be run; anything but Unsupported is a failure."""
     try:
         translate(parser.parse(text))
-    except Unsupported as missing:
+    except UnsupportedError as missing:
         assert missing.feature
         return False
     return True
@@ -129,7 +129,7 @@ def test_a_name_cannot_be_code(name):
     ):
         try:
             found = translate(parser.parse(text))
-        except Unsupported:
+        except UnsupportedError:
             continue
         assert name not in found.text
 
@@ -198,7 +198,7 @@ MISSING = {
 
 @pytest.mark.parametrize("text", MISSING)
 def test_what_is_not_known_is_named(text):
-    with pytest.raises(Unsupported, match=re.escape(MISSING[text])):
+    with pytest.raises(UnsupportedError, match=re.escape(MISSING[text])):
         translate(parser.parse(body(text)))
 
 

@@ -14,11 +14,11 @@ from duel import Duel
 from common.contract import Settings
 from evaluator.backends.session import Buffer
 from evaluator.errors import Ruling
-from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import find, problems
 from evaluator.problems.problem import Problem
 from evaluator.stages.compile.nvcc import compile_source
-from evaluator.stages.launch.checked_plan import Concrete
+from evaluator.stages.launch.checked_plan import SizedPlan
 from evaluator.stages.launch.planning import plan_launches
 from evaluator.stages.screen.cleaning import clean
 
@@ -38,30 +38,30 @@ def tiny(problem: Problem) -> dict[str, int]:
     return sizes | {"n": 7} if "m" in sizes and "n" in sizes else sizes
 
 
-def prepared(source: bytes, problem: Problem, flags: tuple[str, ...], workshop) -> tuple[Duel, Concrete]:
+def prepared(source: bytes, problem: Problem, flags: tuple[str, ...], toolbox) -> tuple[Duel, SizedPlan]:
     cleaned = clean(source)
     settings = Settings(flags=flags)
-    compiled = compile_source(cleaned.source, settings, "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache)
+    compiled = compile_source(cleaned.source, settings, "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     assert compiled.program is not None, compiled.ruling
     shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
     planned = plan_launches(problem, compiled.program, None, cleaned.source, shared)
-    assert planned.launchable is not None, planned.ruling
-    concrete = planned.launchable.at(tiny(problem))
-    assert not isinstance(concrete, Ruling), concrete
-    return Duel(workshop.simulator, compiled.program), concrete
+    assert planned.checked_plan is not None, planned.ruling
+    sized_plan = planned.checked_plan.at(tiny(problem))
+    assert not isinstance(sized_plan, Ruling), sized_plan
+    return Duel(toolbox.simulator, compiled.program), sized_plan
 
 
-def agree(source: bytes, problem: Problem, flags: tuple[str, ...], workshop) -> None:
-    duel, concrete = prepared(source, problem, flags, workshop)
+def agree(source: bytes, problem: Problem, flags: tuple[str, ...], toolbox) -> None:
+    duel, sized_plan = prepared(source, problem, flags, toolbox)
     with duel:
-        inputs = problem.distributions[0].draw(NumpyDice(np.random.default_rng(3)), tiny(problem))
+        inputs = problem.distributions[0].draw(NumpyRng(np.random.default_rng(3)), tiny(problem))
         buffers = tuple(
-            Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in concrete.buffers
+            Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in sized_plan.buffers
         )
-        outcome = duel.simulate(buffers, concrete.steps)
+        outcome = duel.simulate(buffers, sized_plan.steps)
         assert outcome.fault is None, outcome.fault
-        expected = duel.interpret(buffers, concrete.steps)
-        shapes = {b.name: b for b in concrete.buffers}
+        expected = duel.interpret(buffers, sized_plan.steps)
+        shapes = {b.name: b for b in sized_plan.buffers}
         for name, theirs in expected.items():
             x, y = (np.frombuffer(data, str(shapes[name].dtype.value)) for data in (outcome.contents[name], theirs))
             different = np.flatnonzero(x.view(np.uint8) != y.view(np.uint8))
@@ -69,13 +69,13 @@ def agree(source: bytes, problem: Problem, flags: tuple[str, ...], workshop) -> 
 
 
 @pytest.mark.parametrize(("problem", "kind"), OURS)
-def test_our_kernels(problem, kind, workshop):
+def test_our_kernels(problem, kind, toolbox):
     found = find(problem)
-    agree(getattr(found, kind).source.encode(), found, (), workshop)
+    agree(getattr(found, kind).source.encode(), found, (), toolbox)
 
 
 @pytest.mark.parametrize("path", SHOWN, ids=lambda path: path.stem)
-def test_the_corpus(path, workshop):
+def test_the_corpus(path, toolbox):
     source = path.read_bytes()
     head = dict(re.findall(r"^// (problem|flags): (.*?)\r?$", source.decode(), re.MULTILINE))
-    agree(source, find(head["problem"]), tuple(head.get("flags", "").split()), workshop)
+    agree(source, find(head["problem"]), tuple(head.get("flags", "").split()), toolbox)

@@ -28,16 +28,16 @@ TOGETHER = 12
 class Library:
     """The functions of one suite, compiled a part at a time."""
 
-    def __init__(self, suite: str, workshop) -> None:
+    def __init__(self, suite: str, toolbox) -> None:
         self.kind, self.functions, self.flags = SUITES[suite]
         self.codes = list(dict.fromkeys(function.code for function in self.functions))
-        self.workshop = workshop
+        self.toolbox = toolbox
 
     def prepare(self, function: Function) -> tuple[Session, str]:
         """The program with `function`, loaded, and its kernel's name."""
         part, n = divmod(self.codes.index(function.code), TOGETHER)
         text = math_library.source(self.codes[part * TOGETHER : (part + 1) * TOGETHER], self.kind)
-        settings, tools = Settings(flags=self.flags, compile_timeout_s=30), self.workshop
+        settings, tools = Settings(flags=self.flags, compile_timeout_s=30), self.toolbox
         compiled = compile_source(text, settings, "sm_80", tools.toolchain, tools.sandbox, tools.cache)
         assert compiled.program is not None, compiled.ruling
         return tools.simulator.prepare(compiled.program, settings), f"f{n}"
@@ -59,8 +59,8 @@ class Library:
 
 
 @pytest.fixture(scope="module")
-def libraries(workshop) -> dict[str, Library]:
-    return {suite: Library(suite, workshop) for suite in SUITES}
+def libraries(toolbox) -> dict[str, Library]:
+    return {suite: Library(suite, toolbox) for suite in SUITES}
 
 
 def operands_of(function: Function, kind: type) -> np.ndarray:

@@ -199,10 +199,10 @@ RACES = ("race_of_halves", "race_after_tiles", "race_of_the_unnamed")
 
 
 @pytest.fixture(scope="module")
-def session(workshop):
-    compiled = compile_source(SOURCE, Settings(), "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache)
+def session(toolbox):
+    compiled = compile_source(SOURCE, Settings(), "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     assert compiled.program is not None, compiled.ruling
-    with workshop.simulator.prepare(compiled.program, Settings()) as loaded:
+    with toolbox.simulator.prepare(compiled.program, Settings()) as loaded:
         yield loaded
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from duel import HEADER, Duel
 
-from evaluator.backends.session import Buffer, KernelLaunch, Pointer, Unsupported
+from evaluator.backends.session import Buffer, KernelLaunch, Pointer, UnsupportedError
 
 # Blocks meet as those of cooperative groups do: the first thread of each counts itself in the launch's workspace and
 # polls until all have come. Each thread keeps something in shared memory, in local memory and in registers meanwhile.
@@ -71,5 +71,5 @@ def test_many_blocks_meet_quickly_and_an_ordinary_launch_has_no_place_to_meet(si
 
 
 def test_a_launch_of_too_many_warps_is_named(simulator):
-    with Duel(simulator, KERNEL) as duel, pytest.raises(Unsupported, match="a cooperative launch of 4100 warps"):
+    with Duel(simulator, KERNEL) as duel, pytest.raises(UnsupportedError, match="a cooperative launch of 4100 warps"):
         duel.simulate(*launch(duel, 4100, 32))

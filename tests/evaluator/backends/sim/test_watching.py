@@ -16,9 +16,9 @@ BLOCKS, ELEMENTS = 4, 256
 
 
 @pytest.fixture(scope="module")
-def session(workshop):
-    compiled = compile_source(SOURCE, Settings(), "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache)
-    with workshop.simulator.prepare(compiled.program, Settings()) as loaded:
+def session(toolbox):
+    compiled = compile_source(SOURCE, Settings(), "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
+    with toolbox.simulator.prepare(compiled.program, Settings()) as loaded:
         yield loaded, {re.search(r"(\w+)\(", e.name)[1]: e.symbol for e in compiled.program.entries}
 
 

@@ -71,10 +71,10 @@ def operands(source: random.Random) -> int:
 
 
 @pytest.fixture(scope="module")
-def session(workshop):
-    compiled = compile_source(SOURCE, Settings(), "sm_90", workshop.toolchain, workshop.sandbox, workshop.cache)
+def session(toolbox):
+    compiled = compile_source(SOURCE, Settings(), "sm_90", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     assert compiled.program is not None, compiled.ruling
-    with workshop.simulator.prepare(compiled.program, Settings()) as loaded:
+    with toolbox.simulator.prepare(compiled.program, Settings()) as loaded:
         yield loaded
 
 
@@ -106,9 +106,9 @@ def test_wide_integers_are_pythons(kind, seed, session):
     assert not wrong, f"{len(wrong)} wrong\n" + "\n".join(wrong[:20])
 
 
-def test_division_builds_on_the_carry_of_a_subtraction(workshop):
+def test_division_builds_on_the_carry_of_a_subtraction(toolbox):
     """If nvcc compiled this some other way, the division above would show nothing."""
-    compiled = compile_source(SOURCE, Settings(), "sm_90", workshop.toolchain, workshop.sandbox, workshop.cache)
+    compiled = compile_source(SOURCE, Settings(), "sm_90", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     assert compiled.program is not None
     lines = [line.split()[0] for line in compiled.program.ptx.splitlines() if line.strip().startswith(("sub", "add"))]
     pairs = set(itertools.pairwise(lines))

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.families.attention import ATTENTION
 from evaluator.problems.linter import lint, within
 
@@ -68,7 +68,7 @@ def test_float32_passes(function, failed_trials):
 def test_long_sequences_summed_in_order_pass():
     sizes = {"heads": 1, "seq": 1000, "dim": 8}
     for distribution in ATTENTION.distributions:
-        inputs = distribution.draw(NumpyDice(np.random.default_rng(3)), sizes)
+        inputs = distribution.draw(NumpyRng(np.random.default_rng(3)), sizes)
         actual = kernel(sequential)(inputs, sizes)["o"]
         assert within(actual, ATTENTION.oracle(inputs, sizes)["o"], ATTENTION.tolerance), distribution.name
 
@@ -156,7 +156,7 @@ def slow_row(q, k, v):
 @pytest.mark.parametrize("distribution", ATTENTION.distributions, ids=lambda distribution: distribution.name)
 def test_oracle_agrees_with_loops(distribution):
     sizes = {"heads": 2, "seq": 5, "dim": 3}
-    inputs = distribution.draw(NumpyDice(np.random.default_rng(1)), sizes)
+    inputs = distribution.draw(NumpyRng(np.random.default_rng(1)), sizes)
     expected = ATTENTION.oracle(inputs, sizes)["o"]
     for head in range(2):
         q, k, v = (inputs[name][head].tolist() for name in ("q", "k", "v"))

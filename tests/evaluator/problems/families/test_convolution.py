@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.families.convolution import CONV2D
 from evaluator.problems.linter import lint
 
@@ -153,7 +153,7 @@ def slow_nearby(x, weight, image, to, row, column):
 @pytest.mark.parametrize(("height", "width"), [(4, 6), (1, 1)])
 def test_oracle_agrees_with_loops(distribution, height, width):
     sizes = {"batch": 2, "in_channels": 3, "out_channels": 2, "height": height, "width": width}
-    inputs = distribution.draw(NumpyDice(np.random.default_rng(1)), sizes)
+    inputs = distribution.draw(NumpyRng(np.random.default_rng(1)), sizes)
     expected = CONV2D.oracle(inputs, sizes)["y"]
     for index in np.ndindex(expected.value.shape):
         terms = list(slow_terms(inputs["x"], inputs["weight"], *index))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import erf
 
-from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.families.activation import GELU, RELU, SWIGLU
 from evaluator.problems.families.elementwise import (
     SAXPY,
@@ -83,7 +83,7 @@ def test_oracle_against_one_element_at_a_time(problem):
     generator = np.random.default_rng(3)
     sizes = dict.fromkeys(problem.sizes, 7)
     for distribution in problem.distributions:
-        inputs = distribution.draw(NumpyDice(generator), sizes)
+        inputs = distribution.draw(NumpyRng(generator), sizes)
         expected = problem.oracle(inputs, sizes)[problem.outputs[0].name]
         columns = [inputs[tensor.name].reshape(-1).tolist() for tensor in problem.inputs]
         for value, *elements in zip(expected.value.reshape(-1), *columns, strict=True):
@@ -91,7 +91,7 @@ def test_oracle_against_one_element_at_a_time(problem):
 
 
 def test_transpose_oracle_against_loops():
-    inputs = TRANSPOSE.distributions[0].draw(NumpyDice(np.random.default_rng(0)), {"rows": 3, "cols": 5})
+    inputs = TRANSPOSE.distributions[0].draw(NumpyRng(np.random.default_rng(0)), {"rows": 3, "cols": 5})
     value = TRANSPOSE.oracle(inputs, {"rows": 3, "cols": 5})["y"].value
     assert value.shape == (5, 3)
     assert all(value[c, r] == inputs["x"][r, c] for r in range(3) for c in range(5))
@@ -109,7 +109,7 @@ def test_honest_float32_passes_at_any_size(n, seed, case):
     problem, way = case
     sizes = dict.fromkeys(problem.sizes, 1) | {problem.sizes[-1]: n}
     for distribution in problem.distributions:
-        inputs = distribution.draw(NumpyDice(np.random.default_rng(seed)), sizes)
+        inputs = distribution.draw(NumpyRng(np.random.default_rng(seed)), sizes)
         expected = problem.oracle(inputs, sizes)[problem.outputs[0].name]
         with np.errstate(all="ignore"):
             assert within(HONEST[problem.id][way](inputs), expected, problem.tolerance), distribution.name

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import erf, erfc
 
-from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.families.linear_algebra import LINEAR_GELU, MATMUL, MATMUL_F16, MATVEC, PROBLEMS
 from evaluator.problems.linter import keep_bits, lint, within
 
@@ -102,7 +102,7 @@ def test_float32_out_of_three_bfloat16_passes(problem, failed_trials):
 def test_long_chains_pass(problem):
     sizes = {"m": 9, "n": 7, "k": 4096}
     for distribution in problem.distributions:
-        inputs = distribution.draw(NumpyDice(np.random.default_rng(3)), sizes)
+        inputs = distribution.draw(NumpyRng(np.random.default_rng(3)), sizes)
         expected = problem.oracle(inputs, sizes)
         for name, actual in kernel(problem, sequential)(inputs, sizes).items():
             assert within(actual, expected[name], problem.tolerance), distribution.name
@@ -231,7 +231,7 @@ def slow_value(problem, inputs, index):
 def test_oracle_agrees_with_loops(problem):
     sizes = {name: size for name, size in {"m": 3, "n": 4, "k": 5}.items() if name in problem.sizes}
     for distribution in problem.distributions:
-        inputs = distribution.draw(NumpyDice(np.random.default_rng(1)), sizes)
+        inputs = distribution.draw(NumpyRng(np.random.default_rng(1)), sizes)
         ((_, expected),) = problem.oracle(inputs, sizes).items()
         for index in np.ndindex(expected.value.shape):
             value, scale = slow_value(problem, inputs, index)
@@ -241,7 +241,7 @@ def test_oracle_agrees_with_loops(problem):
 
 def test_lost_partials_are_exact_in_float16():
     for sizes in ({"m": 5, "n": 6, "k": 513}, {"m": 2, "n": 3, "k": 1}):
-        inputs = MATMUL_F16.probes[0].distribution.draw(NumpyDice(np.random.default_rng(2)), sizes)
+        inputs = MATMUL_F16.probes[0].distribution.draw(NumpyRng(np.random.default_rng(2)), sizes)
         value = MATMUL_F16.oracle(inputs, sizes)["c"].value
         assert (value.astype(np.float16) == value).all()
         assert sizes["k"] == 1 or np.abs(value).max() > 0

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.families.normalization import LAYER_NORM, PROBLEMS, RMS_NORM, SOFTMAX
 from evaluator.problems.linter import lint, within
 
@@ -118,7 +118,7 @@ def test_softmax_in_powers_of_two_passes(failed_trials):
 def test_long_rows_summed_in_order_pass(problem):
     sizes = {"rows": 5, "cols": 4096}
     for distribution in problem.distributions:
-        inputs = distribution.draw(NumpyDice(np.random.default_rng(3)), sizes)
+        inputs = distribution.draw(NumpyRng(np.random.default_rng(3)), sizes)
         actual = kernel(problem, PLAIN[problem.id])(inputs, sizes)["y"]
         assert within(actual, problem.oracle(inputs, sizes)["y"], problem.tolerance), distribution.name
 
@@ -262,7 +262,7 @@ def slow_row(problem, inputs, row):
 def test_oracle_agrees_with_loops(problem):
     sizes = {"rows": 4, "cols": 7}
     for distribution in problem.distributions:
-        inputs = distribution.draw(NumpyDice(np.random.default_rng(1)), sizes)
+        inputs = distribution.draw(NumpyRng(np.random.default_rng(1)), sizes)
         expected = problem.oracle(inputs, sizes)["y"]
         for row in range(4):
             values, scale = slow_row(problem, inputs, row)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.families.reduction import HISTOGRAM, REDUCE_SUM, ROW_SUM
 from evaluator.problems.families.scan import PREFIX_SUM
 from evaluator.problems.linter import keep_bits, within
@@ -84,7 +84,7 @@ def test_oracle_against_fractions(problem):
     for n in (1, 2, 13):
         sizes = dict.fromkeys(problem.sizes, 3) | {problem.sizes[-1]: n}
         for distribution in problem.distributions:
-            inputs = distribution.draw(NumpyDice(generator), sizes)
+            inputs = distribution.draw(NumpyRng(generator), sizes)
             expected = problem.oracle(inputs, sizes)[problem.outputs[0].name]
             for row, values in enumerate(np.atleast_2d(inputs["x"]).tolist()):
                 terms = [Fraction(value) for value in values]
@@ -97,7 +97,7 @@ def test_oracle_against_fractions(problem):
 
 def test_histogram_oracle_against_counting():
     for distribution in HISTOGRAM.distributions:
-        values = distribution.draw(NumpyDice(np.random.default_rng(2)), {"n": 777})["values"]
+        values = distribution.draw(NumpyRng(np.random.default_rng(2)), {"n": 777})["values"]
         counts = HISTOGRAM.oracle({"values": values}, {"n": 777})["counts"].value
         assert counts.tolist() == [values.tolist().count(value) for value in range(256)]
 
@@ -113,7 +113,7 @@ def test_every_order_of_summation_passes_at_any_size(n, seed, case):
     problem, way = case
     sizes = dict.fromkeys(problem.sizes, 2) | {problem.sizes[-1]: n}
     for distribution in problem.distributions:
-        inputs = distribution.draw(NumpyDice(np.random.default_rng(seed)), sizes)
+        inputs = distribution.draw(NumpyRng(np.random.default_rng(seed)), sizes)
         expected = problem.oracle(inputs, sizes)
         actual = honest(problem, way)(inputs, sizes)
         for output in expected:
@@ -123,7 +123,7 @@ def test_every_order_of_summation_passes_at_any_size(n, seed, case):
 def test_a_chain_of_a_million_additions_passes():
     sizes = {"n": 1 << 20}
     for distribution in REDUCE_SUM.distributions:
-        inputs = distribution.draw(NumpyDice(np.random.default_rng(4)), sizes)
+        inputs = distribution.draw(NumpyRng(np.random.default_rng(4)), sizes)
         expected = REDUCE_SUM.oracle(inputs, sizes)["total"]
         assert within(np.atleast_1d(sequential(inputs["x"])), expected, REDUCE_SUM.tolerance), distribution.name
 

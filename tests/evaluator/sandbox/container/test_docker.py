@@ -11,10 +11,10 @@ from pathlib import Path
 import docker
 import pytest
 
-from evaluator.cancellation import Interest
-from evaluator.errors import SandboxFault
+from evaluator.cancellation import CancelToken
+from evaluator.errors import SandboxError
 from evaluator.sandbox.container.docker import DEADLINE_LABEL, JOB_LABEL, DockerSandbox
-from evaluator.sandbox.sandbox import Job, Limits, SessionEnded
+from evaluator.sandbox.sandbox import Job, Limits, SessionEndedError
 
 REPOSITORY = Path(__file__).parents[4]
 
@@ -114,35 +114,35 @@ def test_a_killed_container_is_our_fault_and_never_the_jobs(sandbox, engine):
     session = sandbox.start(shell("echo up; sleep 60"))
     session.receive(3)
     engine.api.kill(name_of(session))
-    with pytest.raises(SessionEnded):
+    with pytest.raises(SessionEndedError):
         session.receive(1)
-    with pytest.raises(SandboxFault, match="vanished"):
+    with pytest.raises(SandboxError, match="vanished"):
         session.finish()
     assert sandbox.run(shell("true")).succeeded
 
 
 def test_a_job_that_nobody_wants_ends_at_once(sandbox):
-    interest = Interest()
+    interest = CancelToken()
     start = time.monotonic()
     with sandbox.start(shell("echo up; sleep 60", interest=interest)) as session:
         session.receive(3)
         interest.withdraw()
-        with pytest.raises(SessionEnded):
+        with pytest.raises(SessionEndedError):
             session.receive(1)
     assert session.finish().signal == signal.SIGKILL
     assert time.monotonic() - start < 5
 
 
 def test_what_does_not_exist_in_the_image_is_named(sandbox, tmp_path):
-    with pytest.raises(SandboxFault, match="sandbox's image") as caught:
+    with pytest.raises(SandboxError, match="sandbox's image") as caught:
         sandbox.run(shell("true", readable=(tmp_path,)))
     assert "Dockerfile.evaluator" in caught.value.remedy
-    with pytest.raises(SandboxFault, match="/no/such/program"):
+    with pytest.raises(SandboxError, match="/no/such/program"):
         sandbox.start(Job(("/no/such/program",)))
 
 
 def test_descriptors_cannot_cross(sandbox):
-    with pytest.raises(SandboxFault, match="descriptors") as caught:
+    with pytest.raises(SandboxError, match="descriptors") as caught:
         sandbox.run(shell("true", descriptors=(1,)))
     assert "docker-compose.gpu.yml" in caught.value.remedy
 
@@ -154,14 +154,14 @@ def test_a_job_that_fills_its_memory_folder_is_told_so(sandbox):
 
 
 def test_an_image_that_is_not_there_is_named_with_the_remedy(docker_sandbox_works, tmp_path):
-    with pytest.raises(SandboxFault, match="no such image") as caught:
+    with pytest.raises(SandboxError, match="no such image") as caught:
         DockerSandbox(tmp_path, image="assay-absent:never")
     assert "--target sandbox" in caught.value.remedy
 
 
 def test_a_daemon_that_is_not_there_is_named_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
-    with pytest.raises(SandboxFault, match="does not answer") as caught:
+    with pytest.raises(SandboxError, match="does not answer") as caught:
         DockerSandbox(tmp_path)
     assert "DOCKER_HOST" in caught.value.remedy
 

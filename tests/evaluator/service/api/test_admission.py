@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from store_samples import SUBMISSION
 
-from evaluator.errors import StorageFault
+from evaluator.errors import StorageError
 from evaluator.service.api.admission import Admission, Caller
-from evaluator.service.api.errors import Refused
+from evaluator.service.api.errors import ApiError
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.secrets import Quota
 from evaluator.settings import ServiceSettings
@@ -24,7 +24,7 @@ class Counting(Store):
     def accept_all(self, asked, *, most_queued):
         self.transactions += 1
         if self.broken:
-            raise StorageFault("The disk is gone.")
+            raise StorageError("The disk is gone.")
         return super().accept_all(asked, most_queued=most_queued)
 
 
@@ -73,14 +73,14 @@ def test_what_arrives_together_is_one_row_each_in_few_transactions(admission, st
 
 def test_what_is_refused_takes_nobodys_place(admission, store):
     taken = together(admission, numbered(70))
-    assert [isinstance(one, Refused) for one in taken] == [False] * 60 + [True] * 10
+    assert [isinstance(one, ApiError) for one in taken] == [False] * 60 + [True] * 10
     assert {one.name for one in taken[60:]} == {"queue-full"}
     assert store.depth()["compile"].count == 60
 
 
 def test_a_quota_counts_those_who_arrive_together(admission, store):
     taken = together(admission, numbered(20), Caller("few", quota=Quota(concurrent=7)))
-    assert [isinstance(one, Refused) for one in taken] == [False] * 7 + [True] * 13
+    assert [isinstance(one, ApiError) for one in taken] == [False] * 7 + [True] * 13
     assert {one.name for one in taken[7:]} == {"quota-exceeded"}
 
 

@@ -13,7 +13,7 @@ from api_service import ADD, events, facts, lines, served, submission
 from store_samples import ended, tallied
 
 from common.contract import Evaluation, ProblemFace, Status
-from evaluator.errors import StorageFault
+from evaluator.errors import StorageError
 from evaluator.problems.catalogue import problems
 from evaluator.service.api import routes
 
@@ -545,7 +545,7 @@ def test_a_mistake_of_ours_is_a_page_too(here, http, monkeypatch):
 
 def test_a_database_that_fails_is_a_503_that_names_nothing_of_ours(here, http, monkeypatch):
     def fail(*_, **__):
-        raise StorageFault("The disk of db.internal is full.")
+        raise StorageError("The disk of db.internal is full.")
 
     for name in ("accept", "get", "list", "ping", "find_key", "depth"):
         monkeypatch.setattr(here.store, name, fail)

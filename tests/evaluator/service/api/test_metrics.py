@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from store_samples import accept, ended
 
 from common.contract import Status
-from evaluator.errors import StorageFault
+from evaluator.errors import StorageError
 from evaluator.service.api.metrics import Metrics, grouped
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.models import Tally
@@ -101,7 +101,7 @@ def test_the_store_is_asked_once_a_second_at_most(store, monkeypatch):
 
 def test_a_store_that_cannot_be_read_is_said_to_be_down(store, monkeypatch):
     def fail():
-        raise StorageFault("gone")
+        raise StorageError("gone")
 
     monkeypatch.setattr(store, "tallies", fail)
     metrics = Metrics(store, 60)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_samples import SUBMISSION, accept, ended
 
-from evaluator.errors import StorageFault
-from evaluator.service.api.notifier import Follower, News, Watch
+from evaluator.errors import StorageError
+from evaluator.service.api.notifier import News, Notifier, Subscription
 from evaluator.service.storage.evaluations import Store
 
 
@@ -34,13 +34,13 @@ class Counting:
     def watch(self, ids):
         self.looks.append(set(ids))
         if self.broken:
-            raise StorageFault("The disk is gone.")
+            raise StorageError("The disk is gone.")
         return self.store.watch(ids)
 
 
 @asynccontextmanager
 async def watching(store, interval_s=0.01):
-    watch = Watch(store, interval_s)
+    watch = Notifier(store, interval_s)
     running = asyncio.create_task(watch.run())
     try:
         yield watch
@@ -143,7 +143,7 @@ def test_a_nudge_from_another_thread_is_a_look_at_once(store):
                 await asyncio.sleep(0.2)
 
                 def work():
-                    watch.nudge(finish(store))
+                    watch.notify(finish(store))
 
                 started_s = time.monotonic()
                 threading.Thread(target=work).start()
@@ -161,7 +161,7 @@ def test_a_nudge_is_a_look_at_what_was_named_alone(store):
             with watch.follow({one.id: one.version for one in ones}) as follower:
                 await asyncio.sleep(0.2)
                 finished = finish(store)
-                watch.nudge(finished, "ev_that_nobody_follows")
+                watch.notify(finished, "ev_that_nobody_follows")
                 assert (await follower.next(20)).keys() == {finished}
                 assert counting.looks == [{one.id for one in ones}, {finished}]
 
@@ -175,7 +175,7 @@ def test_what_ended_between_its_acceptance_and_the_following_is_seen_at_once(sto
             with watch.follow({first.id: first.version}):
                 await asyncio.sleep(0.2)
                 finish(store)
-                watch.nudge(finish(store))
+                watch.notify(finish(store))
                 await asyncio.sleep(0.2)
                 with watch.follow({late.id: late.version}) as follower:
                     assert (await follower.next(10))[late.id].state == "done"
@@ -223,7 +223,7 @@ looks = st.lists(
 @given(looks, st.booleans())
 def test_whatever_is_seen_each_end_is_told_once_and_versions_only_grow(seen, ends_only):
     async def story():
-        follower = Follower({"a": 0, "b": 3, "c": 9}, ends_only)
+        follower = Subscription({"a": 0, "b": 3, "c": 9}, ends_only)
         told = {name: [] for name in "abc"}
         for look in seen:
             follower.tell({name: News(*value) for name, value in look.items()})

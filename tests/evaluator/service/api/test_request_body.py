@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from common.contract import Submission
 from evaluator.service.api import request_body
-from evaluator.service.api.errors import Refused
+from evaluator.service.api.errors import ApiError
 from evaluator.service.api.request_body import Reader, count_values
 
 TEXTS = st.text(st.sampled_from('"\\,[{}]:\n aé\U0001f600'), max_size=8)
@@ -63,9 +63,9 @@ def test_a_body_that_finds_no_room_is_not_parsed(monkeypatch):
     monkeypatch.setattr(request_body, "parse_json", lambda body: pytest.fail("parsed"))
 
     def no_room(size_bytes):
-        raise Refused("busy", "Too much.")
+        raise ApiError("busy", "Too much.")
 
-    with pytest.raises(Refused, match="Too much"):
+    with pytest.raises(ApiError, match="Too much"):
         read(body_of("x" * (1 << 20)), no_room)
 
 
@@ -86,7 +86,7 @@ def test_a_body_that_finds_no_room_is_not_parsed(monkeypatch):
     ids=range(10),
 )
 def test_why_a_body_is_refused(body, said):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiError) as refused:
         read(body)
     assert said in str(refused.value.detail)
     assert refused.value.name == "invalid-request"

@@ -10,7 +10,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, inspect, text
 from store_samples import accept, ended
 
-from evaluator.errors import StorageFault
+from evaluator.errors import StorageError
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.tables import metadata
 
@@ -67,7 +67,7 @@ def test_many_processes_may_upgrade_at_once(empty_url):
 
 def test_a_database_without_tables_says_what_to_do(empty_url):
     store = Store(empty_url)
-    with pytest.raises(StorageFault, match="tables are missing") as fault:
+    with pytest.raises(StorageError, match="tables are missing") as fault:
         store.depth()
     assert "assay serve" in fault.value.remedy
     store.close()
@@ -77,7 +77,7 @@ def test_tables_of_a_newer_version_are_left_alone(store, engine):
     lease_of = accept(store).evaluation.id
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(StorageFault, match="not of this version") as fault:
+    with pytest.raises(StorageError, match="not of this version") as fault:
         store.upgrade()
     assert "newer" in fault.value.remedy
     assert store.finish(store.claim_one(lease_of, ["compile"], "w", 30), ended(), {})
@@ -89,7 +89,7 @@ def test_an_upgrade_that_fails_leaves_nothing_behind(empty_url, monkeypatch):
         broken.setattr("alembic.op.create_index", lambda *a, **k: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             store.upgrade()
-    with pytest.raises(StorageFault, match="tables are missing"):
+    with pytest.raises(StorageError, match="tables are missing"):
         store.depth()
     store.upgrade()
     assert store.depth() == {}

@@ -10,7 +10,7 @@ from sqlalchemy import event
 from store_samples import SUBMISSION, accept, ended, tallied
 
 from common.contract import Submission
-from evaluator.errors import StorageFault, UsageError
+from evaluator.errors import StorageError, UsageError
 from evaluator.service.storage.evaluations import Store
 
 LARGE = Submission(problem="vector_add", source="x" * 300_000)
@@ -43,7 +43,7 @@ def fill(store, submission=LARGE):
     try:
         while True:
             accept(store, submission)
-    except StorageFault as fault:
+    except StorageError as fault:
         return fault
 
 
@@ -62,7 +62,7 @@ def test_a_full_disk_is_named_and_nothing_is_half_written(small_disk):
         before = whole(store)
         try:
             accept(store, SUBMISSION if number % 2 else LARGE)
-        except StorageFault:
+        except StorageError:
             refused += 1
             assert whole(store) == before
     assert refused >= 10
@@ -130,7 +130,7 @@ def test_a_database_that_comes_back_is_used_again(own_server, how):
     getattr(own_server, how)()
     started = time.monotonic()
     for call in (store.ping, lambda: store.renew(lease, 30), store.sweep, lambda: accept(store)):
-        with pytest.raises(StorageFault, match="does not answer") as fault:
+        with pytest.raises(StorageError, match="does not answer") as fault:
             call()
         assert "Start it" in fault.value.remedy
     assert time.monotonic() - started < 5
@@ -164,7 +164,7 @@ def test_a_connection_cut_within_a_transaction_is_a_fault_and_changes_nothing(po
         postgres.tell("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'assay_%'")
 
     store._count = cut
-    with pytest.raises(StorageFault, match="does not answer"):
+    with pytest.raises(StorageError, match="does not answer"):
         accept(store, idempotency_key="k")
     store._count = count
     assert accept(store, idempotency_key="k").created
@@ -174,7 +174,7 @@ def test_a_connection_cut_within_a_transaction_is_a_fault_and_changes_nothing(po
 
 def test_the_message_does_not_give_the_password_away():
     store = Store("postgresql://assay:hunter2@127.0.0.1:1/assay")
-    with pytest.raises(StorageFault, match="database assay on 127") as fault:
+    with pytest.raises(StorageError, match="database assay on 127") as fault:
         store.ping()
     told = [str(fault.value), str(fault.value.remedy), str(fault.value.__cause__)]
     assert not [text for text in told if "hunter2" in text]
@@ -182,10 +182,10 @@ def test_the_message_does_not_give_the_password_away():
 
 def test_a_user_who_may_not_come_in_is_told_so(postgres):
     store = Store(postgres.url("assay_template").replace("assay@", "nobody@"))
-    with pytest.raises(StorageFault, match="not let this user in"):
+    with pytest.raises(StorageError, match="not let this user in"):
         store.ping()
     missing = Store(postgres.url("nowhere"))
-    with pytest.raises(StorageFault, match="no such database"):
+    with pytest.raises(StorageError, match="no such database"):
         missing.ping()
 
 
@@ -193,7 +193,7 @@ def test_a_user_who_may_not_come_in_is_told_so(postgres):
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(StorageFault, match="cannot be opened") as fault:
+    with pytest.raises(StorageError, match="cannot be opened") as fault:
         Store(f"sqlite:///{tmp_path / 'nowhere' / 'assay.db'}").upgrade()
     assert "folder" in fault.value.remedy
 
@@ -201,7 +201,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 def test_a_file_that_is_no_database_is_left_alone(tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("these are my notes\n" * 100)
-    with pytest.raises(StorageFault, match="not a database"):
+    with pytest.raises(StorageError, match="not a database"):
         Store(f"sqlite:///{file}").upgrade()
     assert file.read_text() == "these are my notes\n" * 100
 
@@ -212,7 +212,7 @@ def test_a_writer_that_never_ends_is_a_fault_in_the_end(tmp_path, monkeypatch):
     store, other = Store(url), Store(url)
     store.upgrade()
     with other._writing():
-        with pytest.raises(StorageFault, match="held the database for too long"):
+        with pytest.raises(StorageError, match="held the database for too long"):
             accept(store)
         assert store.depth() == {}, "reading goes on"
     assert accept(store).created

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 from store_samples import accept, ended, tallied
 
 from evaluator.service.storage.evaluations import Lease
-from evaluator.service.storage.leases import MOST_ATTEMPTS
+from evaluator.service.storage.leases import MAX_ATTEMPTS
 
 LEASE_S = 30
 QUEUES = ["compile", "sim"]
@@ -173,7 +173,7 @@ class Evaluations(RuleBasedStateMachine):
             if not expected.wanted:
                 assert cancelled == lost
                 expected.state, expected.ended_by = "done", "dropped"
-            elif expected.attempt >= MOST_ATTEMPTS:
+            elif expected.attempt >= MAX_ATTEMPTS:
                 assert dead == lost
                 expected.state, expected.ended_by = "done", "lost"
             else:

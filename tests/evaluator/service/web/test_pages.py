@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sample_verdicts import ALL, HOSTILE, SOURCE, hostile, incorrect, passed, passed_on_gpu
 
 from common.contract import Status, Submission
-from evaluator.errors import StorageFault
+from evaluator.errors import StorageError
 from evaluator.problems.catalogue import problems
 from evaluator.report.html import hashed
 from evaluator.report.terminal import TIERS
@@ -232,7 +232,7 @@ def test_errors_are_pages_too(site, address, status, words):
 
 def test_a_store_that_is_away_is_said_without_naming_it(site, monkeypatch):
     def away(*_, **__):
-        raise StorageFault("The database at db.internal does not answer.", "Start it.")
+        raise StorageError("The database at db.internal does not answer.", "Start it.")
 
     for name in ("list", "find_key", "list_keys"):
         monkeypatch.setattr(site.store, name, away)
@@ -480,7 +480,7 @@ class TestLive:
         assert seen == [None, *moments[:-1]]
 
     def test_a_fault_is_said_and_what_follows_is_sent_again(self):
-        looks = iter([Moment(1, "one"), StorageFault("The database does not answer."), Moment(1, "one")])
+        looks = iter([Moment(1, "one"), StorageError("The database does not answer."), Moment(1, "one")])
 
         def look(before):
             found = next(looks)
@@ -524,7 +524,7 @@ class TestLive:
         assert len(looks) <= 1 + (time.monotonic() - started) / live_s
 
     def test_more_than_the_most_are_sent_away(self, monkeypatch):
-        monkeypatch.setattr(sse, "MOST_STREAMS", 1)
+        monkeypatch.setattr(sse, "MAX_STREAMS", 1)
 
         async def two():
             streams = Live(lambda: False, {})

@@ -25,7 +25,7 @@ from working import (
 
 from common.contract import Status
 from evaluator.service.storage.evaluations import Store
-from evaluator.service.workers.embedded import Crew
+from evaluator.service.workers.embedded import WorkerPool
 from evaluator.service.workers.sweeper import Sweeper
 from evaluator.settings import ServiceSettings
 
@@ -52,7 +52,7 @@ class Running:
         self.store = Store(self.settings.database_url)
         self.store.upgrade()
         self.ended = []
-        self.crew = Crew(self.store, self.settings, self.ended.append)
+        self.crew = WorkerPool(self.store, self.settings, self.ended.append)
         self.sweeper = Sweeper(self.store, self.crew, interval_s=0.2)
 
     def __enter__(self):
@@ -229,7 +229,7 @@ def test_a_worker_that_cannot_start_is_tried_again_with_pauses(tmp_path, monkeyp
     settings = settings_in(tmp_path, workers=1)
     store = Store(settings.database_url)
     store.upgrade()
-    crew = Crew(store, settings)
+    crew = WorkerPool(store, settings)
     started_s = time.monotonic()
     crew.start()
     seen = set()

@@ -16,7 +16,7 @@ from common.contract import Status
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.runner.channel import socket_address
 from evaluator.pipeline.gpu_client import GpuReferee, Trouble
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.workers.worker import Worker
 from evaluator.settings import MachineSettings
@@ -52,9 +52,9 @@ def settings(tmp_path, monkeypatch):
 @contextlib.contextmanager
 def working(store, settings, queues=("compile", "sim", "gpu")):
     """A worker with a GPU that works as `run_embedded` does."""
-    workshop = Workshop(settings)
-    workshop.gpu = GpuReferee(GPU, settings)
-    worker = Worker(store, workshop, Deaf(), queues)
+    toolbox = Toolbox(settings)
+    toolbox.gpu = GpuReferee(GPU, settings)
+    worker = Worker(store, toolbox, Deaf(), queues)
     over = threading.Event()
 
     def work():
@@ -131,10 +131,10 @@ def test_where_another_gpu_can_be_used_the_evaluation_is_left_to_it(service, set
 def test_a_worker_for_a_gpu_alone_waits_and_claims_nothing_while_a_start_is_to_come(settings, tmp_path):
     store = Store(f"sqlite:///{tmp_path / 'assay.db'}")
     store.upgrade()
-    workshop = Workshop(settings)
-    workshop.gpu = GpuReferee(GPU, settings)
-    worker = Worker(store, workshop, Deaf(), ("gpu.GPU-0",))
-    assert isinstance(workshop.gpu.start(), Trouble)
+    toolbox = Toolbox(settings)
+    toolbox.gpu = GpuReferee(GPU, settings)
+    worker = Worker(store, toolbox, Deaf(), ("gpu.GPU-0",))
+    assert isinstance(toolbox.gpu.start(), Trouble)
     assert worker.take() is False
     assert worker.take(("gpu.GPU-0",)) is False
     store.close()
@@ -143,9 +143,9 @@ def test_a_worker_for_a_gpu_alone_waits_and_claims_nothing_while_a_start_is_to_c
 def test_the_doctor_starts_it_too(settings, monkeypatch):
     from evaluator.cli import doctor
 
-    workshop = Workshop(settings)
-    workshop.gpu = GpuReferee(GPU, settings)
-    finding = doctor._gpu_referee(workshop)
+    toolbox = Toolbox(settings)
+    toolbox.gpu = GpuReferee(GPU, settings)
+    finding = doctor._gpu_referee(toolbox)
     assert (finding.name, finding.ok) == ("GPU referee", False)
     assert WHY in finding.detail
-    assert str(workshop.gpu.log) in finding.remedy
+    assert str(toolbox.gpu.log) in finding.remedy

@@ -6,7 +6,7 @@ import pytest
 import sample_verdicts
 from working import accept, until
 
-from evaluator.errors import StorageFault
+from evaluator.errors import StorageError
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.workers.sweeper import Sweeper
 
@@ -65,7 +65,7 @@ def test_a_store_that_is_away_is_swept_when_it_is_back(store, monkeypatch):
     def away_at_first(self):
         calls.append(time.monotonic())
         if len(calls) < 3:
-            raise StorageFault("away") if len(calls) == 1 else KeyError("a mistake")
+            raise StorageError("away") if len(calls) == 1 else KeyError("a mistake")
         return sweep(self)
 
     monkeypatch.setattr(Store, "sweep", away_at_first)

@@ -8,10 +8,10 @@ import pytest
 from working import ENDLESS, RIGHT, WRONG, accept, data_dir, judging, submission, until
 
 from common.contract import Phase, Status
-from evaluator.cancellation import Interest
-from evaluator.errors import StorageFault
+from evaluator.cancellation import CancelToken
+from evaluator.errors import StorageError
 from evaluator.pipeline import pipeline
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.models import WorkerFacts
 from evaluator.service.workers.task import Tools, perform
@@ -41,9 +41,9 @@ def store(tmp_path):
 @pytest.fixture
 def own(tmp_path):
     """A workshop whose work folder only this test uses."""
-    workshop = Workshop(MachineSettings(data_dir(tmp_path / "data")))
-    assert workshop.sandbox.name  # its first use proves it, in work folders too
-    return workshop
+    toolbox = Toolbox(MachineSettings(data_dir(tmp_path / "data")))
+    assert toolbox.sandbox.name  # its first use proves it, in work folders too
+    return toolbox
 
 
 def facts(*queues, arch="sm_80", backend="sim"):
@@ -63,16 +63,16 @@ def facts(*queues, arch="sm_80", backend="sim"):
     )
 
 
-def work(store, workshop, queues=EVERYTHING, ear=None, **more):
+def work(store, toolbox, queues=EVERYTHING, ear=None, **more):
     """Claim what is next, work on it, and say how it stands then."""
     lease = store.claim(queues, "w", 5)
-    perform(lease, store, workshop, Tools(ear or Ear(), queues, **more))
+    perform(lease, store, toolbox, Tools(ear or Ear(), queues, **more))
     return store.get(lease.evaluation_id, None)
 
 
-def in_background(store, workshop, lease, shift=None):
-    tools = Tools(Ear(), EVERYTHING, shift or Interest(), 2.0)
-    thread = threading.Thread(target=perform, args=(lease, store, workshop, tools), daemon=True)
+def in_background(store, toolbox, lease, shift=None):
+    tools = Tools(Ear(), EVERYTHING, shift or CancelToken(), 2.0)
+    thread = threading.Thread(target=perform, args=(lease, store, toolbox, tools), daemon=True)
     thread.start()
     return thread, tools
 
@@ -86,25 +86,25 @@ def in_background(store, workshop, lease, shift=None):
         ("", Status.INVALID_SUBMISSION, Phase.SCREEN),
     ],
 )
-def test_a_worker_for_all_queues_ends_an_evaluation_in_one_go(source, status, phase, store, workshop):
+def test_a_worker_for_all_queues_ends_an_evaluation_in_one_go(source, status, phase, store, toolbox):
     ear = Ear()
     accept(store, source)
-    ended = work(store, workshop, ear=ear)
+    ended = work(store, toolbox, ear=ear)
     assert (ended.state, ended.attempt, ear.heard) == ("done", 1, [])
     assert (ended.verdict.status, ended.verdict.phase, ended.verdict.backend) == (status, phase, "sim")
     assert store.claim(EVERYTHING, "w", 5) is None
 
 
-def test_the_verdict_says_what_the_compile_stage_took(store, workshop, tmp_path):
+def test_the_verdict_says_what_the_compile_stage_took(store, toolbox, tmp_path):
     fresh = f"// {tmp_path}\n{RIGHT}"
     verdicts = []
     for _ in range(2):
         ear = Ear()
         accept(store, fresh)
-        waiting = work(store, workshop, ("compile",), ear)
+        waiting = work(store, toolbox, ("compile",), ear)
         assert (waiting.state, waiting.stage, waiting.queue, waiting.attempt) == ("queued", "judge", "sim", 0)
         assert ear.heard == [(waiting.id, "sim")]
-        verdicts.append(work(store, workshop, ("sim",)).verdict)
+        verdicts.append(work(store, toolbox, ("sim",)).verdict)
     first, second = (verdict.compile for verdict in verdicts)
     assert [verdict.status for verdict in verdicts] == [Status.PASSED] * 2
     assert (first.cached, second.cached) == (False, True)
@@ -128,48 +128,48 @@ def test_the_verdict_says_what_the_compile_stage_took(store, workshop, tmp_path)
         (f"// assay: launch relu grid=(1) block=(256) args=(x, nobody, n)\n{RIGHT}", Status.INVALID_SUBMISSION),
     ],
 )
-def test_what_cannot_be_launched_never_waits_for_a_judge(source, status, store, workshop):
+def test_what_cannot_be_launched_never_waits_for_a_judge(source, status, store, toolbox):
     accept(store, source)
-    assert work(store, workshop, ("compile",)).verdict.status is status
+    assert work(store, toolbox, ("compile",)).verdict.status is status
 
 
-def test_compiled_is_for_the_device_of_the_worker_that_will_judge(store, workshop):
+def test_compiled_is_for_the_device_of_the_worker_that_will_judge(store, toolbox):
     store.register(facts("gpu", arch="sm_90", backend="gpu"))
     accept(store, "not C++", backend="auto")
-    refused = work(store, workshop, EVERYTHING).verdict
+    refused = work(store, toolbox, EVERYTHING).verdict
     assert (refused.compile.arch, refused.backend, refused.receipt.device) == ("sm_90", "gpu", "a device")
     accept(store, RIGHT, backend="auto")
-    waiting = work(store, workshop, EVERYTHING)
+    waiting = work(store, toolbox, EVERYTHING)
     assert (waiting.queue, waiting.stage) == ("gpu", "judge")
     accept(store, RIGHT, backend="sim")
-    assert work(store, workshop, EVERYTHING).verdict.backend == "sim"
+    assert work(store, toolbox, EVERYTHING).verdict.backend == "sim"
 
 
-def test_what_asks_for_a_gpu_waits_for_one(store, workshop):
+def test_what_asks_for_a_gpu_waits_for_one(store, toolbox):
     accept(store, RIGHT, backend="gpu")
-    waiting = work(store, workshop, EVERYTHING)
+    waiting = work(store, toolbox, EVERYTHING)
     assert (waiting.state, waiting.queue) == ("queued", "gpu")
 
 
-def test_a_worker_that_has_no_gpu_after_all_lets_another_try(store, workshop):
-    if workshop.gpu is not None:
+def test_a_worker_that_has_no_gpu_after_all_lets_another_try(store, toolbox):
+    if toolbox.gpu is not None:
         pytest.skip("this machine has a GPU")
     accept(store, RIGHT, backend="gpu")
-    work(store, workshop, EVERYTHING)
-    assert work(store, workshop, ("gpu",)).state == "queued"
-    assert work(store, workshop, ("gpu",)).verdict.status is Status.INTERNAL_ERROR
+    work(store, toolbox, EVERYTHING)
+    assert work(store, toolbox, ("gpu",)).state == "queued"
+    assert work(store, toolbox, ("gpu",)).verdict.status is Status.INTERNAL_ERROR
 
 
-def test_a_size_that_the_problem_does_not_have_is_the_callers_mistake(store, workshop):
+def test_a_size_that_the_problem_does_not_have_is_the_callers_mistake(store, toolbox):
     accept(store, RIGHT, sizes={"nothing": 1})
-    verdict = work(store, workshop).verdict
+    verdict = work(store, toolbox).verdict
     assert (verdict.status, verdict.phase) == (Status.INVALID_SUBMISSION, Phase.LAUNCH)
     assert "nothing" in verdict.message
 
 
-def test_a_fault_of_ours_is_tried_once_more_and_then_told(store, tmp_path, workshop):
+def test_a_fault_of_ours_is_tried_once_more_and_then_told(store, tmp_path, toolbox):
     (tmp_path / "data").write_text("a file is here, and no folder can be made")
-    broken = Workshop(MachineSettings(tmp_path / "data"))
+    broken = Toolbox(MachineSettings(tmp_path / "data"))
     ear = Ear()
     evaluation_id = accept(store)
     again = work(store, broken, ear=ear)
@@ -180,31 +180,31 @@ def test_a_fault_of_ours_is_tried_once_more_and_then_told(store, tmp_path, works
 
     accept(store)
     assert work(store, broken).state == "queued"
-    assert work(store, workshop).verdict.status is Status.PASSED, "another worker could"
+    assert work(store, toolbox).verdict.status is Status.PASSED, "another worker could"
 
 
-def test_a_problem_that_this_worker_does_not_know_is_no_fault_of_the_submission(store, workshop):
+def test_a_problem_that_this_worker_does_not_know_is_no_fault_of_the_submission(store, toolbox):
     accept(store, problem="a_problem_of_tomorrow")
-    assert work(store, workshop).state == "queued"
-    verdict = work(store, workshop).verdict
+    assert work(store, toolbox).state == "queued"
+    verdict = work(store, toolbox).verdict
     assert (verdict.status, verdict.problem) == (Status.INTERNAL_ERROR, "a_problem_of_tomorrow")
 
 
-def test_a_mistake_of_ours_is_a_verdict(store, workshop, monkeypatch):
+def test_a_mistake_of_ours_is_a_verdict(store, toolbox, monkeypatch):
     def broken(*_):
         raise KeyError("nobody foresaw this")
 
     monkeypatch.setattr(Store, "fleet", broken)
     accept(store)
-    assert work(store, workshop).state == "queued"
-    assert "KeyError" in work(store, workshop).verdict.message
+    assert work(store, toolbox).state == "queued"
+    assert "KeyError" in work(store, toolbox).verdict.message
 
 
 # ---- ended in the middle ----
 
 
-def left_over(workshop):
-    return [entry.name for entry in (workshop.settings.data_dir / "work").iterdir()]
+def left_over(toolbox):
+    return [entry.name for entry in (toolbox.settings.data_dir / "work").iterdir()]
 
 
 def test_a_dropped_evaluation_ends_at_once_and_leaves_nothing(store, own):
@@ -243,7 +243,7 @@ def test_a_compiler_that_nobody_waits_for_ends_and_is_not_remembered(store, own,
 
 def test_the_end_of_a_shift_gives_the_work_back_unharmed(store, own):
     evaluation_id = accept(store, ENDLESS)
-    shift = Interest()
+    shift = CancelToken()
     thread, tools = in_background(store, own, store.claim(EVERYTHING, "w", 2), shift)
     judging(store, evaluation_id)
     shift.withdraw()
@@ -268,17 +268,17 @@ def test_a_lost_lease_is_let_go_without_a_word(store, own):
     assert left_over(own) == []
 
 
-def test_a_late_verdict_changes_nothing(store, workshop):
+def test_a_late_verdict_changes_nothing(store, toolbox):
     accept(store)
     late = store.claim(EVERYTHING, "w", 5)
     store.give_back(late, counted=True)
-    ended = work(store, workshop)
-    perform(replace(late, submission=submission(WRONG)), store, workshop, Tools(Ear(), EVERYTHING))
+    ended = work(store, toolbox)
+    perform(replace(late, submission=submission(WRONG)), store, toolbox, Tools(Ear(), EVERYTHING))
     assert store.get(late.evaluation_id, None) == ended
     assert ended.verdict.status is Status.PASSED
 
 
-def test_long_work_keeps_its_lease_and_says_what_it_does(store, workshop):
+def test_long_work_keeps_its_lease_and_says_what_it_does(store, toolbox):
     evaluation_id = accept(store, ENDLESS, run_timeout_s=3)
     lease = store.claim(EVERYTHING, "w", 1)
     sweeping = threading.Event()
@@ -290,7 +290,7 @@ def test_long_work_keeps_its_lease_and_says_what_it_does(store, workshop):
 
     sweeper = threading.Thread(target=sweep)
     sweeper.start()
-    perform(lease, store, workshop, Tools(Ear(), EVERYTHING, lease_s=1.0))
+    perform(lease, store, toolbox, Tools(Ear(), EVERYTHING, lease_s=1.0))
     sweeping.set()
     sweeper.join()
     ended = store.get(evaluation_id, None)
@@ -298,23 +298,23 @@ def test_long_work_keeps_its_lease_and_says_what_it_does(store, workshop):
     assert not any(one.requeued or one.dead for one in swept)
 
 
-def test_a_verdict_waits_for_a_store_that_is_away(store, workshop, monkeypatch):
+def test_a_verdict_waits_for_a_store_that_is_away(store, toolbox, monkeypatch):
     finish, calls = Store.finish, []
 
     def away_at_first(self, *args):
         calls.append(args)
         if len(calls) < 3:
-            raise StorageFault("The database cannot be reached.")
+            raise StorageError("The database cannot be reached.")
         return finish(self, *args)
 
     monkeypatch.setattr(Store, "finish", away_at_first)
     accept(store)
-    assert work(store, workshop).verdict.status is Status.PASSED
+    assert work(store, toolbox).verdict.status is Status.PASSED
     assert len(calls) == 3
 
 
-def test_a_withdrawn_interest_ends_an_evaluation_before_it_begins(workshop):
-    interest = Interest()
+def test_a_withdrawn_interest_ends_an_evaluation_before_it_begins(toolbox):
+    interest = CancelToken()
     interest.withdraw()
-    verdict = pipeline.evaluate(submission(), workshop.bound_to(interest))
+    verdict = pipeline.evaluate(submission(), toolbox.bound_to(interest))
     assert verdict.status is Status.CANCELLED

@@ -7,8 +7,8 @@ import pytest
 from working import accept, data_dir, done
 
 from common.contract import Status
-from evaluator.errors import StorageFault
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.errors import StorageError
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.workers import task as module
 from evaluator.service.workers.worker import Worker
@@ -32,24 +32,24 @@ def store(tmp_path):
 
 @pytest.fixture
 def worker(store, tmp_path):
-    return Worker(store, Workshop(MachineSettings(data_dir(tmp_path / "data"))), Deaf(), ("compile", "sim"))
+    return Worker(store, Toolbox(MachineSettings(data_dir(tmp_path / "data"))), Deaf(), ("compile", "sim"))
 
 
 def test_nothing_is_claimed_while_the_disk_is_full(store, worker, monkeypatch):
-    monkeypatch.setattr(module, "LEAST_FREE_BYTES", 1 << 80)
+    monkeypatch.setattr(module, "MIN_FREE_BYTES", 1 << 80)
     evaluation_id = accept(store)
     taking = threading.Thread(target=worker.take)
     taking.start()
     time.sleep(0.7)
     assert store.get(evaluation_id, None).state == "queued"
-    monkeypatch.setattr(module, "LEAST_FREE_BYTES", 1)
+    monkeypatch.setattr(module, "MIN_FREE_BYTES", 1)
     assert done(store, evaluation_id).verdict.status is Status.PASSED
     taking.join(10)
     assert not taking.is_alive()
 
 
 def test_a_worker_that_waits_for_room_can_be_drained(store, worker, monkeypatch):
-    monkeypatch.setattr(module, "LEAST_FREE_BYTES", 1 << 80)
+    monkeypatch.setattr(module, "MIN_FREE_BYTES", 1 << 80)
     evaluation_id = accept(store)
     taking = threading.Thread(target=worker.take)
     taking.start()
@@ -61,8 +61,8 @@ def test_a_worker_that_waits_for_room_can_be_drained(store, worker, monkeypatch)
 
 def test_what_fails_on_a_full_disk_was_no_attempt(store, worker, monkeypatch):
     def full(*_, **__):
-        monkeypatch.setattr(module, "LEAST_FREE_BYTES", 1 << 80)
-        raise StorageFault("No space left on the disk.")
+        monkeypatch.setattr(module, "MIN_FREE_BYTES", 1 << 80)
+        raise StorageError("No space left on the disk.")
 
     monkeypatch.setattr(module, "evaluate", full)
     evaluation_id = accept(store)

@@ -29,10 +29,10 @@ def sections(cubin):
 
 
 @pytest.mark.parametrize("flags", [(), ("-maxrregcount=32",)])
-def test_the_code_is_the_same_and_its_lines_are_the_sources(workshop, flags):
-    compiled = compile_source(SOURCE, Settings(flags=flags), "sm_90a", workshop.toolchain, workshop.sandbox, None)
+def test_the_code_is_the_same_and_its_lines_are_the_sources(toolbox, flags):
+    compiled = compile_source(SOURCE, Settings(flags=flags), "sm_90a", toolbox.toolchain, toolbox.sandbox, None)
     plain = sections(compiled.program.cubin)
-    lined = sections(with_lines(compiled.program, compiled.flags, workshop.toolchain, workshop.sandbox))
+    lined = sections(with_lines(compiled.program, compiled.flags, toolbox.toolchain, toolbox.sandbox))
     code = [name for name in plain if name.startswith(".text.")]
     assert code, plain.keys()
     assert all(plain[name] == lined[name] for name in code)

@@ -7,7 +7,7 @@ import pytest
 
 from common.contract import Phase, Settings, Severity, Status
 from evaluator.disk_cache import Cache
-from evaluator.errors import InfrastructureFault, SandboxFault, ToolchainMissing
+from evaluator.errors import InfrastructureError, SandboxError, ToolchainMissingError
 from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.retry import MOST_TRIES
@@ -128,7 +128,7 @@ def test_both_sandboxes_give_the_same(compiled, work):
     source = "namespace { __global__ void k(float* a) { a[0] = 1; } }\nvoid host() { k<<<1, 1>>>(0); }\n"
     try:
         wrapped = compiled(source, sandbox=BubblewrapSandbox(work), cache=None)
-    except SandboxFault as fault:
+    except SandboxError as fault:
         pytest.skip(f"no bubblewrap here: {fault}")
     plain = compiled(source, cache=None)
     assert wrapped.program == plain.program
@@ -163,7 +163,7 @@ def test_other_flags_are_refused_before_anything_runs(compiled, sandbox, flags):
 
 
 def test_architectures(compiled, sandbox, cache):
-    with pytest.raises(ToolchainMissing, match="sm_20"):
+    with pytest.raises(ToolchainMissingError, match="sm_20"):
         compiled(SCALE, arch="sm_20")
     asked = compile_source(SCALE, Settings(arch="sm_20"), "sm_20", find_toolchain(), sandbox, cache)
     assert asked.ruling.status is Status.INVALID_SUBMISSION
@@ -323,7 +323,7 @@ class Broken:
 
 
 def test_a_compiler_that_does_not_run_is_our_fault(compiled, cache):
-    with pytest.raises(InfrastructureFault, match="not found"):
+    with pytest.raises(InfrastructureError, match="not found"):
         compiled(SCALE, sandbox=Broken())
     assert compiled(SCALE).ruling is None
 
@@ -363,7 +363,7 @@ KILLED = {
 
 @pytest.mark.parametrize("kind", KILLED)
 def test_a_compiler_that_someone_kills_is_our_fault_and_not_the_memory_of_the_source(compiled, sandbox, kind):
-    with pytest.raises(InfrastructureFault, match="killed"):
+    with pytest.raises(InfrastructureError, match="killed"):
         compiled(SCALE, sandbox=Murderous(sandbox, KILLED[kind], BOTH_RUNS))
     assert compiled(SCALE, sandbox=Murderous(sandbox, KILLED[kind], 1)).ruling is None
 

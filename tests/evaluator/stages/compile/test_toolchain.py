@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.errors import ToolchainMissing
+from evaluator.errors import ToolchainMissingError
 from evaluator.stages.compile import toolchain
 from evaluator.stages.compile.toolchain import default_arch, find_toolchain, gpu_arch
 
@@ -91,14 +91,14 @@ def test_a_changed_toolchain_has_another_digest(tmp_path, monkeypatch):
 
 def test_no_compiler_says_how_to_get_one(monkeypatch):
     monkeypatch.setattr(toolchain, "_candidates", lambda: iter(()))
-    with pytest.raises(ToolchainMissing) as caught:
+    with pytest.raises(ToolchainMissingError) as caught:
         find_toolchain()
     assert "make nvcc" in caught.value.remedy
 
 
 def test_a_wrong_setting_is_not_passed_over(monkeypatch, tmp_path):
     monkeypatch.setenv("ASSAY_NVCC", str(tmp_path / "nothing"))
-    with pytest.raises(ToolchainMissing, match="ASSAY_NVCC"):
+    with pytest.raises(ToolchainMissingError, match="ASSAY_NVCC"):
         find_toolchain()
 
 
@@ -106,14 +106,14 @@ def test_no_host_compiler_says_how_to_get_one(monkeypatch, tmp_path):
     monkeypatch.setenv("ASSAY_NVCC", str(find_toolchain().nvcc))
     find_toolchain.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolchainMissing) as caught:
+    with pytest.raises(ToolchainMissingError) as caught:
         find_toolchain()
     assert "apt-get install g++" in caught.value.remedy
 
 
 def test_an_old_toolkit_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(toolchain, "OLDEST", (99, 0))
-    with pytest.raises(ToolchainMissing, match=r"12\.4") as caught:
+    with pytest.raises(ToolchainMissingError, match=r"12\.4") as caught:
         find_toolchain()
     assert caught.value.remedy
 
@@ -125,7 +125,7 @@ def test_half_a_toolkit_is_refused(monkeypatch, tmp_path):
     lone.chmod(0o755)
     find_toolchain.cache_clear()
     monkeypatch.setenv("ASSAY_NVCC", str(lone))
-    with pytest.raises(ToolchainMissing, match="cicc"):
+    with pytest.raises(ToolchainMissingError, match="cicc"):
         find_toolchain()
 
 

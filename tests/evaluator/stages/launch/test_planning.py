@@ -11,7 +11,7 @@ from evaluator.errors import Ruling
 from evaluator.problems.catalogue import find as problem_by_id
 from evaluator.problems.problem import Scalar, Tensor
 from evaluator.stages.compile.kernel_names import matching, shortest
-from evaluator.stages.launch.arguments import Misfit, pack, pointer_misfit
+from evaluator.stages.launch.arguments import ArgumentError, pack, pointer_misfit
 from evaluator.stages.launch.checked_plan import shared_limit_bytes
 from evaluator.stages.launch.planning import Concrete, plan_launches
 
@@ -44,14 +44,14 @@ SAXPY = problem_by_id("saxpy")
 
 def plan(source=LINE, entries=(ADD,), problem=VECTOR_ADD, json_plan=None, arch="sm_80", **rest):
     planned = plan_launches(problem, program(*entries, arch=arch), json_plan, source, **rest)
-    assert (planned.ruling is None) != (planned.launchable is None)
+    assert (planned.ruling is None) != (planned.checked_plan is None)
     return planned
 
 
 def at(source=LINE, sizes=SIZES, memory_bytes=8 << 30, **rest):
     planned = plan(source, **rest)
     assert planned.ruling is None, planned.ruling
-    return planned.launchable.at(sizes, memory_bytes)
+    return planned.checked_plan.at(sizes, memory_bytes)
 
 
 def refused(ruling, text, status=Status.INVALID_SUBMISSION):
@@ -62,11 +62,11 @@ def refused(ruling, text, status=Status.INVALID_SUBMISSION):
 
 
 def test_a_plan_becomes_a_launch():
-    concrete = at()
-    (launch,) = concrete.steps
+    sized_plan = at()
+    (launch,) = sized_plan.steps
     assert (launch.symbol, launch.grid, launch.block) == (ADD.symbol, (3907, 1, 1), (256, 1, 1))
     assert launch.arguments == (Pointer("a"), Pointer("b"), Pointer("c"), struct.pack("<i", 1000003))
-    assert [(b.name, b.role, b.dtype, b.shape, b.size_bytes) for b in concrete.buffers] == [
+    assert [(b.name, b.role, b.dtype, b.shape, b.size_bytes) for b in sized_plan.buffers] == [
         (name, role, DType.FLOAT32, (1000003,), 4000012)
         for name, role in (("a", "input"), ("b", "input"), ("c", "output"))
     ]
@@ -76,15 +76,15 @@ def test_a_json_plan_is_the_same_as_directives_but_not_together():
     launch = Launch(kernel="add", grid=("ceil_div(n, 256)",), block=(256,), args=("a", "b", "c", "n"))
     json_plan = LaunchPlan(steps=(launch,))
     assert at("", json_plan=json_plan) == at()
-    assert plan("", json_plan=json_plan).launchable.plan_source == "json"
-    assert plan().launchable.plan_source == "directives"
+    assert plan("", json_plan=json_plan).checked_plan.plan_source == "json"
+    assert plan().checked_plan.plan_source == "directives"
     refused(plan(json_plan=json_plan).ruling, "Keep one of the two")
     refused(plan("// assay: lunch k\n", json_plan=json_plan).ruling, "did you mean 'launch'?")
 
 
 def test_inference_binds_by_name_in_any_order():
     swapped = entry("add", "int n", "float* c", "const float* b", "const float* a")
-    planned = plan("", (swapped,)).launchable
+    planned = plan("", (swapped,)).checked_plan
     assert (planned.plan_source, planned.binding) == ("inferred", "n, c, b, a bound by name")
     (launch,) = planned.at(SIZES).steps
     assert launch.arguments == (struct.pack("<i", 1000003), Pointer("c"), Pointer("b"), Pointer("a"))
@@ -94,7 +94,7 @@ def test_inference_binds_by_name_in_any_order():
 def test_inference_binds_by_order_when_one_name_is_foreign():
     # `c` and `a` are swapped: all go by order, so the names that are known count for nothing.
     odd = entry("add", "const float* c", "const float* b", "float* a", "int count")
-    planned = plan("", (odd,)).launchable
+    planned = plan("", (odd,)).checked_plan
     assert planned.binding == "bound by order: c = a, b = b, a = c, count = n"
     assert planned.at(SIZES).steps[0].arguments[:3] == (Pointer("a"), Pointer("b"), Pointer("c"))
 
@@ -296,14 +296,14 @@ def test_fills_and_copies():
         "// assay: temp t float16 (n, 2)\n// assay: fill t value=0.5\n// assay: fill c value=-1\n"
         "// assay: copy a t\n// assay: copy t c\n"
     )
-    concrete = at(source, {"n": 5})
-    assert concrete.steps == (
+    sized_plan = at(source, {"n": 5})
+    assert sized_plan.steps == (
         BufferFill("t", struct.pack("<e", 0.5)),
         BufferFill("c", struct.pack("<f", -1)),
         BufferCopy("a", "t"),
         BufferCopy("t", "c"),
     )
-    assert (concrete.buffers[-1].role, concrete.buffers[-1].shape) == ("temporary", (5, 2))
+    assert (sized_plan.buffers[-1].role, sized_plan.buffers[-1].shape) == ("temporary", (5, 2))
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_an_output_counts_as_written_only_as_a_target():
     two = replace(VECTOR_ADD, outputs=(Tensor("c", ("n",)), Tensor("d", ("n", "2"))))
     refused(plan(problem=two).ruling, "writes the output d")
     refused(plan(LINE + "// assay: temp t float64 (n)\n// assay: copy d t\n", problem=two).ruling, "the output d")
-    assert plan(LINE + "// assay: fill d value=0\n", problem=two).launchable is not None
+    assert plan(LINE + "// assay: fill d value=0\n", problem=two).checked_plan is not None
 
 
 def test_inference_launches_over_the_largest_output():
@@ -351,7 +351,7 @@ def test_inference_launches_over_the_largest_output():
 
 def test_a_plan_says_how_it_binds():
     kernel = entry("add", "float* x", "float* y", "float* out", "int n")
-    assert plan(LINE, (kernel,)).launchable.binding == "as the plan says: add(x = a, y = b, out = c, n)"
+    assert plan(LINE, (kernel,)).checked_plan.binding == "as the plan says: add(x = a, y = b, out = c, n)"
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,7 @@ def test_numbers_as_bytes(value, dtype, encoded):
      (1e39, "float32"), ((1 << 2000), "float64"), (1 << 64, "int64")],
 )  # fmt: skip
 def test_numbers_that_have_no_place(value, dtype):
-    with pytest.raises(Misfit):
+    with pytest.raises(ArgumentError):
         pack(value, DType(dtype))
     json_plan = LaunchPlan(steps=(Fill(target="c", value=value),))
     tensor = replace(VECTOR_ADD, outputs=(Tensor("c", ("n",), DType(dtype)),))

@@ -29,9 +29,9 @@ RESOURCES = KernelResources(
 )
 
 
-def graded(workshop, problem, source, **settings):
+def graded(toolbox, problem, source, **settings):
     settings = Settings(**settings)
-    return evaluate(Submission(problem=problem, source=source, backend="sim", settings=settings), workshop)
+    return evaluate(Submission(problem=problem, source=source, backend="sim", settings=settings), toolbox)
 
 
 def side_by_side(warps, each=1):
@@ -173,15 +173,15 @@ def test_the_naive_kernels_counts_are_those_of_its_source_as_it_is_now(problem):
 
 
 @pytest.mark.parametrize("problem", ["vector_add", "transpose"])
-def test_the_naive_kernels_counts_are_what_the_simulator_counts_now(problem, workshop):
-    verdict = graded(workshop, problem, find(problem).naive.source)
+def test_the_naive_kernels_counts_are_what_the_simulator_counts_now(problem, toolbox):
+    verdict = graded(toolbox, problem, find(problem).naive.source)
     assert verdict.profile.estimated_speedup == pytest.approx(1.0, rel=0.03)
     assert verdict.profile.estimate.naive_latency_us == pytest.approx(verdict.profile.estimate.latency_us, rel=0.03)
     assert verdict.profile.estimate.sizes == find(problem).timing_sizes
 
 
-def test_a_fast_kernel_is_expected_to_be_fast_and_the_reward_says_that_it_is_an_estimate(workshop):
-    verdict = graded(workshop, "transpose", find("transpose").fast.source)
+def test_a_fast_kernel_is_expected_to_be_fast_and_the_reward_says_that_it_is_an_estimate(toolbox):
+    verdict = graded(toolbox, "transpose", find("transpose").fast.source)
     found = verdict.profile.estimate
     assert found.gpu == "H100"
     assert found.floor_us < found.latency_us < found.naive_latency_us / 2
@@ -190,29 +190,29 @@ def test_a_fast_kernel_is_expected_to_be_fast_and_the_reward_says_that_it_is_an_
     assert verdict.timing is None
 
 
-def test_another_gpu_or_none(workshop):
+def test_another_gpu_or_none(toolbox):
     source = find("vector_add").naive.source
-    quick, slow = (graded(workshop, "vector_add", source, estimate_for=gpu).profile for gpu in ("H200", "RTX4090"))
+    quick, slow = (graded(toolbox, "vector_add", source, estimate_for=gpu).profile for gpu in ("H200", "RTX4090"))
     assert (quick.estimate.gpu, slow.estimate.gpu) == ("H200", "RTX4090")
     assert quick.estimate.latency_us < slow.estimate.latency_us
-    none = graded(workshop, "vector_add", source, estimate_for=None)
+    none = graded(toolbox, "vector_add", source, estimate_for=None)
     assert (none.profile.estimate, none.profile.estimated_speedup) == (None, None)
     assert not any("Estimated" in term.explanation for term in none.reward.terms)
 
 
-def test_a_wrong_kernel_has_no_estimate_and_no_reward_for_speed(workshop):
-    verdict = graded(workshop, "relu", "__global__ void relu(const float* x, float* y, int n) { y[0] = 1.0f; }")
+def test_a_wrong_kernel_has_no_estimate_and_no_reward_for_speed(toolbox):
+    verdict = graded(toolbox, "relu", "__global__ void relu(const float* x, float* y, int n) { y[0] = 1.0f; }")
     assert verdict.profile.estimate is None
     speed = next(term for term in verdict.reward.terms if term.name == "speedup")
     assert speed.value == 0
 
 
-def test_where_the_blocks_of_a_sample_never_end_the_typical_size_is_counted(workshop):
+def test_where_the_blocks_of_a_sample_never_end_the_typical_size_is_counted(toolbox):
     source = """__global__ void relu(const float* x, float* y, int n) {
         int i = blockIdx.x * blockDim.x + threadIdx.x;
         while (n > 10000000 && *(volatile float*)y < 1e30f) { }
         if (i < n) y[i] = fmaxf(x[i], 0.0f);
     }"""
-    found = graded(workshop, "relu", source).profile.estimate
+    found = graded(toolbox, "relu", source).profile.estimate
     assert found.sizes == find("relu").example_sizes[0]
     assert found.speedup == pytest.approx(1.0, rel=0.2)

@@ -10,10 +10,10 @@ from common.contract.counters import Evidence, LaunchCounts, Pitfall
 from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Pointer
 from evaluator.backends.sim.backend import SimulatorSession
 from evaluator.pipeline.pipeline import evaluate
-from evaluator.pipeline.toolbox import Workshop
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.stages.compile.nvcc import Compiled, compile_source
 from evaluator.stages.compile.resources import occupancy
-from evaluator.stages.profile.pitfalls import LEAST_WEIGHT, find_pitfalls
+from evaluator.stages.profile.pitfalls import MIN_WEIGHT, find_pitfalls
 
 SOURCE = """
 __global__ void copy(const float* x, float* y) { int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = x[i]; }
@@ -81,16 +81,16 @@ FLOATS = 1 << 16
 
 
 @pytest.fixture(scope="module")
-def compiled(workshop: Workshop) -> Compiled:
-    made = compile_source(SOURCE, Settings(), "sm_80", workshop.toolchain, workshop.sandbox, workshop.cache)
+def compiled(toolbox: Toolbox) -> Compiled:
+    made = compile_source(SOURCE, Settings(), "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     assert made.ruling is None, made.ruling
     return made
 
 
 @pytest.fixture(scope="module")
-def session(workshop: Workshop, compiled: Compiled) -> Iterator[SimulatorSession]:
+def session(toolbox: Toolbox, compiled: Compiled) -> Iterator[SimulatorSession]:
     assert compiled.program is not None
-    with workshop.simulator.prepare(compiled.program, Settings()) as session:
+    with toolbox.simulator.prepare(compiled.program, Settings()) as session:
         yield session
 
 
@@ -175,12 +175,12 @@ def test_low_occupancy_with_what_limits_it(ward: Ward) -> None:
     assert set(found) == {
         "low_occupancy",
         "missing_vectorisation",
-    }  # either mends it
+    }  # either fixes it
     assert "limited by shared memory" in found["low_occupancy"].cost
     assert "less shared memory" in found["low_occupancy"].remedy
     assert found["low_occupancy"].weight > 0.5
     tiny = ward.pitfalls("copy", threads=32, blocks=FLOATS // 32)
-    assert all(pitfall.weight < LEAST_WEIGHT for pitfall in tiny.values())  # 32 blocks of a warp are enough to copy
+    assert all(pitfall.weight < MIN_WEIGHT for pitfall in tiny.values())  # 32 blocks of a warp are enough to copy
 
 
 def test_missing_vectorisation(ward: Ward) -> None:
@@ -240,10 +240,10 @@ WELL_TUNED = (
 
 
 @pytest.mark.parametrize("name", WELL_TUNED)
-def test_well_tuned_kernels_are_not_accused(workshop: Workshop, name: str) -> None:
+def test_well_tuned_kernels_are_not_accused(toolbox: Toolbox, name: str) -> None:
     source = (Path(__file__).parents[3] / "kernels" / f"{name}.cu").read_text()
     problem = source.split("problem: ")[1].split()[0]
-    verdict = evaluate(Submission(problem=problem, source=source, backend="sim"), workshop)
+    verdict = evaluate(Submission(problem=problem, source=source, backend="sim"), toolbox)
     assert verdict.profile is not None
     assert verdict.profile.evidence is not None
     assert [pitfall for pitfall in verdict.profile.pitfalls if pitfall.weight > 0.1] == []

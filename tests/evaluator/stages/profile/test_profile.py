@@ -10,46 +10,46 @@ HEAD = (
 )
 
 
-def profiled(workshop, source):
-    verdict = evaluate(Submission(problem="relu", source=source), workshop)
+def profiled(toolbox, source):
+    verdict = evaluate(Submission(problem="relu", source=source), toolbox)
     assert verdict.status is Status.PASSED, verdict.message
     return verdict
 
 
-def test_occupancy_follows_the_block_and_the_shared_memory_of_the_plan(workshop):
+def test_occupancy_follows_the_block_and_the_shared_memory_of_the_plan(toolbox):
     body = HEAD + "    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n"
-    plain = profiled(workshop, body).profile.occupancy
+    plain = profiled(toolbox, body).profile.occupancy
     assert [(one.kernel.split("(")[0], one.block_threads, one.shared_bytes) for one in plain] == [("relu", 256, 0)]
     launch = "// assay: launch relu grid=(ceil_div(n, 1024)) block=(32, 32) shared={} args=(x, y, n)\n"
     source = launch.format(100000) + body.replace(
         "blockIdx.x * blockDim.x + threadIdx.x", "blockIdx.x * 1024 + threadIdx.y * 32 + threadIdx.x"
     )
-    (large,) = profiled(workshop, source).profile.occupancy
+    (large,) = profiled(toolbox, source).profile.occupancy
     assert (large.block_threads, large.shared_bytes, large.limited_by) == (1024, 100000, "shared memory")
     assert large.active_warps == 32
     assert large.occupancy == pytest.approx(large.active_warps / large.max_warps)
 
 
-def test_each_launch_is_told_once(workshop):
+def test_each_launch_is_told_once(toolbox):
     body = HEAD + "    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n"
     line = "// assay: launch relu grid=(ceil_div(n, {0})) block=({0}) args=(x, y, n)\n"
-    verdict = profiled(workshop, line.format(64) + line.format(128) + line.format(64) + body)
+    verdict = profiled(toolbox, line.format(64) + line.format(128) + line.format(64) + body)
     assert [one.block_threads for one in verdict.profile.occupancy] == [64, 128]
 
 
-def test_a_shuffle_is_counted_only_when_it_ran(workshop):
+def test_a_shuffle_is_counted_only_when_it_ran(toolbox):
     without = HEAD + "    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n"
     dead = HEAD + "    if (n < 0) i = __shfl_sync(0xffffffff, i, 0);\n    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n"
     alive = HEAD + "    i = __shfl_sync(0xffffffff, i, threadIdx.x);\n    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n"
-    ran = [profiled(workshop, source).profile.warp_shuffles for source in (without, dead, alive)]
+    ran = [profiled(toolbox, source).profile.warp_shuffles for source in (without, dead, alive)]
     assert ran == [False, False, True]
 
 
-def test_more_work_is_more_instructions_and_nothing_is_timed(workshop):
-    once = profiled(workshop, HEAD + "    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n")
+def test_more_work_is_more_instructions_and_nothing_is_timed(toolbox):
+    once = profiled(toolbox, HEAD + "    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n")
     line = "// assay: launch relu grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)\n"
     # Eight times, because each grading draws hidden sizes of its own, and they differ.
-    often = profiled(workshop, 8 * line + HEAD + "    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n")
+    often = profiled(toolbox, 8 * line + HEAD + "    if (i < n) y[i] = fmaxf(x[i], 0.0f);\n}\n")
     assert often.profile.thread_instructions > 3 * once.profile.thread_instructions
     assert once.timing is None
     assert once.profile.bandwidth_share is None

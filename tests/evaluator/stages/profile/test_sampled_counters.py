@@ -54,22 +54,22 @@ __global__ void sum(const float* x, float* total, int n)
 """
 
 
-def graded(workshop, source):
+def graded(toolbox, source):
     problem = source.split(maxsplit=3)[2]
-    verdict = evaluate(Submission(problem=problem, source=source), workshop)
+    verdict = evaluate(Submission(problem=problem, source=source), toolbox)
     assert verdict.status is Status.PASSED, verdict.message
     return verdict
 
 
 @pytest.mark.parametrize("source", [NOTHING, ONE_BLOCK_WHERE_LARGE, FEW_PRODUCTS, ONE_BLOCK_FOR_ALL])
-def test_work_left_out_where_nobody_checks_it_earns_no_estimate(workshop, source):
-    verdict = graded(workshop, source)
+def test_work_left_out_where_nobody_checks_it_earns_no_estimate(toolbox, source):
+    verdict = graded(toolbox, source)
     (said,) = (warning for warning in verdict.correctness.warnings if "that the problem needs" in warning)
     assert said.startswith("at ")
     assert verdict.profile.estimate.sizes == verdict.profile.evidence.sizes
 
 
-def test_an_honest_kernel_is_estimated_at_the_sizes_of_the_timing(workshop):
-    verdict = graded(workshop, TILED.format(grid=GRID, first=""))
+def test_an_honest_kernel_is_estimated_at_the_sizes_of_the_timing(toolbox):
+    verdict = graded(toolbox, TILED.format(grid=GRID, first=""))
     assert verdict.correctness.warnings == ()
     assert verdict.profile.estimate.sizes == {"rows": 4096, "cols": 4096}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from common.contract import DeviceState
-from evaluator.stages.time.sample_pool import MOST_SAMPLES, TimingKey, TimingPool
+from evaluator.stages.time.sample_pool import MAX_SAMPLES, TimingKey, TimingPool
 from evaluator.stages.time.statistics import Measurement, summarise
 
 KEY = TimingKey("a7" * 32, "3f" * 32, "relu", "1", {"n": 1024}, "GPU-1", "580.159.04", "PyTorch 2.11.0 eager")
@@ -58,7 +58,7 @@ def test_what_a_full_pool_keeps_does_not_depend_on_the_order(tmp_path):
         for seed in order:
             kept = pool.add(KEY, f"evaluation {seed}", measurement(seed, count=150))
         pools.append(kept)
-    assert len(pools[0].event_us) == len(pools[0].baseline_us) == MOST_SAMPLES
+    assert len(pools[0].event_us) == len(pools[0].baseline_us) == MAX_SAMPLES
     assert pools[0].evaluations == 4
     assert set(pools) == {pools[0]}
 

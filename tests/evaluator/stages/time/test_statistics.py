@@ -12,8 +12,8 @@ from evaluator.backends.gpu.device.peaks import peaks_of
 from evaluator.problems.problem import Work
 from evaluator.stages.time.roofline import Roofline
 from evaluator.stages.time.statistics import (
-    LEAST_LAUNCHES,
-    MOST_LAUNCHES,
+    MAX_LAUNCHES,
+    MIN_LAUNCHES,
     Measurement,
     Pooled,
     below_floor,
@@ -180,11 +180,11 @@ def test_launches_end_when_the_speedup_is_known_and_not_before():
     quiet = [10.0, 10.01, 9.99, 10.0, 10.02]
     assert not enough(quiet, quiet)
     assert enough(quiet * 2, quiet * 2)
-    assert not enough(quiet * 2, (quiet * 2)[: LEAST_LAUNCHES - 1])
+    assert not enough(quiet * 2, (quiet * 2)[: MIN_LAUNCHES - 1])
     noisy = [8.0, 12.0, 9.0, 11.0, 10.0]
     assert not enough(noisy * 8, quiet * 8)
     assert not enough(quiet * 8, noisy * 8)
-    assert enough(noisy * (MOST_LAUNCHES // 5), quiet * 8)
+    assert enough(noisy * (MAX_LAUNCHES // 5), quiet * 8)
     assert enough(noisy * 4, quiet * 4, most=20)
 
 
@@ -197,7 +197,7 @@ def test_a_quieter_kernel_needs_fewer_launches():
             baseline.append(20 * generator.lognormal(0, width))
         return len(event)
 
-    assert launches(0.0005) == LEAST_LAUNCHES < launches(0.01) < launches(0.2) == MOST_LAUNCHES
+    assert launches(0.0005) == MIN_LAUNCHES < launches(0.01) < launches(0.2) == MAX_LAUNCHES
 
 
 # --- three clocks ------------------------------------------------------------------------------------------------

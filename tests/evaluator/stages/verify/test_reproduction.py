@@ -1,4 +1,4 @@
-"""Programs that show a fault: they compile, their device half does the same on the simulator, and mended it passes.
+"""Programs that show a fault: they compile, their device half does the same on the simulator, and fixed it passes.
 
 No test here runs one: that needs a GPU.
 """
@@ -53,34 +53,34 @@ FAULTS = {
 }
 
 
-def program(workshop, problem: str, source: str, plan: LaunchPlan | None = None):
+def program(toolbox, problem: str, source: str, plan: LaunchPlan | None = None):
     submission = Submission(problem=problem, source=source, plan=plan, settings=Settings(shrink_s=30))
-    verdict = evaluate(submission, workshop)
-    return verdict, reproduce(submission, source.encode(), verdict, workshop)
+    verdict = evaluate(submission, toolbox)
+    return verdict, reproduce(submission, source.encode(), verdict, toolbox)
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_program_compiles_and_its_device_half_shows_the_same_on_the_simulator(name, workshop, tmp_path):
+def test_a_program_compiles_and_its_device_half_shows_the_same_on_the_simulator(name, toolbox, tmp_path):
     problem, source = FAULTS[name]
-    verdict, text = program(workshop, problem, source)
+    verdict, text = program(toolbox, problem, source)
     assert source in text
     file = tmp_path / "repro.cu"
     file.write_text(text)
-    toolchain = workshop.toolchain
+    toolchain = toolbox.toolchain
     command = [toolchain.nvcc, "-std=c++17", "-arch=sm_80", "-ccbin", toolchain.host_compiler]
     compiled = subprocess.run([*command, "-c", "-o", tmp_path / "repro.o", file], capture_output=True, text=True)
     assert compiled.returncode == 0, compiled.stderr
     assert "error" not in compiled.stderr
-    assert evaluate(Submission(problem=problem, source=text), workshop).status == verdict.status
+    assert evaluate(Submission(problem=problem, source=text), toolbox).status == verdict.status
 
 
-def test_a_mended_program_passes(workshop):
-    _, text = program(workshop, "relu", TAIL)
-    assert evaluate(Submission(problem="relu", source=text.replace("n - 1)", "n)")), workshop).status is Status.PASSED
+def test_a_mended_program_passes(toolbox):
+    _, text = program(toolbox, "relu", TAIL)
+    assert evaluate(Submission(problem="relu", source=text.replace("n - 1)", "n)")), toolbox).status is Status.PASSED
 
 
-def test_it_holds_the_one_input_the_launch_and_the_expected_answer(workshop):
-    _, text = program(workshop, "relu", TAIL.replace("n - 1) y[i] = ", "n) y[i] = 1 + "))
+def test_it_holds_the_one_input_the_launch_and_the_expected_answer(toolbox):
+    _, text = program(toolbox, "relu", TAIL.replace("n - 1) y[i] = ", "n) y[i] = 1 + "))
     assert text.startswith("// problem: relu\n")
     assert "nvcc -std=c++17" in text
     assert "// assay: launch relu grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)" in text
@@ -90,22 +90,22 @@ def test_it_holds_the_one_input_the_launch_and_the_expected_answer(workshop):
     assert "buffer_y.check<float>(expected_y, allowed_y);" in text
 
 
-def test_a_plan_of_its_own_becomes_directives(workshop):
+def test_a_plan_of_its_own_becomes_directives(toolbox):
     plan = LaunchPlan(steps=(Launch(kernel="relu", grid=("ceil_div(n, 64)",), block=(64,), args=("x", "y", "n")),))
-    verdict, text = program(workshop, "relu", TAIL, plan)
+    verdict, text = program(toolbox, "relu", TAIL, plan)
     assert "// assay: launch relu grid=(ceil_div(n, 64)) block=(64) args=(x, y, n)" in text
-    assert evaluate(Submission(problem="relu", source=text), workshop).status == verdict.status
+    assert evaluate(Submission(problem="relu", source=text), toolbox).status == verdict.status
 
 
-def test_a_race_is_tried_many_times(workshop):
+def test_a_race_is_tried_many_times(toolbox):
     source = Path(__file__).parents[3].joinpath("adversarial/race_without_barrier.cu").read_text()
-    verdict, text = program(workshop, "transpose", source)
+    verdict, text = program(toolbox, "transpose", source)
     assert verdict.correctness.smallest.fault.kind == "race"
     assert "run < 100" in text
     assert "right this time" in text
 
 
-def test_a_kernel_without_a_name_to_write_is_refused_in_words(workshop):
+def test_a_kernel_without_a_name_to_write_is_refused_in_words(toolbox):
     source = (
         "template <class F> __global__ void each(const float* x, float* y, int n, F f)\n"
         f"{{ {INDEX} if (i < n - 1) y[i] = f(x[i]); }}\n"
@@ -115,22 +115,22 @@ def test_a_kernel_without_a_name_to_write_is_refused_in_words(workshop):
     submission = Submission(
         problem="relu", source=source, settings=Settings(shrink_s=30, flags=("--extended-lambda",))
     )
-    verdict = evaluate(submission, workshop)
+    verdict = evaluate(submission, toolbox)
     if verdict.correctness is None:  # what cannot be launched here cannot be written either
         assert verdict.status is Status.INVALID_SUBMISSION
         return
     with pytest.raises(UsageError, match="no name"):
-        reproduce(submission, source.encode(), verdict, workshop)
+        reproduce(submission, source.encode(), verdict, toolbox)
 
 
-def test_a_verdict_without_a_smallest_run_makes_no_program(workshop):
+def test_a_verdict_without_a_smallest_run_makes_no_program(toolbox):
     submission = Submission(problem="relu", source=TAIL.replace("n - 1", "n"))
-    verdict = evaluate(submission, workshop)
+    verdict = evaluate(submission, toolbox)
     with pytest.raises(UsageError, match="the kernel passed"):
-        reproduce(submission, submission.source.encode(), verdict, workshop)
+        reproduce(submission, submission.source.encode(), verdict, toolbox)
 
 
-def test_plain_contents_are_the_same_in_both_languages(workshop, tmp_path):
+def test_plain_contents_are_the_same_in_both_languages(toolbox, tmp_path):
     text = Path(reproduction.__file__).with_suffix(".cu").read_text()
     maker = re.search(r"template <typename T>\nstatic T repro_plain.*?\n}\n", text, re.DOTALL)[0]
     body = "for (int c = 0; c < 5; ++c) for (unsigned i = 0; i < 300; ++i)"
@@ -139,7 +139,7 @@ def test_plain_contents_are_the_same_in_both_languages(workshop, tmp_path):
         f'#include <cstdio>\n{maker}int main() {{\n{body} printf("%.9g\\n", repro_plain<float>(c, i, true));\n'
         f'{body} printf("%d\\n", repro_plain<int>(c, i, false));\n}}\n'
     )
-    subprocess.run([workshop.toolchain.host_compiler, "-o", tmp_path / "plain", file], check=True)
+    subprocess.run([toolbox.toolchain.host_compiler, "-o", tmp_path / "plain", file], check=True)
     told = subprocess.run([tmp_path / "plain"], capture_output=True, text=True, check=True).stdout.split()
     expected = [
         contents(Tensor("x", ("n",), dtype), {"n": 300}, content)

@@ -10,10 +10,10 @@ from stand_in import program
 from common.contract import Settings, Status
 from common.launch_plan import parse_directives
 from evaluator.backends.gpu.tools import sanitizer
-from evaluator.backends.gpu.tools.launch import Observatory
+from evaluator.backends.gpu.tools.launch import ToolRunner
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer
-from evaluator.pipeline.referee import Order
-from evaluator.problems.arrays import NumpyDice
+from evaluator.pipeline.referee import JudgeRequest
+from evaluator.problems.arrays import NumpyRng
 from evaluator.sandbox import selftest
 from evaluator.stages.verify.sanitizer_run import sanitize
 from evaluator.stages.verify.trials import plan_trials, rehearsal
@@ -52,14 +52,14 @@ def sanitized(tmp_path, monkeypatch):
         tmp_path.chmod(0o755)
         monkeypatch.setenv("ASSAY_COMPUTE_SANITIZER", str(path))
         (tmp_path / "work").mkdir()
-        observatory = Observatory(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
+        observatory = ToolRunner(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
         settings = Settings(sizes={"n": 3000})
-        order = Order(
+        order = JudgeRequest(
             "relu", program(deed), PLAN, "directives", "as the plan says", {}, settings, False, os.urandom(32)
         )
-        generator, launchable = np.random.default_rng(1), order.launchable
-        few = rehearsal(launchable.problem, plan_trials(launchable.problem, settings, generator))
-        return sanitize(launchable, order.program, settings, NumpyDice(generator), few, Sanitizer(observatory))
+        generator, checked_plan = np.random.default_rng(1), order.checked_plan
+        few = rehearsal(checked_plan.problem, plan_trials(checked_plan.problem, settings, generator))
+        return sanitize(checked_plan, order.program, settings, NumpyRng(generator), few, Sanitizer(observatory))
 
     return run
 

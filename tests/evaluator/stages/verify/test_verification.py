@@ -6,13 +6,13 @@ import pytest
 from common.contract import Settings, Status, Submission
 from evaluator.errors import UsageError
 from evaluator.pipeline.pipeline import evaluate
-from evaluator.problems.arrays import NumpyDice
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import find, problems
 from evaluator.stages.verify.trials import plan_trials
 
 
-def graded(workshop, problem, source, **settings):
-    return evaluate(Submission(problem=problem, source=source, settings=Settings(**settings)), workshop)
+def graded(toolbox, problem, source, **settings):
+    return evaluate(Submission(problem=problem, source=source, settings=Settings(**settings)), toolbox)
 
 
 def kernel(body, parameters="const float* x, float* y, int n", more=""):
@@ -74,30 +74,30 @@ def test_a_size_that_cannot_be_is_the_callers_mistake(sizes):
     ],
     ids=["last element", "nothing at all", "only the positive", "accumulates"],
 )
-def test_an_output_that_is_not_written_is_incorrect(body, words, workshop):
-    verdict = graded(workshop, "relu", kernel(body))
+def test_an_output_that_is_not_written_is_incorrect(body, words, toolbox):
+    verdict = graded(toolbox, "relu", kernel(body))
     assert verdict.status is Status.INCORRECT
     assert all(word in verdict.message for word in words), verdict.message
     assert verdict.hint
     assert not verdict.correctness.trials[-1].passed
 
 
-def test_undefined_shared_memory_that_reaches_the_output_is_incorrect(workshop):
+def test_undefined_shared_memory_that_reaches_the_output_is_incorrect(toolbox):
     body = f"__shared__ float s[256]; if (i < n) {{ {RIGHT} if (s[threadIdx.x] > 0.0f) y[i] += 1.0f; }}"
-    verdict = graded(workshop, "relu", kernel(body))
+    verdict = graded(toolbox, "relu", kernel(body))
     assert verdict.status is Status.INCORRECT
     assert "memory that was never written" in verdict.message or "Worst" in verdict.message
 
 
-def test_undefined_shared_memory_that_does_not_matter_is_no_fault(workshop):
+def test_undefined_shared_memory_that_does_not_matter_is_no_fault(toolbox):
     body = f"__shared__ float s[256]; if (i < n) {{ {RIGHT} y[i] += s[threadIdx.x] == 12345.678f ? 0.0f : 0.0f; }}"
-    assert graded(workshop, "relu", kernel(body)).status is Status.PASSED
+    assert graded(toolbox, "relu", kernel(body)).status is Status.PASSED
 
 
 @pytest.mark.parametrize(("at", "element"), [("0", 0), ("n / 2", None), ("n - 1", None)])
-def test_an_input_that_comes_back_changed_is_rejected_by_its_element(at, element, workshop):
+def test_an_input_that_comes_back_changed_is_rejected_by_its_element(at, element, toolbox):
     body = f"if (i < n) {{ {RIGHT} if (i == ({at})) const_cast<float*>(x)[i] = 77.0f; }}"
-    verdict = graded(workshop, "relu", kernel(body))
+    verdict = graded(toolbox, "relu", kernel(body))
     assert verdict.status is Status.REJECTED
     n = verdict.correctness.trials[-1].sizes["n"]
     expected = {"0": 0, "n / 2": n // 2, "n - 1": n - 1}[at]
@@ -105,37 +105,37 @@ def test_an_input_that_comes_back_changed_is_rejected_by_its_element(at, element
     assert verdict.reward.value <= 0
 
 
-def test_an_answer_that_depends_on_earlier_trials_fails(workshop):
+def test_an_answer_that_depends_on_earlier_trials_fails(toolbox):
     """Right the first few times, by a counter that lives in the module."""
     body = f"int now = i == 0 ? atomicAdd(&runs, 1) : runs; if (i < n) {{ {RIGHT} if (now > 5) y[i] = 0.5f; }}"
-    verdict = graded(workshop, "relu", kernel(body, more="__device__ int runs;"))
+    verdict = graded(toolbox, "relu", kernel(body, more="__device__ int runs;"))
     assert verdict.status is Status.INCORRECT
     assert any(trial.passed for trial in verdict.correctness.trials)
 
 
-def test_a_kernel_that_replays_its_first_answer_fails(workshop):
+def test_a_kernel_that_replays_its_first_answer_fails(toolbox):
     body = "if (i < n) { if (!kept[i]) { answer[i] = fmaxf(x[i], 0.0f); kept[i] = true; } y[i] = answer[i]; }"
     source = kernel(body, more="__device__ float answer[1 << 22];\n__device__ bool kept[1 << 22];")
-    assert graded(workshop, "relu", source).status is Status.INCORRECT
+    assert graded(toolbox, "relu", source).status is Status.INCORRECT
 
 
 # ---- limits and what is told ----
 
 
-def test_the_time_limit_is_one_for_all_trials_together(workshop):
+def test_the_time_limit_is_one_for_all_trials_together(toolbox):
     """Each run alone would be in time."""
     slow = f"if (i < n) {{ {RIGHT} }} for (volatile int k = 0; k < 20000; k++) {{ }}"
-    alone = graded(workshop, "relu", kernel(slow), run_timeout_s=30)
+    alone = graded(toolbox, "relu", kernel(slow), run_timeout_s=30)
     limit_s = 0.5
-    verdict = graded(workshop, "relu", kernel(slow), run_timeout_s=limit_s)
+    verdict = graded(toolbox, "relu", kernel(slow), run_timeout_s=limit_s)
     assert alone.status in (Status.PASSED, Status.TIMEOUT)
     assert verdict.status is Status.TIMEOUT
     assert verdict.receipt.duration_s < 15
     assert verdict.hint
 
 
-def test_wrong_at_odd_sizes_says_where_it_was_right(workshop):
-    verdict = graded(workshop, "relu", kernel("if (i < n) y[i] = n % 2 && i == n - 1 ? -1.0f : fmaxf(x[i], 0.0f);"))
+def test_wrong_at_odd_sizes_says_where_it_was_right(toolbox):
+    verdict = graded(toolbox, "relu", kernel("if (i < n) y[i] = n % 2 && i == n - 1 ? -1.0f : fmaxf(x[i], 0.0f);"))
     assert verdict.status is Status.INCORRECT
     assert "It was right at" in verdict.hint
     mismatch = verdict.correctness.trials[-1].mismatch
@@ -143,9 +143,9 @@ def test_wrong_at_odd_sizes_says_where_it_was_right(workshop):
     assert mismatch.index == (verdict.correctness.trials[-1].sizes["n"] - 1,)
 
 
-def test_what_is_printed_and_counted_is_kept(workshop):
+def test_what_is_printed_and_counted_is_kept(toolbox):
     body = f'if (i < n) {{ {RIGHT} }} if (i == 0) printf("n is %d\\n", n);'
-    verdict = graded(workshop, "relu", kernel(body, more="#include <cstdio>"))
+    verdict = graded(toolbox, "relu", kernel(body, more="#include <cstdio>"))
     assert verdict.status is Status.PASSED
     assert "n is " in verdict.correctness.printed
     assert verdict.profile.thread_instructions > 1000
@@ -161,7 +161,7 @@ def test_hidden_trials_vary_scalars_and_published_ones_do_not(problem):
         assert values == {scalar.value, *scalar.others}
         assert {trial.scalars.get(scalar.name) for trial in trials if not trial.hidden} == {None}
     for trial in trials:
-        inputs = problem.distributions[0].draw(NumpyDice(np.random.default_rng(1)), problem.example_sizes[0])
+        inputs = problem.distributions[0].draw(NumpyRng(np.random.default_rng(1)), problem.example_sizes[0])
         published = problem.oracle(inputs, problem.example_sizes[0])
         if any(trial.scalars.get(s.name, s.value) != s.value for s in problem.scalars):
             other = problem.oracle(inputs, problem.example_sizes[0], **trial.scalars)
@@ -199,8 +199,8 @@ __global__ void softmax(const float* x, float* y, int rows, int cols)
 """
 
 
-def test_a_race_that_spoils_a_large_run_is_named(workshop):
-    verdict = graded(workshop, "softmax", REDUCED)
+def test_a_race_that_spoils_a_large_run_is_named(toolbox):
+    verdict = graded(toolbox, "softmax", REDUCED)
     assert verdict.status is Status.INCORRECT
     assert "two threads race" in verdict.message
     assert verdict.correctness.fault.buffer == "part"
@@ -208,7 +208,7 @@ def test_a_race_that_spoils_a_large_run_is_named(workshop):
     assert "__syncthreads()" in verdict.hint
 
 
-def test_turns_without_a_barrier_are_advised_to_have_one(workshop):
+def test_turns_without_a_barrier_are_advised_to_have_one(toolbox):
     source = """// assay: launch sums grid=(rows) block=(256) args=(x, y, rows, cols)
 __global__ void sums(const float* x, float* y, int rows, int cols)
 {
@@ -221,7 +221,7 @@ __global__ void sums(const float* x, float* y, int rows, int cols)
     if (threadIdx.x == 0) y[blockIdx.x] = s[0];
 }
 """
-    verdict = graded(workshop, "row_sum", source)
+    verdict = graded(toolbox, "row_sum", source)
     assert verdict.status is Status.INCORRECT
     assert "two threads race" in verdict.message
     assert "`__syncthreads()` at the end of each turn" in verdict.hint

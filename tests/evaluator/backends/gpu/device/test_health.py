@@ -6,7 +6,7 @@ import pytest
 
 from evaluator.backends.gpu.device import health
 from evaluator.backends.gpu.device.health import GpuProcess, device_state, driver_fault, gpus, lost, why_not
-from evaluator.errors import GpuFault, InfrastructureFault
+from evaluator.errors import GpuError, InfrastructureError
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 WITHOUT_DRIVER = pytest.mark.skipif(health._kernel_driver(health._ROOT) is not None, reason="there is a driver here")
@@ -58,10 +58,10 @@ class TestWithoutADriver:
         assert "--gpus all" in absence.remedy
 
     def test_asking_for_the_state_of_a_gpu_says_why_not(self):
-        with pytest.raises(GpuFault, match="no NVIDIA GPU on this machine") as raised:
+        with pytest.raises(GpuError, match="no NVIDIA GPU on this machine") as raised:
             device_state(UUID)
         assert "make gpu" in raised.value.remedy
-        assert isinstance(raised.value, InfrastructureFault)
+        assert isinstance(raised.value, InfrastructureError)
 
     def test_without_pynvml_nothing_is_raised(self, monkeypatch, tmp_path):
         monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
@@ -71,7 +71,7 @@ class TestWithoutADriver:
         absence = why_not(machine(tmp_path, on_bus=True))
         assert absence.message == "there is a GPU, but nvidia-ml-py is not installed"
         assert absence.remedy == "run `make gpu`"
-        with pytest.raises(GpuFault):
+        with pytest.raises(GpuError):
             device_state(UUID)
 
 
@@ -122,7 +122,7 @@ def test_a_lost_gpu_is_a_fault_and_named(driver, complete, tmp_path):
     driver("lost")
     assert gpus() == ()
     assert lost() == ("GPU 0 does not answer: GPU is lost (NVML error 15)",)
-    with pytest.raises(GpuFault, match="GPU is lost") as raised:
+    with pytest.raises(GpuError, match="GPU is lost") as raised:
         device_state(UUID)
     assert "Xid" in raised.value.remedy
     absence = why_not(machine(tmp_path, NODES, "580.159.04"))
@@ -132,7 +132,7 @@ def test_a_lost_gpu_is_a_fault_and_named(driver, complete, tmp_path):
 
 def test_a_gpu_that_is_not_there_is_a_fault(driver):
     driver()
-    with pytest.raises(GpuFault, match="GPU-0 does not answer"):
+    with pytest.raises(GpuError, match="GPU-0 does not answer"):
         device_state("GPU-0")
 
 
@@ -228,5 +228,5 @@ def test_a_real_gpu_says_all_this():
         assert state.clock_reasons is not None
         assert not any(reason.startswith("reason 0x") for reason in state.clock_reasons)
         assert state.utilisation_percent in range(101)
-    with pytest.raises(GpuFault, match="does not answer"):
+    with pytest.raises(GpuError, match="does not answer"):
         device_state("GPU-00000000-0000-0000-0000-000000000000")

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from evaluator.backends.gpu.device import install
-from evaluator.backends.gpu.device.install import Package, Refusal
+from evaluator.backends.gpu.device.install import InstallError, Package
 
 COMPILER = next((Path(path) for path in map(shutil.which, ("g++", "c++", "clang++")) if path), None)
 
@@ -52,18 +52,18 @@ def test_what_links_to_the_stand_in_asks_the_loader_for_the_driver(tmp_path):
 
 
 def test_a_compiler_that_does_not_work_is_said(tmp_path):
-    with pytest.raises(Refusal, match="/bin/false does not work"):
+    with pytest.raises(InstallError, match="/bin/false does not work"):
         install.make_stand_in(tmp_path / "libcuda.so", Path("/bin/false"))
 
 
 def test_the_headers_are_where_pip_puts_them(tmp_path, monkeypatch):
     monkeypatch.setattr(install.sysconfig, "get_path", lambda kind: str(tmp_path / kind))
-    with pytest.raises(Refusal, match="cudaProfiler"):
+    with pytest.raises(InstallError, match="cudaProfiler"):
         install.cuda_root()
     include = tmp_path / "platlib/nvidia/cu13/include"
     include.mkdir(parents=True)
     (include / "cuda.h").touch()
-    with pytest.raises(Refusal):
+    with pytest.raises(InstallError):
         install.cuda_root()
     (include / "cudaProfiler.h").touch()
     assert install.cuda_root() == include.parent
@@ -77,7 +77,7 @@ def test_an_archive_is_unpacked_inside_its_folder(tmp_path):
         tar.add(source, source.name)
     shutil.rmtree(source)
     assert (install._unpacked(tmp_path) / "setup.py").read_text() == "# set up\n"
-    with pytest.raises(Refusal):
+    with pytest.raises(InstallError):
         install._unpacked(tmp_path / "nothing")
 
 
@@ -131,7 +131,7 @@ class TestRefusals:
 
 
 def test_what_pip_says_when_it_fails_is_shown():
-    with pytest.raises(Refusal, match=r"`pip frobnicate` failed:\n.*unknown command"):
+    with pytest.raises(InstallError, match=r"`pip frobnicate` failed:\n.*unknown command"):
         install._pip("frobnicate")
 
 

@@ -8,7 +8,7 @@ import pytest
 from stand_in import program
 
 from evaluator.backends.gpu.tools import launch as instruments
-from evaluator.backends.gpu.tools.launch import NoInstrument, Observatory, find, why_no_counters
+from evaluator.backends.gpu.tools.launch import ToolMissingError, ToolRunner, find, why_no_counters
 from evaluator.backends.session import Buffer, BufferCopy, BufferFill, KernelLaunch, PlanRun, Pointer
 from evaluator.sandbox import selftest
 
@@ -34,7 +34,7 @@ def tool(tmp_path, monkeypatch):
 @pytest.fixture
 def observatory(tmp_path):
     (tmp_path / "work").mkdir()
-    return Observatory(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
+    return ToolRunner(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
 
 
 def plan(count=1000, steps=None):
@@ -88,7 +88,7 @@ def test_a_program_that_never_ends_is_ended(tool, observatory):
 
 def test_a_tool_that_is_not_there_is_named_with_its_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("ASSAY_NCU", str(tmp_path / "no-ncu"))
-    with pytest.raises(NoInstrument, match="there is no ncu on this machine") as refused:
+    with pytest.raises(ToolMissingError, match="there is no ncu on this machine") as refused:
         find("ncu")
     assert "ASSAY_NCU" in refused.value.remedy
 

@@ -12,7 +12,7 @@ from stand_in import program
 from common.contract import Settings
 from common.launch_plan import parse_directives
 from evaluator.backends.gpu.tools import nsight
-from evaluator.backends.gpu.tools.launch import Observatory, Watched
+from evaluator.backends.gpu.tools.launch import ToolRun, ToolRunner
 from evaluator.backends.gpu.tools.nsight import (
     Profiler,
     absent_metrics,
@@ -23,8 +23,8 @@ from evaluator.backends.gpu.tools.nsight import (
     refusal,
 )
 from evaluator.backends.session import KernelLaunch
-from evaluator.pipeline.referee import Order
-from evaluator.problems.arrays import NumpyDice
+from evaluator.pipeline.referee import JudgeRequest
+from evaluator.problems.arrays import NumpyRng
 from evaluator.sandbox import selftest
 from evaluator.stages.profile.gpu_counters import count
 
@@ -121,7 +121,7 @@ def test_classes_of_opcodes(opcode, kind):
 
 def test_why_there_are_no_counts():
     def said(report="", timed_out=False, fault=None):
-        return refusal(Watched(report, "", (), 0, fault, timed_out, 1.0))
+        return refusal(ToolRun(report, "", (), 0, fault, timed_out, 1.0))
 
     permission = said("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU")
     assert "ERR_NVGPUCTRPERM" in str(permission)
@@ -153,14 +153,14 @@ def profiled(tmp_path, monkeypatch):
         tmp_path.chmod(0o755)
         monkeypatch.setenv("ASSAY_NCU", str(path))
         (tmp_path / "work").mkdir()
-        observatory = Observatory(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
+        observatory = ToolRunner(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
         settings = Settings(sizes={"n": 262144})
-        order = Order(
+        order = JudgeRequest(
             "relu", program("relu"), PLAN, "directives", "as the plan says", {}, settings, False, os.urandom(32)
         )
-        dice = NumpyDice(np.random.default_rng(1))
+        rng = NumpyRng(np.random.default_rng(1))
         shared = {"k(float const*, float*, int)": 64}
-        return count(order.launchable, order.program, shared, settings.sizes, settings, dice, Profiler(observatory))
+        return count(order.checked_plan, order.program, shared, settings.sizes, settings, rng, Profiler(observatory))
 
     return run
 

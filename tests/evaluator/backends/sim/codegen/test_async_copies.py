@@ -116,10 +116,10 @@ def test_a_missing_wait_is_named_with_both_lines(case, simulator):
     copy = f".loc 1 11 0\n{COPY} [%p], [%in], 16; cp.async.commit_group;"
     outcome = run(simulator, f".loc 1 9 0\n{before}\n{copy}\n{after}\n.loc 1 30 0\n")
     assert f"{said} shared memory that a cp.async of line 11 has not been waited for" in outcome.warnings
-    mended = run(
+    fixed = run(
         simulator, f".loc 1 9 0\n{before}\n{copy}\ncp.async.wait_group 0; bar.sync 0;\n{after}\n.loc 1 30 0\n"
     )
-    assert mended.warnings == ()
+    assert fixed.warnings == ()
 
 
 def test_a_copy_is_checked_where_it_is_issued(simulator):
