@@ -14,6 +14,8 @@ ARGS ?=
 # Relative, so that a checkout may lie in a folder whose name has spaces.
 VENV := .venv
 PY := $(VENV)/bin/python
+# One process more than there are processors: many tests wait for others.
+TESTS := $(PY) -m pytest -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal
 INSTALL := $(PY) -m pip install -q --disable-pip-version-check -c constraints-dev.txt
 FIND_NVCC := $(PY) -c 'from evaluator.stages.compile.toolchain import find_toolchain; find_toolchain()'
 TYPED := common evaluator trainer
@@ -32,8 +34,16 @@ train-demo: $(VENV)/installed-trainer compilers ## Train a tiny model on the sim
 	@$(VENV)/bin/assay-train run --config cpu-demo $(ARGS)
 
 .PHONY: test
-test: $(VENV)/installed-dev compilers ## Run all tests
-	@$(PY) -m pytest $(ARGS)
+test: $(VENV)/installed-dev compilers ## Test each module, each problem and a sample of the rest (5 minutes on two cores)
+	@$(TESTS) --tier quick $(ARGS)
+
+.PHONY: test-all
+test-all: $(VENV)/installed-dev compilers ## The rest of the tests: browsers, databases, Docker where there are, whole runs
+	@$(TESTS) --tier rest $(ARGS)
+
+.PHONY: corpora
+corpora: $(VENV)/installed-dev compilers ## All that is left of the long lists of cases, and the long forms of tests (an hour)
+	@ASSAY_TEST_EVERYTHING=1 $(TESTS) --tier corpora $(ARGS)
 
 .PHONY: e2e
 e2e: $(VENV)/installed-dev compilers ## Build the images, bring the compose file up and test against it (Docker)

@@ -88,7 +88,7 @@ def test_a_database_that_may_grow_no_more_keeps_what_it_has(tmp_path):
     assert "nothing was written by halves" in fault.remedy
     items = store.list(None, limit=1000).items
     assert 1 <= len(items) == tallied(store, "assay_evaluations_accepted_total")
-    assert all(item.submission == LARGE for item in items)
+    assert all(store.get(item.id, None).submission == LARGE for item in items)
     store.close()
 
 
