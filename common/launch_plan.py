@@ -87,8 +87,8 @@ class PlanError(ValueError):
 class LaunchPlan(Request):
     """Typed steps, run in order on one stream."""
 
-    temporaries: Annotated[tuple[Temporary, ...], Most(MAX_TEMPORARIES)] = ()
-    steps: Annotated[tuple[Step, ...], Most(MAX_STEPS, least=1)]
+    temporaries: Annotated[tuple[Temporary, ...], Most(MAX_TEMPORARIES, goes_on=True)] = ()
+    steps: Annotated[tuple[Step, ...], Most(MAX_STEPS, least=1, goes_on=True)]
 
     @model_validator(mode="after")
     def _readable(self) -> Self:

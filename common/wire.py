@@ -41,13 +41,16 @@ class Request(Wire):
 class Most:
     """Annotation of a list, a mapping or a text: holds at most `count` items or characters.
 
-    The length is looked at before any item is, and the first wrong item ends the look: a list of a million wrong
-    items is one error and not a million. A list has its bounds in the JSON schema; a text and a mapping have not.
+    The length is looked at before any item is, and the first wrong item ends the look unless it `goes_on`: a list of
+    a million wrong items is one error and not a million. A list has its bounds in the JSON schema; a text and a
+    mapping have not.
     """
 
     count: int
     least: int = 0
     """Least items of a list."""
+    goes_on: bool = False
+    """Whether the items behind a wrong one are looked at as well: for a list that people write."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         inner: Any = handler(source)
@@ -56,7 +59,7 @@ class Most:
         if inner["type"] == "dict":
             return core_schema.no_info_before_validator_function(self._of_a_mapping, inner)
         assert inner["type"] == "tuple", f"{source} has no length"
-        inner.update(max_length=self.count, fail_fast=True)
+        inner.update(max_length=self.count, fail_fast=not self.goes_on)
         # Not as the tuple's own least, which a list that ends at its first wrong item falls below as well.
         inner = core_schema.no_info_after_validator_function(self._not_too_few, inner)
         return core_schema.no_info_before_validator_function(self._of_a_list, inner)

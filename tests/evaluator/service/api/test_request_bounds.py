@@ -10,6 +10,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from common.contract import Submission
 from common.wire import Most, Request, Wire
 from evaluator.service.api.schemas import Batch
+from evaluator.validation_messages import in_plain_words
 
 MANY = 200_000
 FEW = 8
@@ -110,6 +111,20 @@ def test_a_hundred_thousand_unknown_members_are_a_few_errors(model):
     unknown = [one["loc"] for one in refused.value.errors() if one["type"] == "extra_forbidden"]
     assert 3 < len(unknown) < FEW
     assert time.process_time() - began_s < 0.2
+
+
+def test_a_plan_that_is_wrong_everywhere_is_told_in_little_time():
+    """All wrong steps and temporaries count, which people write by hand; they are 256 each."""
+    wrong = {"grid": [[]] * 3, "block": [[]] * 3, "cluster": [[]] * 3, "args": [[]] * 64, "shared_bytes": []}
+    step = {"kind": "launch", "kernel": "", "cooperative": 7, **wrong, **HOSTILE["mapping of long names"]}
+    temporary = {"name": "", "dtype": "x", "shape": [[]] * 8, **HOSTILE["mapping of long names"]}
+    plan = {"steps": [step] * 256, "temporaries": [temporary] * 256}
+    began_s = time.process_time()
+    with pytest.raises(ValidationError) as refused:
+        Batch.model_validate({"submissions": [{"problem": "relu", "source": "", "plan": plan}] * 512})
+    assert refused.value.error_count() < 7000
+    assert len(in_plain_words(refused.value)) < 1000
+    assert time.process_time() - began_s < 1
 
 
 class _Lists(Wire):
