@@ -47,7 +47,7 @@ def count_kernel(
 ) -> list[Count | None]:
     """A count for each (sizes, blocks; 0 for all), without lines; None where it is not to be had in time.
 
-    Raises RuntimeError for a kernel that does not compile, Unsupported, InfrastructureFault.
+    Raises RuntimeError for a kernel that does not compile, UnsupportedError, InfrastructureError.
     """
     source = clean(source.encode()).source
     compiled = compile_source(
@@ -75,7 +75,7 @@ def count_kernel(
 def counted(problem: Problem, toolbox: Toolbox) -> tuple[NaiveCounts, ...]:
     """At the sizes of the timing from a sample of the blocks, and at the typical sizes from all of them.
 
-    Raises InfrastructureFault; RuntimeError for a kernel that cannot be counted.
+    Raises InfrastructureError; RuntimeError for a kernel that cannot be counted.
     """
     wanted = [(problem.timing_sizes, _BLOCKS), (problem.example_sizes[0], 0)]
     found = []

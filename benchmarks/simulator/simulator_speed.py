@@ -34,7 +34,7 @@ from evaluator.problems.catalogue import find
 from evaluator.problems.problem import Problem
 from evaluator.settings import MachineSettings
 from evaluator.stages.compile.nvcc import compile_source
-from evaluator.stages.launch.planning import Concrete, Launchable, plan_launches
+from evaluator.stages.launch.planning import CheckedPlan, SizedPlan, plan_launches
 
 _TILE = 16
 
@@ -197,7 +197,7 @@ _CASES = {
 }
 
 
-def _planned(toolbox: Toolbox, problem: Problem, source: str) -> tuple[Launchable, Session, Session]:
+def _planned(toolbox: Toolbox, problem: Problem, source: str) -> tuple[CheckedPlan, Session, Session]:
     """The plan, and sessions on one core and on all."""
     compiled = compile_source(source, Settings(), "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     assert compiled.program is not None, compiled.ruling
@@ -223,10 +223,10 @@ def _best(repeats: int, act: Callable[[], Any]) -> tuple[float, Any]:
     return min(times), result
 
 
-def _simulated(checked_plan: Launchable, session: Session, sizes: dict[str, int], repeats: int) -> tuple[float, Any]:
+def _simulated(checked_plan: CheckedPlan, session: Session, sizes: dict[str, int], repeats: int) -> tuple[float, Any]:
     problem = checked_plan.problem
     sized_plan = checked_plan.at(sizes)
-    assert isinstance(sized_plan, Concrete)
+    assert isinstance(sized_plan, SizedPlan)
     inputs = _inputs(problem, sizes)
     buffers = tuple(
         Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in sized_plan.buffers
@@ -237,14 +237,14 @@ def _simulated(checked_plan: Launchable, session: Session, sizes: dict[str, int]
     return seconds, outcome
 
 
-def _own_s(checked_plan: Launchable, sizes: dict[str, int], modes: Mapping[str, _Mode]) -> dict[str, float]:
+def _own_s(checked_plan: CheckedPlan, sizes: dict[str, int], modes: Mapping[str, _Mode]) -> dict[str, float]:
     """Seconds of one launch of the kernel in each mode.
 
     The difference between one launch and `_LAUNCHES` in the same run: what a run costs beside them falls out. The
     modes take turns, so that what else the machine does falls on all of them.
     """
     sized_plan = checked_plan.at(sizes)
-    assert isinstance(sized_plan, Concrete)
+    assert isinstance(sized_plan, SizedPlan)
     inputs = _inputs(checked_plan.problem, sizes)
     buffers = tuple(
         Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in sized_plan.buffers
@@ -261,10 +261,10 @@ def _own_s(checked_plan: Launchable, sizes: dict[str, int], modes: Mapping[str, 
     return {name: (times[name, _LAUNCHES] - times[name, 1]) / (_LAUNCHES - 1) for name in modes}
 
 
-def _with_numba(case: _Case, problem: Problem, checked_plan: Launchable) -> float:
+def _with_numba(case: _Case, problem: Problem, checked_plan: CheckedPlan) -> float:
     """Seconds of one run of the same kernel by numba-cuda's simulator, on the same grid."""
     sized_plan = checked_plan.at(case.small)
-    assert isinstance(sized_plan, Concrete)
+    assert isinstance(sized_plan, SizedPlan)
     (step,) = sized_plan.steps
     assert isinstance(step, KernelLaunch)
     arrays = dict(_inputs(problem, case.small))

@@ -197,7 +197,7 @@ class Session(Protocol):
         """Whether `PlanRun.backwards` has an effect here."""
 
     def run(self, run: PlanRun) -> RunOutcome:
-        """Run a plan. Raises InfrastructureFault for our own failures only."""
+        """Run a plan. Raises InfrastructureError for our own failures only."""
 
     def __enter__(self) -> Self: ...
 
@@ -222,5 +222,5 @@ class Backend(Protocol):
 
     def prepare(self, program: Program, settings: Settings) -> Session:
         """Load `program` in a fresh sandbox, within the caller's limits. Raises UnsupportedError,
-        InfrastructureFault.
+        InfrastructureError.
         """

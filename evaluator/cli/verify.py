@@ -120,7 +120,7 @@ def _own(settings: MachineSettings) -> dict[str, str]:
 
 
 def _fetched(shown: str, server_key: str | None) -> bytes | None:
-    """The evaluation at an address; None for what is no address. Raises UsageError, InfrastructureFault."""
+    """The evaluation at an address; None for what is no address. Raises UsageError, InfrastructureError."""
     if not shown.startswith(("http://", "https://")):
         return None
     matched = _EVALUATION.fullmatch(shown)

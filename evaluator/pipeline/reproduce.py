@@ -25,7 +25,7 @@ def why_none(verdict: Verdict) -> str | None:
 def reproduce(submission: Submission, raw: bytes, verdict: Verdict, toolbox: Toolbox) -> str:
     """The program's text. `raw`: the source's own bytes. What was compiled here is compiled once.
 
-    Raises UsageError where no such program can be written, InfrastructureFault for our own failures.
+    Raises UsageError where no such program can be written, InfrastructureError for our own failures.
     """
     smallest, problem, settings = _smallest(verdict), find(submission.problem), submission.settings
     if smallest is None:

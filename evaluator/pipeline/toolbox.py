@@ -36,12 +36,12 @@ class Toolbox:
 
     @cached_property
     def toolchain(self) -> Toolchain:
-        """Raises ToolchainMissing."""
+        """Raises ToolchainMissingError."""
         return find_toolchain()
 
     @cached_property
     def sandbox(self) -> Sandbox:
-        """Raises SandboxFault, StorageError."""
+        """Raises SandboxError, StorageError."""
         work = self.settings.data_dir / "work"
         try:
             work.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ class Toolbox:
 
     @cached_property
     def simulator(self) -> Simulator:
-        """Raises ToolchainMissing, SandboxFault, StorageError."""
+        """Raises ToolchainMissingError, SandboxError, StorageError."""
         toolchain = self.toolchain
         return Simulator(self.sandbox, self.cache, toolchain.host_compiler, toolchain.readable)
 

@@ -31,7 +31,7 @@ def replay(
 ) -> tuple[Check, ...]:
     """Grade again and compare. `source`, `plan`: where no whole evaluation was given.
 
-    Raises UsageError where this machine cannot grade it, InfrastructureFault where it fails to.
+    Raises UsageError where this machine cannot grade it, InfrastructureError where it fails to.
     """
     submission, raw = _submission(shown, source, plan)
     again = evaluate(submission, toolbox, raw, progress, seed=shown.seed)

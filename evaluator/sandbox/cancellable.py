@@ -39,7 +39,7 @@ class CancellableSandbox:
         return tuple(self._starts_s)
 
     def run(self, job: Job) -> Finished:
-        """Run the job to its end. Raises Withdrawn, SandboxFault, StorageFault."""
+        """Run the job to its end. Raises CancelledError, SandboxError, StorageError."""
         self._interest.check()
         finished = self._sandbox.run(replace(job, interest=self._interest))
         # A job that was ended in the middle looks like one that failed: nobody may keep that as its result.

@@ -49,7 +49,12 @@ def signals_of(run: Finished, words: str = "") -> frozenset[int]:
 
 
 def foreign(run: Finished, words: str = "") -> signal.Signals | None:
-    """The signal by which someone outside has ended the program or one that it ran; None where nobody has."""
+    """The signal by which someone outside has ended the program or one that it ran; None where nobody has.
+
+    What met a limit of ours was ended by us, with SIGKILL, whatever else it says.
+    """
+    if run.timed_out or run.output_exceeded or run.memory_exceeded or run.limit_hit is not None:
+        return None
     found = sorted(signals_of(run, words) - OWN_FAULTS - run.own_signals)
     return next((signal.Signals(number) for number in found if number in _NUMBERS.values()), None)
 

@@ -1,6 +1,6 @@
 // problem: vector_add
 // attack: a file that includes itself, twice
-// expect: compile_error|timeout|out_of_memory
+// expect: compile_error|timeout|out_of_memory|invalid_submission
 // because: compiling has limits
 // compile_timeout_s: 5
 

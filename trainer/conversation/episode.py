@@ -49,7 +49,7 @@ class Policy(Protocol):
 
         Of earlier answers of its own (`Message.response`) the token ids are taken as they are. The same view, seed
         and weights give the same answer in the deterministic mode.
-        Raises ContextFullError where what is asked leaves no room for an answer; PolicyFault where the policy is
+        Raises ContextFullError where what is asked leaves no room for an answer; PolicyError where the policy is
         broken.
         """
         ...
@@ -131,7 +131,7 @@ async def play(
     and what it answers is added to the report. Verdict and reward are the evaluator's in any case.
 
     Raises OracleError where an evaluation failed on our side: then there is no conversation to learn from. Raises
-    PolicyFault, and ConfigurationError where a policy is missing or the first prompt leaves no room for an answer.
+    PolicyError, and ConfigurationError where a policy is missing or the first prompt leaves no room for an answer.
     """
     conversation = Conversation(conversation_id or f"{task.id}-{seed}", task, settings.flow, seed)
     while (agent := conversation.next_agent) is not None:
@@ -276,7 +276,7 @@ async def play_many(
 ) -> Played:
     """Play a conversation for each task and seed, `concurrency` at a time, so that evaluations overlap generation.
 
-    `done` hears of each as it ends. Raises what ends a run (OracleLostError, PolicyFault, ConfigurationError) as soon
+    `done` hears of each as it ends. Raises what ends a run (OracleLostError, PolicyError, ConfigurationError) as soon
     as it happens; what is under way then is cancelled.
     """
     places = asyncio.Semaphore(concurrency)

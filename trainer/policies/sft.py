@@ -76,7 +76,7 @@ async def lessons(
     """Lessons for one agent, the same for the same arguments. Where every conversation is one kernel long nothing
     needs to be judged, and the evaluator is not asked.
 
-    Raises ConfigurationError for tasks that the corpus has no kernels for, OracleLost.
+    Raises ConfigurationError for tasks that the corpus has no kernels for, OracleLostError.
     """
     rng = random.Random(seed)
     known = [task for task in tasks if task.problem in corpus.PROBLEMS and not task.held_out]
@@ -174,7 +174,7 @@ def prepare(
 
     Makes `tiny`, fetches `smollm2-135m`, and warms up as `model.warm_start` says, on those of the tasks that are for
     training; the evaluator is asked where conversations have several turns. What is finished is kept below `folder`
-    and used again. `told` hears of each supervised step and its loss. Raises ConfigurationError, OracleLost.
+    and used again. `told` hears of each supervised step and its loss. Raises ConfigurationError, OracleLostError.
     """
     config = config.for_agent(role)
     name, start = config.model.name, config.model.warm_start
@@ -209,7 +209,7 @@ def start_of_all(
 
     `kept`: where a run goes on, the folders below `folder` that it began with, by agent. These it keeps, whatever the
     settings have become since: its weights know no other tokenizer, and no other model is the one to keep near.
-    Raises ConfigurationError, OracleLost, CheckpointError where one of them is gone.
+    Raises ConfigurationError, OracleLostError, CheckpointError where one of them is gone.
     """
     found: dict[AgentRole, Path | str] = {}
     for role in config.roles:

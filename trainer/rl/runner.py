@@ -109,7 +109,8 @@ def run(
     that are used as they are, instead of preparing those of the configuration. What a run without a checkpoint has
     left in the folder is removed. SIGTERM and Ctrl-C end the run after the step that is under way, with a checkpoint.
 
-    Raises TrainerError: ConfigurationError before anything has begun, OracleLost, LoopFailedError, CheckpointFault.
+    Raises TrainerError: ConfigurationError before anything has begun, OracleLostError, LoopFailedError,
+    CheckpointError.
     """
     # Before anything is started: what only these look at is refused by them.
     curriculum = curriculum_of(config.curriculum)

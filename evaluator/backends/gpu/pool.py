@@ -101,7 +101,7 @@ class RunnerPool:
     def __init__(self, sandbox: Sandbox, gpu: str, ahead: int = 2, device: str = REAL_DEVICE) -> None:
         """`gpu` is the UUID of the one device that runners see; `ahead`: how many are kept ready.
 
-        Raises SandboxFault, StorageFault, GpuError.
+        Raises SandboxError, StorageError, GpuError.
         """
         self._ahead = ahead
         self._ended: dict[int, int] = {}

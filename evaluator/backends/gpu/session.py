@@ -67,7 +67,7 @@ class GpuRuntime:
     def open(
         self, program: Program, steps_need_attributes: bool, size_bytes: int, leaves_traces: bool = False
     ) -> "GpuSession":
-        """A session for `program`, with shared memory of at least `size_bytes`. Raises GpuError, Unsupported.
+        """A session for `program`, with shared memory of at least `size_bytes`. Raises GpuError, UnsupportedError.
 
         `leaves_traces`: it uses memory of the context that nothing can clear, so nobody comes after it there.
         """

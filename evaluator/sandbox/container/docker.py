@@ -87,7 +87,7 @@ class DockerSandbox:
     """The Python of the image."""
 
     def __init__(self, root: Path, image: str | None = None, ahead: int = 2, cpus: float = 2.0) -> None:
-        """Raises SandboxError when the daemon does not answer or the image is not there, StorageFault for `root`."""
+        """Raises SandboxError when the daemon does not answer or the image is not there, StorageError for `root`."""
         self.root = root
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)

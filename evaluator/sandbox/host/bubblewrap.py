@@ -64,11 +64,11 @@ class BubblewrapSandbox:
         return frozenset(Isolation) - (frozenset() if seccomp.available() else {Isolation.KERNEL_CALLS})
 
     def run(self, job: Job) -> Finished:
-        """Run the job to its end, without stdin. Raises SandboxError, StorageFault."""
+        """Run the job to its end, without stdin. Raises SandboxError, StorageError."""
         return self._begin(job, talk=False).conclude(grace_s=None)
 
     def start(self, job: Job) -> SupervisedSession:
-        """Start the job and talk to it. Raises SandboxError, StorageFault."""
+        """Start the job and talk to it. Raises SandboxError, StorageError."""
         return self._begin(job, talk=True)
 
     def _begin(self, job: Job, talk: bool) -> SupervisedSession:

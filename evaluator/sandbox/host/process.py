@@ -68,11 +68,11 @@ class ProcessSandbox:
         return promised(self._filters, self._landlock)
 
     def run(self, job: Job) -> Finished:
-        """Run the job to its end, without stdin. Raises SandboxFault, StorageFault."""
+        """Run the job to its end, without stdin. Raises SandboxError, StorageError."""
         return self._begin(job, talk=False).conclude(grace_s=None)
 
     def start(self, job: Job) -> SupervisedSession:
-        """Start the job and talk to it. Raises SandboxFault, StorageFault."""
+        """Start the job and talk to it. Raises SandboxError, StorageError."""
         return self._begin(job, talk=True)
 
     def _begin(self, job: Job, talk: bool) -> SupervisedSession:

@@ -239,7 +239,7 @@ class Admission:
         return [answers[index] for index in range(len(asked))]
 
     def fleet(self) -> tuple[WorkerFacts, ...]:
-        """The workers that live, as of a second ago at most. Raises StorageFault."""
+        """The workers that live, as of a second ago at most. Raises StorageError."""
         with self._lock:
             now_s = time.monotonic()
             if self._fleet is None or now_s - self._fleet[0] > _REMEMBERED_S:

@@ -21,7 +21,7 @@ class ApiKeyRepository(Database):
         concurrent: int | None = None,
         admin: bool = False,
     ) -> tuple[Key, str]:
-        """A new key and its secret, which is given now and never again. Raises StorageFault.
+        """A new key and its secret, which is given now and never again. Raises StorageError.
 
         `expires_at` is in seconds since 1970, UTC; the quota's meaning is at `keys.Quota`.
         """
@@ -50,7 +50,7 @@ class ApiKeyRepository(Database):
         return key, secret
 
     def find_key(self, secret: str) -> Key | None:
-        """The key of this secret; None where there is none, or it has expired or was revoked. Raises StorageFault."""
+        """The key of this secret; None where there is none, or it has expired or was revoked. Raises StorageError."""
         if not looks_like_a_secret(secret):
             return None
         with self._reading() as connection:
@@ -59,12 +59,12 @@ class ApiKeyRepository(Database):
         return key if key is not None and key.is_live(self._clock()) else None
 
     def list_keys(self) -> tuple[Key, ...]:
-        """All keys, oldest first, dead ones included. Raises StorageFault."""
+        """All keys, oldest first, dead ones included. Raises StorageError."""
         with self._reading() as connection:
             return tuple(_key(row) for row in connection.execute(select(keys).order_by(keys.c.created_at, keys.c.id)))
 
     def revoke_key(self, key_id: str) -> bool:
-        """End a key now. False where no live key has this id. Raises StorageFault."""
+        """End a key now. False where no live key has this id. Raises StorageError."""
         with self._writing() as connection:
             ended = update(keys).where(keys.c.id == key_id, keys.c.revoked_at.is_(None))
             return connection.execute(ended.values(revoked_at=self._clock())).rowcount == 1

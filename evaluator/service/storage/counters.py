@@ -45,7 +45,7 @@ class CounterStore(Database):
     """The part of the store that counts."""
 
     def tallies(self) -> tuple[Tally, ...]:
-        """All counters and histograms, for Prometheus. They only grow. Raises StorageFault."""
+        """All counters and histograms, for Prometheus. They only grow. Raises StorageError."""
         row = tallies.c
         sums = func.sum(row.count).label("count"), func.sum(row.total).label("total")
         query = select(row.name, row.labels, row.le, *sums).group_by(row.name, row.labels, row.le)

@@ -2,7 +2,7 @@
 
 An evaluation is accepted when `accept` returns, and from then on it ends exactly once, whatever dies in between. What
 workers do with it is in `leases.py`, the workers themselves in `fleet.py`, bearer keys in `keyring.py`, counters in
-`tallies.py`. All methods may be called from any thread. They raise StorageFault where the database cannot be used;
+`tallies.py`. All methods may be called from any thread. They raise StorageError where the database cannot be used;
 then they have changed nothing, or (where the connection broke at the very end) all. A forked child makes its own.
 """
 
@@ -163,7 +163,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
         that is `internal_error`, `timeout` or `cancelled` is never given again. Neither needs room or quota.
 
         Raises IdempotencyConflictError (the key came with another submission), QueueFullError (`most_queued`
-        evaluations wait), QuotaExceededError, StorageFault.
+        evaluations wait), QuotaExceededError, StorageError.
         """
         asked = Asked(submission, tenant, queue, reuse_key, idempotency_key, fresh, request_id, quota)
         answer = self.accept_all([asked], most_queued=most_queued)[0]
@@ -174,7 +174,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
     def accept_all(self, asked: Sequence[Asked], *, most_queued: int) -> list[Answer]:
         """As if `accept` were called for each, in order, but in one transaction; a refusal stands in its one's place.
 
-        Raises StorageFault; then none of them is accepted.
+        Raises StorageError; then none of them is accepted.
         """
         answers: list[Answer] = []
         accepted: list[Accepted] = []
@@ -266,7 +266,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
         False from now on, and its worker ends it. What is done stays as it is.
 
         Answers the evaluation as it is then; None where `tenant` has none of this id (None: any tenant). Raises
-        StorageFault.
+        StorageError.
         """
         with self._writing() as connection:
             row = connection.execute(select(*_row).where(_of(evaluation_id, tenant)).with_for_update()).first()
@@ -282,7 +282,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
     def get(self, evaluation_id: str, tenant: str | None, most_chars: int | None = None) -> StoredEvaluation | None:
         """One evaluation; None where `tenant` has none of this id (None: any tenant).
 
-        Raises LargeEvaluationError (its texts have more than `most_chars`, which were not read), StorageFault.
+        Raises LargeEvaluationError (its texts have more than `most_chars`, which were not read), StorageError.
         """
         of_tenant, any_tenant = (
             (_BY_ID_OF_TENANT, _BY_ID) if most_chars is None else (_SMALL_BY_ID_OF_TENANT, _SMALL_BY_ID)
@@ -308,7 +308,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
 
         Sources are left out: they are empty, so that a page is small whatever the sources are. One page is read at a
         time, row by row, for the same reason. `cursor` is a page's `next_cursor`. Raises UsageError for one that this
-        tenant cannot have, StorageFault.
+        tenant cannot have, StorageError.
         """
         query = _whole.order_by(_row.seq.desc()).limit(limit + 1)
         chosen = {_row.tenant: tenant, _row.state: state, _row.status: status, _row.problem: problem}
@@ -332,7 +332,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
         return threading.Lock()
 
     def watch(self, ids: Collection[str]) -> dict[str, tuple[int, State]]:
-        """(version, state) of each evaluation that exists; cheap, to wait for many. Raises StorageFault."""
+        """(version, state) of each evaluation that exists; cheap, to wait for many. Raises StorageError."""
         seen: dict[str, tuple[int, State]] = {}
         with self._reading() as connection:
             for some in _portions(ids):
@@ -341,7 +341,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
         return seen
 
     def depth(self) -> Mapping[str, Waiting]:
-        """What waits in each queue that has something waiting. Raises StorageFault."""
+        """What waits in each queue that has something waiting. Raises StorageError."""
         query = select(_row.queue, func.count().label("count"), func.min(_row.queued_at).label("since"))
         with self._reading() as connection:
             rows = connection.execute(query.where(is_queued).group_by(_row.queue)).all()
@@ -358,7 +358,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
 
     def retain(self, older_than_s: float) -> int:
         """Delete evaluations that ended longer ago than this, and workers not seen for as long; says how many
-        evaluations. Raises StorageFault.
+        evaluations. Raises StorageError.
 
         Does nothing at the first call after the time of day has jumped: a clock that is wrong for a moment must not
         cost a year of verdicts.

@@ -128,7 +128,7 @@ class Leases(counters.CounterStore):
 
     def claim(self, queues: Sequence[str], worker: str, lease_s: float) -> Lease | None:
         """The next evaluation of `queues`: of the tenant with the fewest running, of those the one whose turn was
-        longest ago; each tenant's oldest first. None when none waits. Raises StorageFault.
+        longest ago; each tenant's oldest first. None when none waits. Raises StorageError.
 
         `worker` is the claimer's id; the lease is lost when it is not renewed for `lease_s` seconds.
         """
@@ -149,7 +149,7 @@ class Leases(counters.CounterStore):
         return None
 
     def claim_one(self, evaluation_id: str, queues: Sequence[str], worker: str, lease_s: float) -> Lease | None:
-        """The evaluation of this id, if it waits in one of `queues`; None otherwise. Raises StorageFault."""
+        """The evaluation of this id, if it waits in one of `queues`; None otherwise. Raises StorageError."""
         query = select(_row.seq).where(_row.id == evaluation_id, is_queued, _row.queue.in_(queues))
         with self._writing() as connection:
             seq = connection.execute(query.with_for_update()).scalar()
@@ -177,13 +177,13 @@ class Leases(counters.CounterStore):
 
     def renew(self, lease: Lease, lease_s: float) -> bool:
         """Say that the work goes on, for `lease_s` more seconds. False: the lease is lost, or nobody wants the
-        verdict any more: stop working. Raises StorageFault, which says nothing about the lease: try again soon.
+        verdict any more: stop working. Raises StorageError, which says nothing about the lease: try again soon.
         """
         with self._writing() as connection:
             return connection.execute(_RENEW, _name(lease) | {"for_s": lease_s}).rowcount == 1
 
     def progress(self, lease: Lease, text: str) -> bool:
-        """Say what is being done; renews the lease too. False where the lease is lost. Raises StorageFault."""
+        """Say what is being done; renews the lease too. False where the lease is lost. Raises StorageError."""
         with self._writing() as connection:
             return connection.execute(_PROGRESS, _name(lease) | {"text": text[:500]}).rowcount == 1
 
@@ -192,7 +192,7 @@ class Leases(counters.CounterStore):
 
         `compiled_s`, `worked_s`: what the compiler and the whole stage took, seconds; whoever judges gets to know.
         False where the lease is lost, or nobody wants the verdict (then it has ended as `cancelled`). Raises
-        StorageFault.
+        StorageError.
         """
         done = {"compiled_s": compiled_s, "worked_s": worked_s}
         return self._let_go(lease, None, stage="judge", queue=queue, attempt=0, **done)
@@ -202,7 +202,7 @@ class Leases(counters.CounterStore):
         attempt; one that met a fault of ours and wants another try counts it.
 
         False where the lease is lost, or nobody wants the verdict (then it has ended as `cancelled`). Raises
-        StorageFault.
+        StorageError.
         """
         reason = "failed" if counted else "handed_back"
         return self._let_go(lease, reason, attempt=_row.attempt - (0 if counted else 1))
@@ -233,7 +233,7 @@ class Leases(counters.CounterStore):
         """Store the verdict, once and for all. False where the lease is lost: then nothing has changed.
 
         `phases_s` (seconds by phase) and `sandbox_start_s` (seconds of each start) go into the tallies. Repeating a
-        call whose answer got lost is right, and answers True. Raises StorageFault, InternalError.
+        call whose answer got lost is right, and answers True. Raises StorageError, InternalError.
         """
         with self._writing() as connection:
             row = connection.execute(_HELD, _name(lease)).first()
@@ -280,7 +280,7 @@ class Leases(counters.CounterStore):
         self._count(connection, events)
 
     def sweep(self) -> Swept:
-        """End lost leases, and say what is to be announced (again). Raises StorageFault.
+        """End lost leases, and say what is to be announced (again). Raises StorageError.
 
         To be called every second or so, always on the same Store, which remembers what it saw: a lease of `lease_s`
         is lost when at least four sweeps, over `lease_s` or more, found it where it was. Several processes may sweep.

@@ -38,7 +38,7 @@ class WorkerRegistry(Database):
         self._signs: dict[str, tuple[int, float]] = {}
 
     def register(self, worker: WorkerFacts) -> None:
-        """A worker is there, or there again with other facts. `seen_at` becomes now. Raises StorageFault."""
+        """A worker is there, or there again with other facts. `seen_at` becomes now. Raises StorageError."""
         facts = asdict(worker) | {"queues": json.dumps(worker.queues), "seen_at": self._clock(), "beat": 1}
         del facts["busy_with"]
         insert = self._insert(workers).values(facts)
@@ -51,7 +51,7 @@ class WorkerRegistry(Database):
     def seen(self, worker_id: str, *, draining: bool = False, trouble: str | None = None) -> bool:
         """A worker lives, with this trouble or none. False where it is not registered (any more): register again.
 
-        Raises StorageFault.
+        Raises StorageError.
         """
         sign = update(workers).where(workers.c.id == worker_id)
         now = self._clock()
@@ -62,12 +62,12 @@ class WorkerRegistry(Database):
             return changed.rowcount == 1
 
     def gone(self, worker_id: str) -> None:
-        """A worker has ended. Raises StorageFault."""
+        """A worker has ended. Raises StorageError."""
         with self._writing() as connection:
             connection.execute(delete(workers).where(workers.c.id == worker_id))
 
     def fleet(self, alive_within_s: float) -> tuple[WorkerFacts, ...]:
-        """The workers that gave a sign of life within this many seconds, by id. Raises StorageFault.
+        """The workers that gave a sign of life within this many seconds, by id. Raises StorageError.
 
         Times of day are compared only at the first sight of a worker; from then on it lives as long as its signs
         keep coming by this process's steady clock, so that a time of day that jumps takes nobody's life.

@@ -57,7 +57,7 @@ class Worker:
         lease_s: float = 20.0,
         grace_s: float = GRACE_S,
     ) -> None:
-        """Raises InfrastructureFault where this machine cannot serve `queues`."""
+        """Raises InfrastructureError where this machine cannot serve `queues`."""
         self.id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         self.draining = threading.Event()
         self._store, self._workshop = store, toolbox
@@ -234,7 +234,7 @@ class Worker:
 
 
 def look_around(toolbox: Toolbox, queues: tuple[str, ...], worker_id: str) -> WorkerFacts:
-    """What a worker for `queues` is here. Raises UsageError, InfrastructureFault where there can be none."""
+    """What a worker for `queues` is here. Raises UsageError, InfrastructureError where there can be none."""
     unknown = [queue for queue in queues if not _QUEUE.fullmatch(queue)]
     if unknown or not queues:
         raise UsageError(
@@ -273,7 +273,7 @@ def run_embedded(machine: MachineSettings, settings: ServiceSettings) -> None:
     """Be a worker inside a server (see crew.py): claim and work until drained.
 
     A byte on standard input means that there may be something to do; when it hangs up, the process ends. Standard
-    output carries what the crew has to know, as JSON lines. Raises UsageError, InfrastructureFault.
+    output carries what the crew has to know, as JSON lines. Raises UsageError, InfrastructureError.
     """
     logs.configure()
     wake, said = os.dup(0), os.dup(1)

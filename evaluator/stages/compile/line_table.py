@@ -19,7 +19,7 @@ _FOR_PTXAS: Final = "-maxrregcount="
 def with_lines(program: Program, flags: tuple[str, ...], toolchain: Toolchain, sandbox: Sandbox) -> bytes:
     """The cubin with lines; the program's own where there is none to be had. `flags` are `Compiled.flags`.
 
-    Raises SandboxFault, StorageFault.
+    Raises SandboxError, StorageError.
     """
     own = [flag for flag in flags if flag.startswith(_FOR_PTXAS)]
     run = run_in_tries(

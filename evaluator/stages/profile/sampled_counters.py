@@ -33,7 +33,7 @@ def sample(checked_plan: CheckedPlan, session: Session, settings: Settings, rng:
     """Counts of each launch at the sizes of the timing, from a few blocks.
 
     None where they do not come to an end: blocks that wait for others never do, and contents that are only a part of
-    the answer may lead a kernel astray. Then `session` has ended too. Raises InfrastructureFault.
+    the answer may lead a kernel astray. Then `session` has ended too. Raises InfrastructureError.
     """
     return count_at(checked_plan, session, settings, rng, checked_plan.problem.timing_sizes, _BLOCKS, _TIME_LIMIT_S)
 
@@ -48,7 +48,7 @@ def count_at(
     time_limit_s: float,
 ) -> Evidence | None:
     """Counts at `sizes` from `blocks` blocks of each launch (0: all); None where the backend gives none, or the run
-    faults or takes too long. Raises InfrastructureFault.
+    faults or takes too long. Raises InfrastructureError.
     """
     sized_plan = checked_plan.at(sizes, settings.memory_bytes)
     if isinstance(sized_plan, Ruling):

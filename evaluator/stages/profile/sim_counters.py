@@ -30,7 +30,7 @@ def tally(
     """Counts of each launch at `sizes` (the problem's typical ones by default), on contents from `rng`.
 
     `session` may end with it; `reopen` gives another one for the same program. None where the backend does not count,
-    or not in time; that is never held against the submission. Raises Unsupported, InfrastructureFault.
+    or not in time; that is never held against the submission. Raises UnsupportedError, InfrastructureError.
     """
     problem = checked_plan.problem
     sizes = problem.example_sizes[0] if sizes is None else sizes

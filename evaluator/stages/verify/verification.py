@@ -52,7 +52,7 @@ def verify(
 
     `seed` (secret, below 2^62) draws which blocks are watched, and where within their documented error approximate
     instructions lie; 0 has them computed accurately.
-    Raises Unsupported, InfrastructureFault.
+    Raises UnsupportedError, InfrastructureError.
     """
     concretes: list[SizedPlan] = []
     for trial in trials:

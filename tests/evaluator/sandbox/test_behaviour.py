@@ -475,7 +475,7 @@ def test_ctrl_c_ends_the_tree(sandbox):
 GRADER = """
 import sys
 from pathlib import Path
-from evaluator.sandbox.{module} import {name}
+from {module} import {name}
 from evaluator.sandbox.sandbox import Job
 session = {name}(Path(sys.argv[1])).start(Job(("/bin/sh", "-c", "echo up; setsid sleep 60; :", sys.argv[2])))
 session.receive(3)
@@ -486,7 +486,7 @@ session.receive(1)
 
 def test_kill_9_of_the_grader_leaves_nothing(sandbox):
     mark = secrets.token_hex(8)
-    code = GRADER.format(module=sandbox.name, name=type(sandbox).__name__)
+    code = GRADER.format(module=type(sandbox).__module__, name=type(sandbox).__name__)
     command = [sys.executable, "-c", code, str(sandbox.root), mark]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=REPOSITORY) as grader:
         assert grader.stdout.readline() == b"up\n"

@@ -6,7 +6,7 @@ from typing import Any
 
 from store_samples import SUBMISSION, accept, ended
 
-from evaluator.service.storage.evaluations import QueueFull, Quota, QuotaExceeded, Store
+from evaluator.service.storage.evaluations import QueueFullError, Quota, QuotaExceededError, Store
 
 _PATIENCE_S = 120
 _line: Any = None
@@ -65,7 +65,7 @@ def accept_until_full(store, name):
     for _ in range(10):
         try:
             made.append(accept(store, tenant=name, most_queued=37).evaluation.id)
-        except QueueFull:
+        except QueueFullError:
             made.append("full")
     return made
 
@@ -75,7 +75,7 @@ def accept_within_quota(store, quota):
     for _ in range(10):
         try:
             made.append(accept(store, tenant="t", quota=quota).evaluation.id)
-        except QuotaExceeded as error:
+        except QuotaExceededError as error:
             made.append(error.which)
     return made
 

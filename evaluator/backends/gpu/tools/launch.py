@@ -139,8 +139,8 @@ class ToolRunner:
     ) -> ToolRun:
         """Run plans one after another in one process, under a tool whose report is the file `REPORT`.
 
-        `poison` is what undefined memory holds; None leaves it as it is. Raises ToolMissingError, SandboxFault,
-        StorageFault.
+        `poison` is what undefined memory holds; None leaves it as it is. Raises ToolMissingError, SandboxError,
+        StorageError.
         """
         found = find(tool)
         own = (sys.executable, "-P", "-m", tool_target.__name__, self._device)

@@ -163,7 +163,7 @@ class Profiler:
         """Counts of the plan's first launches, in their order.
 
         `static_shared_bytes` is by the kernel's demangled name. Raises ToolMissingError for whatever kept the
-        profiler from it, InfrastructureFault.
+        profiler from it, InfrastructureError.
         """
         watched = self._watched(program, run)
         absent = absent_metrics(watched.report)

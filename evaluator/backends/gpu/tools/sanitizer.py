@@ -66,7 +66,7 @@ class Sanitizer:
         self._observatory = observatory
 
     def check(self, program: Program, runs: Sequence[PlanRun]) -> Checked:
-        """Run `runs` under each tool. Raises ToolMissingError if none of them could look, InfrastructureFault."""
+        """Run `runs` under each tool. Raises ToolMissingError if none of them could look, InfrastructureError."""
 
         def checked(tool: Tool) -> list[Finding] | ToolMissingError:
             watched = self._watched(tool, program, runs)

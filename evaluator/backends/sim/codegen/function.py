@@ -1,8 +1,8 @@
 """One PTX function as a C++ function that runs one warp of it, 32 lanes at a time.
 
 A block of the flow graph is a label. `m` holds the lanes that run now; lanes that went elsewhere wait in `pending`,
-and the lowest block runs first (see flow.py). Lanes meet again by themselves, and a loop's early leavers wait behind
-it.
+and the lowest block runs first (see ptx/control_flow.py). Lanes meet again by themselves, and a loop's early leavers
+wait behind it.
 """
 
 from collections.abc import Iterator

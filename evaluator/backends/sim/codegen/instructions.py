@@ -1,6 +1,6 @@
 """Each PTX instruction as C++ on packs of lanes (PTX ISA 9.0, section 9.7).
 
-What is not here is `Unsupported` by name.
+What is not here is `UnsupportedError` by name.
 """
 
 from evaluator.backends.sim.codegen.arithmetic import Arithmetic

@@ -35,7 +35,7 @@ WORDS = re.findall(r"[%.\w]+|[^\s\w]", "\n".join(REAL[:3])) + [
 
 
 def translated(text: str) -> bool:
-    """Whether the text can be run; anything but Unsupported is a failure."""
+    """Whether the text can be run; anything but UnsupportedError is a failure."""
     try:
         translate(parser.parse(text))
     except UnsupportedError as missing:

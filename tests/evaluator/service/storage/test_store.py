@@ -8,7 +8,7 @@ from store_samples import OTHER, SUBMISSION, accept, ended, tallied
 
 from common.contract import Status, Submission
 from evaluator.errors import UsageError
-from evaluator.service.storage.evaluations import IdempotencyClash, QueueFull, Quota, QuotaExceeded
+from evaluator.service.storage.evaluations import IdempotencyConflictError, QueueFullError, Quota, QuotaExceededError
 
 MINUTE = Quota(per_minute=3)
 AT_ONCE = Quota(concurrent=2)
@@ -88,7 +88,7 @@ def test_the_same_idempotency_key_is_the_same_evaluation(store):
 
 def test_the_same_idempotency_key_with_another_body_is_refused(store):
     first = accept(store, idempotency_key="k").evaluation
-    with pytest.raises(IdempotencyClash, match=first.id) as refused:
+    with pytest.raises(IdempotencyConflictError, match=first.id) as refused:
         accept(store, OTHER, idempotency_key="k")
     assert "new key" in refused.value.remedy
 
@@ -130,7 +130,7 @@ def test_a_full_queue_refuses_what_is_new_and_answers_what_is_not(store):
     finish(store)
     accept(store, most_queued=2)
     accept(store, most_queued=2)
-    with pytest.raises(QueueFull, match="2 evaluations are waiting") as refused:
+    with pytest.raises(QueueFullError, match="2 evaluations are waiting") as refused:
         accept(store, most_queued=2)
     assert 1 <= refused.value.retry_after_s <= 30
     assert accept(store, most_queued=2, idempotency_key="k").evaluation.id == first.evaluation.id
@@ -143,13 +143,13 @@ def test_the_quota_per_minute_slides(store, clock):
     for _ in range(3):
         accept(store, quota=MINUTE)
         clock.pass_s(10)
-    with pytest.raises(QuotaExceeded, match="3 evaluations in one minute") as refused:
+    with pytest.raises(QuotaExceededError, match="3 evaluations in one minute") as refused:
         accept(store, quota=MINUTE)
     assert (refused.value.which, refused.value.retry_after_s) == ("per_minute", 30)
     assert accept(store, tenant="other", quota=MINUTE).created
     clock.pass_s(refused.value.retry_after_s)
     accept(store, quota=MINUTE)
-    with pytest.raises(QuotaExceeded):
+    with pytest.raises(QuotaExceededError):
         accept(store, quota=MINUTE)
 
 
@@ -166,7 +166,7 @@ def test_the_quota_at_once_counts_what_waits_and_what_runs(store):
     accept(store, quota=AT_ONCE)
     accept(store, quota=AT_ONCE)
     lease = store.claim(["compile"], "w", 30)
-    with pytest.raises(QuotaExceeded, match="2 evaluations at once") as refused:
+    with pytest.raises(QuotaExceededError, match="2 evaluations at once") as refused:
         accept(store, quota=AT_ONCE)
     assert refused.value.which == "concurrent"
     assert accept(store, tenant="other", quota=AT_ONCE).created
@@ -176,7 +176,7 @@ def test_the_quota_at_once_counts_what_waits_and_what_runs(store):
 
 @pytest.mark.parametrize("quota", [Quota(per_minute=0), Quota(concurrent=0)])
 def test_a_quota_of_nothing_allows_nothing(store, quota):
-    with pytest.raises(QuotaExceeded, match="0 evaluations"):
+    with pytest.raises(QuotaExceededError, match="0 evaluations"):
         accept(store, quota=quota)
 
 

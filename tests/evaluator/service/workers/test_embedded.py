@@ -56,20 +56,20 @@ class Running:
         self.sweeper = Sweeper(self.store, self.crew, interval_s=0.2)
 
     def __enter__(self):
-        self.crew.start()
+        self.pool.start()
         self.sweeper.start()
         manned(self.store, self.settings.workers)
         return self
 
     def __exit__(self, *_):
         self.sweeper.stop()
-        if self.crew.pids:
-            self.crew.stop()
+        if self.pool.pids:
+            self.pool.stop()
         self.store.close()
 
     def submit(self, *args, **more):
         evaluation_id = accept(self.store, *args, **more)
-        self.crew.announce(evaluation_id, "compile")
+        self.pool.announce(evaluation_id, "compile")
         return evaluation_id
 
     def pid_of(self, evaluation):
@@ -173,10 +173,10 @@ def test_a_stop_lets_the_short_finish_and_gives_back_the_long(tmp_path):
         judging(running.store, short)
         judging(running.store, long)
         waiting = accept(running.store)
-        processes = [itself(pid) for pid in running.crew.pids]
-        below = [one for pid in running.crew.pids for one in descendants(pid)]
+        processes = [itself(pid) for pid in running.pool.pids]
+        below = [one for pid in running.pool.pids for one in descendants(pid)]
         started_s = time.monotonic()
-        running.crew.stop()
+        running.pool.stop()
         assert time.monotonic() - started_s < 14
         assert running.store.get(short, None).verdict.status is Status.TIMEOUT
         for one in (long, waiting):
@@ -190,14 +190,14 @@ def test_a_stop_lets_the_short_finish_and_gives_back_the_long(tmp_path):
 SERVER = """
 import json, sys, time
 from pathlib import Path
-from evaluator.service.workers.embedded import Crew
+from evaluator.service.workers.embedded import WorkerPool
 from evaluator.service.storage.evaluations import Store
 from evaluator.settings import ServiceSettings
 
 facts = json.loads(sys.argv[1])
 settings = ServiceSettings(**{**facts, "data_dir": Path(facts["data_dir"])})
-crew = Crew(Store(settings.database_url), settings)
-crew.start()
+pool = WorkerPool(Store(settings.database_url), settings)
+pool.start()
 time.sleep(600)
 """
 
@@ -229,12 +229,12 @@ def test_a_worker_that_cannot_start_is_tried_again_with_pauses(tmp_path, monkeyp
     settings = settings_in(tmp_path, workers=1)
     store = Store(settings.database_url)
     store.upgrade()
-    crew = WorkerPool(store, settings)
+    pool = WorkerPool(store, settings)
     started_s = time.monotonic()
-    crew.start()
+    pool.start()
     seen = set()
-    until(lambda: seen.update(crew.pids) or len(seen) == 3, 60)
+    until(lambda: seen.update(pool.pids) or len(seen) == 3, 60)
     assert time.monotonic() - started_s > 0.2 + 0.4
-    crew.stop()
+    pool.stop()
     assert store.fleet(60) == ()
     store.close()

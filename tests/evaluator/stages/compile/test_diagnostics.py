@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.contract import Severity
-from evaluator.stages.compile.diagnostics import MAX_DIAGNOSTICS, hint, killed, parse, source_lines, unplaced
+from evaluator.sandbox.sandbox import Finished
+from evaluator.stages.compile.compiler_exit import signals_told
+from evaluator.stages.compile.diagnostics import MAX_DIAGNOSTICS, hint, parse, source_lines, unplaced
 
 HEADERS = (Path("/opt/cuda/include"), Path("/usr/include/c++/12"))
 SOURCE = "\n".join(f"line {number};" for number in range(1, 40))
@@ -196,7 +198,8 @@ def test_quoted_source_cannot_begin_a_line_of_the_compilers(mark):
         "kernel.cu(3): error: a real one\n"
     )
     assert [one.line for one in parse(told, SOURCE, HEADERS)] == [2, 3]
-    assert not killed(told)
+    run = Finished(1, None, b"", told.encode(), {}, 0.1)
+    assert signals_told(run) == frozenset()
     assert "Killed" not in unplaced(told)
 
 

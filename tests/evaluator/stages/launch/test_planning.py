@@ -13,7 +13,7 @@ from evaluator.problems.problem import Scalar, Tensor
 from evaluator.stages.compile.kernel_names import matching, shortest
 from evaluator.stages.launch.arguments import ArgumentError, pack, pointer_misfit
 from evaluator.stages.launch.checked_plan import shared_limit_bytes
-from evaluator.stages.launch.planning import Concrete, plan_launches
+from evaluator.stages.launch.planning import SizedPlan, plan_launches
 
 SIZES = {"n": 1000003}
 _KINDS = {"float": ("float", 4), "double": ("float", 8), "int": ("int", 4), "unsigned int": ("uint", 4),
@@ -264,7 +264,7 @@ def test_the_largest_numbers_that_the_hardware_takes():
 
 def test_static_and_dynamic_shared_memory_share_one_limit():
     line = LINE.replace("block", "shared=66912 block")
-    assert isinstance(at(line, static_shared_bytes={ADD.name: 100000}), Concrete)
+    assert isinstance(at(line, static_shared_bytes={ADD.name: 100000}), SizedPlan)
     refused(at(line, static_shared_bytes={ADD.name: 100001}), "beside 100001 static bytes")
 
 
@@ -276,7 +276,7 @@ def test_static_and_dynamic_shared_memory_share_one_limit():
 def test_shared_memory_by_architecture(arch, kib):
     assert shared_limit_bytes(arch) == kib << 10
     exact = LINE.replace("block", f"shared={kib << 10} block")
-    assert isinstance(at(exact, arch=arch), Concrete)
+    assert isinstance(at(exact, arch=arch), SizedPlan)
     assert isinstance(at(exact.replace("shared=", "shared=1 + "), arch=arch), Ruling)
 
 
@@ -411,4 +411,4 @@ def test_every_starter_fits_its_problem():
         numbers = [f"float {s.name}" for s in problem.scalars] + [f"int {name}" for name in problem.sizes]
         kernel = entry(f"{problem.id}_kernel", *tensors, *numbers)
         for sizes in problem.example_sizes:
-            assert isinstance(at(problem.face.starter, sizes, entries=(kernel,), problem=problem), Concrete)
+            assert isinstance(at(problem.face.starter, sizes, entries=(kernel,), problem=problem), SizedPlan)

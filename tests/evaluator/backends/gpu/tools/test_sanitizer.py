@@ -10,7 +10,7 @@ from evaluator.backends.session import Buffer, Entry, PlanRun, Program
 
 HERE = Path(__file__).parent
 KERNELS = json.loads((HERE / "sanitizer_reports.json").read_text(encoding="utf-8"))["kernels"]
-ADVERSARIAL = HERE.parents[2] / "adversarial"
+ADVERSARIAL = HERE.parents[3] / "adversarial"
 
 
 def found(name, ptx=""):
