@@ -1,21 +1,121 @@
-"""What the tests share: who needs a GPU, and one workshop, whose cache is kept between runs in `.assay/`."""
+"""What the tests share: their tiers, who needs a GPU, and one toolbox, whose cache is kept between runs in `.assay/`.
 
+Every test is in one tier, and `--tier` chooses:
+
+- `quick` (`make test`): each module, each problem, a sample of every long list; no Docker, browser, Redis, PostgreSQL;
+- `rest` (`make test-all`): what needs those, whole runs, and more of every long list;
+- `corpora` (`make corpora`): all that is left of the long lists, and the long forms of tests that have one.
+
+What `make check` and `make soak` run is in none of them. Without `--tier` everything that is named runs.
+"""
+
+import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 from evaluator.backends.gpu.device.health import gpus
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.catalogue import problems
 from evaluator.settings import MachineSettings
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / ".assay" / "tests"
-LONGEST = (
-    "tests/e2e/test_compose.py",
+
+# Of one parametrised test: enough that each kind of case that is listed beside others is likely among them.
+QUICK_CASES = 4
+# The rest of a list of this length takes at most a few minutes, also where each case is compiled.
+REST_CASES = 30
+
+# Programs that `make test` does not ask for, by the fixtures and the cases that need them.
+NEEDS = {"postgres", "postgres_url", "redis", "chromium", "deployment", "docker_sandbox_works"}
+NEEDS_CASE = re.compile(r"\b(?:postgresql|docker)\b")
+
+# Whole commands, services and runs, each of seconds or minutes: files, or tests in them.
+LONG = (
+    "tests/adversarial/sandbox/",
+    "tests/adversarial/test_api_abuse.py",
+    "tests/adversarial/test_hostile_bodies.py",
+    "tests/benchmarks/",
+    "tests/e2e/",
+    "tests/evaluator/backends/gpu/test_session.py",
+    "tests/evaluator/backends/sim/codegen/test_instructions.py::test_simulator_and_interpreter_agree",
+    "tests/evaluator/backends/sim/ptx/test_control_flow.py::test_threads_that_wait_for_each_other_all_get_on",
+    "tests/evaluator/backends/sim/test_hostile.py::test_whatever_is_translated_also_compiles",
+    "tests/evaluator/pipeline/test_killed_from_outside.py",
+    "tests/evaluator/pipeline/test_pipeline.py::test_the_time_limit_holds",
+    "tests/evaluator/pipeline/test_referee_start.py",
+    "tests/evaluator/pipeline/test_reproduce.py",
+    "tests/evaluator/report/test_html.py::test_a_long_source",
+    "tests/evaluator/report/test_html.py::test_a_real_browser",
+    "tests/evaluator/sandbox/",
+    "tests/evaluator/service/storage/test_migrations.py::test_many_processes",
+    "tests/evaluator/service/storage/test_store_machine.py",
+    "tests/evaluator/service/storage/test_store_processes.py",
+    "tests/evaluator/service/test_server.py",
+    "tests/evaluator/service/workers/",
+    "tests/evaluator/stages/compile/test_nvcc.py::test_a_bomb_ends_in_time",
+    "tests/evaluator/stages/compile/test_nvcc.py::test_eight_processes_compile_once",
+    "tests/evaluator/stages/profile/test_sampled_counters.py::test_work_left_out",
+    "tests/evaluator/stages/screen/test_screening.py::test_a_mebibyte_of_anything",
+    "tests/evaluator/stages/time/test_statistics.py::test_the_interval_covers",
+    "tests/evaluator/stages/verify/test_reproduction.py::test_a_program_compiles",
+    "tests/evaluator/stages/verify/test_shrinking.py",
+    "tests/evaluator/stages/verify/test_verification.py::test_the_time_limit",
     "tests/soak/",
+    "tests/trainer/cli/test_assay_train.py",
+    "tests/trainer/conversation/test_episode.py::test_an_evaluator_that_is_killed",
+    "tests/trainer/data/test_corpus.py::test_the_examples_end_as_they_say",
+    "tests/trainer/policies/",
+    "tests/trainer/reporting/test_transcript_page.py::test_in_a_browser",
+    "tests/trainer/rl/test_ray_session.py",
+    "tests/trainer/rl/test_rollout.py",
     "tests/trainer/rl/test_runner.py",
-    "tests/trainer/data/test_corpus.py",
+    "tests/trainer/rl/test_verl_settings.py",
 )
+# What `make check` runs, and what `make soak` does at length.
+ELSEWHERE = (
+    "tests/soak/test_nothing_lost.py::test_a_clock_that_jumps",
+    "tests/soak/test_nothing_lost.py::test_a_disk_that_is_full_for_a_while",
+    "tests/soak/test_nothing_lost.py::test_distributed",
+    "tests/test_architecture.py",
+    "tests/test_house.py",
+)
+# Tests that are longer where ASSAY_TEST_EVERYTHING is set, as `make corpora` does.
+LONGER_FORMS = (
+    "tests/adversarial/test_api_abuse.py",
+    "tests/evaluator/backends/sim/test_hostile.py::test_whatever_is_translated_also_compiles",
+    "tests/trainer/data/test_corpus.py::test_the_examples_end_as_they_say",
+)
+# Of what is long, what `make test` takes all the same: one of each kind.
+QUICK = (
+    "tests/e2e/test_demo.py::test_the_demo_shows_each_end_and_writes_one_page",
+    "tests/evaluator/backends/gpu/test_session.py::test_a_write_outside_is_found_and_named",
+    "tests/evaluator/sandbox/test_cancellation.py",
+    "tests/evaluator/sandbox/test_selftest.py",
+    "tests/evaluator/service/workers/test_supervisor.py",
+    "tests/evaluator/service/workers/test_sweeper.py",
+    "tests/evaluator/service/workers/test_task.py",
+    "tests/evaluator/stages/verify/test_reproduction.py::test_a_program_compiles",
+    "tests/evaluator/stages/verify/test_shrinking.py::test_a_fault_is_found_where_it_begins",
+    "tests/trainer/policies/test_models.py",
+    "tests/trainer/rl/test_runner.py::test_a_run_learns_with_both_agents_and_keeps_what_it_needs_to_go_on",
+    "tests/trainer/rl/test_verl_settings.py",
+)
+# The longest, which mostly wait, come first: at the end nothing would be left to run beside them.
+FIRST = (
+    "tests/e2e/test_compose.py",
+    "tests/evaluator/service/test_server.py",
+    "tests/soak/",
+    "tests/trainer/data/test_corpus.py",
+    "tests/trainer/rl/test_runner.py",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--tier`: which of the tests to run."""
+    parser.addoption("--tier", choices=("quick", "rest", "corpora"), help="which of the tests to run; else all")
 
 
 def pytest_configure() -> None:
@@ -26,12 +126,55 @@ def pytest_configure() -> None:
     (DATA / "cache").mkdir(parents=True, exist_ok=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` run where a driver lists a GPU, whether or not the rest is in order there.
+def spread(count: int, wanted: int) -> set[int]:
+    """At most `wanted` of the numbers below `count`, evenly spread, the first and the last among them."""
+    if count <= wanted:
+        return set(range(count))
+    return {round(i * (count - 1) / (wanted - 1)) for i in range(wanted)}
 
-    The longest, which mostly wait, come first: at the end nothing would be left to run beside them.
-    """
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+def one_of_each_problem(ids: list[str]) -> set[int]:
+    """The first case of each problem, by the name of the case's file (`softmax_online`)."""
+    names = sorted(problems(), key=len, reverse=True)
+    first: dict[str, int] = {}
+    for index, nodeid in enumerate(ids):
+        case = nodeid.partition("[")[2]
+        first.setdefault(next((name for name in names if case.startswith(name)), ""), index)
+    return set(first.values())
+
+
+def tiers(items: list[pytest.Item]) -> dict[str, str]:
+    """The tier of each test, by its id."""
+    lists: dict[str, list[str]] = defaultdict(list)
+    for item in items:
+        lists[item.nodeid.split("[")[0]].append(item.nodeid)
+    found: dict[str, str] = {}
+    for test, ids in lists.items():
+        quick, rest = spread(len(ids), QUICK_CASES), spread(len(ids), REST_CASES)
+        if test.startswith("tests/kernels/") and len(ids) > len(problems()):
+            quick |= one_of_each_problem(ids)
+        for index, nodeid in enumerate(ids):
+            found[nodeid] = "quick" if index in quick else "rest" if index in rest else "corpora"
+    for item in items:
+        needs = NEEDS & set(getattr(item, "fixturenames", ())) or NEEDS_CASE.search(item.nodeid.partition("[")[2])
+        long = item.nodeid.startswith(LONG) and not item.nodeid.startswith(QUICK)
+        if found[item.nodeid] == "quick" and (needs or long):
+            found[item.nodeid] = "rest"
+        if item.nodeid.startswith(ELSEWHERE):
+            found[item.nodeid] = "elsewhere"
+    return found
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose the tier. Tests marked `gpu` run where a driver lists a GPU, whether or not the rest is in order there."""
+    if tier := config.getoption("--tier"):
+        of = tiers(items)
+        longer = LONGER_FORMS if tier == "corpora" else ()
+        chosen = [item for item in items if of[item.nodeid] == tier or item.nodeid.startswith(longer)]
+        kept = set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = chosen
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
     if not gpus():
         for item in items:
             if item.get_closest_marker("gpu"):

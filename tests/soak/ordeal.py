@@ -179,7 +179,8 @@ def _check_the_books(setup, sent, outcomes, account):
         rows, cursor = [], None
         while True:
             page = store.list(None, cursor=cursor, limit=200)
-            rows += page.items
+            # A list leaves the sources out.
+            rows += [store.get(item.id, None) for item in page.items]
             cursor = page.next_cursor
             if cursor is None:
                 break
