@@ -30,22 +30,24 @@ _TOLD: Final = re.compile(
     rf"|^[\w+./-]+: (?:fatal error|internal compiler error): (?P<driver>{_NAMES}) signal terminated program"
     rf"|^[\w+./-]*clang[\w+./-]*: error: unable to execute command: (?P<clang>{_NAMES})\b"
     # A shell: dash the name alone, bash after the program's number.
-    rf"|^(?:[\w./-]+: (?:line \d+: )?\s*\d+ )?(?P<shell>{_NAMES})(?: \(core dumped\))?\s*(?:$|[\"'/\w])",
+    rf"|^(?:[\w./-]+: (?:line \d+: )?\s*\d+ )?(?P<shell>{_NAMES})(?: \(core dumped\))?[ \t]*(?:$|[\"'/\w])",
     re.MULTILINE,
 )
 _LEAST_SHELL_CODE: Final = 128
 
 
 def signals_of(run: Finished, words: str = "") -> frozenset[int]:
-    """The signals that ended the program or one that it ran, by its exit and by `words`, what it said of that."""
-    found = {int(run.signal)} if run.signal is not None else set()
+    """The signals that ended the program or one that it ran, by its exit; where that tells none, by `words`."""
+    if run.signal is not None:
+        return frozenset({int(run.signal)})
     # A shell in between ends with the number of the signal that ended its program, from 128 on.
     if run.exit_code is not None and run.exit_code - _LEAST_SHELL_CODE in _NUMBERS.values():
-        found.add(run.exit_code - _LEAST_SHELL_CODE)
-    for told in _TOLD.finditer(words):
+        return frozenset({run.exit_code - _LEAST_SHELL_CODE})
+    # The last one: a program that has ended says no more, but a source may have had it say such words before.
+    for told in list(_TOLD.finditer(words))[-1:]:
         name = told["driver"] or told["clang"] or told["shell"]
-        found.add(int(told["number"]) if told["number"] else _NUMBERS[name])
-    return frozenset(found)
+        return frozenset({int(told["number"]) if told["number"] else _NUMBERS[name]})
+    return frozenset()
 
 
 def foreign(run: Finished, words: str = "") -> signal.Signals | None:

@@ -1,6 +1,10 @@
 """How a run of a compiler ended: it refused the source, broke down on it, said nothing, or someone outside ended it.
 
 Only a refusal that names an error says something about the source for good, and may be kept.
+
+A source can have a compiler say nearly everything, on lines of their own: a file's name in `#line`, and the texts of
+warnings and assertions, hold line breaks. But a compiler that reached its errors names them after that, and counts
+them at the end; and of one that died, the driver speaks last. So an end is looked for after the last error.
 """
 
 import re
@@ -13,7 +17,11 @@ from evaluator.sandbox.retry import MOST_TRIES, OWN_FAULTS, foreign, killed_from
 from evaluator.sandbox.sandbox import Finished
 from evaluator.stages.compile import diagnostics
 
-_BROKE_DOWN: Final = re.compile(r"\binternal (?:compiler )?error\b", re.IGNORECASE)
+# Where a message begins, and not in a text or a line of the source that it quotes.
+_BROKE_DOWN: Final = re.compile(
+    r"^(?:\S[^\n]*?(?:\(\d+\)|:\d+(?::\d+)?): |[\w+./-]+: |(?:ptxas|nvcc) [^\n]*)?internal (?:compiler )?error\b",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 _NO_MEMORY: Final = re.compile(
     r"virtual memory exhausted|out of memory|memory allocation failure|std::bad_alloc|cannot allocate memory",
@@ -23,28 +31,35 @@ _NO_MEMORY: Final = re.compile(
 
 def said(run: Finished) -> str:
     """All that the compiler said."""
-    return (run.stderr + run.stdout).decode(errors="replace")
+    return (run.stdout + run.stderr).decode(errors="replace")
+
+
+def _last_words(run: Finished) -> str:
+    """What it said from the last error on, or all where it named none."""
+    words = said(run)
+    return words[max(0, diagnostics.last_error(words)) :]
 
 
 def signals_told(run: Finished) -> frozenset[int]:
     """The signals that ended the compiler or one of its programs, by its exit and by what it said of itself."""
-    return signals_of(run, diagnostics.unplaced(said(run)))
+    return signals_of(run, diagnostics.unplaced(_last_words(run)))
 
 
 def out_of_memory(run: Finished) -> bool:
     """Whether the compiler failed for want of memory, by its own account or the kernel's."""
-    told = signal.SIGKILL in signals_told(run) & run.own_signals or _NO_MEMORY.search(diagnostics.unplaced(said(run)))
+    words = diagnostics.unplaced(_last_words(run))
+    told = signal.SIGKILL in signals_told(run) & run.own_signals or _NO_MEMORY.search(words)
     return run.memory_exceeded or (run.exit_code != 0 and bool(told))
 
 
 def out_of_room(run: Finished) -> bool:
     """Whether the compiler says that a disk is full."""
-    return "No space left on device" in diagnostics.unplaced(said(run))
+    return "No space left on device" in diagnostics.unplaced(_last_words(run))
 
 
 def refused(run: Finished) -> bool:
-    """Whether the compiler said what is wrong with the source, and nothing else speaks of its end."""
-    broken = signals_told(run) or _BROKE_DOWN.search(said(run))
+    """Whether the compiler said what is wrong with the source, and nothing after that speaks of its own end."""
+    broken = signals_told(run) or _BROKE_DOWN.search(_last_words(run))
     return run.exit_code != 0 and not broken and diagnostics.names_an_error(said(run))
 
 
@@ -72,7 +87,7 @@ def until_it_tells(attempt: Callable[[], Finished]) -> Finished:
         limited = run.timed_out or run.limit_hit or signals_told(run) & run.own_signals
         if run.exit_code == 0 or limited or out_of_memory(run) or out_of_room(run) or refused(run):
             return run
-        by = foreign(run, diagnostics.unplaced(said(run))) or by
+        by = foreign(run, diagnostics.unplaced(_last_words(run))) or by
     # A source can make its errors look like a death, but not without an error. And where others were killed, one that
     # crashed or was silent may have been killed too.
     if by is not None and not diagnostics.names_an_error(said(run)):

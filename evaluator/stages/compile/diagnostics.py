@@ -56,6 +56,8 @@ _NAMED = re.compile(
     re.MULTILINE,
 )
 
+_COUNTED = re.compile(r"^\d+ errors? detected in the compilation of ", re.MULTILINE)
+
 
 def parse(
     stderr: str,
@@ -106,13 +108,19 @@ def short_name(file: str, folders: Iterable[str] = ()) -> str | None:
 
 
 def unplaced(stderr: str) -> str:
-    """The lines that speak of the compiler itself, not of a place in a file: a source cannot choose their words."""
+    """The lines that do not speak of a place in a file: the compiler's of itself, and further ones of a message."""
     return "\n".join(line for line in stderr.split("\n") if not re.match(r"\s|[^:]*\(\d+\)|[^:]*:\d+:", line))
 
 
 def names_an_error(text: str) -> bool:
     """Whether a compiler says what is wrong with a source. That it broke down itself is no such thing."""
     return bool(_NAMED.search(text))
+
+
+def last_error(text: str) -> int:
+    """Where the last error, or the count of all, begins; -1 where none is named."""
+    starts = [found.start() for found in _NAMED.finditer(text)]
+    return max(starts + [found.start() for found in _COUNTED.finditer(text)]) if starts else -1
 
 
 def _messages(stderr: str) -> Iterator[tuple[re.Match[str], list[str]]]:

@@ -19,8 +19,9 @@ from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.host.process_tree import descendants
 from evaluator.sandbox.retry import run_in_tries
-from evaluator.sandbox.sandbox import Job, Limits
+from evaluator.sandbox.sandbox import Finished, Job, Limits
 from evaluator.stages.compile import toolchain
+from evaluator.stages.compile.compiler_exit import crash, refused, signals_told, until_it_tells
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.compile.toolchain import find_toolchain
 
@@ -126,6 +127,72 @@ def test_an_error_that_speaks_of_a_death_is_an_error(compiled):
         f'#line 5 "a:b\\n{words}c"\n#error no\n__global__ void k() {{}}\n',
     ):
         assert compiled(source).ruling.status is Status.COMPILE_ERROR
+
+
+NAMED = '#line 5 "a\\n%s\\nb"\n#warning no\n#line 4 "kernel.cu"\n'
+FORGED = {
+    "in the name of a file": NAMED % "Killed" + "__global__ void k() { none; }\n",
+    "of memory": NAMED % "virtual memory exhausted" + "__global__ void k() { none; }\n",
+    "of a limit": NAMED % "CPU time limit exceeded" + "__global__ void k() { none; }\n",
+    "in an assertion": '__global__ void k() { static_assert(false, "x\\nTerminated\\ny"); }\n',
+    "after the error": (
+        "[[deprecated(\"x\\nnvcc error   : 'cicc' died due to signal 15 \\ny\")]] __device__ int f();\n"
+        "__global__ void k(int* p) { none; p[0] = f(); }\n"
+    ),
+    "of an internal error": '#line 5 "a\\ninternal error: x\\nb"\n__global__ void k() { none; }\n',
+    "in the text of an error": "#error internal error\n__global__ void k() {}\n",
+}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_an_error_beside_words_of_a_death_is_found_in_one_try_and_kept(tmp_path, kind):
+    sandbox, runs = ProcessSandbox(tmp_path / "work"), []
+
+    class Counting:
+        name, root = sandbox.name, sandbox.root
+
+        def run(self, job):
+            runs.append(job)
+            return sandbox.run(job)
+
+    cache, settings = Cache(tmp_path / "cache", 1 << 28), Settings(compile_timeout_s=20.0)
+    for cached in (False, True):
+        found = compile_source(FORGED[kind], settings, "sm_80", find_toolchain(), Counting(), cache)
+        assert (found.ruling.status, found.cached) == (Status.COMPILE_ERROR, cached), found.ruling
+    # Once to run and once to describe.
+    assert len(runs) == 2
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stderr"),
+    [
+        (139, b"a\nKilled\nb:5:2: warning: #warning no [-Wcpp]\nSegmentation fault\n"),
+        (
+            1,
+            b"a\nKilled\nb:5:2: warning: #warning no [-Wcpp]\n"
+            b"gcc: internal compiler error: Segmentation fault signal terminated program cc1plus\n"
+            b"Please submit a full bug report, with preprocessed source (by using -freport-bug).\n",
+        ),
+    ],
+)
+def test_a_crash_after_words_of_a_kill_is_a_crash(exit_code, stderr):
+    run = Finished(exit_code=exit_code, signal=None, stdout=b"", stderr=stderr, files={}, wall_s=0.1)
+    assert until_it_tells(lambda: run) is run
+    assert crash(run) == "ended by SIGSEGV"
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        b"kernel.cu(1): error: no\n",
+        b"kernel.cu:1:2: warning: #warning as of f(1): error [-Wcpp]\n",
+    ],
+)
+def test_a_kill_after_words_of_an_error_is_a_kill(stderr):
+    stderr += b"gcc: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n"
+    run = Finished(exit_code=1, signal=None, stdout=b"", stderr=stderr, files={}, wall_s=0.1)
+    assert not refused(run)
+    assert signals_told(run) == {signal.SIGKILL}
 
 
 def test_what_was_cached_by_earlier_rules_is_not_served(tmp_path):
