@@ -40,7 +40,8 @@ def create_app(
     admission = Admission(store, announcer, settings, secret)
     counted = metrics.Metrics(store, ALIVE_WITHIN_S)
     looking = ThreadPoolExecutor(_LOOKING, "looking")
-    service = Service(store, admission, settings, watch or Notifier(store), counted, Reader(), looking)
+    listing = ThreadPoolExecutor(1, "listing")
+    service = Service(store, admission, settings, watch or Notifier(store), counted, Reader(), looking, listing)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -5,9 +5,10 @@ import contextvars
 import re
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, Generic, get_args
+from weakref import WeakValueDictionary
 
 from fastapi import Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -23,7 +24,7 @@ from evaluator.service.api.metrics import Metrics
 from evaluator.service.api.notifier import Notifier
 from evaluator.service.api.request_body import Document, Reader
 from evaluator.service.storage.evaluations import Store
-from evaluator.service.storage.models import StoredEvaluation
+from evaluator.service.storage.models import Page, StoredEvaluation
 from evaluator.settings import ServiceSettings
 
 
@@ -39,6 +40,10 @@ class Service:
     reader: Reader
     looking: ThreadPoolExecutor
     """Threads that look for evaluations: few, because the database may read a large one to say how large it is."""
+    listing: ThreadPoolExecutor
+    """The thread that reads lists. The store reads one at a time, and a hundred large sources take seconds: who waits
+    for that must not wait in a thread that others need."""
+    _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def look(
         self, evaluation_id: str, sees: str | None, most_chars: int | None = None
@@ -46,6 +51,13 @@ class Service:
         """As `Store.get`, in a thread."""
         get = partial(contextvars.copy_context().run, self.store.get, evaluation_id, sees, most_chars)
         return await asyncio.get_running_loop().run_in_executor(self.looking, get)
+
+    async def page(self, caller: Caller, **chosen: Any) -> Page:
+        """As `Store.list`, of what this caller sees; one page of each tenant at a time, in turns."""
+        read = partial(contextvars.copy_context().run, self.store.list, caller.sees, **chosen)
+        turn = self._turns.setdefault(caller.tenant, asyncio.Lock())
+        async with turn:
+            return await asyncio.get_running_loop().run_in_executor(self.listing, read)
 
 
 @dataclass(frozen=True)

@@ -185,15 +185,7 @@ async def list_evaluations(
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> Response:
     """Your evaluations (with an admin's key: everyone's), newest first."""
-    page = await run_in_threadpool(
-        service.store.list,
-        caller.sees,
-        state=state,
-        status=status,
-        problem=problem,
-        cursor=cursor,
-        limit=limit,
-    )
+    page = await service.page(caller, state=state, status=status, problem=problem, cursor=cursor, limit=limit)
     items = tuple(summary(one) for one in page.items)
     return as_json(Listing(items=items, next_cursor=page.next_cursor), 200, {})
 

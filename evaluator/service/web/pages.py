@@ -132,6 +132,7 @@ class _Pages:
         self._store, self._admit = store, admit
         self._live = Live(stopping, _HEADERS)
         self._room = threading.BoundedSemaphore(_SHOWN_AT_ONCE)
+        self._lists = threading.BoundedSemaphore(_SHOWN_AT_ONCE)
 
     def router(self) -> APIRouter:
         html = APIRouter(route_class=_PageRoute, include_in_schema=False)
@@ -164,10 +165,16 @@ class _Pages:
 
     def home(self, request: Request, status: _Word = "", problem: _Word = "", cursor: _Word = "") -> HTMLResponse:
         viewer, filters = self._viewer(request), Filters(status, problem, cursor)
+        if not self._lists.acquire(timeout=_PATIENCE_S):
+            return error_page(503, "Too much is on its way", "Many lists are being shown.", "Try again.")
+        try:
+            found = overview(self._store, viewer.tenant, filters)
+        finally:
+            self._lists.release()
         return _page(
             "home",
             viewer,
-            overview=overview(self._store, viewer.tenant, filters),
+            overview=found,
             filters=filters,
             statuses=STATUSES,
             problems=tuple(problems()),

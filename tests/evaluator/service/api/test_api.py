@@ -658,3 +658,23 @@ def test_examples_are_what_they_claim(http):
     for status in ("200", "202"):
         for example in post_one["responses"][status]["content"]["application/json"]["examples"].values():
             assert Evaluation.model_validate(example["value"]).id.startswith("ev_")
+
+
+@pytest.mark.parametrize("path", ["/evaluations", "/"])
+def test_lists_that_wait_for_their_turn_are_in_nobody_elses_way(here, http, path):
+    accept = {"Accept": "text/html" if path == "/" else "application/json"}
+    many = 80
+    with here.http() as lists:
+        threads = [threading.Thread(target=lambda: lists.get(path, headers=accept, timeout=30)) for _ in range(many)]
+        # As while a page of a hundred large evaluations is read.
+        with here.store._listing:
+            for one in threads:
+                one.start()
+            time.sleep(0.5)
+            began_s = time.monotonic()
+            assert http.get("/readyz", timeout=10).status_code in (200, 503)
+            took_s = time.monotonic() - began_s
+        for one in threads:
+            one.join()
+    # A page waits for two seconds, in one of forty threads that it shares with this.
+    assert took_s < (1 if path == "/evaluations" else 8)
