@@ -12,12 +12,13 @@ _SEPARATOR = re.compile("[\u2028\u2029]")
 def with_newlines(text: str) -> str:
     """`text` with plain newlines for the line ends of Windows and old Macs.
 
-    Unicode's separators of lines and paragraphs are line ends only where there are no others: elsewhere they are
-    characters inside a line, for a compiler and for most editors.
+    Unicode's separators of lines and paragraphs are line ends only where there are no others between lines: elsewhere
+    they are characters inside a line, for a compiler and for most editors.
     """
     if "\r" in text:
         return _LINE_END.sub("\n", text)
-    return text if "\n" in text else _SEPARATOR.sub("\n", text)
+    # A newline at the end or before the start is what an editor or a prompt has added.
+    return text if "\n" in text.strip("\n") else _SEPARATOR.sub("\n", text)
 
 
 def lines_of(text: str) -> list[str]:

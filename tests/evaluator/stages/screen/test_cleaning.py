@@ -275,3 +275,9 @@ def test_cleaning_twice_changes_nothing_more(text):
 @given(st.binary())
 def test_no_bytes_raise(data):
     clean(data)
+
+
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("", "\n"), ("\n", "\n\n")])
+def test_lines_that_only_unicode_separates_stay_lines_beside_a_newline_at_an_end(before, after):
+    lines = ["#include <cuda_fp16.h>", "__global__ void k(float* p) {", "  p[0] = 1;  // one", "}"]
+    assert clean(before + "\u2028".join(lines) + after).source == before + "\n".join(lines) + after
