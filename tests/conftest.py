@@ -1,8 +1,8 @@
-"""What the tests share: their tiers, who needs a GPU, and one toolbox, whose cache is kept between runs in `.assay/`.
+"""What the tests share: their tiers, who needs a GPU, and one toolbox, whose cache stays between runs in `.assay/`.
 
 Every test is in one tier, and `--tier` chooses:
 
-- `quick` (`make test`): each module, each problem, a sample of every long list; no Docker, browser, Redis, PostgreSQL;
+- `quick` (`make test`): each module, each problem, a sample of long lists; no Docker, browser, Redis, PostgreSQL;
 - `rest` (`make test-all`): what needs those, whole runs, and more of every long list;
 - `corpora` (`make corpora`): all that is left of the long lists, and the long forms of tests that have one.
 
@@ -166,7 +166,7 @@ def tiers(items: list[pytest.Item]) -> dict[str, str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose the tier. Tests marked `gpu` run where a driver lists a GPU, whether or not the rest is in order there."""
+    """Choose the tier. Tests marked `gpu` run where a driver lists a GPU, in order or not."""
     if tier := config.getoption("--tier"):
         of = tiers(items)
         longer = LONGER_FORMS if tier == "corpora" else ()

@@ -22,7 +22,8 @@ def pairs(factor):
 
 def test_estimates_that_are_all_twice_too_long_are_in_the_right_order():
     figures = figures_of(pairs(lambda time_us: 2 * time_us))
-    assert figures["held_out_spearman"] == figures["all_kendall"] == pytest.approx(1)
+    assert figures["held_out_spearman"] == pytest.approx(1)
+    assert figures["all_kendall"] == pytest.approx(1)
     assert figures["worst_within_problem_spearman"] == pytest.approx(1)
     assert figures["all_median_factor"] == pytest.approx(2)
     assert figures["all_speedup_median_factor"] == pytest.approx(1)

@@ -56,7 +56,7 @@ def graded():
 
 
 def test_graders_that_do_not_answer_are_given_up(monkeypatch):
-    monkeypatch.setattr("graders._GRACE_S", 0.01)
+    monkeypatch.setattr("benchmarks._support.graders._GRACE_S", 0.01)
     hanging = bad(3)[2]
     started_s = time.monotonic()
     with pytest.raises(TimeoutError), Graders(1, "sim") as graders:
@@ -77,7 +77,7 @@ def test_a_pass_says_where_its_time_went(graded):
 @pytest.mark.parametrize("expected", ["incorrect", "passed"])
 def test_a_wrong_verdict_is_a_missed_goal(graded, expected, tmp_path, monkeypatch):
     started_s, (good, wicked), found = graded
-    monkeypatch.setattr("record.RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks._support.record.RESULTS", tmp_path)
     run = Run("sim", time.monotonic())
     run.take_in("single_cold", started_s, found, {good.name: ("passed",), wicked.name: (expected,)})
     assert run.save(quiet=True) is False  # two kernels are not 300
@@ -97,7 +97,14 @@ def test_bad_ones_stand_among_the_good_ones_and_are_not_rehearsed():
 
 
 def test_the_whole_benchmark_runs_and_saves(tmp_path):
-    command = [sys.executable, BENCHMARKS / "gpu_throughput.py", "--backend", "sim", "--modes", "reused-mixed"]
+    command = [
+        sys.executable,
+        BENCHMARKS / "gpu" / "gpu_throughput.py",
+        "--backend",
+        "sim",
+        "--modes",
+        "reused-mixed",
+    ]
     finished = subprocess.run(
         [*command, "--kernels", "10", "--workers", "2"],
         env={**os.environ, "BENCHMARK_RESULTS": str(tmp_path), "PYTHONPATH": str(BENCHMARKS.parent)},
@@ -207,7 +214,7 @@ def test_the_picture_shows_every_problem_inside_its_frame():
 
 def test_what_a_time_limit_left_out_is_left_out(tmp_path, monkeypatch):
     generator = np.random.default_rng(11)
-    monkeypatch.setattr("record.RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks._support.record.RESULTS", tmp_path)
     timings = {"relu/fast": timing(generator), "gelu/naive": timing(generator, latency_us=120)}
     example_kernels_speed.keep(timings, "NVIDIA H200", [], quiet=True)
     saved = json.loads((tmp_path / "example_kernels_speed.json").read_text())

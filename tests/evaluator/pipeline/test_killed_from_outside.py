@@ -212,10 +212,13 @@ def test_what_was_cached_by_earlier_rules_is_not_served(tmp_path):
 def test_a_simulator_that_gets_a_signal_from_outside_is_tried_again(toolbox, tmp_path, monkeypatch, name, number):
     simulator = toolbox.simulator
     simulator.warm_up()
-    source = RELU % (-2 - time.time_ns() % 100_000_000)  # a program that has not been linked yet
-    submission = Submission(problem="relu", source=source, backend="sim")
-    with Sender(name, signal.Signals[f"SIG{number}"]) as sender:
-        assert evaluate(submission, toolbox).status is Status.PASSED
+    for _ in range(5):  # on a busy machine the shortest of them can be missed
+        source = RELU % (-2 - time.time_ns() % 100_000_000)  # a program that has not been linked yet
+        submission = Submission(problem="relu", source=source, backend="sim")
+        with Sender(name, signal.Signals[f"SIG{number}"]) as sender:
+            assert evaluate(submission, toolbox).status is Status.PASSED
+        if sender.hit:
+            break
     assert sender.hit
     assert evaluate(submission, toolbox).status is Status.PASSED
 

@@ -143,7 +143,7 @@ import os
 import sys
 import ray
 from ray.cluster_utils import Cluster
-from trainer import launch
+from trainer.rl import processes
 from trainer.config.schema import TrainingConfig
 
 store = 80 << 20
@@ -157,7 +157,7 @@ try:
         except Exception as error:  # Ray gives a node 30 s, which a busy machine may not have
             print(error, file=sys.stderr)
     config = TrainingConfig.model_validate({"resources": {"ray_address": cluster.address}})
-    ray.init(**launch.ray_settings(config))
+    ray.init(**processes.ray_settings(config))
     cluster.wait_for_nodes()
 
     @ray.remote(num_cpus=1)

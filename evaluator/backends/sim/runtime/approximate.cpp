@@ -58,6 +58,9 @@ double reciprocal(double x) {
     Parts p(x);
     double y = 1 / p.mantissa; // in (1/2, 1]
     y += deviation(RCP, p.mantissa - 1) * SHIFT_ULP * 0x1p-24;
+    // Only of a power of two is it one: nvcc's 128-bit division takes the mantissa's bits of it less one, and of
+    // 2^k - 1 would otherwise take them below zero.
+    if (p.mantissa != 1) y = fmax(y, 0x1.000002p-1);
     return copysign((double)(float)y * power_of_two(-p.exponent), x);
 }
 

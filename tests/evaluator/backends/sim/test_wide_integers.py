@@ -79,7 +79,7 @@ def session(toolbox):
 
 
 @pytest.mark.parametrize("kind", ["signed", "unsigned"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 def test_wide_integers_are_pythons(kind, seed, session):
     source = random.Random(seed)
     pairs = [(operands(source), operands(source) or 1) for _ in range(THREADS)]
@@ -92,7 +92,8 @@ def test_wide_integers_are_pythons(kind, seed, session):
     launch = KernelLaunch(
         f"{kind}_numbers", (THREADS // 256, 1, 1), (256, 1, 1), 0, False, (Pointer("x"), Pointer("y"))
     )
-    outcome = session.run(PlanRun(buffers, (launch,), 0x5B, 60.0))
+    # Division begins with an approximate reciprocal: 0 computes it accurately, others as inexactly as a GPU.
+    outcome = session.run(PlanRun(buffers, (launch,), 0x5B, 60.0, jitter=seed))
     assert outcome.fault is None, outcome.fault
     found = bytes(outcome.contents["y"])
     wrong = []
