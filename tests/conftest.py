@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / ".assay" / "tests"
 
 # Of one parametrised test: enough that each kind of case that is listed beside others is likely among them.
-QUICK_CASES = 4
+QUICK_CASES = 3
 # The rest of a list of this length takes at most a few minutes, also where each case is compiled.
 REST_CASES = 30
 
@@ -43,6 +43,7 @@ LONG = (
     "tests/evaluator/backends/sim/codegen/test_instructions.py::test_simulator_and_interpreter_agree",
     "tests/evaluator/backends/sim/ptx/test_control_flow.py::test_threads_that_wait_for_each_other_all_get_on",
     "tests/evaluator/backends/sim/test_hostile.py::test_whatever_is_translated_also_compiles",
+    "tests/evaluator/backends/sim/test_memory.py::test_both_leave",
     "tests/evaluator/pipeline/test_killed_from_outside.py",
     "tests/evaluator/pipeline/test_pipeline.py::test_the_time_limit_holds",
     "tests/evaluator/pipeline/test_referee_start.py",
@@ -57,6 +58,7 @@ LONG = (
     "tests/evaluator/service/workers/",
     "tests/evaluator/stages/compile/test_nvcc.py::test_a_bomb_ends_in_time",
     "tests/evaluator/stages/compile/test_nvcc.py::test_eight_processes_compile_once",
+    "tests/evaluator/stages/profile/test_pitfalls.py::test_well_tuned",
     "tests/evaluator/stages/profile/test_sampled_counters.py::test_work_left_out",
     "tests/evaluator/stages/screen/test_screening.py::test_a_mebibyte_of_anything",
     "tests/evaluator/stages/time/test_statistics.py::test_the_interval_covers",
@@ -65,10 +67,14 @@ LONG = (
     "tests/evaluator/stages/verify/test_verification.py::test_the_time_limit",
     "tests/soak/",
     "tests/trainer/cli/test_assay_train.py",
+    "tests/trainer/conversation/test_episode.py::test_a_whole_episode",
     "tests/trainer/conversation/test_episode.py::test_an_evaluator_that_is_killed",
     "tests/trainer/data/test_corpus.py::test_the_examples_end_as_they_say",
     "tests/trainer/policies/",
     "tests/trainer/reporting/test_transcript_page.py::test_in_a_browser",
+    "tests/trainer/rl/test_patches.py::test_a_process_that_imports_verl",
+    "tests/trainer/rl/test_processes.py::test_an_embedded_evaluator",
+    "tests/trainer/rl/test_processes.py::test_two_nodes",
     "tests/trainer/rl/test_ray_session.py",
     "tests/trainer/rl/test_rollout.py",
     "tests/trainer/rl/test_runner.py",
@@ -90,14 +96,12 @@ LONGER_FORMS = (
 )
 # Of what is long, what `make test` takes all the same: one of each kind.
 QUICK = (
-    "tests/e2e/test_demo.py::test_the_demo_shows_each_end_and_writes_one_page",
     "tests/evaluator/backends/gpu/test_session.py::test_a_write_outside_is_found_and_named",
     "tests/evaluator/sandbox/test_cancellation.py",
     "tests/evaluator/sandbox/test_selftest.py",
     "tests/evaluator/service/workers/test_supervisor.py",
     "tests/evaluator/service/workers/test_sweeper.py",
     "tests/evaluator/service/workers/test_task.py",
-    "tests/evaluator/stages/verify/test_reproduction.py::test_a_program_compiles",
     "tests/evaluator/stages/verify/test_shrinking.py::test_a_fault_is_found_where_it_begins",
     "tests/trainer/policies/test_models.py",
     "tests/trainer/rl/test_runner.py::test_a_run_learns_with_both_agents_and_keeps_what_it_needs_to_go_on",

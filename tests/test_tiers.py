@@ -1,0 +1,70 @@
+"""Each test is in one tier, whatever is added; what the lists of long tests name is there."""
+
+import importlib.util
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).parents[1]
+_SPEC = importlib.util.spec_from_file_location("tiers_of_tests", ROOT / "tests/conftest.py")
+RULES = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(RULES)
+
+
+class Item:
+    """All that the rules ask of a test."""
+
+    def __init__(self, nodeid, fixturenames=()):
+        self.nodeid, self.fixturenames = nodeid, fixturenames
+
+
+@given(count=st.integers(1, 500), wanted=st.integers(2, 50))
+def test_cases_are_spread_evenly_from_the_first_to_the_last(count, wanted):
+    chosen = sorted(RULES.spread(count, wanted))
+    assert len(chosen) == min(count, wanted)
+    assert (chosen[0], chosen[-1]) == (0, count - 1)
+    steps = {b - a for a, b in itertools.pairwise(chosen)}
+    assert len(steps) <= 2
+    assert max(steps, default=1) - min(steps, default=1) <= 1
+
+
+@given(st.lists(st.integers(1, 200), min_size=1, max_size=5))
+def test_of_every_list_some_cases_come_first_and_each_case_is_in_one_tier(lengths):
+    items = [
+        Item(f"tests/common/test_x.py::test_{n}[{i}]") for n, length in enumerate(lengths) for i in range(length)
+    ]
+    tiers = RULES.tiers(items)
+    assert set(tiers) == {item.nodeid for item in items}
+    for n, length in enumerate(lengths):
+        of = [tiers[f"tests/common/test_x.py::test_{n}[{i}]"] for i in range(length)]
+        assert of.count("quick") == min(length, RULES.QUICK_CASES)
+        assert of.count("quick") + of.count("rest") >= min(length, RULES.REST_CASES)
+        assert set(of) <= {"quick", "rest", "corpora"}
+
+
+def test_what_needs_a_program_that_may_be_missing_is_in_the_rest():
+    tiers = RULES.tiers([Item("tests/common/test_x.py::test_a", ("postgres",)), Item("t.py::test_b[postgresql]")])
+    assert set(tiers.values()) == {"rest"}
+
+
+def test_one_honest_kernel_of_each_problem_comes_first():
+    kernels = sorted(path.stem for path in (ROOT / "tests/kernels").glob("*.cu"))
+    items = [Item(f"tests/kernels/test_honest.py::test_an_honest_kernel_passes[{name}]") for name in kernels]
+    tiers = RULES.tiers(items)
+    quick = [nodeid.partition("[")[2] for nodeid, tier in tiers.items() if tier == "quick"]
+    assert all(any(name.startswith(problem) for name in quick) for problem in RULES.problems())
+
+
+@pytest.mark.parametrize("name", ["LONG", "QUICK", "FIRST", "ELSEWHERE", "LONGER_FORMS"])
+def test_what_a_list_names_is_there(name):
+    for entry in getattr(RULES, name):
+        path, _, test = entry.partition("::")
+        assert (ROOT / path).exists(), entry
+        if test:
+            assert re.search(rf"^(?:async )?def {test}", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), (
+                entry
+            )
