@@ -33,7 +33,7 @@ _LOG = logs.logger("crew")
 
 @dataclass
 class _WorkerSlot:
-    """One place of the crew, and the process that has it now."""
+    """One place of the pool, and the process that has it now."""
 
     process: subprocess.Popen[bytes] | None = None
     pauses: Pauses = field(default_factory=Pauses)
@@ -51,7 +51,7 @@ class WorkerPool:
     def __init__(
         self, store: Store, settings: ServiceSettings, ended: Callable[[str], None] = lambda evaluation_id: None
     ) -> None:
-        """`ended` hears the id of each evaluation that a worker has let go of, in a thread of the crew's."""
+        """`ended` hears the id of each evaluation that a worker has let go of, in a thread of the pool's."""
         self._store, self._settings, self._ended = store, settings, ended
         self._seats = [_WorkerSlot() for _ in range(settings.workers)]
         self._stopping = threading.Event()

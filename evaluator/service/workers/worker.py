@@ -270,10 +270,10 @@ def look_around(toolbox: Toolbox, queues: tuple[str, ...], worker_id: str) -> Wo
 
 
 def run_embedded(machine: MachineSettings, settings: ServiceSettings) -> None:
-    """Be a worker inside a server (see crew.py): claim and work until drained.
+    """Be a worker inside a server (see embedded.py): claim and work until drained.
 
     A byte on standard input means that there may be something to do; when it hangs up, the process ends. Standard
-    output carries what the crew has to know, as JSON lines. Raises UsageError, InfrastructureError.
+    output carries what the pool has to know, as JSON lines. Raises UsageError, InfrastructureError.
     """
     logs.configure()
     wake, said = os.dup(0), os.dup(1)

@@ -1,4 +1,4 @@
-"""The crew: real child processes on a real store, ended in every way that processes end."""
+"""The worker pool: real child processes on a real store, ended in every way that processes end."""
 
 import json
 import os
@@ -45,15 +45,15 @@ def left_over(settings):
 
 
 class Running:
-    """A crew with its sweeper, and what it told."""
+    """A worker pool with its sweeper, and what it told."""
 
     def __init__(self, folder, **changes):
         self.settings = settings_in(folder, **changes)
         self.store = Store(self.settings.database_url)
         self.store.upgrade()
         self.ended = []
-        self.crew = WorkerPool(self.store, self.settings, self.ended.append)
-        self.sweeper = Sweeper(self.store, self.crew, interval_s=0.2)
+        self.pool = WorkerPool(self.store, self.settings, self.ended.append)
+        self.sweeper = Sweeper(self.store, self.pool, interval_s=0.2)
 
     def __enter__(self):
         self.pool.start()
@@ -78,7 +78,7 @@ class Running:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
-    with Running(tmp_path_factory.mktemp("crew")) as running:
+    with Running(tmp_path_factory.mktemp("pool")) as running:
         yield running
 
 
