@@ -21,6 +21,12 @@ RESULTS = Path(os.environ.get("BENCHMARK_RESULTS") or Path(__file__).parents[1] 
 """Another folder than the repository's own: `BENCHMARK_RESULTS=/somewhere python benchmarks/…`."""
 
 
+def _program() -> str:
+    """The benchmark that runs, as one calls it from the repository's root."""
+    path, root = Path(sys.argv[0]).resolve(), Path(__file__).parents[2]
+    return str(path.relative_to(root)) if path.is_relative_to(root) else path.name
+
+
 def save(
     name: str,
     figures: Mapping[str, float],
@@ -57,7 +63,7 @@ def save(
             "toolchain": find_toolchain().label,
             **(versions or {}),
         },
-        "command": shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "command": shlex.join(["python", _program(), *sys.argv[1:]]),
         "figures": dict(figures),
         "goals": {figure: list(goal) for figure, goal in goals.items()},
     }
