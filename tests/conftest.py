@@ -26,7 +26,7 @@ DATA = ROOT / ".assay" / "tests"
 # Of one parametrised test: enough that each kind of case that is listed beside others is likely among them.
 QUICK_CASES = 3
 # The rest of a list of this length takes at most a few minutes, also where each case is compiled.
-REST_CASES = 30
+REST_CASES = 24
 
 # Programs that `make test` does not ask for, by the fixtures and the cases that need them.
 NEEDS = {"postgres", "postgres_url", "redis", "chromium", "deployment", "docker_sandbox_works"}
@@ -105,6 +105,7 @@ QUICK = (
     "tests/evaluator/stages/verify/test_shrinking.py::test_a_fault_is_found_where_it_begins",
     "tests/trainer/policies/test_models.py",
     "tests/trainer/rl/test_runner.py::test_a_run_learns_with_both_agents_and_keeps_what_it_needs_to_go_on",
+    "tests/trainer/rl/test_runner.py::test_the_transcripts_say_which_tokens_and_rewards_there_were",
     "tests/trainer/rl/test_verl_settings.py",
 )
 # The longest, which mostly wait, come first: at the end nothing would be left to run beside them.
