@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import ClassVar, Final, Literal, Protocol
@@ -16,11 +16,11 @@ from evaluator.backends.gpu.shared_memory import room_for
 from evaluator.backends.gpu.tools.nsight import Profiler
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer
 from evaluator.backends.session import Backend, Program, Session, UnsupportedError
-from evaluator.errors import InfrastructureError, JobKilledError, Ruling
+from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.arrays import NumpyRng, Rng
 from evaluator.problems.catalogue import find
 from evaluator.problems.problem import Sizes
-from evaluator.sandbox.retry import MOST_TRIES
+from evaluator.sandbox.retry import tried
 from evaluator.seed import Seed
 from evaluator.stages.launch.checked_plan import CheckedPlan, PlanSource, SizedPlan
 from evaluator.stages.launch.planning import plan_launches
@@ -175,10 +175,7 @@ class SimulatorReferee:
 
     def judge(self, order: JudgeRequest, progress: Progress) -> JudgeResult:
         # All of it again, from the same seed: the kernel has done nothing that anyone could have kept.
-        for _ in range(MOST_TRIES - 1):
-            with suppress(JobKilledError):
-                return self._judge(order, progress)
-        return self._judge(order, progress)
+        return tried(lambda: self._judge(order, progress))
 
     def _judge(self, order: JudgeRequest, progress: Progress) -> JudgeResult:
         generator = Seed(order.secret).generator()

@@ -6,16 +6,19 @@ operator's, a supervisor's, a stray `kill`. What a job would have shown is then 
 nor anything to keep.
 """
 
+import contextlib
 import re
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from evaluator.errors import JobKilledError
 from evaluator.sandbox.sandbox import Finished, Job, Sandbox
 
-MOST_TRIES: Final = 3
+Result = TypeVar("Result")
+
+MAX_TRIES: Final = 3
 """With three, what is killed one time in ten is lost one time in a thousand; and one that always is ends soon."""
 OWN_FAULTS: Final = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT})
 """Signals that the kernel sends for what an instruction did, and abort()."""
@@ -55,31 +58,35 @@ def foreign(run: Finished, words: str = "") -> signal.Signals | None:
 
     What met a limit of ours was ended by us, with SIGKILL, whatever else it says.
     """
-    if run.timed_out or run.output_exceeded or run.memory_exceeded or run.limit_hit is not None:
+    if run.met_limit:
         return None
     found = sorted(signals_of(run, words) - OWN_FAULTS - run.own_signals)
     return next((signal.Signals(number) for number in found if number in _NUMBERS.values()), None)
 
 
+def tried(act: Callable[[], Result]) -> Result:
+    """What `act()` gives; again, MAX_TRIES times in all, where it raises JobKilledError, which it then raises."""
+    for _ in range(MAX_TRIES - 1):
+        with contextlib.suppress(JobKilledError):
+            return act()
+    return act()
+
+
 def in_tries(attempt: Callable[[], Finished], words: Callable[[Finished], str] = lambda run: "") -> Finished:
-    """What `attempt()` gives as soon as nobody outside ends it. Raises JobKilledError after MOST_TRIES."""
-    for number in range(1, MOST_TRIES + 1):
-        try:
-            run = attempt()
-        except JobKilledError:
-            if number == MOST_TRIES:
-                raise
-            continue
-        by = foreign(run, words(run))
-        if by is None:
-            return run
-    assert by is not None
-    raise killed_from_outside(by)
+    """What `attempt()` gives as soon as nobody outside ends it. Raises JobKilledError after MAX_TRIES."""
+
+    def once() -> Finished:
+        run = attempt()
+        if by := foreign(run, words(run)):
+            raise killed_from_outside(by)
+        return run
+
+    return tried(once)
 
 
 def run_in_tries(sandbox: Sandbox, job: Job) -> Finished:
     """As `sandbox.run(job)`, again where someone outside has ended the job. Raises JobKilledError after
-    MOST_TRIES.
+    MAX_TRIES.
     """
     return in_tries(lambda: sandbox.run(job))
 
@@ -87,20 +94,23 @@ def run_in_tries(sandbox: Sandbox, job: Job) -> Finished:
 def killed_from_outside(by: signal.Signals) -> JobKilledError:
     """The fault where that went on happening."""
     return JobKilledError(
-        f"A job was killed from outside {MOST_TRIES} times, lastly by {by.name}.",
+        f"A job was killed from outside {MAX_TRIES} times, lastly by {by.name}.",
         "Find out who sends signals to the processes of this machine, and submit it again.",
     )
 
 
-def asked(command: Sequence[Any], **options: Any) -> "subprocess.CompletedProcess[Any]":
+def run_program(command: Sequence[Any], **options: Any) -> "subprocess.CompletedProcess[Any]":
     """As `subprocess.run`, for a program of ours, again where someone outside has ended it.
 
-    Raises JobKilledError after MOST_TRIES, and what `subprocess.run` raises.
+    Raises JobKilledError after MAX_TRIES, and what `subprocess.run` raises.
     """
-    ours = set(options.pop("own_signals", ()))
-    for _ in range(MOST_TRIES):
-        told = subprocess.run(command, **options, check=False)
-        number = -told.returncode if told.returncode < 0 else told.returncode - _LEAST_SHELL_CODE
-        if number not in _NUMBERS.values() or number in OWN_FAULTS | ours:
-            return told
-    raise killed_from_outside(signal.Signals(number))
+    ours = OWN_FAULTS | set(options.pop("own_signals", ()))
+
+    def once() -> "subprocess.CompletedProcess[Any]":
+        done = subprocess.run(command, **options, check=False)
+        number = -done.returncode if done.returncode < 0 else done.returncode - _LEAST_SHELL_CODE
+        if number in _NUMBERS.values() and number not in ours:
+            raise killed_from_outside(signal.Signals(number))
+        return done
+
+    return tried(once)

@@ -119,10 +119,14 @@ class Finished:
     """The limit that ended the job, in words (`more than 64 processes and threads`); None when none did."""
 
     @property
+    def met_limit(self) -> bool:
+        """Whether it was ended for a limit of the job's."""
+        return self.timed_out or self.output_exceeded or self.memory_exceeded or self.limit_hit is not None
+
+    @property
     def succeeded(self) -> bool:
         """True when the program ended by itself with exit code 0 and within its limits."""
-        exceeded = self.timed_out or self.output_exceeded or self.memory_exceeded or self.limit_hit is not None
-        return self.exit_code == 0 and not exceeded
+        return self.exit_code == 0 and not self.met_limit
 
 
 class SessionEndedError(Exception):

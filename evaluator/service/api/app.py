@@ -45,12 +45,12 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        looking = asyncio.create_task(service.watch.run())
+        notifying = asyncio.create_task(service.watch.run())
         yield
         service.watch.close()
-        looking.cancel()
+        notifying.cancel()
         with suppress(asyncio.CancelledError):
-            await looking
+            await notifying
 
     app = FastAPI(
         title="Assay",

@@ -5,9 +5,10 @@ Everything stands in one file: a page loads nothing, and its content security po
 our one script by their hashes. Every text is escaped, unseen characters are written out.
 """
 
+import contextlib
 import re
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
@@ -60,6 +61,10 @@ class _SignInRequiredError(Exception):
     """Nobody may look at this without a key."""
 
 
+class _BusyError(Exception):
+    """Others are being shown what is asked for, and it was not this page's turn in time."""
+
+
 def prefers_html(accept: str) -> bool:
     """Whether an Accept header asks for HTML rather than for JSON, as browsers do; `*/*` does not."""
     weights = {"text/html": 0.0, "application/json": 0.0}
@@ -98,6 +103,8 @@ def _with_error_pages(
             return await handler(request)
         except _SignInRequiredError:
             return _sign_in_page(request.url.path + (f"?{request.url.query}" if request.url.query else ""))
+        except _BusyError as error:
+            return error_page(503, "Too much is on its way", str(error), "Try again.")
         except UnknownProblemError as error:
             said = str(error)
             return error_page(404, "No such problem", f"{said[:1].upper()}{said[1:]}.", error.remedy)
@@ -107,6 +114,17 @@ def _with_error_pages(
             return error_page(400, "This address cannot be used", "A part of it is too long or malformed.")
 
     return handle
+
+
+@contextlib.contextmanager
+def _in_turn(room: threading.BoundedSemaphore, busy: str) -> Iterator[None]:
+    """Inside this context a page has its turn. Raises _BusyError, with these words, where it does not come."""
+    if not room.acquire(timeout=_PATIENCE_S):
+        raise _BusyError(busy)
+    try:
+        yield
+    finally:
+        room.release()
 
 
 def error_page(status: int, title: str, message: str, remedy: str | None = None) -> HTMLResponse:
@@ -165,12 +183,8 @@ class _Pages:
 
     def home(self, request: Request, status: _Word = "", problem: _Word = "", cursor: _Word = "") -> HTMLResponse:
         viewer, filters = self._viewer(request), Filters(status, problem, cursor)
-        if not self._lists.acquire(timeout=_PATIENCE_S):
-            return error_page(503, "Too much is on its way", "Many lists are being shown.", "Try again.")
-        try:
+        with _in_turn(self._lists, "Many lists are being shown."):
             found = overview(self._store, viewer.tenant, filters)
-        finally:
-            self._lists.release()
         return _page(
             "home",
             viewer,
@@ -198,12 +212,8 @@ class _Pages:
 
     def evaluation(self, request: Request, evaluation_id: _Word) -> HTMLResponse:
         viewer = self._viewer(request)
-        if not self._room.acquire(timeout=_PATIENCE_S):
-            return error_page(503, "Too much is on its way", "Many evaluations are being shown.", "Try again.")
-        try:
+        with _in_turn(self._room, "Many evaluations are being shown."):
             return self._evaluation(viewer, evaluation_id)
-        finally:
-            self._room.release()
 
     def _evaluation(self, viewer: Viewer, evaluation_id: str) -> HTMLResponse:
         stored = self._store.get(evaluation_id, viewer.tenant)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from evaluator.errors import JobKilledError
-from evaluator.sandbox.retry import MOST_TRIES, OWN_FAULTS, foreign, killed_from_outside, signals_of
+from evaluator.sandbox.retry import MAX_TRIES, OWN_FAULTS, foreign, killed_from_outside, signals_of
 from evaluator.sandbox.sandbox import Finished
 from evaluator.stages.compile import diagnostics
 
@@ -71,20 +71,20 @@ def crash(run: Finished) -> str:
 
 
 def until_it_tells(attempt: Callable[[], Finished]) -> Finished:
-    """The first of MOST_TRIES runs that succeeds, meets a limit or names an error; else the last one.
+    """The first of MAX_TRIES runs that succeeds, meets a limit or names an error; else the last one.
 
     Raises JobKilledError where someone outside ended any of those that told nothing.
     """
     by: signal.Signals | None = None
-    for number in range(1, MOST_TRIES + 1):
+    for number in range(1, MAX_TRIES + 1):
         try:
             run = attempt()
         except JobKilledError:
-            if number == MOST_TRIES:
+            if number == MAX_TRIES:
                 raise
             by = signal.SIGKILL
             continue
-        limited = run.timed_out or run.limit_hit or signals_told(run) & run.own_signals
+        limited = run.met_limit or signals_told(run) & run.own_signals
         if run.exit_code == 0 or limited or out_of_memory(run) or out_of_room(run) or refused(run):
             return run
         by = foreign(run, diagnostics.unplaced(_last_words(run))) or by

@@ -21,7 +21,7 @@ from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFI
 
 from evaluator.backends.session import Entry, Parameter
 from evaluator.errors import InfrastructureError
-from evaluator.sandbox.retry import asked
+from evaluator.sandbox.retry import run_program
 
 Kind: TypeAlias = Literal["pointer", "int", "uint", "float", "struct"]
 
@@ -113,7 +113,7 @@ sys.stdout.write(name if len(name) <= {_MAX_NAME} else "")
 def _demangled_apart(symbol: str) -> str:
     """The demangled name, or nothing where that takes too much."""
     try:
-        child = asked(
+        child = run_program(
             [sys.executable, "-I", "-c", _DEMANGLE],
             input=symbol,
             capture_output=True,

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluator.errors import ToolchainMissingError
-from evaluator.sandbox.retry import asked
+from evaluator.sandbox.retry import run_program
 
 OLDEST: Final = (12, 4)
 _REMEDY: Final = (
@@ -102,7 +102,9 @@ def gpu_arch() -> str | None:
     except OSError:
         return None
     try:
-        told = asked([sys.executable, "-I", "-c", _ASK_DRIVER], capture_output=True, text=True, timeout=_PROBE_S)
+        told = run_program(
+            [sys.executable, "-I", "-c", _ASK_DRIVER], capture_output=True, text=True, timeout=_PROBE_S
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     found = told.stdout.strip()
@@ -280,7 +282,7 @@ def _examined(nvcc: Path, headers: Path, host: Path, identity: list[str]) -> dic
 def _ask(program: Path, *arguments: str) -> str:
     """What `program` prints, both streams."""
     try:
-        told = asked(
+        told = run_program(
             [program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

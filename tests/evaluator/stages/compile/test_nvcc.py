@@ -10,7 +10,7 @@ from evaluator.disk_cache import Cache
 from evaluator.errors import InfrastructureError, SandboxError, ToolchainMissingError
 from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.host.process import ProcessSandbox
-from evaluator.sandbox.retry import MOST_TRIES
+from evaluator.sandbox.retry import MAX_TRIES
 from evaluator.sandbox.sandbox import Finished, Job
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.compile.toolchain import find_toolchain
@@ -343,7 +343,7 @@ class Murderous:
         return self._sandbox.run(job)
 
 
-BOTH_RUNS = 2 * MOST_TRIES
+BOTH_RUNS = 2 * MAX_TRIES
 """All tries of both runs of nvcc."""
 NOTHING = {"exit_code": 1, "signal": None, "stdout": b"", "stderr": b"", "files": {}, "wall_s": 0.1}
 KILLED = {
