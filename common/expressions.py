@@ -48,7 +48,7 @@ class _Token:
     position: int
 
 
-def evaluate(text: str | int, names: Mapping[str, int]) -> int:
+def evaluate_expression(text: str | int, names: Mapping[str, int]) -> int:
     """The value of `text` with `names` bound. Raises ExpressionError; never takes more than microseconds."""
     if isinstance(text, int):
         return _bounded_literal(text)

@@ -20,7 +20,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, StrictFloat, StrictInt, StrictStr, ValidationError, model_validator
 
 from common.expressions import ExpressionError, caret, names_in
-from common.wire import DType, Most, Request
+from common.wire import DType, MaxLength, Request
 
 MAX_STEPS = 256
 MAX_TEMPORARIES = 256
@@ -28,7 +28,7 @@ MAX_TEMPORARIES = 256
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 Extent = StrictInt | Annotated[StrictStr, Field(max_length=256)]
 """An integer, or an integer expression over the problem's sizes."""
-Extents = Annotated[tuple[Extent, ...], Most(3, least=1)]
+Extents = Annotated[tuple[Extent, ...], MaxLength(3, minimum=1)]
 
 
 class Temporary(Request):
@@ -36,7 +36,7 @@ class Temporary(Request):
 
     name: Name
     dtype: DType
-    shape: Annotated[tuple[Extent, ...], Most(8, least=1)]
+    shape: Annotated[tuple[Extent, ...], MaxLength(8, minimum=1)]
 
 
 class Launch(Request):
@@ -51,7 +51,7 @@ class Launch(Request):
     shared_bytes: Extent = 0
     """Dynamic shared memory per block, bytes."""
     cooperative: bool = False
-    args: Annotated[tuple[StrictInt | StrictFloat | StrictStr, ...], Most(64)]
+    args: Annotated[tuple[StrictInt | StrictFloat | StrictStr, ...], MaxLength(64)]
     """Each a tensor, temporary, scalar or size by name, a number, or an integer expression over the sizes."""
 
 
@@ -87,8 +87,8 @@ class PlanError(ValueError):
 class LaunchPlan(Request):
     """Typed steps, run in order on one stream."""
 
-    temporaries: Annotated[tuple[Temporary, ...], Most(MAX_TEMPORARIES, goes_on=True)] = ()
-    steps: Annotated[tuple[Step, ...], Most(MAX_STEPS, least=1, goes_on=True)]
+    temporaries: Annotated[tuple[Temporary, ...], MaxLength(MAX_TEMPORARIES, goes_on=True)] = ()
+    steps: Annotated[tuple[Step, ...], MaxLength(MAX_STEPS, minimum=1, goes_on=True)]
 
     @model_validator(mode="after")
     def _readable(self) -> Self:

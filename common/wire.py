@@ -23,7 +23,7 @@ class Wire(BaseModel):
 class Request(Wire):
     """A message, or a part of one, that a caller writes: what is wrong with it costs little, however much that is.
 
-    Each list, mapping and text of a request has a `Most`, a `max_length` or a pattern of bounded length.
+    Each list, mapping and text of a request has a `MaxLength`, a `max_length` or a pattern of bounded length.
     """
 
     @model_validator(mode="before")
@@ -38,16 +38,16 @@ class Request(Wire):
 
 
 @dataclass(frozen=True)
-class Most:
-    """Annotation of a list, a mapping or a text: holds at most `count` items or characters.
+class MaxLength:
+    """Annotation of a list, a mapping or a text: holds at most `maximum` items or characters.
 
     The length is looked at before any item is, and the first wrong item ends the look unless it `goes_on`: a list of
     a million wrong items is one error and not a million. A list has its bounds in the JSON schema; a text and a
     mapping have not.
     """
 
-    count: int
-    least: int = 0
+    maximum: int
+    minimum: int = 0
     """Least items of a list."""
     goes_on: bool = False
     """Whether the items behind a wrong one are looked at as well: for a list that people write."""
@@ -59,18 +59,18 @@ class Most:
         if inner["type"] == "dict":
             return core_schema.no_info_before_validator_function(self._of_a_mapping, inner)
         assert inner["type"] == "tuple", f"{source} has no length"
-        inner.update(max_length=self.count, fail_fast=not self.goes_on)
+        inner.update(max_length=self.maximum, fail_fast=not self.goes_on)
         # Not as the tuple's own least, which a list that ends at its first wrong item falls below as well.
         inner = core_schema.no_info_after_validator_function(self._not_too_few, inner)
         return core_schema.no_info_before_validator_function(self._of_a_list, inner)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         told = handler(schema)
-        return {**told, "minItems": self.least} if self.least else told
+        return {**told, "minItems": self.minimum} if self.minimum else told
 
     def _of_a_text(self, given: Any) -> Any:
-        if isinstance(given, str) and len(given) > self.count:
-            raise PydanticKnownError("string_too_long", {"max_length": self.count})
+        if isinstance(given, str) and len(given) > self.maximum:
+            raise PydanticKnownError("string_too_long", {"max_length": self.maximum})
         return given
 
     def _of_a_mapping(self, given: Any) -> Any:
@@ -84,13 +84,13 @@ class Most:
         return given
 
     def _not_too_many(self, given: Sized) -> None:
-        if len(given) > self.count:
-            lengths = {"field_type": "Tuple", "max_length": self.count, "actual_length": len(given)}
+        if len(given) > self.maximum:
+            lengths = {"field_type": "Tuple", "max_length": self.maximum, "actual_length": len(given)}
             raise PydanticKnownError("too_long", lengths)
 
     def _not_too_few(self, given: Any) -> Any:
-        if len(given) < self.least:
-            lengths = {"field_type": "Tuple", "min_length": self.least, "actual_length": len(given)}
+        if len(given) < self.minimum:
+            lengths = {"field_type": "Tuple", "min_length": self.minimum, "actual_length": len(given)}
             raise PydanticKnownError("too_short", lengths)
         return given
 

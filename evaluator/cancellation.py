@@ -1,4 +1,4 @@
-"""Whether anybody still wants what is being done: a flag that other threads can lower, and that ends running jobs."""
+"""Whether anybody still wants what is being done: a flag that other threads can set, and that ends running jobs."""
 
 import contextlib
 import threading
@@ -10,53 +10,53 @@ class CancelledError(Exception):
 
 
 class CancelToken:
-    """Interest in one piece of work. Safe to use from many threads; once withdrawn it does not come back."""
+    """Whether one piece of work is still wanted. Safe to use from many threads; once cancelled it stays so."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._withdrawn = threading.Event()
+        self._cancelled = threading.Event()
         self._acts: dict[object, Callable[[], None]] = {}
 
     @property
-    def withdrawn(self) -> bool:
-        """True once `withdraw` was called."""
-        return self._withdrawn.is_set()
+    def cancelled(self) -> bool:
+        """True once `cancel` was called."""
+        return self._cancelled.is_set()
 
-    def withdraw(self) -> None:
-        """End the work: every act of `on_withdrawal` that is under way is done, in this thread."""
+    def cancel(self) -> None:
+        """End the work: every act of `on_cancel` that is under way is done, in this thread."""
         with self._lock:
-            self._withdrawn.set()
+            self._cancelled.set()
             acts, self._acts = list(self._acts.values()), {}
             for act in acts:
                 act()
 
     def check(self) -> None:
-        """Raises CancelledError once the interest is gone."""
-        if self.withdrawn:
+        """Raises CancelledError once it is cancelled."""
+        if self.cancelled:
             raise CancelledError
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until the interest is withdrawn, at most so long; whether it is."""
-        return self._withdrawn.wait(timeout_s)
+        """Wait until it is cancelled, at most so long; whether it is."""
+        return self._cancelled.wait(timeout_s)
 
     @contextlib.contextmanager
-    def on_withdrawal(self, act: Callable[[], None]) -> Iterator[None]:
-        """Inside this context a withdrawal calls `act`, at once where it has happened already.
+    def on_cancel(self, act: Callable[[], None]) -> Iterator[None]:
+        """Inside this context cancelling calls `act`, at once where it has happened already.
 
-        `act` runs in the withdrawing thread, briefly and at most once; once the context is left it neither runs nor
+        `act` runs in the cancelling thread, briefly and at most once; once the context is left it neither runs nor
         is still running, so that it may use what is closed after it.
         """
-        forget = self.call_on_withdrawal(act)
+        forget = self.call_on_cancel(act)
         try:
             yield
         finally:
             forget()
 
-    def call_on_withdrawal(self, act: Callable[[], None]) -> Callable[[], None]:
-        """As `on_withdrawal`, for work that is no block of code: call what is returned when it is over."""
+    def call_on_cancel(self, act: Callable[[], None]) -> Callable[[], None]:
+        """As `on_cancel`, for work that is no block of code: call what is returned when it is over."""
         key = object()
         with self._lock:
-            if self.withdrawn:
+            if self.cancelled:
                 act()
             else:
                 self._acts[key] = act

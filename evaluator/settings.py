@@ -86,11 +86,11 @@ class ServiceSettings:
     """Ask for a key even while none exists, and even on loopback (`ASSAY_REQUIRE_KEYS`)."""
     secret: str = ""
     """Text that the keys of reusable verdicts are made with (`ASSAY_SECRET`; else a file in the data folder)."""
-    most_queued: int = 10_000
+    max_queued: int = 10_000
     """Evaluations that may wait at one time, all callers together (`ASSAY_MOST_QUEUED`)."""
     wait_s: float = 60.0
     """How long a caller waits for a verdict who does not say (`ASSAY_WAIT_S`)."""
-    most_wait_s: float = 600.0
+    max_wait_s: float = 600.0
     """How long a caller may ask to wait (`ASSAY_MOST_WAIT_S`)."""
     body_bytes: int = 20 << 20
     """Largest body of a request (`ASSAY_BODY_BYTES`)."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-_MOST_CHARS = 80
+_MAX_CHARS = 80
 """How much of a name or value is quoted: enough to find it, however long the caller made it."""
 
 
@@ -62,4 +62,4 @@ def _in_words(one: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> Any:
-    return value[:_MOST_CHARS] if isinstance(value, str) else value
+    return value[:_MAX_CHARS] if isinstance(value, str) else value

@@ -13,7 +13,7 @@ from common.contract import KernelResources, Settings
 from common.contract.counters import Evidence
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.arrays import NumpyRng
-from evaluator.problems.catalogue import find, problems
+from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.seed import Seed
 from evaluator.settings import MachineSettings
@@ -97,7 +97,7 @@ def main(wanted: list[str]) -> None:
     """Write the counts of the named problems, or of all, and leave the others'."""
     toolbox = Toolbox(MachineSettings.from_environment())
     kept: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() and wanted else {}
-    for problem in [find(name) for name in wanted] or problems().values():
+    for problem in [find_problem(name) for name in wanted] or problems().values():
         kept[problem.id] = [counts.model_dump(mode="json") for counts in counted(problem, toolbox)]
         print(problem.id, flush=True)
         FILE.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")

@@ -10,6 +10,7 @@ What `make check` and `make soak` run is in none of them. Without `--tier` every
 """
 
 import re
+import signal
 from collections import defaultdict
 from pathlib import Path
 
@@ -124,11 +125,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Make the cache, which many tests link into data folders of their own.
+    """Make the cache, which many tests link into data folders of their own, and let Ctrl-C arrive.
 
     Nothing is kept behind a link to a folder that is not there, and each of them would build the simulator anew.
     """
     (DATA / "cache").mkdir(parents=True, exist_ok=True)
+    # Ignored where a shell started the tests in its background; what the tests start would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def spread(count: int, wanted: int) -> set[int]:

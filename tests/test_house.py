@@ -1,5 +1,6 @@
 """What the documents say is what the code says, and nothing of one machine is in the repository."""
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -45,6 +46,42 @@ def table(heading: str, name: str = "README.md") -> list[list[str]]:
 
 def evaluator_text() -> str:
     return "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "evaluator").rglob("*.py")))
+
+
+# Public names that stand in two modules, each with its reason. Everything else has a name of its own.
+SHARED_NAMES = {
+    "Problem": "what there is to compute; and the body of a refusal, which RFC 9457 and the API's schema call so",
+    "doctor": "a command of `assay` and of `assay-train`",
+    "downgrade": "Alembic asks for it in each migration",
+    "evaluate": "the pipeline's only entry; and the route POST /evaluate, whose name is in the API's schema",
+    "examine": "what `doctor` shows, for each of the two commands",
+    "main": "where a process begins",
+    "options": "the command line of an NVIDIA tool, a module for each: ncu, compute-sanitizer",
+    "refusal": "what an NVIDIA tool says where it may not look, a module for each",
+    "router": "the routes of one module",
+    "run": "`assay-train run`, and what it calls",
+    "serve": "the loop of a process that answers: `assay serve` and its server, a GPU's referee, a container's first",
+    "upgrade": "Alembic asks for it in each migration",
+    "verify": "`assay verify`, which verifies verdicts; and the stage that verifies outputs",
+}
+
+
+def public_names() -> dict[str, set[str]]:
+    """The modules that define each public function and class of the product."""
+    found: dict[str, set[str]] = {}
+    for path in tracked():
+        part = path.relative_to(ROOT)
+        if path.suffix == ".py" and part.parts[0] in ("common", "evaluator", "trainer"):
+            for node in ast.parse(path.read_bytes()).body:
+                if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_":
+                    found.setdefault(node.name, set()).add(str(part))
+    return found
+
+
+def test_a_public_name_stands_in_one_module_or_has_a_reason():
+    twice = {name: sorted(modules) for name, modules in public_names().items() if len(modules) > 1}
+    assert {name: modules for name, modules in twice.items() if name not in SHARED_NAMES} == {}
+    assert SHARED_NAMES.keys() - twice.keys() == set(), "a reason for a name that stands in one module only"
 
 
 def test_modules_of_tests_have_names_of_their_own():

@@ -168,16 +168,16 @@ def gpu_versions() -> dict[str, str]:
     return found
 
 
-_workshop: Toolbox
+_toolbox: Toolbox
 
 
 def _begin(settings: MachineSettings, backend: BackendName, barrier: Barrier) -> None:
     """Make this process a warm grader."""
-    global _workshop
-    _workshop = Toolbox(settings)
+    global _toolbox
+    _toolbox = Toolbox(settings)
     small = Settings(sizes={"n": 1 << 16}, max_launches=10)
     submission = Submission(problem="vector_add", source=_WARM_UP, backend=backend, settings=small)
-    verdict = evaluate(submission, _workshop)
+    verdict = evaluate(submission, _toolbox)
     if verdict.status is not Status.PASSED:
         print(f"A grader could not warm up: {verdict.status}: {verdict.message}", flush=True)
         raise RuntimeError(verdict.message)
@@ -187,10 +187,10 @@ def _begin(settings: MachineSettings, backend: BackendName, barrier: Barrier) ->
 def _grade(task: Task, backend: BackendName) -> Graded:
     submission = Submission(problem=task.problem, source=task.source, backend=backend, settings=task.settings)
     started_s = time.monotonic()
-    with tempfile.TemporaryDirectory(dir=_workshop.settings.data_dir) as folder:
+    with tempfile.TemporaryDirectory(dir=_toolbox.settings.data_dir) as folder:
         if task.alone:
-            _workshop.timings = TimingPool(Path(folder))
-        verdict = evaluate(submission, _workshop)
-        _workshop.__dict__.pop("timings", None)  # made anew by the next task, in the usual place
+            _toolbox.timings = TimingPool(Path(folder))
+        verdict = evaluate(submission, _toolbox)
+        _toolbox.__dict__.pop("timings", None)  # made anew by the next task, in the usual place
     done_s = time.monotonic()
     return Graded(task, verdict, done_s - started_s, done_s)

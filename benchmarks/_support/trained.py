@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.config.reading import load
+from trainer.config.reading import load_config
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.conversation.conversation import Conversation
 from trainer.reporting import metrics, transcripts
@@ -30,7 +30,7 @@ class Trained:
 
     def lines(self, kind: str) -> list[Mapping[str, Any]]:
         """The measures of each step (`train`) or evaluation (`held_out`)."""
-        return [line for line in metrics.read(self.folder) if line["kind"] == kind]
+        return [line for line in metrics.read_measures(self.folder) if line["kind"] == kind]
 
     def steps_done(self) -> int:
         """The last step whose measures are written; the run may go on meanwhile."""
@@ -43,13 +43,13 @@ class Trained:
 
     def held_out(self, step: int) -> dict[str, Conversation]:
         """The evaluation after a step, by task."""
-        found = transcripts.read(self.folder / "transcripts" / f"held_out-{step:06d}.jsonl")
+        found = transcripts.read_transcripts(self.folder / "transcripts" / f"held_out-{step:06d}.jsonl")
         return {one.conversation.task.id: one.conversation for one in found}
 
     def training(self) -> list[Conversation]:
         """All conversations that were learned from, in order."""
         files = sorted((self.folder / "transcripts").glob("train-*.jsonl"))
-        return [one.conversation for file in files for one in transcripts.read(file)]
+        return [one.conversation for file in files for one in transcripts.read_transcripts(file)]
 
     def weights(self, role: AgentRole) -> Path:
         """The Hugging Face folder of an agent, as the newest checkpoint has it."""
@@ -65,7 +65,7 @@ class Trained:
 
 def planned(folder: Path, url: str, settings: Sequence[str], *, config: str = "cpu-demo") -> Trained:
     """What there is of a run in a folder, against the service at `url`: nothing, where it was never begun."""
-    return Trained(load(config, _told(folder, url, settings)), folder, 0.0)
+    return Trained(load_config(config, _told(folder, url, settings)), folder, 0.0)
 
 
 def begun(

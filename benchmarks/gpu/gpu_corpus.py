@@ -36,14 +36,14 @@ from evaluator.stages.screen.cleaning import clean
 
 _NAME = "gpu_corpus"
 _LEFT_FOR_SAVING_S = 8.0
-_workshops: dict[str, Toolbox] = {}
+_toolboxs: dict[str, Toolbox] = {}
 """Of this worker process: one whose contexts are single-use, and one whose contexts serve many jobs."""
 
 Row = dict[str, Any]
 
 
 def _begin(settings: dict[str, MachineSettings]) -> None:
-    _workshops.update({name: Toolbox(chosen) for name, chosen in settings.items()})
+    _toolboxs.update({name: Toolbox(chosen) for name, chosen in settings.items()})
 
 
 def _told(verdict: Verdict) -> Row:
@@ -62,20 +62,20 @@ def _told(verdict: Verdict) -> Row:
 def _compiled(name: str, arch: str) -> None:
     """Fill the cache, so that nothing is compiled while the GPU is waited for."""
     case = corpus.attack(name)
-    toolbox = _workshops["single"]
+    toolbox = _toolboxs["single"]
     source = clean(case.source.encode()).source
     compile_source(source, case.settings(), arch, toolbox.toolchain, toolbox.sandbox, toolbox.cache)
 
 
 def _simulated(case: corpus.Case, arch: str) -> Row:
     began_s = time.monotonic()
-    verdict = corpus.grade(case, _workshops["single"], "sim", arch=arch)
+    verdict = corpus.grade(case, _toolboxs["single"], "sim", arch=arch)
     return {**_told(verdict), "seconds": round(time.monotonic() - began_s, 3)}
 
 
 def _honest(case: corpus.Case, arch: str, timed: bool, simulated: Row | None) -> Row:
     began_s = time.monotonic()
-    found = _told(corpus.grade(case, _workshops["single"], rehearse=False, timing=timed))
+    found = _told(corpus.grade(case, _toolboxs["single"], rehearse=False, timing=timed))
     row = {"name": case.name, "problem": case.head["problem"], "seconds": round(time.monotonic() - began_s, 3)}
     simulated = simulated or _simulated(case, arch)
     return {**row, "gpu": found, "sim": simulated, "same": found["status"] == simulated["status"]}
@@ -83,7 +83,7 @@ def _honest(case: corpus.Case, arch: str, timed: bool, simulated: Row | None) ->
 
 def _attack(name: str, kind: str, twins_us: dict[str, float]) -> Row:
     """An attack, what it comes after, and what comes after it."""
-    toolbox, case = _workshops[kind], corpus.attack(name)
+    toolbox, case = _toolboxs[kind], corpus.attack(name)
     for before in case.head.get("after", "").split():
         corpus.grade(corpus.attack(before), toolbox)
     began_s = time.monotonic()
@@ -112,7 +112,7 @@ def _twins() -> dict[str, float]:
     for case in corpus.attacks():
         sizes = case.head.get("sizes", "")
         if "twin" in case.head and sizes not in found:
-            verdict = corpus.grade(corpus.twin(), _workshops["single"], rehearse=False, sizes=case.settings().sizes)
+            verdict = corpus.grade(corpus.twin(), _toolboxs["single"], rehearse=False, sizes=case.settings().sizes)
             found[sizes] = verdict.timing.latency_us if verdict.timing else 0.0
     return found
 

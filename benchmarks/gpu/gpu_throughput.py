@@ -26,7 +26,7 @@ from benchmarks._support.graders import Graded, Graders, Task, gpu_versions
 from benchmarks._support.kernel_variants import Variant, bad, honest
 from benchmarks._support.record import save
 from common.contract import Settings
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 
 GOALS = {
     "single_cold_per_minute": (">=", 300.0),
@@ -183,7 +183,7 @@ def _peer_s(variant: Variant, folder: Path, time_limit_s: float) -> float | None
     task = folder / f"{variant.name}.json"
     build = folder / variant.name
     build.mkdir(exist_ok=True)
-    content = {"name": variant.name, "problem": find(variant.problem).id, "source": variant.source}
+    content = {"name": variant.name, "problem": find_problem(variant.problem).id, "source": variant.source}
     task.write_text(json.dumps({**content, "build_folder": str(build)}))
     environment = {
         **os.environ,

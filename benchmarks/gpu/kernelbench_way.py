@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from common.contract import Submission
-from common.expressions import evaluate
+from common.expressions import evaluate_expression
 from common.launch_plan import Launch, parse_directives
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
 
 _CORRECTNESS_TRIALS, _TIMED_TRIALS, _WARM_UPS = 5, 100, 3
@@ -44,7 +44,7 @@ def host_code(problem: Problem, source: str) -> str:
         if name in tensors:
             arguments.append(f"{name}.data_ptr<float>()")
         else:
-            arguments.append(scalars.get(name) or str(evaluate(name, sizes)))
+            arguments.append(scalars.get(name) or str(evaluate_expression(name, sizes)))
     shape = ", ".join(str(extent) for extent in output.shape_at(sizes))
     parameters = ", ".join(f"torch::Tensor {tensor.name}" for tensor in problem.inputs)
     where = f"{_extents(step.grid, sizes)}, {_extents(step.block, sizes)}"
@@ -63,14 +63,14 @@ def declaration(problem: Problem) -> str:
 
 
 def _extents(extents: Any, sizes: Any) -> str:
-    return f"dim3({', '.join(str(evaluate(extent, sizes)) for extent in extents)})"
+    return f"dim3({', '.join(str(evaluate_expression(extent, sizes)) for extent in extents)})"
 
 
 def main() -> None:
     task = json.loads(Path(sys.argv[1]).read_text())
     os.environ["TORCH_EXTENSIONS_DIR"] = task["build_folder"]
     submission = Submission(problem=task["problem"], source=task["source"])
-    problem = find(submission.problem)
+    problem = find_problem(submission.problem)
     # Slow to import: 2 to 3 s, which are part of what is measured.
     import torch
     from torch.utils.cpp_extension import load_inline

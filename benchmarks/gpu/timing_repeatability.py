@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks._support.graders import Graders, Task, gpu_versions
 from benchmarks._support.record import save
 from common.contract import Settings, Timing
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.stages.compile.toolchain import find_toolchain
 
 GOALS = {
@@ -41,7 +41,7 @@ def tasks() -> list[Task]:
     """Six kernels: one short, one long, four between."""
 
     def task(name: str, problem: str, naive: bool = False, sizes: dict[str, int] | None = None) -> Task:
-        kernel = find(problem).naive if naive else find(problem).fast
+        kernel = find_problem(problem).naive if naive else find_problem(problem).fast
         settings = Settings(rehearse=False, sizes=sizes, timing_precision=_PRECISION)
         return Task(name, problem, kernel.source, settings, alone=True)
 
@@ -109,7 +109,7 @@ def compilers(count: int) -> Iterator[None]:
 
     def compile_on(folder: Path) -> None:
         source = folder / "matmul.cu"
-        source.write_text(find("matmul").fast.source)
+        source.write_text(find_problem("matmul").fast.source)
         while not stop.is_set():
             command = [nvcc, "-cubin", "-std=c++17", "-O3", "-arch=sm_80", source, "-o", folder / "out.cubin"]
             subprocess.run(command, check=True, capture_output=True)

@@ -34,7 +34,7 @@ from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Program, U
 from evaluator.errors import Ruling
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.arrays import NumpyRng
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Sizes
 from evaluator.settings import MachineSettings
 from evaluator.stages.compile.nvcc import compile_source
@@ -103,7 +103,7 @@ def source_of(name: str) -> str:
         return _BANK_CONFLICTS
     if name.startswith("naive/"):
         problem = name.removeprefix("naive/")
-        return f"// problem: {problem}\n{find(problem).naive.source}"
+        return f"// problem: {problem}\n{find_problem(problem).naive.source}"
     paths = [_ROOT / folder / f"{name}.cu" for folder in ("tests/kernels", "tests/gpu/kernels")]
     return next(path for path in paths if path.is_file()).read_text(encoding="utf-8")
 
@@ -112,7 +112,7 @@ def subject(name: str, toolbox: Toolbox) -> Subject:
     """Compile a kernel and fit its plan."""
     source = source_of(name)
     head = dict(line[3:].split(": ", 1) for line in source.splitlines() if line.startswith("// ") and ": " in line)
-    problem = find(head["problem"])
+    problem = find_problem(head["problem"])
     settings = Settings(flags=tuple(head.get("flags", "").split()))
     compiled = compile_source(source, settings, ARCH, toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     if compiled.program is None:
@@ -127,12 +127,12 @@ def subject(name: str, toolbox: Toolbox) -> Subject:
 def measure(toolbox: Toolbox) -> None:
     """Let ncu look at every kernel; save its reports, cut to what is asked for."""
     gpu = gpus()[0]
-    observatory = ToolRunner(toolbox.sandbox, gpu.uuid)
+    tool_runner = ToolRunner(toolbox.sandbox, gpu.uuid)
     reports: dict[str, Any] = {}
     for name in KERNELS:
         one = subject(name, toolbox)
-        watched = observatory.watch("ncu", nsight.options(nsight.METRICS), one.program, [one.run], _POISON, _LIMIT_S)
-        if not nsight.parse(watched.report):
+        watched = tool_runner.watch("ncu", nsight.options(nsight.METRICS), one.program, [one.run], _POISON, _LIMIT_S)
+        if not nsight.parse_report(watched.report):
             print(f"{name}: {nsight.refusal(watched)}", file=sys.stderr)
             continue
         reports[name] = {"wall_s": round(watched.wall_s, 2), "sizes": one.sizes, "report": cut(watched.report)}
@@ -165,8 +165,8 @@ def counted_by_ncu(one: Subject, report: str) -> tuple[LaunchCounts, ...]:
     launches = [step for step in one.run.steps if isinstance(step, KernelLaunch)]
     halves = nsight.has_half_arithmetic(one.program.ptx)
     return tuple(
-        nsight.counts(row, names[row.symbol].partition("(")[0], launch, launch.shared_bytes, halves)
-        for row, launch in zip(nsight.parse(report), launches, strict=True)
+        nsight.launch_counts(row, names[row.symbol].partition("(")[0], launch, launch.shared_bytes, halves)
+        for row, launch in zip(nsight.parse_report(report), launches, strict=True)
     )
 
 

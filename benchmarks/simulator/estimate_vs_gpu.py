@@ -36,7 +36,7 @@ from common.contract import KernelResources, Settings
 from common.contract.counters import Estimate, Evidence
 from evaluator.backends.session import UnsupportedError
 from evaluator.pipeline.toolbox import Toolbox
-from evaluator.problems.catalogue import find, problems
+from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.problem import Sizes
 from evaluator.settings import MachineSettings
 from evaluator.stages.profile.estimate import estimate, table_us
@@ -104,7 +104,7 @@ def subjects() -> list[Subject]:
     return [
         Subject(name, problem, source, flags, sizes)
         for name, problem, source, flags in kernels
-        for sizes in (find(problem).timing_sizes, SMALLER[problem])
+        for sizes in (find_problem(problem).timing_sizes, SMALLER[problem])
     ]
 
 
@@ -180,7 +180,7 @@ def counts_of(wanted: Sequence[Subject], file: Path | None) -> dict[str, Any]:
             continue
         settings, sizes = Settings(flags=one.flags), [(one.sizes, _BLOCKS)]
         try:
-            (count,) = count_kernel(find(one.problem), one.source, settings, sizes, toolbox, time_limit_s=6.0)
+            (count,) = count_kernel(find_problem(one.problem), one.source, settings, sizes, toolbox, time_limit_s=6.0)
         except UnsupportedError as missing:
             print(f"{one.name}: the simulator lacks {missing}", flush=True)
             count = None

@@ -56,7 +56,7 @@ FLAGS = (
     "--extended-lambda",
 )
 UNDEFINED = ("__CUDA_NO_HALF_OPERATORS__", "__CUDA_NO_HALF_CONVERSIONS__", "__CUDA_NO_BFLOAT16_CONVERSIONS__")
-MOST_FILES = 30
+MAX_FILES = 30
 """Files of one package: of more, those whose names' digests are the smallest."""
 STAND_INS = {
     "c10/cuda/impl/cuda_cmake_macros.h": "",
@@ -215,7 +215,7 @@ def outcome(path: Path) -> tuple[int, int, Counter[str]]:
     texts = kernels_of(path.read_text())
     for text in texts:
         try:
-            module.translate(parsing.parse(text))
+            module.translate(parsing.parse_ptx(text))
             translated += 1
         except UnsupportedError as missing:
             stopped[missing.feature] += 1
@@ -231,7 +231,7 @@ def look(name: str, into: Path, limit_s: float, workers: int) -> Package:
         (made / header).write_text(text)
     inline = quoted_kernels(folder, made)
     found = [*folder.rglob("*.cu"), *inline]
-    files = sorted(found, key=lambda file: hashlib.sha256(file.name.encode()).hexdigest())[:MOST_FILES]
+    files = sorted(found, key=lambda file: hashlib.sha256(file.name.encode()).hexdigest())[:MAX_FILES]
     package = Package(name, len(files))
     with ThreadPoolExecutor(workers) as pool:
         errors = list(pool.map(lambda file: compiled(folder, file, made, limit_s), files))

@@ -30,7 +30,7 @@ from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Session, W
 from evaluator.backends.sim.backend import Simulator
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.arrays import NumpyRng
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
 from evaluator.settings import MachineSettings
 from evaluator.stages.compile.nvcc import compile_source
@@ -284,7 +284,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         toolbox = Toolbox(MachineSettings(Path(folder)))
         for name, case in _CASES.items():
-            problem = find(name)
+            problem = find_problem(name)
             checked_plan, session, spread = _planned(toolbox, problem, _SOURCES[name])
             with session, spread:
                 seconds, outcome = _simulated(checked_plan, session, case.large, 3)

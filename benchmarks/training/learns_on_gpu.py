@@ -22,7 +22,7 @@ from statistics import median
 from benchmarks._support.record import RESULTS, save
 from benchmarks._support.trained import Trained
 from benchmarks.training.it_learns import compared
-from trainer.config.reading import load
+from trainer.config.reading import load_config
 from trainer.conversation.conversation import Conversation
 from trainer.reporting import curves, transcripts
 
@@ -60,7 +60,7 @@ def main() -> None:
     asked.add_argument("--device", default="", help="with --figures: what it ran on")
     given = asked.parse_args()
     told = [*SETTINGS, f"algorithm.steps={given.steps}", f"checkpointing.folder={given.folder.absolute()}/{{name}}"]
-    config = load("cpu-demo", told)
+    config = load_config("cpu-demo", told)
     if not given.figures and not played(told, given.seconds):
         return
     run = Trained(config, Path(config.run_folder), 0.0)
@@ -86,7 +86,7 @@ def main() -> None:
         [
             one.conversation
             for step in steps
-            for one in transcripts.read(run.folder / "transcripts" / f"train-{step:06d}.jsonl")
+            for one in transcripts.read_transcripts(run.folder / "transcripts" / f"train-{step:06d}.jsonl")
         ]
         for steps in (range(1, quarter + 1), range(len(lines) - quarter + 1, len(lines) + 1))
     ]
@@ -94,7 +94,9 @@ def main() -> None:
         for when, played_ones in zip(("first", "last"), conversations, strict=True):
             found = speedups(played_ones, problem)
             figures |= {f"speedup_{problem}_{when}_quarter": median(found)} if found else {}
-    curves.draw([line for kind in ("train", "held_out") for line in run.lines(kind)], RESULTS / "learns_on_gpu.png")
+    curves.draw_curves(
+        [line for kind in ("train", "held_out") for line in run.lines(kind)], RESULTS / "learns_on_gpu.png"
+    )
     goals = {"p_reward": ("<=", 0.01), "p_passed": ("<=", 0.01), "left_out": ("<=", 0.0)}
     save("learns_on_gpu", figures, goals, device=given.device or gpu(), details={"settings": told})
 

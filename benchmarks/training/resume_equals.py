@@ -88,7 +88,7 @@ def main() -> None:
 
 def equal(one: Trained, other: Trained, role: str) -> bool:
     """Bit by bit."""
-    first, second = (models.load(run.weights(role))[0].state_dict() for run in (one, other))
+    first, second = (models.load_model(run.weights(role))[0].state_dict() for run in (one, other))
     return first.keys() == second.keys() and all(torch.equal(value, second[name]) for name, value in first.items())
 
 

@@ -35,7 +35,7 @@ from benchmarks._support.trained import Trained, begun, interval, planned
 from common.client import AsyncClient
 from trainer.config.schema import AgentRole
 from trainer.conversation.conversation import AgentName, Flow
-from trainer.conversation.episode import Policy, play_many, settings_of
+from trainer.conversation.episode import Policy, episode_settings, play_many
 from trainer.data.tasks import chosen, held_out_tasks
 from trainer.evaluator.oracle import EvaluatorOracle
 from trainer.policies.local_policy import PolicySettings, TrainableAgent
@@ -176,7 +176,7 @@ def _judged(folder: Path, step: int) -> int:
         return 0
     return sum(
         attempt.repeats is None and attempt.verdict is not None
-        for found in transcripts.read(path)
+        for found in transcripts.read_transcripts(path)
         for attempt in found.conversation.attempts
     )
 
@@ -192,7 +192,7 @@ def answered(run: Trained, folders: Mapping[AgentRole, Path], url: str, count: i
 
 
 async def _answered(run: Trained, policies: Mapping[AgentName, Policy], url: str, count: int) -> list[float]:
-    settings = settings_of(run.config)
+    settings = episode_settings(run.config)
     single = settings.flow.max_turns == 1
     # All five kernels are counted, also of conversations that began well.
     settings = replace(settings, flow=Flow(settings.flow.max_turns, 2.0, single_agent=settings.flow.single_agent))

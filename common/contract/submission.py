@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from common.launch_plan import LaunchPlan
-from common.wire import Most, Request
+from common.wire import MaxLength, Request
 
 MAX_SOURCE_BYTES = 1 << 20
 
@@ -41,7 +41,7 @@ GpuName = Literal["A100", "H100", "H200", "L40S", "RTX4090"]
 class Settings(Request):
     """What the caller may choose about an evaluation. Limits can only be lowered."""
 
-    sizes: Annotated[dict[Annotated[str, Most(MAX_SIZE_NAME)], int], Most(MAX_SIZES)] | None = None
+    sizes: Annotated[dict[Annotated[str, MaxLength(MAX_SIZE_NAME)], int], MaxLength(MAX_SIZES)] | None = None
     """Grade at these sizes as well (every size of the problem by name); null grades at the problem's own."""
     target_speedup: float = Field(default=2.0, gt=0, le=1000)
     """Speedup over the baseline at which the speed terms of a reward are full."""
@@ -49,7 +49,7 @@ class Settings(Request):
     """The reward that the verdict carries."""
     arch: str | None = Field(default=None, pattern=r"^sm_[0-9]{2,3}a?$")
     """GPU architecture to compile for; null asks the backend."""
-    flags: Annotated[tuple[Annotated[str, Most(MAX_FLAG)], ...], Most(16)] = ()
+    flags: Annotated[tuple[Annotated[str, MaxLength(MAX_FLAG)], ...], MaxLength(16)] = ()
     """Extra nvcc flags from the allow-list: --use_fast_math, -maxrregcount=N, --extended-lambda, -std=c++NN."""
     compile_timeout_s: float = Field(default=30.0, ge=0.1, le=30)
     """Wall-clock limit of all compiling, seconds."""

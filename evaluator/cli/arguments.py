@@ -15,7 +15,7 @@ from evaluator.validation_messages import in_plain_words
 MAX_BYTES: Final = 16 << 20
 
 
-def read(file: Path, remedy: str = "Give the path of one CUDA source file.") -> bytes:
+def read_source(file: Path, remedy: str = "Give the path of one CUDA source file.") -> bytes:
     """The bytes of a file, or of standard input for `-`; at most `MAX_BYTES`."""
     try:
         if str(file) == "-":
@@ -66,7 +66,7 @@ def output_path(name: str, source_file: Path | None = None, what: str = "report"
     return file
 
 
-def write(file: Path, text: str) -> None:
+def write_output(file: Path, text: str) -> None:
     """Write a text file, and its folder where there is none."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def sizes_of(given: tuple[str, ...]) -> dict[str, int] | None:
     return sizes or None
 
 
-def settings_of(given: dict[str, object]) -> Settings:
+def submission_settings(given: dict[str, object]) -> Settings:
     """The settings with these members."""
     try:
         return Settings.model_validate(given)
@@ -114,7 +114,7 @@ def settings_of(given: dict[str, object]) -> Settings:
 def plan_in(file: Path) -> LaunchPlan:
     """The launch plan in a JSON file."""
     try:
-        return LaunchPlan.model_validate_json(read(file, "Give the path of a launch plan in JSON."))
+        return LaunchPlan.model_validate_json(read_source(file, "Give the path of a launch plan in JSON."))
     except ValidationError as error:
         raise UsageError(
             f"The launch plan {file} cannot be used: {in_plain_words(error)}",

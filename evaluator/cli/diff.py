@@ -10,7 +10,7 @@ from rich.console import Console
 from common.contract import Status, Submission, Verdict
 from evaluator.cli import arguments
 from evaluator.errors import InfrastructureError, UsageError
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.report.terminal import printable
 from evaluator.settings import MachineSettings
 
@@ -41,10 +41,10 @@ def diff(
     report_name: str | None,
 ) -> None:
     """Grade BEFORE and AFTER on the same trials and say what changed: exit 0, whatever the verdicts are."""
-    raws = [arguments.read(file) for file in (before, after)]
+    raws = [arguments.read_source(file) for file in (before, after)]
     chosen = _problem(problem_id, (before, after), raws)
     outputs = [arguments.output_path(report_name, file) for file in (before, after) if report_name is not None]
-    settings = arguments.settings_of({"arch": arch, "flags": flags})
+    settings = arguments.submission_settings({"arch": arch, "flags": flags})
     submissions = [
         Submission.model_validate(
             {"problem": chosen, "source": raw.decode(errors="replace"), "backend": backend, "settings": settings}
@@ -73,17 +73,17 @@ def diff(
     else:
         _show(difference)
     if outputs:
-        arguments.write(outputs[0], looks.page(difference))
+        arguments.write_output(outputs[0], looks.diff_page(difference))
         if not as_json:
             click.echo(f"report: {printable(str(outputs[0]))}")
 
 
 def _show(difference: "Difference") -> None:
-    from evaluator.diff.render import card
+    from evaluator.diff.render import diff_card
 
     console = Console()
     console.width = max(console.width, _NARROWEST)
-    console.print(card(difference))
+    console.print(diff_card(difference))
     sys.stdout.flush()
 
 
@@ -99,7 +99,7 @@ def _problem(given: str | None, files: tuple[Path, Path], raws: list[bytes]) -> 
     chosen = given or named[0] or named[1]
     if chosen is None:
         raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to one of the files.")
-    find(chosen)
+    find_problem(chosen)
     return chosen
 
 

@@ -9,10 +9,10 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from common.contract import Status, Submission
+from common.health import HealthCheck
 from evaluator import __version__
 from evaluator.backends.gpu.device.health import Gpu, GpuState, device_state, driver_fault, gpus, lost
 from evaluator.backends.gpu.device.install import cuda_of_pycuda, fault_of_pycuda, packages
@@ -20,27 +20,17 @@ from evaluator.backends.gpu.tools import launch
 from evaluator.errors import AssayError, UsageError
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
-from evaluator.problems.catalogue import find, problems
-from evaluator.sandbox.selftest import probe
+from evaluator.problems.catalogue import find_problem, problems
+from evaluator.sandbox.selftest import probe_sandbox
 from evaluator.settings import ServiceSettings
 
 _NEEDED_FREE_BYTES = 1 << 30
 _ANSWER_S = 3.0
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at. `ok` is None where it is only worth knowing."""
-
-    name: str
-    ok: bool | None
-    detail: str
-    remedy: str | None = None
-
-
-def examine(toolbox: Toolbox) -> Iterator[Finding]:
+def examine(toolbox: Toolbox) -> Iterator[HealthCheck]:
     """Look at one thing after another; what depends on a broken one says so itself."""
-    yield Finding("assay", None, f"{__version__}, {len(problems())} problems, Python {platform.python_version()}")
+    yield HealthCheck("assay", None, f"{__version__}, {len(problems())} problems, Python {platform.python_version()}")
     yield _finding("compiler", lambda: _compiler(toolbox))
     yield _finding("sandbox", lambda: _sandbox(toolbox))
     yield _finding("data folder", lambda: _storage(toolbox))
@@ -49,64 +39,66 @@ def examine(toolbox: Toolbox) -> Iterator[Finding]:
     yield from _service(toolbox)
 
 
-def _finding(name: str, look: Callable[[], Finding]) -> Finding:
+def _finding(name: str, look: Callable[[], HealthCheck]) -> HealthCheck:
     try:
         return look()
     except AssayError as error:
-        return Finding(name, False, str(error), error.remedy)
+        return HealthCheck(name, False, str(error), error.remedy)
     except OSError as error:
-        return Finding(name, False, f"{error.strerror or error}: {error.filename or ''}")
+        return HealthCheck(name, False, f"{error.strerror or error}: {error.filename or ''}")
 
 
-def _compiler(toolbox: Toolbox) -> Finding:
+def _compiler(toolbox: Toolbox) -> HealthCheck:
     toolchain = toolbox.toolchain
-    return Finding(
+    return HealthCheck(
         "compiler", True, f"{toolchain.label} at {toolchain.nvcc}, host compiler {toolchain.host_compiler_version}"
     )
 
 
-def _sandbox(toolbox: Toolbox) -> Finding:
+def _sandbox(toolbox: Toolbox) -> HealthCheck:
     sandbox = toolbox.sandbox
-    layers = probe(sandbox)
+    layers = probe_sandbox(sandbox)
     broken = [layer for layer in layers if layer.promised and not layer.holds]
     missing = [layer.name for layer in layers if not layer.promised]
     if broken:
-        return Finding(
+        return HealthCheck(
             "sandbox", False, f"{sandbox.name}: " + "; ".join(f"{layer.name}: {layer.detail}" for layer in broken)
         )
     detail = f"{sandbox.name}: {len(layers) - len(missing)} layers hold"
     if missing:
-        return Finding(
+        return HealthCheck(
             "sandbox",
             None,
             f"{detail}; not promised: {', '.join(missing)}",
             "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), so that bubblewrap can be used.",
         )
-    return Finding("sandbox", True, detail)
+    return HealthCheck("sandbox", True, detail)
 
 
-def _storage(toolbox: Toolbox) -> Finding:
+def _storage(toolbox: Toolbox) -> HealthCheck:
     folder = toolbox.settings.data_dir
     _ = toolbox.sandbox  # makes the folder
     free_bytes = shutil.disk_usage(folder).free
     ok = free_bytes > _NEEDED_FREE_BYTES and toolbox.cache.warning is None
     remedy = None if ok else "Free some space, or set ASSAY_DATA_DIR to another folder."
-    return Finding("data folder", ok, f"{folder}, {free_bytes / (1 << 30):.1f} GiB free", remedy)
+    return HealthCheck("data folder", ok, f"{folder}, {free_bytes / (1 << 30):.1f} GiB free", remedy)
 
 
-def _simulator(toolbox: Toolbox) -> Finding:
+def _simulator(toolbox: Toolbox) -> HealthCheck:
     """Grade one kernel for real."""
     toolbox.simulator.warm_up()
     started_s = time.monotonic()
-    problem = find("vector_add")
+    problem = find_problem("vector_add")
     verdict = evaluate(Submission(problem=problem.id, source=problem.naive.source, backend="sim"), toolbox)
     took = f"{time.monotonic() - started_s:.2f} s"
     if verdict.status is not Status.PASSED:
-        return Finding("simulator", False, f"a right kernel got {verdict.status}: {verdict.message}", verdict.hint)
-    return Finding("simulator", True, f"graded {problem.id} in {took} on {platform.machine()}, {sys.platform}")
+        return HealthCheck(
+            "simulator", False, f"a right kernel got {verdict.status}: {verdict.message}", verdict.hint
+        )
+    return HealthCheck("simulator", True, f"graded {problem.id} in {took} on {platform.machine()}, {sys.platform}")
 
 
-def _service(toolbox: Toolbox) -> Iterator[Finding]:
+def _service(toolbox: Toolbox) -> Iterator[HealthCheck]:
     """What `assay serve` would find: a server, isolation in containers, and the database and Redis that are set."""
     yield _finding("service", _server)
     if toolbox.settings.sandbox != "docker":  # else it was tried above
@@ -117,7 +109,7 @@ def _service(toolbox: Toolbox) -> Iterator[Finding]:
         yield _finding("Redis", _redis)
 
 
-def _server() -> Finding:
+def _server() -> HealthCheck:
     """Who listens where `assay serve` would."""
     settings = ServiceSettings.from_environment()
     host = settings.host if settings.host not in ("0.0.0.0", "::") else "localhost"
@@ -130,23 +122,25 @@ def _server() -> Finding:
         reason = json.loads(asked.getresponse().read(10_000))["reason"]
     except ConnectionRefusedError:
         needs = "" if os.environ.get("ASSAY_DATABASE_URL") else ", which needs neither Redis nor a database server"
-        return Finding("service", None, f"none runs at {address}; `assay serve` starts one{needs}")
+        return HealthCheck("service", None, f"none runs at {address}; `assay serve` starts one{needs}")
     except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
         remedy = "Serve at another with `assay serve --port 0`, or ASSAY_PORT."
-        return Finding("service", None, f"another program has the port of {address}", remedy)
+        return HealthCheck("service", None, f"another program has the port of {address}", remedy)
     finally:
         asked.close()
     detail = f"Assay {version} runs at {address}"
     if reason:
-        return Finding("service", False, f"{detail}, and is not ready: {reason}", "Read what it and its workers log.")
-    return Finding("service", True, f"{detail}, and is ready")
+        return HealthCheck(
+            "service", False, f"{detail}, and is not ready: {reason}", "Read what it and its workers log."
+        )
+    return HealthCheck("service", True, f"{detail}, and is ready")
 
 
-def _docker() -> Finding:
+def _docker() -> HealthCheck:
     """Whether jobs could run in containers. Nothing but the daemon's socket is looked at."""
     named = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
     if not named.startswith("unix://"):
-        return Finding("Docker", None, f"DOCKER_HOST names {named}; ASSAY_SANDBOX=docker would use it")
+        return HealthCheck("Docker", None, f"DOCKER_HOST names {named}; ASSAY_SANDBOX=docker would use it")
     path = named.removeprefix("unix://")
     try:
         with socket.socket(socket.AF_UNIX) as asked:
@@ -154,11 +148,11 @@ def _docker() -> Finding:
             asked.connect(path)
     except OSError as error:
         detail = f"no daemon answers at {path} ({error.strerror or error}); only ASSAY_SANDBOX=docker needs one"
-        return Finding("Docker", None, detail)
-    return Finding("Docker", None, f"a daemon answers at {path}; ASSAY_SANDBOX=docker would use it")
+        return HealthCheck("Docker", None, detail)
+    return HealthCheck("Docker", None, f"a daemon answers at {path}; ASSAY_SANDBOX=docker would use it")
 
 
-def _database() -> Finding:
+def _database() -> HealthCheck:
     from evaluator.service.storage.evaluations import Store
 
     store = Store(ServiceSettings.from_environment().database_url)
@@ -166,28 +160,30 @@ def _database() -> Finding:
         store.ping()
     finally:
         store.close()
-    return Finding("database", True, "the one of ASSAY_DATABASE_URL answers")
+    return HealthCheck("database", True, "the one of ASSAY_DATABASE_URL answers")
 
 
-def _redis() -> Finding:
+def _redis() -> HealthCheck:
     from evaluator.service.workers.celery_app import why_unreachable
 
     reason = why_unreachable(ServiceSettings.from_environment().broker_url)
     if reason is None:
-        return Finding("Redis", True, "the one of ASSAY_BROKER_URL answers")
+        return HealthCheck("Redis", True, "the one of ASSAY_BROKER_URL answers")
     remedy = "Start it, or correct ASSAY_BROKER_URL: redis://:PASSWORD@HOST:6379/0."
-    return Finding("Redis", False, f"the one of ASSAY_BROKER_URL cannot be used: {reason[:300]}", remedy)
+    return HealthCheck("Redis", False, f"the one of ASSAY_BROKER_URL cannot be used: {reason[:300]}", remedy)
 
 
-def _gpu(toolbox: Toolbox) -> Iterator[Finding]:
+def _gpu(toolbox: Toolbox) -> Iterator[HealthCheck]:
     """One line where there is no GPU; else one for each thing that grading on it needs."""
     found, absence = gpus(), driver_fault()
     for silent in lost():
-        yield Finding("GPU", False, silent, "Read `dmesg | grep -i -e NVRM -e Xid`; only a restart brings it back.")
+        yield HealthCheck(
+            "GPU", False, silent, "Read `dmesg | grep -i -e NVRM -e Xid`; only a restart brings it back."
+        )
     if not found:
         message = absence.message if absence else "the driver lists none"
         broken = absence is not None and absence.broken
-        yield Finding(
+        yield HealthCheck(
             "GPU",
             False if broken else None,
             f"{message}: kernels run on the simulator, untimed",
@@ -198,14 +194,14 @@ def _gpu(toolbox: Toolbox) -> Iterator[Finding]:
     detail = f"{found[0].driver_version}, serves CUDA {served}"
     if not all(gpu.persistence for gpu in found):
         detail += "; persistence mode is off, so that a first start takes longer"
-    yield Finding("GPU driver", True, detail)
+    yield HealthCheck("GPU driver", True, detail)
     for gpu in found:
         name = f"GPU {gpu.index}"
         yield _finding(name, lambda gpu=gpu, name=name: _one_gpu(name, gpu, device_state(gpu.uuid)))  # type: ignore[misc]
     if absence:
-        yield Finding("GPU access", False, absence.message, absence.remedy)
+        yield HealthCheck("GPU access", False, absence.message, absence.remedy)
     else:
-        yield Finding("GPU access", True, "this user may open the devices")
+        yield HealthCheck("GPU access", True, "this user may open the devices")
     yield _gpu_packages()
     yield _finding("GPU compiler", lambda: _gpu_compiler(toolbox, found))
     yield _finding("GPU referee", lambda: _gpu_referee(toolbox))
@@ -214,28 +210,28 @@ def _gpu(toolbox: Toolbox) -> Iterator[Finding]:
     yield _containers()
 
 
-def _profiler(root: Path = Path("/")) -> Finding:
+def _profiler(root: Path = Path("/")) -> HealthCheck:
     """Whether `assay grade --profile` can read counters. Nothing is profiled here."""
     name = "GPU profiler"
     try:
-        ncu = launch.find("ncu")
+        ncu = launch.find_tool("ncu")
     except launch.ToolMissingError as missing:
-        return Finding(name, None, f"{missing}: `--profile` will say so", missing.remedy)
+        return HealthCheck(name, None, f"{missing}: `--profile` will say so", missing.remedy)
     if reason := launch.why_no_counters(root):
-        return Finding(name, None, f"{ncu}, but {reason}", reason.remedy)
-    return Finding(name, True, f"{ncu}; its counters are open to every user")
+        return HealthCheck(name, None, f"{ncu}, but {reason}", reason.remedy)
+    return HealthCheck(name, True, f"{ncu}; its counters are open to every user")
 
 
-def _sanitizer() -> Finding:
+def _sanitizer() -> HealthCheck:
     name = "GPU checker"
     try:
-        return Finding(name, True, str(launch.find("compute-sanitizer")))
+        return HealthCheck(name, True, str(launch.find_tool("compute-sanitizer")))
     except launch.ToolMissingError as missing:
         detail = f"{missing}: what the simulator cannot run is not rehearsed"
-        return Finding(name, None, detail, missing.remedy)
+        return HealthCheck(name, None, detail, missing.remedy)
 
 
-def _one_gpu(name: str, gpu: Gpu, state: GpuState) -> Finding:
+def _one_gpu(name: str, gpu: Gpu, state: GpuState) -> HealthCheck:
     told = [gpu.name, gpu.arch, f"{gpu.memory_bytes / (1 << 30):.0f} GiB"]
     told += [f"{gpu.memory_free_bytes / (1 << 30):.0f} GiB free"]
     if state.sm_clock_mhz is not None and state.sm_clock_max_mhz is not None:
@@ -247,27 +243,27 @@ def _one_gpu(name: str, gpu: Gpu, state: GpuState) -> Finding:
     told += [f"used by {len(state.other_processes)} other processes"] if state.other_processes else []
     detail = ", ".join(told)
     if gpu.compute_mode != "default":
-        return Finding(
+        return HealthCheck(
             name,
             False,
             f"{detail}; compute mode is {gpu.compute_mode}, and Assay needs two contexts (referee and runner)",
             f"Its owner can set it: `sudo nvidia-smi -i {gpu.uuid} -c DEFAULT`.",
         )
     if state.ecc_uncorrected:
-        return Finding(
+        return HealthCheck(
             name,
             False,
             f"{detail}; ECC found {state.ecc_uncorrected} errors that it could not correct: trust no result",
             "Its owner can restart it; if errors come back, the GPU is to be replaced.",
         )
     if gpu.mig:
-        return Finding(name, None, f"{detail}; it is divided, and neighbours disturb what is timed on a part")
+        return HealthCheck(name, None, f"{detail}; it is divided, and neighbours disturb what is timed on a part")
     if "clocks set by the machine's owner" not in (state.clock_reasons or ()):
         detail += "; its clocks follow load and heat, which Assay records and never changes"
-    return Finding(name, True, detail)
+    return HealthCheck(name, True, detail)
 
 
-def _gpu_packages() -> Finding:
+def _gpu_packages() -> HealthCheck:
     """Versions as their metadata has them: importing torch would cost seconds and a CUDA context."""
     releases = {package.name: package.cuda for package in packages()} | {"pycuda": cuda_of_pycuda()}
     told = []
@@ -277,62 +273,62 @@ def _gpu_packages() -> Finding:
         told.append(f"{package.name} {package.version}{made_for}" if package.version else f"no {package.name}")
     detail = ", ".join(told)
     if any(package.version is None for package in packages()):
-        return Finding("GPU packages", False, detail, "Run `make gpu`.")
+        return HealthCheck("GPU packages", False, detail, "Run `make gpu`.")
     if fault := fault_of_pycuda():
         remedy = "Run `pip uninstall -y pycuda` in Assay's environment, then `make gpu`, which builds it again."
-        return Finding("GPU packages", False, f"{detail}; PyCUDA cannot be loaded: {fault}", remedy)
+        return HealthCheck("GPU packages", False, f"{detail}; PyCUDA cannot be loaded: {fault}", remedy)
     if releases["torch"] == "none":
         remedy = "Run `pip uninstall -y torch` in Assay's environment, then `make gpu`."
-        return Finding("GPU packages", False, f"{detail}; this torch is the build without CUDA", remedy)
+        return HealthCheck("GPU packages", False, f"{detail}; this torch is the build without CUDA", remedy)
     if len({release.split(".")[0] for release in releases.values() if release}) > 1:
         remedy = "Run `pip uninstall -y pycuda torch cuda-bindings` in Assay's environment, then `make gpu`."
-        return Finding("GPU packages", False, f"{detail}: made for different CUDA releases", remedy)
-    return Finding("GPU packages", True, detail)
+        return HealthCheck("GPU packages", False, f"{detail}: made for different CUDA releases", remedy)
+    return HealthCheck("GPU packages", True, detail)
 
 
-def _gpu_compiler(toolbox: Toolbox, found: tuple[Gpu, ...]) -> Finding:
+def _gpu_compiler(toolbox: Toolbox, found: tuple[Gpu, ...]) -> HealthCheck:
     toolchain = toolbox.toolchain
     wanted = sorted({gpu.arch for gpu in found})
     unknown = [arch for arch in wanted if not toolchain.supports(arch)]
     if not unknown:
-        return Finding("GPU compiler", True, f"{toolchain.label} makes code for {', '.join(wanted)}")
+        return HealthCheck("GPU compiler", True, f"{toolchain.label} makes code for {', '.join(wanted)}")
     known = f"{toolchain.architectures[0]} to {toolchain.architectures[-1]}"
     remedy = "Install a CUDA release that knows it, and name its nvcc in ASSAY_NVCC."
     detail = f"{toolchain.label} cannot make code for {', '.join(unknown)}, only for {known}"
-    return Finding("GPU compiler", False, detail, remedy)
+    return HealthCheck("GPU compiler", False, detail, remedy)
 
 
-def _gpu_referee(toolbox: Toolbox) -> Finding:
+def _gpu_referee(toolbox: Toolbox) -> HealthCheck:
     """Start the process that judges, as the first grading would."""
     name = "GPU referee"
     try:
         referee = toolbox.gpu
     except UsageError as error:
-        return Finding(name, False, str(error), error.remedy)
+        return HealthCheck(name, False, str(error), error.remedy)
     if referee is None:
-        return Finding(name, False, "no GPU can be used, as the lines above say")
+        return HealthCheck(name, False, "no GPU can be used, as the lines above say")
     started_s = time.monotonic()
     trouble = referee.start()
     if trouble is not None:
-        return Finding(name, False, trouble.reason, f"The end of its log says why: {referee.log}")
-    return Finding(name, True, f"ready after {time.monotonic() - started_s:.1f} s, for {referee.device}")
+        return HealthCheck(name, False, trouble.reason, f"The end of its log says why: {referee.log}")
+    return HealthCheck(name, True, f"ready after {time.monotonic() - started_s:.1f} s, for {referee.device}")
 
 
-def _containers(root: Path = Path("/")) -> Finding:
+def _containers(root: Path = Path("/")) -> HealthCheck:
     """Whether a container would be given the GPU: only where Docker is, for Assay itself needs no container."""
     if not shutil.which("docker"):
-        return Finding("containers", None, "no Docker here, and Assay needs none")
+        return HealthCheck("containers", None, "no Docker here, and Assay needs none")
     specifications = [*root.glob("etc/cdi/*nvidia*"), *root.glob("var/run/cdi/*nvidia*")]
     try:
         configured = "nvidia" in (root / "etc/docker/daemon.json").read_text(encoding="utf-8")
     except (OSError, ValueError):
         configured = False
     if configured or specifications:
-        return Finding("containers", True, "Docker can give the GPU to a container")
+        return HealthCheck("containers", True, "Docker can give the GPU to a container")
     if shutil.which("nvidia-ctk"):
         remedy = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
         detail = "the NVIDIA Container Toolkit is installed, but Docker does not know it"
     else:
         remedy = "Install the package nvidia-container-toolkit from NVIDIA's repository, to run Assay in a container."
         detail = "Docker cannot give the GPU to a container; Assay outside a container does not need that"
-    return Finding("containers", None, detail, remedy)
+    return HealthCheck("containers", None, detail, remedy)

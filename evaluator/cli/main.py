@@ -23,7 +23,7 @@ from evaluator.errors import AssayError, InfrastructureError, InternalError, Usa
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.pipeline.verdict import nothing_was_tried
-from evaluator.problems.catalogue import find, problems
+from evaluator.problems.catalogue import find_problem, problems
 from evaluator.report import html, terminal
 from evaluator.settings import MachineSettings, ServiceSettings
 
@@ -39,7 +39,7 @@ _RELU = (
 _EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-class Failure(click.ClickException):
+class CommandError(click.ClickException):
     """An error that is shown as one or two lines, never as a traceback."""
 
     exit_code = EXIT_USAGE
@@ -53,13 +53,13 @@ class Failure(click.ClickException):
             click.echo(f"assay: {shown}", err=True)
 
 
-class InternalFailure(Failure):
+class InternalCommandError(CommandError):
     """Our own fault."""
 
     exit_code = EXIT_INTERNAL
 
 
-class Interrupted(Failure):
+class InterruptedCommandError(CommandError):
     """Ctrl-C."""
 
     exit_code = EXIT_INTERRUPTED
@@ -84,14 +84,14 @@ def _plain_errors() -> Iterator[None]:
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except KeyboardInterrupt as error:
-        raise Interrupted("interrupted; everything that ran was ended.") from error
+        raise InterruptedCommandError("interrupted; everything that ran was ended.") from error
     except UsageError as error:
-        raise Failure(_with_remedy(error)) from error
+        raise CommandError(_with_remedy(error)) from error
     except AssayError as error:
-        raise InternalFailure(_with_remedy(error)) from error
+        raise InternalCommandError(_with_remedy(error)) from error
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
-        raise InternalFailure(
+        raise InternalCommandError(
             f"This is a mistake in Assay itself: {type(error).__name__}: {error} "
             f"({Path(where.filename).name}:{where.lineno}).\n       Please report it, with the file if you can."
         ) from error
@@ -108,7 +108,7 @@ def _printing() -> Iterator[None]:
         # Python flushes once more at its end, and would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
-            raise InternalFailure(f"Standard output cannot be written: {error.strerror}.") from error
+            raise InternalCommandError(f"Standard output cannot be written: {error.strerror}.") from error
 
 
 def _with_remedy(error: AssayError) -> str:
@@ -195,15 +195,15 @@ def grade(
 ) -> None:
     """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
     with _plain_errors():
-        raw = arguments.read(file)
+        raw = arguments.read_source(file)
         chosen = problem_id or arguments.named_problem(raw)
         if chosen is None:
             raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to the file.")
-        find(chosen)
+        find_problem(chosen)
         report_file = arguments.output_path(report_name, file) if report_name is not None else None
         receipt_file = arguments.output_path(receipt_name, file, "receipt") if receipt_name is not None else None
         repro_file = arguments.output_path(repro_name, file, "repro") if repro_name is not None else None
-        settings = arguments.settings_of(
+        settings = arguments.submission_settings(
             {
                 "sizes": arguments.sizes_of(sizes),
                 "arch": arch,
@@ -228,13 +228,13 @@ def grade(
             if as_json:
                 click.echo(verdict.model_dump_json(indent=2))
             else:
-                Screen().print(terminal.card(verdict, source, str(file)))
+                Screen().print(terminal.verdict_card(verdict, source, str(file)))
         if receipt_file:
-            arguments.write(receipt_file, verdict.model_dump_json(indent=2) + "\n")
+            arguments.write_output(receipt_file, verdict.model_dump_json(indent=2) + "\n")
         if repro_file:
             _reproduce(repro_file, submission, raw, verdict)
         if report_file:
-            arguments.write(
+            arguments.write_output(
                 report_file, html.render(verdict, source, "standard input" if str(file) == "-" else file.name)
             )
             if not as_json:
@@ -252,7 +252,7 @@ def show_problems(problem_id: str | None, starter: bool, as_json: bool) -> None:
     with _plain_errors():
         if starter and problem_id is None:
             raise UsageError("A starter file for which problem?", "Run `assay problems ID --starter`.")
-        chosen = [find(problem_id)] if problem_id else list(problems().values())
+        chosen = [find_problem(problem_id)] if problem_id else list(problems().values())
         faces = [problem.face for problem in chosen]
         with _printing():
             if starter:
@@ -306,7 +306,7 @@ def demo(report_name: str) -> None:
         # It starts while the examples are graded.
         service = ending.enter_context(remote.local_service(Toolbox(machine).sandbox.name))
         for file in files:
-            raw = arguments.read(file)
+            raw = arguments.read_source(file)
             source = raw.decode()
             named = arguments.named_problem(raw)
             if named is None:
@@ -315,9 +315,9 @@ def demo(report_name: str) -> None:
             submission = Submission(problem=named, source=source, settings=settings)
             verdict = _evaluate(submission, machine, raw, quiet=False)
             with _printing():
-                console.print(terminal.card(verdict, source, f"examples/{file.name}"))
+                console.print(terminal.verdict_card(verdict, source, f"examples/{file.name}"))
             graded.append((f"examples/{file.name}", verdict, source))
-        arguments.write(report_file, html.render_many(graded))
+        arguments.write_output(report_file, html.render_many(graded))
         took_s = time.monotonic() - started_s
         told = [f"Graded {len(graded)} kernels in {took_s:.1f} s."]
         address = service.address()
@@ -386,13 +386,13 @@ def _evaluate(
                 # What it imports takes longer than to grade a file that was graded before.
                 from evaluator.cli import remote
 
-                return remote.evaluate(submission, raw, *service, tell)
+                return remote.evaluate_remotely(submission, raw, *service, tell)
             return evaluate(submission, Toolbox(machine), raw, tell)
     except UsageError:
         raise
     except Exception as error:
         fault = error if isinstance(error, InfrastructureError) else InternalError(error)
-        return nothing_was_tried(find(submission.problem), submission.backend, fault)
+        return nothing_was_tried(find_problem(submission.problem), submission.backend, fault)
 
 
 def _reproduce(file: Path, submission: Submission, raw: bytes, verdict: Verdict) -> None:
@@ -401,7 +401,7 @@ def _reproduce(file: Path, submission: Submission, raw: bytes, verdict: Verdict)
 
     why = why_none(verdict)
     if why is None:
-        arguments.write(file, reproduce(submission, raw, verdict, Toolbox(MachineSettings.from_environment())))
+        arguments.write_output(file, reproduce(submission, raw, verdict, Toolbox(MachineSettings.from_environment())))
     else:
         click.echo(f"assay: {file} is not written: {terminal.printable(why)}.", err=True)
 

@@ -105,7 +105,7 @@ def evaluation(server: str, key: str | None, evaluation_id: str) -> Evaluation:
         raise InfrastructureError(str(fault), fault.remedy) from fault
 
 
-def evaluate(
+def evaluate_remotely(
     submission: Submission, raw: bytes, server: str, key: str | None, progress: Callable[[str], None]
 ) -> Verdict:
     """Have the service at `server` grade one submission; `raw` is the file that it was read from.

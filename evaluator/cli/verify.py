@@ -49,13 +49,13 @@ def verify(
     Exit 0 verified, 1 not, 2 usage. Without --key the key of this installation is the one to trust.
     """
     # Here, since every other command would wait for what it imports.
-    from evaluator.receipts.checks import MAX_BYTES, Expectations, examine, verified
+    from evaluator.receipts.checks import MAX_BYTES, Expectations, examine_verdict, verified
 
     settings = MachineSettings.from_environment()
     text = _fetched(shown, server_key) or _read(Path(shown), MAX_BYTES + 1)
     source = _read(source_file, 16 << 20) if source_file else None
     plan = _plan(plan_file) if plan_file else None
-    found, checks = examine(text, Expectations(source, plan, _trusted(keys, settings)))
+    found, checks = examine_verdict(text, Expectations(source, plan, _trusted(keys, settings)))
     if rerun and found is not None:
         checks += _rerun(found, source, plan, settings, quiet=as_json)
     good = verified(checks)

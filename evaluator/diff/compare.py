@@ -53,7 +53,7 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Line:
+class CountedLine:
     """One line of one version."""
 
     number: int
@@ -67,8 +67,8 @@ class LinePair:
     """A line before and after; one is null where it was added or removed."""
 
     kind: Kind
-    before: Line | None
-    after: Line | None
+    before: CountedLine | None
+    after: CountedLine | None
 
     @property
     def differs(self) -> bool:
@@ -77,7 +77,7 @@ class LinePair:
 
 
 @dataclass(frozen=True)
-class Version:
+class ComparedVersion:
     """One of the two, at a glance."""
 
     name: str
@@ -90,8 +90,8 @@ class Difference:
     """All that is said about the two."""
 
     problem: str
-    before: Version
-    after: Version
+    before: ComparedVersion
+    after: ComparedVersion
     counted_at: Mapping[str, int] | None
     """The sizes that the counts hold at; null where one of the two was not counted, or at other sizes."""
     quantities: tuple[Quantity, ...]
@@ -121,8 +121,8 @@ def compare(before: Graded, after: Graded) -> Difference:
     comparable = evidence_a is not None and evidence_b is not None and evidence_a.sizes == evidence_b.sizes
     return Difference(
         problem=a.problem,
-        before=Version(name_a, a.status, a.message),
-        after=Version(name_b, b.status, b.message),
+        before=ComparedVersion(name_a, a.status, a.message),
+        after=ComparedVersion(name_b, b.status, b.message),
         counted_at=evidence_a.sizes if evidence_a is not None and comparable else None,
         quantities=tuple(
             Quantity(name, unit_a if one is not None else unit_b, one, other, better)
@@ -210,8 +210,8 @@ def _by_line(evidence: Evidence | None) -> dict[int, Counter[str]]:
 def _lines(
     before: str, after: str, counts_before: Mapping[int, Counter[str]], counts_after: Mapping[int, Counter[str]]
 ) -> Iterator[LinePair]:
-    one = [Line(n, text, dict(counts_before.get(n, {}))) for n, text in enumerate(lines_of(before), 1)]
-    two = [Line(n, text, dict(counts_after.get(n, {}))) for n, text in enumerate(lines_of(after), 1)]
+    one = [CountedLine(n, text, dict(counts_before.get(n, {}))) for n, text in enumerate(lines_of(before), 1)]
+    two = [CountedLine(n, text, dict(counts_after.get(n, {}))) for n, text in enumerate(lines_of(after), 1)]
     matcher = difflib.SequenceMatcher(None, [line.text.strip() for line in one], [line.text.strip() for line in two])
     for tag, a_from, a_to, b_from, b_to in matcher.get_opcodes():
         if tag == "equal":
@@ -220,7 +220,7 @@ def _lines(
             yield from _replaced(one[a_from:a_to], two[b_from:b_to])
 
 
-def _replaced(before: Sequence[Line], after: Sequence[Line]) -> Iterator[LinePair]:
+def _replaced(before: Sequence[CountedLine], after: Sequence[CountedLine]) -> Iterator[LinePair]:
     """Lines side by side where they are alike, in their order; else those that went, then those that came."""
     waiting = list(after)
     for line in before:

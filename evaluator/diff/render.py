@@ -13,12 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from common.contract import Status
-from evaluator.diff.compare import COUNTED, Difference, Line, LinePair, Quantity
+from evaluator.diff.compare import COUNTED, CountedLine, Difference, LinePair, Quantity
 from evaluator.report import charts
-from evaluator.report.html import environment, hashed, look, style
+from evaluator.report.html import hashed, look, style, template_environment
 from evaluator.report.terminal import printable
 
-_MOST_LINES: Final = 120
+_MAX_LINES: Final = 120
 """Pairs of lines in a terminal; a page shows all."""
 _SIGNS: Final = {"same": " ", "changed": "~", "removed": "-", "added": "+"}
 _STYLES: Final = {"same": "", "changed": "yellow", "removed": "red", "added": "green"}
@@ -26,7 +26,7 @@ _JUDGED: Final = ("better", "worse")
 _OUTCOMES: Final = {"better": "green", "worse": "red", "other": "", "same": "dim", "unknown": "dim"}
 
 
-def card(difference: Difference) -> "DifferenceCard":
+def diff_card(difference: Difference) -> "DifferenceCard":
     """For a terminal of 60 columns and up."""
     return DifferenceCard(difference)
 
@@ -49,9 +49,9 @@ class DifferenceCard:
             return
         at = ", ".join(f"{name}={size}" for name, size in (told.counted_at or {}).items())
         yield _text(plain, f"\nLines that differ{f', counted at {at}' if at else ''}:")
-        yield self._lines(pairs[:_MOST_LINES], plain)
-        if len(pairs) > _MOST_LINES:
-            yield _text(plain, f"and {len(pairs) - _MOST_LINES} more lines (--report shows all)")
+        yield self._lines(pairs[:_MAX_LINES], plain)
+        if len(pairs) > _MAX_LINES:
+            yield _text(plain, f"and {len(pairs) - _MAX_LINES} more lines (--report shows all)")
 
     def _quantities(self, plain: bool) -> Table:
         table = Table.grid(padding=(0, 2, 0, 0))
@@ -88,12 +88,12 @@ class DifferenceCard:
         return table
 
 
-def page(difference: Difference) -> str:
+def diff_page(difference: Difference) -> str:
     """A complete HTML page."""
-    sheet = style() + environment("evaluator.diff").get_template("difference.css").render()
+    sheet = style() + template_environment("evaluator.diff").get_template("difference.css").render()
     policy = f"default-src 'none'; style-src {hashed(sheet)}; base-uri 'none'; form-action 'none'"
     return (
-        environment("evaluator.diff")
+        template_environment("evaluator.diff")
         .get_template("difference.html.j2")
         .render(
             difference=difference,
@@ -139,7 +139,7 @@ def counted(pair: LinePair, name: str) -> str:
     return f"{before:,} > {after:,}"
 
 
-def _count(line: Line | None, name: str) -> int:
+def _count(line: CountedLine | None, name: str) -> int:
     return line.counts.get(name, 0) if line else 0
 
 

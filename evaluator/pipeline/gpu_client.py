@@ -42,7 +42,7 @@ _READ_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True)
-class Trouble:
+class StartFailure:
     """Why the referee could not be started, the last time that anyone on this machine tried."""
 
     reason: str
@@ -72,28 +72,28 @@ class GpuReferee:
 
     name: Literal["gpu", "sim"] = "gpu"
 
-    def __init__(self, gpu: Gpu, settings: MachineSettings, interest: CancelToken | None = None) -> None:
-        """When `interest` is withdrawn, jobs are let go at once."""
+    def __init__(self, gpu: Gpu, settings: MachineSettings, cancel_token: CancelToken | None = None) -> None:
+        """When `cancel_token` is cancelled, jobs are let go at once."""
         self._gpu = gpu
         self._settings = settings
-        self._interest = interest or CancelToken()
+        self._cancel_token = cancel_token or CancelToken()
         folder = settings.data_dir / "referees"
         self._socket = folder / f"{gpu.uuid}.sock"
         self._log = folder / f"{gpu.uuid}.log"
-        self._troubles = _Troubles(folder / f"{gpu.uuid}.trouble")
+        self._troubles = _StartFailures(folder / f"{gpu.uuid}.trouble")
 
-    def bound_to(self, interest: CancelToken) -> "GpuReferee":
+    def bound_to(self, cancel_token: CancelToken) -> "GpuReferee":
         """The same referee, for one piece of work."""
-        bound = GpuReferee(self._gpu, self._settings, interest)
+        bound = GpuReferee(self._gpu, self._settings, cancel_token)
         bound._troubles = self._troubles
         return bound
 
     @property
-    def trouble(self) -> Trouble | None:
+    def trouble(self) -> StartFailure | None:
         """Why it could not be started the last time; None where it could, or nobody has tried lately."""
         return self._troubles.last()
 
-    def start(self) -> Trouble | None:
+    def start(self) -> StartFailure | None:
         """Start it where none runs, also before the next start is due; why it cannot be started, or None."""
         try:
             (self._reach() or self._start(at_once=True)).close()
@@ -117,11 +117,11 @@ class GpuReferee:
         return self._gpu.arch + ("a" if int(self._gpu.arch.removeprefix("sm_")) >= 90 else "")
 
     def judge(self, order: JudgeRequest, progress: Progress) -> JudgeResult:
-        self._interest.check()
+        self._cancel_token.check()
         with (
             self._connected() as channel,
             _as_file(order.to_json()) as descriptor,
-            self._interest.on_withdrawal(channel.hang_up),
+            self._cancel_token.on_cancel(channel.hang_up),
         ):
             try:
                 channel.send({"order": "judge"}, [descriptor])
@@ -136,7 +136,7 @@ class GpuReferee:
                     f"The referee of {self._gpu.name} has said nothing for {_JOB_S:g} s.", self._remedy()
                 ) from silent
             except ChannelClosedError as closed:
-                self._interest.check()
+                self._cancel_token.check()
                 raise GpuError(
                     f"The referee of {self._gpu.name} ended in the middle of a job ({closed}): {self._last_words()}",
                     self._remedy(),
@@ -253,16 +253,16 @@ class GpuReferee:
         return f"Run `assay doctor`; the referee's log is {self._log}."
 
 
-class _Troubles:
+class _StartFailures:
     """The last failed start, in a file for all processes of this machine, and in memory where no file can be kept."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._own: Trouble | None = None
+        self._own: StartFailure | None = None
 
-    def last(self) -> Trouble | None:
+    def last(self) -> StartFailure | None:
         try:
-            last: Trouble | None = Trouble(**json.loads(self._file.read_bytes()))
+            last: StartFailure | None = StartFailure(**json.loads(self._file.read_bytes()))
         except (OSError, ValueError, TypeError):
             last = self._own
         # The file of an earlier start of the machine speaks of another clock.
@@ -270,7 +270,7 @@ class _Troubles:
 
     def add(self, reason: str, remedy: str) -> None:
         before = self.last()
-        now = Trouble(reason, remedy, before.failures + 1 if before else 1, time.monotonic())
+        now = StartFailure(reason, remedy, before.failures + 1 if before else 1, time.monotonic())
         try:
             aside = self._file.with_suffix(f".{os.getpid()}")
             aside.write_text(json.dumps(asdict(now)))

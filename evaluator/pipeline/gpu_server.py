@@ -42,8 +42,8 @@ _ORDER_S = 30.0
 class RefereeServices(Protocol):
     """All that a referee works with on its device."""
 
-    bench: GpuRuntime
-    opponent: Baseline
+    runtime: GpuRuntime
+    baseline: Baseline
     instruments: Instruments | None
     """None where no tool can be used."""
 
@@ -58,45 +58,45 @@ class JobCancelledError(Exception):
     """The grader that wanted this job is gone."""
 
 
-def serve(listener: socket.socket, hall: RefereeServices, idle_s: float | None = None) -> None:
+def serve(listener: socket.socket, services: RefereeServices, idle_s: float | None = None) -> None:
     """Answer graders, one after another, until nobody has come for `idle_s` seconds, or there are no more runners."""
     while select.select([listener], [], [], idle_s)[0]:
         connection, _ = listener.accept()
         channel = Channel(connection)
         try:
-            _attend(channel, hall)
+            _attend(channel, services)
         except (ChannelClosedError, JobCancelledError):
             log.info("a grader went away")
         finally:
             channel.close()
-        if hall.bench.pool.gone:
+        if services.runtime.pool.gone:
             log.error("there are no more runners: the referee ends, and the next grader starts another")
             return
     log.info("nobody came for %s s: the referee ends", idle_s)
 
 
-def _attend(channel: Channel, hall: RefereeServices) -> None:
+def _attend(channel: Channel, services: RefereeServices) -> None:
     while True:
         message = channel.receive()
         if message["order"] == "facts":
-            channel.send({"facts": hall.facts()})
+            channel.send({"facts": services.facts()})
             continue
         with open(channel.take_descriptor(), "rb") as file:
             file.seek(0)
             order = JudgeRequest.from_json(file.read())
-        channel.send(_verdict_on(order, hall, _reporter(channel)))
+        channel.send(_verdict_on(order, services, _reporter(channel)))
 
 
-def _verdict_on(order: JudgeRequest, hall: RefereeServices, report: Callable[[str], None]) -> dict[str, Any]:
+def _verdict_on(order: JudgeRequest, services: RefereeServices, report: Callable[[str], None]) -> dict[str, Any]:
     """One job from its order to what the grader is told."""
     started_s = time.monotonic()
 
     def open_session(checked_plan: CheckedPlan, memory_bytes: int) -> Session:
         attributes = _needs_attributes(checked_plan)
-        return hall.bench.open(order.program, attributes, memory_bytes, leaves_traces=order.local_memory)
+        return services.runtime.open(order.program, attributes, memory_bytes, leaves_traces=order.local_memory)
 
     def judge() -> JudgeResult:
-        return judge_and_time(order, open_session, hall.rng, hall.opponent, report, hall.instruments)
+        return judge_and_time(order, open_session, services.rng, services.baseline, report, services.instruments)
 
     try:
         try:
@@ -143,8 +143,8 @@ class GpuRefereeServices:
         work = data_dir / "work"
         work.mkdir(parents=True, exist_ok=True)
         place = selftest.choose(work, sandbox)  # type: ignore[arg-type]
-        observatory = ToolRunner(place, uuid)
-        self.instruments: Instruments | None = Instruments(Profiler(observatory), Sanitizer(observatory))
+        tool_runner = ToolRunner(place, uuid)
+        self.instruments: Instruments | None = Instruments(Profiler(tool_runner), Sanitizer(tool_runner))
         pool = RunnerPool(place, uuid, ahead)
         try:
             from evaluator.backends.gpu import tensors
@@ -153,8 +153,8 @@ class GpuRefereeServices:
             self._uuid, self._health, self._tensors = uuid, health, tensors
             self.sandbox = place.name
             tensors.claim_device()
-            self.opponent: Baseline = tensors.TorchBaseline("cuda", self.state)
-            self.bench = GpuRuntime(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner)
+            self.baseline: Baseline = tensors.TorchBaseline("cuda", self.state)
+            self.runtime = GpuRuntime(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner)
         except BaseException:
             pool.close()
             raise
@@ -185,7 +185,7 @@ class GpuRefereeServices:
         )
 
     def facts(self) -> dict[str, Any]:
-        return {"sandbox": self.sandbox, "quarantine": self.bench.quarantine, "pid": os.getpid()}
+        return {"sandbox": self.sandbox, "quarantine": self.runtime.quarantine, "pid": os.getpid()}
 
 
 def main() -> None:
@@ -201,11 +201,13 @@ def main() -> None:
     wanted = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
-        hall = GpuRefereeServices(wanted.gpu, wanted.data_dir, wanted.sandbox, wanted.ahead, wanted.jobs_per_runner)
+        services = GpuRefereeServices(
+            wanted.gpu, wanted.data_dir, wanted.sandbox, wanted.ahead, wanted.jobs_per_runner
+        )
     except InfrastructureError as fault:
         print(f"{fault} {fault.remedy or ''}", file=sys.stderr)
         raise SystemExit(3) from fault
-    with contextlib.closing(hall.bench), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    with contextlib.closing(services.runtime), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         wanted.socket.unlink(missing_ok=True)
         old_mask = os.umask(0o177)
         with socket_address(wanted.socket) as address:
@@ -214,7 +216,7 @@ def main() -> None:
         listener.listen(1024)
         log.info("the referee of %s is ready", wanted.gpu)
         try:
-            serve(listener, hall, wanted.idle_s)
+            serve(listener, services, wanted.idle_s)
         finally:
             wanted.socket.unlink(missing_ok=True)
 

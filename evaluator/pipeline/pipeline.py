@@ -16,7 +16,7 @@ from evaluator.errors import InfrastructureError, InternalError, Ruling, UsageEr
 from evaluator.pipeline.referee import JudgeRequest, Referee, Target, also_rehearsed, rehearse, timed
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.pipeline.verdict import Case, nothing_was_tried
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.seed import Seed
 from evaluator.stages.compile.line_table import with_lines
 from evaluator.stages.compile.nvcc import Compiled, compile_source
@@ -58,10 +58,10 @@ def evaluate(
     `seed`: that of an evaluation to repeat, which a caller of the service never chooses: it could be an easy one.
 
     Raises UsageError for a problem, backend or size that does not exist; whatever is wrong with the submission is a
-    verdict, and so are our own failures (`internal_error`, without a reward) and a withdrawal of the workshop's
-    interest (`cancelled`).
+    verdict, and so are our own failures (`internal_error`, without a reward) and a cancelled token
+    (`cancelled`).
     """
-    problem = find(submission.problem)
+    problem = find_problem(submission.problem)
     try:
         referee = toolbox.referee(submission)
     except InfrastructureError as fault:
@@ -95,7 +95,7 @@ def prepare(
 
 def _case(submission: Submission, toolbox: Toolbox, venue: Target, raw: bytes | None = None) -> Case:
     content = raw if raw is not None else submission.source.encode(errors="surrogatepass")
-    return Case(submission, find(submission.problem), toolbox, venue, content)
+    return Case(submission, find_problem(submission.problem), toolbox, venue, content)
 
 
 def _ended(case: Case, progress: Progress, work: Callable[[Progress], Outcome]) -> Outcome | Verdict:
@@ -109,15 +109,15 @@ def _ended(case: Case, progress: Progress, work: Callable[[Progress], Outcome]) 
             case.clock.lap(before)
         progress(text)
 
-    interest = case.toolbox.interest
+    cancel_token = case.toolbox.cancel_token
     try:
         outcome = work(note)
-        interest.check()
+        cancel_token.check()
         return outcome
     except UsageError:
         raise
     except Exception as error:
-        if interest.withdrawn:  # what was ended in the middle fails in its own way
+        if cancel_token.cancelled:  # what was ended in the middle fails in its own way
             return case.verdict(_cancelled(phase))
         if isinstance(error, InfrastructureError):
             return case.verdict(Ruling(Status.INTERNAL_ERROR, phase, str(error), error.remedy))

@@ -18,7 +18,7 @@ from evaluator.backends.gpu.tools.sanitizer import Sanitizer
 from evaluator.backends.session import Backend, Program, Session, UnsupportedError
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.arrays import NumpyRng, Rng
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Sizes
 from evaluator.sandbox.retry import tried
 from evaluator.seed import Seed
@@ -65,7 +65,7 @@ class JudgeRequest:
     @property
     def checked_plan(self) -> CheckedPlan:
         """The plan, fitted to the program again."""
-        planned = plan_launches(find(self.problem), self.program, self.plan, "", self.static_shared_bytes)
+        planned = plan_launches(find_problem(self.problem), self.program, self.plan, "", self.static_shared_bytes)
         if planned.checked_plan is None:
             raise InfrastructureError("A plan that fitted the program fits it no more.", "Please report it.")
         return replace(
@@ -217,7 +217,7 @@ def judge_and_time(
     order: JudgeRequest,
     open_session: Callable[[CheckedPlan, int], Session],
     make_dice: Callable[[int], Rng],
-    opponent: Baseline,
+    baseline: Baseline,
     progress: Progress,
     instruments: Instruments | None = None,
 ) -> JudgeResult:
@@ -252,13 +252,13 @@ def judge_and_time(
             return JudgeResult(verified, phases_s=clock.laps_s)
         if settings.timing:
             look = measure(
-                checked_plan, session, timed_sizes, settings, rng, opponent, lambda done: progress(f"time {done}")
+                checked_plan, session, timed_sizes, settings, rng, baseline, lambda done: progress(f"time {done}")
             )
             clock.lap("time")
     if look is not None and look.measurement is not None and _suspicious(checked_plan, look):
         sizes = larger(timed_sizes)
         with open_session(checked_plan, _largest_bytes(checked_plan, [sizes])) as session:
-            second = measure(checked_plan, session, sizes, settings, rng, opponent)
+            second = measure(checked_plan, session, sizes, settings, rng, baseline)
         clock.lap("time")
     counted = None
     if settings.profile and instruments is not None and not any(seen and seen.ruling for seen in (look, second)):

@@ -3,11 +3,11 @@
 from common.contract import Smallest, Status, Submission, Verdict
 from evaluator.errors import UsageError
 from evaluator.pipeline.toolbox import Toolbox
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.planning import plan_launches
 from evaluator.stages.screen.cleaning import clean
-from evaluator.stages.verify.reproduction import Case, reproduction
+from evaluator.stages.verify.reproduction import ReproductionInput, reproduction
 
 
 def why_none(verdict: Verdict) -> str | None:
@@ -27,7 +27,7 @@ def reproduce(submission: Submission, raw: bytes, verdict: Verdict, toolbox: Too
 
     Raises UsageError where no such program can be written, InfrastructureError for our own failures.
     """
-    smallest, problem, settings = _smallest(verdict), find(submission.problem), submission.settings
+    smallest, problem, settings = _smallest(verdict), find_problem(submission.problem), submission.settings
     if smallest is None:
         raise UsageError(f"No program can show the fault: {why_none(verdict)}.")
     source = clean(raw).source
@@ -39,7 +39,9 @@ def reproduce(submission: Submission, raw: bytes, verdict: Verdict, toolbox: Too
     planned = plan_launches(problem, compiled.program, submission.plan, source, shared)
     if planned.checked_plan is None:
         raise UsageError("The launch plan does not fit here as it did where it was graded.")
-    return reproduction(Case(source, planned.checked_plan, compiled.program.entries, settings.flags, smallest))
+    return reproduction(
+        ReproductionInput(source, planned.checked_plan, compiled.program.entries, settings.flags, smallest)
+    )
 
 
 def _smallest(verdict: Verdict) -> Smallest | None:

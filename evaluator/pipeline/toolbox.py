@@ -27,12 +27,12 @@ class Toolbox:
 
     def __init__(self, settings: MachineSettings) -> None:
         self.settings = settings
-        self.interest = CancelToken()
+        self.cancel_token = CancelToken()
         """Whether what is done with these tools is still wanted."""
 
-    def bound_to(self, interest: CancelToken) -> "BoundToolbox":
-        """The same tools for one piece of work: what they run ends when the interest is withdrawn."""
-        return BoundToolbox(self, interest)
+    def bound_to(self, cancel_token: CancelToken) -> "BoundToolbox":
+        """The same tools for one piece of work: what they run ends when the token is cancelled."""
+        return BoundToolbox(self, cancel_token)
 
     @cached_property
     def toolchain(self) -> Toolchain:
@@ -124,12 +124,12 @@ class Toolbox:
 
 
 class BoundToolbox(Toolbox):
-    """Another workshop's tools, bound to the interest in one piece of work."""
+    """Another toolbox's tools, bound to the cancel token of one piece of work."""
 
-    def __init__(self, whole: Toolbox, interest: CancelToken) -> None:
+    def __init__(self, whole: Toolbox, cancel_token: CancelToken) -> None:
         super().__init__(whole.settings)
         self._whole = whole
-        self.interest = interest
+        self.cancel_token = cancel_token
 
     @cached_property
     def toolchain(self) -> Toolchain:
@@ -137,7 +137,7 @@ class BoundToolbox(Toolbox):
 
     @cached_property
     def sandbox(self) -> CancellableSandbox:
-        return CancellableSandbox(self._whole.sandbox, self.interest)
+        return CancellableSandbox(self._whole.sandbox, self.cancel_token)
 
     @cached_property
     def cache(self) -> Cache:
@@ -145,7 +145,7 @@ class BoundToolbox(Toolbox):
 
     @cached_property
     def gpu(self) -> GpuReferee | None:
-        return self._whole.gpu.bound_to(self.interest) if self._whole.gpu else None
+        return self._whole.gpu.bound_to(self.cancel_token) if self._whole.gpu else None
 
     @cached_property
     def timings(self) -> TimingPool:

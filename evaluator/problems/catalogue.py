@@ -32,7 +32,7 @@ def problems() -> Mapping[str, Problem]:
     return MappingProxyType({problem.id: problem for problem in ordered})
 
 
-def find(problem_id: str) -> Problem:
+def find_problem(problem_id: str) -> Problem:
     """The problem with this id. Raises UnknownProblemError, whose remedy names the nearest ids."""
     known = problems()
     if problem_id in known:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from common.contract import ProblemFace, ScalarFace, TensorFace
-from common.expressions import evaluate
+from common.expressions import evaluate_expression
 from common.wire import DType
 from evaluator.problems.arrays import Array, Rng
 
@@ -29,7 +29,7 @@ class Tensor:
 
     def shape_at(self, sizes: Sizes) -> tuple[int, ...]:
         """The extents at `sizes`."""
-        return tuple(evaluate(extent, sizes) for extent in self.shape)
+        return tuple(evaluate_expression(extent, sizes) for extent in self.shape)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from evaluator.backends.gpu.device.peaks import peaks_of
 from evaluator.errors import UnknownProblemError, UsageError
 from evaluator.pipeline.receipt import plan_sha256
 from evaluator.pipeline.referee import larger
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
 from evaluator.seed import Seed
 from evaluator.stages.screen.cleaning import clean
@@ -39,7 +39,7 @@ _EQUAL: Final = 1e-9
 """Relative; other versions of libraries may round differently."""
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     """What a check found."""
 
     OK = "ok"
@@ -52,7 +52,7 @@ class Check:
     """One check, and what it found in words."""
 
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     detail: str
 
 
@@ -80,7 +80,7 @@ class ParsedReceipt:
     @property
     def problem(self) -> Problem:
         """Raises UnknownProblemError."""
-        return find(self.verdict.problem)
+        return find_problem(self.verdict.problem)
 
     @property
     def seed(self) -> Seed:
@@ -96,7 +96,7 @@ class _CheckSkippedError(Exception):
     """A check cannot be made; the text says why."""
 
 
-def examine(text: bytes, beside: Expectations) -> tuple[ParsedReceipt | None, tuple[Check, ...]]:
+def examine_verdict(text: bytes, beside: Expectations) -> tuple[ParsedReceipt | None, tuple[Check, ...]]:
     """Make every check that can be made without a compiler. `text`: JSON of a verdict or of a whole evaluation.
 
     None and one failed check where it is neither.
@@ -104,14 +104,14 @@ def examine(text: bytes, beside: Expectations) -> tuple[ParsedReceipt | None, tu
     try:
         shown = _read(text)
     except (_CheckFailedError, NotCanonicalError) as wrong:
-        return None, (Check("form", Outcome.FAILED, f"This is no verdict with a receipt: {wrong}."),)
-    form = Check("form", Outcome.OK, f"A verdict on {shown.verdict.problem}: {shown.verdict.status}.")
+        return None, (Check("form", CheckOutcome.FAILED, f"This is no verdict with a receipt: {wrong}."),)
+    form = Check("form", CheckOutcome.OK, f"A verdict on {shown.verdict.problem}: {shown.verdict.status}.")
     return shown, (form, *(_made(name, check, shown, beside) for name, check in _CHECKS))
 
 
 def verified(checks: Sequence[Check]) -> bool:
     """Whether nothing speaks against the verdict; what was not checked does not."""
-    return all(check.outcome is not Outcome.FAILED for check in checks)
+    return all(check.outcome is not CheckOutcome.FAILED for check in checks)
 
 
 def differences(shown: Any, computed: Any, path: str = "") -> Iterator[str]:
@@ -176,11 +176,11 @@ def _made(
     name: str, check: "Callable[[ParsedReceipt, Expectations], str]", shown: ParsedReceipt, beside: Expectations
 ) -> Check:
     try:
-        return Check(name, Outcome.OK, check(shown, beside))
+        return Check(name, CheckOutcome.OK, check(shown, beside))
     except _CheckFailedError as wrong:
-        return Check(name, Outcome.FAILED, str(wrong))
+        return Check(name, CheckOutcome.FAILED, str(wrong))
     except _CheckSkippedError as why:
-        return Check(name, Outcome.SKIPPED, str(why))
+        return Check(name, CheckOutcome.SKIPPED, str(why))
 
 
 def _signature(shown: ParsedReceipt, beside: Expectations) -> str:
@@ -229,7 +229,7 @@ def _versions(shown: ParsedReceipt, beside: Expectations) -> str:
     if other:
         raise _CheckFailedError(
             f"It was made with other versions: {', '.join(other)}. What follows from seed and samples may be other "
-            "there, so it cannot be told here; verify with those versions."
+            "there, so this cannot be checked here; verify with those versions."
         )
     return f"contract {CONTRACT_VERSION}, grader {__version__}, problem {problem}, as here."
 
@@ -427,7 +427,7 @@ def _problem(shown: ParsedReceipt) -> Problem:
     try:
         return shown.problem
     except UnknownProblemError as error:
-        raise _CheckFailedError(f"{error} So nothing can be told of it here.") from None
+        raise _CheckFailedError(f"{error} So it cannot be checked here.") from None
 
 
 def _needs_versions(shown: ParsedReceipt) -> None:

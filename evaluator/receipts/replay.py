@@ -12,7 +12,7 @@ from common.launch_plan import LaunchPlan
 from evaluator.errors import UsageError
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
-from evaluator.receipts.checks import Check, Outcome, ParsedReceipt, differences
+from evaluator.receipts.checks import Check, CheckOutcome, ParsedReceipt, differences
 
 _PASSING: Final = frozenset(
     {"duration_s", "phases_s", "graded_at", "signature", "device", "sandbox", "sandbox_image", "seed_commitment"}
@@ -38,7 +38,9 @@ def replay(
     if again.status in _NOT_JUDGED:
         return (
             Check(
-                "rerun", Outcome.FAILED, f"It could not be graded again: {again.message} Nothing is shown by that."
+                "rerun",
+                CheckOutcome.FAILED,
+                f"It could not be graded again: {again.message} Nothing is shown by that.",
             ),
         )
     return (_outcome(shown.verdict, again), _trials(shown.verdict, again), _rest(shown.verdict, again))
@@ -71,12 +73,12 @@ def _outcome(before: Verdict, after: Verdict) -> Check:
         why = " It may be the machine: this depends on how fast and how large it is." if by_the_clock else ""
         return Check(
             "rerun",
-            Outcome.FAILED,
+            CheckOutcome.FAILED,
             f"Graded again it is {after.status} in phase {after.phase}, and the verdict says {before.status} in "
             f"phase {before.phase}: {after.message}{why}",
         )
     return Check(
-        "rerun", Outcome.OK, f"Graded again, with the same seed, it is {after.status} in phase {after.phase}."
+        "rerun", CheckOutcome.OK, f"Graded again, with the same seed, it is {after.status} in phase {after.phase}."
     )
 
 
@@ -84,10 +86,12 @@ def _trials(before: Verdict, after: Verdict) -> Check:
     name = "rerun: trials"
     if before.correctness is None or after.correctness is None:
         if before.correctness is after.correctness:
-            return Check(name, Outcome.SKIPPED, "Nothing was run, neither then nor now.")
-        return Check(name, Outcome.FAILED, f"It ran {'now' if after.correctness else 'then'} only.")
+            return Check(name, CheckOutcome.SKIPPED, "Nothing was run, neither then nor now.")
+        return Check(name, CheckOutcome.FAILED, f"It ran {'now' if after.correctness else 'then'} only.")
     if _BY_THE_CLOCK & {before.status, after.status}:
-        return Check(name, Outcome.SKIPPED, "How far a run comes that is ended by a limit differs from run to run.")
+        return Check(
+            name, CheckOutcome.SKIPPED, "How far a run comes that is ended by a limit differs from run to run."
+        )
     kept = {"sizes", "scalars", "distribution", "hidden", "passed"}
     shown, computed = (
         [trial.model_dump(mode="json", include=kept) for trial in one.correctness.trials]
@@ -96,8 +100,8 @@ def _trials(before: Verdict, after: Verdict) -> Check:
     )
     found = list(differences(shown, computed, "trials"))
     if found:
-        return Check(name, Outcome.FAILED, f"The trials went otherwise: {_few(found)}.")
-    return Check(name, Outcome.OK, f"All {len(shown)} trials went as the verdict says.")
+        return Check(name, CheckOutcome.FAILED, f"The trials went otherwise: {_few(found)}.")
+    return Check(name, CheckOutcome.OK, f"All {len(shown)} trials went as the verdict says.")
 
 
 def _rest(before: Verdict, after: Verdict) -> Check:
@@ -105,34 +109,34 @@ def _rest(before: Verdict, after: Verdict) -> Check:
         return _speed(before, after)
     name = "rerun: rest"
     if _BY_THE_CLOCK & {before.status, after.status}:
-        return Check(name, Outcome.SKIPPED, "What a limit ended in the middle differs from run to run.")
+        return Check(name, CheckOutcome.SKIPPED, "What a limit ended in the middle differs from run to run.")
     if before.receipt and after.receipt and before.receipt.toolchain != after.receipt.toolchain:
         return Check(
             name,
-            Outcome.SKIPPED,
+            CheckOutcome.SKIPPED,
             f"Compiled by {after.receipt.toolchain} here and {before.receipt.toolchain} there: programs and their "
             "resources may differ.",
         )
     # What went in explains what came out, so the receipt's part is told first.
     found = sorted(differences(_lasting(before), _lasting(after)), key=lambda said: not said.startswith("receipt."))
     if found:
-        return Check(name, Outcome.FAILED, f"Graded again, other things came out: {_few(found)}.")
-    return Check(name, Outcome.OK, "Everything else is the same to the bit, program and reward included.")
+        return Check(name, CheckOutcome.FAILED, f"Graded again, other things came out: {_few(found)}.")
+    return Check(name, CheckOutcome.OK, "Everything else is the same to the bit, program and reward included.")
 
 
 def _speed(before: Verdict, after: Verdict) -> Check:
     name, one, two = "rerun: speed", before.timing, after.timing
     if one is None or two is None:
-        return Check(name, Outcome.SKIPPED, "Nothing was timed in one of the two.")
+        return Check(name, CheckOutcome.SKIPPED, "Nothing was timed in one of the two.")
     if one.device.name != two.device.name:
-        return Check(name, Outcome.SKIPPED, f"Timed on {two.device.name} here and {one.device.name} there.")
+        return Check(name, CheckOutcome.SKIPPED, f"Timed on {two.device.name} here and {one.device.name} there.")
     said = (
         f"{two.speedup:.3g} ({two.speedup_low:.3g} to {two.speedup_high:.3g}) here, {one.speedup:.3g} "
         f"({one.speedup_low:.3g} to {one.speedup_high:.3g}) in the verdict"
     )
     if two.speedup_low > one.speedup_high or one.speedup_low > two.speedup_high:
-        return Check(name, Outcome.FAILED, f"The speedups are further apart than their intervals: {said}.")
-    return Check(name, Outcome.OK, f"The intervals of the speedup meet: {said}.")
+        return Check(name, CheckOutcome.FAILED, f"The speedups are further apart than their intervals: {said}.")
+    return Check(name, CheckOutcome.OK, f"The intervals of the speedup meet: {said}.")
 
 
 def _lasting(verdict: Verdict) -> Any:

@@ -23,7 +23,7 @@ KEPT: Final = 256
 _BINS: Final = 36
 _LANES: Final = 32
 _SECTOR_BYTES: Final = 32
-_MOST_ACROSS: Final = 32
+_MAX_ACROSS: Final = 32
 """Sectors or banks side by side."""
 
 
@@ -113,7 +113,7 @@ class Roof:
 
 
 @lru_cache(KEPT)
-def roofline(roof: Roof, points: tuple[Point, ...]) -> Markup:
+def roofline_chart(roof: Roof, points: tuple[Point, ...]) -> Markup:
     """Work a second over work a byte, both logarithmic, with the roof that memory and the units are."""
     with drawing:
         top = max(rate for _, rate in roof.ceilings)
@@ -213,7 +213,7 @@ def _short(number: float) -> str:
 
 
 @lru_cache(KEPT)
-def occupancy(allowed: tuple[tuple[str, int], ...], limited_by: str, most: int) -> Markup:
+def occupancy_chart(allowed: tuple[tuple[str, int], ...], limited_by: str, most: int) -> Markup:
     """Warps that each resource of a multiprocessor has room for; `most` is what it holds at all."""
     with drawing:
         from matplotlib.patches import Rectangle
@@ -274,7 +274,7 @@ def _sectors(offsets: Sequence[int | None], lane_bytes: int) -> Markup:
         for byte in range(offset, offset + lane_bytes) if offset is not None else ():
             touched.setdefault(byte // _SECTOR_BYTES, set()).add(byte % _SECTOR_BYTES)
     order = sorted(touched)
-    rows = max(1, math.ceil(len(order) / _MOST_ACROSS))
+    rows = max(1, math.ceil(len(order) / _MAX_ACROSS))
     per_row = math.ceil(len(order) / rows)
     width = min((WIDTH - 16) / max(per_row, 1), 41.0)
     sheet = Sheet(168 + 26 * (rows - 1))

@@ -75,7 +75,7 @@ def listing(source: str, label: str) -> Markup:
 
 
 def _part(macro: str, *arguments: object) -> Markup:
-    made: Markup = getattr(environment().get_template("verdict.html.j2").module, macro)(*arguments)
+    made: Markup = getattr(template_environment().get_template("verdict.html.j2").module, macro)(*arguments)
     return made
 
 
@@ -86,7 +86,9 @@ def look(status: Status) -> tuple[Tone, str]:
 
 def style() -> Markup:
     """The style sheet that `article` needs."""
-    return Markup(environment().get_template("report.css").render(colours=COLOURS, metrics=line_costs.METRICS))
+    return Markup(
+        template_environment().get_template("report.css").render(colours=COLOURS, metrics=line_costs.METRICS)
+    )
 
 
 def hashed(text: str) -> str:
@@ -96,12 +98,12 @@ def hashed(text: str) -> str:
 
 def _page(title: str, views: list["_View"], many: bool = False) -> str:
     policy = f"default-src 'none'; style-src {hashed(style())}; base-uri 'none'; form-action 'none'"
-    template = environment().get_template("report.html.j2")
+    template = template_environment().get_template("report.html.j2")
     return template.render(title=title, views=views, many=many, style=style(), policy=policy)
 
 
 @cache
-def environment(package: str = "evaluator.report") -> Environment:
+def template_environment(package: str = "evaluator.report") -> Environment:
     """The templates of `package` and those of reports. All text is escaped, its unseen characters written out."""
     made = Environment(
         loader=ChoiceLoader([PackageLoader(each) for each in dict.fromkeys((package, "evaluator.report"))]),
@@ -204,8 +206,8 @@ class _View:
     @property
     def roofline(self) -> tuple[Markup, str] | None:
         """The picture, and what it says."""
-        found = line_costs.roofline(self.verdict)
-        return (charts.roofline(found.roof, (found.point,)), found.note) if found else None
+        found = line_costs.roofline_data(self.verdict)
+        return (charts.roofline_chart(found.roof, (found.point,)), found.note) if found else None
 
     @property
     def race(self) -> Markup | None:
@@ -423,7 +425,7 @@ def _time_bars(timing: Timing) -> Iterator[tuple[str, float, float, str]]:
 
 def _drawn(room: Room) -> Markup | None:
     launch = room.launch
-    return charts.occupancy(room.allowed, launch.limited_by, launch.max_warps) if room.allowed else None
+    return charts.occupancy_chart(room.allowed, launch.limited_by, launch.max_warps) if room.allowed else None
 
 
 def _beyond(samples: Iterable[tuple[str, tuple[float, ...]]]) -> Iterator[str]:

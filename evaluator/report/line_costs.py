@@ -13,7 +13,7 @@ from common.contract import Compilation, Fault, Occupancy, Profile, Verdict
 from common.contract.counters import Counts, Evidence, LaunchCounts, LaunchEstimate
 from evaluator.backends.gpu.device.peaks import DevicePeaks, peaks_of
 from evaluator.errors import UnknownProblemError
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.report.charts import Point, Racer, Roof
 from evaluator.stages.compile.resources import Resource, fitting_blocks
 from evaluator.stages.profile.gpu_models import machines
@@ -268,7 +268,7 @@ class Rooflined:
     note: str
 
 
-def roofline(verdict: Verdict) -> Rooflined | None:
+def roofline_data(verdict: Verdict) -> Rooflined | None:
     """The whole plan under the roof of the GPU that timed it, or for which its time was estimated."""
     profile = verdict.profile
     evidence = (profile.evidence or profile.gpu_evidence) if profile else None
@@ -325,7 +325,7 @@ def _scale(problem: str, counted: Mapping[str, int], wanted: Mapping[str, int]) 
     if dict(counted) == dict(wanted):
         return 1.0, 1.0
     try:
-        work = find(problem).work
+        work = find_problem(problem).work
         here, there = work(counted), work(wanted)
     except (UnknownProblemError, KeyError):
         return None

@@ -65,7 +65,7 @@ def line_of(verdict: Verdict) -> tuple[int, int | None] | None:
     return None
 
 
-def card(verdict: Verdict, source: str, title: str | None = None) -> RenderableType:
+def verdict_card(verdict: Verdict, source: str, title: str | None = None) -> RenderableType:
     """A verdict at a glance, for 40 columns and up. `title` names the file; the problem's id stands in for it."""
     return _Card(verdict, source, title or verdict.problem)
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from evaluator.cancellation import CancelToken
-from evaluator.sandbox.sandbox import Finished, Isolation, Job, Sandbox, Session
+from evaluator.sandbox.sandbox import Isolation, Job, JobResult, Sandbox, SandboxSession
 
 
 class CancellableSandbox:
-    """Runs jobs in `sandbox`, each bound to `interest`. Safe to use from many threads."""
+    """Runs jobs in `sandbox`, each bound to `cancel_token`. Safe to use from many threads."""
 
-    def __init__(self, sandbox: Sandbox, interest: CancelToken) -> None:
+    def __init__(self, sandbox: Sandbox, cancel_token: CancelToken) -> None:
         self._sandbox = sandbox
-        self._interest = interest
+        self._cancel_token = cancel_token
         self._starts_s: list[float] = []
 
     @property
@@ -38,18 +38,18 @@ class CancellableSandbox:
         """How long each session took to start, seconds."""
         return tuple(self._starts_s)
 
-    def run(self, job: Job) -> Finished:
+    def run(self, job: Job) -> JobResult:
         """Run the job to its end. Raises CancelledError, SandboxError, StorageError."""
-        self._interest.check()
-        finished = self._sandbox.run(replace(job, interest=self._interest))
+        self._cancel_token.check()
+        finished = self._sandbox.run(replace(job, cancel_token=self._cancel_token))
         # A job that was ended in the middle looks like one that failed: nobody may keep that as its result.
-        self._interest.check()
+        self._cancel_token.check()
         return finished
 
-    def start(self, job: Job) -> Session:
-        """Start the job and talk to it; a withdrawal ends it as a limit would. Raises as `run` does."""
-        self._interest.check()
+    def start(self, job: Job) -> SandboxSession:
+        """Start the job and talk to it; cancelling ends it as a limit would. Raises as `run` does."""
+        self._cancel_token.check()
         started_s = time.monotonic()
-        session = self._sandbox.start(replace(job, interest=self._interest))
+        session = self._sandbox.start(replace(job, cancel_token=self._cancel_token))
         self._starts_s.append(time.monotonic() - started_s)
         return session

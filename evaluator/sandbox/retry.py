@@ -1,7 +1,7 @@
 """Jobs that someone outside may have ended: what tells it, and another try in a fresh sandbox.
 
 The signals that a program causes itself, in the instruction that it executes, say something about the program, and so
-does a limit of ours that was measured to be met (`Finished.own_signals`). Every other signal is someone else's: an
+does a limit of ours that was measured to be met (`JobResult.own_signals`). Every other signal is someone else's: an
 operator's, a supervisor's, a stray `kill`. What a job would have shown is then not known, so it is neither a verdict
 nor anything to keep.
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from evaluator.errors import JobKilledError
-from evaluator.sandbox.sandbox import Finished, Job, Sandbox
+from evaluator.sandbox.sandbox import Job, JobResult, Sandbox
 
 Result = TypeVar("Result")
 
@@ -36,16 +36,16 @@ _TOLD: Final = re.compile(
     rf"|^(?:[\w./-]+: (?:line \d+: )?\s*\d+ )?(?P<shell>{_NAMES})(?: \(core dumped\))?[ \t]*(?:$|[\"'/\w])",
     re.MULTILINE,
 )
-_LEAST_SHELL_CODE: Final = 128
+_MIN_SHELL_CODE: Final = 128
 
 
-def signals_of(run: Finished, words: str = "") -> frozenset[int]:
+def signals_of(run: JobResult, words: str = "") -> frozenset[int]:
     """The signals that ended the program or one that it ran, by its exit; where that tells none, by `words`."""
     if run.signal is not None:
         return frozenset({int(run.signal)})
     # A shell in between ends with the number of the signal that ended its program, from 128 on.
-    if run.exit_code is not None and run.exit_code - _LEAST_SHELL_CODE in _NUMBERS.values():
-        return frozenset({run.exit_code - _LEAST_SHELL_CODE})
+    if run.exit_code is not None and run.exit_code - _MIN_SHELL_CODE in _NUMBERS.values():
+        return frozenset({run.exit_code - _MIN_SHELL_CODE})
     # The last one: a program that has ended says no more, but a source may have had it say such words before.
     for told in list(_TOLD.finditer(words))[-1:]:
         name = told["driver"] or told["clang"] or told["shell"]
@@ -53,7 +53,7 @@ def signals_of(run: Finished, words: str = "") -> frozenset[int]:
     return frozenset()
 
 
-def foreign(run: Finished, words: str = "") -> signal.Signals | None:
+def foreign(run: JobResult, words: str = "") -> signal.Signals | None:
     """The signal by which someone outside has ended the program or one that it ran; None where nobody has.
 
     What met a limit of ours was ended by us, with SIGKILL, whatever else it says.
@@ -72,10 +72,10 @@ def tried(act: Callable[[], Result]) -> Result:
     return act()
 
 
-def in_tries(attempt: Callable[[], Finished], words: Callable[[Finished], str] = lambda run: "") -> Finished:
+def in_tries(attempt: Callable[[], JobResult], words: Callable[[JobResult], str] = lambda run: "") -> JobResult:
     """What `attempt()` gives as soon as nobody outside ends it. Raises JobKilledError after MAX_TRIES."""
 
-    def once() -> Finished:
+    def once() -> JobResult:
         run = attempt()
         if by := foreign(run, words(run)):
             raise killed_from_outside(by)
@@ -84,7 +84,7 @@ def in_tries(attempt: Callable[[], Finished], words: Callable[[Finished], str] =
     return tried(once)
 
 
-def run_in_tries(sandbox: Sandbox, job: Job) -> Finished:
+def run_in_tries(sandbox: Sandbox, job: Job) -> JobResult:
     """As `sandbox.run(job)`, again where someone outside has ended the job. Raises JobKilledError after
     MAX_TRIES.
     """
@@ -108,7 +108,7 @@ def run_program(command: Sequence[Any], **options: Any) -> "subprocess.Completed
 
     def once() -> "subprocess.CompletedProcess[Any]":
         done = subprocess.run(command, **options, check=False)
-        number = -done.returncode if done.returncode < 0 else done.returncode - _LEAST_SHELL_CODE
+        number = -done.returncode if done.returncode < 0 else done.returncode - _MIN_SHELL_CODE
         if number in _NUMBERS.values() and number not in ours:
             raise killed_from_outside(signal.Signals(number))
         return done

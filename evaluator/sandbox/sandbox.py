@@ -18,7 +18,7 @@ FIRST_DESCRIPTOR: Final = 100
 
 
 class Isolation(StrEnum):
-    """One thing that a sandbox may keep from a job; `selftest.probe` shows each by trying to break it."""
+    """One thing that a sandbox may keep from a job; `selftest.probe_sandbox` shows each by trying to break it."""
 
     NETWORK = "network"
     """No connection to anyone, the host's own loopback included."""
@@ -90,12 +90,12 @@ class Job:
     descriptors: tuple[int, ...] = ()
     """Open descriptors that the program gets, as `FIRST_DESCRIPTOR` and on; the caller closes its own."""
     limits: Limits = Limits()
-    interest: CancelToken = field(default_factory=CancelToken, compare=False)
-    """When it is withdrawn the job ends at once, from whichever thread, as when it is killed."""
+    cancel_token: CancelToken = field(default_factory=CancelToken, compare=False)
+    """When it is cancelled the job ends at once, from whichever thread, as when it is killed."""
 
 
 @dataclass(frozen=True)
-class Finished:
+class JobResult:
     """How a job ended. A program that fails is a result, never an exception."""
 
     exit_code: int | None
@@ -133,7 +133,7 @@ class SessionEndedError(Exception):
     """The program of a session ended, or its time was up, before it had sent what was asked for."""
 
 
-class Session(Protocol):
+class SandboxSession(Protocol):
     """A job that is talked to over its stdin and stdout while it runs. Leaving the context ends it for sure."""
 
     def send(self, *parts: bytes | memoryview) -> None:
@@ -145,7 +145,7 @@ class Session(Protocol):
     def allow(self, time_s: float) -> None:
         """Give the program so long from now for all that it is then sent and asked for; who is late is ended."""
 
-    def finish(self) -> Finished:
+    def finish(self) -> JobResult:
         """End the program (if it still runs) with all its children, remove the work folder, and say how it ended."""
 
     def __enter__(self) -> Self: ...
@@ -174,8 +174,8 @@ class Sandbox(Protocol):
     def promises(self) -> frozenset[Isolation]:
         """What this kind of isolation keeps from a job; whatever is not in here, it does not."""
 
-    def run(self, job: Job) -> Finished:
+    def run(self, job: Job) -> JobResult:
         """Run the job to its end."""
 
-    def start(self, job: Job) -> Session:
+    def start(self, job: Job) -> SandboxSession:
         """Start the job and talk to it. Its wall-clock limit counts from here."""

@@ -18,7 +18,7 @@ from evaluator.errors import JobKilledError, SandboxError, UsageError
 from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.retry import run_in_tries
-from evaluator.sandbox.sandbox import Finished, Isolation, Job, Limits, Sandbox
+from evaluator.sandbox.sandbox import Isolation, Job, JobResult, Limits, Sandbox
 
 if TYPE_CHECKING:
     from evaluator.sandbox.container.docker import DockerSandbox
@@ -85,7 +85,7 @@ def _bubblewrap_fault(root: Path) -> SandboxError | None:
     return None
 
 
-def probe(sandbox: Sandbox) -> tuple[Layer, ...]:
+def probe_sandbox(sandbox: Sandbox) -> tuple[Layer, ...]:
     """Try to break every layer of this sandbox with a real job; takes a few seconds."""
     layers = []
     for layer, attempt in _ATTEMPTS.items():
@@ -99,11 +99,11 @@ def probe(sandbox: Sandbox) -> tuple[Layer, ...]:
 Outcome = tuple[bool, str]
 
 
-def _shell(sandbox: Sandbox, script: str, *arguments: str, limits: Limits | None = None) -> Finished:
+def _shell(sandbox: Sandbox, script: str, *arguments: str, limits: Limits | None = None) -> JobResult:
     return sandbox.run(Job(("/bin/sh", "-c", script, "sh", *arguments), limits=limits or Limits(wall_s=10)))
 
 
-def _python(sandbox: Sandbox, script: str, *arguments: str, limits: Limits | None = None) -> Finished:
+def _python(sandbox: Sandbox, script: str, *arguments: str, limits: Limits | None = None) -> JobResult:
     command = ("-I", "-S", "-c", script, *arguments)
     if sandbox.name == "docker":
         interpreter = cast("DockerSandbox", sandbox).interpreter
@@ -113,12 +113,12 @@ def _python(sandbox: Sandbox, script: str, *arguments: str, limits: Limits | Non
     return sandbox.run(Job(argv, readable=readable, limits=limits or Limits(wall_s=10)))
 
 
-def _said(finished: Finished, good: str) -> Outcome:
+def _said(finished: JobResult, good: str) -> Outcome:
     text = finished.stdout.decode(errors="replace").strip()
     return text == good, text or f"no answer: {_ending(finished)} {finished.stderr.decode(errors='replace').strip()}"
 
 
-def _ending(finished: Finished) -> str:
+def _ending(finished: JobResult) -> str:
     if finished.limit_hit:
         return f"ended: it {finished.limit_hit}"
     return f"exit code {finished.exit_code}" if finished.signal is None else f"signal {finished.signal}"

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from evaluator.errors import SandboxError, StorageError, UsageError
 from evaluator.pipeline.toolbox import Toolbox
-from evaluator.sandbox.selftest import probe
+from evaluator.sandbox.selftest import probe_sandbox
 from evaluator.service import logs
 from evaluator.service.api.app import create_app
 from evaluator.service.api.errors import ApiError
@@ -125,7 +125,7 @@ def prove_isolation(machine: MachineSettings) -> tuple[str, int]:
             "`assay doctor` says what is missing. To accept the weaker isolation, which every verdict will record, "
             "set ASSAY_SANDBOX=process.",
         )
-    promised = [layer for layer in probe(sandbox) if layer.promised]
+    promised = [layer for layer in probe_sandbox(sandbox) if layer.promised]
     broken = [f"{layer.name} ({layer.detail})" for layer in promised if not layer.holds]
     if broken:
         raise SandboxError(
@@ -337,7 +337,7 @@ def _facts(settings: ServiceSettings, machine: MachineSettings, store: Store, em
         place = f"on {gpu.device}" if gpu is not None else "on the simulator, since no GPU can be used here"
         facts["Workers"] = f"{settings.workers} here, {place}"
     elif settings.broker_url:
-        facts["Workers"] = "elsewhere, told of work through Redis"
+        facts["Workers"] = "elsewhere, notified of work through Redis"
     else:
         facts["Workers"] = "none here: what comes waits for an `assay worker` on the same database"
     elsewhere = "" if settings.database_url.startswith("sqlite:") else ", and the database of ASSAY_DATABASE_URL"

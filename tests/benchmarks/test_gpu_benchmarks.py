@@ -18,7 +18,7 @@ from benchmarks.gpu import example_kernels_speed, timing_repeatability
 from benchmarks.gpu.gpu_throughput import Run, mixed_tasks, pass_figures
 from benchmarks.gpu.kernelbench_way import declaration, host_code
 from common.contract import DeviceState
-from evaluator.problems.catalogue import find, problems
+from evaluator.problems.catalogue import find_problem, problems
 from evaluator.stages.compile.toolchain import find_toolchain
 from evaluator.stages.time.statistics import Measurement, summarise
 
@@ -137,7 +137,7 @@ def test_what_kernelbench_would_build_compiles(tmp_path):
     first = {variant.problem: variant for variant in reversed(honest())}
     parts = [_TORCH]
     for name, variant in first.items():
-        problem = find(name)
+        problem = find_problem(name)
         parts.append(f"namespace {name}_ {{\n{host_code(problem, variant.source)}\n{declaration(problem)}\n}}")
     (tmp_path / "all.cu").write_text("\n".join(parts))
     command = [find_toolchain().nvcc, "-cuda", "-std=c++17", "-arch=sm_80", "all.cu", "-o", "all.cpp"]

@@ -54,7 +54,7 @@ class SmallService:
     asked: Counter[str] = field(default_factory=Counter)
     """Requests by method and what came of it: "POST 202", "POST 429"…"""
     queries: list[str] = field(default_factory=list)
-    most_under_way: int = 0
+    max_under_way: int = 0
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
@@ -95,7 +95,7 @@ class SmallService:
                     return 202, {}, lost.model_dump_json().encode()
                 self.submissions[self.ids[key]] = submission
                 self.due[self.ids[key]] = now + self.grading_s
-                self.most_under_way = max(self.most_under_way, self.under_way(now))
+                self.max_under_way = max(self.max_under_way, self.under_way(now))
             evaluation_id = self.ids[key]
         else:
             evaluation_id = path.removeprefix("/evaluations/")

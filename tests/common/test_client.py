@@ -133,7 +133,7 @@ def test_concurrency_is_bounded_and_submissions_are_read_as_places_become_free()
         asyncio.run(grade(client.url))
         with pytest.raises(ValueError, match="at least 1"):
             client.evaluate_many([submission("a")], concurrency=0)
-    assert service.most_under_way <= 5
+    assert service.max_under_way <= 5
     assert max(ahead) <= 5
 
 
@@ -147,7 +147,7 @@ def test_a_full_service_is_asked_by_one_at_a_time_until_all_have_had_their_turn(
     with away(service) as client:
         started = time.monotonic()
         assert len(client.evaluate_many(map(submission, range(16)), concurrency=16)) == 16
-    assert service.most_under_way == 4
+    assert service.max_under_way == 4
     # The first sixteen ask at the same time; then only the first in the row asks, once a second.
     assert service.asked["POST 429"] <= 12 + (time.monotonic() - started) + 1
 

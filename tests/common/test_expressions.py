@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.expressions import LIMIT, ExpressionError, caret, evaluate, names_in
+from common.expressions import LIMIT, ExpressionError, caret, evaluate_expression, names_in
 
 NAMES = {"n": 1000003, "rows": 7, "cols": 130}
 
@@ -67,9 +67,9 @@ def test_agrees_with_python(text):
         expected = python_value(text)
     except (ZeroDivisionError, OverflowError):
         with pytest.raises(ExpressionError):
-            evaluate(text, NAMES)
+            evaluate_expression(text, NAMES)
         return
-    assert evaluate(text, NAMES) == expected
+    assert evaluate_expression(text, NAMES) == expected
     assert set(names_in(text)) == {node.id for node in ast.walk(ast.parse(text, mode="eval"))
                                    if isinstance(node, ast.Name)} - {"ceil_div", "min", "max"}  # fmt: skip
 
@@ -78,7 +78,7 @@ def test_agrees_with_python(text):
 @given(st.one_of(st.text(max_size=300), st.text("0123456789n+-*/%(), mincel_dvax", max_size=300)))
 def test_any_text_gives_an_integer_or_an_expression_error(text):
     errors = []
-    for read in (lambda: evaluate(text, NAMES), lambda: names_in(text)):
+    for read in (lambda: evaluate_expression(text, NAMES), lambda: names_in(text)):
         try:
             read()
         except ExpressionError as error:
@@ -117,35 +117,35 @@ def test_any_text_gives_an_integer_or_an_expression_error(text):
 )
 def test_what_is_wrong_is_named_at_its_place(text, reason, position):
     with pytest.raises(ExpressionError) as caught:
-        evaluate(text, NAMES)
+        evaluate_expression(text, NAMES)
     assert reason in caught.value.reason
     assert caught.value.position == position
 
 
 @pytest.mark.parametrize("nest", [lambda depth: "(" * depth + "n" + ")" * depth, lambda depth: "-" * depth + "n"])
 def test_depth_32_is_read_and_33_is_not(nest):
-    assert evaluate(nest(32), NAMES) == NAMES["n"]
+    assert evaluate_expression(nest(32), NAMES) == NAMES["n"]
     with pytest.raises(ExpressionError, match="nested deeper than 32"):
-        evaluate(nest(33), NAMES)
+        evaluate_expression(nest(33), NAMES)
 
 
 def test_256_characters_are_read_and_257_are_not():
-    assert evaluate("n" + " " * 255, NAMES) == NAMES["n"]
+    assert evaluate_expression("n" + " " * 255, NAMES) == NAMES["n"]
     with pytest.raises(ExpressionError, match="at most 256 characters"):
-        evaluate("n" + " " * 256, NAMES)
+        evaluate_expression("n" + " " * 256, NAMES)
 
 
 def test_the_limit_is_exclusive_on_both_sides():
-    assert evaluate("9223372036854775807", {}) == LIMIT - 1
-    assert evaluate("-9223372036854775807", {}) == 1 - LIMIT
-    assert evaluate(LIMIT - 1, {}) == LIMIT - 1
+    assert evaluate_expression("9223372036854775807", {}) == LIMIT - 1
+    assert evaluate_expression("-9223372036854775807", {}) == 1 - LIMIT
+    assert evaluate_expression(LIMIT - 1, {}) == LIMIT - 1
     for value in (LIMIT, -LIMIT, 10**5000):
         with pytest.raises(ExpressionError, match="63 bits"):
-            evaluate(value, {})
+            evaluate_expression(value, {})
         with pytest.raises(ExpressionError, match="63 bits"):
             names_in(value)
     with pytest.raises(ExpressionError, match="63 bits"):
-        evaluate("-9223372036854775807 - 1", {})
+        evaluate_expression("-9223372036854775807 - 1", {})
 
 
 def test_reading_names_does_not_compute():

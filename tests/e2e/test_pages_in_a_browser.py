@@ -90,7 +90,7 @@ class Server:
 
     def accept(self, problem="row_sum", source=SOURCE, tenant="local"):
         submission = Submission(problem=problem, source=source)
-        return self.store.accept(submission, tenant, queue="compile", most_queued=1000).evaluation.id
+        return self.store.accept(submission, tenant, queue="compile", max_queued=1000).evaluation.id
 
     def claim(self, known):
         lease = self.store.claim_one(known, ["compile", "sim", "gpu"], "w1", 600)

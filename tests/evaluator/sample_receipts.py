@@ -22,7 +22,7 @@ from common.reward import reward
 from common.signature import Signer
 from evaluator.backends.gpu.device.peaks import peaks_of
 from evaluator.pipeline.receipt import receipt, signed
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.seed import Seed
 from evaluator.stages.time.roofline import Roofline, precision_of
 from evaluator.stages.time.statistics import Measurement, Pooled, summarise
@@ -42,7 +42,7 @@ DEVICE = DeviceState(
 
 
 def unsigned(*, pooled=True, seed=SEED):
-    problem = find("saxpy")
+    problem = find_problem("saxpy")
     trials = tuple(
         Trial(
             sizes=dict(one.sizes),

@@ -31,20 +31,20 @@ class FileMemory:
         os.close(self._file)
 
 
-class Hall:
+class StandInServices:
     """What a referee works with, on this stand-in."""
 
     def __init__(self, sandbox, jobs_per_runner=1, instruments=None):
         self.instruments = instruments
-        self.opponent = TorchBaseline("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
+        self.baseline = TorchBaseline("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
         pool = RunnerPool(sandbox, "none", device=DEVICE)
-        self.bench = GpuRuntime(pool, FileMemory, lambda: 1 << 40, jobs_per_runner)
+        self.runtime = GpuRuntime(pool, FileMemory, lambda: 1 << 40, jobs_per_runner)
 
     def rng(self, seed):
         return TorchRng(seed, "cpu")
 
     def facts(self):
-        return {"sandbox": "any", "quarantine": self.bench.quarantine, "pid": os.getpid()}
+        return {"sandbox": "any", "quarantine": self.runtime.quarantine, "pid": os.getpid()}
 
 
 def program(deed, ptx="", **more):

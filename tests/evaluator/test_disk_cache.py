@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.disk_cache import Cache, key_of
-from evaluator.stages.compile.canonical_ptx import canonical, without_debug
+from evaluator.stages.compile.canonical_ptx import canonical_ptx, without_debug
 
 KEY = key_of("one")
 
@@ -290,20 +290,20 @@ def test_debug_information_and_comments_do_not_count():
     assert ".file" not in stripped
     assert "debug_str" not in stripped
     assert [PTX.split("\n")[number - 1].strip() for number in numbers] == stripped.splitlines()
-    assert canonical(stripped) == canonical(PTX)
+    assert canonical_ptx(stripped) == canonical_ptx(PTX)
     moved = PTX.replace(".loc\t1 3 0", ".loc\t1 77 9").replace("begin inline asm", "hello").replace("\t", "  ")
-    assert canonical(moved) == canonical(PTX)
+    assert canonical_ptx(moved) == canonical_ptx(PTX)
 
 
 @given(st.lists(st.from_regex(r"\A[a-z_][a-z0-9_]{0,8}\Z"), min_size=7, max_size=7, unique=True))
 def test_names_do_not_count(names):
     fresh = {old: f"{new}_x" for old, new in zip(DECLARED, names, strict=True)}
-    assert canonical(rename(PTX, fresh)) == canonical(PTX)
+    assert canonical_ptx(rename(PTX, fresh)) == canonical_ptx(PTX)
 
 
 def test_numbers_of_registers_count_only_as_a_family():
-    assert canonical(PTX.replace("%rd", "%q")) == canonical(PTX)
-    assert canonical(PTX.replace("add.s32 %r3, tmp, %r2", "add.s32 %r3, tmp, %r1")) != canonical(PTX)
+    assert canonical_ptx(PTX.replace("%rd", "%q")) == canonical_ptx(PTX)
+    assert canonical_ptx(PTX.replace("add.s32 %r3, tmp, %r2", "add.s32 %r3, tmp, %r1")) != canonical_ptx(PTX)
 
 
 @pytest.mark.parametrize(
@@ -323,15 +323,15 @@ def test_numbers_of_registers_count_only_as_a_family():
 )
 def test_what_the_program_does_counts(old, new):
     assert PTX.count(old)
-    assert canonical(PTX.replace(old, new)) != canonical(PTX)
+    assert canonical_ptx(PTX.replace(old, new)) != canonical_ptx(PTX)
 
 
 def test_an_opcode_is_not_taken_for_a_name():
     first = PTX.replace("tmp", "ret")
-    assert canonical(first) == canonical(PTX)
-    assert canonical(first.replace("\tret;", "\texit;")) != canonical(first)
+    assert canonical_ptx(first) == canonical_ptx(PTX)
+    assert canonical_ptx(first.replace("\tret;", "\texit;")) != canonical_ptx(first)
     swapped = PTX.replace("tmp", "exit").replace("\tret;", "\texit;")
-    assert canonical(swapped) != canonical(PTX)
+    assert canonical_ptx(swapped) != canonical_ptx(PTX)
 
 
 @pytest.mark.parametrize(
@@ -347,9 +347,9 @@ def test_an_opcode_is_not_taken_for_a_name():
 def test_inline_assembly_cannot_hide_code(hidden):
     changed = PTX.replace("\tcvta.to", hidden + "\tcvta.to")
     assert "add.s32 %r3, %r3, 1" in without_debug(changed)[0]
-    assert canonical(changed) != canonical(PTX)
+    assert canonical_ptx(changed) != canonical_ptx(PTX)
 
 
 def test_text_that_is_not_ptx_does_no_harm():
     for text in ("", "#0", '.entry "', ".reg .b32 %r<99999999999999>;", ".func (", "@", "{ a", "\x00\udcff"):
-        assert isinstance(canonical(text), str)
+        assert isinstance(canonical_ptx(text), str)

@@ -1,4 +1,4 @@
-"""Workshops with a GPU's referee of their own, which ends with the tests."""
+"""Toolboxs with a GPU's referee of their own, which ends with the tests."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 
 
-def _workshop(jobs_per_runner):
+def _toolbox(jobs_per_runner):
     # A short path, because a socket's has 107 bytes at most.
     with tempfile.TemporaryDirectory(prefix="assay-") as folder:
         made = Toolbox(MachineSettings(Path(folder), jobs_per_runner=jobs_per_runner, referee_idle_s=120))
@@ -21,12 +21,12 @@ def _workshop(jobs_per_runner):
 
 
 @pytest.fixture(scope="module")
-def gpu_workshop():
+def gpu_toolbox():
     """Each program in a context of its own."""
-    yield from _workshop(1)
+    yield from _toolbox(1)
 
 
 @pytest.fixture(scope="module")
-def reusing_workshop():
+def reusing_toolbox():
     """Many programs in one context, one after another."""
-    yield from _workshop(32)
+    yield from _toolbox(32)

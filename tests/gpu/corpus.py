@@ -10,7 +10,7 @@ An attack says, beside its plan:
 // fault: kind of the fault    // message: text that the message must hold
 // after: attacks to grade right before it, whose leftovers it looks for
 // twin: an honest kernel at the same sizes, which the attack must not be faster than where it passes
-// least_us: what its latency must at least be where it passes
+// min_us: what its latency must at least be where it passes
 
 An honest kernel says `problem`, `style` and, where it needs them, `flags`.
 """
@@ -29,7 +29,7 @@ TWIN_SHARE = 0.95
 """A passed attack whose latency is a smaller share than this of its twin's has gained something."""
 _FIELDS = (
     "problem|attack|style|expect|because|rehearse|timing|sizes|run_timeout_s|phase|fault|message|after|twin|"
-    "least_us|flags"
+    "min_us|flags"
 )
 
 
@@ -131,6 +131,6 @@ def complaints(case: Case, verdict: Verdict, twin_us: float | None = None) -> li
         latency_us = verdict.timing.latency_us
         if twin_us is not None and latency_us < TWIN_SHARE * twin_us:
             found.append(f"it gained: {latency_us:.4g} us, where its honest twin takes {twin_us:.4g} us")
-        if latency_us < float(head.get("least_us", 0)):
-            found.append(f"it took {latency_us:.4g} us and cannot take less than {head['least_us']} us")
+        if latency_us < float(head.get("min_us", 0)):
+            found.append(f"it took {latency_us:.4g} us and cannot take less than {head['min_us']} us")
     return found

@@ -14,12 +14,12 @@ LOOKERS = [case for case in ATTACKS if "after" in case.head]
 
 
 @pytest.fixture(scope="module")
-def twin_us(gpu_workshop):
+def twin_us(gpu_toolbox):
     """The latency of the honest twin at an attack's sizes."""
 
     @functools.cache
     def measured(sizes):
-        verdict = corpus.grade(corpus.twin(), gpu_workshop, rehearse=False, sizes=dict(sizes) or None)
+        verdict = corpus.grade(corpus.twin(), gpu_toolbox, rehearse=False, sizes=dict(sizes) or None)
         return verdict.timing.latency_us
 
     return lambda case: measured(tuple((case.settings().sizes or {}).items()))
@@ -32,26 +32,26 @@ def assert_next_is_right(toolbox):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("case", ATTACKS, ids=lambda case: case.name)
-def test_an_attack_ends_as_it_must_and_leaves_the_next_job_alone(case, gpu_workshop, twin_us, record_property):
+def test_an_attack_ends_as_it_must_and_leaves_the_next_job_alone(case, gpu_toolbox, twin_us, record_property):
     beside_us = twin_us(case) if "twin" in case.head else None
     for before in case.head.get("after", "").split():
-        corpus.grade(corpus.attack(before), gpu_workshop)
+        corpus.grade(corpus.attack(before), gpu_toolbox)
     started_s = time.monotonic()
-    verdict = corpus.grade(case, gpu_workshop)
+    verdict = corpus.grade(case, gpu_toolbox)
     record_property("seconds", round(time.monotonic() - started_s, 3))
     record_property("status", verdict.status.value)
-    assert_next_is_right(gpu_workshop)
+    assert_next_is_right(gpu_toolbox)
     assert corpus.complaints(case, verdict, beside_us) == []
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("case", LOOKERS, ids=lambda case: case.name)
-def test_a_context_that_serves_many_shows_none_of_them_what_another_left(case, reusing_workshop):
+def test_a_context_that_serves_many_shows_none_of_them_what_another_left(case, reusing_toolbox):
     for before in case.head["after"].split():
-        corpus.grade(corpus.attack(before), reusing_workshop)
-    verdict = corpus.grade(case, reusing_workshop)
+        corpus.grade(corpus.attack(before), reusing_toolbox)
+    verdict = corpus.grade(case, reusing_toolbox)
     assert corpus.complaints(case, verdict) == []
-    assert_next_is_right(reusing_workshop)
+    assert_next_is_right(reusing_toolbox)
 
 
 def test_the_corpus_is_large_and_each_attack_says_how_it_ends():

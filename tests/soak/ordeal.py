@@ -15,7 +15,7 @@ from evaluator.service.storage import counters
 
 CONCURRENCY = 24
 PATIENCE_S = 120.0
-LEAST_BETWEEN = 3
+MIN_BETWEEN = 3
 """Verdicts between two kills, unless none come for STANDSTILL_S."""
 STANDSTILL_S = 60.0
 
@@ -95,7 +95,7 @@ class Killer(threading.Thread):
             if self._over.wait(self._chance.uniform(0.5, 1.5) * self._pause_s):
                 return False
             until_s = time.monotonic() + STANDSTILL_S
-            while self._done() < before + LEAST_BETWEEN and time.monotonic() < until_s:
+            while self._done() < before + MIN_BETWEEN and time.monotonic() < until_s:
                 if self._over.wait(0.1):
                     return False
             return True

@@ -8,11 +8,11 @@ import platform
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from common.client import AsyncClient, NoVerdictError
+from common.health import HealthCheck
 from trainer.config.schema import TrainingConfig
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.rl.processes import version_of
@@ -27,17 +27,7 @@ TRAINED_BYTES: Final = 16
 section 3.1)."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at. `ok` is None where it is only worth knowing."""
-
-    name: str
-    ok: bool | None
-    detail: str
-    remedy: str | None = None
-
-
-def examine(config: TrainingConfig) -> Iterator[Finding]:
+def examine(config: TrainingConfig) -> Iterator[HealthCheck]:
     """Look at one thing after another."""
     yield _libraries()
     yield from _packages(config)
@@ -92,7 +82,7 @@ def memory_bytes(config: TrainingConfig) -> int | None:
     return whole
 
 
-def _libraries() -> Finding:
+def _libraries() -> HealthCheck:
     have, missing = [], []
     for name in LIBRARIES:
         try:
@@ -101,11 +91,13 @@ def _libraries() -> Finding:
             missing.append(name)
     detail = f"Python {platform.python_version()}, {', '.join(have) or 'no library'}"
     if missing:
-        return Finding("libraries", False, f"{detail}; missing: {', '.join(missing)}", "pip install 'assay[trainer]'")
-    return Finding("libraries", True, detail)
+        return HealthCheck(
+            "libraries", False, f"{detail}; missing: {', '.join(missing)}", "pip install 'assay[trainer]'"
+        )
+    return HealthCheck("libraries", True, detail)
 
 
-def _packages(config: TrainingConfig) -> Iterator[Finding]:
+def _packages(config: TrainingConfig) -> Iterator[HealthCheck]:
     wanted = {
         "vllm": config.rollout.name == "vllm",
         "sglang": config.rollout.name == "sglang",
@@ -116,7 +108,7 @@ def _packages(config: TrainingConfig) -> Iterator[Finding]:
     }
     for name, needed in wanted.items():
         if needed and importlib.util.find_spec(name) is None:
-            yield Finding(
+            yield HealthCheck(
                 name,
                 False,
                 "this configuration uses it, and it is not installed",
@@ -124,43 +116,43 @@ def _packages(config: TrainingConfig) -> Iterator[Finding]:
             )
 
 
-def _evaluator(config: TrainingConfig) -> Finding:
+def _evaluator(config: TrainingConfig) -> HealthCheck:
     asked = config.evaluator
     if asked.embedded:
         beside = shutil.which("assay")
         if beside or importlib.util.find_spec("evaluator"):
-            return Finding("evaluator", True, "started beside the run (evaluator.embedded)")
-        return Finding(
+            return HealthCheck("evaluator", True, "started beside the run (evaluator.embedded)")
+        return HealthCheck(
             "evaluator", False, "evaluator.embedded is set, and there is no assay here", "pip install assay"
         )
     try:
         found = version_of(asked.url)
     except TrainerError as error:
-        return Finding("evaluator", False, str(error), error.remedy)
+        return HealthCheck("evaluator", False, str(error), error.remedy)
     except OSError as error:
-        return Finding(
+        return HealthCheck(
             "evaluator",
             False,
             f"{asked.url} does not answer: {getattr(error, 'reason', error)}",
             "assay serve, or evaluator.url=…, or evaluator.embedded=true",
         )
     said = ", ".join(f"{name} {value}" for name, value in found.items() if isinstance(value, str | int))
-    return Finding("evaluator", True, f"{asked.url}: {said}")
+    return HealthCheck("evaluator", True, f"{asked.url}: {said}")
 
 
-def _key(config: TrainingConfig, *, asked: bool) -> Finding:
+def _key(config: TrainingConfig, *, asked: bool) -> HealthCheck:
     """`asked`: let the service say whether the key is right."""
     name = config.evaluator.key_variable
     key = os.environ.get(name)
     said = "is set" if key else "is not set: right for a service without keys"
     if not asked:
-        return Finding("key", None, f"{name} {said}")
+        return HealthCheck("key", None, f"{name} {said}")
     try:
         asyncio.run(_problems(config.evaluator.url, key))
     except (NoVerdictError, ValueError) as error:
         remedy = f"Set {name} to the key that `assay keys add` printed."
-        return Finding("key", False, f"{name} {'is set' if key else 'is not set'}: {error}", remedy)
-    return Finding("key", True, f"{name} {said}; the service answers")
+        return HealthCheck("key", False, f"{name} {'is set' if key else 'is not set'}: {error}", remedy)
+    return HealthCheck("key", True, f"{name} {said}; the service answers")
 
 
 async def _problems(url: str, key: str | None) -> None:
@@ -179,31 +171,31 @@ def _gpus() -> tuple[int, ...]:
     return tuple(torch.cuda.get_device_properties(i).total_memory for i in range(torch.cuda.device_count()))
 
 
-def _devices(config: TrainingConfig, gpus: tuple[int, ...]) -> Finding:
+def _devices(config: TrainingConfig, gpus: tuple[int, ...]) -> HealthCheck:
     resources = config.resources
     if resources.device == "cpu":
-        return Finding("device", True, f"CPU, {os.cpu_count()} processors")
+        return HealthCheck("device", True, f"CPU, {os.cpu_count()} processors")
     if resources.ray_address:
-        return Finding("device", None, f"GPUs are those of the cluster at {resources.ray_address}")
+        return HealthCheck("device", None, f"GPUs are those of the cluster at {resources.ray_address}")
     detail = f"{len(gpus)} GPUs here, {resources.gpus_per_node} wanted"
     if len(gpus) < resources.gpus_per_node:
-        return Finding(
+        return HealthCheck(
             "device", False, detail, "resources.gpus_per_node=…, or --config one-gpu, or --config cpu-demo"
         )
-    return Finding("device", True, detail)
+    return HealthCheck("device", True, detail)
 
 
-def _memory(config: TrainingConfig, gpus: tuple[int, ...]) -> Finding:
+def _memory(config: TrainingConfig, gpus: tuple[int, ...]) -> HealthCheck:
     for role in config.roles:
         model = Path(config.for_agent(role).model.name)
         if model.is_dir():
             try:
                 refuse_without_model(model)
             except ConfigurationError:
-                return Finding("memory", False, f"there is no language model in {model}", "model.name=…")
+                return HealthCheck("memory", False, f"there is no language model in {model}", "model.name=…")
     needed = memory_bytes(config)
     if needed is None:
-        return Finding("memory", None, f"nothing tells the size of {config.model.name}")
+        return HealthCheck("memory", None, f"nothing tells the size of {config.model.name}")
     said = f"models and optimizers take about {needed / _GIB:.1f} GiB, activations and caches not counted"
     if config.resources.device == "cpu" or config.model.offload:
         have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -211,31 +203,31 @@ def _memory(config: TrainingConfig, gpus: tuple[int, ...]) -> Finding:
     elif gpus and not config.resources.ray_address:
         have, where = sum(gpus[: config.resources.gpus_per_node]) * config.resources.nodes, "on the GPUs"
     else:
-        return Finding("memory", None, said)
+        return HealthCheck("memory", None, said)
     if needed > 0.9 * have:
-        return Finding(
+        return HealthCheck(
             "memory",
             False,
             f"{said}; there are {have / _GIB:.1f} GiB {where}",
             "a smaller model, model.lora_rank=32, model.offload=true, algorithm.name=grpo, or more GPUs",
         )
-    return Finding("memory", True, f"{said}; there are {have / _GIB:.1f} GiB {where}")
+    return HealthCheck("memory", True, f"{said}; there are {have / _GIB:.1f} GiB {where}")
 
 
-def _disk(config: TrainingConfig) -> Finding:
+def _disk(config: TrainingConfig) -> HealthCheck:
     folder = Path(config.run_folder).absolute()
     there = next(each for each in (folder, *folder.parents) if each.exists())
     free = shutil.disk_usage(there).free
     counts = [parameters_of(config.for_agent(role).model.name) for role in config.roles]
     if not os.access(there, os.W_OK) or not free:
-        return Finding("disk", False, f"nothing can be written in {there}", "another checkpointing.folder")
+        return HealthCheck("disk", False, f"nothing can be written in {there}", "another checkpointing.folder")
     if None in counts:
-        return Finding("disk", None, f"{free / _GIB:.0f} GiB free at {there}")
+        return HealthCheck("disk", None, f"{free / _GIB:.0f} GiB free at {there}")
     copies = 2 if config.algorithm.learns_critic else 1
     needed = sum(count or 0 for count in counts) * 14 * copies * (config.checkpointing.keep + 1)
     said = (
         f"{config.checkpointing.keep} checkpoints take about {needed / _GIB:.1f} GiB; {free / _GIB:.0f} GiB are free"
     )
     if needed > free:
-        return Finding("disk", False, said, "checkpointing.keep=1, or another checkpointing.folder")
-    return Finding("disk", True, f"{said} at {there}")
+        return HealthCheck("disk", False, said, "checkpointing.keep=1, or another checkpointing.folder")
+    return HealthCheck("disk", True, f"{said} at {there}")

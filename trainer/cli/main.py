@@ -18,9 +18,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.syntax import Syntax
 from rich.table import Table
 
-from trainer.config.reading import as_yaml, described, load, ready_files
+from trainer.config.reading import as_yaml, described, load_config, ready_files
 from trainer.config.schema import TrainingConfig
-from trainer.conversation.episode import settings_of
+from trainer.conversation.episode import episode_settings
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.rl.curriculum import curriculum_of
 
@@ -82,7 +82,7 @@ def run(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
         if fresh:
             _put_aside(folder)
         newest = Checkpoints(folder / "checkpoints").newest()
-        if newest is None and any(line["step"] for line in metrics.read(folder)):
+        if newest is None and any(line["step"] for line in metrics.read_measures(folder)):
             click.echo(f"The run in {folder} left no checkpoint to go on from: it begins anew.", err=True)
             # Models that were warmed up for it are as good as before.
             _put_aside(folder, but="models")
@@ -128,11 +128,11 @@ def list_ready() -> None:
 @_overrides
 def show(name: str, verl_too: bool, changed: bool, overrides: tuple[str, ...]) -> None:
     """Print a configuration with everything in its place, as YAML."""
-    shown = load(name, overrides)
+    shown = load_config(name, overrides)
     _print_yaml(as_yaml(shown, changed_only=changed))
     if verl_too:
-        from trainer.rl.settings import as_yaml as verl_yaml
         from trainer.rl.settings import verl_config
+        from trainer.rl.settings import verl_yaml as verl_yaml
 
         for role in shown.roles:
             _print_yaml(f"# What verl gets for the {role}\n")
@@ -157,7 +157,7 @@ def check(name: str, overrides: tuple[str, ...]) -> None:
         composed = settings.verl_config(checked, role, model)
         if model.is_dir():
             refuse_without_model(model)
-            settings.check(role, composed)
+            settings.check_settings(role, composed)
     agents = " and ".join(checked.roles)
     click.echo(
         f"{name} is right: {checked.algorithm.name} for {agents}, {checked.episodes_per_step} conversations a step."
@@ -206,14 +206,14 @@ def picture(folder: Path, out: Path | None) -> None:
     """Draw a run's curves: reward, compile and pass rates, turns."""
     from trainer.reporting import curves, metrics
 
-    lines = metrics.read(folder)
+    lines = metrics.read_measures(folder)
     if not lines:
         raise ConfigurationError(f"{folder} has no measures yet.", "Name the folder of a run, such as runs/cpu-demo.")
     out = out or folder / PICTURE
     if out.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ConfigurationError(f"{out} is no picture's name.", "End it with .png, .svg or .pdf.")
     with _written(out, "--out"):
-        curves.draw(lines, out, folder.name)
+        curves.draw_curves(lines, out, folder.name)
     click.echo(str(out))
 
 
@@ -225,7 +225,7 @@ def doctor(name: str, overrides: tuple[str, ...]) -> None:
     from trainer.cli.doctor import examine
 
     wrong = 0
-    for finding in examine(load(name, overrides)):
+    for finding in examine(load_config(name, overrides)):
         mark = {True: "✓", False: "✗", None: "·"}[finding.ok]
         click.echo(f"{mark} {finding.name:<10} {finding.detail}")
         if finding.remedy and not finding.ok:
@@ -244,8 +244,8 @@ def cluster() -> None:
 
 def _checked(name: str, overrides: tuple[str, ...]) -> TrainingConfig:
     """A configuration whose parts have been asked too whether they can be used. Raises ConfigurationError."""
-    config = load(name, overrides)
-    settings_of(config)
+    config = load_config(name, overrides)
+    episode_settings(config)
     curriculum_of(config.curriculum)
     return config
 
@@ -300,7 +300,7 @@ def _check_same(config: TrainingConfig, folder: Path) -> None:
     before_file = folder / "config.yaml"
     if not before_file.is_file():
         return
-    before, now = load(str(before_file)).model_dump(), config.model_dump()
+    before, now = load_config(str(before_file)).model_dump(), config.model_dump()
     changed = sorted(_differences(before, now))
     lasting = [name for name in changed if _LASTING.fullmatch(name)]
     if lasting:
@@ -353,10 +353,10 @@ def _progress(config: TrainingConfig, done: int) -> Iterator[Callable[[int, Mapp
 def _draw(folder: Path, config: TrainingConfig) -> Path | None:
     from trainer.reporting import curves, metrics
 
-    lines = metrics.read(folder)
+    lines = metrics.read_measures(folder)
     if not lines:
         return None
-    curves.draw(lines, folder / PICTURE, config.name)
+    curves.draw_curves(lines, folder / PICTURE, config.name)
     return folder / PICTURE
 
 

@@ -65,7 +65,7 @@ def ready_files() -> tuple[ReadyFile, ...]:
     return tuple(made)
 
 
-def find(name: str) -> Path:
+def find_config(name: str) -> Path:
     """The file that `name` means: one that is ready, or a path. Raises ConfigurationError."""
     known = {each.name: each.path for each in ready_files()}
     if name in known:
@@ -82,12 +82,12 @@ def find(name: str) -> Path:
     )
 
 
-def load(name: str, overrides: Sequence[str] = ()) -> TrainingConfig:
+def load_config(name: str, overrides: Sequence[str] = ()) -> TrainingConfig:
     """The configuration `name` (ready, or a file) with `overrides` such as `seed=3` laid over it.
 
     Raises ConfigurationError, which names every mistake with its place.
     """
-    path = find(name)
+    path = find_config(name)
     values, places, complaints = _parsed(path)
     complaints += [said for override in overrides if (said := _overlay(values, places, override)) is not None]
     if complaints:

@@ -42,7 +42,7 @@ class Section(BaseModel):
         return value
 
 
-class WarmStart(Section):
+class WarmStartSection(Section):
     """A few supervised steps on templated kernels before the reinforcement learning [C10]."""
 
     steps: int = Field(default=0, ge=0)
@@ -55,7 +55,7 @@ class WarmStart(Section):
     """Share of right kernels among the examples; the others have typical faults."""
 
 
-class Model(Section):
+class ModelSection(Section):
     """The language model that an agent starts from."""
 
     name: str = "Qwen/Qwen2.5-Coder-7B-Instruct"
@@ -72,10 +72,10 @@ class Model(Section):
     lora_rank: int = Field(default=0, ge=0)
     """Rank of low-rank adapters (Hu et al. 2021) of the policy; 0 trains all weights. A critic is trained whole.
     The folder `huggingface` of a checkpoint has the adapters beside the weights then, by the names of peft."""
-    warm_start: WarmStart = WarmStart()
+    warm_start: WarmStartSection = WarmStartSection()
 
 
-class Agent(Section):
+class AgentSection(Section):
     """One agent: its own weights, and what differs for it; null takes the run's value [R2, R3]."""
 
     model_name: str | None = None
@@ -90,16 +90,16 @@ class Agent(Section):
     """As `reward.name`: the Generator may be paid for being right and the Optimizer for being fast."""
 
 
-class Agents(Section):
+class AgentsSection(Section):
     """Who learns. Without an Optimizer the Generator takes every turn."""
 
-    generator: Agent = Agent()
+    generator: AgentSection = AgentSection()
     """Writes the first kernel [R2]."""
-    optimizer: Agent | None = Agent()
+    optimizer: AgentSection | None = AgentSection()
     """Makes it faster, with weights of its own [R3]; null for a run with one agent."""
 
 
-class Algorithm(Section):
+class AlgorithmSection(Section):
     """The policy step: PPO (Schulman et al. 2017), GRPO (Shao et al. 2024) or DAPO (Yu et al. 2025) [C5, T5]."""
 
     name: Literal["ppo", "grpo", "dapo"] = "ppo"
@@ -188,7 +188,7 @@ class Algorithm(Section):
         return self
 
 
-class Flow(Section):
+class FlowSection(Section):
     """The course of a conversation [R7, R8, C11]."""
 
     max_turns: int = Field(default=5, ge=1, le=32)
@@ -205,7 +205,7 @@ class Flow(Section):
     """Longest report of the Tester, in tokens as estimated from its characters [R4]."""
 
 
-class Reward(Section):
+class RewardSection(Section):
     """What a verdict is worth; the evaluator computes it [R9, C12, T4]."""
 
     name: RewardName = RewardName.WEIGHTED
@@ -218,7 +218,7 @@ class Reward(Section):
     """Weights and thresholds of the reward `components` that differ, by the names in `common.reward` [C4]."""
 
 
-class Curriculum(Section):
+class CurriculumSection(Section):
     """From easy problems to hard ones [R10, C7, T5]."""
 
     name: Literal["critique", "status", "off"] = "critique"
@@ -236,7 +236,7 @@ class Curriculum(Section):
     """Share of the tasks that comes from tiers that are already passed."""
 
 
-class Tasks(Section):
+class TasksSection(Section):
     """What is asked of the agents. The split into training and held-out tasks is fixed by the hash of a task's id."""
 
     problems: tuple[str, ...] = ()
@@ -251,7 +251,7 @@ class Tasks(Section):
     """Most held-out tasks that one evaluation asks."""
 
 
-class Evaluator(Section):
+class EvaluatorSection(Section):
     """The service that grades, over HTTP."""
 
     url: str = "http://127.0.0.1:8000"
@@ -292,7 +292,7 @@ class Evaluator(Section):
         return url
 
 
-class Rollout(Section):
+class RolloutSection(Section):
     """Generation of the agents' text."""
 
     name: Literal["hf", "vllm", "sglang"] = "vllm"
@@ -327,7 +327,7 @@ class Rollout(Section):
         return self
 
 
-class Resources(Section):
+class ResourcesSection(Section):
     """Machines, and what Ray may use of them [R11, R12, C13, T13]."""
 
     device: Literal["cuda", "cpu"] = "cuda"
@@ -365,7 +365,7 @@ class Resources(Section):
     """Threads of each worker's torch; null is torch's choice."""
 
 
-class Checkpointing(Section):
+class CheckpointingSection(Section):
     """What is kept, so that a run can go on [R10, T5]."""
 
     folder: str = "runs/{name}"
@@ -380,7 +380,7 @@ class Checkpointing(Section):
     """Newest checkpoints that are kept."""
 
 
-class Logging(Section):
+class LoggingSection(Section):
     """What a run tells about itself [R13, C16, T12]. One line of JSON a step is always written."""
 
     tensorboard: bool = True
@@ -405,18 +405,18 @@ class TrainingConfig(Section):
     deterministic: bool = False
     """Seeds for each request and fixed batch shapes, so that a run that was stopped and goes on equals one that was
     not; slower."""
-    model: Model = Model()
-    agents: Agents = Agents()
-    algorithm: Algorithm = Algorithm()
-    flow: Flow = Flow()
-    reward: Reward = Reward()
-    curriculum: Curriculum = Curriculum()
-    tasks: Tasks = Tasks()
-    evaluator: Evaluator = Evaluator()
-    rollout: Rollout = Rollout()
-    resources: Resources = Resources()
-    checkpointing: Checkpointing = Checkpointing()
-    logging: Logging = Logging()
+    model: ModelSection = ModelSection()
+    agents: AgentsSection = AgentsSection()
+    algorithm: AlgorithmSection = AlgorithmSection()
+    flow: FlowSection = FlowSection()
+    reward: RewardSection = RewardSection()
+    curriculum: CurriculumSection = CurriculumSection()
+    tasks: TasksSection = TasksSection()
+    evaluator: EvaluatorSection = EvaluatorSection()
+    rollout: RolloutSection = RolloutSection()
+    resources: ResourcesSection = ResourcesSection()
+    checkpointing: CheckpointingSection = CheckpointingSection()
+    logging: LoggingSection = LoggingSection()
 
     @property
     def roles(self) -> tuple[AgentRole, ...]:

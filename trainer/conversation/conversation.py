@@ -19,7 +19,7 @@ from typing import Literal
 from common.contract import Compilation, Diagnostic, Reward, Status, Verdict
 from common.launch_plan import LaunchPlan
 from common.reward import share_of_maximum
-from trainer.conversation.extraction import canonical, strategies
+from trainer.conversation.extraction import canonical_source, strategies
 from trainer.data.tasks import Task
 from trainer.errors import PolicyError
 
@@ -32,7 +32,7 @@ class AgentName(StrEnum):
     TESTER = "tester"
 
 
-class Phase(StrEnum):
+class ConversationPhase(StrEnum):
     """What is due next (status document, T3)."""
 
     GENERATION = "generation"
@@ -201,7 +201,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedAttempt:
     """A failed attempt and what was said about it (critique, C3)."""
 
     number: int
@@ -250,7 +250,7 @@ class Conversation:
             tested = self.turns[2 * number + 1] if len(self.turns) > 2 * number + 1 else None
             repeats = None
             if written.source is not None:
-                earlier = first.setdefault(canonical(written.source), number)
+                earlier = first.setdefault(canonical_source(written.source), number)
                 repeats = earlier if earlier != number else None
             yield Attempt(number, written, tested, repeats)
 
@@ -277,13 +277,13 @@ class Conversation:
         return AgentName.TESTER if len(self.turns) % 2 else self.flow.author(len(self.turns) // 2)
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> ConversationPhase:
         """What is due next."""
         if self.next_agent is None:
-            return Phase.ENDED
+            return ConversationPhase.ENDED
         if self.next_agent is AgentName.TESTER:
-            return Phase.EVALUATION
-        return Phase.OPTIMISATION if self.turns else Phase.GENERATION
+            return ConversationPhase.EVALUATION
+        return ConversationPhase.OPTIMISATION if self.turns else ConversationPhase.GENERATION
 
     def view(self, agent: AgentName) -> tuple[Message, ...]:
         """All that was said to an agent and by it, in order. A later view begins with an earlier one."""
@@ -325,7 +325,7 @@ class Conversation:
         return tuple(attempt.speedup for attempt in self.attempts)
 
     @property
-    def failures(self) -> tuple[Failure, ...]:
+    def failures(self) -> tuple[FailedAttempt, ...]:
         """The attempts that failed, with their diagnostics."""
         return tuple(_failure(attempt) for attempt in self.attempts if attempt.tested and not attempt.passed)
 
@@ -352,9 +352,11 @@ def _worth(attempt: Attempt) -> float:
     return attempt.value_to(AgentName.GENERATOR) or 0.0
 
 
-def _failure(attempt: Attempt) -> Failure:
+def _failure(attempt: Attempt) -> FailedAttempt:
     verdict = attempt.verdict
     if verdict is None:
-        return Failure(attempt.number, None, attempt.written.format_problem or "", ())
+        return FailedAttempt(attempt.number, None, attempt.written.format_problem or "", ())
     compilation = verdict.compile
-    return Failure(attempt.number, verdict.status, verdict.message, compilation.diagnostics if compilation else ())
+    return FailedAttempt(
+        attempt.number, verdict.status, verdict.message, compilation.diagnostics if compilation else ()
+    )

@@ -89,7 +89,7 @@ class EpisodeSettings:
         return {one: self.reward_of(one) for one in writers if self.reward_of(one) != self.reward_of(agent)}
 
 
-def settings_of(config: TrainingConfig) -> EpisodeSettings:
+def episode_settings(config: TrainingConfig) -> EpisodeSettings:
     """How episodes go in a training run. Raises ConfigurationError for shaping that no reward knows."""
     asked = config.evaluator
     return EpisodeSettings(

@@ -151,7 +151,7 @@ _TOKEN: Final = re.compile(
 _LINE_COMMENTS: Final = re.compile(rf'("(?:\\.|[^"\\\n])*+"?)|{_COMMENT}')
 
 
-def canonical(source: str) -> str:
+def canonical_source(source: str) -> str:
     """The source without comments and without white space that means nothing: equal for the same kernel.
 
     Launch directives stay, since another launch is another kernel.

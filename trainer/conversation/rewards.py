@@ -22,8 +22,8 @@ from common.contract import Reward, RewardName, RewardTerm, Settings, Verdict
 from common.facts import facts_of, measures_of
 from common.reward import REWARD_VERSION, ComponentSettings
 from common.reward import reward as reward_of
-from trainer.config.schema import Flow as FlowSection
-from trainer.config.schema import Reward as RewardSection
+from trainer.config.schema import FlowSection as FlowSection
+from trainer.config.schema import RewardSection as RewardSection
 from trainer.conversation.conversation import AgentName, Attempt, Conversation
 from trainer.errors import ConfigurationError
 

@@ -55,7 +55,7 @@ def flaws(style: Style) -> tuple[Flaw, ...]:
     )
 
 
-def render(style: Style, flaw: Flaw | None = None, *, kernel: str | None = None) -> Example:
+def render_prompt(style: Style, flaw: Flaw | None = None, *, kernel: str | None = None) -> Example:
     """A style as a kernel named `kernel` (else as the problem), with a flaw or none. Raises ValueError for a flaw of
     another style.
     """
@@ -73,15 +73,15 @@ def everything(problems: Collection[str] = PROBLEMS) -> Iterator[Example]:
     """Each style of these problems once right and once with each of its flaws."""
     for style in STYLES:
         if style.problem in problems:
-            yield render(style)
+            yield render_prompt(style)
             for flaw in flaws(style):
-                yield render(style, flaw)
+                yield render_prompt(style, flaw)
 
 
-def draw(rng: random.Random, problem: str, right_share: float) -> Example:
+def draw_tasks(rng: random.Random, problem: str, right_share: float) -> Example:
     """A kernel for a problem, right with the probability `right_share`. Raises ValueError where there is none."""
     choices = styles(problem)
     if not choices:
         raise ValueError(f"There are no kernels for {problem} here, only for {', '.join(PROBLEMS)}.")
     style = rng.choice(choices)
-    return render(style, None if rng.random() < right_share else rng.choice(flaws(style)))
+    return render_prompt(style, None if rng.random() < right_share else rng.choice(flaws(style)))

@@ -20,7 +20,7 @@ from typing import Final, Self
 
 from common.client import AsyncClient, EvaluatorError, NoVerdictError, RequestRefusedError
 from common.contract import Evaluation, ProblemFace, Status, Submission, Verdict
-from trainer.config.schema import Evaluator as EvaluatorSection
+from trainer.config.schema import EvaluatorSection as EvaluatorSection
 from trainer.conversation.episode import Judged
 from trainer.errors import ConfigurationError, OracleError, OracleLostError
 
@@ -77,7 +77,7 @@ class OracleCounts:
     """Seconds that they waited for one of the `concurrency` places before, summed likewise."""
 
 
-def settings_of(section: EvaluatorSection) -> OracleSettings:
+def oracle_settings(section: EvaluatorSection) -> OracleSettings:
     """As a configuration says."""
     return OracleSettings(section.concurrency, section.start_patience_s, section.fault_share)
 

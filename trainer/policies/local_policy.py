@@ -141,11 +141,11 @@ class TrainableAgent:
         self, folder: Path, settings: PolicySettings | None = None, *, reference: Path | None = None, seed: int = 0
     ) -> None:
         self.settings = settings or PolicySettings()
-        model, self.tokenizer = models.load(folder)
+        model, self.tokenizer = models.load_model(folder)
         self.model: Any = model.eval()
         self._reference: Any = None
         if self.settings.kl_coefficient:
-            self._reference = models.load(reference)[0] if reference else copy.deepcopy(model)
+            self._reference = models.load_model(reference)[0] if reference else copy.deepcopy(model)
             self._reference.eval().requires_grad_(False)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=self.settings.learning_rate, weight_decay=0.0, betas=(0.9, 0.999)

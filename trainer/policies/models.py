@@ -54,7 +54,7 @@ _SMOLLM2_CONTEXT: Final = 8192
 
 
 @dataclass(frozen=True)
-class Shape:
+class ModelShape:
     """Size of a model from nothing: a Llama (Touvron et al. 2023) with a tied head; 1.1 million parameters."""
 
     vocabulary: int = 2048
@@ -73,7 +73,7 @@ def data_folder() -> Path:
     return Path(own) if own else Path(cache) / "assay"
 
 
-def load(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+def load_model(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Model (float32, on the CPU) and tokenizer of a folder. Raises ConfigurationError where it holds none."""
     try:
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
@@ -96,12 +96,12 @@ def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFas
     path.write_text(json.dumps(config, indent=2, ensure_ascii=False), encoding="utf-8")
 
 
-def make_tiny(folder: Path, texts: Iterable[str], *, seed: int, shape: Shape | None = None) -> None:
+def make_tiny(folder: Path, texts: Iterable[str], *, seed: int, shape: ModelShape | None = None) -> None:
     """A Llama with random weights and a byte-pair tokenizer (Sennrich et al. 2016) trained on `texts`, in seconds.
 
     The same texts, seed and shape give the same folder.
     """
-    shape = shape or Shape()
+    shape = shape or ModelShape()
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=_byte_pairs(texts, shape.vocabulary),
         eos_token=_END,

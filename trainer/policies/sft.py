@@ -18,9 +18,9 @@ from typing import Any, Final
 import torch
 
 from common.client import AsyncClient
-from trainer.config.schema import AgentRole, TrainingConfig, WarmStart
+from trainer.config.schema import AgentRole, TrainingConfig, WarmStartSection
 from trainer.conversation.conversation import AgentName, Message, Response
-from trainer.conversation.episode import EpisodeSettings, Oracle, Policy, play_many, settings_of
+from trainer.conversation.episode import EpisodeSettings, Oracle, Policy, episode_settings, play_many
 from trainer.conversation.extraction import wrapped
 from trainer.conversation.prompts import opening
 from trainer.conversation.tokens import token_ids
@@ -28,7 +28,7 @@ from trainer.data import corpus
 from trainer.data.tasks import Task
 from trainer.errors import CheckpointError, ConfigurationError
 from trainer.evaluator.oracle import EvaluatorOracle
-from trainer.evaluator.oracle import settings_of as oracle_settings
+from trainer.evaluator.oracle import oracle_settings as oracle_settings
 from trainer.policies import models
 
 _CONVERSATIONS: Final = 256
@@ -58,7 +58,7 @@ class _Author:
         said = {message.text for message in messages}
         rng = random.Random(seed)
         while True:
-            answer = wrapped(corpus.draw(rng, problem, self.right_share).source)
+            answer = wrapped(corpus.draw_tasks(rng, problem, self.right_share).source)
             if answer not in said:
                 return Response(answer)
 
@@ -106,7 +106,7 @@ def warm_up(
     start: Path,
     into: Path,
     taught: Sequence[Lesson],
-    settings: WarmStart,
+    settings: WarmStartSection,
     *,
     seed: int,
     told: Callable[[int, float], None] | None = None,
@@ -116,7 +116,7 @@ def warm_up(
     What the agent was told is not learned. Lengths are masked by number, since the token that pads may be the one
     that ends an answer. `told` hears of each step. The same arguments give the same weights on the same machine.
     """
-    loaded, tokenizer = models.load(start)
+    loaded, tokenizer = models.load_model(start)
     model: Any = loaded.train()
     rows = [tokens_of(tokenizer, lesson) for lesson in taught]
     rng = random.Random(seed)
@@ -162,7 +162,7 @@ def tokens_of(tokenizer: Any, lesson: Lesson) -> tuple[tuple[int, ...], tuple[in
     return ids, tuple(learned)
 
 
-def prepare(
+def prepare_policy(
     config: TrainingConfig,
     role: AgentRole,
     tasks: Sequence[Task],
@@ -214,7 +214,7 @@ def start_of_all(
     found: dict[AgentRole, Path | str] = {}
     for role in config.roles:
         if role not in kept:
-            found[role] = prepare(config, role, tasks, folder, told=_telling(config, role, tell))
+            found[role] = prepare_policy(config, role, tasks, folder, told=_telling(config, role, tell))
             continue
         found[role] = begun = folder / kept[role]
         if not begun.is_dir():
@@ -248,4 +248,4 @@ async def _lessons(config: TrainingConfig, agent: AgentName, tasks: Sequence[Tas
     client = AsyncClient(asked.url, os.environ.get(asked.key_variable), patience_s=asked.patience_s)
     async with EvaluatorOracle(client, oracle_settings(asked)) as oracle:
         share = config.model.warm_start.right_share
-        return await lessons(tasks, agent, settings_of(config), oracle, right_share=share, seed=config.seed)
+        return await lessons(tasks, agent, episode_settings(config), oracle, right_share=share, seed=config.seed)

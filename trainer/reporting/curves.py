@@ -43,8 +43,8 @@ PANELS: Final[Sequence[tuple[str, Sequence[tuple[str, str, str]]]]] = (
 """Title of a panel; its curves: measure, meaning, colour. One that no line has a measure of is left out."""
 
 
-def draw(lines: Sequence[Mapping[str, Any]], path: Path, title: str = "") -> None:
-    """Draw the lines of `trainer.reporting.metrics.read` into `path` (PNG, SVG or PDF, by its ending).
+def draw_curves(lines: Sequence[Mapping[str, Any]], path: Path, title: str = "") -> None:
+    """Draw the lines of `trainer.reporting.metrics.read_measures` into `path` (PNG, SVG or PDF, by its ending).
 
     Thin lines are single steps, thick ones the mean of the newest five; dots are evaluations on held-out tasks.
     Raises ValueError where there is nothing to draw.

@@ -57,7 +57,7 @@ class MetricsError(TrainerError):
     """Measures cannot be written or read."""
 
 
-def measures_of(conversations: Sequence[Conversation], left_out: int = 0) -> dict[str, float]:
+def training_measures(conversations: Sequence[Conversation], left_out: int = 0) -> dict[str, float]:
     """The measures of conversations that are over. `left_out`: how many more there were without a verdict."""
     attempts = [attempt for one in conversations for attempt in one.attempts if attempt.tested is not None]
     best = [max(_estimates(one), default=None) for one in conversations]
@@ -153,7 +153,11 @@ class MetricsWriter:
         self._path = folder / FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            kept = [line for line in read(folder) if line["step"] <= resumed_step] if resumed_step is not None else []
+            kept = (
+                [line for line in read_measures(folder) if line["step"] <= resumed_step]
+                if resumed_step is not None
+                else []
+            )
             fresh = self._path.with_suffix(".new")
             fresh.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
             fresh.replace(self._path)
@@ -197,7 +201,7 @@ class MetricsWriter:
             self._wandb = None
 
 
-def read(folder: Path) -> list[dict[str, Any]]:
+def read_measures(folder: Path) -> list[dict[str, Any]]:
     """The lines of a run, in order; a last line that was cut off is left out. None of a folder without any.
 
     Raises MetricsError for a line in the middle that is none.
@@ -223,8 +227,8 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def evaluated(folder: Path, step: int) -> bool:
-    """Whether a run has measures of the evaluation after a step. Raises as `read` does."""
-    return any(line["step"] == step and line["kind"] == "held_out" for line in read(folder))
+    """Whether a run has measures of the evaluation after a step. Raises as `read_measures` does."""
+    return any(line["step"] == step and line["kind"] == "held_out" for line in read_measures(folder))
 
 
 def _tensorboard(folder: Path, resumed_step: int | None) -> Any:

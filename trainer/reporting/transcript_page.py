@@ -26,7 +26,7 @@ from common.source_lines import lines_of
 from trainer.conversation.conversation import AgentName, Attempt, EndReason
 from trainer.conversation.rewards import Credit
 from trainer.errors import ConfigurationError
-from trainer.reporting.transcripts import Transcript, read
+from trainer.reporting.transcripts import Transcript, read_transcripts
 
 MAX_CHARACTERS: Final = 60_000
 """Of one text on a page; longer ones are cut, and the page says so."""
@@ -68,7 +68,7 @@ _ENDS: Final[dict[EndReason, str]] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class DiffLine:
     """One line of a difference: what it is (`+`, `-`, a space, or `@` for a gap) and its text."""
 
     kind: Literal["+", "-", " ", "@"]
@@ -81,7 +81,7 @@ class View:
 
     attempt: Attempt
     credit: Credit | None
-    difference: tuple[Row, ...] | None
+    difference: tuple[DiffLine, ...] | None
     """To the kernel before; None for the first one, and where there is no kernel."""
 
     @property
@@ -118,7 +118,7 @@ def write_pages(folder: Path, out: Path, *, last: int = 200) -> int:
     files = [folder] if folder.is_file() else sorted((folder / "transcripts").glob("*.jsonl"))
     found: deque[tuple[str, Transcript]] = deque(maxlen=last)
     for file in sorted(files, key=lambda file: _kind_and_step(file)[1]):
-        found.extend((_kind_and_step(file)[0], one) for one in read(file))
+        found.extend((_kind_and_step(file)[0], one) for one in read_transcripts(file))
     if not found:
         raise ConfigurationError(
             f"There are no transcripts in {folder}.",
@@ -156,25 +156,25 @@ def views_of(one: Transcript) -> Iterator[View]:
         before = source if source is not None else before
 
 
-def difference_of(old: str, new: str, around: int = 3) -> Iterator[Row]:
+def difference_of(old: str, new: str, around: int = 3) -> Iterator[DiffLine]:
     """What changed from one text to another, line by line, with `around` lines of what did not. Empty for equal
     texts; one row that says so where a comparison would take too long.
     """
     before, after = lines_of(old), lines_of(new)
     counted = Counter(after)
     if max(len(before), len(after)) > MAX_LINES or sum(counted[line] for line in before) > MAX_PAIRS:
-        yield Row("@", "too long to be compared line by line")
+        yield DiffLine("@", "too long to be compared line by line")
         return
     groups = difflib.SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(around)
     for number, group in enumerate(groups):
         if number or group[0][1] > 0:
-            yield Row("@", f"line {group[0][3] + 1}")
+            yield DiffLine("@", f"line {group[0][3] + 1}")
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
-                yield from (Row(" ", line) for line in before[i1:i2])
+                yield from (DiffLine(" ", line) for line in before[i1:i2])
                 continue
-            yield from (Row("-", line) for line in before[i1:i2])
-            yield from (Row("+", line) for line in after[j1:j2])
+            yield from (DiffLine("-", line) for line in before[i1:i2])
+            yield from (DiffLine("+", line) for line in after[j1:j2])
 
 
 def visible(text: str) -> str:

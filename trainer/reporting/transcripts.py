@@ -49,7 +49,7 @@ def transcript(conversation: Conversation, settings: CreditSettings, step: int |
     return Transcript(conversation, credits_of(conversation, settings), step)
 
 
-def write(path: Path, transcripts: Iterable[Transcript]) -> None:
+def write_transcripts(path: Path, transcripts: Iterable[Transcript]) -> None:
     """Append transcripts to a file. One process writes a file at one time.
 
     What an earlier process had begun to write when it died, the rest of a last line, is taken off first.
@@ -74,7 +74,7 @@ def _whole_bytes(file: BinaryIO) -> int:
     return 0
 
 
-def read(path: Path) -> Iterator[Transcript]:
+def read_transcripts(path: Path) -> Iterator[Transcript]:
     """The transcripts of a file, in their order. Raises TranscriptError, which names the line.
 
     A last line whose writing was interrupted is passed over.

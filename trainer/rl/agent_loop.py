@@ -26,7 +26,7 @@ from verl.trainer.ppo.v1 import AgentLoopWorkerTQ
 from common.client import AsyncClient
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.conversation.conversation import AgentName, Conversation, Message, Response
-from trainer.conversation.episode import Oracle, Policy, play, settings_of
+from trainer.conversation.episode import Oracle, Policy, episode_settings, play
 from trainer.conversation.tokens import token_ids
 from trainer.data.tasks import Task
 from trainer.errors import ConfigurationError, ContextFullError, OracleError, OracleLostError, TrainerError
@@ -56,7 +56,7 @@ class AgentSlot:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ConversationResult:
     """What came of it."""
 
     seat: AgentSlot
@@ -194,7 +194,7 @@ class ConversationLoop(AgentLoopBase):
             seat.task,
             company.policies(seat),
             company.oracle,
-            settings_of(config),
+            episode_settings(config),
             seat.seed,
             conversation_id=f"{seat.uid}.{seat.candidate}",
         )
@@ -231,14 +231,14 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         self._oracle: oracle.EvaluatorOracle | None = None
         self._room = asyncio.Semaphore(config.rollout.concurrency)
 
-    async def play(self, seats: Sequence[AgentSlot]) -> tuple[list[Outcome], dict[str, float]]:
+    async def play(self, seats: Sequence[AgentSlot]) -> tuple[list[ConversationResult], dict[str, float]]:
         """Play conversations side by side. With them come what the oracle has counted so far, and the seconds in
         which something was generated (`generating`) and the evaluator alone was waited for (`waiting`).
         """
         if self._oracle is None:
             section = self._config.evaluator
             client = AsyncClient(section.url, self._key, patience_s=section.patience_s)
-            self._oracle = oracle.EvaluatorOracle(client, oracle.settings_of(section))
+            self._oracle = oracle.EvaluatorOracle(client, oracle.oracle_settings(section))
             self._company.oracle = self._oracle
         began_s = time.monotonic()
         outcomes = await asyncio.gather(*(self._one(seat) for seat in seats))
@@ -246,22 +246,22 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         times = {"generating": generating_s, "waiting": max(all_s - generating_s, 0.0)}
         return list(outcomes), {**asdict(self._oracle.counts), **times}
 
-    async def _one(self, seat: AgentSlot) -> Outcome:
+    async def _one(self, seat: AgentSlot) -> ConversationResult:
         trajectory = {"step": seat.step, "sample_index": 0, "rollout_n": seat.candidate, "validate": seat.evaluating}
         try:
             async with self._room:
                 done = await self._run_agent_loop({}, trajectory, agent_name=LOOP, trace=False, seat=seat)
         except OracleLostError as lost:
-            return Outcome(seat, left_out=str(lost), fatal=lost)
+            return ConversationResult(seat, left_out=str(lost), fatal=lost)
         except OracleError as fault:
-            return Outcome(seat, left_out=str(fault))
+            return ConversationResult(seat, left_out=str(fault))
         except TrainerError as error:
-            return Outcome(seat, failure=str(error), fatal=error)
+            return ConversationResult(seat, failure=str(error), fatal=error)
         except Exception:
             # verl swallows what an agent loop raises; here it is counted, and shown by whoever counts.
-            return Outcome(seat, failure=traceback.format_exc(limit=-6))
+            return ConversationResult(seat, failure=traceback.format_exc(limit=-6))
         conversation, keys = done
-        return Outcome(seat, conversation, keys)
+        return ConversationResult(seat, conversation, keys)
 
     async def _agent_loop_postprocess(
         self, output: FinishedConversation, validate: bool, **row: Any

@@ -1,6 +1,6 @@
 """Whether what was played for a step is enough to go on with, and which of its groups teach anything. Pure.
 
-An outcome is `trainer.rl.agent_loop.Outcome`, which is not imported here: it brings verl along.
+An outcome is `trainer.rl.agent_loop.ConversationResult`, which is not imported here: it brings verl along.
 """
 
 from collections.abc import Sequence

@@ -109,7 +109,7 @@ class Checkpoints:
         """The newest that counts; None where there is none. Raises CheckpointError for one that cannot be read."""
         for place in reversed(self._folders()):
             if _counts(place):
-                return read(place)
+                return read_checkpoint(place)
         return None
 
     def _folders(self) -> list[Path]:
@@ -120,7 +120,7 @@ def _counts(folder: Path) -> bool:
     return (folder / _STATE).is_file()
 
 
-def read(folder: Path) -> Checkpoint:
+def read_checkpoint(folder: Path) -> Checkpoint:
     """The checkpoint in a folder. Raises CheckpointError."""
     try:
         found = json.loads((folder / _STATE).read_text(encoding="utf-8"))

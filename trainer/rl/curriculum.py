@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Final
 
-from trainer.config.schema import Curriculum as CurriculumSection
+from trainer.config.schema import CurriculumSection as CurriculumSection
 from trainer.conversation.conversation import Conversation
 from trainer.data.tasks import Task
 from trainer.errors import CheckpointError, ConfigurationError

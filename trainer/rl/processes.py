@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
-from trainer.config.schema import Evaluator, TrainingConfig
+from trainer.config.schema import EvaluatorSection, TrainingConfig
 from trainer.errors import ConfigurationError, OracleLostError, TrainerError
 
 CLUSTER_FILE: Final = Path(__file__).parents[1] / "config" / "cluster" / "aws.yaml"
@@ -80,7 +80,7 @@ def evaluator(config: TrainingConfig) -> Iterator[TrainingConfig]:
         yield config.model_copy(update={"evaluator": changed})
 
 
-def wait_for(asked: Evaluator) -> dict[str, Any]:
+def wait_for(asked: EvaluatorSection) -> dict[str, Any]:
     """What the service at `asked.url` says of its version, once it answers.
 
     Raises OracleLostError after `start_patience_s`, ConfigurationError for what is no such service.

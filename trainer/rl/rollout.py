@@ -36,7 +36,9 @@ REQUEST_KEYS = {"seed": int, "temperature": float, "top_p": float}
 """What may differ from request to request."""
 
 
-def draw(logits: torch.Tensor, *, seed: int, position: int, temperature: float, top_p: float) -> tuple[int, float]:
+def draw_token(
+    logits: torch.Tensor, *, seed: int, position: int, temperature: float, top_p: float
+) -> tuple[int, float]:
     """One token and its log-probability under the distribution that it was drawn from.
 
     `logits`: float32 [vocabulary]. Temperature 0 takes the most probable token, whose log-probability is then that
@@ -68,7 +70,7 @@ class SeededRunner(ModelRunner):
         rows = scores[0][logits_indices[: len(states)]].float().cpu()
         for number, (state, row) in enumerate(zip(states, rows, strict=True)):
             settings = state.logit_processor_kwargs
-            token, log_prob = draw(
+            token, log_prob = draw_token(
                 row,
                 seed=settings["seed"],
                 position=state.generated_len(),

@@ -29,12 +29,12 @@ from trainer.errors import TrainerError
 from trainer.evaluator import oracle as evaluation
 from trainer.policies import sft
 from trainer.reporting import transcripts
-from trainer.reporting.metrics import MetricsWriter, evaluated, measures_of, shares_of_time
+from trainer.reporting.metrics import MetricsWriter, evaluated, shares_of_time, training_measures
 from trainer.rl import ray_session
 from trainer.rl.batch import refuse_without_verdicts, told_apart
 from trainer.rl.checkpoints import Checkpoint, Checkpoints
 from trainer.rl.curriculum import Curriculum, curriculum_of, outcome_of
-from trainer.rl.settings import check, environment, verl_config, workers_of
+from trainer.rl.settings import check_settings, verl_config, worker_environment, workers_of
 
 OnStep = Callable[[int, dict[str, float]], None]
 _COUNTED: Final = {"asked", "faults", "retried", "repeats", "unsupported"}
@@ -114,8 +114,8 @@ def run(
     """
     # Before anything is started: what only these look at is refused by them.
     curriculum = curriculum_of(config.curriculum)
-    episode.settings_of(config)
-    os.environ.update(environment(config))
+    episode.episode_settings(config)
+    os.environ.update(worker_environment(config))
     folder = Path(config.run_folder).absolute()
     checkpoints = Checkpoints(folder / "checkpoints")
     training, held_out = asyncio.run(_tasks(config, tell))
@@ -133,12 +133,12 @@ def run(
         role: verl_config(config, role, models[role], found.agent(role) if found else None) for role in config.roles
     }
     for role in config.roles:
-        check(role, composed[role])
+        check_settings(role, composed[role])
         if found is not None:
             found.check(role, workers_of(composed[role]))
     with (
         MetricsWriter(folder, config, resumed_step=found.step if found else None) as writer,
-        ray_session.started(config, environment(config)),
+        ray_session.started(config, worker_environment(config)),
         _asked_to_stop() as stop,
     ):
         this = _Run(config, folder, checkpoints, progress, training, held_out, writer, on_step, tell, stop)
@@ -331,7 +331,7 @@ class _Run:
         over = [outcome.conversation for outcome in outcomes if outcome.conversation is not None]
         left_out = sum(outcome.left_out is not None for outcome in outcomes)
         failed = sum(outcome.failure is not None for outcome in outcomes)
-        return {**measures_of(over, left_out), "failures": float(failed)}
+        return {**training_measures(over, left_out), "failures": float(failed)}
 
     def _note(self, step: int, outcomes: Sequence[Any]) -> None:
         progress = self.progress
@@ -395,7 +395,7 @@ class _Run:
         ]
         path = self.folder / "transcripts" / f"{name}.jsonl"
         if kept:
-            transcripts.write(path, kept)
+            transcripts.write_transcripts(path, kept)
 
 
 def _due(step: int, config: TrainingConfig, every_episodes: int) -> bool:
@@ -414,7 +414,7 @@ async def _tasks(config: TrainingConfig, tell: Callable[[str], None]) -> tuple[t
     """Tasks to train on and held-out ones, of the problems that the evaluator has."""
     section, asked = config.evaluator, config.tasks
     client = AsyncClient(section.url, os.environ.get(section.key_variable), patience_s=section.patience_s)
-    async with evaluation.EvaluatorOracle(client, evaluation.settings_of(section)) as oracle:
+    async with evaluation.EvaluatorOracle(client, evaluation.oracle_settings(section)) as oracle:
         await oracle.wait_until_ready(tell)
         faces = chosen(await oracle.problems(), asked.problems)
     return (

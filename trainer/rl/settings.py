@@ -34,7 +34,7 @@ DAPO_CLIP_HIGH: Final = 0.28
 """Upper clip of DAPO (Yu et al. 2025, section 4.1)."""
 
 
-def environment(config: TrainingConfig) -> dict[str, str]:
+def worker_environment(config: TrainingConfig) -> dict[str, str]:
     """Environment variables of every process of a run; they must be set before verl is imported."""
     # A sum over two threads may be rounded otherwise from one time to the next.
     threads = 1 if config.deterministic and config.resources.device == "cpu" else config.resources.threads
@@ -247,13 +247,13 @@ def workers_of(composed: DictConfig) -> dict[str, int]:
     return found
 
 
-def as_yaml(composed: DictConfig) -> str:
+def verl_yaml(composed: DictConfig) -> str:
     """What verl gets, for a person."""
     text: str = OmegaConf.to_yaml(composed)
     return text
 
 
-def check(role: AgentRole, composed: DictConfig) -> None:
+def check_settings(role: AgentRole, composed: DictConfig) -> None:
     """Let verl itself look at a configuration. Raises ConfigurationError with what it says."""
     with warnings.catch_warnings():
         # Of engines that are not installed, and not asked for.

@@ -226,7 +226,7 @@ def _job(gpu: str, device: str, descriptor: int) -> Job:
     return Job(
         (sys.executable, "-P", "-m", "evaluator.backends.gpu.runner.zygote", str(FIRST_DESCRIPTOR), device),
         readable=launcher.readable(),
-        environment=launcher.environment(gpu),
+        environment=launcher.runner_environment(gpu),
         devices=launcher.devices(),
         descriptors=(descriptor,),
         limits=Limits(

@@ -30,7 +30,7 @@ _SLACK_S: Final = 0.5
 
 
 _FLUSH_L2_TIMES: Final = 3
-_LEAST_L2_BYTES: Final = 16 << 20
+_MIN_L2_BYTES: Final = 16 << 20
 
 
 @dataclass
@@ -122,7 +122,7 @@ class GpuRuntime:
         runner = self.pool.take()
         try:
             if self._flush is None:
-                self._flush = self._make_memory(_FLUSH_L2_TIMES * max(int(runner.facts["l2_bytes"]), _LEAST_L2_BYTES))
+                self._flush = self._make_memory(_FLUSH_L2_TIMES * max(int(runner.facts["l2_bytes"]), _MIN_L2_BYTES))
                 self._flush.content.fill_(0)
                 synchronize(self._flush.content)
             _hand_over(runner, "flush", self._flush)
@@ -200,9 +200,9 @@ class GpuSession:
     reorders = False
 
     def __init__(
-        self, bench: GpuRuntime, runner: Runner, slot: Slot, program: Program, attributes: bool, leaves_traces: bool
+        self, runtime: GpuRuntime, runner: Runner, slot: Slot, program: Program, attributes: bool, leaves_traces: bool
     ) -> None:
-        self._bench, self._runner, self._slot = bench, runner, slot
+        self._runtime, self._runner, self._slot = runtime, runner, slot
         self._entries = {entry.symbol: entry for entry in program.entries}
         self._prints = re.search(r"\bvprintf\b", program.ptx) is not None
         # What outlives a program on a device beside its memory: the heap, and the stack's and the printer's buffers.
@@ -240,9 +240,9 @@ class GpuSession:
             return
         self._alive = False
         if error is not None:
-            self._bench.discard(self._runner)
+            self._runtime.discard(self._runner)
         else:
-            self._bench.give_back(self._runner, self._spotless)
+            self._runtime.give_back(self._runner, self._spotless)
 
     def run(self, run: PlanRun) -> RunOutcome:
         """Write the contents, launch, take over. Raises GpuError."""
@@ -275,8 +275,8 @@ class GpuSession:
                 raise
             # Once may be anything. A program whose every run ends the process that holds its context does it itself,
             # by writing over what the driver keeps in memory that the GPU can reach.
-            if self._identity not in self._bench.deadly:
-                self._bench.deadly.add(self._identity)
+            if self._identity not in self._runtime.deadly:
+                self._runtime.deadly.add(self._identity)
                 raise
             return RunOutcome({}, Fault(kind="context_destroyed", message="destroyed the process of its own context"))
         referee_us = time.perf_counter_ns() / 1000 - started_us
@@ -365,7 +365,7 @@ class GpuSession:
 
     def _die(self) -> None:
         self._alive = False
-        self._bench.discard(self._runner)
+        self._runtime.discard(self._runner)
 
     def _fault(self, broken: RunnerError, run: PlanRun) -> Fault:
         """The runner's fault as a fact; raises GpuError where it is not the program's."""
@@ -388,7 +388,7 @@ class GpuSession:
             )
         for name, (words, kind, message) in _KINDS.items():
             if broken.error == name or (not broken.error and words in str(broken)):
-                if kind == "out_of_memory" and self._bench.free_bytes() < 1 << 30:
+                if kind == "out_of_memory" and self._runtime.free_bytes() < 1 << 30:
                     break
                 return Fault(kind=kind, message=message, kernel=kernel)
         raise gpu_fault(f"The GPU broke ({broken.error or 'no name'})", broken)

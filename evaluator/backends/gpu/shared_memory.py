@@ -31,7 +31,7 @@ class Memory(Protocol):
 
 
 @dataclass(frozen=True)
-class Place:
+class BufferRegion:
     """A buffer's place, bytes from the start of the memory."""
 
     name: str
@@ -49,7 +49,7 @@ class Place:
 class Layout:
     """The places of all buffers of a run, in order."""
 
-    places: tuple[Place, ...]
+    places: tuple[BufferRegion, ...]
     size_bytes: int
 
     def guards(self) -> tuple[tuple[int, int], ...]:
@@ -62,7 +62,7 @@ class Layout:
         """How many bytes lie between a byte and the nearest buffer."""
         return min(max(place.offset - offset, offset - place.end + 1, 0) for place in self.places)
 
-    def nearest(self, offset: int) -> tuple[Place, int]:
+    def nearest(self, offset: int) -> tuple[BufferRegion, int]:
         """The buffer that is nearest to a byte, and the element of it (possibly outside) that the byte belongs to."""
         place = min(self.places, key=lambda place: max(place.offset - offset, offset - place.end + 1))
         return place, (offset - place.offset) // place.item_bytes
@@ -73,7 +73,7 @@ def layout(buffers: Sequence[Buffer], memory_bytes: int = 0) -> Layout:
     places = []
     at = GUARD_BYTES
     for buffer in buffers:
-        places.append(Place(buffer.name, at, buffer.size_bytes, buffer.item_bytes))
+        places.append(BufferRegion(buffer.name, at, buffer.size_bytes, buffer.item_bytes))
         at += _stride(buffer.size_bytes)
     return Layout(tuple(places), max(at, memory_bytes))
 

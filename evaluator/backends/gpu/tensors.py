@@ -136,7 +136,7 @@ _QUEUEING_CYCLES = 100_000
 
 
 class TorchBaseline:
-    """PyTorch's eager operators on the referee's own device and in its own context (`measuring.Opponent`)."""
+    """PyTorch's eager operators on the referee's own device and in its own context (`measurement.Baseline`)."""
 
     def __init__(self, device: str, state: Callable[[], DeviceState]) -> None:
         self.device = torch.device(device)

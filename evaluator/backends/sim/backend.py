@@ -42,8 +42,8 @@ from evaluator.backends.sim.ptx import parser
 from evaluator.errors import InfrastructureError, JobKilledError, ToolchainMissingError
 from evaluator.sandbox.host.result import too_busy
 from evaluator.sandbox.retry import foreign, in_tries
-from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox, SessionEndedError
-from evaluator.sandbox.sandbox import Session as SandboxSession
+from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox, SessionEndedError
+from evaluator.sandbox.sandbox import SandboxSession as SandboxSession
 
 RUNTIME: Final = Path(__file__).parent / "runtime"
 _RUNTIME_SOURCES: Final = (
@@ -79,7 +79,7 @@ _COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fn
 _WIDE: Final = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
 _RUNTIME_FLAGS: Final = (*_COMMON_FLAGS, "-O2", "-ftree-vectorize", *_WIDE)
 _PROGRAM_FLAGS: Final = (*_COMMON_FLAGS, "-O1")
-_MOST_CORES: Final = 8
+_MAX_CORES: Final = 8
 _REFEREE_S: Final = 120.0
 """How long the process may wait for the referee, all trials together; its own time is limited run by run."""
 _SLACK_S: Final = 2.0
@@ -91,7 +91,7 @@ _PIPED_BYTES_PER_S: Final = 100e6
 _ALL_WATCHED: Final = 1 << 16
 _MAX_TEXT_BYTES: Final = 1 << 20
 _MAX_COUNTS_BYTES: Final = 64 << 20
-_MOST_WARPS_TOGETHER: Final = 4096
+_MAX_WARPS_TOGETHER: Final = 4096
 
 
 class Builds(Protocol):
@@ -126,7 +126,7 @@ class Simulator:
         self.sandbox = sandbox
         self.builds = builds
         self.host_compiler = host_compiler
-        self.cores = min(len(os.sched_getaffinity(0)), _MOST_CORES) if cores is None else cores
+        self.cores = min(len(os.sched_getaffinity(0)), _MAX_CORES) if cores is None else cores
         self.readable = (host_compiler.parent,) if readable is None else readable
 
     @property
@@ -139,7 +139,7 @@ class Simulator:
 
         Raises UnsupportedError for what cannot be simulated, InfrastructureError for our own failures.
         """
-        translated = module.translate(parser.parse(program.ptx))
+        translated = module.translate(parser.parse_ptx(program.ptx))
         executable = self._executable(translated.text, settings.compile_timeout_s)
         limits = Limits(
             wall_s=settings.run_timeout_s + _REFEREE_S,
@@ -155,7 +155,7 @@ class Simulator:
 
     def _compile(
         self, arguments: Iterable[str], files: Mapping[str, bytes], output: str, time_limit_s: float
-    ) -> Finished:
+    ) -> JobResult:
         job = Job(
             (str(self.host_compiler), *arguments, "-o", output),
             files=files,
@@ -349,9 +349,9 @@ class SimulatorSession:
         if isinstance(step, BufferCopy):
             return struct.pack("<3Q", 2, numbers[step.source], numbers[step.target])
         warps = math.prod(step.grid) * -(-math.prod(step.block) // 32)
-        if step.cooperative and warps > _MOST_WARPS_TOGETHER:
+        if step.cooperative and warps > _MAX_WARPS_TOGETHER:
             raise UnsupportedError(
-                f"a cooperative launch of {warps} warps (the simulator keeps {_MOST_WARPS_TOGETHER} alive at once)"
+                f"a cooperative launch of {warps} warps (the simulator keeps {_MAX_WARPS_TOGETHER} alive at once)"
             )
         if step.cluster is not None:
             raise UnsupportedError("a launch of thread block clusters")

@@ -43,8 +43,8 @@ _SPACES: Final[dict[str, InstructionClass]] = {
 }
 _GLOBAL, _SHARED, _LOCAL = range(3)
 _LOADED, _STORED, _UPDATED = range(3)
-_MOST_LAUNCHES: Final = 256
-_MOST_PATTERNS: Final = 4
+_MAX_LAUNCHES: Final = 256
+_MAX_PATTERNS: Final = 4
 """Of each launch: the most expensive ones."""
 _BORDER_BYTES: Final = 128
 _REQUEST_WORDS: Final = 7 + 32
@@ -175,7 +175,7 @@ def counts_of(
 
     Raises InfrastructureError for what no process of ours would say.
     """
-    if launches > min(len(steps), _MOST_LAUNCHES):
+    if launches > min(len(steps), _MAX_LAUNCHES):
         raise _broken()
     reader = _Record(record)
     try:
@@ -260,7 +260,7 @@ def _costliest(
             offsets=tuple(None if offset is None else offset - border for offset in lanes),
         )
         found[place] = rank, pattern
-    dear = sorted(found, key=lambda place: found[place][0], reverse=True)[:_MOST_PATTERNS]
+    dear = sorted(found, key=lambda place: found[place][0], reverse=True)[:_MAX_PATTERNS]
     by_line: dict[int, tuple[AccessPattern, ...]] = defaultdict(tuple)
     for place in dear:
         by_line[place[0]] += (found[place][1],)

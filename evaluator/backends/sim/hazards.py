@@ -29,7 +29,7 @@ _ACTS: Final[tuple[Literal["read", "write", "atomic", "wait"], ...]] = (
 )
 """In the order of `Act` in runtime/runtime.h."""
 _VERBS: Final = {"read": "reads {}", "write": "writes {}", "atomic": "updates {} atomically", "wait": "waits at {}"}
-_MOST_FINDINGS: Final = 16
+_MAX_FINDINGS: Final = 16
 """As in runtime/shadow.cpp."""
 _LOCAL_NAME: Final = re.compile(r"E(\d+)([A-Za-z_]\w*)$")
 
@@ -70,7 +70,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Finding:
+class HazardRecord:
     """One record of runtime/shadow.h."""
 
     kind: int
@@ -88,7 +88,7 @@ class Finding:
 
 def read_findings(
     number: Callable[[], int], numbers: Callable[[int], tuple[int, ...]], words: Callable[[], str]
-) -> list[Finding]:
+) -> list[HazardRecord]:
     """Read them from the process's answer."""
 
     def side() -> Side:
@@ -96,16 +96,16 @@ def read_findings(
         return Side(act, line, (where[0], where[1], where[2]), (where[3], where[4], where[5]))
 
     found = []
-    for _ in range(min(number(), _MOST_FINDINGS)):
+    for _ in range(min(number(), _MAX_FINDINGS)):
         kind, symbol, here, other = number(), words(), side(), side()
         slot, rewrites, name = number(), bool(number()), words()
         item_bytes, offset, access_bytes = numbers(3)
-        found.append(Finding(kind, symbol, here, other, slot, rewrites, name, item_bytes, offset, access_bytes))
+        found.append(HazardRecord(kind, symbol, here, other, slot, rewrites, name, item_bytes, offset, access_bytes))
     return found
 
 
 def hazard(
-    finding: Finding,
+    finding: HazardRecord,
     kernel: str | None,
     variables: tuple[SharedVariable, ...],
     block: tuple[int, int, int],
@@ -139,7 +139,7 @@ def hazard(
     return Hazard(kind, fault, remedy)
 
 
-def _where(finding: Finding, variables: tuple[SharedVariable, ...]) -> tuple[str, int]:
+def _where(finding: HazardRecord, variables: tuple[SharedVariable, ...]) -> tuple[str, int]:
     """The buffer's name and the element in it; in shared memory elements are as wide as the access."""
     if finding.slot != SHARED_SLOT:
         return finding.slot_name, finding.offset // (finding.item_bytes or 1)

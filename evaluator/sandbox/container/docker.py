@@ -35,11 +35,11 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest, LogConfig, Ulimit
 
 from evaluator.errors import SandboxError
-from evaluator.sandbox.container.pool import ReadyContainers, Shape
+from evaluator.sandbox.container.pool import ContainerShape, ReadyContainers
 from evaluator.sandbox.container.session import Container, ContainerSession
 from evaluator.sandbox.host import seccomp, warden
 from evaluator.sandbox.host.supervision import PATH, installed_program, storage_fault
-from evaluator.sandbox.sandbox import Finished, Isolation, Job
+from evaluator.sandbox.sandbox import Isolation, Job, JobResult
 
 DEFAULT_IMAGE: Final = "assay-sandbox"
 WORK: Final = "/box"
@@ -103,7 +103,7 @@ class DockerSandbox:
         """The digest of the image that jobs run in."""
         return self._engine.image_id
 
-    def run(self, job: Job) -> Finished:
+    def run(self, job: Job) -> JobResult:
         """Run the job to its end, without stdin. Raises SandboxError."""
         return self._begin(job, talk=False).conclude(grace_s=None)
 
@@ -117,7 +117,7 @@ class DockerSandbox:
 
     def _begin(self, job: Job, talk: bool) -> ContainerSession:
         _check(job)
-        return ContainerSession(job, self._ready.take(Shape.of(job)), _order(job), talk)
+        return ContainerSession(job, self._ready.take(ContainerShape.of(job)), _order(job), talk)
 
 
 def _check(job: Job) -> None:
@@ -188,7 +188,7 @@ class _Engine:
     def image_id(self) -> str:
         return self._image_id
 
-    def start(self, shape: Shape) -> Container:
+    def start(self, shape: ContainerShape) -> Container:
         """Create a container, attach to it, start it. Raises SandboxError."""
         name = f"assay-{secrets.token_hex(8)}"
         with _faults("A container could not be started"):
@@ -226,7 +226,7 @@ class _Engine:
             end=functools.partial(self._end_attached, name, connection),
         )
 
-    def _host_config(self, shape: Shape) -> dict[str, Any]:
+    def _host_config(self, shape: ContainerShape) -> dict[str, Any]:
         owner = f"uid={NOBODY},gid={NOBODY},mode=0700"
         # Beyond what is allowed, so that the watch sees that more was wanted; the rest meets the kernel's own limit.
         work_bytes, entries = shape.work_bytes + (1 << 20), warden.WORK_ENTRIES + 100

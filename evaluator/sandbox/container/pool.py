@@ -24,7 +24,7 @@ SHAPES: Final = 4
 
 
 @dataclass(frozen=True)
-class Shape:
+class ContainerShape:
     """What is fixed when a container is created."""
 
     memory_bytes: int
@@ -34,16 +34,16 @@ class Shape:
     longest_s: float
 
     @staticmethod
-    def of(job: Job) -> "Shape":
+    def of(job: Job) -> "ContainerShape":
         limits = job.limits
         longest_s = max(LONGEST_S, limits.wall_s)
-        return Shape(limits.memory_bytes, limits.work_bytes, limits.processes, job.devices, longest_s)
+        return ContainerShape(limits.memory_bytes, limits.work_bytes, limits.processes, job.devices, longest_s)
 
 
 class Starter(Protocol):
     """Who starts containers."""
 
-    def start(self, shape: Shape) -> Container:
+    def start(self, shape: ContainerShape) -> Container:
         """One that waits for its order. Raises SandboxError."""
 
     def reap_now_and_then(self) -> None:
@@ -63,11 +63,11 @@ class ReadyContainers:
         for container in [each for waiting in getattr(self, "_waiting", {}).values() for each in waiting]:
             container.connection.close()  # the parent's own descriptor of it stays open
         self._lock = threading.Condition()
-        self._waiting: OrderedDict[Shape, list[Container]] = OrderedDict()
-        self._starting: dict[Shape, int] = {}
+        self._waiting: OrderedDict[ContainerShape, list[Container]] = OrderedDict()
+        self._starting: dict[ContainerShape, int] = {}
         self._closed = False
 
-    def take(self, shape: Shape) -> Container:
+    def take(self, shape: ContainerShape) -> Container:
         """A container that waits for its job; afterwards others are started in the background."""
         found = None
         dropped: list[Container] = []
@@ -89,7 +89,7 @@ class ReadyContainers:
         self._refill(shape)
         return found
 
-    def _refill(self, shape: Shape) -> None:
+    def _refill(self, shape: ContainerShape) -> None:
         if shape.devices:
             return  # a device is not taken before it is needed
         with self._lock:
@@ -99,7 +99,7 @@ class ReadyContainers:
         for _ in range(lacking):
             threading.Thread(target=self._add, args=(shape,), name="assay-containers", daemon=True).start()
 
-    def _add(self, shape: Shape) -> None:
+    def _add(self, shape: ContainerShape) -> None:
         container = None
         try:
             with contextlib.suppress(SandboxError):  # the job that needs one will say it

@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 from evaluator.errors import JobKilledError, SandboxError
 from evaluator.sandbox.host import warden
 from evaluator.sandbox.host.result import ended_in_words, finished_from, limit_hit
-from evaluator.sandbox.sandbox import Finished, Job, SessionEndedError
+from evaluator.sandbox.sandbox import Job, JobResult, SessionEndedError
 
 GRACE_S: Final = 0.2
 """How long a session's program may take to end by itself once its stdin is closed."""
@@ -62,11 +62,11 @@ class ContainerSession:
         self._report_text: bytearray | None = None  # what followed the seal
         self._report: dict[str, Any] | None = None
         self._output_exceeded = False
-        self._result: Finished | None = None
+        self._result: JobResult | None = None
         self._stdin_open = True
         self._late_s = float("inf")
         self._started_s = time.monotonic()
-        self._forget_interest: Callable[[], None] = lambda: None
+        self._forget_cancel: Callable[[], None] = lambda: None
         text = json.dumps({**order, "seal": self._seal.hex(), "begun": self._begun.hex(), "talk": talk}).encode()
         try:
             with contextlib.suppress(SessionEndedError):  # what is wrong is in the report
@@ -78,7 +78,7 @@ class ContainerSession:
         except BaseException:
             self.release()
             raise
-        self._forget_interest = job.interest.call_on_withdrawal(container.order_end)
+        self._forget_cancel = job.cancel_token.call_on_cancel(container.order_end)
 
     # -- talking --
 
@@ -244,11 +244,11 @@ class ContainerSession:
 
     # -- ending --
 
-    def finish(self) -> Finished:
+    def finish(self) -> JobResult:
         """End the program with all its children, remove the container, and say how it ended. Can be repeated."""
         return self.conclude(GRACE_S)
 
-    def conclude(self, grace_s: float | None) -> Finished:
+    def conclude(self, grace_s: float | None) -> JobResult:
         """As `finish`, after waiting `grace_s` for the program to end by itself (None: until a limit ends it)."""
         if self._result is None:
             try:
@@ -309,7 +309,7 @@ class ContainerSession:
 
     def release(self) -> None:
         """Let go of everything: what still runs is killed with its container."""
-        self._forget_interest()
+        self._forget_cancel()
         self._stdin_open = False
         if self._reported():
             self._connection.close()  # its first process ends now, and Docker removes it

@@ -22,7 +22,7 @@ from typing import Any
 from evaluator.errors import JobKilledError, SandboxError
 from evaluator.sandbox.host import seccomp
 from evaluator.sandbox.host.supervision import PATH, Command, SupervisedSession, WorkFolders
-from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Finished, Isolation, Job
+from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Isolation, Job, JobResult
 
 WORK = "/box"
 MEMORY_FOLDER_BYTES = 64 << 20
@@ -63,7 +63,7 @@ class BubblewrapSandbox:
         """All layers; without the filter of system calls where this kernel takes none."""
         return frozenset(Isolation) - (frozenset() if seccomp.available() else {Isolation.KERNEL_CALLS})
 
-    def run(self, job: Job) -> Finished:
+    def run(self, job: Job) -> JobResult:
         """Run the job to its end, without stdin. Raises SandboxError, StorageError."""
         return self._begin(job, talk=False).conclude(grace_s=None)
 
@@ -139,7 +139,7 @@ class _WrappedSession(SupervisedSession):
         ended = self._ended
         return {**ended, "exit": 128 - ended["exit"]} if ended and 128 < ended["exit"] <= 192 else ended
 
-    def _finished(self, files: dict[str, bytes]) -> Finished:
+    def _finished(self, files: dict[str, bytes]) -> JobResult:
         assert self._ended is not None
         if self._ended["reason"] is None and self._ended["exit"] == 1 and not self._program_ran():
             reason = self._stderr_text.decode(errors="replace").strip().removeprefix("bwrap: ")

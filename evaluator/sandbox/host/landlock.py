@@ -43,7 +43,7 @@ _HARMLESS_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev
 
 
 @functools.cache
-def version() -> int:
+def abi_version() -> int:
     """The version of Landlock that this kernel has; 0 where it has none or it is switched off."""
     found = ctypes.CDLL(None).syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     return max(0, int(found))
@@ -55,14 +55,14 @@ def confinement(folder: Path, readable: Iterable[Path], devices: bool) -> int:
     With `devices` files are left alone, because what a driver opens is not known, and only signals to processes
     outside are kept from the job. Raises SandboxError.
     """
-    rights = (1 << _RIGHTS_OF_VERSION.get(version(), 16)) - 1
-    scoped = (_ABSTRACT_SOCKETS | _SIGNALS) if version() >= CONFINES_SIGNALS else 0
-    tcp = _TCP if version() >= 4 else 0
+    rights = (1 << _RIGHTS_OF_VERSION.get(abi_version(), 16)) - 1
+    scoped = (_ABSTRACT_SOCKETS | _SIGNALS) if abi_version() >= CONFINES_SIGNALS else 0
+    tcp = _TCP if abi_version() >= 4 else 0
     attributes = struct.pack("<QQQ", rights, tcp, scoped)
     if devices:
         attributes = struct.pack("<QQQ", 0, 0, _SIGNALS if scoped else 0)
     sizes = {1: 8, 2: 8, 3: 8, 4: 16, 5: 16}
-    descriptor = _call(CREATE_RULESET, attributes, ctypes.c_size_t(sizes.get(version(), 24)), 0)
+    descriptor = _call(CREATE_RULESET, attributes, ctypes.c_size_t(sizes.get(abi_version(), 24)), 0)
     try:
         if not devices:
             for path in (*map(Path, _READABLE), *(path.resolve() for path in readable)):

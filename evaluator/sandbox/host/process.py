@@ -19,7 +19,7 @@ from pathlib import Path
 
 from evaluator.sandbox.host import landlock, seccomp
 from evaluator.sandbox.host.supervision import PATH, Command, SupervisedSession, WorkFolders
-from evaluator.sandbox.sandbox import Finished, Isolation, Job
+from evaluator.sandbox.sandbox import Isolation, Job, JobResult
 
 _ALWAYS = frozenset(
     {
@@ -60,14 +60,14 @@ class ProcessSandbox:
         self.root = root
         self._folders = WorkFolders(root)
         self._filters = use_seccomp and seccomp.available()
-        self._landlock = landlock.version() if use_landlock else 0
+        self._landlock = landlock.abi_version() if use_landlock else 0
 
     @property
     def promises(self) -> frozenset[Isolation]:
         """What this kernel lets the sandbox keep from a job that has no devices."""
         return promised(self._filters, self._landlock)
 
-    def run(self, job: Job) -> Finished:
+    def run(self, job: Job) -> JobResult:
         """Run the job to its end, without stdin. Raises SandboxError, StorageError."""
         return self._begin(job, talk=False).conclude(grace_s=None)
 

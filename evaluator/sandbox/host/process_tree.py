@@ -122,7 +122,7 @@ def processes_or_memory_exceeded(order: dict[str, Any]) -> tuple[str | None, int
     return ("memory" if resident > order["memory_bytes"] else None), resident
 
 
-class Line:
+class RunQueueTime:
     """How long the processes of a job stood in line for a processor: the time that a busy machine took from it."""
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ def _proportional_bytes(pid: int) -> int:
         return int(fields[21]) * PAGE_BYTES if fields else 0
 
 
-class Work:
+class WrittenFiles:
     """What a job has written: looked at while it runs, and once more when it has ended."""
 
     def __init__(self, order: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from evaluator.errors import SandboxError
 from evaluator.sandbox.host import warden
-from evaluator.sandbox.sandbox import Finished, Limits
+from evaluator.sandbox.sandbox import JobResult, Limits
 
 _CPU_TIME, _FILE_SIZE = 24, 25  # SIGXCPU, SIGXFSZ
 
@@ -54,7 +54,7 @@ def finished_from(
     stderr: bytes,
     files: Mapping[str, bytes],
     output_exceeded: bool,
-) -> Finished:
+) -> JobResult:
     """The result of a job whose exit is a code from 0 or the negative number of a signal.
 
     Raises SandboxError for one that this machine was too busy to give its time.
@@ -65,7 +65,7 @@ def finished_from(
     own_signals = frozenset(map(int, ended["own_signals"]))
     by_limit = -code if -code in own_signals else None
     full = code != 0 and ended["peak_bytes"] > 0.95 * limits.memory_bytes
-    return Finished(
+    return JobResult(
         exit_code=code if code >= 0 else None,
         signal=-code if code < 0 else None,
         stdout=stdout,

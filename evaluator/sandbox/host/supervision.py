@@ -26,7 +26,7 @@ from typing import Any, Self
 from evaluator.errors import JobKilledError, SandboxError, StorageError
 from evaluator.sandbox.host import warden
 from evaluator.sandbox.host.result import ended_in_words, finished_from, limit_hit
-from evaluator.sandbox.sandbox import Finished, Job, SessionEndedError
+from evaluator.sandbox.sandbox import Job, JobResult, SessionEndedError
 
 PIPE_BYTES = 1 << 20
 GRACE_S = 0.2
@@ -269,13 +269,13 @@ class SupervisedSession:
         self._talk = talk
         self._warden_pid: int | None = None
         self._ended: dict[str, Any] | None = None
-        self._result: Finished | None = None
+        self._result: JobResult | None = None
         self._output_exceeded = False
         self._unreceived = bytearray()
         self._stderr_text = bytearray()
         self._stdin = self._stdout = self._stderr = -1
         self._late_s = float("inf")
-        self._forget_interest: Callable[[], None] = lambda: None
+        self._forget_cancel: Callable[[], None] = lambda: None
         self.folder, self._folder_fd = folders.create()
         self._control, self._warden_end = socket.socketpair()
 
@@ -335,7 +335,7 @@ class SupervisedSession:
         if "failed" in answer:
             raise SandboxError(f"{command.argv[0]} could not be started: {answer['failed']}.")
         self._warden_pid = answer["started"]
-        self._forget_interest = self._job.interest.call_on_withdrawal(self._order_end)
+        self._forget_cancel = self._job.cancel_token.call_on_cancel(self._order_end)
 
     # -- talking --
 
@@ -453,11 +453,11 @@ class SupervisedSession:
 
     # -- ending --
 
-    def finish(self) -> Finished:
+    def finish(self) -> JobResult:
         """End the program with all its children, remove the work folder, and say how it ended. Can be repeated."""
         return self.conclude(GRACE_S)
 
-    def conclude(self, grace_s: float | None) -> Finished:
+    def conclude(self, grace_s: float | None) -> JobResult:
         """As `finish`, after waiting `grace_s` for the program to end by itself (None: until a limit ends it)."""
         if self._result is not None:
             return self._result
@@ -488,7 +488,7 @@ class SupervisedSession:
 
     def release(self) -> None:
         """Let go of everything: the warden ends what still runs and removes the work folder."""
-        self._forget_interest()
+        self._forget_cancel()
         for name in ("_stdin", "_stdout", "_stderr"):
             if getattr(self, name) >= 0:
                 os.close(getattr(self, name))
@@ -508,7 +508,7 @@ class SupervisedSession:
         """How the job ended, its exit a code from 0 or the negative number of a signal."""
         return self._ended
 
-    def _finished(self, files: dict[str, bytes]) -> Finished:
+    def _finished(self, files: dict[str, bytes]) -> JobResult:
         ended = self._understood()
         assert ended is not None
         return finished_from(

@@ -104,7 +104,7 @@ def remove_folder(path: str) -> None:
 # ---- the parent warden ----
 
 
-def serve(requests: socket.socket, grader_pid: int) -> None:
+def serve_wardens(requests: socket.socket, grader_pid: int) -> None:
     """Fork a warden for each request (file descriptors: stdin, stdout, stderr, control, then those to pass on)."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     wakeup = wake_on_children()
@@ -330,7 +330,7 @@ def supervise(
     start = time.monotonic()
     poller = _poller(wakeup, connection.fileno(), grader)
     reason, statuses, peak_bytes = None, dict[int, int](), 0
-    line, work = process_tree.Line(), process_tree.Work(order)
+    line, work = process_tree.RunQueueTime(), process_tree.WrittenFiles(order)
     kills_before = process_tree.kills_for_memory()
     end = start + order["wall_s"]
     next_watch = start + WATCH_INTERVAL_S
@@ -397,4 +397,4 @@ def supervise(
 
 def main(arguments: list[str]) -> None:
     """Serve the requests on a socket (its descriptor), for a grader (its number)."""
-    serve(socket.socket(fileno=int(arguments[0])), int(arguments[1]))
+    serve_wardens(socket.socket(fileno=int(arguments[0])), int(arguments[1]))

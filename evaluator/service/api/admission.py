@@ -12,7 +12,7 @@ from typing import Any, Final
 from common.contract import Submission
 from common.wire import as_bytes
 from evaluator.errors import AssayError
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.service import logs
 from evaluator.service.api.errors import ApiError, refusal_of
 from evaluator.service.storage.evaluations import Store
@@ -31,8 +31,8 @@ FIRST_QUEUE: Final = "compile"
 _LOG = logs.logger("admission")
 _REMEMBERED_S = 1.0
 _MINUTE_S = 60.0
-_MOST_AT_ONCE = 16
-_MOST_ANNOUNCE = 40
+_MAX_AT_ONCE = 16
+_MAX_ANNOUNCE = 40
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Admission:
         self._arrived: dict[str, deque[tuple[Asked, asyncio.Future[Any]]]] = {}
         self._writing: asyncio.Task[None] | None = None
         # Of its own: announcing may take seconds while Redis is away, and nothing else has to wait for that.
-        self._announcing = ThreadPoolExecutor(_MOST_ANNOUNCE, "announcing")
+        self._announcing = ThreadPoolExecutor(_MAX_ANNOUNCE, "announcing")
         self._fleet: tuple[float, tuple[WorkerFacts, ...]] | None = None
         self._open: tuple[float, bool] | None = None
         # Times (monotonic) and costs of what was refused in the last minute, by tenant.
@@ -214,7 +214,7 @@ class Admission:
     def _next(self) -> list[tuple[Asked, asyncio.Future[Any]]]:
         """The next few to be written: tenants take turns, each in the order of its own arrivals."""
         some: list[tuple[Asked, asyncio.Future[Any]]] = []
-        while self._arrived and len(some) < _MOST_AT_ONCE:
+        while self._arrived and len(some) < _MAX_AT_ONCE:
             tenant = next(iter(self._arrived))
             theirs = self._arrived.pop(tenant)
             some.append(theirs.popleft())
@@ -232,7 +232,7 @@ class Admission:
                 answers[index] = refusal
         if able:
             try:
-                found = self._store.accept_all(tuple(able.values()), most_queued=self._settings.most_queued)
+                found = self._store.accept_all(tuple(able.values()), max_queued=self._settings.max_queued)
                 answers.update(zip(able, found, strict=True))
             except AssayError as fault:
                 answers.update(dict.fromkeys(able, fault))
@@ -269,7 +269,7 @@ class Admission:
 
     def _reuse_key(self, submission: Submission, tenant: str) -> str | None:
         """What a verdict depends on, as one key; None where nobody knows who would judge. Raises ApiError."""
-        problem = find(submission.problem)
+        problem = find_problem(submission.problem)
         if submission.settings.sizes is not None:
             asked_sizes(problem, submission.settings.sizes)
         fleet = self.fleet()

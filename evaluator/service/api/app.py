@@ -14,7 +14,7 @@ from fastapi.openapi.utils import get_openapi
 from common.contract import CONTRACT_VERSION, ProblemFace
 from evaluator import __version__
 from evaluator.errors import StorageError
-from evaluator.problems.catalogue import find, problems
+from evaluator.problems.catalogue import find_problem, problems
 from evaluator.service.api import docs_page, metrics, routes
 from evaluator.service.api import schemas as documents
 from evaluator.service.api.admission import Admission
@@ -94,7 +94,7 @@ async def get_problem(problem_id: str, caller: Known) -> Response:
     """All that the author of a kernel needs to know about one problem."""
     if problem_id not in problems():
         raise ApiError("not-found", f"There is no problem {problem_id[:100]!r}.", "GET /problems lists them.")
-    return as_json(find(problem_id).face, 200, {})
+    return as_json(find_problem(problem_id).face, 200, {})
 
 
 @_router.get("/livez", tags=["operation"], response_model=Liveness, responses=documented("misdirected"))

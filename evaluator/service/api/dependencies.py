@@ -46,10 +46,10 @@ class Service:
     _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def look(
-        self, evaluation_id: str, sees: str | None, most_chars: int | None = None
+        self, evaluation_id: str, sees: str | None, max_chars: int | None = None
     ) -> StoredEvaluation | None:
         """As `Store.get`, in a thread."""
-        get = partial(contextvars.copy_context().run, self.store.get, evaluation_id, sees, most_chars)
+        get = partial(contextvars.copy_context().run, self.store.get, evaluation_id, sees, max_chars)
         return await asyncio.get_running_loop().run_in_executor(self.looking, get)
 
     async def page(self, caller: Caller, **chosen: Any) -> Page:
@@ -165,7 +165,7 @@ async def _preference(request: Request, service: Here) -> Preference:
             asked.setdefault(name.strip().lower(), value.strip().strip('"'))
     wait = asked.get("wait", "")
     if re.fullmatch("[0-9]{1,9}", wait):
-        wait_s = min(float(wait), service.settings.most_wait_s)
+        wait_s = min(float(wait), service.settings.max_wait_s)
         return Preference(wait_s, f"wait={wait_s:g}")
     if "respond-async" in asked:
         return Preference(0, "respond-async")

@@ -20,7 +20,7 @@ MEDIA_TYPE: Final = "application/problem+json"
 KEYED: Final = ("unauthorized", "misdirected", "storage", "internal")
 """The refusals of every route that asks for a key."""
 _LOG = logs.logger("refusals")
-_MOST_CHARS = 1000
+_MAX_CHARS = 1000
 _TYPE = "urn:assay:problem:"
 
 _TITLES: Final[Mapping[str, tuple[int, str]]] = {
@@ -182,7 +182,7 @@ def _plain(error: Exception) -> ApiError:
 
 def _bounded(text: str) -> str:
     """Whatever of the request is quoted, the answer stays small."""
-    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]} ..."
+    return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]} ..."
 
 
 def _sentence(text: str) -> str:

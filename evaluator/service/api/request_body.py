@@ -16,9 +16,9 @@ from common.wire import Wire, parse_json
 from evaluator.service.api.errors import ApiError
 from evaluator.validation_messages import in_plain_words
 
-MOST_VALUES: Final = 1 << 18
+MAX_VALUES: Final = 1 << 18
 """Most values in one body. A plan that uses every bound has 27,000; 512 submissions may have 512 each."""
-MOST_BACKSLASHES: Final = 1 << 22
+MAX_BACKSLASHES: Final = 1 << 22
 """Most backslashes in one body: reading 8 MiB of escapes takes 40 ms, in which nobody else runs. CUDA has one escape
 in thirty characters, which is half of this in the largest batch."""
 _VALUE_BYTES: Final = 256
@@ -30,7 +30,7 @@ _PIECE_BYTES: Final = 256 << 10
 """What is looked at in one step, 5 ms: nobody else runs during a step."""
 _THREADS: Final = 2
 
-_MOST_DIGITS = b"0" * 1000
+_MAX_DIGITS = b"0" * 1000
 """Reading a number takes the square of its digits, and 300 are the largest that any number here can have."""
 _AS_ZEROS = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
 _SHORTER_THAN_FOUR = bytes(range(0xF0))
@@ -72,8 +72,8 @@ def count_values(body: bytes | bytearray, most: int) -> int:
     count, strings = 1, 0
     for outside, ended in _outside_strings(body):
         count += sum(map(outside.count, (b"[", b"{", b",")))
-        if _MOST_DIGITS in outside.translate(_AS_ZEROS):
-            raise ApiError("invalid-request", f"The body holds a number of {len(_MOST_DIGITS)} digits.", _REMEDY)
+        if _MAX_DIGITS in outside.translate(_AS_ZEROS):
+            raise ApiError("invalid-request", f"The body holds a number of {len(_MAX_DIGITS)} digits.", _REMEDY)
         strings += ended
         # A string is a value or the name of one.
         if max(count, strings // 2) > most:
@@ -98,13 +98,13 @@ def _outside_strings(body: bytes | bytearray) -> Iterator[tuple[bytes, int]]:
 
 def _memory_bytes(body: bytearray) -> int:
     """What the objects of a body take at most: Python keeps a text at the width of its widest character."""
-    count = count_values(body, MOST_VALUES)
-    if count > MOST_VALUES:
-        raise ApiError("invalid-request", f"The body holds more than {MOST_VALUES} values.", "Send less at one time.")
-    if sum(body.count(b"\\", start, start + _PIECE_BYTES) for start in _starts(body)) > MOST_BACKSLASHES:
+    count = count_values(body, MAX_VALUES)
+    if count > MAX_VALUES:
+        raise ApiError("invalid-request", f"The body holds more than {MAX_VALUES} values.", "Send less at one time.")
+    if sum(body.count(b"\\", start, start + _PIECE_BYTES) for start in _starts(body)) > MAX_BACKSLASHES:
         raise ApiError(
             "invalid-request",
-            f"The body holds more than {MOST_BACKSLASHES} backslashes.",
+            f"The body holds more than {MAX_BACKSLASHES} backslashes.",
             "Write characters as UTF-8, or send less at one time.",
         )
     return _width(body) * len(body) + _VALUE_BYTES * count

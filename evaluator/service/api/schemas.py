@@ -17,7 +17,7 @@ from common.contract import (
 )
 from common.facts import STATIC_MEASURES, facts_of
 from common.reward import reward
-from common.wire import Most, Request, Wire
+from common.wire import MaxLength, Request, Wire
 from evaluator.service.api.errors import Problem
 from evaluator.service.storage.models import StoredEvaluation
 
@@ -27,7 +27,7 @@ MAX_IN_A_BATCH: Final = 512
 class Batch(Request):
     """Many submissions in one request."""
 
-    submissions: Annotated[tuple[Submission, ...], Most(MAX_IN_A_BATCH, least=1)]
+    submissions: Annotated[tuple[Submission, ...], MaxLength(MAX_IN_A_BATCH, minimum=1)]
     """Each is judged by itself; equal ones may be answered by one evaluation."""
 
 

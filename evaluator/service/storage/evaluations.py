@@ -90,7 +90,7 @@ _BY_SEQ = _whole.where(_row.seq == bindparam("of_seq"))
 _BY_ID = _whole.where(_row.id == bindparam("of_id"))
 _BY_ID_OF_TENANT = _BY_ID.where(_row.tenant == bindparam("of_tenant"))
 _chars = func.length(submissions.c.body) + func.coalesce(func.length(verdicts.c.body), 0)
-_is_small = _chars <= bindparam("most_chars")
+_is_small = _chars <= bindparam("max_chars")
 _SMALL_BY_ID: Select[Any] = (
     select(
         *_row,
@@ -149,7 +149,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
         tenant: str,
         *,
         queue: str,
-        most_queued: int,
+        max_queued: int,
         reuse_key: str | None = None,
         idempotency_key: str | None = None,
         fresh: bool = False,
@@ -162,16 +162,16 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
         that a verdict depends on, see `keys.reuse_key`) gives the newest verdict under it, unless `fresh`; a verdict
         that is `internal_error`, `timeout` or `cancelled` is never given again. Neither needs room or quota.
 
-        Raises IdempotencyConflictError (the key came with another submission), QueueFullError (`most_queued`
+        Raises IdempotencyConflictError (the key came with another submission), QueueFullError (`max_queued`
         evaluations wait), QuotaExceededError, StorageError.
         """
         asked = Asked(submission, tenant, queue, reuse_key, idempotency_key, fresh, request_id, quota)
-        answer = self.accept_all([asked], most_queued=most_queued)[0]
+        answer = self.accept_all([asked], max_queued=max_queued)[0]
         if not isinstance(answer, Accepted):
             raise answer
         return answer
 
-    def accept_all(self, asked: Sequence[Asked], *, most_queued: int) -> list[Answer]:
+    def accept_all(self, asked: Sequence[Asked], *, max_queued: int) -> list[Answer]:
         """As if `accept` were called for each, in order, but in one transaction; a refusal stands in its one's place.
 
         Raises StorageError; then none of them is accepted.
@@ -184,7 +184,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
             waiting = connection.execute(_COUNT_WAITING).scalar_one()
             for one in asked:
                 try:
-                    accepted.append(self._accept(connection, one, waiting, most_queued))
+                    accepted.append(self._accept(connection, one, waiting, max_queued))
                     answers.append(accepted[-1])
                     waiting += accepted[-1].created
                 except (QueueFullError, QuotaExceededError, IdempotencyConflictError) as refusal:
@@ -192,7 +192,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
             self._count(connection, [(counters.ACCEPTED, {"answer": answer.how}, None) for answer in accepted])
         return answers
 
-    def _accept(self, connection: Connection, asked: Asked, waiting: int, most_queued: int) -> Accepted:
+    def _accept(self, connection: Connection, asked: Asked, waiting: int, max_queued: int) -> Accepted:
         """Raises what `accept` does, and has written nothing then."""
         body = asked.submission.model_dump_json()
         body_sha256 = hashlib.sha256(body.encode()).hexdigest()
@@ -210,7 +210,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
         if seq is not None:
             accepted = Accepted(_stored(connection.execute(_BY_SEQ, {"of_seq": seq}).one()), "reused")
         else:
-            self._refuse(connection, asked, waiting, most_queued)
+            self._refuse(connection, asked, waiting, max_queued)
             now = self._clock()
             new = {
                 "id": new_evaluation_id(),
@@ -237,7 +237,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
     def _new_tenant(self) -> Any:
         return self._insert(tenants).on_conflict_do_nothing(index_elements=["name"])
 
-    def _refuse(self, connection: Connection, asked: Asked, waiting: int, most_queued: int) -> None:
+    def _refuse(self, connection: Connection, asked: Asked, waiting: int, max_queued: int) -> None:
         """Raises QuotaExceededError or QueueFullError where there is no room. Nobody else accepts meanwhile."""
         now = self._clock()
         quota, mine = asked.quota or Quota(), {"of_tenant": asked.tenant}
@@ -253,7 +253,7 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
             open_now = connection.execute(_COUNT_OPEN, mine).scalar_one()
             if open_now >= quota.concurrent:
                 raise QuotaExceededError("concurrent", quota.concurrent, self._pace_s(connection))
-        if waiting >= most_queued:
+        if waiting >= max_queued:
             raise QueueFullError(waiting, self._pace_s(connection))
 
     def _pace_s(self, connection: Connection) -> float:
@@ -279,15 +279,15 @@ class Store(Leases, WorkerRegistry, ApiKeyRepository):
                 connection.execute(unwanted.values(wanted=False, version=_row.version + 1))
             return _stored(connection.execute(_whole.where(_row.seq == row.seq)).one())
 
-    def get(self, evaluation_id: str, tenant: str | None, most_chars: int | None = None) -> StoredEvaluation | None:
+    def get(self, evaluation_id: str, tenant: str | None, max_chars: int | None = None) -> StoredEvaluation | None:
         """One evaluation; None where `tenant` has none of this id (None: any tenant).
 
-        Raises LargeEvaluationError (its texts have more than `most_chars`, which were not read), StorageError.
+        Raises LargeEvaluationError (its texts have more than `max_chars`, which were not read), StorageError.
         """
         of_tenant, any_tenant = (
-            (_BY_ID_OF_TENANT, _BY_ID) if most_chars is None else (_SMALL_BY_ID_OF_TENANT, _SMALL_BY_ID)
+            (_BY_ID_OF_TENANT, _BY_ID) if max_chars is None else (_SMALL_BY_ID_OF_TENANT, _SMALL_BY_ID)
         )
-        names = {"of_id": evaluation_id, "of_tenant": tenant, "most_chars": most_chars}
+        names = {"of_id": evaluation_id, "of_tenant": tenant, "max_chars": max_chars}
         with self._reading() as connection:
             row = connection.execute(any_tenant if tenant is None else of_tenant, names).first()
         if row is not None and row.submission is None:

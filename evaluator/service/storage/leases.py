@@ -39,7 +39,7 @@ MAX_ATTEMPTS = 2
 STALE_S = 30.0
 """Age at which an announcement is repeated for the first time; later ones wait up to four times as long."""
 
-_MOST_ANNOUNCED = 1000
+_MAX_ANNOUNCED = 1000
 _row = evaluations.c
 
 
@@ -330,7 +330,7 @@ class Leases(counters.CounterStore):
         # An announcement of the future was made before the clock was set back.
         old = is_queued & or_(_row.announced_at < now - STALE_S, _row.announced_at > now + STALE_S)
         query = select(_row.seq, _row.id, _row.queue, _row.announced_at, _row.announcements).where(old)
-        query = query.order_by(_row.seq).limit(_MOST_ANNOUNCED)
+        query = query.order_by(_row.seq).limit(_MAX_ANNOUNCED)
         with self._reading() as connection:
             if connection.execute(query.limit(1)).first() is None:
                 return ()

@@ -21,19 +21,29 @@ from fastapi.routing import APIRoute
 from pydantic import StringConstraints
 
 from evaluator.errors import UnknownProblemError, UsageError
-from evaluator.problems.catalogue import find, problems
+from evaluator.problems.catalogue import find_problem, problems
 from evaluator.report.html import article, listing, look
 from evaluator.report.terminal import TIERS
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.models import StoredEvaluation
 from evaluator.service.web.sse import Live, Moment
-from evaluator.service.web.views import STATUSES, Filters, Overview, dress, overview, page, part, steps, trouble
+from evaluator.service.web.views import (
+    STATUSES,
+    Filters,
+    Overview,
+    dress,
+    html_page,
+    overview,
+    part,
+    steps,
+    trouble,
+)
 
 COOKIE = "assay_key"
 """Holds a key's secret for the session of a browser. Only the pages read it, and they change nothing."""
 
 _Word: TypeAlias = Annotated[str, StringConstraints(max_length=300)]
-_MOST_FORM_BYTES = 8192
+_MAX_FORM_BYTES = 8192
 _SHOWN_AT_ONCE = 1
 """Evaluations that are read for a page at one time: the largest takes 200 MiB."""
 _PATIENCE_S = 2.0
@@ -261,13 +271,13 @@ class _Pages:
         return _page("problems", self._viewer(request), tiers=tiers)
 
     def problem(self, request: Request, problem_id: _Word) -> HTMLResponse:
-        viewer, face = self._viewer(request), find(problem_id).face
+        viewer, face = self._viewer(request), find_problem(problem_id).face
         starter = listing(face.starter, "Source to start from")
         return _page("problem", viewer, p=face, tier=TIERS[face.tier], starter=starter, base=_base(request))
 
     def starter(self, request: Request, problem_id: _Word) -> Response:
         self._viewer(request)
-        return PlainTextResponse(find(problem_id).face.starter, headers=_HEADERS)
+        return PlainTextResponse(find_problem(problem_id).face.starter, headers=_HEADERS)
 
     async def sign_in(self, request: Request) -> Response:
         if not _of_this_site(request):
@@ -311,14 +321,14 @@ async def _form(request: Request) -> dict[str, str]:
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > _MOST_FORM_BYTES:
+        if len(body) > _MAX_FORM_BYTES:
             raise UsageError("This form is too long.")
     return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
 
 
 def _page(name: str, viewer: Viewer, tone: str = "", status: int = 200, **values: Any) -> HTMLResponse:
     headers = {**_HEADERS, "Content-Security-Policy": dress().policy}
-    return HTMLResponse(page(name, tone, viewer=viewer, **values), status, headers)
+    return HTMLResponse(html_page(name, tone, viewer=viewer, **values), status, headers)
 
 
 def _sign_in_page(target: str, complaint: str | None = None) -> HTMLResponse:

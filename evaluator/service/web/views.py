@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from common.contract import Status
 from evaluator.errors import UsageError
-from evaluator.report.html import environment, hashed, look, style
+from evaluator.report.html import hashed, look, style, template_environment
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.models import Page, State, StoredEvaluation, Waiting, WorkerFacts
 
@@ -215,7 +215,8 @@ class Dress:
 def dress() -> Dress:
     """The one that there is."""
     made = [
-        Markup(environment("evaluator.service.web").get_template(f"pages.{kind}").render()) for kind in ("css", "js")
+        Markup(template_environment("evaluator.service.web").get_template(f"pages.{kind}").render())
+        for kind in ("css", "js")
     ]
     return Dress(style() + made[0], made[1])
 
@@ -223,9 +224,9 @@ def dress() -> Dress:
 def part(name: str, **values: object) -> str:
     """The HTML of one template, to stand in a page."""
     shown = {"clock": Clock(time.time()), "look": look, "silent_after_s": SILENT_AFTER_S, **values}
-    return environment("evaluator.service.web").get_template(f"{name}.html.j2").render(shown)
+    return template_environment("evaluator.service.web").get_template(f"{name}.html.j2").render(shown)
 
 
-def page(name: str, tone: str = "", **values: object) -> str:
+def html_page(name: str, tone: str = "", **values: object) -> str:
     """A whole page. `tone` chooses its icon: that of a verdict's status, or empty."""
     return part(name, style=dress().sheet, script=dress().script, icon=_ICONS[tone], **values)

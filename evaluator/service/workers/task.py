@@ -19,7 +19,7 @@ from evaluator.pipeline.pipeline import evaluate, prepare
 from evaluator.pipeline.referee import RemoteTarget, Target
 from evaluator.pipeline.toolbox import BoundToolbox, Toolbox
 from evaluator.pipeline.verdict import Case
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.service import logs
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.models import Lease, WorkerFacts
@@ -51,7 +51,7 @@ class Announcer(Protocol):
 
 @dataclass(frozen=True)
 class Tools:
-    """What a worker brings to its work, beside the store and the workshop."""
+    """What a worker brings to its work, beside the store and the toolbox."""
 
     announcer: Announcer
     queues: tuple[str, ...]
@@ -76,12 +76,12 @@ def perform(lease: Lease, store: Store, toolbox: Toolbox, tools: Tools) -> None:
     The stage `compile` ends with a verdict or by passing on; where this worker serves the queue that comes next, it
     judges at once. The stage `judge` always ends with a verdict.
     """
-    interest = CancelToken()
-    bound = toolbox.bound_to(interest)
+    cancel_token = CancelToken()
+    bound = toolbox.bound_to(cancel_token)
     with (
         logs.bound(evaluation_id=lease.evaluation_id, request_id=lease.request_id, attempt=lease.attempt),
-        tools.shift.on_withdrawal(interest.withdraw),
-        _Heartbeat(lease, store, interest, tools.lease_s) as heart,
+        tools.shift.on_cancel(cancel_token.cancel),
+        _Heartbeat(lease, store, cancel_token, tools.lease_s) as heart,
     ):
         started_s = time.monotonic()
         try:
@@ -135,7 +135,7 @@ def _outcome(
 ) -> Verdict | _HandOff:
     submission = lease.submission
     try:
-        find(submission.problem)
+        find_problem(submission.problem)
     except UsageError as unknown:  # another version of the grader accepted it
         return failed(submission, InfrastructureError(f"This worker cannot grade it: {unknown}", unknown.remedy))
     if lease.stage == "judge":
@@ -199,7 +199,7 @@ def _judge(
         return evaluate(submission, toolbox, progress=progress, compiled_s=compiled_s, worked_s=worked_s)
     except UsageError as error:
         content = submission.source.encode(errors="surrogatepass")
-        case = Case(submission, find(submission.problem), toolbox, venue, content)
+        case = Case(submission, find_problem(submission.problem), toolbox, venue, content)
         return case.verdict(Ruling(Status.INVALID_SUBMISSION, Phase.LAUNCH, str(error), error.remedy))
 
 
@@ -224,7 +224,7 @@ def _conclude(outcome: Verdict | _HandOff, lease: Lease, store: Store, toolbox: 
         tools.announcer.announce(lease.evaluation_id, outcome.queue)
         return f"passed on to {outcome.queue}"
     if outcome.status is Status.CANCELLED:
-        if tools.shift.withdrawn:
+        if tools.shift.cancelled:
             return "given back" if again(counted=False) else "lost"
         stored = store.get(lease.evaluation_id, None)
         if stored is None or stored.wanted:
@@ -255,17 +255,17 @@ def _insist(act: Callable[[], Answer], shift: CancelToken) -> Answer:
             return act()
         except StorageError:
             waited_s = time.monotonic() - started_s
-            if waited_s > (_PATIENCE_AT_THE_END_S if shift.withdrawn else _PATIENCE_S):
+            if waited_s > (_PATIENCE_AT_THE_END_S if shift.cancelled else _PATIENCE_S):
                 raise
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, 2.0)
 
 
 class _Heartbeat:
-    """Beats while the work goes on: renews the lease, writes down what is being done, and hears of a withdrawal."""
+    """Beats while the work goes on: renews the lease, writes down what is being done, and hears of a cancel."""
 
-    def __init__(self, lease: Lease, store: Store, interest: CancelToken, lease_s: float) -> None:
-        self._lease, self._store, self._interest, self._lease_s = lease, store, interest, lease_s
+    def __init__(self, lease: Lease, store: Store, cancel_token: CancelToken, lease_s: float) -> None:
+        self._lease, self._store, self._cancel_token, self._lease_s = lease, store, cancel_token, lease_s
         self._said = ""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
@@ -287,14 +287,14 @@ class _Heartbeat:
     def _beat(self) -> None:
         now_s = time.monotonic()
         renewed_s, written_s, written, version = now_s, now_s, "", self._lease.version
-        while not self._over.wait(min(_LOOK_S, self._lease_s / 4)) and not self._interest.withdrawn:
+        while not self._over.wait(min(_LOOK_S, self._lease_s / 4)) and not self._cancel_token.cancelled:
             try:
                 now_s = time.monotonic()
                 seen = self._store.watch([self._lease.evaluation_id]).get(self._lease.evaluation_id)
                 # A dropped evaluation has a new version; what else changed it costs no more than a renewal.
                 if seen is None or seen[0] != version or now_s - renewed_s > self._lease_s / 3:
                     if seen is None or not self._store.renew(self._lease, self._lease_s):
-                        self._interest.withdraw()
+                        self._cancel_token.cancel()
                         return
                     version, renewed_s = seen[0], now_s
                 if self._said != written and now_s - written_s > _PROGRESS_S:

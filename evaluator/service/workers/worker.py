@@ -60,7 +60,7 @@ class Worker:
         """Raises InfrastructureError where this machine cannot serve `queues`."""
         self.id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         self.draining = threading.Event()
-        self._store, self._workshop = store, toolbox
+        self._store, self._toolbox = store, toolbox
         self._tools = Tools(announcer, queues, CancelToken(), lease_s)
         self._grace_s = grace_s
         self._idle = threading.Event()
@@ -110,7 +110,7 @@ class Worker:
             if lease is None:
                 return False
             tell({"took": {"id": lease.evaluation_id, "token": lease.token, "attempt": lease.attempt}})
-            perform(lease, self._store, self._workshop, tools)
+            perform(lease, self._store, self._toolbox, tools)
             tell({"left": lease.evaluation_id})
             return True
         except StorageError as fault:
@@ -125,7 +125,7 @@ class Worker:
         What waits there is tried again once the next start is due. Where that has failed for long, it is taken, and
         ends with the reason; but where another worker's GPU can be used, it is left to that.
         """
-        referee = self._workshop.gpu if self._facts.serves_gpu else None
+        referee = self._toolbox.gpu if self._facts.serves_gpu else None
         trouble = referee.trouble if referee is not None else None
         if trouble is None:
             return self.queues
@@ -140,7 +140,7 @@ class Worker:
     def _await_room(self) -> None:
         """Wait while the disk is full, unless this worker drains: each attempt would fail, and use up the next."""
         said = False
-        while not has_room(self._workshop.settings.data_dir):
+        while not has_room(self._toolbox.settings.data_dir):
             if not said:
                 _LOG.error("no room on the disk: nothing is claimed until there is")
                 said = True
@@ -163,7 +163,7 @@ class Worker:
         if drain is not None:
             poll.register(drain, select.POLLIN)
         until_s: float | None = None
-        while not self._tools.shift.withdrawn:
+        while not self._tools.shift.cancelled:
             left_ms = None if until_s is None else max(0, int(1000 * (until_s - time.monotonic())))
             events = dict(poll.poll(left_ms))
             if events.get(starter, 0) & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
@@ -176,7 +176,7 @@ class Worker:
                 if drain is not None:
                     poll.unregister(drain)
             if until_s is not None and time.monotonic() >= until_s:
-                self._tools.shift.withdraw()
+                self._tools.shift.cancel()
         self._wait_for_the_end(poll)
 
     def _wait_for_the_end(self, poll: "select.poll") -> None:
@@ -188,7 +188,7 @@ class Worker:
         _LOG.warning("the process that started this worker is gone: so it ends")
         self.draining.set()
         threading.Timer(_LAST_WORDS_S, os._exit, (1,)).start()
-        self._tools.shift.withdraw()
+        self._tools.shift.cancel()
         self._idle.wait()
         with contextlib.suppress(StorageError):
             self._store.gone(self.id)
@@ -206,15 +206,15 @@ class Worker:
             if not self._store.seen(self.id, draining=self.draining.is_set(), trouble=self._trouble):
                 self._store.register(replace(self._facts, trouble=self._trouble))
         except StorageError as fault:
-            _LOG.warning("the store cannot be told that this worker lives", error=str(fault))
+            _LOG.warning("the heartbeat of this worker could not be stored", error=str(fault))
         except Exception:
-            _LOG.exception("the store could not be told that this worker lives")
+            _LOG.exception("the heartbeat of this worker could not be stored")
 
     # -- the referee of its GPU --
 
     def _attend(self) -> None:
         """Start the referee ahead of the first job, and again whenever it could not be started and that is due."""
-        referee = self._workshop.gpu
+        referee = self._toolbox.gpu
         assert referee is not None
         trouble = referee.start()
         while True:

@@ -73,7 +73,7 @@ def _section_end(lines: list[str], number: int) -> int:
     return 0
 
 
-def canonical(ptx: str) -> str:
+def canonical_ptx(ptx: str) -> str:
     """A text that is equal for PTX that differs in comments, layout, debug information and declared names only.
 
     Names are replaced one for one by the order in which they appear, the same way all through the module, so two

@@ -14,7 +14,7 @@ from typing import Final
 
 from evaluator.errors import JobKilledError
 from evaluator.sandbox.retry import MAX_TRIES, OWN_FAULTS, foreign, killed_from_outside, signals_of
-from evaluator.sandbox.sandbox import Finished
+from evaluator.sandbox.sandbox import JobResult
 from evaluator.stages.compile import diagnostics
 
 # Where a message begins, and not in a text or a line of the source that it quotes.
@@ -29,48 +29,48 @@ _NO_MEMORY: Final = re.compile(
 )
 
 
-def said(run: Finished) -> str:
+def said(run: JobResult) -> str:
     """All that the compiler said."""
     return (run.stdout + run.stderr).decode(errors="replace")
 
 
-def _last_words(run: Finished) -> str:
+def _last_words(run: JobResult) -> str:
     """What it said from the last error on, or all where it named none."""
     words = said(run)
     return words[max(0, diagnostics.last_error(words)) :]
 
 
-def signals_told(run: Finished) -> frozenset[int]:
+def signals_told(run: JobResult) -> frozenset[int]:
     """The signals that ended the compiler or one of its programs, by its exit and by what it said of itself."""
     return signals_of(run, diagnostics.unplaced(_last_words(run)))
 
 
-def out_of_memory(run: Finished) -> bool:
+def out_of_memory(run: JobResult) -> bool:
     """Whether the compiler failed for want of memory, by its own account or the kernel's."""
     words = diagnostics.unplaced(_last_words(run))
     told = signal.SIGKILL in signals_told(run) & run.own_signals or _NO_MEMORY.search(words)
     return run.memory_exceeded or (run.exit_code != 0 and bool(told))
 
 
-def out_of_room(run: Finished) -> bool:
+def out_of_room(run: JobResult) -> bool:
     """Whether the compiler says that a disk is full."""
     return "No space left on device" in diagnostics.unplaced(_last_words(run))
 
 
-def refused(run: Finished) -> bool:
+def refused(run: JobResult) -> bool:
     """Whether the compiler said what is wrong with the source, and nothing after that speaks of its own end."""
     broken = signals_told(run) or _BROKE_DOWN.search(_last_words(run))
     return run.exit_code != 0 and not broken and diagnostics.names_an_error(said(run))
 
 
-def crash(run: Finished) -> str:
+def crash(run: JobResult) -> str:
     """How the compiler itself broke down, in words; empty where it did not."""
     if found := sorted(signals_told(run) & OWN_FAULTS):
         return f"ended by {signal.Signals(found[0]).name}"
     return "an internal error" if _BROKE_DOWN.search(said(run)) else ""
 
 
-def until_it_tells(attempt: Callable[[], Finished]) -> Finished:
+def until_it_tells(attempt: Callable[[], JobResult]) -> JobResult:
     """The first of MAX_TRIES runs that succeeds, meets a limit or names an error; else the last one.
 
     Raises JobKilledError where someone outside ended any of those that told nothing.

@@ -59,7 +59,7 @@ _NAMED = re.compile(
 _COUNTED = re.compile(r"^\d+ errors? detected in the compilation of ", re.MULTILINE)
 
 
-def parse(
+def parse_diagnostics(
     stderr: str,
     source: str,
     headers: Iterable[Path] = (),

@@ -25,9 +25,9 @@ from common.source_lines import lines_of
 from evaluator.backends.session import Entry, Parameter, Program
 from evaluator.disk_cache import Cache, key_of
 from evaluator.errors import InfrastructureError, Ruling, StorageError, ToolchainMissingError
-from evaluator.sandbox.sandbox import Finished, Job, Limits, Sandbox
+from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile import diagnostics, resources
-from evaluator.stages.compile.canonical_ptx import canonical, without_debug
+from evaluator.stages.compile.canonical_ptx import canonical_ptx, without_debug
 from evaluator.stages.compile.compiler_exit import (
     crash,
     out_of_memory,
@@ -241,7 +241,7 @@ class _Compilation:
         if foreign is not None:
             return self._lasting(_Front(foreign, ()), run)
         stderr = run.stderr.decode(errors="replace")
-        told = diagnostics.parse(stderr, self.source, self.toolchain.headers)
+        told = diagnostics.parse_diagnostics(stderr, self.source, self.toolchain.headers)
         self._check_limits(run, "nvcc")
         if run.exit_code != 0:
             front = _Front(self._compile_error(told, crash(run)), told)
@@ -261,10 +261,10 @@ class _Compilation:
         found = entries(ptx, debug_ptx)
         if not found:
             return _Front(_no_kernel(self.source), told)
-        front = _Front(None, told, found, ptx, hashlib.sha256(canonical(ptx).encode()).hexdigest())
+        front = _Front(None, told, found, ptx, hashlib.sha256(canonical_ptx(ptx).encode()).hexdigest())
         return self._lasting(front, debug)
 
-    def _lasting(self, front: _Front, run: Finished) -> _Front:
+    def _lasting(self, front: _Front, run: JobResult) -> _Front:
         """`front`, if the compiler said what it is for; raises _DoubtfulError if it crashed or was silent."""
         if run.exit_code != 0 and not refused(run):
             raise _DoubtfulError(front.packed())
@@ -280,7 +280,7 @@ class _Compilation:
             environment={"LC_ALL": "C"},
         )
 
-    def _run(self, job: Job) -> Finished:
+    def _run(self, job: Job) -> JobResult:
         """Run the job within what is left of the time; a busy machine's and the sandbox's own are not counted, nor
         what someone outside has ended, or what ended in no way that says something about the source.
         """
@@ -374,7 +374,7 @@ class _Compilation:
         report = made["report"].decode(errors="replace")
         by_ptx_line = diagnostics.source_lines(front.ptx)
         lines = {line: by_ptx_line[number] for line, number in enumerate(numbers, 1) if number in by_ptx_line}
-        told = front.diagnostics + diagnostics.parse(report, self.source, self.toolchain.headers, lines)
+        told = front.diagnostics + diagnostics.parse_diagnostics(report, self.source, self.toolchain.headers, lines)
         told = tuple(dict.fromkeys(told))[: diagnostics.MAX_DIAGNOSTICS]
         common: dict[str, Any] = {
             "cached": front_hit and hit,
@@ -389,7 +389,7 @@ class _Compilation:
         return self._ended(
             None,
             program=Program(front.ptx, front.entries, self.arch, cubin),
-            kernels=resources.parse(report),
+            kernels=resources.parse_resources(report),
             cubin_sha256=hashlib.sha256(cubin).hexdigest(),
             **common,
         )
@@ -419,7 +419,7 @@ class _Compilation:
 
     # --- limits and faults -----------------------------------------------------------------------------------------
 
-    def _check_limits(self, run: Finished, step: str) -> None:
+    def _check_limits(self, run: JobResult, step: str) -> None:
         """Raise what a run that met a limit is worth."""
         by_limits = signals_told(run) & run.own_signals
         if run.timed_out or signal.SIGXCPU in by_limits:

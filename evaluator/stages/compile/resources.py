@@ -58,7 +58,7 @@ def limits_of(arch: str) -> ArchLimits:
     return LIMITS[int(re.sub(r"\D", "", arch))]
 
 
-def parse(ptxas_output: str) -> tuple[KernelResources, ...]:
+def parse_resources(ptxas_output: str) -> tuple[KernelResources, ...]:
     """What `ptxas -v` says about each kernel, in the order in which it says it."""
     return tuple(_reports(ptxas_output))
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from common.contract import Phase, Status
-from common.expressions import ExpressionError, caret, evaluate
+from common.expressions import ExpressionError, caret, evaluate_expression
 from common.launch_plan import Extent, Fill, Launch, LaunchPlan
 from common.wire import DType
 from evaluator.backends.session import BufferCopy, BufferFill, Entry, KernelLaunch, Parameter, Pointer
@@ -138,7 +138,7 @@ class _Sized:
 
     def _evaluate(self, place: str, text: Extent) -> int:
         try:
-            return evaluate(text, self.names)
+            return evaluate_expression(text, self.names)
         except ExpressionError as error:
             shown = caret(error.text, error.position)
             raise PlanRefusedError(f"{place}: {error.reason} ({self.where})\n{shown}") from None

@@ -36,7 +36,7 @@ _MEMORY_LATENCY_CLOCKS: Final = 800
 _REQUESTS_IN_FLIGHT: Final = 4
 """Loads that a warp has under way at once, in code that the compiler has unrolled: a lenient guess."""
 _WARPS_TO_FILL_PIPES: Final = 8
-_MOST_WARPS: Final = 64
+_MAX_WARPS: Final = 64
 
 
 @dataclass(frozen=True)
@@ -339,7 +339,7 @@ def _uncovered_tail(patient: _Patient) -> Iterator[Pitfall]:
     idle = patient.counts.idle_threads / patient.threads
     if idle < 0.25 or idle >= 1:
         return
-    warps = float(patient.occupancy.active_warps if patient.occupancy else _MOST_WARPS)
+    warps = float(patient.occupancy.active_warps if patient.occupancy else _MAX_WARPS)
     yield Pitfall(
         kind="uncovered_tail",
         kernel=patient.counts.kernel,

@@ -24,7 +24,7 @@ _ZEROS: Final = 0
 _BLOCKS: Final = 8
 _TIME_LIMIT_S: Final = 0.5
 _SECTOR_BYTES: Final = 32
-_LEAST_SHARE: Final = 0.5
+_MIN_SHARE: Final = 0.5
 """Of the least work that verified counts hold. Tiles cover edges, and a sample of eight blocks knows the bytes that
 all share only roughly; what leaves work out to be fast leaves out most of it."""
 
@@ -79,7 +79,7 @@ def shortfall(sampled: Evidence, verified: Evidence, checked_plan: CheckedPlan) 
     for what, done, right in zip(
         _UNITS, _shares(sampled, checked_plan), _shares(verified, checked_plan), strict=True
     ):
-        if done < _LEAST_SHARE * min(right, 1.0):
+        if done < _MIN_SHARE * min(right, 1.0):
             at = ", ".join(f"{name}={extent}" for name, extent in sampled.sizes.items())
             base = ", ".join(f"{name}={extent}" for name, extent in verified.sizes.items())
             return (

@@ -222,7 +222,7 @@ _MAX_PER_RULE = 8
 
 
 @dataclass(frozen=True)
-class Policy:
+class ScreeningPolicy:
     """What the screen is strict about."""
 
     name: str
@@ -230,7 +230,7 @@ class Policy:
     """Rules that end an evaluation."""
 
 
-DEVICE_TIER = Policy(
+DEVICE_TIER = ScreeningPolicy(
     "device tier: host code never runs", frozenset({"host-file-include", "host-file-embed", "host-file-incbin"})
 )
 
@@ -248,7 +248,7 @@ Hit = tuple[str, int, str]
 """Rule, line, and what was found."""
 
 
-def screen(source: str, changes: tuple[str, ...] = (), policy: Policy = DEVICE_TIER) -> Screened:
+def screen(source: str, changes: tuple[str, ...] = (), policy: ScreeningPolicy = DEVICE_TIER) -> Screened:
     """Look at a cleaned source. Never raises on any text, and takes about two seconds for the worst 1 MiB.
 
     `changes` is what cleaning did, and is passed on.

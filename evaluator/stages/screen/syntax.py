@@ -28,7 +28,7 @@ _ALLOCATES = re.compile(r"(?<![\w.>])(?:malloc\s*\(|new\b(?!\s*\())")
 _RELEASES = re.compile(r"\b(?:free\s*\(|delete\b)")
 
 
-class Place(NamedTuple):
+class RuleMatch(NamedTuple):
     """A rule that fired, and where."""
 
     rule: str
@@ -44,7 +44,7 @@ class Outline:
     """False when the text was too large or too deep to be walked to its end."""
     functions: frozenset[str] = frozenset()
     """Names of the functions that the text defines."""
-    places: tuple[Place, ...] = ()
+    places: tuple[RuleMatch, ...] = ()
     spans: tuple[tuple[int, int, bool], ...] = ()
     """Start, end and device-or-not of each function, by start."""
 
@@ -86,7 +86,7 @@ class _Walk:
     code: str
     wrappers: frozenset[str]
     """Macros whose bodies say `__device__` or `__global__`."""
-    places: list[Place] = field(default_factory=list)
+    places: list[RuleMatch] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
     spans: list[tuple[int, int, bool]] = field(default_factory=list)
     open: list[tuple[int, str, object]] = field(default_factory=list)
@@ -127,9 +127,9 @@ class _Walk:
             and not value.left
             and not _LEAVES.search(self.code, value.offset, min(value.end, value.offset + 20_000))
         ):
-            self.places.append(Place("unbounded-loop", value.offset, f"`{value.header}` without a way out"))
+            self.places.append(RuleMatch("unbounded-loop", value.offset, f"`{value.header}` without a way out"))
         elif value.empty and not value.endless:
-            self.places.append(Place("spin-wait", value.offset, f"`{value.header}` that only waits"))
+            self.places.append(RuleMatch("spin-wait", value.offset, f"`{value.header}` that only waits"))
 
     def _loop(self, node: Node) -> _Loop:
         body = node.child_by_field_name("body")
@@ -161,7 +161,7 @@ class _Walk:
             inside = self.code[body.start_byte : body.end_byte]
             if (made := _ALLOCATES.search(inside)) and not _RELEASES.search(inside):
                 found = f"`{made[0].rstrip('( ')}` without a matching release in the same function"
-                self.places.append(Place("device-allocation", body.start_byte + made.start(), found))
+                self.places.append(RuleMatch("device-allocation", body.start_byte + made.start(), found))
         return device
 
     def _declaration(self, text: str, offset: int, node: Node) -> None:
@@ -171,7 +171,7 @@ class _Walk:
         name = (re.findall(r"[A-Za-z_]\w*", re.sub(r"\[.*", "", head, flags=re.DOTALL)) or ["?"])[-1]
         if around:
             if around[2] and re.search(r"\bstatic\b", head) and not constant and not _LASTING.search(head):
-                self.places.append(Place("static-local", offset, f"static variable `{name[:60]}` in device code"))
+                self.places.append(RuleMatch("static-local", offset, f"static variable `{name[:60]}` in device code"))
             return
         declarator = node.child_by_field_name("declarator")
         if (
@@ -182,7 +182,7 @@ class _Walk:
             return
         if _LASTING.search(head):
             if not constant:
-                self.places.append(Place("module-state", offset, f"device variable `{name[:60]}`"))
+                self.places.append(RuleMatch("module-state", offset, f"device variable `{name[:60]}`"))
         elif declarator.type == "init_declarator" and not re.search(r"\bconstexpr\b|__constant__|__shared__", head):
             value = declarator.child_by_field_name("value")
             if value is not None and value.type in (
@@ -192,7 +192,7 @@ class _Walk:
                 "lambda_expression",
             ):
                 self.places.append(
-                    Place("static-initialiser", offset, f"`{head.strip()[:60]}`, set by code before main")
+                    RuleMatch("static-initialiser", offset, f"`{head.strip()[:60]}`, set by code before main")
                 )
 
     def _instance(self, text: str, offset: int) -> None:
@@ -201,7 +201,7 @@ class _Walk:
         if step := re.match(r"(\w+)\s*<[^;{}]*\b\w+\s*[-+/*]\s*\w+[^;{}]*>\Z", text):
             owner = step[1] in self.functions or any(entry[1].endswith("_specifier") for entry in self.open)
             if owner:
-                self.places.append(Place("template-recursion", offset, f"`{text[:60]}` inside a template"))
+                self.places.append(RuleMatch("template-recursion", offset, f"`{text[:60]}` inside a template"))
 
 
 def outline(code: str) -> Outline:

@@ -69,23 +69,23 @@ def measure(
     sizes: Sizes,
     settings: Settings,
     rng: Rng,
-    opponent: Baseline,
+    baseline: Baseline,
     progress: Callable[[int], None] = lambda launches: None,
 ) -> TimingRound:
     """Launch until the interval is narrow enough. Raises InfrastructureError, UsageError."""
     sized_plan = checked_plan.at(sizes, settings.memory_bytes)
     if isinstance(sized_plan, Ruling):
         return TimingRound(None, replace(sized_plan, phase=Phase.LAUNCH))
-    stand = _TimingHarness(checked_plan, session, sizes, settings, rng, opponent, sized_plan)
-    while not stand.enough():
-        ruling = stand.launch()
+    harness = _TimingHarness(checked_plan, session, sizes, settings, rng, baseline, sized_plan)
+    while not harness.enough():
+        ruling = harness.launch()
         if ruling is not None:
-            return TimingRound(None, replace(ruling, phase=Phase.TIME), stand.checked(), stand.examination.fault)
-        progress(len(stand.times))
-    ruling = stand.last_look()
+            return TimingRound(None, replace(ruling, phase=Phase.TIME), harness.checked(), harness.examination.fault)
+        progress(len(harness.times))
+    ruling = harness.last_look()
     if ruling is not None:
-        return TimingRound(None, replace(ruling, phase=Phase.TIME), stand.checked(), stand.examination.fault)
-    return TimingRound(stand.measurement(), trials=stand.checked(), printed=stand.printed)
+        return TimingRound(None, replace(ruling, phase=Phase.TIME), harness.checked(), harness.examination.fault)
+    return TimingRound(harness.measurement(), trials=harness.checked(), printed=harness.printed)
 
 
 class _TimingHarness:
@@ -98,16 +98,16 @@ class _TimingHarness:
         sizes: Sizes,
         settings: Settings,
         rng: Rng,
-        opponent: Baseline,
+        baseline: Baseline,
         sized_plan: SizedPlan,
     ) -> None:
         self.problem, self.session, self.sizes, self.settings = checked_plan.problem, session, sizes, settings
-        self.rng, self.opponent, self.sized_plan = rng, opponent, sized_plan
+        self.rng, self.baseline, self.sized_plan = rng, baseline, sized_plan
         self.examination = Examination(checked_plan, session, settings, rng, 0)
         self.trial = PlannedTrial(sizes, self.problem.distributions[0], self.problem.tolerance, False)
         self.times: list[tuple[float, float, float]] = []
         self.baseline_us: list[float] = []
-        self.baseline: Callable[[], Reading] | None = None
+        self.baseline_timer: Callable[[], Reading] | None = None
         self.unread: Reading | None = None
         """A counted run of the baseline that may still be going on: the next contents are drawn behind it."""
         self.warm_ups = 0
@@ -131,7 +131,7 @@ class _TimingHarness:
     def launch(self) -> Ruling | None:
         """One launch of the plan and one of the baseline on fresh inputs; the first few are not counted."""
         # Which launches are verified is secret, because a kernel could tell the timed ones by their size.
-        checked = self.next_check == 0 or self.baseline is None
+        checked = self.next_check == 0 or self.baseline_timer is None
         inputs = self.trial.distribution.draw(self.rng, self.sizes)
         outcome = self.examination.execute(self.sized_plan, inputs, POISONS[0], look=checked)
         self._read()
@@ -143,11 +143,11 @@ class _TimingHarness:
         times = self._times(outcome)
         self.next_check = self._gap() if self.next_check == 0 else self.next_check - 1
         self.printed = self.printed or bool(outcome.printed)
-        if self.baseline is None:
+        if self.baseline_timer is None:
             # The baseline reads the very memory that the submission read; it is the same in every run.
             there = self.examination.tensors(outcome, self.sized_plan, "input")
-            self.baseline = self.opponent.timer(self.problem, there, self.sizes)
-        reading = self.baseline()
+            self.baseline_timer = self.baseline.timer(self.problem, there, self.sizes)
+        reading = self.baseline_timer()
         if self.warm_ups < _WARM_UPS:
             self.warm_ups += 1
             reading()
@@ -179,10 +179,10 @@ class _TimingHarness:
             baseline_us=tuple(self.baseline_us),
             gap_us=clocks.gap_us,
             referee_gap_us=clocks.referee_gap_us,
-            compared_with=self.opponent.compared_with(self.problem),
-            device=self.opponent.state(),
+            compared_with=self.baseline.compared_with(self.problem),
+            device=self.baseline.state(),
             checked_launches=self.checks,
-            transfer_us=self.opponent.transfer_us(
+            transfer_us=self.baseline.transfer_us(
                 sum(sizes[tensor.name] for tensor in self.problem.inputs),
                 sum(sizes[tensor.name] for tensor in self.problem.outputs),
             ),

@@ -44,7 +44,7 @@ class TimingKey:
 class TimingPool:
     """Remembered samples under `folder`; processes may share it. What is damaged there counts as forgotten.
 
-    Of more than MOST_SAMPLES those with the smallest lots stay. A lot is a hash of the evaluation's name and the
+    Of more than MAX_SAMPLES those with the smallest lots stay. A lot is a hash of the evaluation's name and the
     sample's number, so what stays is a fair draw from all evaluations, and the same in whatever order they came.
     """
 

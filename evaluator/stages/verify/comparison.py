@@ -28,7 +28,7 @@ class Comparison:
     mismatch: Mismatch | None
 
 
-def compare(name: str, actual: Array, expected: Expected, tolerance: Tolerance, poison: int) -> Comparison:
+def compare_output(name: str, actual: Array, expected: Expected, tolerance: Tolerance, poison: int) -> Comparison:
     """Judge `actual`: every element within `relative * scale + absolute` of the oracle, none NaN or infinite.
 
     `poison` is the byte that outputs were made of before the run: elements that still hold it were never written.

@@ -11,11 +11,11 @@ from common.contract import Fault, Phase, Status
 from evaluator.backends.session import Hazard, RunOutcome, Watch
 from evaluator.errors import Ruling
 
-_MOST_INSTRUCTIONS: Final = 4_000_000
+_MAX_INSTRUCTIONS: Final = 4_000_000
 """Thread-instructions of watched blocks, in one run."""
-_MOST_IN_ALL: Final = 6_000_000
-_MOST_TO_EXPLAIN: Final = 20_000_000
-_LEAST_SHARE: Final = 1 / 4096
+_MAX_IN_ALL: Final = 6_000_000
+_MAX_TO_EXPLAIN: Final = 20_000_000
+_MIN_SHARE: Final = 1 / 4096
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Watching:
 
         `explains`: something is wrong, and it is worth more to know what.
         """
-        room = _MOST_TO_EXPLAIN if explains else min(_MOST_INSTRUCTIONS, _MOST_IN_ALL - self.spent)
+        room = _MAX_TO_EXPLAIN if explains else min(_MAX_INSTRUCTIONS, _MAX_IN_ALL - self.spent)
         share = min(1.0, room / max(thread_instructions, 1))
-        if share < _LEAST_SHARE:
+        if share < _MIN_SHARE:
             return None
         self.seed += 2  # another draw, that pairs the same neighbours
         return Watch(share, self.seed)

@@ -27,7 +27,7 @@ from evaluator.stages.launch.arguments import takes_number
 from evaluator.stages.launch.checked_plan import BufferFacts, CheckedPlan, SizedPlan
 from evaluator.stages.verify.shrinking import candidate_of, tolerance_of
 
-_MOST_INLINE: Final = 1 << 16
+_MAX_INLINE: Final = 1 << 16
 _ALWAYS_INLINE: Final = 64
 _RACE_RUNS: Final = 100
 _HOST_HALF: Final = Path(__file__).with_suffix(".cu")
@@ -49,7 +49,7 @@ _C_TYPES: Final = {
 
 
 @dataclass(frozen=True)
-class Case:
+class ReproductionInput:
     """What a reproduction is about."""
 
     source: str
@@ -60,7 +60,7 @@ class Case:
     smallest: Smallest
 
 
-def reproduction(case: Case) -> str:
+def reproduction(case: ReproductionInput) -> str:
     """The text of the program. Raises UsageError where no such program can be written."""
     return _Writer(case).text()
 
@@ -68,7 +68,7 @@ def reproduction(case: Case) -> str:
 class _Writer:
     """One program."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: ReproductionInput) -> None:
         self.case = case
         self.smallest, self.checked_plan = case.smallest, case.checked_plan
         self.problem = self.checked_plan.problem
@@ -129,7 +129,7 @@ class _Writer:
 
     def _inline(self, name: str, content: Content) -> bool:
         count = self.inputs[name].size
-        if content == "drawn" and count > _MOST_INLINE:
+        if content == "drawn" and count > _MAX_INLINE:
             raise UsageError(
                 f"The smallest input that shows it has {count} drawn elements in {name}: too many for a source file.",
                 "Look longer for a smaller one (--shrink-s 30), or fix what can be seen at this size.",
@@ -141,7 +141,7 @@ class _Writer:
 
     def _whole(self, buffer: BufferFacts) -> bool:
         """Whether all of an output is checked; else its worst element alone."""
-        return math.prod(buffer.shape) <= _MOST_INLINE
+        return math.prod(buffer.shape) <= _MAX_INLINE
 
     def _wanted(self, buffer: BufferFacts) -> tuple[Any, Any]:
         expected, tolerance = self.expected[buffer.name], tolerance_of(self.problem, self.candidate)

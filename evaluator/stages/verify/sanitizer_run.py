@@ -10,7 +10,7 @@ from typing import Final
 
 from common.contract import Correctness, Settings
 from evaluator.backends.gpu.tools.launch import ToolMissingError
-from evaluator.backends.gpu.tools.sanitizer import Finding, Sanitizer
+from evaluator.backends.gpu.tools.sanitizer import Sanitizer, ToolFinding
 from evaluator.backends.session import Buffer, PlanRun, Program
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.arrays import Rng
@@ -20,7 +20,7 @@ from evaluator.stages.verify.trials import PlannedTrial
 from evaluator.stages.verify.verification import POISONS, Verified, ruling_on
 
 _RUN_S: Final = 10.0
-_MOST_WARNINGS: Final = 4
+_MAX_WARNINGS: Final = 4
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def sanitize(
     return Sanitized(Verified(ruling, correctness))
 
 
-def _warnings(checked_plan: CheckedPlan, findings: Sequence[Finding]) -> tuple[str, ...]:
+def _warnings(checked_plan: CheckedPlan, findings: Sequence[ToolFinding]) -> tuple[str, ...]:
     """One for each tool, kind, kernel and line: a whole warp sees the same."""
     first = {(one.tool, one.fault.kind, one.fault.kernel, one.fault.line): one for one in reversed(findings)}
     said = [f"{f.tool}: {sentence(f.fault, checked_plan.source_lines)}" for f in reversed(first.values())]
-    return tuple(said[:_MOST_WARNINGS])
+    return tuple(said[:_MAX_WARNINGS])

@@ -32,7 +32,7 @@ _CANDIDATE_S: Final = 2.0
 _STILL_RUNNING_S: Final = 1.0
 _CLEARLY: Final = 4.0
 """How far beyond the allowed error a wrong element must be where the inputs are not those of the problem's own."""
-_MOST_ROUNDS: Final = 3
+_MAX_ROUNDS: Final = 3
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class _Search:
             if self._shows(together):
                 found = together
                 break
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             before = found
             for name in found.sizes:
                 found = self._smaller(found, name)

@@ -11,7 +11,7 @@ from common.contract import Correctness, Settings, Trial
 from evaluator.errors import UsageError
 from evaluator.problems.problem import Distribution, Problem, Sizes, Tolerance
 
-_MOST_ASKED_BYTES: Final = 1 << 30
+_MAX_ASKED_BYTES: Final = 1 << 30
 """The float64 oracle and the comparison take about ten times as much on the host."""
 _REHEARSED_WORK: Final = 4_000_000
 _REHEARSED_MOST: Final = 4
@@ -75,10 +75,10 @@ def asked_sizes(problem: Problem, sizes: Mapping[str, int]) -> Sizes:
             raise UsageError(f"The size {name}={size} is out of range.", "A size is at least 1 and below 2^31.")
     tensors = (*problem.inputs, *problem.outputs)
     needed = sum(math.prod(tensor.shape_at(asked)) * tensor.dtype.size_bytes for tensor in tensors)
-    if needed > _MOST_ASKED_BYTES:
+    if needed > _MAX_ASKED_BYTES:
         raise UsageError(
             f"At {at(asked)} the tensors of {problem.id} take {needed / (1 << 30):.3g} GiB.",
-            f"A size that is asked for may take up to {_MOST_ASKED_BYTES >> 30} GiB.",
+            f"A size that is asked for may take up to {_MAX_ASKED_BYTES >> 30} GiB.",
         )
     return asked
 

@@ -17,7 +17,7 @@ from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
-from evaluator.stages.verify.comparison import Comparison, compare, is_poison
+from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
 from evaluator.stages.verify.race_checks import Watching, sentence
 from evaluator.stages.verify.trials import PlannedTrial, at
 
@@ -205,7 +205,7 @@ class Examination:
 
     def _right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
         expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
-        compared = (compare(n, a, expected[n], trial.tolerance, POISONS[0]) for n, a in outputs.items())
+        compared = (compare_output(n, a, expected[n], trial.tolerance, POISONS[0]) for n, a in outputs.items())
         return all(comparison.mismatch is None for comparison in compared)
 
     def other_order(self) -> Ruling | None:
@@ -231,7 +231,7 @@ class Examination:
                 return None
             expected = self.problem.oracle(inputs, sizes)
             for name, actual in self.tensors(outcome, sized_plan).items():
-                comparison = compare(name, actual, expected[name], trial.tolerance, POISONS[0])
+                comparison = compare_output(name, actual, expected[name], trial.tolerance, POISONS[0])
                 if comparison.mismatch is not None:
                     self.trials.append(_trial(trial, False, comparison))
                     ruling = self._incorrect(trial, comparison)
@@ -371,7 +371,7 @@ class Examination:
         expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
         comparisons: list[Comparison] = []
         for name, actual in outputs.items():
-            comparison = compare(name, actual, expected[name], trial.tolerance, POISONS[0])
+            comparison = compare_output(name, actual, expected[name], trial.tolerance, POISONS[0])
             comparisons.append(comparison)
             if comparison.mismatch is not None:
                 self.trials.append(_trial(trial, False, comparison))

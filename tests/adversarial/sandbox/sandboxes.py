@@ -32,7 +32,7 @@ from evaluator.errors import SandboxError
 from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.host.process_tree import descendants
-from evaluator.sandbox.sandbox import Finished, Isolation, Job, Limits, Sandbox
+from evaluator.sandbox.sandbox import Isolation, Job, JobResult, Limits, Sandbox
 
 INSIDE = Path(__file__).parent / "inside"
 KIT = INSIDE / "kit.py"
@@ -124,7 +124,7 @@ def read_attack(path: Path) -> Attack:
 ATTACKS = tuple(read_attack(path) for path in sorted(INSIDE.glob("*.py")) if path != KIT)
 
 
-def ending(finished: Finished) -> str:
+def ending(finished: JobResult) -> str:
     """How a job ended, in the words of the headers."""
     if finished.limit_hit:
         return next(word for part, word in _ENDINGS.items() if part in finished.limit_hit)
@@ -279,7 +279,7 @@ class Host:
             "open_secret": self._secret_fd,
         }
 
-    def suffer(self, attack: Attack) -> Finished:
+    def suffer(self, attack: Attack) -> JobResult:
         """Run an attack; what it did to the machine shows in `harm`."""
         self.restore()
         self._run = secrets.token_hex(8)

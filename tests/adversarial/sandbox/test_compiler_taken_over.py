@@ -131,7 +131,7 @@ def test_a_daemon_of_the_compiler_is_not_there_when_the_cubin_is_made(compile_wi
 
 
 @pytest.fixture
-def workshop_of(kind, tmp_path):
+def toolbox_of(kind, tmp_path):
     return Toolbox(MachineSettings(tmp_path / "data", sandbox=kind))
 
 
@@ -146,7 +146,7 @@ FILES_OF_THE_HOST = [
 
 
 @pytest.mark.parametrize("name", FILES_OF_THE_HOST)
-def test_a_source_reads_no_file_of_the_host(workshop_of, name):
+def test_a_source_reads_no_file_of_the_host(toolbox_of, name):
     head = dict(
         line[3:].split(": ", 1)
         for line in (CORPUS / f"{name}.cu").read_text().splitlines()
@@ -154,7 +154,7 @@ def test_a_source_reads_no_file_of_the_host(workshop_of, name):
     )
     limits = {key: float(head[key]) for key in ("compile_timeout_s",) if key in head}
     source = (CORPUS / f"{name}.cu").read_text()
-    verdict = evaluate(Submission(problem=head["problem"], source=source, settings=Settings(**limits)), workshop_of)
+    verdict = evaluate(Submission(problem=head["problem"], source=source, settings=Settings(**limits)), toolbox_of)
     assert verdict.status.value in head["expect"].split("|")
     assert "root:" not in verdict.model_dump_json()
 
@@ -191,15 +191,15 @@ class LyingBuilds:
 
 
 @pytest.fixture(scope="module")
-def workshop_of_liars(tmp_path_factory, toolbox):
+def toolbox_of_liars(tmp_path_factory, toolbox):
     data = tmp_path_factory.mktemp("liars")
     (data / "cache").symlink_to(toolbox.cache.root)
     return Toolbox(MachineSettings(data))
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_simulated_program_that_lies_gets_no_reward_and_hangs_nobody(workshop_of_liars, lie, monkeypatch):
-    toolbox = workshop_of_liars
+def test_a_simulated_program_that_lies_gets_no_reward_and_hangs_nobody(toolbox_of_liars, lie, monkeypatch):
+    toolbox = toolbox_of_liars
     builds = toolbox.simulator.builds
     source = HONEST.read_text()
     with monkeypatch.context() as patched:

@@ -6,7 +6,7 @@ from sandboxes import ATTACKS, KINDS, Host, ending, make_sandbox
 
 from evaluator.sandbox.sandbox import Isolation
 
-# Without seccomp and Landlock only what is open then is of interest: the rest is the same code as with them.
+# Without seccomp and Landlock only what is open then is of cancel_token: the rest is the same code as with them.
 PAIRS = [
     (kind, attack)
     for kind in KINDS

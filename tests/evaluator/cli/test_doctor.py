@@ -315,7 +315,9 @@ def test_containers_are_not_needed(monkeypatch, tmp_path):
     (tmp_path / "etc/docker/daemon.json").write_text('{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}')
     assert doctor._containers(tmp_path).ok is True
     programs.clear()
-    assert doctor._containers(tmp_path) == doctor.Finding("containers", None, "no Docker here, and Assay needs none")
+    assert doctor._containers(tmp_path) == doctor.HealthCheck(
+        "containers", None, "no Docker here, and Assay needs none"
+    )
 
 
 @pytest.mark.gpu

@@ -11,7 +11,7 @@ from rich.console import Console
 from common.contract import Status, Submission
 from evaluator.cli.main import main
 from evaluator.diff.compare import Quantity, _lines, compare, grade_both
-from evaluator.diff.render import card, change, page
+from evaluator.diff.render import change, diff_card, diff_page
 
 STRIDED = """// problem: transpose
 // assay: launch transpose grid=(ceil_div(rows * cols, 256)) block=(256) args=(x, y, rows, cols)
@@ -72,7 +72,7 @@ def test_its_json_holds_everything(difference):
 
 def test_a_terminal_shows_numbers_and_lines(difference):
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(card(difference))
+    console.print(diff_card(difference))
     text = console.export_text()
     assert "sectors per request" in text
     assert "+         y[i % cols * rows + i / cols] = x[i];" in text
@@ -84,13 +84,13 @@ def test_a_page_lets_nothing_of_the_sources_act(toolbox):
         [Submission(problem="transpose", source=HOSTILE)] * 2, [HOSTILE.encode()] * 2, toolbox, lambda text: None
     )
     told = compare(("a<b>.cu", HOSTILE, verdicts[0]), ("b.cu", STRIDED, verdicts[1]))
-    shown = page(told)
+    shown = diff_page(told)
     assert "<script" not in shown
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert "a&lt;b&gt;.cu" in shown
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(card(told))
+    console.print(diff_card(told))
     assert "\x1b" not in console.export_text()
 
 

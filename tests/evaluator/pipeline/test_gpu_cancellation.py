@@ -43,14 +43,14 @@ def referee(tmp_path):
 
 
 def test_a_withdrawal_lets_go_at_once_and_the_referee_sees_it(referee):
-    interest = CancelToken()
+    cancel_token = CancelToken()
     caught = []
 
     def judge():
         try:
-            referee.bound_to(interest).judge(ORDER, lambda text: None)
-        except CancelledError as withdrawn:
-            caught.append(withdrawn)
+            referee.bound_to(cancel_token).judge(ORDER, lambda text: None)
+        except CancelledError as error:
+            caught.append(error)
 
     thread = threading.Thread(target=judge)
     thread.start()
@@ -59,7 +59,7 @@ def test_a_withdrawal_lets_go_at_once_and_the_referee_sees_it(referee):
         assert connection.recv(1 << 16)
         time.sleep(0.1)
         started_s = time.monotonic()
-        interest.withdraw()
+        cancel_token.cancel()
         thread.join(5)
         assert caught
         assert time.monotonic() - started_s < 1
@@ -69,7 +69,7 @@ def test_a_withdrawal_lets_go_at_once_and_the_referee_sees_it(referee):
 
 
 def test_nobody_is_asked_once_the_interest_is_gone(referee):
-    interest = CancelToken()
-    interest.withdraw()
+    cancel_token = CancelToken()
+    cancel_token.cancel()
     with pytest.raises(CancelledError):
-        referee.bound_to(interest).judge(ORDER, lambda text: None)
+        referee.bound_to(cancel_token).judge(ORDER, lambda text: None)

@@ -7,7 +7,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from stand_in import Hall, program
+from stand_in import StandInServices, program
 
 from common.contract import Phase, Settings, Status
 from common.contract.timing import DeviceState
@@ -31,26 +31,26 @@ def referee(tmp_path_factory):
     settings = MachineSettings(tmp_path_factory.mktemp("data"))
     made = GpuReferee(GPU, settings)
     made._socket.parent.mkdir(parents=True)
-    hall = Hall(selftest.choose(settings.data_dir / "work"))
-    with contextlib.closing(hall.bench), socket.socket(socket.AF_UNIX) as listener:
+    services = StandInServices(selftest.choose(settings.data_dir / "work"))
+    with contextlib.closing(services.runtime), socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(made._socket))
         listener.listen(16)
-        threading.Thread(target=serve, args=(listener, hall), daemon=True).start()
-        made.hall = hall
+        threading.Thread(target=serve, args=(listener, services), daemon=True).start()
+        made.services = services
         yield made
 
 
 def test_a_referee_without_runners_ends_so_that_the_next_grader_starts_another(tmp_path):
     made = GpuReferee(GPU, MachineSettings(tmp_path))
     made._socket.parent.mkdir(parents=True)
-    hall = Hall(selftest.choose(tmp_path / "work"))
-    with contextlib.closing(hall.bench), socket.socket(socket.AF_UNIX) as listener:
+    services = StandInServices(selftest.choose(tmp_path / "work"))
+    with contextlib.closing(services.runtime), socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(made._socket))
         listener.listen(16)
-        thread = threading.Thread(target=serve, args=(listener, hall), daemon=True)
+        thread = threading.Thread(target=serve, args=(listener, services), daemon=True)
         thread.start()
         assert judged(made, "relu").verified.ruling is None
-        hall.bench.pool._channel.hang_up()  # the process that makes runners ends with it
+        services.runtime.pool._channel.hang_up()  # the process that makes runners ends with it
         with pytest.raises(GpuError, match="process that makes runners is gone"):
             judged(made, "relu")
         thread.join(10)
@@ -201,14 +201,14 @@ def test_a_grader_that_goes_away_ends_its_job_only(referee):
 
 def test_too_fast_is_looked_at_again_at_a_larger_size(referee):
     # A device whose memory is so slow that any right answer is below its floor.
-    honest = referee.hall.opponent.state
+    honest = referee.services.baseline.state
     clocks = {"max_memory_clock_mhz": 1, "max_sm_clock_mhz": 1, "memory_bus_bits": 8}
     slow = DeviceState(name="stand-in", multiprocessors=1, compute_capability="9.0", **clocks)
-    referee.hall.opponent.state = lambda: slow
+    referee.services.baseline.state = lambda: slow
     try:
         found = judged(referee, "relu")
     finally:
-        referee.hall.opponent.state = honest
+        referee.services.baseline.state = honest
     assert found.second_look.measurement.sizes == larger({"n": 3000}) == {"n": 6000}
     ruling = timed(order("relu").checked_plan, found, lambda m: None).ruling
     assert (ruling.status, ruling.phase) == (Status.REJECTED, Phase.TIME)

@@ -19,7 +19,7 @@ from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.host.process_tree import descendants
 from evaluator.sandbox.retry import run_in_tries
-from evaluator.sandbox.sandbox import Finished, Job, Limits
+from evaluator.sandbox.sandbox import Job, JobResult, Limits
 from evaluator.stages.compile import toolchain
 from evaluator.stages.compile.compiler_exit import crash, refused, signals_told, until_it_tells
 from evaluator.stages.compile.nvcc import compile_source
@@ -176,7 +176,7 @@ def test_an_error_beside_words_of_a_death_is_found_in_one_try_and_kept(tmp_path,
     ],
 )
 def test_a_crash_after_words_of_a_kill_is_a_crash(exit_code, stderr):
-    run = Finished(exit_code=exit_code, signal=None, stdout=b"", stderr=stderr, files={}, wall_s=0.1)
+    run = JobResult(exit_code=exit_code, signal=None, stdout=b"", stderr=stderr, files={}, wall_s=0.1)
     assert until_it_tells(lambda: run) is run
     assert crash(run) == "ended by SIGSEGV"
 
@@ -190,7 +190,7 @@ def test_a_crash_after_words_of_a_kill_is_a_crash(exit_code, stderr):
 )
 def test_a_kill_after_words_of_an_error_is_a_kill(stderr):
     stderr += b"gcc: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n"
-    run = Finished(exit_code=1, signal=None, stdout=b"", stderr=stderr, files={}, wall_s=0.1)
+    run = JobResult(exit_code=1, signal=None, stdout=b"", stderr=stderr, files={}, wall_s=0.1)
     assert not refused(run)
     assert signals_told(run) == {signal.SIGKILL}
 

@@ -227,7 +227,7 @@ def test_an_nvcc_that_does_not_work_is_ours(tmp_path, toolbox):
     assert_ours(graded(other, RIGHT), Phase.COMPILE)
 
 
-def test_one_workshop_serves_after_a_failure(tmp_path):
+def test_one_toolbox_serves_after_a_failure(tmp_path):
     toolbox = broken(tmp_path)
     toolbox.cache = Cache(Path(__file__).parents[3] / ".assay" / "tests" / "cache", 4 << 30)
     toolbox.sandbox = ProcessSandbox(tmp_path / "data" / "work")

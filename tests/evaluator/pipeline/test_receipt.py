@@ -3,7 +3,7 @@ import hashlib
 from common.contract import Settings
 from common.launch_plan import LaunchPlan
 from evaluator.pipeline.receipt import receipt
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.seed import Seed
 
 PLAN = LaunchPlan.model_validate({"steps": [{"kind": "fill", "target": "c", "value": 0}]})
@@ -11,7 +11,7 @@ PLAN = LaunchPlan.model_validate({"steps": [{"kind": "fill", "target": "c", "val
 
 def made(**changes):
     given = {
-        "problem": find("relu"),
+        "problem": find_problem("relu"),
         "settings": Settings(),
         "plan": None,
         "raw": b"text \xff",

@@ -6,7 +6,7 @@ import pytest
 
 from common.contract import Settings, Status
 from evaluator.pipeline.referee import JudgeRequest, SimulatorReferee, also_rehearsed, rehearse
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.planning import plan_launches
 
@@ -17,7 +17,7 @@ def order(toolbox, path: Path, problem: str) -> JudgeRequest:
     source, settings = path.read_text(), Settings()
     compiled = compile_source(source, settings, "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    checked_plan = plan_launches(find(problem), compiled.program, None, source, shared).checked_plan
+    checked_plan = plan_launches(find_problem(problem), compiled.program, None, source, shared).checked_plan
     return JudgeRequest(
         problem=problem,
         program=compiled.program,

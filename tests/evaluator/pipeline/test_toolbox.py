@@ -9,7 +9,7 @@ from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 
 
-def test_the_data_folder_keeps_one_key_for_all_its_workshops(tmp_path):
+def test_the_data_folder_keeps_one_key_for_all_its_toolboxs(tmp_path):
     first, second = (Toolbox(MachineSettings(tmp_path / "data")) for _ in range(2))
     assert first.signer.public_key == second.signer.public_key == first.bound_to(CancelToken()).signer.public_key
     assert Toolbox(MachineSettings(tmp_path / "other")).signer.public_key != first.signer.public_key

@@ -186,12 +186,12 @@ def test_the_grader_draws_and_judges_without_torch():
         "import numpy as np\n"
         "from evaluator.problems.arrays import NumpyRng\n"
         "from evaluator.problems.catalogue import problems\n"
-        "from evaluator.stages.verify.comparison import compare\n"
+        "from evaluator.stages.verify.comparison import compare_output\n"
         "for problem in problems().values():\n"
         "    sizes = dict.fromkeys(problem.sizes, 3)\n"
         "    drawn = problem.distributions[0].draw(NumpyRng(np.random.default_rng(1)), sizes)\n"
         "    for name, expected in problem.oracle(drawn, sizes).items():\n"
-        "        assert compare(name, expected.value, expected, problem.tolerance, 255).mismatch is None\n"
+        "        assert compare_output(name, expected.value, expected, problem.tolerance, 255).mismatch is None\n"
         "assert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

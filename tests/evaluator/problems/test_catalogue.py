@@ -5,7 +5,7 @@ import pytest
 
 from common.launch_plan import Launch, parse_directives
 from evaluator.errors import UnknownProblemError
-from evaluator.problems.catalogue import find, problems
+from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.linter import lint
 from evaluator.stages.compile.toolchain import find_toolchain
 
@@ -47,7 +47,7 @@ def test_the_catalogue_is_the_table_in_its_order():
 
 @pytest.mark.parametrize("problem_id", IDS)
 def test_problem_is_complete_and_clean(problem_id):
-    problem = find(problem_id)
+    problem = find_problem(problem_id)
     assert {t.dtype.value for t in (*problem.inputs, *problem.outputs)} == OTHER_DTYPES.get(problem_id, {"float32"})
     assert lint(problem) == ()
     assert lint(problem, seed=20_261_121) == ()
@@ -62,13 +62,13 @@ def test_problem_is_complete_and_clean(problem_id):
 
 @pytest.mark.parametrize("problem_id", IDS)
 def test_scalars_are_float32_values(problem_id):
-    for scalar in find(problem_id).scalars:
+    for scalar in find_problem(problem_id).scalars:
         assert np.float32(scalar.value) == pytest.approx(scalar.value, rel=1e-7)
 
 
 @pytest.mark.parametrize("problem_id", IDS)
 def test_the_least_work_moves_every_tensor_once(problem_id):
-    problem = find(problem_id)
+    problem = find_problem(problem_id)
     for sizes in problem.example_sizes:
         work = problem.work(sizes)
         count = {
@@ -82,7 +82,7 @@ def test_the_least_work_moves_every_tensor_once(problem_id):
 @pytest.mark.parametrize("problem_id", IDS)
 def test_one_evaluation_moves_little_data(problem_id):
     """Inputs and outputs travel through a pipe to the simulator: a trial stays within 4 million elements."""
-    problem = find(problem_id)
+    problem = find_problem(problem_id)
     for seed in range(5):
         hidden = problem.hidden_sizes(np.random.default_rng(seed))
         assert 1 <= len(hidden) <= 12
@@ -91,34 +91,34 @@ def test_one_evaluation_moves_little_data(problem_id):
 
 
 def test_vector_add_starts_without_a_directive():
-    source = find("vector_add").naive.source
+    source = find_problem("vector_add").naive.source
     assert "assay:" not in source
     assert source.startswith("__global__ void add_kernel(const float* a, const float* b, float* c, int n)")
 
 
 def test_find_names_the_nearest():
-    assert find("saxpy").id == "saxpy"
+    assert find_problem("saxpy").id == "saxpy"
     with pytest.raises(UnknownProblemError, match="no problem 'matmull'") as raised:
-        find("matmull")
+        find_problem("matmull")
     assert "'matmul'" in raised.value.remedy
     with pytest.raises(UnknownProblemError) as raised:
-        find("Vector Add")
+        find_problem("Vector Add")
     assert "'vector_add'" in raised.value.remedy
     with pytest.raises(UnknownProblemError) as raised:
-        find("qqqqqqqq")
+        find_problem("qqqqqqqq")
     assert all(known in raised.value.remedy for known in IDS)
 
 
 def test_the_catalogue_cannot_be_changed():
     with pytest.raises(TypeError):
-        problems()["mine"] = find("relu")
+        problems()["mine"] = find_problem("relu")
     assert problems() is problems()
 
 
 @pytest.mark.parametrize("which", ["naive", "fast", "starter"])
 @pytest.mark.parametrize("problem_id", IDS)
 def test_kernels_compile(problem_id, which, tmp_path):
-    problem = find(problem_id)
+    problem = find_problem(problem_id)
     source = problem.face.starter if which == "starter" else getattr(problem, which).source
     (tmp_path / "kernel.cu").write_text(source)
     options = ("-ptx", "-std=c++17", "-O3", "-lineinfo", "-arch=sm_80", "-o", "kernel.ptx")

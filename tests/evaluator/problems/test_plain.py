@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from common.contract import Settings
 from common.wire import DType
 from evaluator.problems.arrays import NumpyRng
-from evaluator.problems.catalogue import find, problems
+from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.plain import IN_WORDS, SIMPLEST_FIRST, contents
 from evaluator.problems.problem import Distribution, Tensor
 from evaluator.stages.compile.nvcc import compile_source
@@ -52,7 +52,7 @@ def test_scrambled_values_fill_their_range():
 
 @pytest.mark.parametrize("name", problems())
 def test_the_naive_kernel_is_right_on_each_of_them(name, toolbox):
-    problem, settings = find(name), Settings()
+    problem, settings = find_problem(name), Settings()
     compiled = compile_source(
         problem.naive.source, settings, "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache
     )

@@ -12,7 +12,7 @@ from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import problems
 from evaluator.problems.families.reduction import REDUCE_SUM
 from evaluator.problems.families.scan import PREFIX_SUM
-from evaluator.stages.verify.comparison import compare
+from evaluator.stages.verify.comparison import compare_output
 
 MIB = 1 << 20
 EACH = pytest.mark.parametrize("problem", problems().values(), ids=lambda problem: problem.id)
@@ -46,7 +46,7 @@ def test_the_baseline_computes_the_problem(problem):
         assert made.dtype == getattr(torch, output.dtype.value)
         assert made.is_contiguous()
         expected = problem.oracle(drawn, sizes)[output.name]
-        assert compare(output.name, made, expected, problem.tolerance, 0x5B).mismatch is None
+        assert compare_output(output.name, made, expected, problem.tolerance, 0x5B).mismatch is None
 
 
 @EACH
@@ -70,7 +70,7 @@ def test_one_long_chain_at_the_timing_size_is_still_honest(problem):
         output = problem.outputs[0].name
         actual = sums if problem is PREFIX_SUM else sums[-1:]
         expected = problem.oracle(drawn, problem.timing_sizes)[output]
-        assert compare(output, actual, expected, problem.tolerance, 0x5B).mismatch is None
+        assert compare_output(output, actual, expected, problem.tolerance, 0x5B).mismatch is None
 
 
 def test_another_computation_is_no_baseline():
@@ -78,4 +78,4 @@ def test_another_computation_is_no_baseline():
     drawn = problem.distributions[0].draw(TorchRng(1, "cpu"), problem.example_sizes[1])
     wrong = eager(replace(problem, baseline="torch.softmax(x, dim=0)"), drawn, problem.example_sizes[1])()
     expected = problem.oracle(drawn, problem.example_sizes[1])["y"]
-    assert compare("y", wrong, expected, problem.tolerance, 0x5B).mismatch is not None
+    assert compare_output("y", wrong, expected, problem.tolerance, 0x5B).mismatch is not None

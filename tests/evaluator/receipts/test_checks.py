@@ -11,7 +11,7 @@ from sample_receipts import SIGNER, SOURCE, STRANGER, members, signed_again, uns
 from common.contract import Evaluation, Submission, Verdict
 from common.launch_plan import LaunchPlan, parse_directives
 from evaluator.pipeline.receipt import plan_sha256
-from evaluator.receipts.checks import Expectations, Outcome, examine, verified
+from evaluator.receipts.checks import CheckOutcome, Expectations, examine_verdict, verified
 from evaluator.seed import Seed
 
 TRUSTED = {SIGNER.public_key: "one of these tests"}
@@ -21,14 +21,14 @@ GENUINE = members()
 
 def said(given_members, beside=BESIDE):
     text = given_members if isinstance(given_members, bytes) else json.dumps(given_members).encode()
-    _, checks = examine(text, beside)
+    _, checks = examine_verdict(text, beside)
     return {check.name: check for check in checks}, verified(checks)
 
 
 def failed(given_members, beside=BESIDE):
     """The checks that fail, with what they say."""
     checks, good = said(given_members, beside)
-    found = {name: check.detail for name, check in checks.items() if check.outcome is Outcome.FAILED}
+    found = {name: check.detail for name, check in checks.items() if check.outcome is CheckOutcome.FAILED}
     assert good is not bool(found)
     return found
 
@@ -49,7 +49,7 @@ def changed(path, value):
 def test_a_genuine_verdict_is_verified_in_every_part(pooled):
     checks, good = said(members(unsigned(pooled=pooled)))
     assert good
-    assert {name for name, check in checks.items() if check.outcome is not Outcome.OK} == {"plan", "submission"}
+    assert {name for name, check in checks.items() if check.outcome is not CheckOutcome.OK} == {"plan", "submission"}
 
 
 # What a cheat would change; the check beside the signature that sees it even where he signs again; and its words.
@@ -171,7 +171,7 @@ def test_the_owner_of_the_key_decides_not_the_key_in_the_receipt():
 def test_what_is_not_given_is_not_checked():
     checks, good = said(GENUINE, Expectations(keys=TRUSTED))
     assert good
-    assert checks["source"].outcome is Outcome.SKIPPED
+    assert checks["source"].outcome is CheckOutcome.SKIPPED
     assert GENUINE["receipt"]["source_sha256"] in checks["source"].detail
 
 
@@ -208,7 +208,7 @@ def evaluation(**changes):
 def test_a_whole_evaluation_brings_its_submission():
     checks, good = said(evaluation(), Expectations(keys=TRUSTED))
     assert good
-    assert checks["source"].outcome is checks["submission"].outcome is Outcome.OK
+    assert checks["source"].outcome is checks["submission"].outcome is CheckOutcome.OK
     assert failed(evaluation(source="other"), Expectations(keys=TRUSTED)).keys() == {"source"}
     assert "problem is 'relu'" in failed(evaluation(problem="relu"))["submission"]
     assert "backend is 'sim'" in failed(evaluation(backend="sim"))["submission"]

@@ -8,7 +8,7 @@ from test_pipeline import KERNELS, RIGHT, graded
 
 from common.contract import Status
 from evaluator.errors import UsageError
-from evaluator.receipts.checks import Expectations, Outcome, examine, verified
+from evaluator.receipts.checks import CheckOutcome, Expectations, examine_verdict, verified
 from evaluator.receipts.replay import replay
 
 SLOW = {"endless"}
@@ -16,7 +16,7 @@ SLOW = {"endless"}
 
 def shown_of(verdict, toolbox, source):
     beside = Expectations(source.encode(), None, {toolbox.signer.public_key: "that of this test"})
-    return examine(verdict.model_dump_json().encode(), beside)
+    return examine_verdict(verdict.model_dump_json().encode(), beside)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -32,7 +32,7 @@ def test_a_real_verdict_is_signed_and_fits_itself_and_comes_out_again(name, tool
     again = replay(shown, source.encode(), None, toolbox)
     assert verified(again), again
     compared = {check.name: check.outcome for check in again}
-    assert compared["rerun: rest"] is (Outcome.SKIPPED if name in SLOW else Outcome.OK)
+    assert compared["rerun: rest"] is (CheckOutcome.SKIPPED if name in SLOW else CheckOutcome.OK)
 
 
 def test_a_verdict_on_another_kernel_does_not_come_out_again(toolbox):
@@ -40,18 +40,18 @@ def test_a_verdict_on_another_kernel_does_not_come_out_again(toolbox):
     shown, _ = shown_of(verdict, toolbox, RIGHT)
     wrong, _, _ = KERNELS["wrong"]
     checks = {check.name: check for check in replay(shown, wrong.encode(), None, toolbox)}
-    assert checks["rerun"].outcome is checks["rerun: trials"].outcome is Outcome.FAILED
+    assert checks["rerun"].outcome is checks["rerun: trials"].outcome is CheckOutcome.FAILED
     assert "incorrect in phase verify, and the verdict says passed" in checks["rerun"].detail
     other = RIGHT.replace("x[i] > 0.0f ? x[i] : 0.0f", "fmaxf(x[i], 0.0f)")
     checks = {check.name: check for check in replay(shown, other.encode(), None, toolbox)}
-    assert checks["rerun"].outcome is checks["rerun: trials"].outcome is Outcome.OK
+    assert checks["rerun"].outcome is checks["rerun: trials"].outcome is CheckOutcome.OK
     assert "sha256" in checks["rerun: rest"].detail
 
 
 def test_trials_that_went_otherwise_are_named(toolbox):
     members = json.loads(graded(toolbox, RIGHT).model_dump_json())
     members["correctness"]["trials"][2]["sizes"]["n"] += 1
-    shown, _ = examine(json.dumps(members).encode(), Expectations())
+    shown, _ = examine_verdict(json.dumps(members).encode(), Expectations())
     checks = {check.name: check for check in replay(shown, RIGHT.encode(), None, toolbox)}
     assert "trials[2].sizes.n is" in checks["rerun: trials"].detail
 
@@ -63,10 +63,10 @@ def test_what_cannot_be_graded_again_is_said(toolbox):
         replay(shown, None, None, toolbox)
     members = json.loads(verdict.model_dump_json())
     members["correctness"]["plan_source"] = "json"
-    shown, _ = examine(json.dumps(members).encode(), Expectations())
+    shown, _ = examine_verdict(json.dumps(members).encode(), Expectations())
     with pytest.raises(UsageError, match="needs the launch plan"):
         replay(shown, RIGHT.encode(), None, toolbox)
     members |= {"status": Status.CANCELLED, "reward": None}
-    shown, _ = examine(json.dumps(members).encode(), Expectations())
+    shown, _ = examine_verdict(json.dumps(members).encode(), Expectations())
     with pytest.raises(UsageError, match="cancelled says nothing"):
         replay(shown, RIGHT.encode(), None, toolbox)

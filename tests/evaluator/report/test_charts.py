@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.report.charts import Point, Racer, Roof, access, changes, occupancy, race, roofline, times
+from evaluator.report.charts import Point, Racer, Roof, access, changes, occupancy_chart, race, roofline_chart, times
 from evaluator.report.svg import WIDTH
 
 ROOF = Roof("H100", 3350.0, (("float32", 67_000.0),), "floating-point operations", "FLOP")
@@ -53,7 +53,7 @@ def test_two_histograms_share_one_axis():
 @given(intensity=st.floats(1e-3, 1e4), share=st.floats(1e-4, 1.0), measured=st.booleans())
 def test_a_kernel_lies_under_its_roof(intensity, share, measured):
     rate = share * min(intensity * 3350, 67_000)
-    root = shapes(roofline(ROOF, (Point("k", intensity, rate, measured),)))
+    root = shapes(roofline_chart(ROOF, (Point("k", intensity, rate, measured),)))
     assert f"{share:.0%} of what the roof allows" in root.get("aria-label")
     assert ("(measured)" if measured else "(estimated)") in root.get("aria-label")
     (dot,) = [element for element in root if element.find("title") is not None]
@@ -64,7 +64,7 @@ def test_a_kernel_lies_under_its_roof(intensity, share, measured):
 
 def test_what_limits_occupancy_stands_out():
     allowed = (("registers", 24), ("shared memory", 64), ("threads", 64), ("blocks", 256))
-    root = shapes(occupancy(allowed, "registers", 64))
+    root = shapes(occupancy_chart(allowed, "registers", 64))
     assert titles(root)[0] == "registers: room for 24 warps of 64"
     assert [text.text for text in root.iter("text") if "bold" in text.get("class", "")] == ["registers", "24"]
     assert "64+" in [text.text for text in root.iter("text")]

@@ -2,7 +2,7 @@ import pytest
 from sample_verdicts import compilation, counted, estimate, evidence, occupancy, passed_on_gpu
 
 from common.contract import Profile
-from evaluator.report.line_costs import accesses, line_costs, racers, roofline, rooms, who
+from evaluator.report.line_costs import accesses, line_costs, racers, roofline_data, rooms, who
 from evaluator.stages.compile.resources import fitting_blocks
 
 
@@ -73,7 +73,7 @@ def test_only_wasteful_requests_are_shown_the_worst_first():
 
 
 def test_a_measured_kernel_lies_where_its_counts_and_its_time_put_it():
-    found = roofline(passed_on_gpu())
+    found = roofline_data(passed_on_gpu())
     flops, moved = 131_072, 32 * 16_400
     # 128 x 1024 were counted and 4096 x 2048 timed: 64 times the operations, 63.9 times the bytes.
     assert found.point.intensity == pytest.approx(flops / moved, rel=0.01)
@@ -86,15 +86,15 @@ def test_a_kernel_without_arithmetic_is_drawn_by_its_instructions():
     verdict = passed_on_gpu()
     (launch,) = evidence().launches
     integer = evidence().model_copy(update={"launches": (launch.model_copy(update={"flops": {}}),)})
-    found = roofline(verdict.model_copy(update={"profile": Profile(evidence=integer)}))
+    found = roofline_data(verdict.model_copy(update={"profile": Profile(evidence=integer)}))
     assert found.roof.short == "instructions"
     assert dict(found.roof.ceilings) == {"all schedulers": pytest.approx(132 * 4 * 1.98, rel=1e-3)}
 
 
 def test_no_roof_without_a_known_problem_or_counts():
     verdict = passed_on_gpu()
-    assert roofline(verdict.model_copy(update={"problem": "somebody_elses"})) is None
-    assert roofline(verdict.model_copy(update={"profile": Profile()})) is None
+    assert roofline_data(verdict.model_copy(update={"problem": "somebody_elses"})) is None
+    assert roofline_data(verdict.model_copy(update={"profile": Profile()})) is None
 
 
 def test_names_of_racers():

@@ -17,7 +17,7 @@ from sample_verdicts import (
 )
 
 from evaluator.problems.catalogue import problems
-from evaluator.report.terminal import card, line_of, printable, problem_card, problem_table
+from evaluator.report.terminal import line_of, printable, problem_card, problem_table, verdict_card
 
 
 def shown(renderable, width=80, **options):
@@ -35,7 +35,7 @@ def flat(text):
 @pytest.mark.parametrize("sample", ALL, ids=lambda sample: sample.__name__)
 def test_every_verdict_fits_the_terminal(sample, width):
     verdict = sample()
-    text = shown(card(verdict, SOURCE, "kernel.cu"), width)
+    text = shown(verdict_card(verdict, SOURCE, "kernel.cu"), width)
     assert max(cell_len(line) for line in text.splitlines()) <= width
     assert verdict.status in text
     assert flat(printable(verdict.message)).replace(" ", "") in flat(text).replace(" ", "")
@@ -44,32 +44,32 @@ def test_every_verdict_fits_the_terminal(sample, width):
 
 
 def test_a_compile_error_points_at_the_column():
-    lines = shown(card(compile_error(), SOURCE)).splitlines()
+    lines = shown(verdict_card(compile_error(), SOURCE)).splitlines()
     quoted = next(i for i, line in enumerate(lines) if "sum += x[blockIdx.x" in line)
     # Column 16 of the line, "x" of x[...]: the character above the caret.
     assert lines[quoted][lines[quoted + 1].index("^")] == SOURCE.splitlines()[9][15]
 
 
 def test_a_fault_marks_its_whole_line():
-    lines = shown(card(runtime_error(), SOURCE)).splitlines()
+    lines = shown(verdict_card(runtime_error(), SOURCE)).splitlines()
     quoted = next(i for i, line in enumerate(lines) if "sum += x[blockIdx.x" in line)
     assert lines[quoted + 1].count("^") == len("sum += x[blockIdx.x * cols + j];")
     assert line_of(runtime_error()) == (10, None)
 
 
 def test_a_line_that_the_source_does_not_have_is_not_quoted():
-    assert "^" not in shown(card(runtime_error(), "one line\n"))
-    assert "^" not in shown(card(runtime_error(), ""))
+    assert "^" not in shown(verdict_card(runtime_error(), "one line\n"))
+    assert "^" not in shown(verdict_card(runtime_error(), ""))
 
 
 def test_what_was_measured_is_told():
-    text = flat(shown(card(incorrect(), SOURCE)))
+    text = flat(shown(verdict_card(incorrect(), SOURCE)))
     assert "y[1011, 480] is nan, expected -12.5078125" in text
     assert "1 of 6 passed" in text
-    text = flat(shown(card(passed(), SOURCE)))
+    text = flat(shown(verdict_card(passed(), SOURCE)))
     assert "block_sums: 24 registers, occupancy 100% (limited by threads)" in text
     assert "1 of 1 (weighted): correct +0.75, compiled +0.25; not measured here: 2 of 4 terms" in text
-    text = flat(shown(card(passed_on_gpu(), SOURCE)))
+    text = flat(shown(verdict_card(passed_on_gpu(), SOURCE)))
     assert "1.62x (95% interval 1.55 to 1.69): 18.4 us, against 29.8 us of PyTorch 2.11.0 eager" in text
     assert "55% of the speed of light; 60 launches, pooled over 2 evaluations" in text
     assert "clocks held down: power cap" in text
@@ -78,24 +78,26 @@ def test_what_was_measured_is_told():
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_hostile_text_is_shown_and_not_interpreted(width):
-    text = shown(card(hostile(), HOSTILE + "\n" * 9, HOSTILE), width, force_terminal=True, color_system="truecolor")
+    text = shown(
+        verdict_card(hostile(), HOSTILE + "\n" * 9, HOSTILE), width, force_terminal=True, color_system="truecolor"
+    )
     assert "\x1b]0;" not in text
     assert "\x1b[31mred" not in text
     assert "\u202e" not in text
     assert "\x07" not in text
     # What is left after rich's own colour codes holds no control character at all.
-    plain = shown(card(hostile(), HOSTILE + "\n" * 9, HOSTILE), width)
+    plain = shown(verdict_card(hostile(), HOSTILE + "\n" * 9, HOSTILE), width)
     assert not [c for c in plain if unicodedata.category(c) in ("Cc", "Cf", "Cs") and c != "\n"]
     assert "[bold]markup[/bold]" in flat(plain).replace(" ", "")
     assert r"\x1b[31mred" in flat(plain).replace(" ", "")
 
 
 def test_colour_only_on_a_terminal_that_wants_it(monkeypatch):
-    coloured = shown(card(passed(), SOURCE), force_terminal=True, color_system="standard")
+    coloured = shown(verdict_card(passed(), SOURCE), force_terminal=True, color_system="standard")
     assert "\x1b[32m" in coloured
-    assert "\x1b" not in shown(card(passed(), SOURCE))
+    assert "\x1b" not in shown(verdict_card(passed(), SOURCE))
     monkeypatch.setenv("NO_COLOR", "1")
-    quiet = shown(card(passed(), SOURCE), force_terminal=True)
+    quiet = shown(verdict_card(passed(), SOURCE), force_terminal=True)
     assert not any(f"\x1b[{code}m" in quiet for code in (31, 32, 33, "1;32"))
 
 
@@ -103,7 +105,7 @@ def test_a_terminal_without_unicode_gets_ascii():
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
     console = Console(file=out, width=60)
     for sample in ALL:
-        console.print(card(sample(), SOURCE, "schön.cu"))
+        console.print(verdict_card(sample(), SOURCE, "schön.cu"))
     faces = [problem.face for problem in problems().values()]
     console.print(problem_table(faces), *map(problem_card, faces))
     out.seek(0)

@@ -27,22 +27,22 @@ def soon(act, after_s=0.3):
 
 
 def test_a_run_ends_at_once_and_has_no_result(inner):
-    interest = CancelToken()
-    soon(interest.withdraw)
+    cancel_token = CancelToken()
+    soon(cancel_token.cancel)
     started_s = time.monotonic()
     with pytest.raises(CancelledError):
-        CancellableSandbox(inner, interest).run(SLEEP)
+        CancellableSandbox(inner, cancel_token).run(SLEEP)
     assert time.monotonic() - started_s < 5
     assert list(inner.root.iterdir()) == []
 
 
 def test_a_session_ends_at_once_for_whoever_waits(inner):
-    interest = CancelToken()
-    sandbox = CancellableSandbox(inner, interest)
+    cancel_token = CancelToken()
+    sandbox = CancellableSandbox(inner, cancel_token)
     with sandbox.start(CAT) as session:
         session.send(b"before")
         assert session.receive(6) == b"before"
-        soon(interest.withdraw)
+        soon(cancel_token.cancel)
         with pytest.raises(SessionEndedError):
             session.receive(1)
     assert list(inner.root.iterdir()) == []
@@ -50,15 +50,15 @@ def test_a_session_ends_at_once_for_whoever_waits(inner):
 
 
 def test_nothing_starts_after_a_withdrawal(inner):
-    interest = CancelToken()
-    interest.withdraw()
-    for begin in (CancellableSandbox(inner, interest).run, CancellableSandbox(inner, interest).start):
+    cancel_token = CancelToken()
+    cancel_token.cancel()
+    for begin in (CancellableSandbox(inner, cancel_token).run, CancellableSandbox(inner, cancel_token).start):
         with pytest.raises(CancelledError):
             begin(SLEEP)
 
 
 def test_one_withdrawal_ends_many_jobs_and_no_others(inner):
-    interest, other = CancelToken(), CancelToken()
+    cancel_token, other = CancelToken(), CancelToken()
     ended = []
 
     def run(which):
@@ -66,51 +66,53 @@ def test_one_withdrawal_ends_many_jobs_and_no_others(inner):
             CancellableSandbox(inner, which).run(Job(("/usr/bin/sleep", "3"), limits=Limits(wall_s=30)))
             ended.append("whole")
         except CancelledError:
-            ended.append("withdrawn")
+            ended.append("cancelled")
 
-    threads = [threading.Thread(target=run, args=(which,)) for which in (interest, interest, interest, other)]
+    threads = [
+        threading.Thread(target=run, args=(which,)) for which in (cancel_token, cancel_token, cancel_token, other)
+    ]
     for thread in threads:
         thread.start()
     time.sleep(0.5)
-    interest.withdraw()
+    cancel_token.cancel()
     for thread in threads:
         thread.join()
-    assert ended == ["withdrawn"] * 3 + ["whole"]
+    assert ended == ["cancelled"] * 3 + ["whole"]
 
 
 def test_a_job_without_a_wrapper_looks_as_if_it_was_killed(inner):
-    interest = CancelToken()
-    soon(interest.withdraw)
-    finished = inner.run(Job(("/usr/bin/sleep", "30"), limits=Limits(wall_s=30), interest=interest))
+    cancel_token = CancelToken()
+    soon(cancel_token.cancel)
+    finished = inner.run(Job(("/usr/bin/sleep", "30"), limits=Limits(wall_s=30), cancel_token=cancel_token))
     assert not finished.succeeded
     assert not finished.timed_out
 
 
 def test_an_act_is_done_once_and_never_after_its_block():
-    interest = CancelToken()
+    cancel_token = CancelToken()
     done = []
-    with interest.on_withdrawal(lambda: done.append("over")):
+    with cancel_token.on_cancel(lambda: done.append("over")):
         pass
-    with interest.on_withdrawal(lambda: done.append("inside")):
-        interest.withdraw()
-        interest.withdraw()
-    with interest.on_withdrawal(lambda: done.append("late")):
+    with cancel_token.on_cancel(lambda: done.append("inside")):
+        cancel_token.cancel()
+        cancel_token.cancel()
+    with cancel_token.on_cancel(lambda: done.append("late")):
         assert done == ["inside", "late"]
-    assert interest.withdrawn
+    assert cancel_token.cancelled
     with pytest.raises(CancelledError):
-        interest.check()
+        cancel_token.check()
 
 
 def test_whoever_leaves_the_block_waits_for_an_act_under_way():
-    interest, begun, left = CancelToken(), threading.Event(), []
+    cancel_token, begun, left = CancelToken(), threading.Event(), []
 
     def act():
         begun.set()
         time.sleep(0.2)
         left.append("act")
 
-    with interest.on_withdrawal(act):
-        thread = soon(interest.withdraw, 0)
+    with cancel_token.on_cancel(act):
+        thread = soon(cancel_token.cancel, 0)
         begun.wait()
     left.append("block")
     thread.join()

@@ -7,7 +7,7 @@ from evaluator.sandbox import selftest
 from evaluator.sandbox.host import bubblewrap
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.sandbox import Isolation
-from evaluator.sandbox.selftest import choose, probe
+from evaluator.sandbox.selftest import choose, probe_sandbox
 
 UNPROMISED_BY_PROCESS = {"network", "host_files", "write_outside", "other_processes", "identity", "kernel_calls"}
 
@@ -27,14 +27,14 @@ def broken_bubblewrap(tmp_path, monkeypatch):
 def test_every_promise_holds(tmp_path, kind, request):
     if kind == "docker":
         request.getfixturevalue("docker_sandbox_works")
-    layers = probe(choose(tmp_path, kind))
+    layers = probe_sandbox(choose(tmp_path, kind))
     assert {layer.name for layer in layers} == {isolation.value for isolation in Isolation}
     assert [layer for layer in layers if layer.promised and not layer.holds] == []
 
 
 def test_the_process_sandbox_promises_what_the_kernel_gives_it(tmp_path):
     bare = ProcessSandbox(tmp_path, use_seccomp=False, use_landlock=False)
-    layers = {layer.name: layer for layer in probe(bare)}
+    layers = {layer.name: layer for layer in probe_sandbox(bare)}
     assert {name for name, layer in layers.items() if not layer.promised} == UNPROMISED_BY_PROCESS
     # The attempts succeed where nothing stops them, so a held layer elsewhere is no accident.
     assert not any(layers[name].holds for name in UNPROMISED_BY_PROCESS)

@@ -64,7 +64,7 @@ def accept_until_full(store, name):
     made = []
     for _ in range(10):
         try:
-            made.append(accept(store, tenant=name, most_queued=37).evaluation.id)
+            made.append(accept(store, tenant=name, max_queued=37).evaluation.id)
         except QueueFullError:
             made.append("full")
     return made

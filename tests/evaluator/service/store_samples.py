@@ -9,7 +9,7 @@ ROOM = 100_000
 
 
 def accept(store, submission=SUBMISSION, tenant="local", **options):
-    return store.accept(submission, tenant, **{"queue": "compile", "most_queued": ROOM} | options)
+    return store.accept(submission, tenant, **{"queue": "compile", "max_queued": ROOM} | options)
 
 
 def ended(status=Status.UNSUPPORTED, message="This is how it ended."):

@@ -26,7 +26,7 @@ def submission(source=RIGHT, problem="relu", backend="auto", **settings):
 
 
 def accept(store, *args, **more):
-    accepted = store.accept(submission(*args, **more), "local", queue="compile", most_queued=1000)
+    accepted = store.accept(submission(*args, **more), "local", queue="compile", max_queued=1000)
     return accepted.evaluation.id
 
 

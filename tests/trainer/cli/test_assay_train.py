@@ -14,10 +14,10 @@ from serving import Serving
 
 from trainer.cli import doctor
 from trainer.cli.main import main
-from trainer.config.reading import as_yaml, load
+from trainer.config.reading import as_yaml, load_config
 from trainer.conversation.extraction import wrapped
 from trainer.conversation.rewards import CreditSettings
-from trainer.reporting.transcripts import transcript, write
+from trainer.reporting.transcripts import transcript, write_transcripts
 from trainer.rl import processes, runner
 from trainer.rl.checkpoints import Checkpoints
 from trainer.rl.runner import RunSummary
@@ -34,7 +34,7 @@ def run(tmp_path):
     lines = [{"step": step, "kind": "train", "time_s": 0.0, "pass_rate": step / 4} for step in (1, 2)]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     talk = transcript(played([wrapped(kernel("pass_a"))]), CreditSettings(), 1)
-    write(folder / "transcripts" / "train-000001.jsonl", [talk])
+    write_transcripts(folder / "transcripts" / "train-000001.jsonl", [talk])
     return folder
 
 
@@ -71,7 +71,7 @@ def test_a_run_whose_folder_is_taken_or_holds_other_weights_is_refused(run):
         refused = asked("run", "--config", "cpu-demo", "name=first", where)
     assert refused.exit_code == 2
     assert "Another run is under way" in refused.output
-    (run / "config.yaml").write_text(as_yaml(load("cpu-demo", ["name=first", where, "model.name=elsewhere"])))
+    (run / "config.yaml").write_text(as_yaml(load_config("cpu-demo", ["name=first", where, "model.name=elsewhere"])))
     step = run / "checkpoints" / "step-000003"
     step.mkdir(parents=True)
     (step / "state.json").write_text(json.dumps({"form": 1, "step": 3, "state": {}}))
@@ -100,7 +100,7 @@ AWAY = ("evaluator.embedded=false", "evaluator.url=http://127.0.0.1:9", "evaluat
 )
 def test_a_run_that_goes_on_keeps_its_weights_and_may_have_other_settings(run, change, lasting):
     told = ("name=first", f"checkpointing.folder={run.parent}/{{name}}", *AWAY)
-    (run / "config.yaml").write_text(as_yaml(load("cpu-demo", told)))
+    (run / "config.yaml").write_text(as_yaml(load_config("cpu-demo", told)))
     step = run / "checkpoints" / "step-000003"
     step.mkdir(parents=True)
     (step / "state.json").write_text(json.dumps({"form": 1, "step": 3, "state": {}}))
@@ -257,14 +257,16 @@ def test_a_model_s_size_is_read_from_its_name(name, count):
 
 
 def test_memory_counts_every_copy_of_every_agent():
-    two, one = load("requirements"), load("requirements", ["agents.optimizer=null"])
+    two, one = load_config("requirements"), load_config("requirements", ["agents.optimizer=null"])
     assert doctor.memory_bytes(two) == 2 * doctor.memory_bytes(one)
-    grpo = load("requirements", ["agents.optimizer=null", "algorithm.name=grpo", "algorithm.kl_coefficient=0"])
+    grpo = load_config("requirements", ["agents.optimizer=null", "algorithm.name=grpo", "algorithm.kl_coefficient=0"])
     assert doctor.memory_bytes(grpo) == 7_000_000_000 * (16 + 2)
     assert doctor.memory_bytes(one) - doctor.memory_bytes(grpo) == 7_000_000_000 * (16 + 2)
-    adapters = load("requirements", ["agents.optimizer=null", "model.lora_rank=32"])
+    adapters = load_config("requirements", ["agents.optimizer=null", "model.lora_rank=32"])
     assert doctor.memory_bytes(adapters) == 7_000_000_000 * (2 + 2 + 2 + 16), "the critic is trained whole"
-    alone = load("requirements", ["agents.optimizer=null", "algorithm.advantage=turn", "algorithm.kl_coefficient=0"])
+    alone = load_config(
+        "requirements", ["agents.optimizer=null", "algorithm.advantage=turn", "algorithm.kl_coefficient=0"]
+    )
     assert doctor.memory_bytes(alone) == doctor.memory_bytes(grpo), "an advantage of groups needs no critic"
 
 

@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.config.reading import as_yaml, described, find, load, ready_files
-from trainer.config.schema import Algorithm, TrainingConfig
+from trainer.config.reading import as_yaml, described, find_config, load_config, ready_files
+from trainer.config.schema import AlgorithmSection, TrainingConfig
 from trainer.errors import ConfigurationError
 
 READY = [each.name for each in ready_files()]
@@ -26,7 +26,7 @@ def file(tmp_path):
 
 def refused(name, *overrides):
     with pytest.raises(ConfigurationError) as caught:
-        load(name, overrides)
+        load_config(name, overrides)
     return str(caught.value).splitlines()
 
 
@@ -36,18 +36,18 @@ def test_the_ready_files_are_those_that_are_named():
 
 
 def test_the_requirements_file_says_what_the_defaults_are():
-    assert load("requirements") == TrainingConfig(name="requirements")
+    assert load_config("requirements") == TrainingConfig(name="requirements")
 
 
 @pytest.mark.parametrize("name", READY)
 @pytest.mark.parametrize("changed_only", [True, False])
 def test_a_configuration_that_is_shown_reads_as_the_same(name, changed_only, file):
-    config = load(name)
-    assert load(file(as_yaml(config, changed_only=changed_only))) == config
+    config = load_config(name)
+    assert load_config(file(as_yaml(config, changed_only=changed_only))) == config
 
 
 def test_the_values_of_the_critique_and_of_the_allocation():
-    critique, allocation = load("critique"), load("allocation")
+    critique, allocation = load_config("critique"), load_config("allocation")
     assert (critique.algorithm.ppo_epochs, critique.algorithm.micro_batch_size) == (8, 4)
     assert (critique.rollout.prompt_tokens, critique.rollout.turn_tokens) == (2048, 1024)
     resources = critique.resources
@@ -59,7 +59,7 @@ def test_the_values_of_the_critique_and_of_the_allocation():
 
 def test_a_file_s_name_is_the_run_s_and_words_are_words(file):
     path = file("curriculum: {name: off}\nlogging: {wandb: off}\nalgorithm: {learning_rate: 1e-4}\nseed: 010\n")
-    config = load(path)
+    config = load_config(path)
     assert (config.name, config.curriculum.name, config.logging.wandb) == ("mine", "off", "off")
     assert (config.algorithm.learning_rate, config.seed) == (1e-4, 10)
 
@@ -98,13 +98,15 @@ def test_a_text_that_is_no_configuration_is_refused(text, said, file):
 
 
 def test_an_empty_file_is_the_defaults(file):
-    assert load(file("# nothing\n")) == TrainingConfig(name="mine")
+    assert load_config(file("# nothing\n")) == TrainingConfig(name="mine")
 
 
 def test_overrides_are_typed_and_their_mistakes_are_theirs():
-    config = load("cpu-demo", ["algorithm.steps=3", "agents.optimizer=null", "tasks.problems=[relu]", "name=x"])
+    config = load_config(
+        "cpu-demo", ["algorithm.steps=3", "agents.optimizer=null", "tasks.problems=[relu]", "name=x"]
+    )
     assert (config.algorithm.steps, config.agents.optimizer, config.tasks.problems) == (3, None, ("relu",))
-    assert load("one-gpu", ["agents.optimizer.learning_rate=2e-6"]).agents.optimizer.learning_rate == 2e-6
+    assert load_config("one-gpu", ["agents.optimizer.learning_rate=2e-6"]).agents.optimizer.learning_rate == 2e-6
     (said,) = refused("cpu-demo", "algorithm.steps=many")
     assert said.startswith("algorithm.steps=many (command line): algorithm.steps: ")
     assert refused("cpu-demo", "steps") == [
@@ -139,12 +141,12 @@ def test_what_is_no_address_is_refused_and_no_password_shown(url):
 def test_a_name_that_is_nothing_is_refused_with_the_nearest(tmp_path):
     assert refused("cpu-dem")[0].endswith("Did you mean cpu-demo?")
     assert "is a folder" in refused(str(tmp_path))[0]
-    assert find("critique").name == "critique.yaml"
+    assert find_config("critique").name == "critique.yaml"
 
 
 WORDS = st.text(string.ascii_lowercase + "._ :#'é", max_size=6)
 VALUES = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(width=16) | WORDS
-NAMES = st.sampled_from([*TrainingConfig.model_fields, *Algorithm.model_fields, "x", ""])
+NAMES = st.sampled_from([*TrainingConfig.model_fields, *AlgorithmSection.model_fields, "x", ""])
 
 
 @settings(deadline=None, max_examples=50)
@@ -153,7 +155,7 @@ def test_whatever_a_file_holds_it_is_read_or_refused(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("any") / "any.yaml"
     path.write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
     try:
-        config, said = load(str(path)), ""
+        config, said = load_config(str(path)), ""
     except ConfigurationError as error:
         config, said = None, str(error)
     assert isinstance(config, TrainingConfig) != (str(path) in said)

@@ -11,9 +11,17 @@ from scripted import ANSWERS, TASK, Judge, Script, kernel, played
 
 from common.contract import Status
 from common.reward import share_of_maximum
-from trainer.conversation.conversation import AgentName, Conversation, EndReason, Flow, Phase, Response, Turn
+from trainer.conversation.conversation import (
+    AgentName,
+    Conversation,
+    ConversationPhase,
+    EndReason,
+    Flow,
+    Response,
+    Turn,
+)
 from trainer.conversation.episode import EpisodeSettings, play
-from trainer.conversation.extraction import canonical, wrapped
+from trainer.conversation.extraction import canonical_source, wrapped
 from trainer.conversation.tester import ReportSettings
 from trainer.errors import PolicyError
 
@@ -52,8 +60,8 @@ def test_it_ends_for_the_first_reason_there_is_and_not_before(answers, flow):
     for attempt in conversation.attempts:
         last = attempt is conversation.attempts[-1]
         source = attempt.written.source
-        repeated = source is not None and canonical(source) in seen
-        seen |= {canonical(source)} if source is not None else set()
+        repeated = source is not None and canonical_source(source) in seen
+        seen |= {canonical_source(source)} if source is not None else set()
         share = share_of_maximum(attempt.reward) if attempt.reward else None
         good = share is not None and share >= flow.stop_at
         reason = EndReason.REPEATED if repeated else EndReason.GOOD_ENOUGH if good else None
@@ -63,7 +71,7 @@ def test_it_ends_for_the_first_reason_there_is_and_not_before(answers, flow):
         assert (conversation.ended if last else None) is reason
         assert (attempt.repeats is not None) is repeated
     assert conversation.next_agent is None
-    assert conversation.phase is Phase.ENDED
+    assert conversation.phase is ConversationPhase.ENDED
 
 
 @given(ANSWERS, FLOWS)
@@ -86,9 +94,9 @@ def test_views_are_only_ever_appended_to_and_are_one_token_sequence(answers, flo
 def test_the_state_says_what_has_happened(answers, flow):
     conversation = played(answers, settings=settings(flow))
     phases = [moment.phase for moment in beginnings(conversation)]
-    assert phases[0] is Phase.GENERATION
-    assert set(phases[1:-1:2]) <= {Phase.EVALUATION}
-    assert set(phases[2:-1:2]) <= {Phase.OPTIMISATION}
+    assert phases[0] is ConversationPhase.GENERATION
+    assert set(phases[1:-1:2]) <= {ConversationPhase.EVALUATION}
+    assert set(phases[2:-1:2]) <= {ConversationPhase.OPTIMISATION}
     with_kernel = [attempt for attempt in conversation.attempts if attempt.written.source is not None]
     assert conversation.current == (with_kernel[-1] if with_kernel else None)
     values = [attempt.value for attempt in conversation.attempts if attempt.value is not None]

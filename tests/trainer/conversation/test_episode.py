@@ -14,7 +14,7 @@ from common.contract import Settings, Status
 from evaluator.problems.catalogue import problems
 from trainer.config.schema import TrainingConfig
 from trainer.conversation.conversation import AgentName, Conversation, EndReason, Flow, Response
-from trainer.conversation.episode import EpisodeSettings, play, play_many, settings_of
+from trainer.conversation.episode import EpisodeSettings, episode_settings, play, play_many
 from trainer.conversation.extraction import wrapped
 from trainer.conversation.rewards import CreditSettings, credits_of
 from trainer.data.tasks import chosen, training_tasks
@@ -245,10 +245,10 @@ def test_who_is_missing_is_said(task):
 
 
 def test_a_configuration_says_how_episodes_go():
-    settings = settings_of(TrainingConfig())
+    settings = episode_settings(TrainingConfig())
     assert settings.flow == Flow()
     assert set(settings.rewards) == {AgentName.GENERATOR, AgentName.OPTIMIZER}
-    one = settings_of(
+    one = episode_settings(
         TrainingConfig.model_validate(
             {
                 "agents": {"optimizer": None},

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.conversation.extraction import canonical, extract, strategies, wrapped
+from trainer.conversation.extraction import canonical_source, extract, strategies, wrapped
 
 KERNEL = "__global__ void k(float* y, int n)\n{\n    y[0] = n;\n}\n"
 GOOD = f"```cuda\n{KERNEL}```"
@@ -99,7 +99,7 @@ GAPS = st.sampled_from([" ", "\n", "\t", " // c\n", "/* * c */", "\r\n", " \\\n 
 @given(st.lists(GAPS, min_size=len(TOKENS), max_size=len(TOKENS)))
 def test_comments_and_space_change_no_kernel(gaps):
     text = "".join(token + gap for token, gap in zip(TOKENS, gaps, strict=True))
-    assert canonical(text) == canonical(" ".join(TOKENS))
+    assert canonical_source(text) == canonical_source(" ".join(TOKENS))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_comments_and_space_change_no_kernel(gaps):
     ],
 )
 def test_what_differs_stays_different(one, other):
-    assert canonical(one) != canonical(other)
+    assert canonical_source(one) != canonical_source(other)
 
 
 def test_strategies_are_read_off_code_only():
@@ -135,10 +135,10 @@ def test_a_long_text_takes_no_long_time():
 
 def test_a_raw_string_is_one_literal_and_ends_at_its_own_mark():
     source = 'auto a = R"x(// no comment )" )y" )x"; // a comment\nint b;'
-    assert canonical(source) == 'auto a = R"x(// no comment )" )y" )x" ; int b ;'
-    assert canonical('fooR"(a" /* gone */ b') == 'fooR "(a" b'
+    assert canonical_source(source) == 'auto a = R"x(// no comment )" )y" )x" ; int b ;'
+    assert canonical_source('fooR"(a" /* gone */ b') == 'fooR "(a" b'
     assert extract('```cuda\nauto s = R"(__global__)";\n```').problem.startswith("The block has no kernel")
-    assert canonical('int a; R"(open // kept') == 'int a ; R"(open // kept'
+    assert canonical_source('int a; R"(open // kept') == 'int a ; R"(open // kept'
 
 
 ATOMS = (
@@ -153,7 +153,11 @@ def test_hostile_text_costs_time_in_proportion_to_its_length(atom):
     """These take a third of a second at most; what grows with the square takes five seconds to minutes."""
     long = atom * ((1 << 17) // len(atom))
     answers = (long, f"```{long}x y", f"```cuda\n__global__ {long}\n```")
-    for read, texts in ((extract, answers), (canonical, (long, f"#{long}")), (strategies, (long, f"+={long}x"))):
+    for read, texts in (
+        (extract, answers),
+        (canonical_source, (long, f"#{long}")),
+        (strategies, (long, f"+={long}x")),
+    ):
         for text in texts:
             began_s = time.process_time()
             read(text)

@@ -12,8 +12,8 @@ from scripted import ANSWERS, KINDS, TASK, kernel, played
 
 from common.contract import RewardName, Settings, Status
 from common.reward import ComponentSettings
-from trainer.config.schema import Flow as FlowSection
-from trainer.config.schema import Reward as RewardSection
+from trainer.config.schema import FlowSection as FlowSection
+from trainer.config.schema import RewardSection as RewardSection
 from trainer.conversation.conversation import AgentName, Conversation, Flow
 from trainer.conversation.episode import EpisodeSettings, Judged
 from trainer.conversation.extraction import wrapped

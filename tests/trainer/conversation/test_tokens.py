@@ -17,9 +17,9 @@ from trainer.policies import models
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("models") / "tiny"
-    shape = models.Shape(vocabulary=300, hidden=16, layers=1, heads=1, intermediate=16)
+    shape = models.ModelShape(vocabulary=300, hidden=16, layers=1, heads=1, intermediate=16)
     models.make_tiny(folder, ["text"], seed=0, shape=shape)
-    return models.load(folder)[1]
+    return models.load_model(folder)[1]
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)

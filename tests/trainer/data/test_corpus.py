@@ -20,9 +20,9 @@ def some():
     """Each style once right, and every second one with one flaw: another each time, so that each kind comes up."""
     for number, style in enumerate(corpus.STYLES):
         flaws = corpus.flaws(style)
-        yield corpus.render(style)
+        yield corpus.render_prompt(style)
         if number % 2:
-            yield corpus.render(style, flaws[number // 2 % len(flaws)])
+            yield corpus.render_prompt(style, flaws[number // 2 % len(flaws)])
 
 
 def test_the_examples_end_as_they_say(service):
@@ -59,22 +59,22 @@ def test_all_examples_differ_and_are_of_the_form_that_is_asked_for():
 
 @given(seed=st.integers(0, 2**31), problem=st.sampled_from(corpus.PROBLEMS), share=st.floats(0, 1))
 def test_what_is_drawn_is_one_of_the_examples_and_the_seed_decides(seed, problem, share):
-    one = corpus.draw(random.Random(seed), problem, share)
+    one = corpus.draw_tasks(random.Random(seed), problem, share)
     assert one in EVERYTHING
-    assert one == corpus.draw(random.Random(seed), problem, share)
+    assert one == corpus.draw_tasks(random.Random(seed), problem, share)
     assert one.problem == problem
 
 
 def test_the_share_of_right_ones_is_what_was_asked_for():
     rng = random.Random(5)
-    right = sum(corpus.draw(rng, "softmax", 0.3).flaw is None for _ in range(2000))
+    right = sum(corpus.draw_tasks(rng, "softmax", 0.3).flaw is None for _ in range(2000))
     assert 500 < right < 700
 
 
 def test_a_kernel_can_have_another_name_and_a_flaw_must_be_its_own():
     style = corpus.styles("relu")[0]
-    assert "void solve(" in corpus.render(style, kernel="solve").source
+    assert "void solve(" in corpus.render_prompt(style, kernel="solve").source
     with pytest.raises(ValueError, match="no flaw of the style"):
-        corpus.render(style, corpus.styles("softmax")[0].flaws[1])
+        corpus.render_prompt(style, corpus.styles("softmax")[0].flaws[1])
     with pytest.raises(ValueError, match="no kernels for no_problem"):
-        corpus.draw(random.Random(1), "no_problem", 0.5)
+        corpus.draw_tasks(random.Random(1), "no_problem", 0.5)

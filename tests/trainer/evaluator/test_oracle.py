@@ -10,10 +10,10 @@ from small_service import Road, SmallService
 
 from common.client import AsyncClient, NoVerdictError
 from common.contract import Settings, Status, Submission
-from trainer.config.schema import Evaluator as EvaluatorSection
+from trainer.config.schema import EvaluatorSection as EvaluatorSection
 from trainer.conversation.rewards import RewardSettings, immediate_reward
 from trainer.errors import ConfigurationError, OracleError, OracleLostError
-from trainer.evaluator.oracle import EvaluatorOracle, OracleSettings, settings_of, slim
+from trainer.evaluator.oracle import EvaluatorOracle, OracleSettings, oracle_settings, slim
 
 NAIVE = "__global__ void k(const float* x, float* y, int n) { int i = threadIdx.x; if (i < n) y[i] = x[i]; }"
 
@@ -47,7 +47,7 @@ def test_evaluations_overlap_and_are_bounded():
         outcomes, oracle = asked(url, 24, OracleSettings(concurrency=8))
     assert [one.verdict.message for one in outcomes] == [f"verdict of {submission(i).source}" for i in range(24)]
     assert len({one.evaluation_id for one in outcomes}) == 24
-    assert small.most_under_way == 8
+    assert small.max_under_way == 8
     counts = oracle.counts
     assert (counts.asked, counts.judged, counts.unsupported, counts.faults) == (24, 24, 24, 0)
     assert counts.evaluator_s > 24 * 0.29
@@ -121,7 +121,7 @@ def test_over_quota_and_over_a_bad_road_all_come_back():
         with Road(port, ["429", "503", "at once", "after the request", "in the answer", "web page"]).open() as road:
             outcomes, oracle = asked(road, 8)
     assert [one.verdict.message for one in outcomes] == [f"verdict of {submission(i).source}" for i in range(8)]
-    assert small.most_under_way <= 2
+    assert small.max_under_way <= 2
     assert oracle.counts.faults == 0
 
 
@@ -191,7 +191,7 @@ def test_something_else_at_the_address_is_no_evaluator():
 
 
 def test_a_configuration_says_how_it_is_asked():
-    assert settings_of(EvaluatorSection(concurrency=3, fault_share=0.5)) == OracleSettings(3, 300.0, 0.5)
+    assert oracle_settings(EvaluatorSection(concurrency=3, fault_share=0.5)) == OracleSettings(3, 300.0, 0.5)
 
 
 @pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"fault_share": 1.5}, {"retries": -1}])

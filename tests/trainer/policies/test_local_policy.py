@@ -14,7 +14,7 @@ from trainer.errors import CheckpointError, ConfigurationError, ContextFullError
 from trainer.policies import models
 from trainer.policies.local_policy import PolicySettings, Sample, TrainableAgent, clipped_objective, sample_of
 
-SHAPE = models.Shape(vocabulary=300, hidden=32, layers=2, heads=2, intermediate=64, context_tokens=64)
+SHAPE = models.ModelShape(vocabulary=300, hidden=32, layers=2, heads=2, intermediate=64, context_tokens=64)
 ASKED = (Message("user", "Write a kernel."),)
 
 

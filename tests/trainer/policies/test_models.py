@@ -27,14 +27,14 @@ def test_the_same_seed_makes_the_same_model_and_another_makes_another(folder, tm
     models.make_tiny(tmp_path / "other", TEXTS, seed=5)
     for name in ("model.safetensors", "tokenizer.json", "tokenizer_config.json", "config.json"):
         assert (folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
-    other = models.load(tmp_path / "other")[0]
-    one, two = models.load(folder)[0].state_dict(), other.state_dict()
+    other = models.load_model(tmp_path / "other")[0]
+    one, two = models.load_model(folder)[0].state_dict(), other.state_dict()
     assert one.keys() == two.keys()
     assert not torch.equal(one["model.embed_tokens.weight"], two["model.embed_tokens.weight"])
 
 
 def test_it_is_small_and_a_kernel_is_few_tokens_that_decode_to_it(folder):
-    model, tokenizer = models.load(folder)
+    model, tokenizer = models.load_model(folder)
     assert 0.5e6 < model.num_parameters() < 5e6
     for text in (*TEXTS, "naïve ≤ 漢字\t\n\r\n<|im_end|> x"):
         ids = tokenizer.encode(text, add_special_tokens=False)
@@ -55,7 +55,7 @@ def test_the_folder_loads_by_its_name_alone_and_shows_a_chat(folder):
 
 def test_a_folder_without_a_model_is_said(tmp_path):
     with pytest.raises(ConfigurationError, match="no language model"):
-        models.load(tmp_path)
+        models.load_model(tmp_path)
 
 
 def test_smollm2s_tokenizer_is_mended():

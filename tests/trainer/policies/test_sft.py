@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from common.client import AsyncClient
 from trainer.config.schema import TrainingConfig
 from trainer.conversation.conversation import AgentName, Message
-from trainer.conversation.episode import settings_of
+from trainer.conversation.episode import episode_settings
 from trainer.conversation.extraction import extract
 from trainer.conversation.prompts import opening
 from trainer.data import corpus
@@ -52,12 +52,12 @@ def with_oracle(service, action):
 
 def test_a_model_from_nothing_learns_the_form_and_what_is_finished_is_used_again(tasks, tmp_path):
     losses = []
-    made = sft.prepare(config(), "generator", tasks, tmp_path, told=lambda step, loss: losses.append(loss))
+    made = sft.prepare_policy(config(), "generator", tasks, tmp_path, told=lambda step, loss: losses.append(loss))
     assert len(losses) == 40
     assert sum(losses[-5:]) < 0.4 * sum(losses[:5])
-    again = sft.prepare(config(), "generator", tasks, tmp_path, told=lambda *_: pytest.fail("made anew"))
+    again = sft.prepare_policy(config(), "generator", tasks, tmp_path, told=lambda *_: pytest.fail("made anew"))
     assert again == made
-    assert sft.prepare(config(seed=1), "generator", tasks, tmp_path) != made
+    assert sft.prepare_policy(config(seed=1), "generator", tasks, tmp_path) != made
 
     agent = TrainableAgent(made, PolicySettings(temperature=0.0))
     said = opening(AgentName.GENERATOR, tasks[0], "brief")
@@ -80,13 +80,13 @@ def test_a_run_that_goes_on_keeps_the_models_that_it_began_with(tasks, tmp_path)
 
 def test_the_same_seed_gives_the_same_weights(tasks, tmp_path):
     short = config(model={"name": "tiny", "warm_start": {"steps": 3}})
-    one, two = (sft.prepare(short, "generator", tasks, tmp_path / name) for name in ("one", "two"))
+    one, two = (sft.prepare_policy(short, "generator", tasks, tmp_path / name) for name in ("one", "two"))
     assert (one / "model.safetensors").read_bytes() == (two / "model.safetensors").read_bytes()
     assert json.loads((one / "warm_start.json").read_text()) == json.loads((two / "warm_start.json").read_text())
 
 
 def test_lessons_of_several_turns_have_real_reports_and_are_answered_in_turn(service, tasks):
-    settings = settings_of(config(flow={"max_turns": 3}, agents={}))
+    settings = episode_settings(config(flow={"max_turns": 3}, agents={}))
     taught = {
         agent: with_oracle(
             service,
@@ -131,12 +131,12 @@ def test_only_answers_are_learned_each_with_its_end(tokenizer, answers):
 def tokenizer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "tiny"
     models.make_tiny(folder, [one.source for one in corpus.everything(("relu",))], seed=0)
-    return models.load(folder)[1]
+    return models.load_model(folder)[1]
 
 
 def test_what_cannot_be_warmed_up_is_said_and_other_names_go_through(faces, tmp_path):
     others = training_tasks([face for face in faces if face.id == "attention"], 2, wording="brief")
     with pytest.raises(ConfigurationError, match="templated kernels are for other problems"):
-        sft.prepare(config(), "generator", others, tmp_path)
+        sft.prepare_policy(config(), "generator", others, tmp_path)
     named = config(model={"name": "some/model"})
-    assert sft.prepare(named, "generator", others, tmp_path) == "some/model"
+    assert sft.prepare_policy(named, "generator", others, tmp_path) == "some/model"

@@ -12,7 +12,7 @@ from scripted import ANSWERS, kernel, played
 from trainer.config.schema import TrainingConfig
 from trainer.conversation.extraction import wrapped
 from trainer.reporting import curves, metrics
-from trainer.reporting.metrics import MEASURES, MetricsError, MetricsWriter, measures_of, shares_of_time
+from trainer.reporting.metrics import MEASURES, MetricsError, MetricsWriter, shares_of_time, training_measures
 
 ROOT = Path(__file__).parents[3]
 
@@ -29,7 +29,7 @@ def test_the_measures_of_a_few_conversations_by_hand():
     right = conversation("compile_a", "wrong_b", "pass_c")
     repeated = conversation("wrong_a", "wrong_a")
     silent = conversation("")
-    found = measures_of([right, repeated, silent], left_out=2)
+    found = training_measures([right, repeated, silent], left_out=2)
     answers = 3 + 2 + len(silent.attempts)
     assert (found["conversations"], found["left_out"]) == (3, 2)
     assert found["pass_rate"] == pytest.approx(1 / 3)
@@ -46,7 +46,8 @@ def test_the_measures_of_a_few_conversations_by_hand():
 
 def test_a_kernel_that_fails_at_a_held_out_size_only_is_a_regression():
     rates = {
-        name: measures_of([conversation(f"{name}_a")]).get("regression_rate") for name in ("pass", "wrong", "compile")
+        name: training_measures([conversation(f"{name}_a")]).get("regression_rate")
+        for name in ("pass", "wrong", "compile")
     }
     assert rates["pass"] == 0
     assert rates["wrong"] == 1
@@ -56,7 +57,7 @@ def test_a_kernel_that_fails_at_a_held_out_size_only_is_a_regression():
 @settings(max_examples=40, deadline=None)
 @given(st.lists(ANSWERS, max_size=3))
 def test_measures_are_known_finite_and_shares_are_shares(many):
-    found = measures_of([played(answers) for answers in many])
+    found = training_measures([played(answers) for answers in many])
     assert set(found) <= set(MEASURES)
     for name, value in found.items():
         assert isinstance(value, float)
@@ -76,7 +77,7 @@ def test_lines_are_written_at_once_and_read_as_they_were(tmp_path):
     with MetricsWriter(tmp_path / "run", config()) as writer:
         writer.write(1, {"pass_rate": 0.25, "odd": float("nan")})
         writer.write(1, {"pass_rate": 0.5}, kind="held_out")
-        lines = metrics.read(tmp_path / "run")
+        lines = metrics.read_measures(tmp_path / "run")
     assert [(line["step"], line["kind"], line["pass_rate"]) for line in lines] == [
         (1, "train", 0.25),
         (1, "held_out", 0.5),
@@ -90,18 +91,18 @@ def test_what_came_after_the_checkpoint_is_dropped_when_a_run_goes_on(tmp_path):
             writer.write(step, {"turns": step})
     with (tmp_path / metrics.FILE).open("a") as file:
         file.write('{"step": 6, "tur')
-    assert len(metrics.read(tmp_path)) == 5, "a last line that was cut off does not count"
+    assert len(metrics.read_measures(tmp_path)) == 5, "a last line that was cut off does not count"
     with MetricsWriter(tmp_path, config(), resumed_step=3) as writer:
         writer.write(4, {"turns": 40})
-    assert [line["turns"] for line in metrics.read(tmp_path)] == [1, 2, 3, 40]
+    assert [line["turns"] for line in metrics.read_measures(tmp_path)] == [1, 2, 3, 40]
     MetricsWriter(tmp_path, config()).close()
-    assert metrics.read(tmp_path) == []
+    assert metrics.read_measures(tmp_path) == []
 
 
 def test_a_line_that_is_none_is_named(tmp_path):
     (tmp_path / metrics.FILE).write_text('{"step": 1}\nnonsense\n{"step": 2}\n')
     with pytest.raises(MetricsError, match="line 2"):
-        metrics.read(tmp_path)
+        metrics.read_measures(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(MetricsError, match="cannot be written"):
         MetricsWriter(tmp_path / "file", config())
@@ -133,17 +134,17 @@ def lines_of_a_run():
 
 
 def test_the_picture_is_one_of_a_telephone_s_width_and_names_its_curves(tmp_path):
-    curves.draw(list(lines_of_a_run()), tmp_path / "learning.svg", "cpu-demo")
+    curves.draw_curves(list(lines_of_a_run()), tmp_path / "learning.svg", "cpu-demo")
     svg = (tmp_path / "learning.svg").read_text()
     for words in ("cpu-demo", "Reward", "Share", "Kernels per conversation", "answers that compile", "Step"):
         assert words in svg
     sizes = [float(size) for size in re.findall(r"font-size: ([0-9.]+)px", svg)]
     width_pt = float(re.search(r'viewBox="0 0 ([0-9.]+)', svg)[1])
     assert min(sizes) / width_pt * 360 >= 8, "letters are at least 8 px high on a screen of 360"
-    curves.draw(list(lines_of_a_run())[:1], tmp_path / "one.png")
+    curves.draw_curves(list(lines_of_a_run())[:1], tmp_path / "one.png")
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="no measures to draw"):
-        curves.draw([], tmp_path / "none.png")
+        curves.draw_curves([], tmp_path / "none.png")
 
 
 def test_the_training_page_lists_every_measure():

@@ -17,7 +17,7 @@ from trainer.conversation.extraction import wrapped
 from trainer.conversation.rewards import CreditSettings
 from trainer.errors import TrainerError
 from trainer.reporting.transcript_page import MAX_CHARACTERS, difference_of, views_of, visible, write_pages
-from trainer.reporting.transcripts import transcript, write
+from trainer.reporting.transcripts import transcript, write_transcripts
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(1)>\u202e{{ 7 * 7 }}"
 
@@ -34,9 +34,9 @@ def text(name, line=""):
 def run(tmp_path):
     folder = tmp_path / "first"
     several = one(text("compile_a"), text("wrong_b", "  // changed"), HOSTILE, text("pass_c"))
-    write(folder / "transcripts" / "train-000001.jsonl", [several])
-    write(folder / "transcripts" / "held_out-000001.jsonl", [one(text("fault_a"), text("fault_a"))])
-    write(folder / "transcripts" / "train-000002.jsonl", [one("", step=2)])
+    write_transcripts(folder / "transcripts" / "train-000001.jsonl", [several])
+    write_transcripts(folder / "transcripts" / "held_out-000001.jsonl", [one(text("fault_a"), text("fault_a"))])
+    write_transcripts(folder / "transcripts" / "train-000002.jsonl", [one("", step=2)])
     return folder
 
 

@@ -13,7 +13,14 @@ from trainer.conversation.conversation import AgentName, Flow
 from trainer.conversation.episode import EpisodeSettings, play
 from trainer.conversation.extraction import wrapped
 from trainer.conversation.rewards import CreditSettings
-from trainer.reporting.transcripts import Recording, TranscriptError, read, transcript, without_times, write
+from trainer.reporting.transcripts import (
+    Recording,
+    TranscriptError,
+    read_transcripts,
+    transcript,
+    without_times,
+    write_transcripts,
+)
 
 SETTINGS = EpisodeSettings(flow=Flow(4), turn_tokens=10_000)
 
@@ -31,9 +38,9 @@ def test_what_was_written_is_read_back_exactly(tmp_path, answers, seed):
     written = [
         transcript(played(answers, settings=SETTINGS, seed=seed), CreditSettings(), step) for step in (None, 5)
     ]
-    write(path, written[:1])
-    write(path, written[1:])
-    assert list(read(path)) == written
+    write_transcripts(path, written[:1])
+    write_transcripts(path, written[1:])
+    assert list(read_transcripts(path)) == written
     assert len(path.read_bytes().splitlines()) == 2
 
 
@@ -44,8 +51,8 @@ def test_a_transcript_plays_again_to_the_same_conversation(tmp_path, answers, si
     conversation = played(answers, settings=settings)
     path = tmp_path / "one.jsonl"
     path.unlink(missing_ok=True)
-    write(path, [transcript(conversation, CreditSettings())])
-    (found,) = read(path)
+    write_transcripts(path, [transcript(conversation, CreditSettings())])
+    (found,) = read_transcripts(path)
     recording = Recording(found.conversation)
     agents = dict.fromkeys((AgentName.GENERATOR, AgentName.OPTIMIZER), recording)
     again = asyncio.run(
@@ -66,7 +73,7 @@ def test_other_settings_are_not_what_was_recorded():
 
 def test_terms_are_explained_in_the_file(tmp_path):
     path = tmp_path / "t.jsonl"
-    write(path, [line("wrong_0", "pass_0")])
+    write_transcripts(path, [line("wrong_0", "pass_0")])
     kept = json.loads(path.read_text())
     assert "its own reward" in kept["credits"][0]["explanation"]
     assert kept["conversation"]["turns"][1]["reward"]["terms"][0]["explanation"]
@@ -76,31 +83,31 @@ def test_terms_are_explained_in_the_file(tmp_path):
 def test_a_line_that_was_interrupted_is_passed_over_and_taken_off(tmp_path):
     path = tmp_path / "t.jsonl"
     first, second = line("wrong_0"), line("pass_0", seed=8)
-    write(path, [first, second])
+    write_transcripts(path, [first, second])
     whole = path.read_bytes()
     end = whole.index(b"\n") + 1
     for cut in (end, end + 1, (end + len(whole)) // 2, len(whole) - 1):
         path.write_bytes(whole[:cut])
-        assert list(read(path)) == ([first] if cut < len(whole) - 1 else [first, second])
-        write(path, [second])
-        assert list(read(path)) == [first, second]
+        assert list(read_transcripts(path)) == ([first] if cut < len(whole) - 1 else [first, second])
+        write_transcripts(path, [second])
+        assert list(read_transcripts(path)) == [first, second]
     path.write_bytes(whole[:10])
-    write(path, [first])
-    assert list(read(path)) == [first]
+    write_transcripts(path, [first])
+    assert list(read_transcripts(path)) == [first]
 
 
 def test_what_is_no_transcript_is_named_by_its_line(tmp_path):
     path = tmp_path / "t.jsonl"
-    write(path, [line("wrong_0")])
+    write_transcripts(path, [line("wrong_0")])
     good = path.read_text()
     path.write_text(good + '{"conversation": 1}\n' + good)
     with pytest.raises(TranscriptError, match=r"line 2 is no transcript: conversation"):
-        list(read(path))
+        list(read_transcripts(path))
     path.write_text(good.replace('"form":1', '"form":9'))
     with pytest.raises(TranscriptError, match="form 9"):
-        list(read(path))
+        list(read_transcripts(path))
     turns = json.loads(good)
     turns["conversation"]["turns"].pop(0)
     path.write_text(json.dumps(turns) + "\n")
     with pytest.raises(TranscriptError, match="stands where"):
-        list(read(path))
+        list(read_transcripts(path))

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 from scripted import TASK, kernel, played
 
-from trainer.config.reading import load
+from trainer.config.reading import load_config
 from trainer.conversation.conversation import Flow
 from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import wrapped
 from trainer.errors import OracleLostError
-from trainer.rl.agent_loop import AgentSlot, Outcome
+from trainer.rl.agent_loop import AgentSlot, ConversationResult
 from trainer.rl.batch import refuse_without_verdicts, told_apart
 from trainer.rl.runner import _Run
 from trainer.rl.sequences import credited
@@ -45,7 +45,9 @@ def test_a_step_with_enough_of_them_goes_on(outcomes):
 
 
 def config(*changes):
-    return load("cpu-demo", ["agents.optimizer={}", "algorithm.name=grpo", "rollout.turn_tokens=512", *changes])
+    return load_config(
+        "cpu-demo", ["agents.optimizer={}", "algorithm.name=grpo", "rollout.turn_tokens=512", *changes]
+    )
 
 
 def conversation(*kernels):
@@ -55,7 +57,7 @@ def conversation(*kernels):
 
 
 def group(*conversations, uid="1.0"):
-    return [Outcome(AgentSlot(uid, number, TASK, 0, 1), one) for number, one in enumerate(conversations)]
+    return [ConversationResult(AgentSlot(uid, number, TASK, 0, 1), one) for number, one in enumerate(conversations)]
 
 
 def test_an_equal_end_after_another_beginning_teaches_the_generator():
@@ -101,7 +103,10 @@ def test_a_step_draws_anew_for_groups_that_teach_nothing_and_stops_where_too_man
         draws.append(seats)
         found = conversation("pass_0"), conversation(("pass_1", "wrong_0")[len(draws) - 1])
         keys = [{"generator": f"{seat.uid}_{seat.candidate}_0"} for seat in seats]
-        return [Outcome(*each) for each in zip(seats, found, keys, strict=True)], {"asked": 4.0, "waiting": 1.0}
+        return [ConversationResult(*each) for each in zip(seats, found, keys, strict=True)], {
+            "asked": 4.0,
+            "waiting": 1.0,
+        }
 
     run._play = play
     outcomes, times = run._played(3)
@@ -109,7 +114,7 @@ def test_a_step_draws_anew_for_groups_that_teach_nothing_and_stops_where_too_man
     assert [outcome.keys is None for outcome in outcomes] == [False, False, True, True]
     assert forgotten == ["3.0.0_0_0", "3.0.0_1_0"]
     assert times == {"asked": 4.0, "waiting": 2.0}
-    run._play = lambda seats: ([Outcome(seat, left_out="no useful answer") for seat in seats], {})
+    run._play = lambda seats: ([ConversationResult(seat, left_out="no useful answer") for seat in seats], {})
     with pytest.raises(OracleLostError, match="2 of 2 conversations of step 4"):
         run._played(4)
     run.held_out = [TASK]

@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.errors import CheckpointError
-from trainer.rl.checkpoints import Checkpoints, read
+from trainer.rl.checkpoints import Checkpoints, read_checkpoint
 
 
 def written(checkpoints, step, keep=3):
@@ -69,4 +69,4 @@ def test_one_that_cannot_be_read_is_refused(tmp_path, text):
     folder = written(Checkpoints(tmp_path), 1).folder
     (folder / "state.json").write_text(text)
     with pytest.raises(CheckpointError, match="cannot be read"):
-        read(folder)
+        read_checkpoint(folder)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import kernel, played
 
-from trainer.config.schema import Curriculum as CurriculumSection
+from trainer.config.schema import CurriculumSection as CurriculumSection
 from trainer.conversation.conversation import Flow
 from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import wrapped

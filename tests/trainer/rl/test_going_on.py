@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from trainer.config.reading import load
+from trainer.config.reading import load_config
 from trainer.reporting.metrics import MetricsWriter
 from trainer.rl import runner
 from trainer.rl.checkpoints import Checkpoints
@@ -21,7 +21,7 @@ class Rehearsal(runner._Run):
     """A run whose steps do nothing; what it would have done is noted."""
 
     def __init__(self, folder, *more, stop_in=None, killed_after_saving=None):
-        config = load("cpu-demo", [*SETTINGS, f"checkpointing.folder={folder}", *more])
+        config = load_config("cpu-demo", [*SETTINGS, f"checkpointing.folder={folder}", *more])
         self.found = Checkpoints(folder / "checkpoints").newest()
         progress = runner._Progress(curriculum_of(config.curriculum))
         if self.found is not None:
@@ -86,7 +86,7 @@ def test_who_asks_to_stop_does_not_wait_for_an_evaluation_that_can_be_made_later
 
 
 def test_a_checkpoint_keeps_the_folders_of_the_models(tmp_path):
-    curriculum = curriculum_of(load("cpu-demo").curriculum)
+    curriculum = curriculum_of(load_config("cpu-demo").curriculum)
     began = runner._Progress(curriculum, models={"generator": "generator-1"})
     checkpoints = Checkpoints(tmp_path)
     checkpoints.begin(1)

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 import yaml
 
-from trainer.config.reading import load
+from trainer.config.reading import load_config
 from trainer.config.schema import TrainingConfig
 from trainer.errors import ConfigurationError, OracleLostError
 from trainer.rl import processes
@@ -112,13 +112,13 @@ def test_what_is_no_evaluator_is_not_waited_for(text, code):
 
 
 def test_ray_gets_the_resources_of_the_configuration():
-    settings = processes.ray_settings(load("critique"))
+    settings = processes.ray_settings(load_config("critique"))
     assert settings["address"] == "local", "never one that happens to run here"
     assert (settings["num_cpus"], settings["num_gpus"], settings["object_store_memory"]) == (32, 4, 50 << 30)
     system = settings["_system_config"]
     assert system["max_io_workers"] == 8
     assert json.loads(system["object_spilling_config"])["params"] == {"directory_path": "/tmp/assay-spill"}
-    there = processes.ray_settings(load("requirements", ["resources.ray_address=head:6379"]))
+    there = processes.ray_settings(load_config("requirements", ["resources.ray_address=head:6379"]))
     assert there["address"] == "head:6379"
     assert not {"num_cpus", "num_gpus", "object_store_memory", "_system_config"} & set(there)
 

@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.generation.continuous_batching import continuous_api
 
 from trainer.errors import PolicyError
-from trainer.rl.rollout import Generator, SeededRunner, draw
+from trainer.rl.rollout import Generator, SeededRunner, draw_token
 
 EOS = 2
 ROW = torch.tensor([2.0, 1.0, 0.0, -1.0, -30.0])
@@ -141,19 +141,19 @@ def test_a_cache_that_cannot_be_made_fails_the_requests_that_were_already_there(
 @given(st.integers(0, 2**31 - 1), st.integers(0, 5000), st.floats(0.1, 5), st.floats(0.05, 1))
 def test_a_draw_is_the_same_every_time_and_inside_the_nucleus(seed, position, temperature, top_p):
     settings = {"seed": seed, "position": position, "temperature": temperature, "top_p": top_p}
-    token, log_prob = draw(ROW, **settings)
-    assert (token, log_prob) == draw(ROW, **settings)
+    token, log_prob = draw_token(ROW, **settings)
+    assert (token, log_prob) == draw_token(ROW, **settings)
     likelier = torch.softmax(ROW / temperature, dim=-1)
     assert float(likelier[likelier > likelier[token]].sum()) < top_p
     assert log_prob <= 0
 
 
 def test_draws_are_spread_as_the_distribution_says():
-    drawn = [draw(ROW, seed=seed, position=seed % 7, temperature=1.0, top_p=1.0)[0] for seed in range(4000)]
+    drawn = [draw_token(ROW, seed=seed, position=seed % 7, temperature=1.0, top_p=1.0)[0] for seed in range(4000)]
     expected = torch.softmax(ROW, dim=-1)
     for token in range(4):
         assert drawn.count(token) / 4000 == pytest.approx(float(expected[token]), abs=0.03)
 
 
 def test_temperature_0_takes_the_most_probable_token():
-    assert draw(ROW, seed=1, position=0, temperature=0.0, top_p=1.0)[0] == 0
+    assert draw_token(ROW, seed=1, position=0, temperature=0.0, top_p=1.0)[0] == 0

@@ -14,7 +14,7 @@ import torch
 
 from trainer.policies import models
 from trainer.reporting import transcripts
-from trainer.reporting.metrics import read
+from trainer.reporting.metrics import read_measures
 from trainer.rl.checkpoints import Checkpoints
 
 pytestmark = pytest.mark.timeout(900)
@@ -49,11 +49,11 @@ SETTINGS = (
 RUN = """
 import json, sys
 from dataclasses import asdict
-from trainer.config.reading import load
+from trainer.config.reading import load_config
 from trainer.rl.runner import run
 settings = json.loads(sys.argv[1])
 agents = dict.fromkeys(("generator", "optimizer"), settings["model"])
-summary = run(load("cpu-demo", settings["config"]), agents=agents)
+summary = run(load_config("cpu-demo", settings["config"]), agents=agents)
 print("SUMMARY" + json.dumps(asdict(summary), default=str))
 """
 
@@ -93,14 +93,14 @@ def first(model, service, tmp_path_factory):
 
 
 def weights(folder):
-    return models.load(folder)[0].state_dict()
+    return models.load_model(folder)[0].state_dict()
 
 
 def test_a_run_learns_with_both_agents_and_keeps_what_it_needs_to_go_on(first, model):
     summary, folder = first
     assert (summary["steps"], summary["resumed_from"], summary["interrupted"]) == (2, None, False)
     assert (summary["episodes"], summary["left_out"], summary["failures"]) == (8, 0, 0)
-    lines = [line for line in read(folder) if line["kind"] == "train"]
+    lines = [line for line in read_measures(folder) if line["kind"] == "train"]
     assert [line["step"] for line in lines] == [1, 2]
     for line in lines:
         for role in ROLES:
@@ -119,7 +119,9 @@ def test_a_run_learns_with_both_agents_and_keeps_what_it_needs_to_go_on(first, m
 def test_the_transcripts_say_which_tokens_and_rewards_there_were(first):
     _, folder = first
     kept = [
-        line for path in sorted((folder / "transcripts").glob("train-*.jsonl")) for line in transcripts.read(path)
+        line
+        for path in sorted((folder / "transcripts").glob("train-*.jsonl"))
+        for line in transcripts.read_transcripts(path)
     ]
     assert len(kept) == 8
     for one in kept:
@@ -131,13 +133,13 @@ def test_the_transcripts_say_which_tokens_and_rewards_there_were(first):
 
 def test_a_run_goes_on_where_its_checkpoint_is_with_the_settings_of_now(first, model, service):
     _, folder = first
-    before = read(folder)
+    before = read_measures(folder)
     assert any(line["kind"] == "held_out" and line["step"] == 2 for line in before)
     # The remedies for want of memory are for runs that have begun; so is a smaller learning rate.
     changed = ("algorithm.learning_rate=3e-4", "model.offload=true", "model.gradient_checkpointing=true")
     summary = started(model, service.url, folder, 3, *changed)
     assert (summary["resumed_from"], summary["steps"], summary["episodes"]) == (2, 3, 12)
-    lines = read(folder)
+    lines = read_measures(folder)
     assert lines[: len(before)] == before
     rates = {line["step"]: line["generator/learning_rate"] for line in lines if line["kind"] == "train"}
     assert rates == {1: 5e-4, 2: 5e-4, 3: 3e-4}

@@ -2,17 +2,24 @@
 
 import pytest
 
-from trainer.config.reading import load, ready_files
+from trainer.config.reading import load_config, ready_files
 from trainer.errors import ConfigurationError
 from trainer.policies import models
-from trainer.rl.settings import advantage_of, check, environment, verl_config, verl_settings, workers_of
+from trainer.rl.settings import (
+    advantage_of,
+    check_settings,
+    verl_config,
+    verl_settings,
+    worker_environment,
+    workers_of,
+)
 
 READY = [ready.name for ready in ready_files()]
 SMALL = ("algorithm.prompts_per_step=8", "algorithm.mini_batch_size=4")
 
 
 def composed(name, *more, role="generator"):
-    return verl_config(load(name, list(more)), role, "/models/one")
+    return verl_config(load_config(name, list(more)), role, "/models/one")
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +32,9 @@ def model(tmp_path_factory):
 
 @pytest.mark.parametrize("name", READY)
 def test_every_ready_configuration_is_one_that_verl_accepts(name, model):
-    config = load(name, [])
+    config = load_config(name, [])
     for role in config.roles:
-        check(role, verl_config(config, role, model))
+        check_settings(role, verl_config(config, role, model))
 
 
 def test_the_defaults_of_the_requirements_reach_verl():
@@ -52,9 +59,9 @@ def test_how_many_processes_train_is_known_before_they_are_there():
 @pytest.mark.parametrize("rollout", ["vllm", "sglang"])
 @pytest.mark.parametrize("layout", ["shared", "split"])
 def test_a_rollout_for_gpus_is_composed(rollout, layout, model):
-    config = load("requirements", [f"rollout.name={rollout}", f"resources.layout={layout}"])
+    config = load_config("requirements", [f"rollout.name={rollout}", f"resources.layout={layout}"])
     found = verl_config(config, "generator", model)
-    check("generator", found)
+    check_settings("generator", found)
     assert found.actor_rollout_ref.rollout.name == rollout
     assert found.actor_rollout_ref.hybrid_engine is (layout == "shared")
     assert found.actor_rollout_ref.rollout.checkpoint_engine.backend == ("naive" if layout == "shared" else "nccl")
@@ -86,7 +93,7 @@ def test_adapters_are_handed_over_as_part_of_the_weights():
     ],
 )
 def test_the_algorithm_names_its_advantage(name, advantage, expected):
-    config = load("cpu-demo", [f"algorithm.name={name}", f"algorithm.advantage={advantage}"])
+    config = load_config("cpu-demo", [f"algorithm.name={name}", f"algorithm.advantage={advantage}"])
     assert advantage_of(config) == expected
     assert verl_config(config, "generator", "/m").critic.enable is (expected == "gae")
 
@@ -115,7 +122,7 @@ def test_each_agent_has_settings_and_servers_of_its_own():
 
 
 def test_a_key_that_verl_does_not_have_is_refused(monkeypatch):
-    config = load("cpu-demo", [])
+    config = load_config("cpu-demo", [])
     settings = {**verl_settings(config, "generator", "/m"), "actor_rollout_ref.actor.learning_speed": 1}
     monkeypatch.setattr("trainer.rl.settings.verl_settings", lambda *_: settings)
     with pytest.raises(ConfigurationError, match="learning_speed"):
@@ -123,14 +130,14 @@ def test_a_key_that_verl_does_not_have_is_refused(monkeypatch):
 
 
 def test_what_verl_refuses_is_said(model):
-    config = load("cpu-demo", [])
+    config = load_config("cpu-demo", [])
     found = verl_config(config, "generator", model)
     found.actor_rollout_ref.actor.ppo_mini_batch_size = 1024
     with pytest.raises(ConfigurationError, match="verl refuses"):
-        check("generator", found)
+        check_settings("generator", found)
 
 
 def test_the_deterministic_mode_is_one_request_and_one_thread_at_a_time():
-    config = load("cpu-demo", ["deterministic=true", "resources.threads=2"])
-    assert environment(config)["OMP_NUM_THREADS"] == "1"
+    config = load_config("cpu-demo", ["deterministic=true", "resources.threads=2"])
+    assert worker_environment(config)["OMP_NUM_THREADS"] == "1"
     assert verl_config(config, "generator", "/m").actor_rollout_ref.rollout.custom.one_at_a_time

@@ -161,7 +161,7 @@ class CudaDevice:
     def load(self, image: bytes, attributes: bool) -> None:
         with _faults("loading the program"):
             self._functions.clear()
-            self._module = driver.Module(image) if attributes else cuda.module_from_buffer(image)
+            self._module = driver.CudaModule(image) if attributes else cuda.module_from_buffer(image)
 
     def prepare(self, steps: list[dict[str, Any]]) -> Callable[[], None]:
         with _faults("preparing the launches"):
@@ -195,7 +195,7 @@ class CudaDevice:
             arguments[place : place + 8] = (base + offset).to_bytes(8, "little")
         symbol, grid, block = step["symbol"], tuple(step["grid"]), tuple(step["block"])
         shared_bytes, packed = step["shared_bytes"], bytes(arguments)
-        if isinstance(self._module, driver.Module):
+        if isinstance(self._module, driver.CudaModule):
             module, offsets, cooperative = self._module, step["offsets"], step["cooperative"]
             cluster = step["cluster"]
             return lambda: module.launch(symbol, grid, block, shared_bytes, packed, offsets, cooperative, cluster)
@@ -236,7 +236,7 @@ class CudaDevice:
     def unload(self) -> None:
         with _faults("removing the program"):
             self._functions.clear()
-            if isinstance(self._module, driver.Module):
+            if isinstance(self._module, driver.CudaModule):
                 self._module.unload()
             self._module = None
             words = self._shared_bytes // 4

@@ -99,7 +99,7 @@ class SharedMemory:
         _checked("cuMemRelease", driver.cuMemRelease(self._handle))
 
 
-class Module:
+class CudaModule:
     """A loaded program whose kernels need launch attributes, which PyCUDA cannot give."""
 
     def __init__(self, image: bytes) -> None:

@@ -6,7 +6,7 @@ import sysconfig
 from pathlib import Path
 
 
-def environment(gpu: str) -> dict[str, str]:
+def runner_environment(gpu: str) -> dict[str, str]:
     """Variables of a process that sees the one device `gpu` (its UUID)."""
     found = {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if os.path.isabs(path)),

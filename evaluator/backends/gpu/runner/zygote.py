@@ -21,7 +21,7 @@ from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError
 from evaluator.backends.gpu.runner.runner import Device, converse
 
 
-def serve(channel: Channel, make_device: Callable[[], Device]) -> None:
+def fork_runners(channel: Channel, make_device: Callable[[], Device]) -> None:
     """Fork runners until the referee is gone; then end them all."""
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -93,7 +93,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     module, _, name = sys.argv[2].partition(":")
     make_device = getattr(importlib.import_module(module), name)
-    serve(Channel(socket.socket(fileno=int(sys.argv[1]))), make_device)
+    fork_runners(Channel(socket.socket(fileno=int(sys.argv[1]))), make_device)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from evaluator.backends.gpu.runner import launcher, tool_target
-from evaluator.backends.gpu.shared_memory import Layout, Place, step_order
+from evaluator.backends.gpu.shared_memory import BufferRegion, Layout, step_order
 from evaluator.backends.session import KernelLaunch, PlanRun, Program
 from evaluator.problems.arrays import to_numpy
 from evaluator.sandbox.retry import run_in_tries
@@ -66,7 +66,7 @@ class ToolRun:
     wall_s: float
 
 
-def find(tool: ToolName) -> Path:
+def find_tool(tool: ToolName) -> Path:
     """The tool's program. Raises ToolMissingError."""
     for candidate in _candidates(tool):
         if candidate.is_file() and os.access(candidate, os.X_OK):
@@ -142,14 +142,14 @@ class ToolRunner:
         `poison` is what undefined memory holds; None leaves it as it is. Raises ToolMissingError, SandboxError,
         StorageError.
         """
-        found = find(tool)
+        found = find_tool(tool)
         own = (sys.executable, "-P", "-m", tool_target.__name__, self._device)
         job = Job(
             (str(found), *options, *own),
             files=_files(program, runs, poison),
             collect=(REPORT, tool_target.TOLD),
             readable=(*launcher.readable(), *_installed_under(found)),
-            environment={**launcher.environment(self._gpu), "LC_ALL": "C.UTF-8", **(variables or {})},
+            environment={**launcher.runner_environment(self._gpu), "LC_ALL": "C.UTF-8", **(variables or {})},
             devices=launcher.devices(),
             limits=Limits(
                 wall_s=limit_s,
@@ -192,7 +192,9 @@ def _files(program: Program, runs: Sequence[PlanRun], poison: int | None) -> dic
     attributes = False
     for number, run in enumerate(runs):
         # The places' offsets are the buffers' numbers, which the watched process replaces by addresses.
-        places = Layout(tuple(Place(b.name, i, b.size_bytes, b.item_bytes) for i, b in enumerate(run.buffers)), 0)
+        places = Layout(
+            tuple(BufferRegion(b.name, i, b.size_bytes, b.item_bytes) for i, b in enumerate(run.buffers)), 0
+        )
         buffers: list[dict[str, Any]] = []
         for index, buffer in enumerate(run.buffers):
             name = None

@@ -38,7 +38,7 @@ from evaluator.backends.gpu.tools.launch import COUNTERS_REMEDY, REPORT, ToolMis
 from evaluator.backends.session import KernelLaunch, PlanRun, Program
 
 _LIMIT_S: Final = 60.0
-_MOST_LAUNCHES: Final = 64
+_MAX_LAUNCHES: Final = 64
 _OPCODES: Final = "sass__inst_executed_per_opcode_with_modifier_all"
 _THREADS_BY_OPCODE: Final = "sass__thread_inst_executed_true_per_opcode_with_modifier_all"
 _FLOPS: Final = {"fp64": "d", "fp32": "f"}
@@ -138,7 +138,7 @@ METRICS: Final = _metrics()
 
 
 @dataclass(frozen=True)
-class Row:
+class LaunchMetrics:
     """What ncu says of one launch."""
 
     symbol: str
@@ -153,8 +153,8 @@ class Row:
 class Profiler:
     """Profiles on one GPU; remembers which metrics it does not have."""
 
-    def __init__(self, observatory: ToolRunner) -> None:
-        self._observatory = observatory
+    def __init__(self, tool_runner: ToolRunner) -> None:
+        self._tool_runner = tool_runner
         self._absent: set[str] = set()
 
     def profile(
@@ -170,8 +170,8 @@ class Profiler:
         if absent - self._absent:
             self._absent |= absent
             watched = self._watched(program, run)
-        rows = parse(watched.report)
-        launches = [step for step in run.steps if isinstance(step, KernelLaunch)][:_MOST_LAUNCHES]
+        rows = parse_report(watched.report)
+        launches = [step for step in run.steps if isinstance(step, KernelLaunch)][:_MAX_LAUNCHES]
         if len(rows) < len(launches) or any(r.symbol != s.symbol for r, s in zip(rows, launches, strict=False)):
             raise refusal(watched)
         entries = {entry.symbol: entry for entry in program.entries}
@@ -180,12 +180,12 @@ class Profiler:
             name = entries[launch.symbol].name
             shared_bytes = launch.shared_bytes + static_shared_bytes.get(name, 0)
             kernel = re.sub(r"\(.*", "", name).removeprefix("void ")
-            found.append(counts(row, kernel, launch, shared_bytes, has_half_arithmetic(program.ptx)))
+            found.append(launch_counts(row, kernel, launch, shared_bytes, has_half_arithmetic(program.ptx)))
         return tuple(found)
 
     def _watched(self, program: Program, run: PlanRun) -> ToolRun:
         wanted = [metric for metric in METRICS if metric not in self._absent]
-        return self._observatory.watch("ncu", options(wanted), program, [run], run.poison, _LIMIT_S)
+        return self._tool_runner.watch("ncu", options(wanted), program, [run], run.poison, _LIMIT_S)
 
 
 def options(metrics: Iterable[str]) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ def options(metrics: Iterable[str]) -> tuple[str, ...]:
     return (
         *("--csv", "--page", "raw", "--print-units", "base", "--print-kernel-base", "mangled"),
         *("--print-metric-instances", "details", "--log-file", REPORT),
-        *("--clock-control", "none", "--launch-count", str(_MOST_LAUNCHES)),
+        *("--clock-control", "none", "--launch-count", str(_MAX_LAUNCHES)),
         *("--metrics", ",".join(metrics)),
     )
 
@@ -223,7 +223,7 @@ def refusal(watched: ToolRun) -> ToolMissingError:
     return ToolMissingError(f"ncu gave no counts: {reason.strip()[:300]}", "Run `assay doctor`.")
 
 
-def parse(report: str) -> list[Row]:
+def parse_report(report: str) -> list[LaunchMetrics]:
     """The rows of `--csv --page raw`: names, then units, then one row for each launch."""
     lines = [line for line in report.splitlines() if line.startswith('"')]
     table = list(csv.reader(lines))
@@ -233,7 +233,7 @@ def parse(report: str) -> list[Row]:
     return [_row(dict(zip(names, cells, strict=False))) for cells in table[2:]]
 
 
-def _row(cells: dict[str, str]) -> Row:
+def _row(cells: dict[str, str]) -> LaunchMetrics:
     values, parts = {}, {}
     for name, text in cells.items():
         number = re.match(r"[\d,.]+(?:e[+-]?\d+)?", text)
@@ -243,7 +243,9 @@ def _row(cells: dict[str, str]) -> Row:
         instances = re.findall(r"([A-Z][A-Z0-9_.]*): (\d+)", text[number.end() :])
         if instances:
             parts[name] = {opcode: int(count.replace(",", "")) for opcode, count in instances}
-    return Row(cells["Kernel Name"], _triple(cells["Grid Size"]), _triple(cells["Block Size"]), values, parts)
+    return LaunchMetrics(
+        cells["Kernel Name"], _triple(cells["Grid Size"]), _triple(cells["Block Size"]), values, parts
+    )
 
 
 def _triple(text: str) -> tuple[int, int, int]:
@@ -256,7 +258,9 @@ def has_half_arithmetic(ptx: str) -> bool:
     return _HALF_ARITHMETIC.search(ptx) is not None
 
 
-def counts(row: Row, kernel: str, launch: KernelLaunch, shared_bytes: int, halves: bool = True) -> LaunchCounts:
+def launch_counts(
+    row: LaunchMetrics, kernel: str, launch: KernelLaunch, shared_bytes: int, halves: bool = True
+) -> LaunchCounts:
     """A row as the counts of one launch; `halves`: see `has_half_arithmetic`."""
 
     def total(metrics: Iterable[str]) -> int:

@@ -40,7 +40,7 @@ _BEYOND_RACECHECK: Final = re.compile(
 
 
 @dataclass(frozen=True)
-class Finding:
+class ToolFinding:
     """One thing that a tool saw."""
 
     tool: Tool
@@ -55,22 +55,22 @@ class Finding:
 class Checked:
     """What all tools found, the certain first, and which of them could not look."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ToolFinding, ...]
     unchecked: tuple[tuple[Tool, ToolMissingError], ...] = ()
 
 
 class Sanitizer:
     """Checks on one GPU, all tools at the same time."""
 
-    def __init__(self, observatory: ToolRunner) -> None:
-        self._observatory = observatory
+    def __init__(self, tool_runner: ToolRunner) -> None:
+        self._tool_runner = tool_runner
 
     def check(self, program: Program, runs: Sequence[PlanRun]) -> Checked:
         """Run `runs` under each tool. Raises ToolMissingError if none of them could look, InfrastructureError."""
 
-        def checked(tool: Tool) -> list[Finding] | ToolMissingError:
+        def checked(tool: Tool) -> list[ToolFinding] | ToolMissingError:
             watched = self._watched(tool, program, runs)
-            found = list(parse(tool, watched.report, watched.addresses, program, runs))
+            found = list(parse_findings(tool, watched.report, watched.addresses, program, runs))
             return found if found or _is_whole(watched) else refusal(tool, watched)
 
         with ThreadPoolExecutor(len(TOOLS)) as pool:
@@ -84,7 +84,7 @@ class Sanitizer:
     def _watched(self, tool: Tool, program: Program, runs: Sequence[PlanRun]) -> ToolRun:
         # Undefined memory must stay undefined for the tool that looks for its use.
         poison = None if tool == "initcheck" else runs[0].poison
-        return self._observatory.watch("compute-sanitizer", options(tool), program, runs, poison, _LIMIT_S)
+        return self._tool_runner.watch("compute-sanitizer", options(tool), program, runs, poison, _LIMIT_S)
 
 
 def options(tool: Tool) -> tuple[str, ...]:
@@ -113,9 +113,9 @@ def refusal(tool: Tool, watched: ToolRun) -> ToolMissingError:
     )
 
 
-def parse(
+def parse_findings(
     tool: Tool, report: str, addresses: Sequence[Sequence[int]], program: Program, runs: Sequence[PlanRun]
-) -> Iterator[Finding]:
+) -> Iterator[ToolFinding]:
     """The findings in a report; `addresses` are of each run's buffers, in their order."""
     memory = _Memory(addresses, runs)
     kernels = frozenset(_plain(entry.name) for entry in program.entries)
@@ -128,14 +128,14 @@ def parse(
             # Where it stopped is told inexactly: some instructions further, or in the library's function.
             where = {**_where(text, kernels), "line": None}
             fault = Fault.model_validate({"kind": stopped[0], "message": stopped[1], **where})
-            yield Finding(tool, fault, None, True)
+            yield ToolFinding(tool, fault, None, True)
         elif _UNDEFINED.search(title):
             yield _undefined(tool, text, memory, _where(text, kernels))
         elif found := _RACE.search(title):
             yield _race(tool, found, details, follows, kernels)
         elif found := _BARRIER.search(title):
             fault = Fault(kind="divergent_barrier", message=_barrier(found), **_where(text, kernels))
-            yield Finding(tool, fault, None, False)
+            yield ToolFinding(tool, fault, None, False)
 
 
 _PLACE: Final = r"(?P<function>.+?)\+0x[0-9a-f]+(?: in (?P<file>\S+):(?P<line>\d+))?"
@@ -226,7 +226,7 @@ class _Memory:
         return run, buffer.name, (address - start) // buffer.item_bytes, count
 
 
-def _access(tool: Tool, title: re.Match[str], text: str, memory: _Memory, where: Mapping[str, object]) -> Finding:
+def _access(tool: Tool, title: re.Match[str], text: str, memory: _Memory, where: Mapping[str, object]) -> ToolFinding:
     space, verb, size = title[1], _VERBS[title[2]], int(title[3])
     found = _ADDRESS.search(text)
     address = int(found[1], 16) if found else 0
@@ -248,7 +248,7 @@ def _access(tool: Tool, title: re.Match[str], text: str, memory: _Memory, where:
     if misaligned:
         message = message.partition(",")[0] + f", {address % size} bytes behind a multiple of {size}"
     fault = Fault.model_validate({"kind": kind, "message": message, "buffer": buffer, "element": element, **where})
-    return Finding(tool, fault, run, True)
+    return ToolFinding(tool, fault, run, True)
 
 
 def _beyond(element: int, count: int) -> str:
@@ -259,7 +259,7 @@ def _beyond(element: int, count: int) -> str:
     return f", {element - count + 1} past the end" if element > count else ", which reaches past the end"
 
 
-def _undefined(tool: Tool, text: str, memory: _Memory, where: Mapping[str, object]) -> Finding:
+def _undefined(tool: Tool, text: str, memory: _Memory, where: Mapping[str, object]) -> ToolFinding:
     found = _ADDRESS.search(text)
     near = memory.nearest(int(found[1], 16)) if found else None
     what = f"{near[1]}[{near[2]}]" if near else "memory"
@@ -272,12 +272,12 @@ def _undefined(tool: Tool, text: str, memory: _Memory, where: Mapping[str, objec
             **where,
         }
     )
-    return Finding(tool, fault, near[0] if near else None, False)
+    return ToolFinding(tool, fault, near[0] if near else None, False)
 
 
 def _race(
     tool: Tool, title: re.Match[str], details: Sequence[str], follows: bool, kernels: frozenset[str]
-) -> Finding:
+) -> ToolFinding:
     here = _place(title, kernels)
     message = f"{_ACTS[title['act'].lower()]} shared memory{_on(here)}"
     with_ = next((found for line in details if (found := _WITH.search(line))), None)
@@ -286,7 +286,7 @@ def _race(
         message += f", and another thread of the same block {_ACTS[with_['act'].lower()]} it{there}"
     message += ", with nothing in between that orders the two"
     fault = Fault.model_validate({"kind": "race", "message": message, "buffer": "shared memory", **here})
-    return Finding(tool, fault, None, follows and title["level"] == "Error")
+    return ToolFinding(tool, fault, None, follows and title["level"] == "Error")
 
 
 def _on(place: Mapping[str, object]) -> str:

@@ -5,7 +5,7 @@ from typing import Protocol
 from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.codegen.instructions import Emitter
 from evaluator.backends.sim.counters import Step
-from evaluator.backends.sim.ptx.control_flow import Flow, analyse
+from evaluator.backends.sim.ptx.control_flow import ControlFlow, analyse
 from evaluator.backends.sim.ptx.model import TYPE_BYTES, Function, Instruction, Operand, Register, Symbol, Variable
 
 MAX_PARAMETER_BYTES = 32 << 10
@@ -85,7 +85,7 @@ class FunctionScope:
     def __init__(self, module: ModuleScope, function: Function) -> None:
         self.module = module
         self.function = function
-        self.flow: Flow = analyse(function)
+        self.flow: ControlFlow = analyse(function)
         self.registers = {
             name: (f"r{index}", 1 if kind == "pred" else 64 if TYPE_BYTES[kind] == 8 else 8 * TYPE_BYTES[kind])
             for index, (name, kind) in enumerate(function.registers.items())

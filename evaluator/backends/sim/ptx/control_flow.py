@@ -41,7 +41,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Flow:
+class ControlFlow:
     """Blocks in reverse post-order; `masked` names the registers whose writes must keep inactive lanes' values."""
 
     blocks: list[Block]
@@ -95,7 +95,7 @@ def written(instruction: Instruction) -> tuple[str, ...]:
     return tuple(registers_in(instruction.operands[0]))
 
 
-def read(instruction: Instruction) -> tuple[str, ...]:
+def control_flow(instruction: Instruction) -> tuple[str, ...]:
     """Registers that an instruction reads, its guard included; a guarded write also reads its old value."""
     writes = written(instruction)
     sources = instruction.operands[1:] if writes else instruction.operands
@@ -105,7 +105,7 @@ def read(instruction: Instruction) -> tuple[str, ...]:
     return tuple(names)
 
 
-def analyse(function: Function) -> Flow:
+def analyse(function: Function) -> ControlFlow:
     """Build the control-flow graph of `function`. Raises UnsupportedError for a branch to nowhere."""
     blocks, labels = _split(function)
     order = _reverse_postorder(blocks)
@@ -123,7 +123,7 @@ def analyse(function: Function) -> Flow:
                 definitions[name] = definitions.get(name, 0) + 1
     reachable_labels = {name: position[old] for name, old in labels.items() if old in position}
     crossing = frozenset().union(*(block.live_in for block in ordered))
-    return Flow(ordered, reachable_labels, any(map(_waits_on_memory, ordered)), definitions, crossing)
+    return ControlFlow(ordered, reachable_labels, any(map(_waits_on_memory, ordered)), definitions, crossing)
 
 
 def _splits(instruction: Instruction) -> bool:
@@ -252,7 +252,7 @@ def _mark_live(blocks: list[Block]) -> None:
         used: set[str] = set()
         killed: set[str] = set()
         for instruction in block.body:
-            used.update(name for name in read(instruction) if name not in killed)
+            used.update(name for name in control_flow(instruction) if name not in killed)
             killed.update(written(instruction))
         uses.append(used)
         kills.append(killed)

@@ -47,7 +47,7 @@ _MAX_VARIABLE_BYTES = 4 << 30
 """Far below the distance of two variables in the simulator's address space."""
 
 
-def parse(text: str) -> Module:
+def parse_ptx(text: str) -> Module:
     """Read a PTX module. Raises UnsupportedError, naming what is not understood."""
     return _Parser(text).module()
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 import torch
-from stand_in import Hall, program
+from stand_in import StandInServices, program
 
 from evaluator.backends.gpu.pool import RunnerDiedError
 from evaluator.backends.gpu.shared_memory import room_for
@@ -32,13 +32,13 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture(params=[1, 3], ids=["single-use", "reused"])
-def bench(place, request):
-    with contextlib.closing(Hall(place, request.param).bench) as bench:
-        yield bench
+def runtime(place, request):
+    with contextlib.closing(StandInServices(place, request.param).runtime) as runtime:
+        yield runtime
 
 
-def opened(bench, deed, **more):
-    return bench.open(program(deed, **more), False, room_for([4 * N, 4 * N]))
+def opened(runtime, deed, **more):
+    return runtime.open(program(deed, **more), False, room_for([4 * N, 4 * N]))
 
 
 def relu_run(x, time_limit_s=5.0, poison=0xFF, steps=None):
@@ -51,9 +51,9 @@ def contents(seed=0):
     return torch.randn(N, generator=torch.Generator().manual_seed(seed))
 
 
-def test_a_run_gives_outputs_and_three_times(bench):
+def test_a_run_gives_outputs_and_three_times(runtime):
     x = contents()
-    with opened(bench, "relu") as session:
+    with opened(runtime, "relu") as session:
         outcome = session.run(relu_run(x))
     assert outcome.fault is None
     assert torch.equal(outcome.contents["y"].view(torch.float32), x.clamp(min=0))
@@ -62,103 +62,103 @@ def test_a_run_gives_outputs_and_three_times(bench):
     assert 0 < event_us <= host_us <= referee_us
 
 
-def test_many_runs_and_sessions_one_after_another(bench):
+def test_many_runs_and_sessions_one_after_another(runtime):
     for job in range(5):
-        with opened(bench, "relu") as session:
+        with opened(runtime, "relu") as session:
             for seed in range(3):
                 x = contents(10 * job + seed)
                 outcome = session.run(relu_run(x))
                 assert torch.equal(outcome.contents["y"].view(torch.float32), x.clamp(min=0))
 
 
-def test_an_output_that_nobody_writes_holds_the_poison(bench):
-    with opened(bench, "nothing") as session:
+def test_an_output_that_nobody_writes_holds_the_poison(runtime):
+    with opened(runtime, "nothing") as session:
         for poison in (0xFF, 0x5B):
             outcome = session.run(relu_run(contents(), poison=poison))
             assert (outcome.contents["y"] == poison).all()
 
 
-def test_fills_and_copies(bench):
+def test_fills_and_copies(runtime):
     x = contents()
     steps = (BufferFill("y", struct.pack("<f", 2.5)),)
-    with opened(bench, "relu") as session:
+    with opened(runtime, "relu") as session:
         assert (session.run(relu_run(x, steps=steps)).contents["y"].view(torch.float32) == 2.5).all()
         outcome = session.run(relu_run(x, steps=(*steps, BufferCopy("x", "y"))))
         assert torch.equal(outcome.contents["y"].view(torch.float32), x)
 
 
 @pytest.mark.parametrize(("deed", "buffer", "element"), [("beyond", "y", N), ("before", "x", -1)])
-def test_a_write_outside_is_found_and_named(bench, deed, buffer, element):
-    with opened(bench, deed) as session:
+def test_a_write_outside_is_found_and_named(runtime, deed, buffer, element):
+    with opened(runtime, deed) as session:
         fault = session.run(relu_run(contents())).fault
     assert (fault.kind, fault.buffer, fault.element) == ("out_of_bounds", buffer, element)
 
 
-def test_a_changed_input_is_seen(bench):
+def test_a_changed_input_is_seen(runtime):
     x = contents()
-    with opened(bench, "input") as session:
+    with opened(runtime, "input") as session:
         assert not torch.equal(session.run(relu_run(x)).contents["x"].view(torch.float32), x)
 
 
-def test_after_a_hang_a_fault_and_an_assertion_the_next_job_is_right(bench):
+def test_after_a_hang_a_fault_and_an_assertion_the_next_job_is_right(runtime):
     for deed, kind in (("hang", "watchdog"), ("fault", "out_of_bounds"), ("assert", "assert")):
         started_s = time.monotonic()
-        with opened(bench, deed) as session:
+        with opened(runtime, deed) as session:
             outcome = session.run(relu_run(contents(), time_limit_s=0.3))
         assert outcome.fault.kind == kind
         assert time.monotonic() - started_s < 10
-        with opened(bench, "relu") as session:
+        with opened(runtime, "relu") as session:
             assert session.run(relu_run(contents())).fault is None
 
 
-def test_an_assertion_names_its_line_and_thread(bench):
-    with opened(bench, "assert") as session:
+def test_an_assertion_names_its_line_and_thread(runtime):
+    with opened(runtime, "assert") as session:
         fault = session.run(relu_run(contents())).fault
     assert (fault.line, fault.block, fault.thread) == (7, (1, 0, 0), (3, 0, 0))
     assert "`i < n`" in fault.message
 
 
-def test_what_is_no_fault_of_the_program_is_ours(bench):
+def test_what_is_no_fault_of_the_program_is_ours(runtime):
     for deed in ("broken", "die"):
-        with pytest.raises(GpuError), opened(bench, deed) as session:
+        with pytest.raises(GpuError), opened(runtime, deed) as session:
             session.run(relu_run(contents()))
-        with opened(bench, "relu") as session:
+        with opened(runtime, "relu") as session:
             assert session.run(relu_run(contents())).fault is None
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGKILL", "SIGXCPU"])
-def test_a_runner_that_someone_kills_is_never_the_programs_fault(bench, name):
+def test_a_runner_that_someone_kills_is_never_the_programs_fault(runtime, name):
     for _ in range(3):
-        with pytest.raises(RunnerDiedError), opened(bench, f"signal {name}") as session:
+        with pytest.raises(RunnerDiedError), opened(runtime, f"signal {name}") as session:
             session.run(relu_run(contents()))
 
 
-def test_a_program_that_ends_its_runner_twice_does_it_itself(bench):
-    with pytest.raises(RunnerDiedError), opened(bench, "signal SIGSEGV") as session:
+def test_a_program_that_ends_its_runner_twice_does_it_itself(runtime):
+    with pytest.raises(RunnerDiedError), opened(runtime, "signal SIGSEGV") as session:
         session.run(relu_run(contents()))
-    with opened(bench, "signal SIGSEGV") as session:
+    with opened(runtime, "signal SIGSEGV") as session:
         assert session.run(relu_run(contents())).fault.kind == "context_destroyed"
 
 
-def test_an_image_for_another_architecture_is_unsupported(bench):
+def test_an_image_for_another_architecture_is_unsupported(runtime):
     other = program("relu")
     object.__setattr__(other, "cubin", b"for another architecture")
     with pytest.raises(UnsupportedError, match="sm_90"):
-        bench.open(other, False, 1 << 20)
-    with opened(bench, "relu") as session:
+        runtime.open(other, False, 1 << 20)
+    with opened(runtime, "relu") as session:
         assert session.run(relu_run(contents())).fault is None
 
 
-def test_what_the_device_prints_comes_along(bench):
-    with opened(bench, "print", ptx=".extern .func vprintf") as session:
+def test_what_the_device_prints_comes_along(runtime):
+    with opened(runtime, "print", ptx=".extern .func vprintf") as session:
         assert session.run(relu_run(contents())).printed == "hello from the device\n"
 
 
 def test_a_runner_serves_as_many_jobs_as_allowed_and_none_after_doubt(place):
-    with contextlib.closing(Hall(place, jobs_per_runner=2).bench) as bench:
+    with contextlib.closing(StandInServices(place, jobs_per_runner=2).runtime) as runtime:
         served = []
         for ptx in ("", "", "", ".extern .func malloc", ""):
-            with bench.open(program("relu", ptx=ptx), False, room_for([4 * N, 4 * N])) as session:
+            with runtime.open(program("relu", ptx=ptx), False, room_for([4 * N, 4 * N])) as session:
                 served.append(session._runner.pid)
         one, two, three, four, five = served
     assert one == two
@@ -167,8 +167,8 @@ def test_a_runner_serves_as_many_jobs_as_allowed_and_none_after_doubt(place):
     assert four != five, "the device's heap outlives a program"
 
 
-def test_memory_grows_with_the_plan(bench):
-    with bench.open(program("relu"), False, 200 << 20) as session:
+def test_memory_grows_with_the_plan(runtime):
+    with runtime.open(program("relu"), False, 200 << 20) as session:
         assert session._slot.memory.size_bytes >= 200 << 20
         assert session.run(relu_run(contents())).fault is None
 
@@ -176,15 +176,15 @@ def test_memory_grows_with_the_plan(bench):
 def test_a_runner_works_where_the_referee_looks_whatever_sizes_follow_each_other(place, monkeypatch):
     """The second runner finds the large memory still in use, takes some of its own, and then needs the large one."""
     large, small = 200 << 20, room_for([4 * N, 4 * N])
-    with contextlib.closing(Hall(place, jobs_per_runner=4).bench) as bench:
+    with contextlib.closing(StandInServices(place, jobs_per_runner=4).runtime) as runtime:
         for _ in range(4):
-            with bench.open(program("relu"), False, large):
+            with runtime.open(program("relu"), False, large):
                 pass
         for job, size_bytes in enumerate((small, large, small, large)):
             with monkeypatch.context() as slow:
                 if job == 0:
-                    slow.setattr(bench.pool, "has_ended", lambda pid: False)
-                session = bench.open(program("relu"), False, size_bytes)
+                    slow.setattr(runtime.pool, "has_ended", lambda pid: False)
+                session = runtime.open(program("relu"), False, size_bytes)
             with session:
                 x = contents(job)
                 outcome = session.run(relu_run(x))
@@ -192,11 +192,11 @@ def test_a_runner_works_where_the_referee_looks_whatever_sizes_follow_each_other
 
 
 def test_closing_leaves_no_process(place):
-    bench = Hall(place).bench
-    with opened(bench, "relu") as session:
+    runtime = StandInServices(place).runtime
+    with opened(runtime, "relu") as session:
         session.run(relu_run(contents()))
     assert any(_is_ours(int(pid)) and b"zygote" in _command(pid) for pid in filter(str.isdigit, os.listdir("/proc")))
-    bench.close()
+    runtime.close()
     left = [
         pid for pid in filter(str.isdigit, os.listdir("/proc")) if _is_ours(int(pid)) and b"zygote" in _command(pid)
     ]

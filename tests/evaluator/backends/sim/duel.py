@@ -47,7 +47,7 @@ class Duel:
 
     def __init__(self, simulator: Simulator, program: "str | Program") -> None:
         text = program if isinstance(program, str) else program.ptx
-        self.module = parser.parse(text)
+        self.module = parser.parse_ptx(text)
         if isinstance(program, str):
             program = Program(text, entries_of(self.module), "sm_80")
         self.program = program

@@ -96,7 +96,7 @@ def kernel(number: int, name: str) -> str:
 @pytest.fixture(scope="module")
 def session(simulator):
     text = HEADER + "\n".join(kernel(number, name) for number, name in enumerate(NAMES))
-    with simulator.prepare(Program(text, entries_of(parser.parse(text)), "sm_80"), Settings()) as loaded:
+    with simulator.prepare(Program(text, entries_of(parser.parse_ptx(text)), "sm_80"), Settings()) as loaded:
         yield loaded
 
 

@@ -187,7 +187,7 @@ def _kernel(name: str, body: str) -> str:
 def session(simulator: Simulator) -> Iterator[SimulatorSession]:
     """All kernels in one program, because that is what the host compiler takes its time for."""
     text = HEADER + "".join(_kernel(_symbol(name), sample.body) for name, sample in SAMPLES.items())
-    with simulator.prepare(Program(text, entries_of(parser.parse(text)), "sm_80"), Settings()) as session:
+    with simulator.prepare(Program(text, entries_of(parser.parse_ptx(text)), "sm_80"), Settings()) as session:
         yield session
 
 
@@ -238,7 +238,7 @@ def test_what_a_line_did_is_its_own_and_the_lines_sum_up_to_the_launch(simulator
     .loc 1 9 0
     ret;"""
     text = HEADER + '.file 1 "kernel.cu"\n' + _kernel("k", ".loc 1 3 0\n" + body)
-    with simulator.prepare(Program(text, entries_of(parser.parse(text)), "sm_80"), Settings()) as session:
+    with simulator.prepare(Program(text, entries_of(parser.parse_ptx(text)), "sm_80"), Settings()) as session:
         (counts,) = _counted(session, _launch("k", 3, 64))
     lines = {line.line: line for line in counts.lines}
     assert set(lines) == {5, 7, 9}  # the prologue stands before any line is named
@@ -262,7 +262,7 @@ def test_the_most_expensive_requests_keep_their_addresses(simulator: Simulator) 
     .loc 1 9 0
     atom.global.add.f32 %f, [%to], %f; ret;"""
     text = HEADER + '.file 1 "kernel.cu"\n' + _kernel("k", ".loc 1 3 0\n" + body)
-    with simulator.prepare(Program(text, entries_of(parser.parse(text)), "sm_80"), Settings()) as session:
+    with simulator.prepare(Program(text, entries_of(parser.parse_ptx(text)), "sm_80"), Settings()) as session:
         (counts,) = _counted(session, _launch("k", 1, 32))
     patterns = {line.line: line.patterns for line in counts.lines}
     (column,), (bank,), (tail,), (downwards,) = (patterns[line] for line in (5, 6, 7, 8))
@@ -311,7 +311,7 @@ def test_what_blocks_share_is_not_scaled_beyond_the_buffer(session: SimulatorSes
 def test_addresses_that_one_block_has_for_itself_are_told_from_those_that_all_share(simulator: Simulator) -> None:
     body = """mul.wide.u32 %d, %b, 4; add.u64 %d, %d, %to; red.global.add.u32 [TARGET], 1; ret;"""
     text = HEADER + _kernel("own", body.replace("TARGET", "%d")) + _kernel("one", body.replace("TARGET", "%to"))
-    with simulator.prepare(Program(text, entries_of(parser.parse(text)), "sm_80"), Settings()) as session:
+    with simulator.prepare(Program(text, entries_of(parser.parse_ptx(text)), "sm_80"), Settings()) as session:
         for blocks in (0, 8):
             own, one = _counted(session, _launch("own", 1000, 32), _launch("one", 1000, 32), sample_blocks=blocks)
             assert (own.atomics.busiest, own.atomics.addresses) == (32, 1000)
@@ -330,7 +330,7 @@ def test_memory_that_repeats_is_as_large_as_it_says_and_holds_its_piece_everywhe
     huge = Buffer("from", "temporary", 256 << 20, 4, piece, repeats=True)
     zeros = Buffer("to", "temporary", 256 << 20, 4, None, repeats=True)
     whole = Buffer("from", "input", 8192, 4, np.arange(2048, dtype=np.uint32))
-    with simulator.prepare(Program(text, entries_of(parser.parse(text)), "sm_80"), Settings()) as session:
+    with simulator.prepare(Program(text, entries_of(parser.parse_ptx(text)), "sm_80"), Settings()) as session:
         ends, copies = (KernelLaunch(n, (1, 1, 1), (32, 1, 1), 0, False, BUFFER_POINTERS) for n in ("ends", "copies"))
         answer = Buffer("to", "output", 8192, 4, None)
         first = session.run(PlanRun((huge, answer), (ends,), POISON, 10.0))
@@ -375,7 +375,7 @@ def scattered(simulator: Simulator) -> Iterator[SimulatorSession]:
     @%p st.global.u32 [%d], 1; @%p red.global.add.u32 [%d], 1; and.b32 %i, %i, 255; mov.u32 %s, tile; add.u32 %s, %s, %i;
     @%p ld.shared.u32 %i, [%s]; ret;"""
     text = HEADER + _kernel("scatter", body)
-    with simulator.prepare(Program(text, entries_of(parser.parse(text)), "sm_80"), Settings()) as session:
+    with simulator.prepare(Program(text, entries_of(parser.parse_ptx(text)), "sm_80"), Settings()) as session:
         yield session
 
 

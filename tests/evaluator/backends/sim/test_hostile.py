@@ -37,7 +37,7 @@ WORDS = re.findall(r"[%.\w]+|[^\s\w]", "\n".join(REAL[:3])) + [
 def translated(text: str) -> bool:
     """Whether the text can be run; anything but UnsupportedError is a failure."""
     try:
-        translate(parser.parse(text))
+        translate(parser.parse_ptx(text))
     except UnsupportedError as missing:
         assert missing.feature
         return False
@@ -128,7 +128,7 @@ def test_a_name_cannot_be_code(name):
         body("", f".global .u32 {name};"),
     ):
         try:
-            found = translate(parser.parse(text))
+            found = translate(parser.parse_ptx(text))
         except UnsupportedError:
             continue
         assert name not in found.text
@@ -144,7 +144,7 @@ def test_nothing_of_a_name_reaches_the_compiler():
         .param .b32 zqx_call; mov.u32 zqx_register, zqx_shared; zqx_label: st.param.b32 [zqx_call], zqx_register;
         call zqx_function, (zqx_call); ld.global.u32 zqx_register, [zqx_variable]; bra zqx_label; }"""
     )
-    found = translate(parser.parse(text))
+    found = translate(parser.parse_ptx(text))
     assert "zqx" not in found.text
     assert found.kernels == ("zqx_kernel",)
     assert names
@@ -199,7 +199,7 @@ MISSING = {
 @pytest.mark.parametrize("text", MISSING)
 def test_what_is_not_known_is_named(text):
     with pytest.raises(UnsupportedError, match=re.escape(MISSING[text])):
-        translate(parser.parse(body(text)))
+        translate(parser.parse_ptx(body(text)))
 
 
 OPCODES = sorted(name.removeprefix("_op_") for name in dir(instructions.Emitter) if name.startswith("_op_"))
@@ -224,6 +224,6 @@ def test_whatever_is_translated_also_compiles(simulator):
     accepted = [line for line in lines if translated(body(line))]
     assert len(accepted) > 50
     text = body(" ".join(accepted))
-    program = Program(text, entries_of(parser.parse(text)), "sm_80")
+    program = Program(text, entries_of(parser.parse_ptx(text)), "sm_80")
     with simulator.prepare(program, Settings()):
         pass

@@ -11,7 +11,7 @@ from common.contract import Settings
 from evaluator.backends.session import Buffer
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import NumpyRng
-from evaluator.problems.catalogue import find, problems
+from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.problem import Problem
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.checked_plan import SizedPlan
@@ -65,7 +65,7 @@ def agree(source: bytes, problem: Problem, flags: tuple[str, ...], toolbox) -> N
 
 @pytest.mark.parametrize(("problem", "kind"), OURS)
 def test_our_kernels(problem, kind, toolbox):
-    found = find(problem)
+    found = find_problem(problem)
     agree(getattr(found, kind).source.encode(), found, (), toolbox)
 
 
@@ -73,4 +73,4 @@ def test_our_kernels(problem, kind, toolbox):
 def test_the_corpus(path, toolbox):
     source = path.read_bytes()
     head = dict(re.findall(r"^// (problem|flags): (.*?)\r?$", source.decode(), re.MULTILINE))
-    agree(source, find(head["problem"]), tuple(head.get("flags", "").split()), toolbox)
+    agree(source, find_problem(head["problem"]), tuple(head.get("flags", "").split()), toolbox)

@@ -42,7 +42,7 @@ ALONE = """.visible .entry {0}(.param .u64 from, .param .u64 to) {{
 def _program(kernels: dict[str, str]) -> Program:
     text = HEADER + ".global .align 4 .u32 counter;\n" + f".global .align 4 .b8 kept[{4 * BLOCKS}];\n"
     text += "".join(ALONE.format(name, BODY.replace("TURNS", str(TURNS)), body) for name, body in kernels.items())
-    return Program(text, entries_of(parser.parse(text)), "sm_80")
+    return Program(text, entries_of(parser.parse_ptx(text)), "sm_80")
 
 
 INPUT = np.arange(BLOCKS * THREADS, dtype=np.uint32)

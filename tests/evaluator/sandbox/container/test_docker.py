@@ -122,11 +122,11 @@ def test_a_killed_container_is_our_fault_and_never_the_jobs(sandbox, engine):
 
 
 def test_a_job_that_nobody_wants_ends_at_once(sandbox):
-    interest = CancelToken()
+    cancel_token = CancelToken()
     start = time.monotonic()
-    with sandbox.start(shell("echo up; sleep 60", interest=interest)) as session:
+    with sandbox.start(shell("echo up; sleep 60", cancel_token=cancel_token)) as session:
         session.receive(3)
-        interest.withdraw()
+        cancel_token.cancel()
         with pytest.raises(SessionEndedError):
             session.receive(1)
     assert session.finish().signal == signal.SIGKILL

@@ -21,11 +21,11 @@ class Counting(Store):
     transactions = 0
     broken = False
 
-    def accept_all(self, asked, *, most_queued):
+    def accept_all(self, asked, *, max_queued):
         self.transactions += 1
         if self.broken:
             raise StorageError("The disk is gone.")
-        return super().accept_all(asked, most_queued=most_queued)
+        return super().accept_all(asked, max_queued=max_queued)
 
 
 class Announced:
@@ -51,7 +51,7 @@ def announced():
 
 @pytest.fixture
 def admission(store, announced, tmp_path):
-    settings = ServiceSettings(data_dir=tmp_path, database_url="", most_queued=60)
+    settings = ServiceSettings(data_dir=tmp_path, database_url="", max_queued=60)
     return Admission(store, announced, settings, b"secret")
 
 

@@ -409,7 +409,7 @@ def test_a_refused_body_costs_its_share_of_the_quota(here, http):
 
 
 def test_a_full_queue_says_when_to_come_back(tmp_path):
-    with served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, most_queued=1) as here, here.http() as http:
+    with served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, max_queued=1) as here, here.http() as http:
         assert post(http, Prefer="wait=0").status_code == 202
         answer = post(http, submission(source="// 2"), Prefer="wait=0")
         refused(answer, 503, "queue-full")

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from common.contract import Submission
-from common.wire import Most, Request, Wire
+from common.wire import MaxLength, Request, Wire
 from evaluator.service.api.schemas import Batch
 from evaluator.validation_messages import in_plain_words
 
@@ -78,7 +78,7 @@ def unbounded(annotation, given=()):
         for one in inner:
             yield from unbounded(one)
     elif origin in (tuple, list, dict, set, frozenset):
-        if not any(isinstance(one, Most) for one in given):
+        if not any(isinstance(one, MaxLength) for one in given):
             yield annotation
         for one in inner:
             if one is not Ellipsis:
@@ -128,7 +128,7 @@ def test_a_plan_that_is_wrong_everywhere_is_told_in_little_time():
 
 
 class _Lists(Wire):
-    some: typing.Annotated[tuple[int, ...], Most(3, least=1)]
+    some: typing.Annotated[tuple[int, ...], MaxLength(3, minimum=1)]
 
 
 @pytest.mark.parametrize(

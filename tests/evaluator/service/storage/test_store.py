@@ -126,17 +126,17 @@ def test_the_newest_verdict_is_the_one_reused(store):
 
 
 def test_a_full_queue_refuses_what_is_new_and_answers_what_is_not(store):
-    first = accept(store, most_queued=2, idempotency_key="k", reuse_key="r")
+    first = accept(store, max_queued=2, idempotency_key="k", reuse_key="r")
     finish(store)
-    accept(store, most_queued=2)
-    accept(store, most_queued=2)
+    accept(store, max_queued=2)
+    accept(store, max_queued=2)
     with pytest.raises(QueueFullError, match="2 evaluations are waiting") as refused:
-        accept(store, most_queued=2)
+        accept(store, max_queued=2)
     assert 1 <= refused.value.retry_after_s <= 30
-    assert accept(store, most_queued=2, idempotency_key="k").evaluation.id == first.evaluation.id
-    assert accept(store, most_queued=2, reuse_key="r").evaluation.id == first.evaluation.id
+    assert accept(store, max_queued=2, idempotency_key="k").evaluation.id == first.evaluation.id
+    assert accept(store, max_queued=2, reuse_key="r").evaluation.id == first.evaluation.id
     store.claim(["compile"], "w", 30)
-    assert accept(store, most_queued=2).created
+    assert accept(store, max_queued=2).created
 
 
 def test_the_quota_per_minute_slides(store, clock):

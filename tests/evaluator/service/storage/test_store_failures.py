@@ -237,5 +237,5 @@ def test_an_address_that_is_none_is_refused(url):
 
 def test_the_short_address_of_postgresql_will_do(postgres_url):
     store = Store(postgres_url.replace("postgresql+psycopg://", "postgresql://"))
-    assert store.accept(SUBMISSION, "t", queue="compile", most_queued=1).created
+    assert store.accept(SUBMISSION, "t", queue="compile", max_queued=1).created
     store.close()

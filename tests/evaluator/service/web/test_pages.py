@@ -100,7 +100,7 @@ class Site:
 
     def accept(self, problem="row_sum", source=SOURCE, tenant="local"):
         submission = Submission(problem=problem, source=source)
-        return self.store.accept(submission, tenant, queue="compile", most_queued=1000).evaluation
+        return self.store.accept(submission, tenant, queue="compile", max_queued=1000).evaluation
 
     def finished(self, verdict, source=SOURCE, **accepted):
         known = self.accept(verdict.problem, source, **accepted)

@@ -15,7 +15,7 @@ from working import accept, data_dir, done, until
 from common.contract import Status
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.runner.channel import socket_address
-from evaluator.pipeline.gpu_client import GpuReferee, Trouble
+from evaluator.pipeline.gpu_client import GpuReferee, StartFailure
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.service.storage.evaluations import Store
 from evaluator.service.workers.worker import Worker
@@ -122,7 +122,7 @@ def test_where_another_gpu_can_be_used_the_evaluation_is_left_to_it(service, set
         assert http.get("/readyz").json() == {"ready": True, "reason": None}
         evaluation = accept(service.store, backend="gpu")
         until(lambda: service.store.get(evaluation, None).queue == "gpu", 20)
-        until(lambda: worker._workshop.gpu.trouble.lasting, 60)
+        until(lambda: worker._toolbox.gpu.trouble.lasting, 60)
         service.store.seen("well")
         time.sleep(1)
         assert service.store.get(evaluation, None).state == "queued"
@@ -134,7 +134,7 @@ def test_a_worker_for_a_gpu_alone_waits_and_claims_nothing_while_a_start_is_to_c
     toolbox = Toolbox(settings)
     toolbox.gpu = GpuReferee(GPU, settings)
     worker = Worker(store, toolbox, Deaf(), ("gpu.GPU-0",))
-    assert isinstance(toolbox.gpu.start(), Trouble)
+    assert isinstance(toolbox.gpu.start(), StartFailure)
     assert worker.take() is False
     assert worker.take(("gpu.GPU-0",)) is False
     store.close()

@@ -1,4 +1,4 @@
-"""The one task function, on a real store and a real workshop: what comes of a lease, and how it is ended."""
+"""The one task function, on a real store and a real toolbox: what comes of a lease, and how it is ended."""
 
 import threading
 import time
@@ -40,7 +40,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def own(tmp_path):
-    """A workshop whose work folder only this test uses."""
+    """A toolbox whose work folder only this test uses."""
     toolbox = Toolbox(MachineSettings(data_dir(tmp_path / "data")))
     assert toolbox.sandbox.name  # its first use proves it, in work folders too
     return toolbox
@@ -246,7 +246,7 @@ def test_the_end_of_a_shift_gives_the_work_back_unharmed(store, own):
     shift = CancelToken()
     thread, tools = in_background(store, own, store.claim(EVERYTHING, "w", 2), shift)
     judging(store, evaluation_id)
-    shift.withdraw()
+    shift.cancel()
     thread.join()
     back = store.get(evaluation_id, None)
     assert (back.state, back.attempt, back.verdict) == ("queued", 0, None)
@@ -314,7 +314,7 @@ def test_a_verdict_waits_for_a_store_that_is_away(store, toolbox, monkeypatch):
 
 
 def test_a_withdrawn_interest_ends_an_evaluation_before_it_begins(toolbox):
-    interest = CancelToken()
-    interest.withdraw()
-    verdict = pipeline.evaluate(submission(), toolbox.bound_to(interest))
+    cancel_token = CancelToken()
+    cancel_token.cancel()
+    verdict = pipeline.evaluate(submission(), toolbox.bound_to(cancel_token))
     assert verdict.status is Status.CANCELLED

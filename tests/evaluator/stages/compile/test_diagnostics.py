@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.contract import Severity
-from evaluator.sandbox.sandbox import Finished
+from evaluator.sandbox.sandbox import JobResult
 from evaluator.stages.compile.compiler_exit import signals_told
-from evaluator.stages.compile.diagnostics import MAX_DIAGNOSTICS, hint, parse, source_lines, unplaced
+from evaluator.stages.compile.diagnostics import MAX_DIAGNOSTICS, hint, parse_diagnostics, source_lines, unplaced
 
 HEADERS = (Path("/opt/cuda/include"), Path("/usr/include/c++/12"))
 SOURCE = "\n".join(f"line {number};" for number in range(1, 40))
@@ -35,7 +35,7 @@ At end of source: error: expected a "}"
 
 
 def test_front_end_messages():
-    found = parse(EDG, SOURCE, HEADERS)
+    found = parse_diagnostics(EDG, SOURCE, HEADERS)
     assert [(one.file, one.line, one.severity, one.code) for one in found] == [
         ("kernel.cu", 5, Severity.ERROR, None),
         ("kernel.cu", 8, Severity.WARNING, "#224-D"),
@@ -58,14 +58,14 @@ kernel.cu:10:2: warning: #warning "hello" [-Wcpp]
    10 | #warning "hello"
       |  ^~~~~~~
 """
-    first, second = parse(told, SOURCE, HEADERS)
+    first, second = parse_diagnostics(told, SOURCE, HEADERS)
     assert (first.line, first.column, first.severity) == (1, 10, Severity.ERROR)
     assert first.text == "x.h: No such file or directory"
     assert (second.code, second.text) == ("-Wcpp", '#warning "hello"')
 
 
 def test_toolkit_headers_have_short_names():
-    (one,) = parse(
+    (one,) = parse_diagnostics(
         "/opt/cuda/include/cuda_fp16.hpp(12): error: bad thing in /opt/cuda/include/mma.h\n", SOURCE, HEADERS
     )
     assert (one.file, one.line, one.text) == ("cuda_fp16.hpp", 12, "bad thing in mma.h")
@@ -82,7 +82,7 @@ def test_toolkit_headers_have_short_names():
     ],
 )
 def test_other_files_are_not_quoted(told):
-    (one,) = parse(told, SOURCE, HEADERS)
+    (one,) = parse_diagnostics(told, SOURCE, HEADERS)
     assert "root" not in one.model_dump_json()
     assert one.file is None
     assert one.severity is Severity.ERROR
@@ -90,19 +90,19 @@ def test_other_files_are_not_quoted(told):
 
 def test_paths_of_the_machine_are_left_out_unless_the_source_has_them():
     told = "kernel.cu(1): error: cannot do /home/someone/work/thing\n"
-    assert "/home" not in parse(told, SOURCE, HEADERS)[0].text
-    assert "/home" in parse(told, "// /home/someone/work/thing", HEADERS)[0].text
+    assert "/home" not in parse_diagnostics(told, SOURCE, HEADERS)[0].text
+    assert "/home" in parse_diagnostics(told, "// /home/someone/work/thing", HEADERS)[0].text
 
 
 def test_errors_survive_a_flood_of_warnings():
     told = "".join(f"kernel.cu({number % 39 + 1}): warning #1-D: number {number}\n\n" for number in range(200))
-    found = parse(told + "kernel.cu(3): error: here\n", SOURCE, HEADERS)
+    found = parse_diagnostics(told + "kernel.cu(3): error: here\n", SOURCE, HEADERS)
     assert len(found) == MAX_DIAGNOSTICS
     assert found[-1].text == "here"
 
 
 def test_the_same_message_is_said_once():
-    assert len(parse("kernel.cu(3): error: here\n\n" * 5, SOURCE, HEADERS)) == 1
+    assert len(parse_diagnostics("kernel.cu(3): error: here\n\n" * 5, SOURCE, HEADERS)) == 1
 
 
 PTX = """\
@@ -128,7 +128,7 @@ def test_ptxas_errors_go_back_to_the_source():
         "ptxas info    : 0 bytes gmem\n"
         "ptxas error   : Entry function 'k' uses too much shared data (0x13880 bytes, 0xc000 max)\n"
     )
-    first, second = parse(told, SOURCE, HEADERS, lines)
+    first, second = parse_diagnostics(told, SOURCE, HEADERS, lines)
     assert (first.file, first.line, first.severity) == ("kernel.cu", 6, Severity.ERROR)
     assert "PTX" in hint(first, SOURCE)
     assert (second.file, second.line) == (None, None)
@@ -155,20 +155,20 @@ def test_ptxas_errors_go_back_to_the_source():
     ],
 )
 def test_hints(message, source, expected):
-    (error,) = parse(f"kernel.cu(3): error: {message}\n", source + "\n\n\n", HEADERS)
+    (error,) = parse_diagnostics(f"kernel.cu(3): error: {message}\n", source + "\n\n\n", HEADERS)
     found = hint(error, source)
     assert found is None if expected is None else expected in found
 
 
 @given(st.text(max_size=400))
 def test_any_text_is_survived(text):
-    for one in parse(text + "\nkernel.cu(3): error: " + text, SOURCE, HEADERS):
+    for one in parse_diagnostics(text + "\nkernel.cu(3): error: " + text, SOURCE, HEADERS):
         assert len(one.text) <= 1000
 
 
 def test_ptxas_speaks_of_kernels_by_name_and_of_numbers_in_decimal():
     told = "ptxas error   : Entry function '_ZN2my3bigILi20000EEEvPKfPfi' uses too much shared data (0x13880 bytes)\n"
-    (error,) = parse(told, SOURCE, HEADERS)
+    (error,) = parse_diagnostics(told, SOURCE, HEADERS)
     assert error.text == (
         "Entry function 'my::big<20000>(float const*, float*, int)' uses too much shared data (80000 bytes)"
     )
@@ -177,10 +177,10 @@ def test_ptxas_speaks_of_kernels_by_name_and_of_numbers_in_decimal():
 @pytest.mark.parametrize("directive", ["#line 900", "# 900", "%: line 900"])
 def test_a_line_that_only_a_directive_claims_keeps_its_message(directive):
     told = 'kernel.cu(901): error: identifier "zzz" is undefined\n'
-    (error,) = parse(told, f"{directive}\n{SOURCE}", HEADERS)
+    (error,) = parse_diagnostics(told, f"{directive}\n{SOURCE}", HEADERS)
     assert (error.file, error.line) == ("kernel.cu", None)
     assert error.text == 'identifier "zzz" is undefined (line 901 by the source\'s own #line; the file has 40)'
-    (hidden,) = parse(told, SOURCE, HEADERS)
+    (hidden,) = parse_diagnostics(told, SOURCE, HEADERS)
     assert "zzz" not in hidden.text
 
 
@@ -197,8 +197,8 @@ def test_quoted_source_cannot_begin_a_line_of_the_compilers(mark):
         "      |  ^~~~~~~\n"
         "kernel.cu(3): error: a real one\n"
     )
-    assert [one.line for one in parse(told, SOURCE, HEADERS)] == [2, 3]
-    run = Finished(1, None, b"", told.encode(), {}, 0.1)
+    assert [one.line for one in parse_diagnostics(told, SOURCE, HEADERS)] == [2, 3]
+    run = JobResult(1, None, b"", told.encode(), {}, 0.1)
     assert signals_told(run) == frozenset()
     assert "Killed" not in unplaced(told)
 

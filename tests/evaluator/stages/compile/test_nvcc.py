@@ -11,7 +11,7 @@ from evaluator.errors import InfrastructureError, SandboxError, ToolchainMissing
 from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.retry import MAX_TRIES
-from evaluator.sandbox.sandbox import Finished, Job
+from evaluator.sandbox.sandbox import Job, JobResult
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.compile.toolchain import find_toolchain
 
@@ -30,7 +30,7 @@ class Counting:
         self.sandbox, self.log, self.name = sandbox, log, sandbox.name
         self._lock = threading.Lock()
 
-    def run(self, job: Job) -> Finished:
+    def run(self, job: Job) -> JobResult:
         with self._lock, self.log.open("a") as file:
             file.write(Path(job.argv[0]).name + "\n")
         return self.sandbox.run(job)
@@ -319,7 +319,7 @@ class Broken:
     name = "broken"
 
     def run(self, job):
-        return Finished(exit_code=127, signal=None, stdout=b"", stderr=b"nvcc: not found\n", files={}, wall_s=0.0)
+        return JobResult(exit_code=127, signal=None, stdout=b"", stderr=b"nvcc: not found\n", files={}, wall_s=0.0)
 
 
 def test_a_compiler_that_does_not_run_is_our_fault(compiled, cache):
@@ -339,7 +339,7 @@ class Murderous:
     def run(self, job):
         if self._left:
             self._left -= 1
-            return Finished(**NOTHING | self._killed)
+            return JobResult(**NOTHING | self._killed)
         return self._sandbox.run(job)
 
 

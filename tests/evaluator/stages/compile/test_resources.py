@@ -3,7 +3,7 @@ import subprocess
 import pytest
 
 from common.contract import KernelResources
-from evaluator.stages.compile.resources import LIMITS, occupancy, parse
+from evaluator.stages.compile.resources import LIMITS, occupancy, parse_resources
 from evaluator.stages.compile.toolchain import find_toolchain
 
 
@@ -37,7 +37,7 @@ ptxas info    : Used 4 registers, used 0 barriers, 352 bytes cmem[0]
 
 
 def test_report_of_ptxas():
-    first, second = parse(REPORT)
+    first, second = parse_resources(REPORT)
     assert first == KernelResources(
         kernel="scale(float*, int)",
         registers=40,
@@ -49,7 +49,7 @@ def test_report_of_ptxas():
         barriers=1,
     )
     assert (second.kernel, second.registers, second.shared_bytes) == ("plain", 4, 0)
-    assert parse("") == ()
+    assert parse_resources("") == ()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from common.launch_plan import Fill, Launch, LaunchPlan
 from common.wire import DType
 from evaluator.backends.session import BufferCopy, BufferFill, Entry, Parameter, Pointer, Program
 from evaluator.errors import Ruling
-from evaluator.problems.catalogue import find as problem_by_id
+from evaluator.problems.catalogue import find_problem as problem_by_id
 from evaluator.problems.problem import Scalar, Tensor
 from evaluator.stages.compile.kernel_names import matching, shortest
 from evaluator.stages.launch.arguments import ArgumentError, pack, pointer_misfit

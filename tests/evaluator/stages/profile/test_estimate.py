@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from common.contract import GpuName, KernelResources, Settings, Submission
 from common.contract.counters import Atomics, Evidence, LaunchCounts, Traffic
 from evaluator.pipeline.pipeline import evaluate
-from evaluator.problems.catalogue import find, problems
+from evaluator.problems.catalogue import find_problem, problems
 from evaluator.stages.compile.resources import LIMITS
 from evaluator.stages.profile.estimate import TUNING, estimate, with_naive
 from evaluator.stages.profile.gpu_models import machines
@@ -165,23 +165,23 @@ def test_more_of_the_same_blocks_take_no_less(name, some, more):
 
 @pytest.mark.parametrize("problem", problems())
 def test_the_naive_kernels_counts_are_those_of_its_source_as_it_is_now(problem):
-    for sizes in (find(problem).timing_sizes, find(problem).example_sizes[0]):
-        kept = naive_counts(find(problem), sizes)
+    for sizes in (find_problem(problem).timing_sizes, find_problem(problem).example_sizes[0]):
+        kept = naive_counts(find_problem(problem), sizes)
         assert kept is not None, "run `python -m scripts.count_naive_kernels`"
         assert estimate(kept.evidence, kept.resources, H100).latency_us > 0
-    assert naive_counts(find(problem), {"n": 17}) is None
+    assert naive_counts(find_problem(problem), {"n": 17}) is None
 
 
 @pytest.mark.parametrize("problem", ["vector_add", "transpose"])
 def test_the_naive_kernels_counts_are_what_the_simulator_counts_now(problem, toolbox):
-    verdict = graded(toolbox, problem, find(problem).naive.source)
+    verdict = graded(toolbox, problem, find_problem(problem).naive.source)
     assert verdict.profile.estimated_speedup == pytest.approx(1.0, rel=0.03)
     assert verdict.profile.estimate.naive_latency_us == pytest.approx(verdict.profile.estimate.latency_us, rel=0.03)
-    assert verdict.profile.estimate.sizes == find(problem).timing_sizes
+    assert verdict.profile.estimate.sizes == find_problem(problem).timing_sizes
 
 
 def test_a_fast_kernel_is_expected_to_be_fast_and_the_reward_says_that_it_is_an_estimate(toolbox):
-    verdict = graded(toolbox, "transpose", find("transpose").fast.source)
+    verdict = graded(toolbox, "transpose", find_problem("transpose").fast.source)
     found = verdict.profile.estimate
     assert found.gpu == "H100"
     assert found.floor_us < found.latency_us < found.naive_latency_us / 2
@@ -191,7 +191,7 @@ def test_a_fast_kernel_is_expected_to_be_fast_and_the_reward_says_that_it_is_an_
 
 
 def test_another_gpu_or_none(toolbox):
-    source = find("vector_add").naive.source
+    source = find_problem("vector_add").naive.source
     quick, slow = (graded(toolbox, "vector_add", source, estimate_for=gpu).profile for gpu in ("H200", "RTX4090"))
     assert (quick.estimate.gpu, slow.estimate.gpu) == ("H200", "RTX4090")
     assert quick.estimate.latency_us < slow.estimate.latency_us
@@ -214,5 +214,5 @@ def test_where_the_blocks_of_a_sample_never_end_the_typical_size_is_counted(tool
         if (i < n) y[i] = fmaxf(x[i], 0.0f);
     }"""
     found = graded(toolbox, "relu", source).profile.estimate
-    assert found.sizes == find("relu").example_sizes[0]
+    assert found.sizes == find_problem("relu").example_sizes[0]
     assert found.speedup == pytest.approx(1.0, rel=0.2)

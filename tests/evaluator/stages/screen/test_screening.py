@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.contract import Phase, Severity, Status
-from evaluator.stages.screen.screening import DEVICE_TIER, RULES, Policy, screen
+from evaluator.stages.screen.screening import DEVICE_TIER, RULES, ScreeningPolicy, screen
 
 KERNELS = sorted((Path(__file__).parents[3] / "kernels").glob("*.cu"))
 
@@ -229,7 +229,7 @@ def test_an_include_of_a_host_file_cannot_hide(name, tmp_path):
 
 def test_a_policy_decides_what_is_rejected():
     text = '#include "/etc/passwd"\n'
-    assert screen(text, policy=Policy("lenient", frozenset())).ruling is None
+    assert screen(text, policy=ScreeningPolicy("lenient", frozenset())).ruling is None
     assert DEVICE_TIER.rejects == {name for name, rule in RULES.items() if rule.severity is Severity.ERROR}
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from common.wire import DType
 from evaluator.backends.gpu.device.peaks import DevicePeaks
-from evaluator.problems.catalogue import find, problems
+from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.problem import Work
 from evaluator.stages.time.roofline import Roofline, precision_of
 
@@ -54,14 +54,14 @@ def test_the_reason_names_what_binds():
 
 
 def test_precisions_of_problems():
-    assert precision_of(find("matmul_f16")) is DType.FLOAT16
-    assert precision_of(find("matmul")) is DType.FLOAT32
-    assert precision_of(find("histogram")) is DType.INT8
+    assert precision_of(find_problem("matmul_f16")) is DType.FLOAT16
+    assert precision_of(find_problem("matmul")) is DType.FLOAT32
+    assert precision_of(find_problem("histogram")) is DType.INT8
 
 
 @pytest.mark.parametrize("name", problems())
 def test_no_problem_can_be_faster_than_its_floor(name):
-    problem = find(name)
+    problem = find_problem(name)
     for sizes in problem.example_sizes:
         roofline = Roofline(problem.work(sizes), precision_of(problem), ROUND)
         assert 0 < roofline.floor_us <= roofline.sol_us

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from evaluator.problems.problem import Expected, Tolerance
-from evaluator.stages.verify.comparison import compare, heat, is_poison, where_wrong
+from evaluator.stages.verify.comparison import compare_output, heat, is_poison, where_wrong
 
 TOLERANCE = Tolerance(1e-3, 1e-6, "for the test")
 SHAPES = npst.array_shapes(min_dims=1, max_dims=3, max_side=9)
@@ -40,7 +40,7 @@ def test_compare_agrees_with_a_slow_loop(data, dtype):
             wrong.append(index)
         elif error:
             worst = max(worst, error / allowed)
-    comparison = compare("y", actual, Expected(wanted, scale), TOLERANCE, 0x5B)
+    comparison = compare_output("y", actual, Expected(wanted, scale), TOLERANCE, 0x5B)
     if not wrong:
         assert comparison.mismatch is None
         assert comparison.worst_error == pytest.approx(worst)
@@ -59,7 +59,9 @@ def test_integers_are_right_or_wrong_without_tolerance(wanted, data):
     off = data.draw(npst.arrays(np.int32, wanted.shape, elements=st.sampled_from([0, 0, 0, 1, -1])))
     actual = wanted + off
     generous = Tolerance(0.5, 0.5, "must not matter for a difference of one")
-    found = compare("counts", actual, Expected(wanted.astype(np.int64), np.zeros(wanted.shape)), generous, 0x5B)
+    found = compare_output(
+        "counts", actual, Expected(wanted.astype(np.int64), np.zeros(wanted.shape)), generous, 0x5B
+    )
     assert (found.mismatch is None) == bool((off == 0).all())
     if found.mismatch:
         assert found.mismatch.wrong_count == int((off != 0).sum())
@@ -74,9 +76,9 @@ def test_tensors_are_compared_like_arrays(data, dtype):
     errors = [0, 0, 0, 1, 27] if whole else [0, 0, 0, 1e-4, 0.1, -2.0, math.nan, math.inf]
     off = data.draw(npst.arrays(wanted.dtype, shape, elements=st.sampled_from(errors)))
     actual = (wanted + off).astype(dtype)
-    ours = compare("y", actual, Expected(wanted, scale), TOLERANCE, 0x00)
+    ours = compare_output("y", actual, Expected(wanted, scale), TOLERANCE, 0x00)
     tensors = Expected(torch.from_numpy(wanted), torch.from_numpy(scale))
-    assert compare("y", torch.from_numpy(actual), tensors, TOLERANCE, 0x00) == ours
+    assert compare_output("y", torch.from_numpy(actual), tensors, TOLERANCE, 0x00) == ours
     assert np.array_equal(is_poison(torch.from_numpy(actual), 0x00).numpy(), is_poison(actual, 0x00))
 
 
@@ -85,9 +87,9 @@ def test_bfloat16_is_compared_like_the_float32_that_it_is(wanted, data):
     off = data.draw(npst.arrays(np.float64, wanted.shape, elements=st.sampled_from([0, 0, 0, 1.0, math.nan])))
     actual = torch.from_numpy(wanted + off).to(torch.bfloat16)
     expected = Expected(torch.from_numpy(wanted), torch.ones((), dtype=torch.float64))
-    found = compare("y", actual, expected, TOLERANCE, 0x5B)
+    found = compare_output("y", actual, expected, TOLERANCE, 0x5B)
     same = Expected(wanted, np.ones(()))
-    assert found == compare("y", actual.to(torch.float32).numpy(), same, TOLERANCE, 0x5B)
+    assert found == compare_output("y", actual.to(torch.float32).numpy(), same, TOLERANCE, 0x5B)
     assert (found.mismatch is None) == bool((off == 0).all())
 
 
@@ -95,7 +97,7 @@ def test_a_bfloat16_that_was_never_written_is_told():
     actual = torch.tensor([1.0, 0.0, 2.0]).to(torch.bfloat16)
     actual[1:2].view(torch.uint8)[:] = 0x5B
     expected = Expected(torch.tensor([1.0, 1.0, 2.0], dtype=torch.float64), torch.ones(3, dtype=torch.float64))
-    mismatch = compare("y", actual, expected, TOLERANCE, 0x5B).mismatch
+    mismatch = compare_output("y", actual, expected, TOLERANCE, 0x5B).mismatch
     assert mismatch.pattern == "only element 1 is wrong; it was never written"
     assert is_poison(actual, 0x5B).tolist() == [False, True, False]
 
@@ -104,7 +106,7 @@ def test_integers_beyond_float64_are_told_apart():
     wanted = np.array([2**62, 2**62 + 1])
     for actual in (wanted + np.array([0, 1]), torch.from_numpy(wanted + np.array([0, 1]))):
         value = wanted if isinstance(actual, np.ndarray) else torch.from_numpy(wanted)
-        found = compare("counts", actual, Expected(value, 0 * value), Tolerance(0.0, 0.0, "exact"), 0x5B)
+        found = compare_output("counts", actual, Expected(value, 0 * value), Tolerance(0.0, 0.0, "exact"), 0x5B)
         assert (found.mismatch.index, found.mismatch.wrong_count) == ((1,), 1)
 
 
@@ -120,7 +122,7 @@ def test_integers_beyond_float64_are_told_apart():
 )
 def test_what_the_wrong_elements_have_in_common(values, nature):
     actual = np.array([0x3F800000, *values], np.uint32).view(np.float32)
-    mismatch = compare("y", actual, Expected(np.ones(3), np.ones(3)), TOLERANCE, 0x5B).mismatch
+    mismatch = compare_output("y", actual, Expected(np.ones(3), np.ones(3)), TOLERANCE, 0x5B).mismatch
     assert nature in mismatch.pattern
     assert mismatch.wrong_count == 2
 

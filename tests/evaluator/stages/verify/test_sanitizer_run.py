@@ -52,14 +52,14 @@ def sanitized(tmp_path, monkeypatch):
         tmp_path.chmod(0o755)
         monkeypatch.setenv("ASSAY_COMPUTE_SANITIZER", str(path))
         (tmp_path / "work").mkdir()
-        observatory = ToolRunner(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
+        tool_runner = ToolRunner(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
         settings = Settings(sizes={"n": 3000})
         order = JudgeRequest(
             "relu", program(deed), PLAN, "directives", "as the plan says", {}, settings, False, os.urandom(32)
         )
         generator, checked_plan = np.random.default_rng(1), order.checked_plan
         few = rehearsal(checked_plan.problem, plan_trials(checked_plan.problem, settings, generator))
-        return sanitize(checked_plan, order.program, settings, NumpyRng(generator), few, Sanitizer(observatory))
+        return sanitize(checked_plan, order.program, settings, NumpyRng(generator), few, Sanitizer(tool_runner))
 
     return run
 

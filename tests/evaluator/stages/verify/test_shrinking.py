@@ -6,7 +6,7 @@ from common.contract import Correctness, Mismatch, Phase, Settings, Status, Subm
 from evaluator.errors import Ruling
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.reproduce import why_none
-from evaluator.problems.catalogue import find
+from evaluator.problems.catalogue import find_problem
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.planning import plan_launches
 from evaluator.stages.verify.shrinking import candidate_of, shrink, tolerance_of
@@ -107,7 +107,7 @@ def test_only_what_has_to_be_stays_drawn(toolbox):
     verdict = shrunk(toolbox, "vector_add", source)
     smallest = verdict.correctness.smallest
     assert smallest.inputs == {"a": "drawn", "b": "zeros"}
-    problem = find("vector_add")
+    problem = find_problem("vector_add")
     candidate = candidate_of(problem, smallest)
     drawn = candidate.draw(problem)
     assert abs(drawn["a"]).max() > 1e8
@@ -126,7 +126,7 @@ def test_a_fault_that_needs_earlier_runs_is_said_not_to_shrink(toolbox):
 def test_a_fault_that_the_simulator_is_too_slow_for_is_looked_for_at_smaller_sizes(toolbox):
     """What a GPU saw at a size that is too large for a simulator."""
     source = relu("for (int k = 0; n > 100000 && k < n; ++k) y[i % n] = k; if (i < n - 1) y[i] = fmaxf(x[i], 0.0f);")
-    problem, settings = find("relu"), Settings(shrink_s=30)
+    problem, settings = find_problem("relu"), Settings(shrink_s=30)
     compiled = compile_source(source, settings, "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
     checked_plan = plan_launches(problem, compiled.program, None, source).checked_plan
     mismatch = Mismatch(

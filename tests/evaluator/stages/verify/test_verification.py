@@ -7,7 +7,7 @@ from common.contract import Settings, Status, Submission
 from evaluator.errors import UsageError
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.problems.arrays import NumpyRng
-from evaluator.problems.catalogue import find, problems
+from evaluator.problems.catalogue import find_problem, problems
 from evaluator.stages.verify.trials import plan_trials
 
 
@@ -39,7 +39,7 @@ def test_trials_cover_published_and_hidden_sizes_all_distributions_and_all_probe
 
 
 def test_hidden_sizes_follow_the_seed_alone():
-    problem = find("relu")
+    problem = find_problem("relu")
     first, again, other = (
         [trial.sizes for trial in plan_trials(problem, Settings(), np.random.default_rng(seed))] for seed in (1, 1, 2)
     )
@@ -47,7 +47,7 @@ def test_hidden_sizes_follow_the_seed_alone():
 
 
 def test_a_size_that_is_asked_for_is_one_more_trial_and_its_other_sizes_are_the_typical_ones():
-    problem = find("matmul")
+    problem = find_problem("matmul")
     plain = plan_trials(problem, Settings(), np.random.default_rng(1))
     more = plan_trials(problem, Settings(sizes={"k": 17}), np.random.default_rng(1))
     assert len(more) == len(plain) + 1
@@ -57,7 +57,7 @@ def test_a_size_that_is_asked_for_is_one_more_trial_and_its_other_sizes_are_the_
 @pytest.mark.parametrize("sizes", [{"n": 0}, {"n": -1}, {"n": 1 << 31}, {"n": (1 << 31) - 1}, {"m": 4}, {"": 1}])
 def test_a_size_that_cannot_be_is_the_callers_mistake(sizes):
     with pytest.raises(UsageError) as caught:
-        plan_trials(find("relu"), Settings(sizes=sizes), np.random.default_rng(1))
+        plan_trials(find_problem("relu"), Settings(sizes=sizes), np.random.default_rng(1))
     assert caught.value.remedy
 
 

@@ -8,7 +8,7 @@ import pytest
 from stand_in import program
 
 from evaluator.backends.gpu.tools import launch as instruments
-from evaluator.backends.gpu.tools.launch import ToolMissingError, ToolRunner, find, why_no_counters
+from evaluator.backends.gpu.tools.launch import ToolMissingError, ToolRunner, find_tool, why_no_counters
 from evaluator.backends.session import Buffer, BufferCopy, BufferFill, KernelLaunch, PlanRun, Pointer
 from evaluator.sandbox import selftest
 
@@ -32,7 +32,7 @@ def tool(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def observatory(tmp_path):
+def tool_runner(tmp_path):
     (tmp_path / "work").mkdir()
     return ToolRunner(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
 
@@ -48,13 +48,13 @@ def plan(count=1000, steps=None):
     return PlanRun(buffers, steps or (launch,), 0xFF, 5.0)
 
 
-def watched(observatory, deed, runs, limit_s=30.0):
-    return observatory.watch("compute-sanitizer", ("--tool", "memcheck"), program(deed), runs, 0xFF, limit_s)
+def watched(tool_runner, deed, runs, limit_s=30.0):
+    return tool_runner.watch("compute-sanitizer", ("--tool", "memcheck"), program(deed), runs, 0xFF, limit_s)
 
 
-def test_all_runs_end_and_every_buffer_has_an_address_of_its_own(tool, observatory):
+def test_all_runs_end_and_every_buffer_has_an_address_of_its_own(tool, tool_runner):
     fill, copy = BufferFill("y", b"\0\0\0\0"), BufferCopy("x", "y")
-    found = watched(observatory, "relu", [plan(), plan(33), plan(7, (fill, copy))])
+    found = watched(tool_runner, "relu", [plan(), plan(33), plan(7, (fill, copy))])
     assert found.report == "called with --tool memcheck\n", found.said
     assert found.ended == 3
     assert found.fault is None
@@ -62,26 +62,26 @@ def test_all_runs_end_and_every_buffer_has_an_address_of_its_own(tool, observato
     assert len({address for addresses in found.addresses for address in addresses}) == 6
 
 
-def test_a_fault_names_itself_and_the_run_it_came_in(tool, observatory):
-    found = watched(observatory, "fault", [plan(), plan(33)])
+def test_a_fault_names_itself_and_the_run_it_came_in(tool, tool_runner):
+    found = watched(tool_runner, "fault", [plan(), plan(33)])
     assert found.fault == "CUDA_ERROR_ILLEGAL_ADDRESS"
     assert found.ended == 0
     assert len(found.addresses) == 1, "the run that faulted, and none after it"
 
 
-def test_what_a_kernel_prints_is_no_report(tool, observatory):
-    found = watched(observatory, "print", [plan()])
+def test_what_a_kernel_prints_is_no_report(tool, tool_runner):
+    found = watched(tool_runner, "print", [plan()])
     assert "hello from the device" in found.said
     assert "hello" not in found.report
 
 
-def test_a_program_that_destroys_its_process_leaves_what_was_told_before(tool, observatory):
-    found = watched(observatory, "die", [plan()])
+def test_a_program_that_destroys_its_process_leaves_what_was_told_before(tool, tool_runner):
+    found = watched(tool_runner, "die", [plan()])
     assert (found.ended, found.fault, len(found.addresses)) == (0, None, 1)
 
 
-def test_a_program_that_never_ends_is_ended(tool, observatory):
-    found = watched(observatory, "hang", [plan()], limit_s=2.0)
+def test_a_program_that_never_ends_is_ended(tool, tool_runner):
+    found = watched(tool_runner, "hang", [plan()], limit_s=2.0)
     assert found.timed_out
     assert found.ended == 0
 
@@ -89,7 +89,7 @@ def test_a_program_that_never_ends_is_ended(tool, observatory):
 def test_a_tool_that_is_not_there_is_named_with_its_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("ASSAY_NCU", str(tmp_path / "no-ncu"))
     with pytest.raises(ToolMissingError, match="there is no ncu on this machine") as refused:
-        find("ncu")
+        find_tool("ncu")
     assert "ASSAY_NCU" in refused.value.remedy
 
 
@@ -104,7 +104,7 @@ def test_of_an_installation_the_program_behind_the_script_is_taken(tmp_path, mon
         path.write_text("#!/bin/sh\n")
         path.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert find("ncu") == path
+    assert find_tool("ncu") == path
     assert instruments._installed_under(path) == (tmp_path,)
 
 

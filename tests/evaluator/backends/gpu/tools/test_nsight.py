@@ -17,9 +17,9 @@ from evaluator.backends.gpu.tools.nsight import (
     Profiler,
     absent_metrics,
     class_of,
-    counts,
     has_half_arithmetic,
-    parse,
+    launch_counts,
+    parse_report,
     refusal,
 )
 from evaluator.backends.session import KernelLaunch
@@ -35,8 +35,8 @@ PLAN = parse_directives("// assay: launch k grid=(ceil_div(n, 256)) block=(256) 
 
 def counted(name, halves=False):
     return [
-        counts(row, "k", KernelLaunch(row.symbol, row.grid, row.block, 0, False, ()), 0, halves)
-        for row in parse(REPORTS[name]["report"])
+        launch_counts(row, "k", KernelLaunch(row.symbol, row.grid, row.block, 0, False, ()), 0, halves)
+        for row in parse_report(REPORTS[name]["report"])
     ]
 
 
@@ -129,7 +129,7 @@ def test_why_there_are_no_counts():
     assert "60 s" in str(said("==PROF== Connected to process 10", timed_out=True))
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in str(said(fault="CUDA_ERROR_ILLEGAL_ADDRESS"))
     assert "No kernels were profiled" in str(said("==PROF== Connected\n==WARNING== No kernels were profiled."))
-    assert parse("") == parse("==PROF== Connected to process 10\n") == []
+    assert parse_report("") == parse_report("==PROF== Connected to process 10\n") == []
 
 
 def test_names_that_ncu_does_not_know():
@@ -153,14 +153,14 @@ def profiled(tmp_path, monkeypatch):
         tmp_path.chmod(0o755)
         monkeypatch.setenv("ASSAY_NCU", str(path))
         (tmp_path / "work").mkdir()
-        observatory = ToolRunner(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
+        tool_runner = ToolRunner(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
         settings = Settings(sizes={"n": 262144})
         order = JudgeRequest(
             "relu", program("relu"), PLAN, "directives", "as the plan says", {}, settings, False, os.urandom(32)
         )
         rng = NumpyRng(np.random.default_rng(1))
         shared = {"k(float const*, float*, int)": 64}
-        return count(order.checked_plan, order.program, shared, settings.sizes, settings, rng, Profiler(observatory))
+        return count(order.checked_plan, order.program, shared, settings.sizes, settings, rng, Profiler(tool_runner))
 
     return run
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.backends.gpu.tools.sanitizer import TOOLS, options, parse
+from evaluator.backends.gpu.tools.sanitizer import TOOLS, options, parse_findings
 from evaluator.backends.session import Buffer, Entry, PlanRun, Program
 
 HERE = Path(__file__).parent
@@ -23,7 +23,7 @@ def found(name, ptx=""):
     return [
         finding
         for tool, said in kernel["reports"].items()
-        for finding in parse(tool, said["report"], said["addresses"], Program(ptx, entries, "sm_90a"), runs)
+        for finding in parse_findings(tool, said["report"], said["addresses"], Program(ptx, entries, "sm_90a"), runs)
     ]
 
 
@@ -118,7 +118,7 @@ def test_a_kernel_that_stops_itself(name, kind):
     ],
 )
 def test_reports_that_end_early_are_read(tool, report):
-    findings = list(parse(tool, report, [], Program("", (), "sm_90a"), []))
+    findings = list(parse_findings(tool, report, [], Program("", (), "sm_90a"), []))
     assert len(findings) == (0 if "SUMMARY" in report or not report else 1)
     assert all(finding.fault.thread is None for finding in findings)
 
