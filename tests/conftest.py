@@ -26,8 +26,10 @@ DATA = ROOT / ".assay" / "tests"
 
 # Of one parametrised test, the first and the last: with three, `make test` took half a minute more than its five.
 QUICK_CASES = 2
-# The rest of a list of this length takes at most a few minutes, also where each case is compiled.
-REST_CASES = 24
+# With 24, `make test-all` took 4 minutes more than it may: most of these lists compile a kernel for each case.
+REST_CASES = 12
+# An attack is a class of its own: of these lists more.
+REST_ATTACKS = 24
 
 # Programs that `make test` does not ask for, by the fixtures and the cases that need them.
 NEEDS = {"postgres", "postgres_url", "redis", "chromium", "deployment", "docker_sandbox_works"}
@@ -39,12 +41,18 @@ LONG = (
     "tests/adversarial/test_api_abuse.py",
     "tests/adversarial/test_hostile_bodies.py",
     "tests/benchmarks/",
+    "tests/common/test_client.py::test_any_row_of_troubles",
+    "tests/common/test_client.py::test_many_over_a_bad_road",
     "tests/e2e/",
     "tests/evaluator/backends/gpu/test_session.py",
+    "tests/evaluator/backends/sim/codegen/test_async_copies.py::test_a_barrier_that_nobody_completes",
     "tests/evaluator/backends/sim/codegen/test_instructions.py::test_simulator_and_interpreter_agree",
     "tests/evaluator/backends/sim/ptx/test_control_flow.py::test_threads_that_wait_for_each_other_all_get_on",
     "tests/evaluator/backends/sim/test_hostile.py::test_whatever_is_translated_also_compiles",
     "tests/evaluator/backends/sim/test_memory.py::test_both_leave",
+    "tests/evaluator/cli/test_doctor.py::test_a_redis_that_is_set",
+    "tests/evaluator/cli/test_doctor.py::test_a_service_that_runs",
+    "tests/evaluator/pipeline/test_gpu_server.py::test_a_referee_that_cannot_start",
     "tests/evaluator/pipeline/test_killed_from_outside.py",
     "tests/evaluator/pipeline/test_pipeline.py::test_the_time_limit_holds",
     "tests/evaluator/pipeline/test_referee_start.py",
@@ -52,6 +60,8 @@ LONG = (
     "tests/evaluator/report/test_html.py::test_a_long_source",
     "tests/evaluator/report/test_html.py::test_a_real_browser",
     "tests/evaluator/sandbox/",
+    "tests/evaluator/service/api/test_api.py::test_a_database_that_fails",
+    "tests/evaluator/service/api/test_api.py::test_lists_that_wait",
     "tests/evaluator/service/storage/test_migrations.py::test_many_processes",
     "tests/evaluator/service/storage/test_store_machine.py",
     "tests/evaluator/service/storage/test_store_processes.py",
@@ -62,16 +72,20 @@ LONG = (
     "tests/evaluator/stages/profile/test_pitfalls.py::test_well_tuned",
     "tests/evaluator/stages/profile/test_sampled_counters.py::test_work_left_out",
     "tests/evaluator/stages/screen/test_screening.py::test_a_mebibyte_of_anything",
+    "tests/evaluator/stages/time/test_sample_pool.py::test_processes_lose_nothing",
     "tests/evaluator/stages/time/test_statistics.py::test_the_interval_covers",
     "tests/evaluator/stages/verify/test_reproduction.py::test_a_program_compiles",
     "tests/evaluator/stages/verify/test_shrinking.py",
+    "tests/evaluator/stages/verify/test_verification.py::test_a_race_that_spoils_a_large_run",
     "tests/evaluator/stages/verify/test_verification.py::test_the_time_limit",
+    "tests/evaluator/test_disk_cache.py::test_many_processes",
     "tests/soak/",
     "tests/trainer/cli/test_assay_train.py",
     "tests/trainer/conversation/test_episode.py::test_a_whole_episode",
     "tests/trainer/conversation/test_episode.py::test_an_evaluator_that_is_killed",
     "tests/trainer/data/test_corpus.py::test_the_examples_end_as_they_say",
     "tests/trainer/policies/",
+    "tests/trainer/reporting/test_run_metrics.py::test_tensorboard_and_wandb",
     "tests/trainer/reporting/test_transcript_page.py::test_in_a_browser",
     "tests/trainer/rl/test_patches.py::test_a_process_that_imports_verl",
     "tests/trainer/rl/test_processes.py::test_an_embedded_evaluator",
@@ -158,7 +172,8 @@ def tiers(items: list[pytest.Item]) -> dict[str, str]:
         lists[item.nodeid.split("[")[0]].append(item.nodeid)
     found: dict[str, str] = {}
     for test, ids in lists.items():
-        quick, rest = spread(len(ids), QUICK_CASES), spread(len(ids), REST_CASES)
+        wanted = REST_ATTACKS if test.startswith("tests/adversarial/") else REST_CASES
+        quick, rest = spread(len(ids), QUICK_CASES), spread(len(ids), wanted)
         if test.startswith("tests/kernels/") and len(ids) > len(problems()):
             quick |= one_of_each_problem(ids)
         for index, nodeid in enumerate(ids):

@@ -111,7 +111,7 @@ class Connection:
                 if waited_s + pause_s > self._patience_s or errors >= _MAX_SERVER_ERRORS:
                     raise ServiceError(
                         f"The service at {self.url} gave no useful answer in {_times(tries)} and {waited_s:.0f} s; "
-                        f"at last {trouble.said}.",
+                        f"the last failure: {trouble.said}.",
                         "Look whether `assay serve` runs there and /readyz answers, then send the submission again.",
                     )
                 await asyncio.sleep(pause_s)

@@ -61,7 +61,7 @@ class LocalService:
         if "http://" not in first:
             self.close()
             said = self._log.read_text(errors="replace").strip().removeprefix("assay: ")
-            raise InfrastructureError(f"The service did not start: {said[-1000:] or 'it said nothing'}")
+            raise InfrastructureError(f"The service did not start: {said[-1000:] or 'it printed nothing'}")
         return first.split()[-1]
 
     def close(self) -> None:

@@ -71,7 +71,7 @@ def _words(shown: "ParsedReceipt | None", checks: "tuple[Check, ...]", good: boo
         signature = shown.receipt.signature
         lines.append(f"Verified: {shown.verdict.status}, signed by {signature.key_id if signature else 'nobody'}.")
     elif failed == ["key"]:
-        lines.append("Not verified: nobody you named has signed this; all else is in order.")
+        lines.append("Not verified: none of the signers that you named has signed this; everything else is in order.")
     else:
         lines.append(f"Not verified: {', '.join(failed)}.")
     return "\n".join(printable(line) for line in lines)

@@ -133,7 +133,7 @@ class GpuReferee:
                     return _found(answer)
             except ChannelTimeoutError as silent:
                 raise GpuError(
-                    f"The referee of {self._gpu.name} has said nothing for {_JOB_S:g} s.", self._remedy()
+                    f"The referee of {self._gpu.name} has not answered for {_JOB_S:g} s.", self._remedy()
                 ) from silent
             except ChannelClosedError as closed:
                 self._cancel_token.check()
@@ -150,7 +150,7 @@ class GpuReferee:
                 facts: dict[str, Any] = channel.receive(_START_S)["facts"]
             except (ChannelTimeoutError, ChannelClosedError) as error:
                 why = (
-                    f"it said nothing for {_START_S:g} s"
+                    f"it did not answer for {_START_S:g} s"
                     if isinstance(error, ChannelTimeoutError)
                     else f"it ended ({error})"
                 )

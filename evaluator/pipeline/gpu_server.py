@@ -72,7 +72,7 @@ def serve(listener: socket.socket, services: RefereeServices, idle_s: float | No
         if services.runtime.pool.gone:
             log.error("there are no more runners: the referee ends, and the next grader starts another")
             return
-    log.info("nobody came for %s s: the referee ends", idle_s)
+    log.info("no work for %s s: the referee exits", idle_s)
 
 
 def _attend(channel: Channel, services: RefereeServices) -> None:

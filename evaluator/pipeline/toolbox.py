@@ -102,7 +102,7 @@ class Toolbox:
         except ValueError as error:
             raise StorageError(
                 f"The signing key in {file} is damaged: {error}.",
-                "Put the key back from a copy; or remove the file, and a new key is made, which nobody knows yet.",
+                "Put the key back from a copy; or remove the file, and a new key is made, unknown to verifiers.",
             ) from error
 
     def referee(self, submission: Submission) -> Referee:

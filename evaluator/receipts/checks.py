@@ -187,7 +187,7 @@ def _signature(shown: ParsedReceipt, beside: Expectations) -> str:
     signature = shown.receipt.signature
     if signature is None:
         raise _CheckFailedError(
-            "It is not signed: its grader was older than signatures, or had no place to keep a key. Nobody answers "
+            "It is not signed: its grader was older than signatures, or had no place to keep a key. No one vouches "
             "for what it says."
         )
     if key_id(signature.public_key) != signature.key_id:

@@ -40,7 +40,7 @@ def replay(
             Check(
                 "rerun",
                 CheckOutcome.FAILED,
-                f"It could not be graded again: {again.message} Nothing is shown by that.",
+                f"It could not be graded again: {again.message} That proves nothing.",
             ),
         )
     return (_outcome(shown.verdict, again), _trials(shown.verdict, again), _rest(shown.verdict, again))
@@ -101,7 +101,7 @@ def _trials(before: Verdict, after: Verdict) -> Check:
     found = list(differences(shown, computed, "trials"))
     if found:
         return Check(name, CheckOutcome.FAILED, f"The trials went otherwise: {_few(found)}.")
-    return Check(name, CheckOutcome.OK, f"All {len(shown)} trials went as the verdict says.")
+    return Check(name, CheckOutcome.OK, f"All {len(shown)} trials gave what the verdict says.")
 
 
 def _rest(before: Verdict, after: Verdict) -> Check:
@@ -135,8 +135,8 @@ def _speed(before: Verdict, after: Verdict) -> Check:
         f"({one.speedup_low:.3g} to {one.speedup_high:.3g}) in the verdict"
     )
     if two.speedup_low > one.speedup_high or one.speedup_low > two.speedup_high:
-        return Check(name, CheckOutcome.FAILED, f"The speedups are further apart than their intervals: {said}.")
-    return Check(name, CheckOutcome.OK, f"The intervals of the speedup meet: {said}.")
+        return Check(name, CheckOutcome.FAILED, f"The intervals of the speedups do not overlap: {said}.")
+    return Check(name, CheckOutcome.OK, f"The intervals of the speedups overlap: {said}.")
 
 
 def _lasting(verdict: Verdict) -> Any:

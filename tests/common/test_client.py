@@ -201,7 +201,7 @@ def test_a_service_that_never_recovers_is_given_up_with_the_id_to_resume_by(hast
             accepted.append(evaluation.id)
             service.down = True
 
-        with pytest.raises(ServiceError, match="at last it answered 503") as caught:
+        with pytest.raises(ServiceError, match="the last failure: it answered 503") as caught:
             client.evaluate(submission("a"), progress=take_down)
         assert [caught.value.evaluation_id] == accepted == list(service.submissions)
         service.down = False

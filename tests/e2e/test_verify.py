@@ -77,7 +77,9 @@ def test_a_key_that_nobody_vouches_for_is_not_trusted_and_none_is_made(grader, e
     ended = elsewhere(grader / "good.json", "--source", SOURCE)
     assert ended.returncode == 1
     assert "Signed by an unknown key" in ended.stdout
-    assert ended.stdout.splitlines()[-1].startswith("Not verified: nobody you named has signed this")
+    assert ended.stdout.splitlines()[-1].startswith(
+        "Not verified: none of the signers that you named has signed this"
+    )
     ended = elsewhere(grader / "good.json", "--key", Signer("1" * 64).public_key)
     assert ended.returncode == 1
 

@@ -195,7 +195,7 @@ def _memory(config: TrainingConfig, gpus: tuple[int, ...]) -> HealthCheck:
                 return HealthCheck("memory", False, f"there is no language model in {model}", "model.name=…")
     needed = memory_bytes(config)
     if needed is None:
-        return HealthCheck("memory", None, f"nothing tells the size of {config.model.name}")
+        return HealthCheck("memory", None, f"the size of {config.model.name} is not known")
     said = f"models and optimizers take about {needed / _GIB:.1f} GiB, activations and caches not counted"
     if config.resources.device == "cpu" or config.model.offload:
         have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -62,7 +62,7 @@ def main() -> None:
 
 @main.command()
 @click.option("--config", "name", required=True, metavar="NAME|FILE", help="A ready configuration, or a YAML file.")
-@click.option("--fresh", is_flag=True, help="Begin anew; the folder of an earlier run of this name is put aside.")
+@click.option("--fresh", is_flag=True, help="Start over; the folder of an earlier run of this name is put aside.")
 @_overrides
 def run(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
     """Train. A run that was stopped goes on from its last checkpoint.
@@ -83,7 +83,7 @@ def run(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
             _put_aside(folder)
         newest = Checkpoints(folder / "checkpoints").newest()
         if newest is None and any(line["step"] for line in metrics.read_measures(folder)):
-            click.echo(f"The run in {folder} left no checkpoint to go on from: it begins anew.", err=True)
+            click.echo(f"The run in {folder} left no checkpoint to go on from: it starts over.", err=True)
             # Models that were warmed up for it are as good as before.
             _put_aside(folder, but="models")
         if newest is not None:
@@ -91,7 +91,7 @@ def run(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
             click.echo(f"Going on from step {newest.step} of {config.algorithm.steps} in {folder}.", err=True)
             if newest.step >= config.algorithm.steps and metrics.evaluated(folder, newest.step):
                 click.echo(
-                    f"All {config.algorithm.steps} steps are done. More with algorithm.steps=…; anew with --fresh."
+                    f"All {config.algorithm.steps} steps are done. Raise algorithm.steps, or start over with --fresh."
                 )
                 return
         folder.mkdir(parents=True, exist_ok=True)
@@ -306,7 +306,7 @@ def _check_same(config: TrainingConfig, folder: Path) -> None:
     if lasting:
         raise ConfigurationError(
             f"The run in {folder} began with other weights: {', '.join(lasting)} changed.",
-            "Begin anew with --fresh, or give this run another name: name=…",
+            "Start over with --fresh, or give this run another name: name=…",
         )
     if changed:
         click.echo(f"Different from the last time: {', '.join(changed)}.", err=True)

@@ -145,7 +145,7 @@ def credits_of(conversation: Conversation, settings: CreditSettings) -> tuple[Cr
     Raises ValueError for a conversation that still goes on.
     """
     if conversation.ended is None:
-        raise ValueError(f"conversation {conversation.id} is not over: nobody knows yet what it was good for")
+        raise ValueError(f"conversation {conversation.id} is not over: its final reward is not known yet")
     judged = [attempt for attempt in conversation.attempts if attempt.tested is not None]
     finals = {agent: conversation.final_reward_to(agent) or 0.0 for agent in AgentName}
     return tuple(

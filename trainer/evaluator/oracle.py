@@ -209,7 +209,7 @@ class EvaluatorOracle:
         elif too_many(faults, newest, self._settings.fault_share):
             self._lost = OracleLostError(
                 f"{faults} of the newest {newest} evaluations failed on the evaluator's side, more than the "
-                f"{self._settings.fault_share:.0%} that are allowed; at last: {error}",
+                f"{self._settings.fault_share:.0%} that are allowed; the last error: {error}",
                 f"{error.remedy or 'Look at the logs of the evaluator.'} Then go on from the last checkpoint.",
                 error.evaluation_id,
             )

@@ -220,7 +220,7 @@ def start_of_all(
         if not begun.is_dir():
             raise CheckpointError(
                 f"{begun}, which the {role} of this run began with, is not there any more.",
-                "Put it back, or begin anew with --fresh.",
+                "Put it back, or start over with --fresh.",
             )
     return found
 

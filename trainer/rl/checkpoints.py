@@ -54,14 +54,14 @@ class Checkpoint:
             if not files:
                 raise CheckpointError(
                     f"{self.folder} has no {part} of the {role}.",
-                    "Go on with the algorithm that the run began with, or begin anew with --fresh.",
+                    "Go on with the algorithm that the run began with, or start over with --fresh.",
                 )
             if not any(file.name == f"model_world_size_{count}_rank_0.pt" for file in files):
                 before = files[0].name.split("_")[3]
                 raise CheckpointError(
                     f"The {part} of the {role} in {self.folder} is of {before} GPUs, and {count} are to train it. "
                     "verl goes on with the same number only.",
-                    "Change resources back to the GPUs that the run began with, or begin anew with --fresh.",
+                    "Change resources back to the GPUs that the run began with, or start over with --fresh.",
                 )
 
     def model(self, role: AgentRole) -> Path:

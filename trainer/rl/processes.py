@@ -115,12 +115,12 @@ def version_of(url: str) -> dict[str, Any]:
         if error.code in (429, 500, 502, 503, 504):
             raise
         raise ConfigurationError(
-            f"{url} is no evaluator: it answers {error.code} when asked for /version.", "Check evaluator.url."
+            f"{url} is not an evaluator: it answers {error.code} when asked for /version.", "Check evaluator.url."
         ) from error
     except ValueError as error:
-        raise ConfigurationError(f"{url} is no evaluator: {error}.", "Check evaluator.url.") from error
+        raise ConfigurationError(f"{url} is not an evaluator: {error}.", "Check evaluator.url.") from error
     if not isinstance(found, dict):
-        raise ConfigurationError(f"{url} is no evaluator: /version is no object.", "Check evaluator.url.")
+        raise ConfigurationError(f"{url} is not an evaluator: /version is no object.", "Check evaluator.url.")
     return found
 
 
@@ -185,7 +185,7 @@ class _Embedded:
                 self._end(signal.SIGKILL)
                 said = self._log.read_text(encoding="utf-8", errors="replace").strip()[-600:]
                 raise OracleLostError(
-                    f"The embedded evaluator could not be started: {said or 'it said nothing'}",
+                    f"The embedded evaluator could not be started: {said or 'it printed nothing'}",
                     f"See {self._log}, and what `assay doctor` says.",
                 )
 

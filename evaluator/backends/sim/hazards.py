@@ -117,7 +117,7 @@ def hazard(
     what = buffer if finding.slot == LOCAL_SLOT else f"{buffer}[{element}]"
     line = _on(here.line)
     if kind == "undefined_read":
-        message, remedy = f"reads {what}{line}, which nobody has written", _REMEDY_UNDEFINED
+        message, remedy = f"reads {what}{line}, which was never written", _REMEDY_UNDEFINED
     else:
         who = f"thread {_index(other.thread)} of " + (
             "the same block" if here.block == other.block else f"block {_index(other.block)}"

@@ -102,7 +102,7 @@ class JsonRoute(APIRoute):
             if named != "application/json":
                 raise ApiError(
                     "unsupported-media-type",
-                    f"The body is said to be {named[:80] or 'of no type'!r}.",
+                    f"The content type of the body is {named[:80] or 'of no type'!r}.",
                     "Send JSON, with the header `Content-Type: application/json`.",
                 )
             return await handle(_JsonRequest(request, kind))

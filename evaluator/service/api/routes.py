@@ -51,7 +51,7 @@ _POSTED: Final = (
 
 router = APIRouter(tags=["evaluations"], route_class=JsonRoute)
 
-Fresh = Annotated[bool, Query(description="Judge it anew, even where there is a verdict for the same submission.")]
+Fresh = Annotated[bool, Query(description="Grade it again, even where there is a verdict for the same submission.")]
 Idempotency = Annotated[
     str | None,
     Header(

@@ -206,7 +206,7 @@ class QuotaExceededError(AssayError):
     def __init__(self, which: Literal["per_minute", "concurrent"], bound: int, retry_after_s: float) -> None:
         asked = "in one minute" if which == "per_minute" else "at once"
         super().__init__(
-            f"This key may have {bound} evaluation{'s' * (bound != 1)} {asked}, and has them.",
+            f"This key may have {bound} evaluation{'s' * (bound != 1)} {asked}, and has reached that limit.",
             f"Try again in {retry_after_s:.0f} s, or ask the operator for a larger quota.",
         )
         self.which = which

@@ -167,7 +167,7 @@ def too_fast(measurement: Measurement, roofline: Roofline) -> Ruling | None:
         Phase.TIME,
         f"The kernels took {latency:.4g} us in the median of {len(measurement.event_us)} launches (at {sizes}), "
         f"which no right answer can: {roofline.reason}. A first look, at another size, was below its floor as well.",
-        "Read every input and compute every output anew in each launch: nothing may be kept from one launch to the "
+        "Read every input and compute every output again in each launch: nothing may be kept from one launch to the "
         "next, and nothing of the work left out.",
     )
 

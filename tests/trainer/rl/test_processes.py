@@ -106,7 +106,7 @@ def test_an_evaluator_that_is_down_is_waited_for_and_then_named(tmp_path, capsys
 @pytest.mark.parametrize(("text", "code"), [(b"<html>", 200), (b"[]", 200), (b"{}", 404)])
 def test_what_is_no_evaluator_is_not_waited_for(text, code):
     server = answering(text, code)
-    with pytest.raises(ConfigurationError, match="is no evaluator"):
+    with pytest.raises(ConfigurationError, match="is not an evaluator"):
         processes.version_of(f"http://127.0.0.1:{server.server_port}")
     server.shutdown()
 

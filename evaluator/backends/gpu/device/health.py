@@ -140,7 +140,7 @@ def device_state(uuid: str, own: Collection[int] = ()) -> GpuState:
     except (ImportError, _nvml_error()) as error:
         absence = why_not()
         message = absence.message if absence else str(error)
-        raise GpuError(f"the GPU {uuid} cannot be asked: {message}", absence.remedy if absence else None) from error
+        raise GpuError(f"the GPU {uuid} does not answer: {message}", absence.remedy if absence else None) from error
     try:
         handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
     except nvml.NVMLError as error:
@@ -375,7 +375,7 @@ def _explained(error: Any, root: Path) -> GpuAbsence:
         return GpuAbsence(
             f"the kernel runs the NVIDIA driver {loaded or 'of another version'}, and the driver's libraries are of "
             f"another one: it was updated without a restart",
-            "restart the machine; in a container, make it anew",
+            "restart the machine; in a container, create it again",
             broken=True,
         )
     if loaded is not None and (code == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND or not _nodes(root)):

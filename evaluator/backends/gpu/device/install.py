@@ -124,7 +124,7 @@ def _install(pins: list[str], with_torch: bool) -> None:
     wanted = requirements()
     if not wanted:
         raise InstallError(
-            "this environment's Assay knows no extra `gpu`. Install it again: make clean, then make gpu."
+            "this environment's Assay has no extra `gpu`. Install it again: make clean, then make gpu."
         )
     compiler = _look_around()
     headers = [one for one in wanted if one.startswith("nvidia-cuda-")]

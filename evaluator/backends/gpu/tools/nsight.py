@@ -219,7 +219,7 @@ def refusal(watched: ToolRun) -> ToolMissingError:
     if watched.fault is not None:
         return ToolMissingError(f"the plan ended with {watched.fault} under the profiler", "Run `assay doctor`.")
     said = [line for line in text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))] or text.splitlines()
-    reason = said[0].partition("== ")[2] or said[0] if said else "it left no word"
+    reason = said[0].partition("== ")[2] or said[0] if said else "it printed nothing"
     return ToolMissingError(f"ncu gave no counts: {reason.strip()[:300]}", "Run `assay doctor`.")
 
 

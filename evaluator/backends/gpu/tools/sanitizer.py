@@ -109,7 +109,7 @@ def refusal(tool: Tool, watched: ToolRun) -> ToolMissingError:
         return ToolMissingError(f"{tool} was not done after {_LIMIT_S:g} s", "Nothing needs to be done.")
     said = watched.said.splitlines()
     return ToolMissingError(
-        f"compute-sanitizer gave no report: {said[-1][:300] if said else 'it left no word'}", "Run `assay doctor`."
+        f"compute-sanitizer gave no report: {said[-1][:300] if said else 'it printed nothing'}", "Run `assay doctor`."
     )
 
 
@@ -266,7 +266,7 @@ def _undefined(tool: Tool, text: str, memory: _Memory, where: Mapping[str, objec
     fault = Fault.model_validate(
         {
             "kind": "undefined_read",
-            "message": f"reads {what}{_on(where)}, which nobody has written",
+            "message": f"reads {what}{_on(where)}, which was never written",
             "buffer": near[1] if near else None,
             "element": near[2] if near else None,
             **where,

@@ -88,7 +88,7 @@ def test_what_an_honest_kernel_may_show_becomes_a_warning(sanitized):
     assert found.verified is None
     (warning,) = found.warnings
     assert warning.startswith("initcheck: k: thread 0 of block 31 reads")
-    assert "on line 16, which nobody has written" in warning
+    assert "on line 16, which was never written" in warning
 
 
 def test_a_tool_that_cannot_look_hides_nothing_that_another_saw(sanitized):

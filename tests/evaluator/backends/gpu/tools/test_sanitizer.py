@@ -88,8 +88,8 @@ def test_no_race_is_certain_where_racecheck_cannot_follow(beyond):
     ("name", "message", "kernel", "line"),
     [
         # A read within the toolkit's own function has no line of the submission.
-        ("output_not_zeroed", "reads total[0], which nobody has written", "add_up", None),
-        ("race_between_blocks", "reads partial[0] on line 16, which nobody has written", "sum", 16),
+        ("output_not_zeroed", "reads total[0], which was never written", "add_up", None),
+        ("race_between_blocks", "reads partial[0] on line 16, which was never written", "sum", 16),
     ],
 )
 def test_a_read_of_undefined_memory_is_a_hint(name, message, kernel, line):
