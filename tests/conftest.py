@@ -26,10 +26,23 @@ DATA = ROOT / ".assay" / "tests"
 
 # Of one parametrised test, the first and the last: with three, `make test` took half a minute more than its five.
 QUICK_CASES = 2
-# With 24, `make test-all` took 4 minutes more than it may: most of these lists compile a kernel for each case.
+# Most long lists compile a kernel for each case. Twelve of each leave `make test-all` within its quarter of an hour.
 REST_CASES = 12
 # An attack is a class of its own: of these lists more.
 REST_ATTACKS = 24
+# Lists whose cases take milliseconds: `make test-all` takes all of what `make test` leaves, 1,100 cases in a minute.
+WHOLE = (
+    "tests/common/",
+    "tests/evaluator/backends/gpu/tools/",
+    "tests/evaluator/receipts/test_checks.py",
+    "tests/evaluator/report/",
+    "tests/evaluator/service/api/test_request_bounds.py",
+    "tests/evaluator/stages/launch/",
+    "tests/evaluator/stages/screen/",
+    "tests/evaluator/stages/verify/test_comparison.py",
+    "tests/trainer/config/",
+    "tests/trainer/conversation/",
+)
 
 # Programs that `make test` does not ask for, by the fixtures and the cases that need them.
 NEEDS = {"postgres", "postgres_url", "redis", "chromium", "deployment", "docker_sandbox_works"}
@@ -83,6 +96,7 @@ LONG = (
     "tests/trainer/cli/test_assay_train.py",
     "tests/trainer/conversation/test_episode.py::test_a_whole_episode",
     "tests/trainer/conversation/test_episode.py::test_an_evaluator_that_is_killed",
+    "tests/trainer/conversation/test_extraction.py::test_hostile_text_costs_time",
     "tests/trainer/data/test_corpus.py::test_the_examples_end_as_they_say",
     "tests/trainer/policies/",
     "tests/trainer/reporting/test_run_metrics.py::test_tensorboard_and_wandb",
@@ -173,6 +187,8 @@ def tiers(items: list[pytest.Item]) -> dict[str, str]:
     found: dict[str, str] = {}
     for test, ids in lists.items():
         wanted = REST_ATTACKS if test.startswith("tests/adversarial/") else REST_CASES
+        if test.startswith(WHOLE) and not test.startswith(LONG):
+            wanted = len(ids)
         quick, rest = spread(len(ids), QUICK_CASES), spread(len(ids), wanted)
         if test.startswith("tests/kernels/") and len(ids) > len(problems()):
             quick |= one_of_each_problem(ids)
