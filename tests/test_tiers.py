@@ -35,15 +35,21 @@ def test_cases_are_spread_evenly_from_the_first_to_the_last(count, wanted):
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=5))
 def test_of_every_list_some_cases_come_first_and_each_case_is_in_one_tier(lengths):
     items = [
-        Item(f"tests/common/test_x.py::test_{n}[{i}]") for n, length in enumerate(lengths) for i in range(length)
+        Item(f"tests/evaluator/test_x.py::test_{n}[{i}]") for n, length in enumerate(lengths) for i in range(length)
     ]
     tiers = RULES.tiers(items)
     assert set(tiers) == {item.nodeid for item in items}
     for n, length in enumerate(lengths):
-        of = [tiers[f"tests/common/test_x.py::test_{n}[{i}]"] for i in range(length)]
+        of = [tiers[f"tests/evaluator/test_x.py::test_{n}[{i}]"] for i in range(length)]
         assert of.count("quick") == min(length, RULES.QUICK_CASES)
         assert of.count("quick") + of.count("rest") >= min(length, RULES.REST_CASES)
         assert set(of) <= {"quick", "rest", "corpora"}
+
+
+def test_of_lists_of_cheap_cases_nothing_is_left_for_the_corpora():
+    items = [Item(f"tests/common/test_x.py::test_many[{i}]") for i in range(100)]
+    tiers = list(RULES.tiers(items).values())
+    assert (tiers.count("quick"), tiers.count("rest")) == (RULES.QUICK_CASES, 100 - RULES.QUICK_CASES)
 
 
 def test_what_needs_a_program_that_may_be_missing_is_in_the_rest():
