@@ -371,6 +371,21 @@ def test_revoked_and_expired_keys_open_nothing_and_the_server_stays_closed(here,
     refused(http.get("/evaluations"), 401, "unauthorized")
 
 
+@pytest.mark.parametrize(
+    ("header", "known"),
+    [
+        *(("Bearer {}", True), ("bearer {}", True), ("BEARER   {}", True)),
+        *(("{}", False), ("Basic {}", False), ("Bearer", False), ("Bearer {} x", False), ("Bearer: {}", False)),
+    ],
+)
+def test_a_key_is_read_alike_wherever_it_comes(here, http, header, known):
+    _, secret = here.storage.keys.create("ann")
+    sent = {"Authorization": header.format(secret)}
+    assert post(http, Prefer="wait=0", **sent).status_code == (202 if known else 401)
+    assert http.get("/evaluations", headers=sent).status_code == (200 if known else 401)
+    assert http.get("/", headers={**sent, "Accept": BROWSER}).status_code == (200 if known else 401)
+
+
 def test_the_first_key_closes_an_open_server_within_a_second(here, http):
     assert http.get("/evaluations").status_code == 200
     here.storage.keys.create("first")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from storage_samples import accept, claim_of, ended
 
-from evaluator.service.storage.models import WorkerFacts
+from evaluator.service.storage.models import WorkerFacts, backend_of, is_gpu_queue, is_queue
 
 ALIVE_S = 20
 
@@ -81,6 +81,18 @@ def test_a_worker_is_busy_from_the_claim_until_it_lets_go_and_no_longer(storage,
     assert [worker.busy_with for worker in storage.workers.fleet(ALIVE_S)] == [None, made[1]]
     claim_of(storage, made[2])
     assert [worker.busy_with for worker in storage.workers.fleet(ALIVE_S)] == [made[2], made[1]]
+
+
+@pytest.mark.parametrize(
+    ("queue", "exists", "backend"),
+    [
+        *(("compile", True, "sim"), ("sim", True, "sim"), ("gpu", True, "gpu"), ("gpu.GPU-0a-1", True, "gpu")),
+        *(("gpus", False, "sim"), ("gpu.", False, "gpu"), ("gpu.a/b", False, "gpu"), ("", False, "sim")),
+    ],
+)
+def test_a_queue_says_by_its_name_what_judges(facts, queue, exists, backend):
+    assert (is_queue(queue), backend_of(queue)) == (exists, backend)
+    assert is_gpu_queue(queue) == replace(facts, queues=("compile", queue)).serves_gpu == (backend == "gpu")
 
 
 def test_a_worker_lives_while_its_signs_keep_coming(storage, facts, clock):

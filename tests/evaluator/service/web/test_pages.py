@@ -20,8 +20,10 @@ from evaluator.problems.catalogue import problems
 from evaluator.report.html import hashed
 from evaluator.report.terminal import TIERS
 from evaluator.service.api.app import create_app
+from evaluator.service.api.fleet import Fleet
 from evaluator.service.storage.models import WorkerFacts
 from evaluator.service.storage.storage import open_storage
+from evaluator.service.storage.workers import ALIVE_WITHIN_S
 from evaluator.service.web import sse, views
 from evaluator.service.web.pages import COOKIE, prefers_html
 from evaluator.service.web.sse import Live, Moment
@@ -565,6 +567,16 @@ def test_an_overview_is_read_again_only_where_it_changed(site, monkeypatch):
     assert again.key != first.key
     monkeypatch.setattr(views, "READ_AGAIN_S", 0)
     assert overview(site.storage.evaluations, site.storage.workers, None, Filters(), again).page is not again.page
+
+
+def test_pages_and_readiness_agree_on_who_is_gone(new_storage, clock):
+    storage = new_storage(clock)
+    storage.workers.register(worker(seen_at=clock.day))
+    fleet = Fleet(storage.workers)
+    for passed_s, alive in ((ALIVE_WITHIN_S - 1, True), (2, False)):
+        clock.pass_s(passed_s)
+        shown = overview(storage.evaluations, storage.workers, None, Filters()).workers
+        assert (len(shown) == 1, fleet.why_not_ready() is None) == (alive, alive)
 
 
 @pytest.mark.parametrize(
