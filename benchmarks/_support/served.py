@@ -13,20 +13,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.models import StoredEvaluation
+from evaluator.service.storage.storage import Storage, open_storage
+from evaluator.service.storage.workers import WorkerRepository
 
 _READY_S = 120.0
-_ALIVE_WITHIN_S = 15.0
 
 
 @dataclass(frozen=True)
 class Served:
-    """A service that runs, and its store, to look into afterwards."""
+    """A service that runs, and its database, to look into afterwards."""
 
     url: str
     pid: int
-    store: Store
+    storage: Storage
     keys: tuple[str, ...]
 
     def memory_peak_bytes(self) -> int:
@@ -34,11 +34,13 @@ class Served:
         return memory_peak_bytes(self.pid)
 
     def stored(self, tenant: str | None = None) -> list[StoredEvaluation]:
-        """Everything that the store holds."""
+        """Everything that the database holds."""
         found: list[StoredEvaluation] = []
         cursor = None
         while True:
-            page = self.store.list(tenant, state=None, status=None, problem=None, cursor=cursor, limit=100)
+            page = self.storage.evaluations.list(
+                tenant, state=None, status=None, problem=None, cursor=cursor, limit=100
+            )
             found += page.items
             cursor = page.next_cursor
             if cursor is None:
@@ -60,18 +62,18 @@ def served(workers: int, keys: Sequence[str] = ()) -> Iterator[Served]:
             ) as process,
         ):
             assert process.stdout is not None
-            store: Store | None = None
+            storage: Storage | None = None
             try:
                 said = next((match for line in process.stdout if (match := re.search(r"http://\S+", line))), None)
                 if said is None:
                     raise SystemExit(f"The service did not start:\n{log.read_text()[-3000:]}")
                 threading.Thread(target=deque, args=(process.stdout, 0), daemon=True).start()
-                store = Store(f"sqlite:///{folder}/assay.db")
-                _await(store, workers)
-                yield Served(said[0], process.pid, store, secrets)
+                storage = open_storage(f"sqlite:///{folder}/assay.db")
+                _await(storage.workers, workers)
+                yield Served(said[0], process.pid, storage, secrets)
             finally:
-                if store is not None:
-                    store.close()
+                if storage is not None:
+                    storage.database.close()
                 process.terminate()
                 try:
                     process.wait(60)
@@ -104,11 +106,9 @@ def _assay(*arguments: str) -> str:
     return ended.stdout
 
 
-def _await(store: Store, workers: int) -> None:
+def _await(workers: WorkerRepository, count: int) -> None:
     until_s = time.monotonic() + _READY_S
-    while len(store.fleet(_ALIVE_WITHIN_S)) < workers:
+    while len(workers.fleet()) < count:
         if time.monotonic() > until_s:
-            raise SystemExit(
-                f"Of {workers} workers {len(store.fleet(_ALIVE_WITHIN_S))} were ready in {_READY_S:.0f} s."
-            )
+            raise SystemExit(f"Of {count} workers {len(workers.fleet())} were ready in {_READY_S:.0f} s.")
         time.sleep(0.1)

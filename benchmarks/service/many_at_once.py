@@ -80,8 +80,8 @@ def share_of_second(evaluations: Sequence[StoredEvaluation], first: str, second:
 def measure(count: int, second: int, different: int, workers: int) -> dict[str, float]:
     """All figures."""
     with served(workers, keys=("trainer", "second")) as service:
-        tenants = [key.id for key in service.store.list_keys()]
-        names = {key.name: key.id for key in service.store.list_keys()}
+        tenants = [key.id for key in service.storage.keys.list()]
+        names = {key.name: key.id for key in service.storage.keys.list()}
         assert len(tenants) == 2
         before_bytes = service.memory_peak_bytes()
         callers = [_begin(service, 0, count, different, 0)]

@@ -153,13 +153,13 @@ def _docker() -> HealthCheck:
 
 
 def _database() -> HealthCheck:
-    from evaluator.service.storage.evaluations import Store
+    from evaluator.service.storage.database import Database
 
-    store = Store(ServiceSettings.from_environment().database_url)
+    database = Database(ServiceSettings.from_environment().database_url)
     try:
-        store.ping()
+        database.ping()
     finally:
-        store.close()
+        database.close()
     return HealthCheck("database", True, "the one of ASSAY_DATABASE_URL answers")
 
 

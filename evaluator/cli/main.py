@@ -355,10 +355,11 @@ def worker(queues: str, processes: int | None, embedded: bool) -> None:
 
             run_embedded(machine, settings)
         else:
+            from evaluator.service.storage.models import is_gpu_queue
             from evaluator.service.workers.celery_app import run_workers
 
             chosen = tuple(name.strip() for name in queues.split(",") if name.strip())
-            one_gpu = any(name.startswith("gpu") for name in chosen)
+            one_gpu = any(map(is_gpu_queue, chosen))
             code = run_workers(machine, settings, chosen, processes or (1 if one_gpu else os.cpu_count() or 1))
     sys.exit(code)
 

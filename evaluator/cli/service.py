@@ -16,7 +16,7 @@ from evaluator.errors import UsageError
 from evaluator.settings import MachineSettings, ServiceSettings
 
 if TYPE_CHECKING:
-    from evaluator.service.storage.evaluations import Store
+    from evaluator.service.storage.api_keys import ApiKeyRepository
 
 _LIBRARIES = (
     "alembic",
@@ -70,15 +70,16 @@ def _needs_the_service() -> None:
         raise UsageError(f"The service needs {', '.join(missing)}.", "Run `pip install 'assay[service]'`.")
 
 
-def _store(data_dir: Path | None) -> "Store":
+def _keys(data_dir: Path | None) -> "ApiKeyRepository":
     _needs_the_service()
     settings, _ = _settings(data_dir)
     # Here, since grading a file needs none of it.
-    from evaluator.service.storage.evaluations import Store
+    from evaluator.service.storage.api_keys import ApiKeyRepository
+    from evaluator.service.storage.database import Database
 
-    store = Store(settings.database_url)
-    store.upgrade()
-    return store
+    database = Database(settings.database_url)
+    database.upgrade()
+    return ApiKeyRepository(database)
 
 
 @click.command()
@@ -124,7 +125,7 @@ def add_key(
     # Also what is no number at all: such a key would never expire.
     if expires_at is not None and not expires_at <= _END_OF_TIME_S:
         raise UsageError(f"A key cannot be valid for {expires_days:g} days.", "Leave --expires-days out.")
-    key, secret = _store(data_dir).create_key(
+    key, secret = _keys(data_dir).create(
         name, expires_at=expires_at, per_minute=per_minute, concurrent=concurrent, admin=admin
     )
     click.echo(f"{key.id} for {name}; the secret follows, and is not shown again:", err=True)
@@ -136,7 +137,7 @@ def add_key(
 def list_keys(data_dir: Path | None) -> None:
     """List all keys, without their secrets."""
     now = time.time()
-    for key in _store(data_dir).list_keys():
+    for key in _keys(data_dir).list():
         state = "revoked" if key.revoked_at is not None else "valid" if key.is_live(now) else "expired"
         told = [key.id, state, "admin" if key.admin else "user", f"made {_day(key.created_at)}"]
         told += [f"until {_day(key.expires_at)}"] if key.expires_at is not None else []
@@ -164,7 +165,7 @@ def signing_key(data_dir: Path | None) -> None:
 @click.option("--data-dir", type=click.Path(path_type=Path), help="The server's data folder.")
 def revoke_key(key_id: str, data_dir: Path | None) -> None:
     """End the key ID, at once."""
-    if not _store(data_dir).revoke_key(key_id):
+    if not _keys(data_dir).revoke(key_id):
         raise UsageError(f"There is no key {key_id!r}.", "`assay keys list` shows all.")
     click.echo(f"{key_id} is revoked.")
 

@@ -27,7 +27,9 @@ from evaluator.service import logs
 from evaluator.service.api.app import create_app
 from evaluator.service.api.errors import ApiError
 from evaluator.service.api.notifier import Notifier
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.api_keys import ApiKeyRepository
+from evaluator.service.storage.evaluations import EvaluationRepository
+from evaluator.service.storage.storage import open_storage
 from evaluator.service.workers.celery_app import CeleryAnnouncer
 from evaluator.service.workers.embedded import WorkerPool
 from evaluator.service.workers.sweeper import Sweeper
@@ -67,20 +69,22 @@ def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[st
     with contextlib.suppress(AttributeError, OSError):  # another C library has no mallopt, and no such habit
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _OWN_MAPPING_BYTES)
     with contextlib.ExitStack() as ending:
-        store = Store(settings.database_url)
-        ending.callback(store.close)
-        store.upgrade()
+        storage = open_storage(settings.database_url)
+        ending.callback(storage.database.close)
+        storage.database.upgrade()
         if not is_loopback(settings.host):
-            settings = _with_keys(settings, store)
+            settings = _with_keys(settings, storage.keys)
         listening = ending.enter_context(_listen(settings))
         embedded = settings.workers > 0 and not settings.broker_url
-        facts = _facts(settings, machine, store, embedded)
+        facts = _facts(settings, machine, storage.keys, embedded)
         # Embedded workers say what has changed; whoever works elsewhere has to be watched.
-        watch = Notifier(store, _NUDGED_S) if embedded else Notifier(store)
-        crew = WorkerPool(store, settings, watch.notify) if embedded else None
+        watch = Notifier(storage.evaluations, _NUDGED_S) if embedded else Notifier(storage.evaluations)
+        crew = None
+        if embedded:
+            crew = WorkerPool(storage.evaluations, storage.leases, storage.workers, settings, watch.notify)
         announcer = crew or (CeleryAnnouncer(settings.broker_url) if settings.broker_url else _Nobody())
-        sweeper = Sweeper(store, announcer, retain_s=settings.retain_s)
-        app = create_app(store, announcer, settings, secret_of(settings), watch)
+        sweeper = Sweeper(storage.sweeps, announcer, retain_s=settings.retain_s)
+        app = create_app(storage, announcer, settings, secret_of(settings), watch)
         server = HttpServer(
             app,
             settings,
@@ -99,7 +103,7 @@ def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[st
             raise KeyboardInterrupt
         if crew is not None:
             crew.stop()
-        say(_farewell(store))
+        say(_farewell(storage.evaluations))
     _LOG.info("stopped")
 
 
@@ -286,10 +290,10 @@ def _config(app: Any, settings: ServiceSettings) -> uvicorn.Config:
     )
 
 
-def _with_keys(settings: ServiceSettings, store: Store) -> ServiceSettings:
+def _with_keys(settings: ServiceSettings, keys: ApiKeyRepository) -> ServiceSettings:
     """Settings for a server that others can reach. Raises UsageError where nobody could have a key."""
     now = time.time()
-    if not settings.require_keys and not any(key.is_live(now) for key in store.list_keys()):
+    if not settings.require_keys and not any(key.is_live(now) for key in keys.list()):
         raise UsageError(
             f"There is no key, so this server may listen on loopback alone, and not on {settings.host}.",
             f"Make a key first: `{_add_key(settings)}`. Or set ASSAY_REQUIRE_KEYS=1 and make it later.",
@@ -320,14 +324,16 @@ def _address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _facts(settings: ServiceSettings, machine: MachineSettings, store: Store, embedded: bool) -> dict[str, str]:
+def _facts(
+    settings: ServiceSettings, machine: MachineSettings, keys: ApiKeyRepository, embedded: bool
+) -> dict[str, str]:
     """What whoever starts a server wants to know of it, each in one line. Raises SandboxError."""
     now = time.time()
-    keys = sum(key.is_live(now) for key in store.list_keys())
-    facts = {"Keys": f"{keys} valid; `assay keys list` shows {'it' if keys == 1 else 'them'}"}
-    if not keys and settings.require_keys:
+    valid = sum(key.is_live(now) for key in keys.list())
+    facts = {"Keys": f"{valid} valid; `assay keys list` shows {'it' if valid == 1 else 'them'}"}
+    if not valid and settings.require_keys:
         facts["Keys"] = f"asked for, and there is none yet: `{_add_key(settings)}`"
-    elif not keys:
+    elif not valid:
         facts["Keys"] = f"none: all of this machine may use it, and nobody else can; `{_add_key(settings)}` makes one"
     if embedded:
         name, layers = prove_isolation(machine)
@@ -353,9 +359,9 @@ def _welcome(address: str, facts: Mapping[str, str], drain_s: float) -> str:
     return "\n".join([f"Assay listens on {address}", *told, ending])
 
 
-def _farewell(store: Store) -> str:
+def _farewell(evaluations: EvaluationRepository) -> str:
     with contextlib.suppress(StorageError):
-        waiting = sum(queue.count for queue in store.depth().values())
+        waiting = sum(queue.count for queue in evaluations.depth().values())
         if waiting:
             return f"Stopped. {waiting} evaluation{'s wait' if waiting > 1 else ' waits'} for the next start."
     return "Stopped."

@@ -26,7 +26,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import Storage, open_storage
 
 LONG = bool(os.environ.get("ASSAY_TEST_EVERYTHING"))
 EXAMPLES = 400 if LONG else 12
@@ -39,7 +39,7 @@ SUBMISSION = {"problem": "vector_add", "source": "__global__ void add(float* a, 
 @dataclass
 class Target:
     url: str
-    store: Store
+    storage: Storage
     pid: int
     secret: str
 
@@ -74,10 +74,10 @@ def target(tmp_path_factory):
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
     address = process.stdout.readline()
     assert address.startswith("Assay listens on "), address + (folder / "log").read_text()
-    store = Store(f"sqlite:///{folder / 'data' / 'assay.db'}")
-    _, secret = store.create_key("the abuser", admin=True)
-    yield Target(address.split()[-1], store, process.pid, secret)
-    store.close()
+    storage = open_storage(f"sqlite:///{folder / 'data' / 'assay.db'}")
+    _, secret = storage.keys.create("the abuser", admin=True)
+    yield Target(address.split()[-1], storage, process.pid, secret)
+    storage.database.close()
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0
     process.stdout.close()
@@ -283,15 +283,15 @@ def test_many_who_wait_leave_room_for_others(target):
 
 
 def test_keys_that_end_end_at_once(target):
-    store = target.store
-    _, short = store.create_key("short", expires_at=time.time() + 3)
-    long_lived, secret = store.create_key("long")
+    storage = target.storage
+    _, short = storage.keys.create("short", expires_at=time.time() + 3)
+    long_lived, secret = storage.keys.create("long")
 
     def ask(one):
         return httpx.get(f"{target.url}/evaluations", headers={"Authorization": f"Bearer {one}"}).status_code
 
     assert ask(short) == ask(secret) == 200
-    store.revoke_key(long_lived.id)
+    storage.keys.revoke(long_lived.id)
     assert ask(secret) == 401
     time.sleep(3.2)
     assert ask(short) == 401

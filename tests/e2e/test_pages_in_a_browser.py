@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from devtools import CHROMIUM, Browser
 from sample_verdicts import HOSTILE, SOURCE, compile_error, hostile, incorrect, passed, passed_on_gpu
+from storage_samples import accept, claim_of
 
 from common.contract import Submission
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import open_storage
 
 ROOT = Path(__file__).parents[2]
 ASSAY = Path(sys.executable).with_name("assay")
@@ -66,8 +67,8 @@ class Server:
         self.folder, self.workers = folder, workers
         mine = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
         self.environment = {**mine, "ASSAY_DATA_DIR": str(folder)}
-        self.store = Store(f"sqlite:///{folder / 'assay.db'}")
-        self.store.upgrade()
+        self.storage = open_storage(f"sqlite:///{folder / 'assay.db'}")
+        self.storage.database.upgrade()
 
     def start(self, port=0):
         line = [ASSAY, "serve", "--port", str(port), "--workers", str(self.workers)]
@@ -90,16 +91,14 @@ class Server:
 
     def accept(self, problem="row_sum", source=SOURCE, tenant="local"):
         submission = Submission(problem=problem, source=source)
-        return self.store.accept(submission, tenant, queue="compile", max_queued=1000).evaluation.id
+        return accept(self.storage, submission, tenant).evaluation.id
 
     def claim(self, known):
-        lease = self.store.claim_one(known, ["compile", "sim", "gpu"], "w1", 600)
-        assert lease
-        return lease
+        return claim_of(self.storage, known, lease_s=600)
 
     def finished(self, verdict, source=SOURCE):
         known = self.accept(verdict.problem, source)
-        assert self.store.finish(self.claim(known), verdict, {})
+        assert self.storage.leases.finish(self.claim(known), verdict, {})
         return known
 
 
@@ -113,7 +112,7 @@ def served(folder, workers=0):
     finally:
         if server.process.poll() is None:
             server.stop()
-        server.store.close()
+        server.storage.database.close()
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +142,7 @@ def filled(server):
     """A server with something of everything."""
     running = server.accept("matmul_f16")
     lease = server.claim(running)
-    server.store.progress(lease, "verify: trial 3 of 12")
+    server.storage.leases.progress(lease, "verify: trial 3 of 12")
     return {
         "first page": "/",
         "nothing fits": "/?status=timeout",
@@ -200,11 +199,11 @@ def test_an_evaluation_is_followed_to_its_report(server, browser):
     assert "It waits in the queue compile" in browser.value("document.body.innerText")
     assert browser.value("document.title") == "queued: softmax · Assay"
     lease = server.claim(known)
-    server.store.progress(lease, "verify: trial 2 of 9")
+    server.storage.leases.progress(lease, "verify: trial 2 of 9")
     browser.until("document.querySelector('.message').innerText.includes('erify: trial 2 of 9')")
     assert browser.value("document.querySelector('[aria-current=step]').innerText") == "Verify"
     assert browser.value("window.same") is True, "the page was updated, not loaded again"
-    server.store.finish(lease, passed(), {})
+    server.storage.leases.finish(lease, passed(), {})
     browser.until("document.title === 'passed: softmax · Assay'")
     assert "All 5 trials are right" in browser.value("document.body.innerText")
     assert "Receipt" in browser.value("document.body.innerText")
@@ -228,7 +227,7 @@ def test_the_first_page_is_live_and_leaves_its_reader_alone(server, browser):
 
     browser.value("document.getElementById('pause').click()")
     assert browser.value("document.getElementById('state').textContent") == "Paused"
-    server.store.finish(lease, incorrect(), {})
+    server.storage.leases.finish(lease, incorrect(), {})
     time.sleep(1.5)
     assert "running" in browser.value(status)
     browser.value("document.getElementById('pause').click()")
@@ -251,7 +250,7 @@ def test_without_javascript_everything_is_there(server, browser):
     browser.go(f"{server.url}/evaluations/{known}")
     assert "This page asks again every 2 s" in browser.value("document.body.innerText")
     assert browser.value("getComputedStyle(document.getElementById('pause')).display") == "none"
-    server.store.finish(server.claim(known), passed(), {})
+    server.storage.leases.finish(server.claim(known), passed(), {})
     browser.until("document.title === 'passed: transpose · Assay'")
     browser.go(server.url)
     assert browser.value("document.querySelectorAll('a.row').length") >= 1
@@ -299,7 +298,7 @@ def test_a_server_that_starts_again_is_found_again(tmp_path, browser):
 
 def test_a_key_is_asked_for_and_opens(tmp_path, browser):
     with served(tmp_path / "data") as server:
-        key, secret = server.store.create_key("mine")
+        key, secret = server.storage.keys.create("mine")
         known = server.accept("saxpy", tenant=key.id)
         browser.go(f"{server.url}/evaluations/{known}")
         assert browser.value("document.title") == "Sign in · Assay"
@@ -312,7 +311,7 @@ def test_a_key_is_asked_for_and_opens(tmp_path, browser):
         browser.press("Enter", 13, "\r")
         browser.until("document.title === 'queued: saxpy · Assay'")
         browser.until("document.getElementById('state').textContent === 'Live'")
-        server.store.finish(server.claim(known), passed(), {})
+        server.storage.leases.finish(server.claim(known), passed(), {})
         browser.until("document.title === 'passed: saxpy · Assay'")
         assert secret not in browser.value("document.documentElement.outerHTML + document.cookie")
         browser.value("document.querySelector('form[action=\"/sign-out\"] button').click()")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from processes import Census
 
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import open_storage
 
 sys.path.append(str(Path(__file__).parents[1] / "e2e"))
 from deployment import WORKERS, Deployment, output
@@ -46,10 +46,12 @@ class Composed:
         self._deployment.up()
         self.key = self._deployment.add_key("soak")
 
-    def store(self):
+    def storage(self):
         (facts,) = self._deployment.facts("postgres")
         host = next(network["IPAddress"] for network in facts["NetworkSettings"]["Networks"].values())
-        return Store(f"postgresql+psycopg://assay:{self._deployment.secrets['POSTGRES_PASSWORD']}@{host}/assay")
+        return open_storage(
+            f"postgresql+psycopg://assay:{self._deployment.secrets['POSTGRES_PASSWORD']}@{host}/assay"
+        )
 
     def _kill(self, service, chance):
         self._deployment.kill(service)

@@ -34,7 +34,7 @@ class Account:
     unanswered: list[str] = field(default_factory=list)
     """Submissions for which the client got no verdict at all."""
     books: list[str] = field(default_factory=list)
-    """What the store says that does not agree with what the client got, or with itself."""
+    """What the database says that does not agree with what the client got, or with itself."""
     left_over: list[str] = field(default_factory=list)
     """Processes and temporary files."""
     requeued: dict[str, float] = field(default_factory=dict)
@@ -174,21 +174,21 @@ def _in_threads(work, count):
 
 def _check_the_books(setup, sent, outcomes, account):
     """Everything accepted is finished, once, with the verdict that its caller got."""
-    store = setup.store()
+    storage = setup.storage()
     try:
         rows, cursor = [], None
         while True:
-            page = store.list(None, cursor=cursor, limit=200)
+            page = storage.evaluations.list(None, cursor=cursor, limit=200)
             # A list leaves the sources out.
-            rows += [store.get(item.id, None) for item in page.items]
+            rows += [storage.evaluations.get(item.id, None) for item in page.items]
             cursor = page.next_cursor
             if cursor is None:
                 break
         tally = Counter()
-        for one in store.tallies():
+        for one in storage.counters.tallies():
             tally[one.name, one.labels.get("answer") or one.labels.get("reason") or ""] += one.value
     finally:
-        store.close()
+        storage.database.close()
     account.requeued = {reason: value for (name, reason), value in tally.items() if name == counters.REQUEUED}
     complain = account.books.append
     for row in rows:
@@ -209,13 +209,13 @@ def _check_the_books(setup, sent, outcomes, account):
         if not max(1, wanted[body]) <= there[body] <= most[body]:
             source = json.loads(body)["source"][-40:]
             complain(f"{there[body]} evaluations of …{source!r}, which was sent {most[body]} times")
-    # Each verdict that a caller holds is one that the store holds.
+    # Each verdict that a caller holds is one that the database holds.
     held = Counter(row.verdict.model_dump_json() for row in rows if row.verdict)
     for outcome in outcomes:
         verdict = outcome.verdict if isinstance(outcome, EvaluatorError) else outcome
         if isinstance(verdict, NoVerdictError):
             continue
         if not held[verdict.model_dump_json()]:
-            complain(f"a caller holds a verdict ({verdict.status}) that the store does not")
+            complain(f"a caller holds a verdict ({verdict.status}) that the database does not")
         if verdict.status is Status.INTERNAL_ERROR and verdict.reward is not None:
             complain("an internal_error has a reward")

@@ -14,7 +14,7 @@ from databases import Postgres, Redis
 from processes import READY_S, Census, below, kill, until, words_of
 
 from evaluator.sandbox.host.supervision import WorkFolders
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import open_storage
 
 LEASE_S = 4
 DRAIN_S = 10
@@ -60,8 +60,8 @@ class SetUp:
             **(more or {}),
         }
 
-    def store(self):
-        return Store(self.database_url)
+    def storage(self):
+        return open_storage(self.database_url)
 
     def run(self, *arguments):
         with (self.folder / "log").open("ab") as log:
@@ -83,9 +83,10 @@ class SetUp:
         self.await_workers()
 
     def await_workers(self):
-        store = self.store()
-        until(lambda: len(store.fleet(10)) >= len(self.workers()) >= WORKERS, READY_S, "the workers are there")
-        store.close()
+        storage = self.storage()
+        alive = storage.workers
+        until(lambda: len(alive.fleet(10)) >= len(self.workers()) >= WORKERS, READY_S, "the workers are there")
+        storage.database.close()
 
     def start_api(self):
         def answers():

@@ -1,12 +1,11 @@
-"""Who may ask for what: the key of a request, the verdict that answers it already, and the way into the queue."""
+"""The way into the queue: the verdict that answers a submission already, what it costs, and what is refused."""
 
 import asyncio
-import threading
 import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from common.contract import Submission
@@ -14,102 +13,48 @@ from common.wire import as_bytes
 from evaluator.errors import AssayError
 from evaluator.problems.catalogue import find_problem
 from evaluator.service import logs
+from evaluator.service.api.callers import Caller
 from evaluator.service.api.errors import ApiError, refusal_of
-from evaluator.service.storage.evaluations import Store
-from evaluator.service.storage.models import Accepted, Answer, Asked, QuotaExceededError, WorkerFacts
-from evaluator.service.storage.secrets import Quota, looks_like_a_secret, reuse_key
-from evaluator.service.workers.task import ALIVE_WITHIN_S, Announcer
+from evaluator.service.api.fleet import Fleet
+from evaluator.service.storage.models import FIRST_QUEUE, Accepted, Answer, Asked, QuotaExceededError
+from evaluator.service.storage.secrets import reuse_key
+from evaluator.service.storage.submissions import SubmissionRepository
+from evaluator.service.workers.task import Announcer
 from evaluator.settings import ServiceSettings
 from evaluator.stages.verify.trials import asked_sizes
 
-LOCAL: Final = "local"
-"""The tenant of everyone, while there is no key."""
 _RULES: Final = "2"
 """Part of what a verdict depends on: of version 1 are verdicts on compilers that someone outside had killed."""
-FIRST_QUEUE: Final = "compile"
 
 _LOG = logs.logger("admission")
-_REMEMBERED_S = 1.0
 _MINUTE_S = 60.0
 _MAX_AT_ONCE = 16
 _MAX_ANNOUNCE = 40
 
 
-@dataclass(frozen=True)
-class Caller:
-    """Who asks."""
-
-    tenant: str
-    admin: bool = False
-    quota: Quota | None = None
-
-    @property
-    def sees(self) -> str | None:
-        """Whose evaluations: its own, or (None) everyone's."""
-        return None if self.admin else self.tenant
-
-
-LOCAL_CALLER: Final = Caller(LOCAL, admin=True)
-
-
 class Admission:
-    """`accept`, `accept_all` and what is refused belong to one event loop; the rest may be called from any thread."""
+    """Takes submissions in. For one event loop."""
 
-    def __init__(self, store: Store, announcer: Announcer, settings: ServiceSettings, secret: bytes) -> None:
-        self._store = store
+    def __init__(
+        self,
+        submissions: SubmissionRepository,
+        fleet: Fleet,
+        announcer: Announcer,
+        settings: ServiceSettings,
+        secret: bytes,
+    ) -> None:
+        """`secret` keys the reuse of verdicts."""
+        self._submissions, self._fleet = submissions, fleet
         self._announcer = announcer
         self._settings = settings
         self._secret = secret
-        self._lock = threading.Lock()
         # One queue for each tenant, so that a batch of one is in nobody else's way.
         self._arrived: dict[str, deque[tuple[Asked, asyncio.Future[Any]]]] = {}
         self._writing: asyncio.Task[None] | None = None
         # Of its own: announcing may take seconds while Redis is away, and nothing else has to wait for that.
         self._announcing = ThreadPoolExecutor(_MAX_ANNOUNCE, "announcing")
-        self._fleet: tuple[float, tuple[WorkerFacts, ...]] | None = None
-        self._open: tuple[float, bool] | None = None
         # Times (monotonic) and costs of what was refused in the last minute, by tenant.
         self._refused: dict[str, deque[tuple[float, int]]] = {}
-
-    def is_open(self) -> bool:
-        """True while there is no key at all and none is demanded: then everyone is the tenant `local`."""
-        known = self.known_open()
-        if known is None:
-            with self._lock:
-                # Once there was a key, it stays closed: revoking the last one opens nothing.
-                known = self.known_open()
-                if known is None:
-                    known = not self._store.list_keys()
-                    self._open = (time.monotonic(), known)
-        return known
-
-    def known_open(self) -> bool | None:
-        """As `is_open`, where that can be told without the store, for the event loop; None where it cannot."""
-        if self._settings.require_keys:
-            return False
-        known = self._open
-        if known is None or (known[1] and time.monotonic() - known[0] > _REMEMBERED_S):
-            return None
-        return known[1]
-
-    def caller(self, secret: str | None) -> Caller:
-        """Who has this secret. Raises ApiError."""
-        if self.is_open():
-            return LOCAL_CALLER
-        if secret is None:
-            raise ApiError(
-                "unauthorized",
-                "This service asks for a key, and the request has none.",
-                "Send the header `Authorization: Bearer assay_…`; keys are made by `assay keys add NAME`.",
-            )
-        key = self._store.find_key(secret) if looks_like_a_secret(secret) else None
-        if key is None:
-            raise ApiError(
-                "unauthorized",
-                "This key is not known here: it never was, it has expired, or it was revoked.",
-                "Ask the operator of this service for a new one.",
-            )
-        return Caller(key.id, key.admin, key.quota)
 
     def refused(self, caller: Caller, cost: int) -> None:
         """A request of `caller` was refused after its body was read: that costs as much as `cost` evaluations."""
@@ -232,47 +177,18 @@ class Admission:
                 answers[index] = refusal
         if able:
             try:
-                found = self._store.accept_all(tuple(able.values()), max_queued=self._settings.max_queued)
+                found = self._submissions.accept_all(tuple(able.values()), max_queued=self._settings.max_queued)
                 answers.update(zip(able, found, strict=True))
             except AssayError as fault:
                 answers.update(dict.fromkeys(able, fault))
         return [answers[index] for index in range(len(asked))]
-
-    def fleet(self) -> tuple[WorkerFacts, ...]:
-        """The workers that live, as of a second ago at most. Raises StorageError."""
-        with self._lock:
-            now_s = time.monotonic()
-            if self._fleet is None or now_s - self._fleet[0] > _REMEMBERED_S:
-                self._fleet = (now_s, self._store.fleet(ALIVE_WITHIN_S))
-            return self._fleet[1]
-
-    def why_not_ready(self) -> str | None:
-        """Why an evaluation that came now would not be judged; None when it would."""
-        try:
-            self._store.ping()
-            serving = [worker for worker in self._store.fleet(ALIVE_WITHIN_S) if not worker.draining]
-        except AssayError as error:
-            _LOG.warning("not ready", error=str(error))
-            return "The database cannot be used."
-        queues = {queue for worker in serving for queue in worker.queues}
-        if not serving:
-            return "No worker is alive."
-        if FIRST_QUEUE not in queues:
-            return "No worker that compiles is alive."
-        if "sim" not in queues and not any(worker.serves_gpu for worker in serving):
-            return "No worker that runs kernels is alive, neither on the simulator nor on a GPU."
-        # What does not ask for the simulator is judged on a GPU wherever there is one.
-        on_gpu = [worker for worker in serving if worker.serves_gpu]
-        if on_gpu and all(worker.trouble for worker in on_gpu):
-            return f"No GPU can be used: {on_gpu[0].trouble}"
-        return None
 
     def _reuse_key(self, submission: Submission, tenant: str) -> str | None:
         """What a verdict depends on, as one key; None where nobody knows who would judge. Raises ApiError."""
         problem = find_problem(submission.problem)
         if submission.settings.sizes is not None:
             asked_sizes(problem, submission.settings.sizes)
-        fleet = self.fleet()
+        fleet = self._fleet.workers()
         with_gpu = [worker for worker in fleet if worker.backend == "gpu"]
         if submission.backend == "gpu" and fleet and not with_gpu:
             raise ApiError(

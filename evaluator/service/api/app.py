@@ -18,15 +18,17 @@ from evaluator.problems.catalogue import find_problem, problems
 from evaluator.service.api import docs_page, metrics, routes
 from evaluator.service.api import schemas as documents
 from evaluator.service.api.admission import Admission
+from evaluator.service.api.callers import Authenticator, TenantTurns
 from evaluator.service.api.dependencies import Here, JsonRoute, Known, Service, as_json
 from evaluator.service.api.errors import KEYED, ApiError, Problem, documented, install
+from evaluator.service.api.fleet import Fleet
 from evaluator.service.api.middleware import RequestMiddleware
 from evaluator.service.api.notifier import Notifier
 from evaluator.service.api.request_body import Reader
 from evaluator.service.api.schemas import BatchLine, Liveness, Readiness, Version
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import Storage
 from evaluator.service.web import pages
-from evaluator.service.workers.task import ALIVE_WITHIN_S, Announcer
+from evaluator.service.workers.task import Announcer
 from evaluator.settings import ServiceSettings
 
 _LOOKING = 4
@@ -34,14 +36,10 @@ _LOOKING = 4
 
 
 def create_app(
-    store: Store, announcer: Announcer, settings: ServiceSettings, secret: bytes, watch: Notifier | None = None
+    storage: Storage, announcer: Announcer, settings: ServiceSettings, secret: bytes, watch: Notifier | None = None
 ) -> FastAPI:
     """The ASGI application. `secret` keys the reuse of verdicts; `watch` may be given so that others can nudge it."""
-    admission = Admission(store, announcer, settings, secret)
-    counted = metrics.Metrics(store, ALIVE_WITHIN_S)
-    looking = ThreadPoolExecutor(_LOOKING, "looking")
-    listing = ThreadPoolExecutor(1, "listing")
-    service = Service(store, admission, settings, watch or Notifier(store), counted, Reader(), looking, listing)
+    service = _service(storage, announcer, settings, secret, watch or Notifier(storage.evaluations))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -64,15 +62,42 @@ def create_app(
     app.state.service = service
     problems()  # built now, and not while the first caller waits
     install(app, _error_page)
-    app.include_router(pages.router(store, admit=_viewers(admission), stopping=lambda: service.watch.closed))
+    admit = _viewers(service.authenticator)
+    app.include_router(
+        pages.router(storage.evaluations, storage.workers, admit, stopping=lambda: service.watch.closed)
+    )
     app.include_router(docs_page.router(f"{app.title}: the API"))
     app.include_router(routes.router)
     app.include_router(_router)
     app.add_middleware(
-        RequestMiddleware, admission=admission, settings=settings, metrics=service.metrics, page=_error_page
+        RequestMiddleware,
+        authenticator=service.authenticator,
+        admission=service.admission,
+        settings=settings,
+        metrics=service.metrics,
+        page=_error_page,
     )
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
+
+
+def _service(
+    storage: Storage, announcer: Announcer, settings: ServiceSettings, secret: bytes, watch: Notifier
+) -> Service:
+    fleet = Fleet(storage.workers)
+    return Service(
+        evaluations=storage.evaluations,
+        authenticator=Authenticator(storage.keys, settings.require_keys),
+        admission=Admission(storage.submissions, fleet, announcer, settings, secret),
+        fleet=fleet,
+        settings=settings,
+        watch=watch,
+        metrics=metrics.Metrics(storage.evaluations, storage.workers, storage.counters),
+        reader=Reader(),
+        looking=ThreadPoolExecutor(_LOOKING, "looking"),
+        listing=ThreadPoolExecutor(1, "listing"),
+        list_turns=TenantTurns(),
+    )
 
 
 _router = APIRouter(route_class=JsonRoute)
@@ -114,7 +139,7 @@ async def livez() -> Response:
 )
 async def readyz(service: Here) -> Response:
     """Whether an evaluation that came now would be judged."""
-    reason = await run_in_threadpool(service.admission.why_not_ready)
+    reason = await run_in_threadpool(service.fleet.why_not_ready)
     if service.watch.closed:
         reason = "The server is stopping."
     ready = Readiness(ready=reason is None, reason=reason)
@@ -126,7 +151,7 @@ async def version(service: Here) -> Response:
     """What runs here, and which keys its verdicts are signed with."""
     keys: tuple[str, ...] | None = None
     with suppress(StorageError):
-        fleet = await run_in_threadpool(service.admission.fleet)
+        fleet = await run_in_threadpool(service.fleet.workers)
         keys = tuple(sorted({worker.signing_key for worker in fleet if worker.signing_key}))
     return as_json(Version(assay=__version__, contract=CONTRACT_VERSION, signing_keys=keys), 200, {})
 
@@ -164,10 +189,10 @@ def _error_page(accept: str, refused: ApiError) -> Response | None:
     return page
 
 
-def _viewers(admission: Admission) -> Callable[[str | None], pages.Viewer | None]:
+def _viewers(authenticator: Authenticator) -> Callable[[str | None], pages.Viewer | None]:
     def admit(secret: str | None) -> pages.Viewer | None:
         try:
-            caller = admission.caller(secret)
+            caller = authenticator.caller(secret)
         except ApiError:
             return None
         return pages.Viewer(caller.sees)

@@ -5,26 +5,28 @@ import contextvars
 import re
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Generic, get_args
-from weakref import WeakValueDictionary
 
 from fastapi import Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPBearer
 from pydantic import GetCoreSchemaHandler
 from pydantic_core.core_schema import CoreSchema, is_instance_schema, json_or_python_schema
 
 from common.wire import Wire, as_bytes
-from evaluator.service.api.admission import LOCAL_CALLER, Admission, Caller
+from evaluator.service.api.admission import Admission
+from evaluator.service.api.callers import LOCAL_CALLER, Authenticator, Caller, TenantTurns
 from evaluator.service.api.errors import ApiError
+from evaluator.service.api.fleet import Fleet
 from evaluator.service.api.metrics import Metrics
 from evaluator.service.api.notifier import Notifier
 from evaluator.service.api.request_body import Document, Reader
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.evaluations import EvaluationRepository
 from evaluator.service.storage.models import Page, StoredEvaluation
+from evaluator.service.storage.secrets import bearer_secret
 from evaluator.settings import ServiceSettings
 
 
@@ -32,8 +34,10 @@ from evaluator.settings import ServiceSettings
 class Service:
     """What the routes work with; `app.state.service`."""
 
-    store: Store
+    evaluations: EvaluationRepository
+    authenticator: Authenticator
     admission: Admission
+    fleet: Fleet
     settings: ServiceSettings
     watch: Notifier
     metrics: Metrics
@@ -41,22 +45,22 @@ class Service:
     looking: ThreadPoolExecutor
     """Threads that look for evaluations: few, because the database may read a large one to say how large it is."""
     listing: ThreadPoolExecutor
-    """The thread that reads lists. The store reads one at a time, and a hundred large sources take seconds: who waits
+    """The thread that reads lists. One is read at a time, and a hundred large sources take seconds: who waits
     for that must not wait in a thread that others need."""
-    _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    list_turns: TenantTurns
+    """One page of each tenant at a time."""
 
     async def look(
         self, evaluation_id: str, sees: str | None, max_chars: int | None = None
     ) -> StoredEvaluation | None:
-        """As `Store.get`, in a thread."""
-        get = partial(contextvars.copy_context().run, self.store.get, evaluation_id, sees, max_chars)
+        """As `EvaluationRepository.get`, in a thread."""
+        get = partial(contextvars.copy_context().run, self.evaluations.get, evaluation_id, sees, max_chars)
         return await asyncio.get_running_loop().run_in_executor(self.looking, get)
 
     async def page(self, caller: Caller, **chosen: Any) -> Page:
-        """As `Store.list`, of what this caller sees; one page of each tenant at a time, in turns."""
-        read = partial(contextvars.copy_context().run, self.store.list, caller.sees, **chosen)
-        turn = self._turns.setdefault(caller.tenant, asyncio.Lock())
-        async with turn:
+        """As `EvaluationRepository.list`, of what this caller sees; tenants take turns."""
+        read = partial(contextvars.copy_context().run, self.evaluations.list, caller.sees, **chosen)
+        async with self.list_turns.of(caller.tenant):
             return await asyncio.get_running_loop().run_in_executor(self.listing, read)
 
 
@@ -126,7 +130,8 @@ class _JsonRequest(Request):
         return Arrived(await service.reader.read(body, self._kind, caller.tenant, self.state.body.hold))
 
 
-_bearer = HTTPBearer(auto_error=False, description="A key of this service: `assay_…`. Not needed while it has none.")
+_BEARER = HTTPBearer(auto_error=False, description="A key of this service: `assay_…`. Not needed while it has none.")
+"""For the framework's page alone: the header is read by `bearer_secret`, as it is everywhere."""
 
 
 # What asks no store is no plain function: the framework would give each a thread, which costs more than most of it.
@@ -139,16 +144,15 @@ async def _service(request: Request) -> Service:
 Here = Annotated[Service, Depends(_service)]
 
 
-async def _caller(
-    request: Request, service: Here, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-) -> Caller:
+async def _caller(request: Request, service: Here, documented: Annotated[object, Depends(_BEARER)]) -> Caller:
     known = getattr(request.state, "caller", None)  # the door has asked already
     if isinstance(known, Caller):
         return known
-    if service.admission.known_open():
+    if service.authenticator.known_open():
         caller = LOCAL_CALLER
     else:
-        caller = await run_in_threadpool(service.admission.caller, bearer.credentials if bearer else None)
+        secret = bearer_secret(request.headers.get("authorization", ""))
+        caller = await run_in_threadpool(service.authenticator.caller, secret or None)
     request.state.body.tenant = caller.tenant  # whose share of the room its answer takes; nothing was read yet
     return caller
 

@@ -12,8 +12,10 @@ from prometheus_client.registry import Collector
 from evaluator.errors import AssayError
 from evaluator.service import logs
 from evaluator.service.storage import counters
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.counters import CounterRepository
+from evaluator.service.storage.evaluations import EvaluationRepository
 from evaluator.service.storage.models import Tally
+from evaluator.service.storage.workers import WorkerRepository
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -36,7 +38,9 @@ _HISTOGRAM_PARTS = ("_bucket", "_sum", "_count")
 class Metrics:
     """One for each process that serves HTTP; may be used from any thread."""
 
-    def __init__(self, store: Store, alive_within_s: float) -> None:
+    def __init__(
+        self, evaluations: EvaluationRepository, workers: WorkerRepository, counters: CounterRepository
+    ) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "assay_http_requests", "Requests answered.", ("method", "route", "status"), registry=self._registry
@@ -48,7 +52,7 @@ class Metrics:
             buckets=_SECONDS,
             registry=self._registry,
         )
-        self._registry.register(_Kept(store, alive_within_s))
+        self._registry.register(_Kept(evaluations, workers, counters))
 
     def http(self, method: str, route: str, status: int, duration_s: float) -> None:
         """Count one request. Methods outside HTTP's own are counted together, so that nobody can make series."""
@@ -64,9 +68,10 @@ class Metrics:
 class _Kept(Collector):
     """What the store knows, read at most once a second."""
 
-    def __init__(self, store: Store, alive_within_s: float) -> None:
-        self._store = store
-        self._alive_within_s = alive_within_s
+    def __init__(
+        self, evaluations: EvaluationRepository, workers: WorkerRepository, counters: CounterRepository
+    ) -> None:
+        self._evaluations, self._workers, self._counters = evaluations, workers, counters
         self._lock = threading.Lock()
         self._read: tuple[float, list[Metric]] | None = None
 
@@ -82,7 +87,7 @@ class _Kept(Collector):
     def _look(self) -> list[Metric]:
         up = GaugeMetricFamily("assay_store_up", "Whether the database can be read.")
         try:
-            found = [*self._queues(), *self._workers(), *grouped(self._store.tallies())]
+            found = [*self._queue_gauges(), *self._worker_gauges(), *grouped(self._counters.tallies())]
         except AssayError as error:
             _LOG.warning("the store cannot be read", error=str(error))
             up.add_metric([], 0)
@@ -90,23 +95,23 @@ class _Kept(Collector):
         up.add_metric([], 1)
         return [up, *found]
 
-    def _queues(self) -> Iterator[Metric]:
+    def _queue_gauges(self) -> Iterator[Metric]:
         depth = GaugeMetricFamily("assay_queue_depth", "Evaluations that wait.", labels=["queue"])
         age = GaugeMetricFamily("assay_queue_oldest_age_seconds", "How long the oldest has waited.", labels=["queue"])
-        for queue, waiting in {"compile": None, "sim": None, "gpu": None, **self._store.depth()}.items():
+        for queue, waiting in {"compile": None, "sim": None, "gpu": None, **self._evaluations.depth()}.items():
             depth.add_metric([queue], waiting.count if waiting else 0)
             age.add_metric([queue], waiting.oldest_age_s if waiting else 0)
         yield depth
         yield age
 
-    def _workers(self) -> Iterator[Metric]:
+    def _worker_gauges(self) -> Iterator[Metric]:
         alive = GaugeMetricFamily("assay_workers", "Workers that live.", labels=["backend", "draining"])
         seen = GaugeMetricFamily("assay_worker_seen_seconds", "Since a worker was heard of.", labels=["worker"])
         busy = GaugeMetricFamily("assay_workers_busy", "Workers that have an evaluation.", labels=["backend"])
         troubled = GaugeMetricFamily(
             "assay_workers_in_trouble", "Workers whose GPU cannot be used.", labels=["backend"]
         )
-        fleet = self._store.fleet(self._alive_within_s)
+        fleet = self._workers.fleet()
         now_s = time.time()
         for worker in fleet:
             seen.add_metric([worker.id], max(0.0, now_s - worker.seen_at))

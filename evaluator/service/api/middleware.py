@@ -10,9 +10,11 @@ from typing import Any, TypeAlias
 
 from evaluator.errors import AssayError
 from evaluator.service import logs
-from evaluator.service.api.admission import LOCAL_CALLER, Admission, Caller
+from evaluator.service.api.admission import Admission
+from evaluator.service.api.callers import LOCAL_CALLER, Authenticator, Caller
 from evaluator.service.api.errors import ApiError, Page, refusal_of
 from evaluator.service.api.metrics import Metrics
+from evaluator.service.storage.secrets import bearer_secret
 from evaluator.settings import ServiceSettings
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -35,14 +37,41 @@ _OURS = (b"x-request-id", b"x-content-type-options")
 _LOOPBACK = re.compile(r"(localhost|[\w-]+\.localhost|127\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}|\[::1\])(:[0-9]{1,5})?")
 
 
+class _Answer:
+    """What goes out, with the headers that every answer has."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send, self._request_id = send, request_id
+        self.status = 0
+        """0 until the answer has begun."""
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            given = [one for one in message.get("headers", ()) if one[0].lower() not in _OURS]
+            message["headers"] = [
+                *given,
+                (b"x-request-id", self._request_id.encode("latin-1")),
+                (b"x-content-type-options", b"nosniff"),
+            ]
+        await self._send(message)
+
+
 class RequestMiddleware:
     """An ASGI application around another."""
 
     def __init__(
-        self, app: Application, admission: Admission, settings: ServiceSettings, metrics: Metrics, page: Page
+        self,
+        app: Application,
+        authenticator: Authenticator,
+        admission: Admission,
+        settings: ServiceSettings,
+        metrics: Metrics,
+        page: Page,
     ) -> None:
+        """`page`: a refusal as a page, for a browser."""
         self._app = app
-        self._admission = admission
+        self._authenticator, self._admission = authenticator, admission
         self._settings = settings
         self._metrics = metrics
         self._page = page
@@ -60,38 +89,18 @@ class RequestMiddleware:
         request_id = named if _SANE_ID.fullmatch(named) else f"req_{secrets.token_urlsafe(12)}"
         scope.setdefault("state", {})["request_id"] = request_id
         started_s = time.monotonic()
-        status = 0
-        caller: Caller | None = None
-
-        async def answer(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                given = [one for one in message.get("headers", ()) if one[0].lower() not in _OURS]
-                message["headers"] = [
-                    *given,
-                    (b"x-request-id", request_id.encode("latin-1")),
-                    (b"x-content-type-options", b"nosniff"),
-                ]
-            await send(message)
+        answer = _Answer(send, request_id)
 
         async def refuse(refused: ApiError) -> None:
-            if not status:
+            if not answer.status:
                 told = self._page(headers.get(b"accept", ""), refused) or refused.response(request_id)
-                await told(scope, receive, answer)
+                await told(scope, receive, answer.send)
 
         body = Body(self, receive, self._limit_bytes(scope), self._settings.receive_s)
         with logs.bound(request_id=request_id):
             try:
-                await self._look(headers)
-                body.expect(headers)
-                scope["state"]["body"] = body
-                if scope["method"] == "POST" and scope["path"] in SUBMIT_PATHS:
-                    # Before the body: who has no key takes no memory, and nobody takes another's share of it.
-                    scope["state"]["caller"] = caller = await self._caller(headers.get(b"authorization", ""))
-                    body.tenant = caller.tenant
-                    self._admission.look_at_rate(caller)
-                await self._app(scope, body.receive, answer)
+                await self._admit(scope, headers, body)
+                await self._app(scope, body.receive, answer.send)
             except ApiError as refused:
                 await refuse(refused)
             except Exception as error:
@@ -99,20 +108,36 @@ class RequestMiddleware:
                 await refuse(ApiError("internal", f"Something of the service failed; it is logged as {request_id}."))
             finally:
                 body.release()
-                if caller is not None and status in _THE_CALLERS_FAULT:
-                    self._admission.refused(caller, 1 + body.taken_bytes // _BYTES_OF_ONE)
-                took_s = time.monotonic() - started_s
-                route = getattr(scope.get("route"), "path", "none")
-                self._metrics.http(scope["method"], route, status, took_s)
-                _LOG.info(
-                    "request",
-                    method=scope["method"],
-                    path=scope["path"][:200],
-                    route=route,
-                    status=status,
-                    duration_ms=round(took_s * 1e3, 1),
-                    body_bytes=body.taken_bytes,
-                )
+                self._record(scope, body, answer.status, time.monotonic() - started_s)
+
+    async def _admit(self, scope: Scope, headers: dict[bytes, str], body: "Body") -> None:
+        """Refuse what can be refused before a byte of the body is read. Raises ApiError."""
+        await self._look(headers)
+        body.expect(headers)
+        scope["state"]["body"] = body
+        if scope["method"] == "POST" and scope["path"] in SUBMIT_PATHS:
+            # Before the body: who has no key takes no memory, and nobody takes another's share of it.
+            caller = await self._caller(headers.get(b"authorization", ""))
+            scope["state"]["caller"] = caller
+            body.tenant = caller.tenant
+            self._admission.look_at_rate(caller)
+
+    def _record(self, scope: Scope, body: "Body", status: int, took_s: float) -> None:
+        """What is kept of a request that has been answered."""
+        caller: Caller | None = scope["state"].get("caller")
+        if caller is not None and status in _THE_CALLERS_FAULT:
+            self._admission.refused(caller, 1 + body.taken_bytes // _BYTES_OF_ONE)
+        route = getattr(scope.get("route"), "path", "none")
+        self._metrics.http(scope["method"], route, status, took_s)
+        _LOG.info(
+            "request",
+            method=scope["method"],
+            path=scope["path"][:200],
+            route=route,
+            status=status,
+            duration_ms=round(took_s * 1e3, 1),
+            body_bytes=body.taken_bytes,
+        )
 
     def take(self, size_bytes: int, tenant: str) -> None:
         """Make room for a part of a body. Raises ApiError where too much is on its way, of all or of this tenant."""
@@ -130,12 +155,10 @@ class RequestMiddleware:
 
     async def _caller(self, authorization: str) -> Caller:
         """Who sends this header. Raises ApiError."""
-        if self._admission.known_open():
+        if self._authenticator.known_open():
             return LOCAL_CALLER
-        scheme, _, secret = authorization.partition(" ")
-        given = secret.strip() if scheme.lower() == "bearer" else ""
         try:
-            return await asyncio.to_thread(self._admission.caller, given or None)
+            return await asyncio.to_thread(self._authenticator.caller, bearer_secret(authorization) or None)
         except AssayError as error:
             raise refusal_of(error) from error
 
@@ -147,9 +170,9 @@ class RequestMiddleware:
         if _LOOPBACK.fullmatch(headers.get(b"host", "localhost").lower()):
             return
         try:
-            is_open = self._admission.known_open()
+            is_open = self._authenticator.known_open()
             if is_open is None:
-                is_open = await asyncio.to_thread(self._admission.is_open)
+                is_open = await asyncio.to_thread(self._authenticator.is_open)
         except AssayError as error:
             raise refusal_of(error) from error
         if is_open:

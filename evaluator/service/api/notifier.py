@@ -20,7 +20,7 @@ _AFTER_A_FAULT_S = 0.5
 
 
 class Watched(Protocol):
-    """What is looked at; `store.Store` in the service."""
+    """What is looked at: the service's `EvaluationRepository`."""
 
     def watch(self, ids: Collection[str]) -> Mapping[str, tuple[int, str]]:
         """Version and state of those evaluations that there are."""
@@ -90,8 +90,8 @@ class Notifier:
     it looks at sooner.
     """
 
-    def __init__(self, store: Watched, interval_s: float = 0.025) -> None:
-        self._store = store
+    def __init__(self, evaluations: Watched, interval_s: float = 0.025) -> None:
+        self._evaluations = evaluations
         self._interval_s = interval_s
         self._followers: defaultdict[str, set[Subscription]] = defaultdict(set)
         self._waiting: set[Subscription] = set()
@@ -162,7 +162,7 @@ class Notifier:
         """One look; how many seconds it took."""
         started_s = time.monotonic()
         try:
-            found = await asyncio.to_thread(self._store.watch, wanted)
+            found = await asyncio.to_thread(self._evaluations.watch, wanted)
         except AssayError as error:
             _LOG.warning("the store cannot be read", error=str(error))
             self._due.update(wanted)

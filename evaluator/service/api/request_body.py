@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
-from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
 from common.wire import Wire, parse_json
+from evaluator.service.api.callers import TenantTurns
 from evaluator.service.api.errors import ApiError
 from evaluator.validation_messages import in_plain_words
 
@@ -44,7 +44,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(_THREADS, "reading")
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._turns = TenantTurns()
 
     async def read(self, body: bytearray, kind: type[Document], tenant: str, hold: Callable[[int], None]) -> Document:
         """The document in `body`, which is emptied. Raises ApiError.
@@ -54,8 +54,7 @@ class Reader:
         if len(body) <= _SMALL_BYTES and count_values(body, _SMALL_VALUES) <= _SMALL_VALUES:
             return _document(body, kind)
         loop = asyncio.get_running_loop()
-        turn = self._turns.setdefault(tenant, asyncio.Lock())
-        async with turn:
+        async with self._turns.of(tenant):
             size_bytes = len(body)
             memory_bytes = await loop.run_in_executor(self._pool, _memory_bytes, body)
             hold(size_bytes + memory_bytes)

@@ -14,7 +14,7 @@ from fastapi.sse import EventSourceResponse, format_sse_event
 
 from common.contract import Evaluation, Status, Submission, Verdict
 from evaluator.service.api import schemas
-from evaluator.service.api.admission import Caller
+from evaluator.service.api.callers import Caller
 from evaluator.service.api.dependencies import (
     Arrived,
     Here,
@@ -247,7 +247,7 @@ async def get_receipt(evaluation_id: str, request: Request, service: Here, calle
 async def drop_evaluation(evaluation_id: str, request: Request, service: Here, caller: Known) -> Response:
     """Say that nobody wants this evaluation any more: one that waits is cancelled, one that runs is ended."""
     await _find(service, request, caller, evaluation_id)
-    stored = await run_in_threadpool(service.store.drop, evaluation_id, caller.sees)
+    stored = await run_in_threadpool(service.evaluations.drop, evaluation_id, caller.sees)
     service.watch.notify(evaluation_id)
     if stored is None:
         raise _not_found(evaluation_id)

@@ -9,10 +9,13 @@ from evaluator.service.storage.secrets import Key, Quota, digest, looks_like_a_s
 from evaluator.service.storage.tables import keys
 
 
-class ApiKeyRepository(Database):
-    """The part of the store that knows who may come in."""
+class ApiKeyRepository:
+    """Who may come in: every key that was made, without its secret."""
 
-    def create_key(
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
         self,
         name: str,
         *,
@@ -23,13 +26,13 @@ class ApiKeyRepository(Database):
     ) -> tuple[Key, str]:
         """A new key and its secret, which is given now and never again. Raises StorageError.
 
-        `expires_at` is in seconds since 1970, UTC; the quota's meaning is at `keys.Quota`.
+        `expires_at` is in seconds since 1970, UTC; the quota's meaning is at `secrets.Quota`.
         """
         secret = new_secret()
         key = Key(
             id=new_key_id(),
             name=name,
-            created_at=self._clock(),
+            created_at=self._database.clock(),
             expires_at=expires_at,
             revoked_at=None,
             quota=Quota(per_minute, concurrent),
@@ -45,29 +48,29 @@ class ApiKeyRepository(Database):
             "concurrent": concurrent,
             "admin": admin,
         }
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute(keys.insert().values(row))
         return key, secret
 
-    def find_key(self, secret: str) -> Key | None:
+    def find(self, secret: str) -> Key | None:
         """The key of this secret; None where there is none, or it has expired or was revoked. Raises StorageError."""
         if not looks_like_a_secret(secret):
             return None
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             row = connection.execute(select(keys).where(keys.c.secret_sha256 == digest(secret))).first()
         key = None if row is None else _key(row)
-        return key if key is not None and key.is_live(self._clock()) else None
+        return key if key is not None and key.is_live(self._database.clock()) else None
 
-    def list_keys(self) -> tuple[Key, ...]:
+    def list(self) -> tuple[Key, ...]:
         """All keys, oldest first, dead ones included. Raises StorageError."""
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return tuple(_key(row) for row in connection.execute(select(keys).order_by(keys.c.created_at, keys.c.id)))
 
-    def revoke_key(self, key_id: str) -> bool:
+    def revoke(self, key_id: str) -> bool:
         """End a key now. False where no live key has this id. Raises StorageError."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             ended = update(keys).where(keys.c.id == key_id, keys.c.revoked_at.is_(None))
-            return connection.execute(ended.values(revoked_at=self._clock())).rowcount == 1
+            return connection.execute(ended.values(revoked_at=self._database.clock())).rowcount == 1
 
 
 def _key(row: Row[Any]) -> Key:

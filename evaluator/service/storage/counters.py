@@ -6,12 +6,12 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cache
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, func, select
 
-from evaluator.service.storage.database import Database
+from evaluator.service.storage.database import Database, insert_into
 from evaluator.service.storage.models import Tally
 from evaluator.service.storage.tables import tallies
 
@@ -41,8 +41,11 @@ Event: TypeAlias = tuple[str, Mapping[str, str], float | None]
 """Name and labels; seconds where it is an observation of a histogram, None where it counts one up."""
 
 
-class CounterStore(Database):
-    """The part of the store that counts."""
+class CounterRepository:
+    """Reads what was counted; `count_events` counts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def tallies(self) -> tuple[Tally, ...]:
         """All counters and histograms, for Prometheus. They only grow. Raises StorageError."""
@@ -51,7 +54,7 @@ class CounterStore(Database):
         query = select(row.name, row.labels, row.le, *sums).group_by(row.name, row.labels, row.le)
         counters: list[Tally] = []
         histograms: dict[tuple[str, str], dict[str, tuple[int, float]]] = defaultdict(dict)
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             for name, labels, le, count, total in connection.execute(query.order_by(row.name, row.labels)):
                 if le:
                     histograms[name, labels][le] = (int(count), float(total))
@@ -62,34 +65,39 @@ class CounterStore(Database):
             *(t for (name, labels), rows in histograms.items() for t in _histogram(name, labels, rows)),
         )
 
-    def _count(self, connection: Connection, events: Iterable[Event]) -> None:
-        """Add the events up, in one order of rows, so that two who count at once cannot lock each other out."""
-        added: dict[tuple[str, str, str], tuple[int, float]] = {}
-        for name, labels, seconds in events:
-            if seconds is not None and not math.isfinite(seconds):
-                continue
-            # A clock that was set back makes no negative time.
-            length = 0.0 if seconds is None else max(0.0, seconds)
-            le = "" if seconds is None else _BUCKETS[bisect.bisect_left(BOUNDS_S, length)]
-            place = (name, json.dumps(dict(labels), sort_keys=True), le)
-            count, total = added.get(place, (0, 0.0))
-            added[place] = (count + 1, total + length)
-        if not added:
-            return
-        shard = random.randrange(_SHARDS)
-        connection.execute(
-            self._add,
-            [
-                {"name": name, "labels": labels, "le": le, "shard": shard, "count": count, "total": total}
-                for (name, labels, le), (count, total) in sorted(added.items())
-            ],
-        )
 
-    @cached_property
-    def _add(self) -> Any:
-        insert = self._insert(tallies)
-        more = {"count": tallies.c.count + insert.excluded.count, "total": tallies.c.total + insert.excluded.total}
-        return insert.on_conflict_do_update(index_elements=list(tallies.primary_key), set_=more)
+def count_events(connection: Connection, events: Iterable[Event]) -> None:
+    """Add the events up within the caller's transaction: they count where what they count was written.
+
+    In one order of rows, so that two who count at once cannot lock each other out.
+    """
+    added: dict[tuple[str, str, str], tuple[int, float]] = {}
+    for name, labels, seconds in events:
+        if seconds is not None and not math.isfinite(seconds):
+            continue
+        # A clock that was set back makes no negative time.
+        length = 0.0 if seconds is None else max(0.0, seconds)
+        le = "" if seconds is None else _BUCKETS[bisect.bisect_left(BOUNDS_S, length)]
+        place = (name, json.dumps(dict(labels), sort_keys=True), le)
+        count, total = added.get(place, (0, 0.0))
+        added[place] = (count + 1, total + length)
+    if not added:
+        return
+    shard = random.randrange(_SHARDS)
+    connection.execute(
+        _add(connection.dialect.name),
+        [
+            {"name": name, "labels": labels, "le": le, "shard": shard, "count": count, "total": total}
+            for (name, labels, le), (count, total) in sorted(added.items())
+        ],
+    )
+
+
+@cache
+def _add(dialect: str) -> Any:
+    insert = insert_into(tallies, dialect)
+    more = {"count": tallies.c.count + insert.excluded.count, "total": tallies.c.total + insert.excluded.total}
+    return insert.on_conflict_do_update(index_elements=list(tallies.primary_key), set_=more)
 
 
 def _histogram(name: str, labels: str, rows: Mapping[str, tuple[int, float]]) -> Iterable[Tally]:

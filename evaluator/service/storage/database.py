@@ -1,4 +1,9 @@
-"""The database: connections, transactions, migrations, and its failures in words."""
+"""The database: connections, transactions, migrations, clocks, and its failures in words.
+
+Repositories take one `Database` each, and share nothing else. Their methods may be called from any thread, and raise
+StorageError where the database cannot be used; then they have changed nothing, or (where the connection broke at the
+very end) all.
+"""
 
 import os
 import random
@@ -7,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,7 +29,13 @@ from evaluator.errors import StorageError, UsageError
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_S = 30
-_UPGRADING, _ACCEPTING = 0x4153_5341_5901, 0x4153_5341_5902
+
+
+class AdvisoryLock(Enum):
+    """What only one transaction does at a time, in all processes that share a database."""
+
+    UPGRADE = 0x4153_5341_5901
+    ACCEPT = 0x4153_5341_5902
 
 
 class Database:
@@ -41,8 +53,8 @@ class Database:
         seconds since 1970, UTC; `steady_clock` tells seconds since any moment, and does not jump.
         """
         self._url = _understood(url)
-        self._clock = clock
-        self._steady_clock = steady_clock
+        self.clock = clock
+        self.steady_clock = steady_clock
         self._turns = threading.Lock()
         self._is_sqlite = self._url.get_backend_name() == "sqlite"
         self._engine = _sqlite_engine(self._url) if self._is_sqlite else _postgresql_engine(self._url)
@@ -55,8 +67,8 @@ class Database:
             # Others on this machine may not read what callers send. What cannot be made is said below.
             with suppress(OSError):
                 os.close(os.open(str(self._url.database), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        with self._writing() as connection:
-            self._one_at_a_time(connection, _UPGRADING)
+        with self.writing() as connection:
+            self.hold(connection, AdvisoryLock.UPGRADE)
             config.attributes["connection"] = connection
             try:
                 command.upgrade(config, "head")
@@ -68,12 +80,17 @@ class Database:
 
     def ping(self) -> None:
         """Raises StorageError unless the database answers."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             connection.execute(text("SELECT 1"))
 
     def close(self) -> None:
         """Close the connections that are not in use. The next call opens new ones."""
         self._engine.dispose()
+
+    @property
+    def has_one_writer(self) -> bool:
+        """Whether transactions that write wait for each other, whatever they write."""
+        return self._is_sqlite
 
     @property
     def _place(self) -> str:
@@ -82,13 +99,14 @@ class Database:
         return f"the database {self._url.database} on {self._url.host or self._url.query.get('host', 'localhost')}"
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[Connection]:
+        """One transaction that writes nothing. Raises StorageError."""
         with self._faults(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """One transaction that may write: all of it or nothing."""
+    def writing(self) -> Iterator[Connection]:
+        """One transaction that may write: all of it or nothing. Raises StorageError."""
         with self._faults(), self._turn(), self._engine.connect() as connection:
             connection.execution_options(assay_writes=True)
             with connection.begin():
@@ -109,14 +127,10 @@ class Database:
         else:
             raise StorageError(f"{_SQLITE_WORDS['SQLITE_BUSY'][0]} ({self._place}).", _SQLITE_WORDS["SQLITE_BUSY"][1])
 
-    def _one_at_a_time(self, connection: Connection, what: int = _ACCEPTING) -> None:
-        """Until this transaction ends, no other one does `what`. SQLite has a single writer anyway."""
+    def hold(self, connection: Connection, lock: AdvisoryLock) -> None:
+        """Until this transaction ends, no other one holds `lock`. SQLite has a single writer anyway."""
         if not self._is_sqlite:
-            connection.execute(text("SELECT pg_advisory_xact_lock(:what)"), {"what": what})
-
-    def _insert(self, table: Any) -> Any:
-        """An INSERT that knows ON CONFLICT."""
-        return sqlite.insert(table) if self._is_sqlite else postgresql.insert(table)
+            connection.execute(text("SELECT pg_advisory_xact_lock(:what)"), {"what": lock.value})
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -131,6 +145,11 @@ class Database:
             raise StorageError(f"{what} ({self._place}).", remedy) from error
         except SQLAlchemyError as error:
             raise StorageError(f"{self._place} cannot be used: {error}.") from error
+
+
+def insert_into(table: Any, dialect: str) -> Any:
+    """An INSERT that knows ON CONFLICT, in the `dialect` of a connection (`connection.dialect.name`)."""
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
 def _understood(url: str) -> URL:

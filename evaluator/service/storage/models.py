@@ -1,11 +1,13 @@
-"""What the store takes and gives: rows as frozen values, and the refusals of `accept`.
+"""What the repositories take and give: rows as frozen values, the names of queues, and the refusals of `accept_all`.
 
 Times of day (`…_at`) are seconds since 1970, UTC; they are for people. No decision about a lease rests on them.
 """
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from common.contract import Evaluation, Submission, Verdict
 from evaluator.errors import AssayError, UsageError
@@ -13,6 +15,25 @@ from evaluator.service.storage.secrets import Quota
 
 State = Literal["queued", "running", "done"]
 Stage = Literal["compile", "judge"]
+
+FIRST_QUEUE: Final = "compile"
+"""Where every submission waits first."""
+_QUEUE: Final = re.compile(r"compile|sim|gpu|gpu\.[\w-]{1,100}")
+
+
+def is_queue(name: str) -> bool:
+    """Whether there can be a queue of this name."""
+    return _QUEUE.fullmatch(name) is not None
+
+
+def is_gpu_queue(queue: str) -> bool:
+    """Whether what waits in a queue is for a GPU: for any (`gpu`) or for one (`gpu.UUID`)."""
+    return queue.partition(".")[0] == "gpu"
+
+
+def backend_of(queue: str) -> Literal["gpu", "sim"]:
+    """What judges whatever waits in a queue of the judge stage."""
+    return "gpu" if is_gpu_queue(queue) else "sim"
 
 
 @dataclass(frozen=True)
@@ -65,7 +86,7 @@ class StoredEvaluation:
 
 @dataclass(frozen=True)
 class Asked:
-    """A submission that asks to be taken in; what each part does is at `Store.accept`."""
+    """A submission that asks to be taken in; what each part does is at `SubmissionRepository.accept_all`."""
 
     submission: Submission
     tenant: str
@@ -81,7 +102,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Accepted:
-    """What `accept` answers."""
+    """What `accept_all` answers to one that it takes in."""
 
     evaluation: StoredEvaluation
     how: Literal["created", "repeated", "reused"]
@@ -178,7 +199,13 @@ class WorkerFacts:
     @property
     def serves_gpu(self) -> bool:
         """Whether it takes from a GPU's queue."""
-        return any(queue.split(".")[0] == "gpu" for queue in self.queues)
+        return any(map(is_gpu_queue, self.queues))
+
+
+def gpu_trouble(fleet: Iterable[WorkerFacts]) -> str | None:
+    """Why no GPU of these workers can be used now; None while one can, and where none has a GPU."""
+    on_gpu = [worker for worker in fleet if worker.serves_gpu]
+    return on_gpu[0].trouble if on_gpu and all(worker.trouble for worker in on_gpu) else None
 
 
 @dataclass(frozen=True)

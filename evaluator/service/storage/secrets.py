@@ -63,6 +63,12 @@ def looks_like_a_secret(text: str) -> bool:
     return _SECRET.fullmatch(text) is not None
 
 
+def bearer_secret(authorization: str) -> str | None:
+    """What an Authorization header of the scheme Bearer holds, which may be nothing; None where it is no such one."""
+    scheme, _, secret = authorization.partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else None
+
+
 def digest(secret: str) -> str:
     """What is stored of a secret: SHA-256, 64 hex digits."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

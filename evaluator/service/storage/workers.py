@@ -2,15 +2,19 @@
 
 import json
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import asdict
+from typing import Final
 
 from sqlalchemy import delete, select, update
 
-from evaluator.service.storage.database import Database
+from evaluator.service.storage.database import Database, insert_into
 from evaluator.service.storage.models import WorkerFacts
 from evaluator.service.storage.tables import evaluations, is_running, workers
+
+ALIVE_WITHIN_S: Final = 30.0
+"""A worker that has not been seen for so long counts as gone: for routing, for /readyz, in the metrics and on the
+pages. It says every 5 s that it lives, so it may miss five times, as on a machine that is busy or while the database
+is away, before anybody stops counting on it."""
 
 _busy_with = (
     select(evaluations.c.id)
@@ -23,27 +27,22 @@ _busy_with = (
 _ALL = select(workers, _busy_with.label("busy_with")).order_by(workers.c.id)
 
 
-class WorkerRegistry(Database):
-    """The part of the store that knows the workers."""
+class WorkerRepository:
+    """The workers of the fleet. It remembers their signs of life: ask the same one again."""
 
-    def __init__(
-        self,
-        url: str,
-        clock: Callable[[], float] = time.time,
-        steady_clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(url, clock, steady_clock)
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._looking = threading.Lock()
         self._looked_at: float | None = None
         self._signs: dict[str, tuple[int, float]] = {}
 
     def register(self, worker: WorkerFacts) -> None:
         """A worker is there, or there again with other facts. `seen_at` becomes now. Raises StorageError."""
-        facts = asdict(worker) | {"queues": json.dumps(worker.queues), "seen_at": self._clock(), "beat": 1}
+        facts = asdict(worker) | {"queues": json.dumps(worker.queues), "seen_at": self._database.clock(), "beat": 1}
         del facts["busy_with"]
-        insert = self._insert(workers).values(facts)
-        fresh = {name: insert.excluded[name] for name in facts if name not in ("id", "beat")}
-        with self._writing() as connection:
+        with self._database.writing() as connection:
+            insert = insert_into(workers, connection.dialect.name).values(facts)
+            fresh = {name: insert.excluded[name] for name in facts if name not in ("id", "beat")}
             connection.execute(
                 insert.on_conflict_do_update(index_elements=["id"], set_=fresh | {"beat": workers.c.beat + 1})
             )
@@ -54,8 +53,8 @@ class WorkerRegistry(Database):
         Raises StorageError.
         """
         sign = update(workers).where(workers.c.id == worker_id)
-        now = self._clock()
-        with self._writing() as connection:
+        now = self._database.clock()
+        with self._database.writing() as connection:
             changed = connection.execute(
                 sign.values(seen_at=now, beat=workers.c.beat + 1, draining=draining, trouble=trouble)
             )
@@ -63,20 +62,20 @@ class WorkerRegistry(Database):
 
     def gone(self, worker_id: str) -> None:
         """A worker has ended. Raises StorageError."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute(delete(workers).where(workers.c.id == worker_id))
 
-    def fleet(self, alive_within_s: float) -> tuple[WorkerFacts, ...]:
+    def fleet(self, alive_within_s: float = ALIVE_WITHIN_S) -> tuple[WorkerFacts, ...]:
         """The workers that gave a sign of life within this many seconds, by id. Raises StorageError.
 
         Times of day are compared only at the first sight of a worker; from then on it lives as long as its signs
         keep coming by this process's steady clock, so that a time of day that jumps takes nobody's life.
         """
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(_ALL).all()
         alive = []
         with self._looking:
-            now, today = self._steady_clock(), self._clock()
+            now, today = self._database.steady_clock(), self._database.clock()
             signs: dict[str, tuple[int, float]] = {}
             for row in rows:
                 beat, at = self._signs.get(row.id, (None, 0.0))

@@ -24,8 +24,10 @@ from evaluator.errors import UnknownProblemError, UsageError
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.report.html import article, listing, look
 from evaluator.report.terminal import TIERS
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.evaluations import EvaluationRepository
 from evaluator.service.storage.models import StoredEvaluation
+from evaluator.service.storage.secrets import bearer_secret
+from evaluator.service.storage.workers import WorkerRepository
 from evaluator.service.web.sse import Live, Moment
 from evaluator.service.web.views import (
     STATUSES,
@@ -143,21 +145,28 @@ def error_page(status: int, title: str, message: str, remedy: str | None = None)
 
 
 def router(
-    store: Store, admit: Callable[[str | None], Viewer | None], stopping: Callable[[], bool] = lambda: False
+    evaluations: EvaluationRepository,
+    workers: WorkerRepository,
+    admit: Callable[[str | None], Viewer | None],
+    stopping: Callable[[], bool] = lambda: False,
 ) -> APIRouter:
     """The routes of all pages, to be included before the API's own of the same paths.
 
     `admit` says who comes with a secret (of a cookie or a bearer header; None for neither): None asks for a key.
     `stopping` ends the live streams.
     """
-    return _Pages(store, admit, stopping).router()
+    return _Pages(evaluations, workers, admit, stopping).router()
 
 
 class _Pages:
     def __init__(
-        self, store: Store, admit: Callable[[str | None], Viewer | None], stopping: Callable[[], bool]
+        self,
+        evaluations: EvaluationRepository,
+        workers: WorkerRepository,
+        admit: Callable[[str | None], Viewer | None],
+        stopping: Callable[[], bool],
     ) -> None:
-        self._store, self._admit = store, admit
+        self._evaluations, self._workers, self._admit = evaluations, workers, admit
         self._live = Live(stopping, _HEADERS)
         self._room = threading.BoundedSemaphore(_SHOWN_AT_ONCE)
         self._lists = threading.BoundedSemaphore(_SHOWN_AT_ONCE)
@@ -179,10 +188,10 @@ class _Pages:
         return own
 
     def _viewer(self, request: Request) -> Viewer:
-        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        bearer = bearer_secret(request.headers.get("authorization", ""))
         secret = request.cookies.get(COOKIE)
-        if scheme.lower() == "bearer":
-            viewer = self._admit(bearer.strip())
+        if bearer is not None:
+            viewer = self._admit(bearer)
         elif secret and (known := self._admit(secret)):
             viewer = replace(known, signed_in=True)
         else:
@@ -194,7 +203,7 @@ class _Pages:
     def home(self, request: Request, status: _Word = "", problem: _Word = "", cursor: _Word = "") -> HTMLResponse:
         viewer, filters = self._viewer(request), Filters(status, problem, cursor)
         with _in_turn(self._lists, "Many lists are being shown."):
-            found = overview(self._store, viewer.tenant, filters)
+            found = overview(self._evaluations, self._workers, viewer.tenant, filters)
         return _page(
             "home",
             viewer,
@@ -211,7 +220,7 @@ class _Pages:
 
         def look_again(before: Moment | None) -> Moment:
             known = before.source if before and isinstance(before.source, Overview) else None
-            found = overview(self._store, viewer.tenant, filters, known)
+            found = overview(self._evaluations, self._workers, viewer.tenant, filters, known)
             html = part("overview", overview=found, filters=filters, base=_base(request))
             return Moment(found.key, html, source=found)
 
@@ -226,7 +235,7 @@ class _Pages:
             return self._evaluation(viewer, evaluation_id)
 
     def _evaluation(self, viewer: Viewer, evaluation_id: str) -> HTMLResponse:
-        stored = self._store.get(evaluation_id, viewer.tenant)
+        stored = self._evaluations.get(evaluation_id, viewer.tenant)
         if stored is None:
             return error_page(
                 404,
@@ -240,7 +249,7 @@ class _Pages:
         if stored.verdict is None:
             listed = listing(source, "Source") if source else ""
             stream = f"/evaluations/{stored.id}/live"
-            why = trouble(self._store, stored)
+            why = trouble(self._workers, stored)
             return _page("running", viewer, e=stored, steps=steps(stored), trouble=why, listing=listed, stream=stream)
         tone = look(stored.verdict.status)[0]
         return _page("done", viewer, tone, e=stored, report=article(stored.verdict, source))
@@ -250,13 +259,13 @@ class _Pages:
 
         def look_again(before: Moment | None) -> Moment:
             stored = before.source if before and isinstance(before.source, StoredEvaluation) else None
-            if stored is None or self._store.watch([stored.id]).get(stored.id, (-1, ""))[0] != stored.version:
+            if stored is None or self._evaluations.watch([stored.id]).get(stored.id, (-1, ""))[0] != stored.version:
                 with self._room:
-                    stored = self._store.get(evaluation_id, viewer.tenant)
+                    stored = self._evaluations.get(evaluation_id, viewer.tenant)
             if stored is None or stored.state == "done":
                 return Moment(None, "", done=True)
             stored = stored.without_source()
-            why = trouble(self._store, stored)
+            why = trouble(self._workers, stored)
             if before and before.key == (stored.version, why):
                 return before
             return Moment(

@@ -13,13 +13,12 @@ from markupsafe import Markup
 from common.contract import Status
 from evaluator.errors import UsageError
 from evaluator.report.html import hashed, look, style, template_environment
-from evaluator.service.storage.evaluations import Store
-from evaluator.service.storage.models import Page, State, StoredEvaluation, Waiting, WorkerFacts
+from evaluator.service.storage.evaluations import EvaluationRepository
+from evaluator.service.storage.models import Page, State, StoredEvaluation, Waiting, WorkerFacts, gpu_trouble
+from evaluator.service.storage.workers import ALIVE_WITHIN_S, WorkerRepository
 
-ALIVE_WITHIN_S = 60.0
-"""Workers that were seen this recently are shown."""
 SILENT_AFTER_S = 20.0
-"""A worker that was not seen for this long is shown as silent."""
+"""A worker that was not seen for this long is shown as silent, before it counts as gone and is not shown."""
 STATUSES = ("queued", "running", *Status)
 """What evaluations can be filtered by: the states before the end, then the verdicts."""
 ROWS = 25
@@ -121,11 +120,11 @@ class Filters:
         """As the query of an address, with some of it changed."""
         return urlencode({name: value for name, value in {**asdict(self), **other}.items() if value})
 
-    def page(self, store: Store, tenant: str | None, limit: int | None = None) -> Page:
+    def page(self, evaluations: EvaluationRepository, tenant: str | None, limit: int | None = None) -> Page:
         """The page of evaluations that these let through. Raises UsageError for a cursor that is none."""
         state = cast(State, self.status) if self.status in ("queued", "running") else None
         status = Status(self.status) if self.status and not state else None
-        return store.list(
+        return evaluations.list(
             tenant,
             state=state,
             status=status,
@@ -135,26 +134,32 @@ class Filters:
         )
 
 
-def overview(store: Store, tenant: str | None, filters: Filters, before: Overview | None = None) -> Overview:
+def overview(
+    evaluations: EvaluationRepository,
+    workers: WorkerRepository,
+    tenant: str | None,
+    filters: Filters,
+    before: Overview | None = None,
+) -> Overview:
     """What the first page shows to `tenant` (None: to one who sees all).
 
     `before` is what it showed last: reading a page of verdicts again costs tens of milliseconds, finding that nothing
     in it has changed costs few.
     """
-    workers = store.fleet(ALIVE_WITHIN_S)
-    queues = tuple(_queues(store.depth(), workers))
+    fleet = workers.fleet()
+    queues = tuple(_queues(evaluations.depth(), fleet))
     now_s = time.monotonic()
-    if before and now_s - before.read_at_s < READ_AGAIN_S and _unchanged(store, tenant, filters, before):
-        return replace(before, queues=queues, workers=workers)
-    return Overview(queues, workers, filters.page(store, tenant), now_s)
+    if before and now_s - before.read_at_s < READ_AGAIN_S and _unchanged(evaluations, tenant, filters, before):
+        return replace(before, queues=queues, workers=fleet)
+    return Overview(queues, fleet, filters.page(evaluations, tenant), now_s)
 
 
-def _unchanged(store: Store, tenant: str | None, filters: Filters, before: Overview) -> bool:
+def _unchanged(evaluations: EvaluationRepository, tenant: str | None, filters: Filters, before: Overview) -> bool:
     items = before.page.items
-    first = filters.page(store, tenant, limit=1).items
+    first = filters.page(evaluations, tenant, limit=1).items
     if [item.id for item in first] != [item.id for item in items[:1]]:
         return False
-    found = store.watch([item.id for item in items])
+    found = evaluations.watch([item.id for item in items])
     return all(found.get(item.id, (-1, ""))[0] == item.version for item in items)
 
 
@@ -187,12 +192,11 @@ def steps(stored: StoredEvaluation) -> list[tuple[str, Literal["past", "now", ""
     return [(name, "past" if i < now else "now" if i == now else "") for i, (name, _) in enumerate(_STEPS)]
 
 
-def trouble(store: Store, stored: StoredEvaluation) -> str | None:
+def trouble(workers: WorkerRepository, stored: StoredEvaluation) -> str | None:
     """Why an evaluation that is not done may wait for long: no GPU that could judge it can be used."""
     if stored.state == "done" or stored.submission.backend == "sim":
         return None
-    on_gpu = [worker for worker in store.fleet(ALIVE_WITHIN_S) if worker.serves_gpu]
-    return on_gpu[0].trouble if on_gpu and all(worker.trouble for worker in on_gpu) else None
+    return gpu_trouble(workers.fleet())
 
 
 @dataclass(frozen=True)
@@ -223,7 +227,8 @@ def dress() -> Dress:
 
 def part(name: str, **values: object) -> str:
     """The HTML of one template, to stand in a page."""
-    shown = {"clock": Clock(time.time()), "look": look, "silent_after_s": SILENT_AFTER_S, **values}
+    limits = {"silent_after_s": SILENT_AFTER_S, "alive_within_s": ALIVE_WITHIN_S}
+    shown = {"clock": Clock(time.time()), "look": look, **limits, **values}
     return template_environment("evaluator.service.web").get_template(f"{name}.html.j2").render(shown)
 
 

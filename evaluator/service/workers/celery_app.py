@@ -22,7 +22,7 @@ from evaluator.errors import InfrastructureError, UsageError
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.sandbox.host.supervision import WorkFolders
 from evaluator.service import logs
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import open_storage
 from evaluator.service.workers.supervisor import kept_running
 from evaluator.service.workers.sweeper import Sweeper
 from evaluator.service.workers.worker import Worker, look_around
@@ -142,14 +142,7 @@ def _serve(machine: MachineSettings, settings: ServiceSettings, queues: tuple[st
         os.close(hold)
         # Celery has the kernel kill its children with it; these see the pipe close, and give back what they have.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0)
-        store, announcer = Store(settings.database_url), CeleryAnnouncer(settings.broker_url)
-        worker = Worker(
-            store, Toolbox(machine), announcer, queues, lease_s=settings.lease_s, grace_s=settings.drain_s
-        )
-        worker.end_with(lifeline)
-        worker.start()
-        Sweeper(store, announcer).start()
-        seat.append(worker)
+        seat.append(_start_worker(machine, settings, queues, lifeline))
 
     def on_end(**_: Any) -> None:
         for worker in seat:
@@ -169,6 +162,32 @@ def _serve(machine: MachineSettings, settings: ServiceSettings, queues: tuple[st
     signals.worker_process_init.connect(on_start, weak=False)
     signals.worker_process_shutdown.connect(on_end, weak=False)
     signals.worker_shutting_down.connect(on_shutdown, weak=False)
+    return _run(app, queues, processes)
+
+
+def _start_worker(
+    machine: MachineSettings, settings: ServiceSettings, queues: tuple[str, ...], lifeline: int
+) -> Worker:
+    """The worker of this process, and a sweeper beside it. It ends with the process that holds `lifeline`."""
+    storage, announcer = open_storage(settings.database_url), CeleryAnnouncer(settings.broker_url)
+    worker = Worker(
+        storage.evaluations,
+        storage.leases,
+        storage.workers,
+        Toolbox(machine),
+        announcer,
+        queues,
+        lease_s=settings.lease_s,
+        grace_s=settings.drain_s,
+    )
+    worker.end_with(lifeline)
+    worker.start()
+    Sweeper(storage.sweeps, announcer).start()
+    return worker
+
+
+def _run(app: Celery, queues: tuple[str, ...], processes: int) -> int:
+    """Celery's own worker, until it ends; its exit code."""
     worker = app.Worker(
         hostname=f"assay-{os.getpid()}@{socket.gethostname()}",
         queues=list(queues),

@@ -19,10 +19,12 @@ from typing import Any, Final
 from evaluator.errors import AssayError
 from evaluator.python_command import own_python
 from evaluator.service import logs
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.evaluation_rows import MAX_ATTEMPTS
+from evaluator.service.storage.evaluations import EvaluationRepository
+from evaluator.service.storage.leases import LeaseRepository
 from evaluator.service.storage.models import Lease
+from evaluator.service.storage.workers import WorkerRepository
 from evaluator.service.workers.supervisor import Pauses
-from evaluator.service.workers.task import MAX_ATTEMPTS
 from evaluator.settings import ServiceSettings
 
 _END_S: Final = 15.0
@@ -49,10 +51,16 @@ class WorkerPool:
     """The embedded workers. It is an `Announcer`: what is announced wakes one of them."""
 
     def __init__(
-        self, store: Store, settings: ServiceSettings, ended: Callable[[str], None] = lambda evaluation_id: None
+        self,
+        evaluations: EvaluationRepository,
+        leases: LeaseRepository,
+        workers: WorkerRepository,
+        settings: ServiceSettings,
+        ended: Callable[[str], None] = lambda evaluation_id: None,
     ) -> None:
         """`ended` hears the id of each evaluation that a worker has let go of, in a thread of the pool's."""
-        self._store, self._settings, self._ended = store, settings, ended
+        self._evaluations, self._leases, self._workers = evaluations, leases, workers
+        self._settings, self._ended = settings, ended
         self._seats = [_WorkerSlot() for _ in range(settings.workers)]
         self._stopping = threading.Event()
         self._wake_lock = threading.Lock()
@@ -63,7 +71,7 @@ class WorkerPool:
         self._thread = threading.Thread(target=self._supervise, name="crew", daemon=True)
 
     def start(self) -> None:
-        """Start the children; returns before they are ready (the store's fleet says when they are)."""
+        """Start the children; returns before they are ready (the fleet's list says when they are)."""
         self._thread.start()
 
     def announce(self, evaluation_id: str, queue: str) -> None:
@@ -189,7 +197,7 @@ class WorkerPool:
         self._postpone(seat)
         try:
             if worker is not None:
-                self._store.gone(worker)
+                self._workers.gone(worker)
             if took is not None:
                 self._hand_on(took)
         except AssayError as error:
@@ -200,7 +208,7 @@ class WorkerPool:
 
     def _hand_on(self, took: dict[str, Any]) -> None:
         """Give back, at once, what a dead child had; the last attempt is left for the sweeper to give up."""
-        stored = self._store.get(took["id"], None)
+        stored = self._evaluations.get(took["id"], None)
         if stored is None or stored.state != "running" or took["attempt"] >= MAX_ATTEMPTS:
             return
         lease = Lease(
@@ -215,6 +223,6 @@ class WorkerPool:
             request_id=stored.request_id,
             tenant=stored.tenant,
         )
-        if self._store.give_back(lease, counted=True):
+        if self._leases.give_back(lease, counted=True):
             self.announce(stored.id, stored.queue)
         self._ended(stored.id)

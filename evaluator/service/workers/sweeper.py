@@ -7,7 +7,7 @@ from typing import Final
 
 from evaluator.errors import StorageError
 from evaluator.service import logs
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.sweeps import SweepRepository
 from evaluator.service.workers.task import Announcer
 
 _RETAIN_EVERY_S: Final = 3600.0
@@ -16,13 +16,13 @@ _LOG = logs.logger("sweeper")
 
 
 class Sweeper:
-    """Sweeps every `interval_s`. Several may run against one store: what one has done, the others find done."""
+    """Sweeps every `interval_s`. Several may run against one database: what one has done, the others find done."""
 
     def __init__(
-        self, store: Store, announcer: Announcer, interval_s: float = 1.0, retain_s: float | None = None
+        self, sweeps: SweepRepository, announcer: Announcer, interval_s: float = 1.0, retain_s: float | None = None
     ) -> None:
         """`retain_s`: how long evaluations are kept after their end, seconds; None keeps them for ever."""
-        self._store, self._announcer = store, announcer
+        self._sweeps, self._announcer = sweeps, announcer
         self._interval_s, self._retain_s = interval_s, retain_s
         self._retained_s = float("-inf")
         self._over = threading.Event()
@@ -39,7 +39,7 @@ class Sweeper:
 
     def sweep(self) -> None:
         """One sweep, now. Raises StorageError."""
-        swept = self._store.sweep()
+        swept = self._sweeps.sweep()
         for evaluation_id in swept.dead:
             _LOG.error("lost too often: given up", evaluation_id=evaluation_id)
         for evaluation_id, queue in swept.requeued:
@@ -48,7 +48,7 @@ class Sweeper:
             self._announcer.announce(evaluation_id, queue)
         if self._retain_s is not None and time.monotonic() - self._retained_s > _RETAIN_EVERY_S:
             self._retained_s = time.monotonic()
-            deleted = self._store.retain(self._retain_s)
+            deleted = self._sweeps.retain(self._retain_s)
             if deleted:
                 _LOG.info("old evaluations deleted", count=deleted)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, Protocol, Self, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 from common.contract import Phase, Status, Submission, Verdict
 from evaluator.cancellation import CancelToken
@@ -21,12 +21,12 @@ from evaluator.pipeline.toolbox import BoundToolbox, Toolbox
 from evaluator.pipeline.verdict import Case
 from evaluator.problems.catalogue import find_problem
 from evaluator.service import logs
-from evaluator.service.storage.evaluations import Store
-from evaluator.service.storage.models import Lease, WorkerFacts
+from evaluator.service.storage.evaluation_rows import MAX_ATTEMPTS
+from evaluator.service.storage.evaluations import EvaluationRepository
+from evaluator.service.storage.leases import LeaseRepository
+from evaluator.service.storage.models import Lease, WorkerFacts, backend_of, is_gpu_queue
+from evaluator.service.storage.workers import WorkerRepository
 
-ALIVE_WITHIN_S: Final = 30.0
-"""A worker that has not been seen for so long counts as gone."""
-MAX_ATTEMPTS: Final = 2
 MIN_FREE_BYTES: Final = 32 << 20
 """With less room than this in the data folder nothing is claimed, and what failed meanwhile was no attempt."""
 
@@ -51,8 +51,11 @@ class Announcer(Protocol):
 
 @dataclass(frozen=True)
 class Tools:
-    """What a worker brings to its work, beside the store and the toolbox."""
+    """What a worker brings to its work, beside the toolbox."""
 
+    evaluations: EvaluationRepository
+    leases: LeaseRepository
+    workers: WorkerRepository
     announcer: Announcer
     queues: tuple[str, ...]
     """The queues that this worker serves."""
@@ -70,7 +73,7 @@ class _HandOff:
     worked_s: float = 0.0
 
 
-def perform(lease: Lease, store: Store, toolbox: Toolbox, tools: Tools) -> None:
+def perform(lease: Lease, toolbox: Toolbox, tools: Tools) -> None:
     """Work on `lease` and store what came of it. Whatever goes wrong is a verdict, or another attempt; never raises.
 
     The stage `compile` ends with a verdict or by passing on; where this worker serves the queue that comes next, it
@@ -81,18 +84,18 @@ def perform(lease: Lease, store: Store, toolbox: Toolbox, tools: Tools) -> None:
     with (
         logs.bound(evaluation_id=lease.evaluation_id, request_id=lease.request_id, attempt=lease.attempt),
         tools.shift.on_cancel(cancel_token.cancel),
-        _Heartbeat(lease, store, cancel_token, tools.lease_s) as heart,
+        _Heartbeat(lease, tools, cancel_token) as heart,
     ):
         started_s = time.monotonic()
         try:
-            outcome = _outcome(lease, store, bound, tools, heart.note)
+            outcome = _outcome(lease, bound, tools, heart.note)
         except InfrastructureError as fault:
             outcome = failed(lease.submission, fault)
         except Exception as error:
             _LOG.exception("a mistake of our own")
             outcome = failed(lease.submission, InternalError(error))
         try:
-            how = _conclude(outcome, lease, store, bound, tools)
+            how = _conclude(outcome, lease, bound, tools)
         except StorageError as fault:
             how = f"nothing could be stored: {fault}; the lease will end, and another attempt follows"
         except Exception:
@@ -131,7 +134,7 @@ def has_room(data_dir: Path) -> bool:
 
 
 def _outcome(
-    lease: Lease, store: Store, toolbox: BoundToolbox, tools: Tools, progress: Callable[[str], None]
+    lease: Lease, toolbox: BoundToolbox, tools: Tools, progress: Callable[[str], None]
 ) -> Verdict | _HandOff:
     submission = lease.submission
     try:
@@ -143,7 +146,7 @@ def _outcome(
     own = _own_queue(submission, toolbox, tools)
     if own is not None:
         return _judge(submission, own, toolbox, progress)
-    fleet = _insist(lambda: store.fleet(ALIVE_WITHIN_S), tools.shift)
+    fleet = _insist(tools.workers.fleet, tools.shift)
     queue = _route(submission, fleet)
     if queue in tools.queues:
         return _judge(submission, queue, toolbox, progress)
@@ -158,7 +161,7 @@ def _own_queue(submission: Submission, toolbox: Toolbox, tools: Tools) -> str | 
     """Which queue of this worker is right for a submission, whoever else there may be; None where none is."""
     if submission.backend == "sim":
         return "sim" if "sim" in tools.queues else None
-    return next((queue for queue in tools.queues if queue.startswith("gpu") and toolbox.gpu is not None), None)
+    return next((queue for queue in tools.queues if is_gpu_queue(queue) and toolbox.gpu is not None), None)
 
 
 def _route(submission: Submission, fleet: tuple[WorkerFacts, ...]) -> str:
@@ -174,8 +177,8 @@ def _venue(queue: str, toolbox: Toolbox, fleet: tuple[WorkerFacts, ...]) -> Targ
     """What to compile for, where others judge; None where nobody knows yet."""
     for worker in fleet:
         if queue in worker.queues:
-            return RemoteTarget("gpu" if queue.startswith("gpu") else "sim", worker.device, worker.arch)
-    return None if queue.startswith("gpu") else toolbox.simulator
+            return RemoteTarget(backend_of(queue), worker.device, worker.arch)
+    return None if is_gpu_queue(queue) else toolbox.simulator
 
 
 def _judge(
@@ -187,8 +190,7 @@ def _judge(
     worked_s: float = 0.0,
 ) -> Verdict:
     # What `auto` means was decided when the queue was chosen; this machine may have a GPU that another worker uses.
-    backend: Literal["gpu", "sim"] = "gpu" if queue.startswith("gpu") else "sim"
-    submission = submission.model_copy(update={"backend": backend})
+    submission = submission.model_copy(update={"backend": backend_of(queue)})
     try:
         venue = toolbox.referee(submission)
     except UsageError as error:
@@ -206,27 +208,27 @@ def _judge(
 # ---- storing what came of it ----
 
 
-def _conclude(outcome: Verdict | _HandOff, lease: Lease, store: Store, toolbox: BoundToolbox, tools: Tools) -> str:
+def _conclude(outcome: Verdict | _HandOff, lease: Lease, toolbox: BoundToolbox, tools: Tools) -> str:
     """Store the outcome; what was done, in words. Raises StorageError."""
 
     def retry(act: Callable[[], bool]) -> bool:
         return _insist(act, tools.shift)
 
     def again(counted: bool) -> bool:
-        back = retry(lambda: store.give_back(lease, counted=counted))
+        back = retry(lambda: tools.leases.give_back(lease, counted=counted))
         if back:
             tools.announcer.announce(lease.evaluation_id, lease.queue)
         return back
 
     if isinstance(outcome, _HandOff):
-        if not retry(lambda: store.pass_on(lease, outcome.queue, outcome.compiled_s, outcome.worked_s)):
+        if not retry(lambda: tools.leases.pass_on(lease, outcome.queue, outcome.compiled_s, outcome.worked_s)):
             return "lost"
         tools.announcer.announce(lease.evaluation_id, outcome.queue)
         return f"passed on to {outcome.queue}"
     if outcome.status is Status.CANCELLED:
         if tools.shift.cancelled:
             return "given back" if again(counted=False) else "lost"
-        stored = store.get(lease.evaluation_id, None)
+        stored = tools.evaluations.get(lease.evaluation_id, None)
         if stored is None or stored.wanted:
             return "lost"
     if outcome.status is Status.INTERNAL_ERROR:
@@ -236,7 +238,7 @@ def _conclude(outcome: Verdict | _HandOff, lease: Lease, store: Store, toolbox: 
         if lease.attempt < MAX_ATTEMPTS:
             return "to be tried again" if again(counted=True) else "lost"
     phases_s = _phases_s(outcome, lease)
-    stored_it = retry(lambda: store.finish(lease, outcome, phases_s, toolbox.starts_s))
+    stored_it = retry(lambda: tools.leases.finish(lease, outcome, phases_s, toolbox.starts_s))
     return outcome.status.value if stored_it else "lost"
 
 
@@ -264,8 +266,9 @@ def _insist(act: Callable[[], Answer], shift: CancelToken) -> Answer:
 class _Heartbeat:
     """Beats while the work goes on: renews the lease, writes down what is being done, and hears of a cancel."""
 
-    def __init__(self, lease: Lease, store: Store, cancel_token: CancelToken, lease_s: float) -> None:
-        self._lease, self._store, self._cancel_token, self._lease_s = lease, store, cancel_token, lease_s
+    def __init__(self, lease: Lease, tools: Tools, cancel_token: CancelToken) -> None:
+        self._lease, self._lease_s, self._cancel_token = lease, tools.lease_s, cancel_token
+        self._evaluations, self._leases = tools.evaluations, tools.leases
         self._said = ""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
@@ -290,16 +293,16 @@ class _Heartbeat:
         while not self._over.wait(min(_LOOK_S, self._lease_s / 4)) and not self._cancel_token.cancelled:
             try:
                 now_s = time.monotonic()
-                seen = self._store.watch([self._lease.evaluation_id]).get(self._lease.evaluation_id)
+                seen = self._evaluations.watch([self._lease.evaluation_id]).get(self._lease.evaluation_id)
                 # A dropped evaluation has a new version; what else changed it costs no more than a renewal.
                 if seen is None or seen[0] != version or now_s - renewed_s > self._lease_s / 3:
-                    if seen is None or not self._store.renew(self._lease, self._lease_s):
+                    if seen is None or not self._leases.renew(self._lease, self._lease_s):
                         self._cancel_token.cancel()
                         return
                     version, renewed_s = seen[0], now_s
                 if self._said != written and now_s - written_s > _PROGRESS_S:
                     written, written_s = self._said, now_s
-                    self._store.progress(self._lease, written)
+                    self._leases.progress(self._lease, written)
             except StorageError as fault:
                 # The work goes on: nobody else can take the lease while the store is away, and if someone did in
                 # the end, the store would refuse this verdict.

@@ -7,7 +7,6 @@ of the process that started it (its pipe hangs up) gives it back at once.
 import contextlib
 import json
 import os
-import re
 import secrets
 import select
 import signal
@@ -24,14 +23,16 @@ from evaluator.cancellation import CancelToken
 from evaluator.errors import GpuError, StorageError, UsageError
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.service import logs
-from evaluator.service.storage.evaluations import Store
-from evaluator.service.storage.models import WorkerFacts
-from evaluator.service.workers.task import ALIVE_WITHIN_S, Announcer, Tools, has_room, perform
+from evaluator.service.storage.evaluations import EvaluationRepository
+from evaluator.service.storage.leases import LeaseRepository
+from evaluator.service.storage.models import WorkerFacts, is_gpu_queue, is_queue
+from evaluator.service.storage.storage import open_storage
+from evaluator.service.storage.workers import WorkerRepository
+from evaluator.service.workers.task import Announcer, Tools, has_room, perform
 from evaluator.settings import MachineSettings, ServiceSettings
 
 GRACE_S: Final = 30.0
 """How long a drained worker may go on with what it has."""
-_QUEUE: Final = re.compile(r"compile|sim|gpu|gpu\.[\w-]{1,100}")
 _SEEN_EVERY_S: Final = 5.0
 _ASK_EVERY_S: Final = 1.0
 """How often an idle worker looks into the store although nobody has woken it."""
@@ -49,7 +50,9 @@ class Worker:
 
     def __init__(
         self,
-        store: Store,
+        evaluations: EvaluationRepository,
+        leases: LeaseRepository,
+        workers: WorkerRepository,
         toolbox: Toolbox,
         announcer: Announcer,
         queues: tuple[str, ...],
@@ -60,8 +63,8 @@ class Worker:
         """Raises InfrastructureError where this machine cannot serve `queues`."""
         self.id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         self.draining = threading.Event()
-        self._store, self._toolbox = store, toolbox
-        self._tools = Tools(announcer, queues, CancelToken(), lease_s)
+        self._leases, self._workers, self._toolbox = leases, workers, toolbox
+        self._tools = Tools(evaluations, leases, workers, announcer, queues, CancelToken(), lease_s)
         self._grace_s = grace_s
         self._idle = threading.Event()
         self._idle.set()
@@ -79,7 +82,7 @@ class Worker:
     def start(self) -> None:
         """Get onto the fleet's list, and stay there."""
         with contextlib.suppress(StorageError):  # `_show` tries again
-            self._store.register(self._facts)
+            self._workers.register(self._facts)
         self._presence.start()
         if self._facts.serves_gpu:
             self._attendance.start()
@@ -89,7 +92,7 @@ class Worker:
         self._over.set()
         self._presence.join()
         with contextlib.suppress(StorageError):
-            self._store.gone(self.id)
+            self._workers.gone(self.id)
 
     def take(
         self, queues: tuple[str, ...] | None = None, tell: Callable[[dict[str, Any]], None] = lambda news: None
@@ -106,11 +109,11 @@ class Worker:
                 return False
             tools = replace(self._tools, queues=self._able())
             able = tuple(queue for queue in queues or tools.queues if queue in tools.queues)
-            lease = self._store.claim(able, self.id, tools.lease_s) if able else None
+            lease = self._leases.claim(able, self.id, tools.lease_s) if able else None
             if lease is None:
                 return False
             tell({"took": {"id": lease.evaluation_id, "token": lease.token, "attempt": lease.attempt}})
-            perform(lease, self._store, self._toolbox, tools)
+            perform(lease, self._toolbox, tools)
             tell({"left": lease.evaluation_id})
             return True
         except StorageError as fault:
@@ -129,12 +132,10 @@ class Worker:
         trouble = referee.trouble if referee is not None else None
         if trouble is None:
             return self.queues
-        others = [worker for worker in self._store.fleet(ALIVE_WITHIN_S) if worker.id != self.id]
+        others = [worker for worker in self._workers.fleet() if worker.id != self.id]
         in_order = {queue for worker in others if worker.trouble is None for queue in worker.queues}
         return tuple(
-            queue
-            for queue in self.queues
-            if not queue.startswith("gpu") or (trouble.lasting and queue not in in_order)
+            queue for queue in self.queues if not is_gpu_queue(queue) or (trouble.lasting and queue not in in_order)
         )
 
     def _await_room(self) -> None:
@@ -191,7 +192,7 @@ class Worker:
         self._tools.shift.cancel()
         self._idle.wait()
         with contextlib.suppress(StorageError):
-            self._store.gone(self.id)
+            self._workers.gone(self.id)
         os._exit(0)
 
     # -- the fleet --
@@ -203,8 +204,8 @@ class Worker:
     def _say_so(self) -> None:
         """Tell the store that this worker lives, and how."""
         try:
-            if not self._store.seen(self.id, draining=self.draining.is_set(), trouble=self._trouble):
-                self._store.register(replace(self._facts, trouble=self._trouble))
+            if not self._workers.seen(self.id, draining=self.draining.is_set(), trouble=self._trouble):
+                self._workers.register(replace(self._facts, trouble=self._trouble))
         except StorageError as fault:
             _LOG.warning("the heartbeat of this worker could not be stored", error=str(fault))
         except Exception:
@@ -235,13 +236,13 @@ class Worker:
 
 def look_around(toolbox: Toolbox, queues: tuple[str, ...], worker_id: str) -> WorkerFacts:
     """What a worker for `queues` is here. Raises UsageError, InfrastructureError where there can be none."""
-    unknown = [queue for queue in queues if not _QUEUE.fullmatch(queue)]
+    unknown = [queue for queue in queues if not is_queue(queue)]
     if unknown or not queues:
         raise UsageError(
             f"A worker cannot serve these queues: {', '.join(unknown) or 'none'}.",
             "Name some of compile, sim, gpu and gpu.UUID, with commas between them.",
         )
-    on_gpu = any(queue.startswith("gpu") for queue in queues)
+    on_gpu = any(map(is_gpu_queue, queues))
     if on_gpu and toolbox.gpu is None:
         raise GpuError("This worker is to serve a GPU, and none can be used here.", "Run `assay doctor`.")
     venue = toolbox.gpu if on_gpu and toolbox.gpu is not None else toolbox.simulator
@@ -284,10 +285,17 @@ def run_embedded(machine: MachineSettings, settings: ServiceSettings) -> None:
         with contextlib.suppress(OSError):  # nobody hears: then this process ends anyway
             os.write(said, json.dumps(news).encode() + b"\n")
 
-    toolbox = Toolbox(machine)
+    toolbox, storage = Toolbox(machine), open_storage(settings.database_url)
     queues = ("compile", "sim", "gpu") if toolbox.gpu is not None else ("compile", "sim")
     worker = Worker(
-        Store(settings.database_url), toolbox, _Unheard(), queues, lease_s=settings.lease_s, grace_s=settings.drain_s
+        storage.evaluations,
+        storage.leases,
+        storage.workers,
+        toolbox,
+        _Unheard(),
+        queues,
+        lease_s=settings.lease_s,
+        grace_s=settings.drain_s,
     )
     drain, begin_drain = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 

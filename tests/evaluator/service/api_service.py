@@ -1,4 +1,4 @@
-"""A service over real sockets, in a thread, on a real store; a test is its worker."""
+"""A service over real sockets, in a thread, on a real database; a test is its worker."""
 
 import contextlib
 import io
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 import httpx
 import structlog
-from store_samples import ended
+from storage_samples import ended
 
 from evaluator.service import logs
 from evaluator.service.api.app import create_app
 from evaluator.service.api.notifier import Notifier
 from evaluator.service.server import HttpServer
-from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.models import WorkerFacts
+from evaluator.service.storage.storage import Storage, open_storage
 from evaluator.settings import ServiceSettings
 
 ADD = "__global__ void add(const float* a, const float* b, float* c, int n) {}"
@@ -49,7 +49,7 @@ def facts(**changes):
 @dataclass
 class Served:
     url: str
-    store: Store
+    storage: Storage
     watch: Notifier
     announced: list[tuple[str, str]] = field(default_factory=list)
     log: io.StringIO = field(default_factory=io.StringIO)
@@ -66,12 +66,12 @@ class Served:
     def work(self, verdict=None, told=None):
         """What a worker does with the next evaluation."""
         deadline_s = time.monotonic() + 10
-        while (lease := self.store.claim(["compile"], "w1", 30)) is None:
+        while (lease := self.storage.leases.claim(["compile"], "w1", 30)) is None:
             assert time.monotonic() < deadline_s, "nothing came to be worked on"
             time.sleep(0.01)
         if told:
-            assert self.store.progress(lease, told)
-        assert self.store.finish(lease, verdict or ended(), {"compile": 0.25}, [0.01])
+            assert self.storage.leases.progress(lease, told)
+        assert self.storage.leases.finish(lease, verdict or ended(), {"compile": 0.25}, [0.01])
         return lease
 
 
@@ -95,14 +95,14 @@ def listening(host="127.0.0.1"):
 @contextlib.contextmanager
 def served(database_url, folder, **changes):
     settings = ServiceSettings(folder, database_url, **changes)
-    store = Store(database_url)
-    store.upgrade()
+    storage = open_storage(database_url)
+    storage.database.upgrade()
     with listening() as opened, contextlib.ExitStack() as ending:
-        watch = Notifier(store)
-        here = Served(f"http://127.0.0.1:{opened.getsockname()[1]}", store, watch)
+        watch = Notifier(storage.evaluations)
+        here = Served(f"http://127.0.0.1:{opened.getsockname()[1]}", storage, watch)
         ending.enter_context(logging_to(here.log))
         ready = threading.Event()
-        app = create_app(store, here, settings, b"a secret", watch)
+        app = create_app(storage, here, settings, b"a secret", watch)
         server = HttpServer(app, settings, watch, ready.set)
         thread = threading.Thread(target=server.run, args=([opened],), daemon=True)
         thread.start()
@@ -112,7 +112,7 @@ def served(database_url, folder, **changes):
         finally:
             server.should_exit = True
             thread.join(20)
-            store.close()
+            storage.database.close()
             assert not thread.is_alive()
 
 

@@ -1,4 +1,4 @@
-"""A store on SQLite, and the same on a PostgreSQL that the tests start themselves; clocks that a test moves."""
+"""Storage on SQLite, and the same on a PostgreSQL that the tests start themselves; clocks that a test moves."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from postgres import Postgres
 
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import Storage, open_storage
 
 _TEMPLATE = "assay_template"
 
@@ -31,9 +31,9 @@ def postgres():
     try:
         server.start()
         server.tell(f"CREATE DATABASE {_TEMPLATE}")
-        template = Store(server.url(_TEMPLATE))
-        template.upgrade()
-        template.close()
+        template = open_storage(server.url(_TEMPLATE))
+        template.database.upgrade()
+        template.database.close()
         yield server
     finally:
         server.remove()
@@ -53,9 +53,9 @@ def database_url(request, tmp_path):
     if request.param == "postgresql":
         return request.getfixturevalue("postgres_url")
     url = f"sqlite:///{tmp_path / 'assay.db'}"
-    store = Store(url)
-    store.upgrade()
-    store.close()
+    storage = open_storage(url)
+    storage.database.upgrade()
+    storage.database.close()
     return url
 
 
@@ -81,21 +81,21 @@ def clock():
 
 
 @pytest.fixture
-def open_store(database_url):
-    """`open_store(clock)`: one more Store on the test's database, as another process would have it."""
-    stores: list[Store] = []
+def new_storage(database_url):
+    """`new_storage(clock)`: one more Storage on the test's database, as another process would have it."""
+    storages: list[Storage] = []
 
     def begin(clock=None):
         clocks = (lambda: clock.day, lambda: clock.steady) if clock else ()
-        stores.append(Store(database_url, *clocks))
-        return stores[-1]
+        storages.append(open_storage(database_url, *clocks))
+        return storages[-1]
 
     yield begin
-    for store in stores:
-        store.close()
+    for storage in storages:
+        storage.database.close()
 
 
 @pytest.fixture
-def store(open_store):
-    """A store with real clocks."""
-    return open_store()
+def storage(new_storage):
+    """Repositories with real clocks."""
+    return new_storage()

@@ -26,7 +26,7 @@ from evaluator.sandbox import selftest
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.service import server
 from evaluator.service.server import is_loopback, prove_isolation, secret_of
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import open_storage
 from evaluator.settings import MachineSettings, ServiceSettings
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -166,9 +166,9 @@ def test_ctrl_c_lets_what_runs_finish_and_says_so(data):
         assert process.wait(30) == 0
         assert "Stopping: what runs may finish, for up to 30 s. Ctrl-C again" in told
         assert told.endswith("Stopped. 1 evaluation waits for the next start.\n")
-    store = Store(f"sqlite:///{data / 'assay.db'}")
-    assert store.get(path.rsplit("/", 1)[1], None).verdict.status is Status.TIMEOUT
-    store.close()
+    storage = open_storage(f"sqlite:///{data / 'assay.db'}")
+    assert storage.evaluations.get(path.rsplit("/", 1)[1], None).verdict.status is Status.TIMEOUT
+    storage.database.close()
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 1.0], ids=["while it closes connections", "while it waits for workers"])
@@ -185,9 +185,9 @@ def test_ctrl_c_twice_ends_it_at_once_and_loses_nothing(data, pause_s):
         while [pid for pid in workers if alive(pid)]:
             assert time.monotonic() < deadline_s
             time.sleep(0.05)
-    store = Store(f"sqlite:///{data / 'assay.db'}")
-    assert store.get(path.rsplit("/", 1)[1], None).state == "queued"
-    store.close()
+    storage = open_storage(f"sqlite:///{data / 'assay.db'}")
+    assert storage.evaluations.get(path.rsplit("/", 1)[1], None).state == "queued"
+    storage.database.close()
 
 
 def test_whoever_reads_no_more_does_not_stop_it(tmp_path):
@@ -244,10 +244,10 @@ def test_an_unknown_sandbox_is_told_with_those_that_there_are(tmp_path):
 
 
 def test_an_expired_key_is_no_key_for_listening_to_others(tmp_path):
-    store = Store(f"sqlite:///{tmp_path / 'assay.db'}")
-    store.upgrade()
-    store.create_key("old", expires_at=time.time() - 1)
-    store.close()
+    storage = open_storage(f"sqlite:///{tmp_path / 'assay.db'}")
+    storage.database.upgrade()
+    storage.keys.create("old", expires_at=time.time() - 1)
+    storage.database.close()
     assert assay("serve", "--host", "::", "--workers", "0", "--data-dir", str(tmp_path)).exit_code == 2
 
 
@@ -283,7 +283,7 @@ def test_isolation_that_does_not_hold_stops_the_start(tmp_path, monkeypatch):
     def one_broken(sandbox):
         return (selftest.Layer("network", True, False, "reached the host by AF_INET"),)
 
-    monkeypatch.setattr(server, "probe", one_broken)
+    monkeypatch.setattr(server, "probe_sandbox", one_broken)
     with pytest.raises(SandboxError, match=r"network .reached the host") as fault:
         prove_isolation(MachineSettings(tmp_path, sandbox="process"))
     assert "assay doctor" in fault.value.remedy
@@ -346,8 +346,8 @@ def test_a_key_is_made_shown_once_listed_and_revoked(tmp_path):
     assert made.exit_code == 0
     secret = made.stdout.strip()
     assert re.fullmatch(r"assay_[A-Za-z0-9_-]{43}", secret)
-    store = Store(f"sqlite:///{tmp_path / 'assay.db'}")
-    key = store.find_key(secret)
+    storage = open_storage(f"sqlite:///{tmp_path / 'assay.db'}")
+    key = storage.keys.find(secret)
     assert (key.name, key.admin, key.quota.per_minute, key.quota.concurrent) == ("ann", False, 60, 8)
     assert 1.9 < (key.expires_at - time.time()) / 86400 < 2.1
     listed = assay("keys", "list", *data).stdout
@@ -356,9 +356,9 @@ def test_a_key_is_made_shown_once_listed_and_revoked(tmp_path):
     assert secret not in listed
     assert secret.encode() not in (tmp_path / "assay.db").read_bytes()
     assert assay("keys", "revoke", key.id, *data).exit_code == 0
-    assert store.find_key(secret) is None
+    assert storage.keys.find(secret) is None
     assert "revoked" in assay("keys", "list", *data).stdout
-    store.close()
+    storage.database.close()
     assert assay("keys", "revoke", "key_none", *data).exit_code == 2
 
 
@@ -514,8 +514,8 @@ def test_who_has_no_key_is_answered_before_his_body(tmp_path, path, key):
 def test_slow_bodies_of_one_key_leave_room_for_anothers(tmp_path):
     bounds = {"body_bytes": 50_000, "batch_bytes": 50_000, "bodies_bytes": 200_000, "require_keys": True}
     with served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, **bounds) as here, contextlib.ExitStack() as held:
-        _, greedy = here.store.create_key("greedy")
-        _, other = here.store.create_key("other")
+        _, greedy = here.storage.keys.create("greedy")
+        _, other = here.storage.keys.create("other")
         slow = [half_sent(here, held, 49_000, key=greedy) for _ in range(6)]
         answered, deadline_s = [], time.monotonic() + 20
         while len(answered) < 4 and time.monotonic() < deadline_s:

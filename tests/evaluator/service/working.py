@@ -1,8 +1,10 @@
-"""What the tests of the workers share: kernels, a store to fill, and a look at the processes of this machine."""
+"""What the tests of the workers share: kernels, a database to fill, and a look at the processes of this machine."""
 
 import os
 import time
 from pathlib import Path
+
+import storage_samples
 
 from common.contract import Settings, Submission
 
@@ -25,9 +27,8 @@ def submission(source=RIGHT, problem="relu", backend="auto", **settings):
     return Submission(problem=problem, source=source, backend=backend, settings=Settings(**settings))
 
 
-def accept(store, *args, **more):
-    accepted = store.accept(submission(*args, **more), "local", queue="compile", max_queued=1000)
-    return accepted.evaluation.id
+def accept(storage, *args, **more):
+    return storage_samples.accept(storage, submission(*args, **more)).evaluation.id
 
 
 def until(true, timeout_s=60.0):
@@ -39,16 +40,16 @@ def until(true, timeout_s=60.0):
     return found
 
 
-def done(store, evaluation_id, timeout_s=60.0):
+def done(storage, evaluation_id, timeout_s=60.0):
     """The evaluation, once it has ended."""
-    return until(lambda: (one := store.get(evaluation_id, None)).state == "done" and one, timeout_s)
+    return until(lambda: (one := storage.evaluations.get(evaluation_id, None)).state == "done" and one, timeout_s)
 
 
-def judging(store, evaluation_id, stage="compile"):
+def judging(storage, evaluation_id, stage="compile"):
     """The evaluation, once its kernel runs."""
 
     def running():
-        one = store.get(evaluation_id, None)
+        one = storage.evaluations.get(evaluation_id, None)
         return one.state == "running" and one.stage == stage and (one.progress or "").startswith("verify") and one
 
     return until(running)

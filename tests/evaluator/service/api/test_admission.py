@@ -3,20 +3,23 @@
 import asyncio
 
 import pytest
-from store_samples import SUBMISSION
+from storage_samples import SUBMISSION
 
 from evaluator.errors import StorageError
-from evaluator.service.api.admission import Admission, Caller
+from evaluator.service.api.admission import Admission
+from evaluator.service.api.callers import Caller
 from evaluator.service.api.errors import ApiError
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.api.fleet import Fleet
 from evaluator.service.storage.secrets import Quota
+from evaluator.service.storage.storage import open_storage
+from evaluator.service.storage.submissions import SubmissionRepository
 from evaluator.settings import ServiceSettings
 
 CALLER = Caller("local")
 
 
-class Counting(Store):
-    """A real store that counts its transactions of acceptance, and fails while `broken`."""
+class Counting(SubmissionRepository):
+    """A real repository that counts its transactions, and fails while `broken`."""
 
     transactions = 0
     broken = False
@@ -37,11 +40,16 @@ class Announced:
 
 
 @pytest.fixture
-def store(tmp_path):
-    opened = Counting(f"sqlite:///{tmp_path / 'a.db'}")
-    opened.upgrade()
+def storage(tmp_path):
+    opened = open_storage(f"sqlite:///{tmp_path / 'a.db'}")
+    opened.database.upgrade()
     yield opened
-    opened.close()
+    opened.database.close()
+
+
+@pytest.fixture
+def submissions(storage):
+    return Counting(storage.database)
 
 
 @pytest.fixture
@@ -50,9 +58,9 @@ def announced():
 
 
 @pytest.fixture
-def admission(store, announced, tmp_path):
+def admission(storage, submissions, announced, tmp_path):
     settings = ServiceSettings(data_dir=tmp_path, database_url="", max_queued=60)
-    return Admission(store, announced, settings, b"secret")
+    return Admission(submissions, Fleet(storage.workers), announced, settings, b"secret")
 
 
 def numbered(count):
@@ -63,29 +71,29 @@ def together(admission, submissions, caller=CALLER, key=None):
     return asyncio.run(admission.accept_all(submissions, caller, key, False, "req_1"))
 
 
-def test_what_arrives_together_is_one_row_each_in_few_transactions(admission, store, announced):
+def test_what_arrives_together_is_one_row_each_in_few_transactions(admission, storage, submissions, announced):
     taken = together(admission, numbered(48))
     assert [one.evaluation.submission.source for one in taken] == [str(number) for number in range(48)]
-    assert all(store.get(one.evaluation.id, "local") == one.evaluation for one in taken)
+    assert all(storage.evaluations.get(one.evaluation.id, "local") == one.evaluation for one in taken)
     assert sorted(announced.ids) == sorted(one.evaluation.id for one in taken)
-    assert store.transactions <= 4
+    assert submissions.transactions <= 4
 
 
-def test_what_is_refused_takes_nobodys_place(admission, store):
+def test_what_is_refused_takes_nobodys_place(admission, storage):
     taken = together(admission, numbered(70))
     assert [isinstance(one, ApiError) for one in taken] == [False] * 60 + [True] * 10
     assert {one.name for one in taken[60:]} == {"queue-full"}
-    assert store.depth()["compile"].count == 60
+    assert storage.evaluations.depth()["compile"].count == 60
 
 
-def test_a_quota_counts_those_who_arrive_together(admission, store):
+def test_a_quota_counts_those_who_arrive_together(admission, storage):
     taken = together(admission, numbered(20), Caller("few", quota=Quota(concurrent=7)))
     assert [isinstance(one, ApiError) for one in taken] == [False] * 7 + [True] * 13
     assert {one.name for one in taken[7:]} == {"quota-exceeded"}
 
 
-def test_a_flood_of_one_tenant_is_in_nobody_elses_way(admission, store):
-    """A batch that its quota refuses still costs the store: others are taken in between, in their own order."""
+def test_a_flood_of_one_tenant_is_in_nobody_elses_way(admission, submissions):
+    """A batch that its quota refuses still costs a transaction: others are taken in between, in their own order."""
 
     async def story():
         flood = asyncio.create_task(
@@ -95,7 +103,7 @@ def test_a_flood_of_one_tenant_is_in_nobody_elses_way(admission, store):
         first, second = numbered(2)
         other = asyncio.gather(admission.accept(first, Caller("other")), admission.accept(second, Caller("other")))
         taken = await other
-        return store.transactions, taken, await flood
+        return submissions.transactions, taken, await flood
 
     transactions, taken, _ = asyncio.run(story())
     assert transactions <= 3
@@ -116,15 +124,15 @@ def test_one_key_that_arrives_many_times_at_once_is_one_evaluation(admission, an
     assert other.name == "idempotency-clash"
 
 
-def test_a_store_that_fails_refuses_all_and_takes_the_next(admission, store, announced):
-    store.broken = True
+def test_a_store_that_fails_refuses_all_and_takes_the_next(admission, storage, submissions, announced):
+    submissions.broken = True
     assert {one.name for one in together(admission, numbered(20))} == {"storage"}
-    assert store.depth() == {}
-    store.broken = False
+    assert storage.evaluations.depth() == {}
+    submissions.broken = False
     assert len(together(admission, numbered(20))) == len(announced.ids) == 20
 
 
-def test_who_goes_away_while_the_store_writes_holds_up_nobody(admission, store):
+def test_who_goes_away_while_the_store_writes_holds_up_nobody(admission, storage):
     async def story():
         tasks = [asyncio.create_task(admission.accept(one, CALLER)) for one in numbered(10)]
         await asyncio.sleep(0)
@@ -135,4 +143,4 @@ def test_who_goes_away_while_the_store_writes_holds_up_nobody(admission, store):
     ended = asyncio.run(story())
     assert all(isinstance(one, asyncio.CancelledError) for one in ended[:5])
     assert all(one.created for one in ended[5:])
-    assert store.depth()["compile"].count >= 5
+    assert storage.evaluations.depth()["compile"].count >= 5

@@ -1,4 +1,4 @@
-"""Every route over a real socket, on a real store, with the test as the worker."""
+"""Every route over a real socket, on a real database, with the test as the worker."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ import time
 import httpx
 import pytest
 from api_service import ADD, events, facts, lines, served, submission
-from store_samples import ended, tallied
+from storage_samples import ended, tallied
 
 from common.contract import Evaluation, ProblemFace, Status
 from evaluator.errors import StorageError
@@ -105,7 +105,7 @@ def test_an_evaluation_can_be_waited_for_by_its_id(here, http):
 
 
 def test_a_verdict_that_exists_answers_a_repeat(here, http):
-    here.store.register(facts())
+    here.storage.workers.register(facts())
     post(http, Prefer="wait=0")
     lease = here.work(ended(Status.UNSUPPORTED))
     again = post(http)
@@ -121,10 +121,10 @@ def test_a_verdict_that_exists_answers_a_repeat(here, http):
     [{"toolchain": "nvcc 14.0"}, {"arch": "sm_100"}, {"grader_version": "9"}, {"backend": "gpu", "device": "a GPU"}],
 )
 def test_another_fleet_may_judge_otherwise(here, http, changes):
-    here.store.register(facts())
+    here.storage.workers.register(facts())
     post(http, Prefer="wait=0")
     here.work()
-    here.store.register(facts(**changes))
+    here.storage.workers.register(facts(**changes))
     time.sleep(1.1)  # what is known of the fleet may be a second old
     assert post(http, Prefer="wait=0").status_code == 202
 
@@ -151,9 +151,9 @@ def test_dropping_cancels_what_waits_and_tells_those_who_wait(here, http):
 
 def test_dropping_what_runs_asks_its_worker_to_stop(here, http):
     path = post(http, Prefer="wait=0").headers["location"]
-    lease = here.store.claim(["compile"], "w1", 30)
+    lease = here.storage.leases.claim(["compile"], "w1", 30)
     assert http.delete(path).json()["state"] == "running"
-    assert here.store.renew(lease, 30) is False
+    assert here.storage.leases.renew(lease, 30) is False
 
 
 def test_a_caller_who_goes_away_is_not_waited_for(here, http):
@@ -207,7 +207,7 @@ def test_a_batch_that_nobody_waits_for_gives_ids(here, http):
 
 
 def test_equal_submissions_of_a_batch_each_get_their_line(here, http):
-    here.store.register(facts())
+    here.storage.workers.register(facts())
     post(http, Prefer="wait=0")
     here.work()
     answer = http.post("/evaluate/batch", json={"submissions": [submission()] * 3})
@@ -284,7 +284,7 @@ def keyed(here):
     """A user, another user and an admin; their clients."""
     clients = {}
     for name, admin in (("ann", False), ("bob", False), ("eve", True)):
-        _, secret = here.store.create_key(name, admin=admin)
+        _, secret = here.storage.keys.create(name, admin=admin)
         clients[name] = here.http(headers={"Authorization": f"Bearer {secret}"})
     yield clients
     for client in clients.values():
@@ -347,7 +347,7 @@ def test_a_receipt_is_the_verdict_as_a_file(here, http):
 def test_the_version_names_the_keys_that_sign_here(here, http):
     assert http.get("/version").json()["signing_keys"] == []
     for worker, key in (("w1", "b" * 64), ("w2", "a" * 64), ("w3", "a" * 64), ("w4", None)):
-        here.store.register(facts(id=worker, signing_key=key))
+        here.storage.workers.register(facts(id=worker, signing_key=key))
     patience = time.monotonic() + 5
     while time.monotonic() < patience and not http.get("/version").json()["signing_keys"]:
         time.sleep(0.05)
@@ -355,7 +355,7 @@ def test_the_version_names_the_keys_that_sign_here(here, http):
 
 
 def test_verdicts_are_not_shared_between_keys(here, keyed):
-    here.store.register(facts())
+    here.storage.workers.register(facts())
     post(keyed["ann"], Prefer="wait=0")
     here.work()
     assert post(keyed["bob"], Prefer="wait=0").status_code == 202
@@ -363,23 +363,38 @@ def test_verdicts_are_not_shared_between_keys(here, keyed):
 
 
 def test_revoked_and_expired_keys_open_nothing_and_the_server_stays_closed(here, http):
-    revoked, secret = here.store.create_key("gone")
-    _, expired = here.store.create_key("old", expires_at=time.time() - 1)
-    assert here.store.revoke_key(revoked.id)
+    revoked, secret = here.storage.keys.create("gone")
+    _, expired = here.storage.keys.create("old", expires_at=time.time() - 1)
+    assert here.storage.keys.revoke(revoked.id)
     for one in (secret, expired):
         refused(http.get("/evaluations", headers={"Authorization": f"Bearer {one}"}), 401, "unauthorized")
     refused(http.get("/evaluations"), 401, "unauthorized")
 
 
+@pytest.mark.parametrize(
+    ("header", "known"),
+    [
+        *(("Bearer {}", True), ("bearer {}", True), ("BEARER   {}", True)),
+        *(("{}", False), ("Basic {}", False), ("Bearer", False), ("Bearer {} x", False), ("Bearer: {}", False)),
+    ],
+)
+def test_a_key_is_read_alike_wherever_it_comes(here, http, header, known):
+    _, secret = here.storage.keys.create("ann")
+    sent = {"Authorization": header.format(secret)}
+    assert post(http, Prefer="wait=0", **sent).status_code == (202 if known else 401)
+    assert http.get("/evaluations", headers=sent).status_code == (200 if known else 401)
+    assert http.get("/", headers={**sent, "Accept": BROWSER}).status_code == (200 if known else 401)
+
+
 def test_the_first_key_closes_an_open_server_within_a_second(here, http):
     assert http.get("/evaluations").status_code == 200
-    here.store.create_key("first")
+    here.storage.keys.create("first")
     time.sleep(1.1)
     refused(http.get("/evaluations"), 401, "unauthorized")
 
 
 def test_quotas_say_when_to_come_back(here, http):
-    _, secret = here.store.create_key("few", concurrent=1)
+    _, secret = here.storage.keys.create("few", concurrent=1)
     headers = {"Authorization": f"Bearer {secret}", "Prefer": "wait=0"}
     assert http.post("/evaluate", json=submission(), headers=headers).status_code == 202
     answer = http.post("/evaluate", json=submission(source="// 2"), headers=headers)
@@ -390,8 +405,8 @@ def test_quotas_say_when_to_come_back(here, http):
 
 
 def test_a_refused_body_costs_its_share_of_the_quota(here, http):
-    _, secret = here.store.create_key("careless", per_minute=4)
-    _, other = here.store.create_key("another", per_minute=1)
+    _, secret = here.storage.keys.create("careless", per_minute=4)
+    _, other = here.storage.keys.create("another", per_minute=1)
     headers = {"Authorization": f"Bearer {secret}", "Prefer": "wait=0"}
     refused(http.post("/evaluate", json={"plan": {"steps": [1] * 9}}, headers=headers), 422, "invalid-request")
     assert http.post("/evaluate", json=submission(), headers=headers).status_code == 202
@@ -478,11 +493,11 @@ def test_json_must_be_said_to_be_json(http, kind):
 
 
 def test_a_gpu_that_nobody_has_is_refused_for_now(here, http):
-    here.store.register(facts())
+    here.storage.workers.register(facts())
     answer = post(http, submission(backend="gpu"))
     refused(answer, 503, "no-worker")
     assert int(answer.headers["retry-after"]) >= 1
-    here.store.register(facts(id="w2", backend="gpu", queues=("gpu",), device="a GPU"))
+    here.storage.workers.register(facts(id="w2", backend="gpu", queues=("gpu",), device="a GPU"))
     time.sleep(1.1)
     assert post(http, submission(backend="gpu"), Prefer="wait=0").status_code == 202
 
@@ -536,7 +551,7 @@ def test_a_body_that_is_refused_at_the_door_is_refused_in_a_page_for_a_browser(t
 
 
 def test_a_mistake_of_ours_is_a_page_too(here, http, monkeypatch):
-    monkeypatch.setattr(here.store, "list", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(here.storage.evaluations, "list", lambda *_, **__: 1 / 0)
     page = http.get("/", headers={"Accept": BROWSER})
     assert page.status_code == 500
     assert page.headers["x-request-id"] in page.text
@@ -547,8 +562,11 @@ def test_a_database_that_fails_is_a_503_that_names_nothing_of_ours(here, http, m
     def fail(*_, **__):
         raise StorageError("The disk of db.internal is full.")
 
-    for name in ("accept", "get", "list", "ping", "find_key", "depth"):
-        monkeypatch.setattr(here.store, name, fail)
+    for name in ("get", "list", "depth"):
+        monkeypatch.setattr(here.storage.evaluations, name, fail)
+    monkeypatch.setattr(here.storage.submissions, "accept_all", fail)
+    monkeypatch.setattr(here.storage.keys, "find", fail)
+    monkeypatch.setattr(here.storage.workers, "fleet", fail)
     answer = post(http)
     refused(answer, 503, "storage")
     assert int(answer.headers["retry-after"]) >= 1
@@ -558,7 +576,7 @@ def test_a_database_that_fails_is_a_503_that_names_nothing_of_ours(here, http, m
 
 
 def test_a_mistake_of_ours_is_a_500_in_plain_words(here, http, monkeypatch):
-    monkeypatch.setattr(here.store, "get", lambda *_: 1 / 0)
+    monkeypatch.setattr(here.storage.evaluations, "get", lambda *_: 1 / 0)
     answer = http.get("/evaluations/ev_0123456789012345678901")
     refused(answer, 500, "internal")
     assert "ZeroDivision" not in answer.text
@@ -588,7 +606,7 @@ def test_bodies_are_bounded(tmp_path):
 def test_request_ids_are_taken_where_they_are_sane_and_go_on_to_the_worker(here, http):
     answer = post(http, Prefer="wait=0", **{"X-Request-Id": "run-7/step:3"})
     assert answer.headers["x-request-id"] == "run-7/step:3"
-    assert here.store.claim(["compile"], "w1", 30).request_id == "run-7/step:3"
+    assert here.storage.leases.claim(["compile"], "w1", 30).request_id == "run-7/step:3"
     for odd in ("x" * 200, 'a"b', "{}"):
         made = http.get("/livez", headers={"X-Request-Id": odd}).headers["x-request-id"]
         assert made.startswith("req_")
@@ -619,17 +637,17 @@ def test_problems_are_what_the_grader_knows(http):
 
 def test_readiness_follows_the_fleet(here, http):
     assert http.get("/readyz").json() == {"ready": False, "reason": "No worker is alive."}
-    here.store.register(facts(queues=("compile",)))
+    here.storage.workers.register(facts(queues=("compile",)))
     assert "runs kernels" in http.get("/readyz").json()["reason"]
-    here.store.register(facts(id="w2", queues=("gpu.GPU-1",), backend="gpu"))
+    here.storage.workers.register(facts(id="w2", queues=("gpu.GPU-1",), backend="gpu"))
     assert http.get("/readyz").json() == {"ready": True, "reason": None}
-    here.store.seen("w1", draining=True)
+    here.storage.workers.seen("w1", draining=True)
     assert "compiles" in http.get("/readyz").json()["reason"]
 
 
 def test_accepted_evaluations_are_counted(here, http):
     post(http, Prefer="wait=0")
-    assert tallied(here.store, "assay_evaluations_accepted_total", answer="created") == 1
+    assert tallied(here.storage, "assay_evaluations_accepted_total", answer="created") == 1
 
 
 def test_the_openapi_document_is_whole(http):
@@ -667,7 +685,7 @@ def test_lists_that_wait_for_their_turn_are_in_nobody_elses_way(here, http, path
     with here.http() as lists:
         threads = [threading.Thread(target=lambda: lists.get(path, headers=accept, timeout=30)) for _ in range(many)]
         # As while a page of a hundred large evaluations is read.
-        with here.store._listing:
+        with here.storage.evaluations._listing:
             for one in threads:
                 one.start()
             time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""What Prometheus reads: the page is parsed as Prometheus would, and compared with what the store knows."""
+"""What Prometheus reads: the page is parsed as Prometheus would, and compared with what the database holds."""
 
 import math
 import time
@@ -8,21 +8,21 @@ from api_service import facts
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
-from store_samples import accept, ended
+from storage_samples import accept, ended
 
 from common.contract import Status
 from evaluator.errors import StorageError
 from evaluator.service.api.metrics import Metrics, grouped
-from evaluator.service.storage.evaluations import Store
 from evaluator.service.storage.models import Tally
+from evaluator.service.storage.storage import open_storage
 
 
 @pytest.fixture
-def store(tmp_path):
-    opened = Store(f"sqlite:///{tmp_path / 'a.db'}")
-    opened.upgrade()
+def storage(tmp_path):
+    opened = open_storage(f"sqlite:///{tmp_path / 'a.db'}")
+    opened.database.upgrade()
     yield opened
-    opened.close()
+    opened.database.close()
 
 
 def page(metrics):
@@ -36,16 +36,16 @@ def page(metrics):
     }
 
 
-def test_the_queue_its_age_and_the_workers(store):
+def test_the_queue_its_age_and_the_workers(storage):
     for number in range(3):
-        accept(store, tenant=f"t{number}")
-    store.claim(["compile"], "w1", 30)
-    store.register(facts())
-    store.register(facts(id="w2", backend="gpu", queues=("gpu",)))
-    store.seen("w1")
-    store.seen("w2", draining=True)
+        accept(storage, tenant=f"t{number}")
+    storage.leases.claim(["compile"], "w1", 30)
+    storage.workers.register(facts())
+    storage.workers.register(facts(id="w2", backend="gpu", queues=("gpu",)))
+    storage.workers.seen("w1")
+    storage.workers.seen("w2", draining=True)
     time.sleep(0.05)
-    found = page(Metrics(store, 60))
+    found = page(Metrics(storage.evaluations, storage.workers, storage.counters))
     assert found["assay_store_up",] == 1
     assert found["assay_queue_depth", ("queue", "compile")] == 2
     assert found["assay_queue_depth", ("queue", "gpu")] == 0
@@ -57,12 +57,12 @@ def test_the_queue_its_age_and_the_workers(store):
     assert 0 <= found["assay_worker_seen_seconds", ("worker", "w1")] < 60
 
 
-def test_verdicts_phases_cache_and_sandboxes(store):
+def test_verdicts_phases_cache_and_sandboxes(storage):
     for status in (Status.UNSUPPORTED, Status.UNSUPPORTED, Status.CANCELLED):
-        accept(store)
-        lease = store.claim(["compile"], "w1", 30)
-        assert store.finish(lease, ended(status), {"compile": 0.3, "verify": 2.0}, [0.02, 0.2])
-    found = page(Metrics(store, 60))
+        accept(storage)
+        lease = storage.leases.claim(["compile"], "w1", 30)
+        assert storage.leases.finish(lease, ended(status), {"compile": 0.3, "verify": 2.0}, [0.02, 0.2])
+    found = page(Metrics(storage.evaluations, storage.workers, storage.counters))
     by_status = [("backend", "sim"), ("status", "unsupported")]
     assert found["assay_evaluations_finished_total", *by_status] == 2
     assert found["assay_evaluations_accepted_total", ("answer", "created")] == 3
@@ -76,8 +76,8 @@ def test_verdicts_phases_cache_and_sandboxes(store):
     assert found["assay_turnaround_seconds_count",] == 3
 
 
-def test_requests_are_counted_and_timed(store):
-    metrics = Metrics(store, 60)
+def test_requests_are_counted_and_timed(storage):
+    metrics = Metrics(storage.evaluations, storage.workers, storage.counters)
     metrics.http("POST", "/evaluate", 200, 0.02)
     metrics.http("POST", "/evaluate", 200, 3)
     metrics.http("PROPFIND" * 100, "none", 405, 0.001)
@@ -89,22 +89,22 @@ def test_requests_are_counted_and_timed(store):
     assert found["assay_http_request_duration_seconds_sum", ("route", "/evaluate")] == pytest.approx(3.02)
 
 
-def test_the_store_is_asked_once_a_second_at_most(store, monkeypatch):
+def test_the_store_is_asked_once_a_second_at_most(storage, monkeypatch):
     asked = []
-    real = store.depth
-    monkeypatch.setattr(store, "depth", lambda: asked.append(1) or real())
-    metrics = Metrics(store, 60)
+    real = storage.evaluations.depth
+    monkeypatch.setattr(storage.evaluations, "depth", lambda: asked.append(1) or real())
+    metrics = Metrics(storage.evaluations, storage.workers, storage.counters)
     for _ in range(20):
         metrics.render()
     assert len(asked) == 1
 
 
-def test_a_store_that_cannot_be_read_is_said_to_be_down(store, monkeypatch):
+def test_a_store_that_cannot_be_read_is_said_to_be_down(storage, monkeypatch):
     def fail():
         raise StorageError("gone")
 
-    monkeypatch.setattr(store, "tallies", fail)
-    metrics = Metrics(store, 60)
+    monkeypatch.setattr(storage.counters, "tallies", fail)
+    metrics = Metrics(storage.evaluations, storage.workers, storage.counters)
     metrics.http("GET", "/livez", 200, 0.1)
     found = page(metrics)
     assert found["assay_store_up",] == 0

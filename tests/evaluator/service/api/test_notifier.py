@@ -1,4 +1,4 @@
-"""One poller for all who wait: on a real store, and on one that a test makes fail."""
+"""One poller for all who wait: on a real database, and on one that a test makes fail."""
 
 import asyncio
 import threading
@@ -8,26 +8,26 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_samples import SUBMISSION, accept, ended
+from storage_samples import SUBMISSION, accept, ended
 
 from evaluator.errors import StorageError
 from evaluator.service.api.notifier import News, Notifier, Subscription
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import open_storage
 
 
 @pytest.fixture
-def store(tmp_path):
-    opened = Store(f"sqlite:///{tmp_path / 'a.db'}")
-    opened.upgrade()
+def storage(tmp_path):
+    opened = open_storage(f"sqlite:///{tmp_path / 'a.db'}")
+    opened.database.upgrade()
     yield opened
-    opened.close()
+    opened.database.close()
 
 
 class Counting:
-    """A store whose looks are counted, and fail while `broken`."""
+    """A repository whose looks are counted, and fail while `broken`."""
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(self, evaluations):
+        self.evaluations = evaluations
         self.looks = []
         self.broken = False
 
@@ -35,12 +35,12 @@ class Counting:
         self.looks.append(set(ids))
         if self.broken:
             raise StorageError("The disk is gone.")
-        return self.store.watch(ids)
+        return self.evaluations.watch(ids)
 
 
 @asynccontextmanager
-async def watching(store, interval_s=0.01):
-    watch = Notifier(store, interval_s)
+async def watching(evaluations, interval_s=0.01):
+    watch = Notifier(evaluations, interval_s)
     running = asyncio.create_task(watch.run())
     try:
         yield watch
@@ -50,21 +50,21 @@ async def watching(store, interval_s=0.01):
             await running
 
 
-def finish(store):
-    lease = store.claim(["compile"], "w1", 30)
-    assert store.finish(lease, ended(), {})
+def finish(storage):
+    lease = storage.leases.claim(["compile"], "w1", 30)
+    assert storage.leases.finish(lease, ended(), {})
     return lease.evaluation_id
 
 
-def test_who_waits_for_the_end_hears_of_the_end_alone(store):
+def test_who_waits_for_the_end_hears_of_the_end_alone(storage):
     async def story():
-        one = accept(store).evaluation
-        async with watching(store) as watch:
+        one = accept(storage).evaluation
+        async with watching(storage.evaluations) as watch:
             with watch.follow({one.id: one.version}) as follower:
-                lease = await asyncio.to_thread(store.claim, ["compile"], "w1", 30)
-                await asyncio.to_thread(store.progress, lease, "verify")
+                lease = await asyncio.to_thread(storage.leases.claim, ["compile"], "w1", 30)
+                await asyncio.to_thread(storage.leases.progress, lease, "verify")
                 assert await follower.next(0.2) == {}
-                await asyncio.to_thread(store.finish, lease, ended(), {})
+                await asyncio.to_thread(storage.leases.finish, lease, ended(), {})
                 news = await follower.next(5)
                 assert news[one.id].state == "done"
                 assert news[one.id].version > one.version
@@ -73,26 +73,26 @@ def test_who_waits_for_the_end_hears_of_the_end_alone(store):
     asyncio.run(story())
 
 
-def test_who_wants_every_change_hears_of_each_once(store):
+def test_who_wants_every_change_hears_of_each_once(storage):
     async def story():
-        one = accept(store).evaluation
-        async with watching(store) as watch:
+        one = accept(storage).evaluation
+        async with watching(storage.evaluations) as watch:
             with watch.follow({one.id: one.version}, ends_only=False) as follower:
                 assert await follower.next(0.1) == {}
-                lease = await asyncio.to_thread(store.claim, ["compile"], "w1", 30)
+                lease = await asyncio.to_thread(storage.leases.claim, ["compile"], "w1", 30)
                 assert (await follower.next(5))[one.id].state == "running"
                 assert await follower.next(0.1) == {}
-                await asyncio.to_thread(store.finish, lease, ended(), {})
+                await asyncio.to_thread(storage.leases.finish, lease, ended(), {})
                 assert (await follower.next(5))[one.id].state == "done"
 
     asyncio.run(story())
 
 
-def test_what_was_over_before_is_news_at_once(store):
+def test_what_was_over_before_is_news_at_once(storage):
     async def story():
-        one = accept(store).evaluation
-        finish(store)
-        async with watching(store) as watch:
+        one = accept(storage).evaluation
+        finish(storage)
+        async with watching(storage.evaluations) as watch:
             with watch.follow({one.id: one.version, "ev_never": -1}) as follower:
                 news = await follower.next(5)
                 assert (news[one.id].state, news["ev_never"].state) == ("done", "gone")
@@ -100,10 +100,10 @@ def test_what_was_over_before_is_news_at_once(store):
     asyncio.run(story())
 
 
-def test_a_thousand_who_wait_cost_one_look(store):
+def test_a_thousand_who_wait_cost_one_look(storage):
     async def story():
-        counting = Counting(store)
-        ones = [accept(store, SUBMISSION.model_copy(update={"source": str(i)})).evaluation for i in range(5)]
+        counting = Counting(storage.evaluations)
+        ones = [accept(storage, SUBMISSION.model_copy(update={"source": str(i)})).evaluation for i in range(5)]
         async with watching(counting, interval_s=0.05) as watch:
             waits = []
 
@@ -117,7 +117,7 @@ def test_a_thousand_who_wait_cost_one_look(store):
             assert len(counting.looks) < 20
             assert {one.id for one in ones} in counting.looks
             for _ in ones:
-                await asyncio.to_thread(finish, store)
+                await asyncio.to_thread(finish, storage)
             news = await asyncio.gather(*waits)
             assert all(len(one) == 1 for one in news)
             assert watch.count == 0
@@ -125,9 +125,9 @@ def test_a_thousand_who_wait_cost_one_look(store):
     asyncio.run(story())
 
 
-def test_nobody_waiting_costs_nothing(store):
+def test_nobody_waiting_costs_nothing(storage):
     async def story():
-        counting = Counting(store)
+        counting = Counting(storage.evaluations)
         async with watching(counting):
             await asyncio.sleep(0.1)
         assert counting.looks == []
@@ -135,15 +135,15 @@ def test_nobody_waiting_costs_nothing(store):
     asyncio.run(story())
 
 
-def test_a_nudge_from_another_thread_is_a_look_at_once(store):
+def test_a_nudge_from_another_thread_is_a_look_at_once(storage):
     async def story():
-        one = accept(store).evaluation
-        async with watching(store, interval_s=30) as watch:
+        one = accept(storage).evaluation
+        async with watching(storage.evaluations, interval_s=30) as watch:
             with watch.follow({one.id: one.version}) as follower:
                 await asyncio.sleep(0.2)
 
                 def work():
-                    watch.notify(finish(store))
+                    watch.notify(finish(storage))
 
                 started_s = time.monotonic()
                 threading.Thread(target=work).start()
@@ -153,14 +153,14 @@ def test_a_nudge_from_another_thread_is_a_look_at_once(store):
     asyncio.run(story())
 
 
-def test_a_nudge_is_a_look_at_what_was_named_alone(store):
+def test_a_nudge_is_a_look_at_what_was_named_alone(storage):
     async def story():
-        counting = Counting(store)
-        ones = [accept(store, SUBMISSION.model_copy(update={"source": str(i)})).evaluation for i in range(9)]
+        counting = Counting(storage.evaluations)
+        ones = [accept(storage, SUBMISSION.model_copy(update={"source": str(i)})).evaluation for i in range(9)]
         async with watching(counting, interval_s=30) as watch:
             with watch.follow({one.id: one.version for one in ones}) as follower:
                 await asyncio.sleep(0.2)
-                finished = finish(store)
+                finished = finish(storage)
                 watch.notify(finished, "ev_that_nobody_follows")
                 assert (await follower.next(20)).keys() == {finished}
                 assert counting.looks == [{one.id for one in ones}, {finished}]
@@ -168,14 +168,14 @@ def test_a_nudge_is_a_look_at_what_was_named_alone(store):
     asyncio.run(story())
 
 
-def test_what_ended_between_its_acceptance_and_the_following_is_seen_at_once(store):
+def test_what_ended_between_its_acceptance_and_the_following_is_seen_at_once(storage):
     async def story():
-        first, late = (accept(store, SUBMISSION.model_copy(update={"source": str(i)})).evaluation for i in range(2))
-        async with watching(store, interval_s=30) as watch:
+        first, late = (accept(storage, SUBMISSION.model_copy(update={"source": str(i)})).evaluation for i in range(2))
+        async with watching(storage.evaluations, interval_s=30) as watch:
             with watch.follow({first.id: first.version}):
                 await asyncio.sleep(0.2)
-                finish(store)
-                watch.notify(finish(store))
+                finish(storage)
+                watch.notify(finish(storage))
                 await asyncio.sleep(0.2)
                 with watch.follow({late.id: late.version}) as follower:
                     assert (await follower.next(10))[late.id].state == "done"
@@ -183,25 +183,25 @@ def test_what_ended_between_its_acceptance_and_the_following_is_seen_at_once(sto
     asyncio.run(story())
 
 
-def test_a_store_that_fails_for_a_while_is_asked_again(store):
+def test_a_store_that_fails_for_a_while_is_asked_again(storage):
     async def story():
-        counting = Counting(store)
+        counting = Counting(storage.evaluations)
         counting.broken = True
-        one = accept(store).evaluation
+        one = accept(storage).evaluation
         async with watching(counting) as watch:
             with watch.follow({one.id: one.version}) as follower:
                 assert await follower.next(0.3) == {}
-                finish(store)
+                finish(storage)
                 counting.broken = False
                 assert (await follower.next(10))[one.id].state == "done"
 
     asyncio.run(story())
 
 
-def test_closing_lets_everyone_go(store):
+def test_closing_lets_everyone_go(storage):
     async def story():
-        one = accept(store).evaluation
-        async with watching(store) as watch:
+        one = accept(storage).evaluation
+        async with watching(storage.evaluations) as watch:
             with watch.follow({one.id: one.version}) as follower:
                 waiting = asyncio.create_task(follower.next(30))
                 await asyncio.sleep(0.1)

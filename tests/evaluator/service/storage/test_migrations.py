@@ -8,10 +8,10 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, inspect, text
-from store_samples import accept, ended
+from storage_samples import accept, ended
 
 from evaluator.errors import StorageError
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import open_storage
 from evaluator.service.storage.tables import metadata
 
 
@@ -43,62 +43,62 @@ def test_the_last_migration_gives_the_tables_of_the_code(engine):
             assert there.get_pk_constraint(table.name)["constrained_columns"] == [c.name for c in table.primary_key]
 
 
-def test_an_upgrade_keeps_what_is_there(store):
-    made = accept(store).evaluation
-    store.upgrade()
-    assert store.get(made.id, "local") == made
+def test_an_upgrade_keeps_what_is_there(storage):
+    made = accept(storage).evaluation
+    storage.database.upgrade()
+    assert storage.evaluations.get(made.id, "local") == made
 
 
 def test_many_threads_may_upgrade_at_once(empty_url):
-    stores = [Store(empty_url) for _ in range(6)]
+    storages = [open_storage(empty_url) for _ in range(6)]
     with ThreadPoolExecutor(6) as threads:
-        assert list(threads.map(lambda store: store.upgrade(), stores)) == [None] * 6
-    accept(stores[0])
-    assert stores[1].depth()["compile"].count == 1
-    for store in stores:
-        store.close()
+        assert list(threads.map(lambda storage: storage.database.upgrade(), storages)) == [None] * 6
+    accept(storages[0])
+    assert storages[1].evaluations.depth()["compile"].count == 1
+    for storage in storages:
+        storage.database.close()
 
 
 def test_many_processes_may_upgrade_at_once(empty_url):
-    program = f"from evaluator.service.storage.evaluations import Store; Store({empty_url!r}).upgrade()"
+    program = f"from evaluator.service.storage.database import Database; Database({empty_url!r}).upgrade()"
     started = [subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) for _ in range(2)]
     assert [(child.communicate()[1], child.returncode) for child in started] == [(b"", 0)] * 2
 
 
 def test_a_database_without_tables_says_what_to_do(empty_url):
-    store = Store(empty_url)
+    storage = open_storage(empty_url)
     with pytest.raises(StorageError, match="tables are missing") as fault:
-        store.depth()
+        storage.evaluations.depth()
     assert "assay serve" in fault.value.remedy
-    store.close()
+    storage.database.close()
 
 
-def test_tables_of_a_newer_version_are_left_alone(store, engine):
-    lease_of = accept(store).evaluation.id
+def test_tables_of_a_newer_version_are_left_alone(storage, engine):
+    accept(storage)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(StorageError, match="not of this version") as fault:
-        store.upgrade()
+        storage.database.upgrade()
     assert "newer" in fault.value.remedy
-    assert store.finish(store.claim_one(lease_of, ["compile"], "w", 30), ended(), {})
+    assert storage.leases.finish(storage.leases.claim(["compile"], "w", 30), ended(), {})
 
 
 def test_an_upgrade_that_fails_leaves_nothing_behind(empty_url, monkeypatch):
-    store = Store(empty_url)
+    storage = open_storage(empty_url)
     with monkeypatch.context() as broken:
         broken.setattr("alembic.op.create_index", lambda *a, **k: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            store.upgrade()
+            storage.database.upgrade()
     with pytest.raises(StorageError, match="tables are missing"):
-        store.depth()
-    store.upgrade()
-    assert store.depth() == {}
-    store.close()
+        storage.evaluations.depth()
+    storage.database.upgrade()
+    assert storage.evaluations.depth() == {}
+    storage.database.close()
 
 
 def test_a_new_sqlite_file_is_its_owners_alone(tmp_path):
-    store = Store(f"sqlite:///{tmp_path / 'assay.db'}")
-    store.upgrade()
-    accept(store)
+    storage = open_storage(f"sqlite:///{tmp_path / 'assay.db'}")
+    storage.database.upgrade()
+    accept(storage)
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
-    store.close()
+    storage.database.close()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sample_verdicts import ALL, HOSTILE, SOURCE, hostile, incorrect, passed, passed_on_gpu
+from storage_samples import accept, claim_of
 
 from common.contract import Status, Submission
 from evaluator.errors import StorageError
@@ -19,8 +20,10 @@ from evaluator.problems.catalogue import problems
 from evaluator.report.html import hashed
 from evaluator.report.terminal import TIERS
 from evaluator.service.api.app import create_app
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.api.fleet import Fleet
 from evaluator.service.storage.models import WorkerFacts
+from evaluator.service.storage.storage import open_storage
+from evaluator.service.storage.workers import ALIVE_WITHIN_S
 from evaluator.service.web import sse, views
 from evaluator.service.web.pages import COOKIE, prefers_html
 from evaluator.service.web.sse import Live, Moment
@@ -87,12 +90,12 @@ class Browser:
 
 
 class Site:
-    """The whole service without its workers: what they would do, the test does on the store."""
+    """The whole service without its workers: what they would do, the test does on the database."""
 
     def __init__(self, folder):
         settings = ServiceSettings(folder, f"sqlite:///{folder / 'assay.db'}")
-        self.store = Store(settings.database_url)
-        self.app = create_app(self.store, self, settings, b"a secret of the test")
+        self.storage = open_storage(settings.database_url)
+        self.app = create_app(self.storage, self, settings, b"a secret of the test")
         self.browser = Browser(self.app, base_url="http://localhost", headers={"Accept": CHROME})
 
     def announce(self, evaluation_id, queue):
@@ -100,13 +103,13 @@ class Site:
 
     def accept(self, problem="row_sum", source=SOURCE, tenant="local"):
         submission = Submission(problem=problem, source=source)
-        return self.store.accept(submission, tenant, queue="compile", max_queued=1000).evaluation
+        return accept(self.storage, submission, tenant).evaluation
 
     def finished(self, verdict, source=SOURCE, **accepted):
         known = self.accept(verdict.problem, source, **accepted)
-        lease = self.store.claim_one(known.id, ["compile"], "w1", 30)
-        assert self.store.finish(lease, verdict, {})
-        return self.store.get(known.id, None)
+        lease = claim_of(self.storage, known.id)
+        assert self.storage.leases.finish(lease, verdict, {})
+        return self.storage.evaluations.get(known.id, None)
 
     def page(self, address, status=200, **more):
         answer = self.browser.get(address, **more)
@@ -118,9 +121,9 @@ class Site:
 @pytest.fixture(scope="module")
 def empty_database(tmp_path_factory):
     file = tmp_path_factory.mktemp("empty") / "assay.db"
-    store = Store(f"sqlite:///{file}")
-    store.upgrade()
-    store.close()
+    storage = open_storage(f"sqlite:///{file}")
+    storage.database.upgrade()
+    storage.database.close()
     return file
 
 
@@ -130,7 +133,7 @@ def site(tmp_path, empty_database):
     made = Site(tmp_path)
     yield made
     made.browser.close()
-    made.store.close()
+    made.storage.database.close()
 
 
 def worker(**changes):
@@ -159,14 +162,14 @@ def test_an_empty_server_says_what_to_do(site):
 
 
 def test_the_first_page_shows_queues_workers_and_evaluations(site):
-    site.store.register(worker())
-    site.store.register(
+    site.storage.workers.register(worker())
+    site.storage.workers.register(
         worker(id="w2", pid=4128, queues=("gpu",), backend="gpu", device="NVIDIA H100", draining=True)
     )
     passing, failing = site.finished(passed_on_gpu()), site.finished(incorrect())
     running, queued = site.accept("matmul"), site.accept("softmax")
-    lease = site.store.claim_one(running.id, ["compile"], "w1", 30)
-    site.store.progress(lease, "compile")
+    lease = claim_of(site.storage, running.id)
+    site.storage.leases.progress(lease, "compile")
     page = site.page("/")
     assert re.search(r"Waiting in compile 1 the oldest for \d+ s", page.words)
     assert "Waiting in gpu 0 nothing waits" in page.words
@@ -182,7 +185,7 @@ def test_the_first_page_shows_queues_workers_and_evaluations(site):
 
 def test_a_queue_that_nobody_serves_is_named(site):
     site.accept()
-    site.store.register(worker(queues=("sim",)))
+    site.storage.workers.register(worker(queues=("sim",)))
     assert re.search(r"Waiting in compile 1 the oldest for \d+ s; no worker", site.page("/").words)
 
 
@@ -234,8 +237,9 @@ def test_a_store_that_is_away_is_said_without_naming_it(site, monkeypatch):
     def away(*_, **__):
         raise StorageError("The database at db.internal does not answer.", "Start it.")
 
-    for name in ("list", "find_key", "list_keys"):
-        monkeypatch.setattr(site.store, name, away)
+    monkeypatch.setattr(site.storage.evaluations, "list", away)
+    for name in ("find", "list"):
+        monkeypatch.setattr(site.storage.keys, name, away)
     words = site.page("/", 503).words
     assert "The service's database cannot be used now. What to do: Try again." in words
     assert "db.internal" not in words
@@ -260,26 +264,26 @@ def test_an_evaluation_on_its_way_says_where_it_is(site):
     page = site.page(f"/evaluations/{known.id}")
     assert "It waits in the queue compile, for 1 s so far." in page.words
     assert page.all("meta")[-1] == {"http-equiv": "refresh", "content": "2"}
-    lease = site.store.claim_one(known.id, ["compile"], "w1", 30)
-    site.store.progress(lease, "compile")
+    lease = claim_of(site.storage, known.id)
+    site.storage.leases.progress(lease, "compile")
     page = site.page(f"/evaluations/{known.id}")
     assert "▸running compile ✓ Waiting Compile Verify Time Begun just now." in page.words
     assert [step for step in page.all("li") if step.get("aria-current")] == [{"class": "now", "aria-current": "step"}]
-    site.store.pass_on(lease, "gpu", 0.4)
+    site.storage.leases.pass_on(lease, "gpu", 0.4)
     page = site.page(f"/evaluations/{known.id}")
     assert "It is compiled and waits in the queue gpu. ✓ Waiting ✓ Compile Verify Time" in page.words
-    lease = site.store.claim_one(known.id, ["gpu"], "w1", 30)
-    site.store.drop(known.id, "local")
+    lease = claim_of(site.storage, known.id, "gpu")
+    site.storage.evaluations.drop(known.id, "local")
     assert "It was cancelled, and ends as soon as the worker notices." in site.page(f"/evaluations/{known.id}").words
-    assert site.store.get(known.id, None).state == "running"
+    assert site.storage.evaluations.get(known.id, None).state == "running"
 
 
 def test_what_a_submission_brings_is_text(site):
     verdict = hostile()
     known = site.finished(verdict, source=HOSTILE + SOURCE)
     running = site.accept("row_sum", source=HOSTILE)
-    lease = site.store.claim_one(running.id, ["compile"], "w1", 30)
-    site.store.progress(lease, HOSTILE)
+    lease = claim_of(site.storage, running.id)
+    site.storage.leases.progress(lease, HOSTILE)
     for address in ("/", f"/evaluations/{known.id}", f"/evaluations/{running.id}"):
         text = site.browser.get(address).text
         page = Markup(text)
@@ -315,11 +319,11 @@ def test_pages_load_nothing_and_let_in_only_what_is_ours(site):
 
 def test_who_asks_for_json_gets_json(site):
     known = site.finished(passed())
-    for accept in ("*/*", "application/json", "application/json, text/html", "text/html;q=0.5, application/json", ""):
-        answer = site.browser.get(f"/evaluations/{known.id}", headers={"Accept": accept})
-        assert answer.json()["id"] == known.id, accept
-        assert len(site.browser.get("/problems", headers={"Accept": accept}).json()) == len(problems())
-        assert site.browser.get("/problems/relu", headers={"Accept": accept}).json()["id"] == "relu"
+    for wanted in ("*/*", "application/json", "application/json, text/html", "text/html;q=0.5, application/json", ""):
+        answer = site.browser.get(f"/evaluations/{known.id}", headers={"Accept": wanted})
+        assert answer.json()["id"] == known.id, wanted
+        assert len(site.browser.get("/problems", headers={"Accept": wanted}).json()) == len(problems())
+        assert site.browser.get("/problems/relu", headers={"Accept": wanted}).json()["id"] == "relu"
     answer = site.browser.delete(f"/evaluations/{known.id}")
     assert answer.status_code == 200, "a browser may send what it likes as Accept with other methods"
     assert site.page("/evaluations").all("h1"), "the list of evaluations is the first page"
@@ -356,8 +360,8 @@ def test_all_problems_are_listed_and_told(site):
 class TestWithKeys:
     @pytest.fixture
     def keyed(self, site):
-        site.mine, site.secret = site.store.create_key("mine")
-        site.other, _ = site.store.create_key("other")
+        site.mine, site.secret = site.storage.keys.create("mine")
+        site.other, _ = site.storage.keys.create("other")
         return site
 
     def sign_in(self, site, secret, target="/", **headers):
@@ -384,11 +388,11 @@ class TestWithKeys:
         rows = [link["href"] for link in keyed.page("/").all("a") if link.get("class") == "row"]
         assert rows == [f"/evaluations/{mine.id}"]
         assert "Bearer $ASSAY_KEY" in keyed.page("/problems/relu").words
-        keyed.store.revoke_key(keyed.mine.id)
+        keyed.storage.keys.revoke(keyed.mine.id)
         keyed.page("/", 401)
 
     def test_an_admin_sees_all(self, keyed):
-        _, secret = keyed.store.create_key("admin", admin=True)
+        _, secret = keyed.storage.keys.create("admin", admin=True)
         theirs = keyed.finished(passed(), tenant=keyed.other.id)
         assert theirs.id in [link.get("id") for link in keyed.page("/", headers=bearer(secret)).all("a")]
 
@@ -543,26 +547,36 @@ def test_an_overview_is_read_again_only_where_it_changed(site, monkeypatch):
     monkeypatch.setattr(views, "READ_AGAIN_S", 1000)
     site.finished(passed())
     running = site.accept()
-    lease = site.store.claim_one(running.id, ["compile"], "w1", 30)
-    first = overview(site.store, None, Filters())
-    assert overview(site.store, None, Filters(), first).page is first.page
+    lease = claim_of(site.storage, running.id)
+    first = overview(site.storage.evaluations, site.storage.workers, None, Filters())
+    assert overview(site.storage.evaluations, site.storage.workers, None, Filters(), first).page is first.page
     steps = (
-        lambda: site.store.progress(lease, "verify"),
-        lambda: site.store.finish(lease, passed(), {}),
+        lambda: site.storage.leases.progress(lease, "verify"),
+        lambda: site.storage.leases.finish(lease, passed(), {}),
         lambda: site.accept("softmax"),
     )
     for step in steps:
         step()
-        again = overview(site.store, None, Filters(), first)
+        again = overview(site.storage.evaluations, site.storage.workers, None, Filters(), first)
         assert again.page is not first.page
         assert again.key != first.key
         first = again
-    site.store.register(worker())
-    again = overview(site.store, None, Filters(), first)
+    site.storage.workers.register(worker())
+    again = overview(site.storage.evaluations, site.storage.workers, None, Filters(), first)
     assert again.page is first.page
     assert again.key != first.key
     monkeypatch.setattr(views, "READ_AGAIN_S", 0)
-    assert overview(site.store, None, Filters(), again).page is not again.page
+    assert overview(site.storage.evaluations, site.storage.workers, None, Filters(), again).page is not again.page
+
+
+def test_pages_and_readiness_agree_on_who_is_gone(new_storage, clock):
+    storage = new_storage(clock)
+    storage.workers.register(worker(seen_at=clock.day))
+    fleet = Fleet(storage.workers)
+    for passed_s, alive in ((ALIVE_WITHIN_S - 1, True), (2, False)):
+        clock.pass_s(passed_s)
+        shown = overview(storage.evaluations, storage.workers, None, Filters()).workers
+        assert (len(shown) == 1, fleet.why_not_ready() is None) == (alive, alive)
 
 
 @pytest.mark.parametrize(

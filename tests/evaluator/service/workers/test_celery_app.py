@@ -28,8 +28,8 @@ from working import (
 
 from common.contract import Status
 from evaluator.errors import UsageError
-from evaluator.service.storage import leases
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage import sweeps
+from evaluator.service.storage.storage import open_storage
 from evaluator.service.workers.celery_app import CeleryAnnouncer, run_workers
 from evaluator.service.workers.sweeper import Sweeper
 from evaluator.settings import MachineSettings, ServiceSettings
@@ -96,14 +96,14 @@ def redis():
 
 
 class Service:
-    """A store, its announcer and sweeper, and worker processes of the command."""
+    """A database, its announcer and sweeper, and worker processes of the command."""
 
     def __init__(self, folder, redis):
-        self.store = Store(f"sqlite:///{folder / 'assay.db'}")
-        self.store.upgrade()
+        self.storage = open_storage(f"sqlite:///{folder / 'assay.db'}")
+        self.storage.database.upgrade()
         self.data_dir = data_dir(folder / "data")
         self.announcer = CeleryAnnouncer(redis.url)
-        self.sweeper = Sweeper(self.store, self.announcer, interval_s=0.2)
+        self.sweeper = Sweeper(self.storage.sweeps, self.announcer, interval_s=0.2)
         self.sweeper.start()
         self.workers = []
         self._environment = {
@@ -116,21 +116,21 @@ class Service:
 
     def hire(self, queues, processes=1, drain_s=2):
         """Another worker, once all its processes are in the fleet."""
-        before = len(self.store.fleet(3600))
+        before = len(self.storage.workers.fleet(3600))
         command = [sys.executable, "-m", "evaluator", "worker", "--queues", queues, "--workers", str(processes)]
         environment = {**self._environment, "ASSAY_DRAIN_S": str(drain_s)}
         worker = subprocess.Popen(command, env=environment, start_new_session=True)
         self.workers.append(worker)
-        until(lambda: len(self.store.fleet(3600)) >= before + processes)
+        until(lambda: len(self.storage.workers.fleet(3600)) >= before + processes)
         return worker
 
     def submit(self, *args, **more):
-        evaluation_id = accept(self.store, *args, **more)
+        evaluation_id = accept(self.storage, *args, **more)
         self.announcer.announce(evaluation_id, "compile")
         return evaluation_id
 
     def pid_of(self, evaluation):
-        return next(worker.pid for worker in self.store.fleet(3600) if worker.id == evaluation.worker)
+        return next(worker.pid for worker in self.storage.workers.fleet(3600) if worker.id == evaluation.worker)
 
     def left_over(self):
         return [entry.name for entry in (self.data_dir / "work").iterdir()]
@@ -146,7 +146,7 @@ class Service:
                 worker.wait()
         self.sweeper.stop()
         self.announcer.close()
-        self.store.close()
+        self.storage.database.close()
 
 
 @pytest.fixture(scope="module")
@@ -173,8 +173,8 @@ def apart(tmp_path):
 
 def test_compiled_by_one_worker_and_judged_by_another(service, tmp_path):
     fresh = f"// {tmp_path}\n{RIGHT}"
-    first, second = (done(service.store, service.submit(fresh)) for _ in range(2))
-    workers = {worker.id: worker.queues for worker in service.store.fleet(60)}
+    first, second = (done(service.storage, service.submit(fresh)) for _ in range(2))
+    workers = {worker.id: worker.queues for worker in service.storage.workers.fleet(60)}
     for one in (first, second):
         assert (one.verdict.status, one.stage, one.attempt) == (Status.PASSED, "judge", 1)
         assert workers[one.worker] == ("sim",)
@@ -189,34 +189,34 @@ def test_compiled_by_one_worker_and_judged_by_another(service, tmp_path):
 def test_every_kind_of_verdict_arrives(service):
     wanted = [(RIGHT, Status.PASSED), (WRONG, Status.INCORRECT), ("not C++", Status.COMPILE_ERROR)] * 3
     ids = [service.submit(source) for source, _ in wanted]
-    assert [done(service.store, one).verdict.status for one in ids] == [status for _, status in wanted]
+    assert [done(service.storage, one).verdict.status for one in ids] == [status for _, status in wanted]
 
 
 def test_a_message_that_comes_twice_does_nothing_twice(service):
     evaluation_id = service.submit()
-    ended = done(service.store, evaluation_id)
+    ended = done(service.storage, evaluation_id)
     for queue in ("compile", "sim", "compile"):
         service.announcer.announce(evaluation_id, queue)
-    after = done(service.store, service.submit())
+    after = done(service.storage, service.submit())
     assert after.verdict.status is Status.PASSED
-    assert service.store.get(evaluation_id, None) == ended
+    assert service.storage.evaluations.get(evaluation_id, None) == ended
 
 
 def test_a_dropped_evaluation_ends_at_once(service):
     evaluation_id = service.submit(ENDLESS)
-    judging(service.store, evaluation_id, "judge")
-    service.store.drop(evaluation_id, None)
-    assert done(service.store, evaluation_id, 5).verdict.status is Status.CANCELLED
+    judging(service.storage, evaluation_id, "judge")
+    service.storage.evaluations.drop(evaluation_id, None)
+    assert done(service.storage, evaluation_id, 5).verdict.status is Status.CANCELLED
     assert service.left_over() == []
 
 
 def test_a_killed_child_loses_nothing_and_leaves_nothing(service):
     evaluation_id = service.submit(ENDLESS, run_timeout_s=2)
-    pid = service.pid_of(judging(service.store, evaluation_id, "judge"))
+    pid = service.pid_of(judging(service.storage, evaluation_id, "judge"))
     below = descendants(pid)
     assert below
     os.kill(pid, signal.SIGKILL)
-    ended = done(service.store, evaluation_id)
+    ended = done(service.storage, evaluation_id)
     assert (ended.verdict.status, ended.attempt) == (Status.TIMEOUT, 2)
     until(lambda: are_gone(below))
     until(lambda: service.left_over() == [])
@@ -224,35 +224,35 @@ def test_a_killed_child_loses_nothing_and_leaves_nothing(service):
 
 def test_redis_may_die_and_come_back_empty(service, redis):
     busy = service.submit(ENDLESS, run_timeout_s=1.5)
-    judging(service.store, busy, "judge")
+    judging(service.storage, busy, "judge")
     redis.kill()
     started_s = time.monotonic()
     unheard = service.submit()
     assert time.monotonic() - started_s < 5, "nobody waits for a Redis that is away"
     # Its worker cannot acknowledge the message, and must take others all the same.
-    assert done(service.store, busy).verdict.status is Status.TIMEOUT
+    assert done(service.storage, busy).verdict.status is Status.TIMEOUT
     redis.start()
     heard = service.submit()
     # A message is a knock at the door: the one that waits longest is let in.
-    assert done(service.store, unheard).verdict.status is Status.PASSED
+    assert done(service.storage, unheard).verdict.status is Status.PASSED
     service.announcer.announce(heard, "compile")
-    assert done(service.store, heard).verdict.status is Status.PASSED
+    assert done(service.storage, heard).verdict.status is Status.PASSED
 
 
 def test_a_killed_worker_takes_its_children_along_and_they_give_back(apart):
     worker = apart.hire("compile,sim", 2)
     ids = [apart.submit(ENDLESS) for _ in range(2)]
     for one in ids:
-        judging(apart.store, one)
+        judging(apart.storage, one)
     everything = [itself(worker.pid), *descendants(worker.pid)]
     assert len(everything) > 4
     worker.kill()
     worker.wait()
     until(lambda: are_gone(everything))
     for one in ids:
-        now = apart.store.get(one, None)
+        now = apart.storage.evaluations.get(one, None)
         assert (now.state, now.attempt) == ("queued", 0), "handed back, not lost"
-        apart.store.drop(one, None)
+        apart.storage.evaluations.drop(one, None)
     until(lambda: apart.left_over() == [])
 
 
@@ -262,21 +262,21 @@ def test_a_drained_worker_finishes_the_short_and_gives_back_the_long(apart):
     short = apart.submit(ENDLESS, run_timeout_s=1.5)
     long = apart.submit(ENDLESS)
     for one in (short, long):
-        judging(apart.store, one)
+        judging(apart.storage, one)
     everything = [itself(worker.pid), *descendants(worker.pid)]
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(30) == 0
-    assert apart.store.get(short, None).verdict.status is Status.TIMEOUT
-    now = apart.store.get(long, None)
+    assert apart.storage.evaluations.get(short, None).verdict.status is Status.TIMEOUT
+    now = apart.storage.evaluations.get(long, None)
     assert (now.state, now.attempt) == ("queued", 0)
-    apart.store.drop(long, None)
+    apart.storage.evaluations.drop(long, None)
     until(lambda: are_gone(everything))
     assert apart.left_over() == []
 
 
 def test_redis_may_die_again_and_again_and_take_celery_along(tmp_path, monkeypatch):
     # What was announced to a Redis that died is announced again so much later, and not after half a minute.
-    monkeypatch.setattr(leases, "STALE_S", 0.5)
+    monkeypatch.setattr(sweeps, "STALE_S", 0.5)
     with a_redis(tcp=True) as redis:
         service = Service(tmp_path, redis)
         try:
@@ -286,7 +286,7 @@ def test_redis_may_die_again_and_again_and_take_celery_along(tmp_path, monkeypat
                 wanted.update({service.submit(): Status.PASSED for _ in range(3)})
                 busy = service.submit(ENDLESS, run_timeout_s=1)
                 wanted[busy] = Status.TIMEOUT
-                until(lambda: any(service.store.get(one, None).state == "running" for one in wanted))
+                until(lambda: any(service.storage.evaluations.get(one, None).state == "running" for one in wanted))
                 redis.kill()
                 time.sleep(away_s)
                 redis.start()
@@ -294,8 +294,8 @@ def test_redis_may_die_again_and_again_and_take_celery_along(tmp_path, monkeypat
             celery = descendants(worker.pid)[0]
             os.kill(celery[0], signal.SIGKILL)
             wanted[service.submit()] = Status.PASSED
-            assert {one: done(service.store, one).verdict.status for one in wanted} == wanted
-            until(lambda: len(service.store.fleet(10)) == 2)
+            assert {one: done(service.storage, one).verdict.status for one in wanted} == wanted
+            until(lambda: len(service.storage.workers.fleet(10)) == 2)
             assert worker.poll() is None
             assert descendants(worker.pid)[0] != celery
             worker.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""The worker pool: real child processes on a real store, ended in every way that processes end."""
+"""The worker pool: real child processes on a real database, ended in every way that processes end."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from working import (
 )
 
 from common.contract import Status
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import open_storage
 from evaluator.service.workers.embedded import WorkerPool
 from evaluator.service.workers.sweeper import Sweeper
 from evaluator.settings import ServiceSettings
@@ -35,9 +35,13 @@ def settings_in(folder, **changes):
     return ServiceSettings(data_dir(folder / "data"), f"sqlite:///{folder / 'assay.db'}", **settings)
 
 
-def manned(store, count, timeout_s=60):
+def pool_on(storage, *more):
+    return WorkerPool(storage.evaluations, storage.leases, storage.workers, *more)
+
+
+def manned(storage, count, timeout_s=60):
     """The fleet, once it has so many."""
-    return until(lambda: len(found := store.fleet(10)) >= count and found, timeout_s)
+    return until(lambda: len(found := storage.workers.fleet(10)) >= count and found, timeout_s)
 
 
 def left_over(settings):
@@ -49,31 +53,31 @@ class Running:
 
     def __init__(self, folder, **changes):
         self.settings = settings_in(folder, **changes)
-        self.store = Store(self.settings.database_url)
-        self.store.upgrade()
+        self.storage = open_storage(self.settings.database_url)
+        self.storage.database.upgrade()
         self.ended = []
-        self.pool = WorkerPool(self.store, self.settings, self.ended.append)
-        self.sweeper = Sweeper(self.store, self.pool, interval_s=0.2)
+        self.pool = pool_on(self.storage, self.settings, self.ended.append)
+        self.sweeper = Sweeper(self.storage.sweeps, self.pool, interval_s=0.2)
 
     def __enter__(self):
         self.pool.start()
         self.sweeper.start()
-        manned(self.store, self.settings.workers)
+        manned(self.storage, self.settings.workers)
         return self
 
     def __exit__(self, *_):
         self.sweeper.stop()
         if self.pool.pids:
             self.pool.stop()
-        self.store.close()
+        self.storage.database.close()
 
     def submit(self, *args, **more):
-        evaluation_id = accept(self.store, *args, **more)
+        evaluation_id = accept(self.storage, *args, **more)
         self.pool.announce(evaluation_id, "compile")
         return evaluation_id
 
     def pid_of(self, evaluation):
-        return next(worker.pid for worker in self.store.fleet(60) if worker.id == evaluation.worker)
+        return next(worker.pid for worker in self.storage.workers.fleet(60) if worker.id == evaluation.worker)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +89,7 @@ def running(tmp_path_factory):
 def test_all_that_is_submitted_ends_once(running):
     wanted = [(RIGHT, Status.PASSED), (WRONG, Status.INCORRECT), ("", Status.INVALID_SUBMISSION)] * 4
     ids = [running.submit(source) for source, _ in wanted]
-    ended = [done(running.store, one) for one in ids]
+    ended = [done(running.storage, one) for one in ids]
     assert [one.verdict.status for one in ended] == [status for _, status in wanted]
     assert {one.attempt for one in ended} == {1}
     until(lambda: set(ids) <= set(running.ended))
@@ -94,16 +98,16 @@ def test_all_that_is_submitted_ends_once(running):
 
 
 def test_an_idle_worker_wakes_at_once(running):
-    done(running.store, running.submit())
+    done(running.storage, running.submit())
     waits = []
     for _ in range(5):
-        one = done(running.store, running.submit())
+        one = done(running.storage, running.submit())
         waits.append(one.started_at - one.created_at)
     assert sorted(waits)[2] < 0.2, "they look on their own only every second"
 
 
 def test_the_receipts_time_is_that_of_both_stages(running, tmp_path):
-    one = done(running.store, running.submit(f"// {tmp_path}\n{RIGHT}"))
+    one = done(running.storage, running.submit(f"// {tmp_path}\n{RIGHT}"))
     receipt = one.verdict.receipt
     assert not one.verdict.compile.cached
     assert receipt.duration_s > one.verdict.compile.duration_s + receipt.phases_s["verify"]
@@ -111,30 +115,30 @@ def test_the_receipts_time_is_that_of_both_stages(running, tmp_path):
 
 
 def test_unannounced_work_is_found_too(running):
-    assert done(running.store, accept(running.store)).verdict.status is Status.PASSED
+    assert done(running.storage, accept(running.storage)).verdict.status is Status.PASSED
 
 
 def test_a_dropped_evaluation_frees_its_worker(running):
     ids = [running.submit(ENDLESS) for _ in range(2)]
     for one in ids:
-        judging(running.store, one)
+        judging(running.storage, one)
     for one in ids:
-        running.store.drop(one, None)
-    assert done(running.store, running.submit(), 5).verdict.status is Status.PASSED
-    assert {done(running.store, one).verdict.status for one in ids} == {Status.CANCELLED}
+        running.storage.evaluations.drop(one, None)
+    assert done(running.storage, running.submit(), 5).verdict.status is Status.PASSED
+    assert {done(running.storage, one).verdict.status for one in ids} == {Status.CANCELLED}
     assert left_over(running.settings) == []
 
 
 def test_a_killed_worker_loses_nothing_and_leaves_nothing(running):
     evaluation_id = running.submit(ENDLESS, run_timeout_s=2)
-    pid = running.pid_of(judging(running.store, evaluation_id))
+    pid = running.pid_of(judging(running.storage, evaluation_id))
     below = descendants(pid)
     assert below, "the kernel runs in a process of its own"
     os.kill(pid, signal.SIGKILL)
-    ended = done(running.store, evaluation_id)
+    ended = done(running.storage, evaluation_id)
     assert (ended.verdict.status, ended.attempt) == (Status.TIMEOUT, 2)
     until(lambda: are_gone(below), 15)
-    fleet = until(lambda: len(found := running.store.fleet(10)) == 2 and found)
+    fleet = until(lambda: len(found := running.storage.workers.fleet(10)) == 2 and found)
     assert pid not in {worker.pid for worker in fleet}
     until(lambda: left_over(running.settings) == [])
 
@@ -142,27 +146,27 @@ def test_a_killed_worker_loses_nothing_and_leaves_nothing(running):
 def test_what_kills_every_worker_is_given_up(running):
     evaluation_id = running.submit(ENDLESS)
     for attempt in (1, 2):
-        until(lambda attempt=attempt: running.store.get(evaluation_id, None).attempt == attempt)
-        one = judging(running.store, evaluation_id)
+        until(lambda attempt=attempt: running.storage.evaluations.get(evaluation_id, None).attempt == attempt)
+        one = judging(running.storage, evaluation_id)
         os.kill(running.pid_of(one), signal.SIGKILL)
-    ended = done(running.store, evaluation_id)
+    ended = done(running.storage, evaluation_id)
     assert (ended.verdict.status, ended.verdict.reward) == (Status.INTERNAL_ERROR, None)
-    assert done(running.store, running.submit()).verdict.status is Status.PASSED
+    assert done(running.storage, running.submit()).verdict.status is Status.PASSED
 
 
 def test_a_frozen_worker_loses_its_lease_and_its_late_word_changes_nothing(running):
     evaluation_id = running.submit(ENDLESS, run_timeout_s=6)
-    one = judging(running.store, evaluation_id)
+    one = judging(running.storage, evaluation_id)
     pid = running.pid_of(one)
     os.kill(pid, signal.SIGSTOP)
     try:
-        second = until(lambda: (now := judging(running.store, evaluation_id)).attempt == 2 and now, 30)
+        second = until(lambda: (now := judging(running.storage, evaluation_id)).attempt == 2 and now, 30)
         assert second.worker != one.worker
     finally:
         os.kill(pid, signal.SIGCONT)
-    ended = done(running.store, evaluation_id)
+    ended = done(running.storage, evaluation_id)
     assert (ended.verdict.status, ended.worker) == (Status.TIMEOUT, second.worker)
-    assert done(running.store, running.submit()).verdict.status is Status.PASSED
+    assert done(running.storage, running.submit()).verdict.status is Status.PASSED
 
 
 def test_a_stop_lets_the_short_finish_and_gives_back_the_long(tmp_path):
@@ -170,19 +174,19 @@ def test_a_stop_lets_the_short_finish_and_gives_back_the_long(tmp_path):
     with Running(tmp_path, drain_s=8.0) as running:
         short = running.submit(ENDLESS, run_timeout_s=0.5)
         long = running.submit(ENDLESS)
-        judging(running.store, short)
-        judging(running.store, long)
-        waiting = accept(running.store)
+        judging(running.storage, short)
+        judging(running.storage, long)
+        waiting = accept(running.storage)
         processes = [itself(pid) for pid in running.pool.pids]
         below = [one for pid in running.pool.pids for one in descendants(pid)]
         started_s = time.monotonic()
         running.pool.stop()
         assert time.monotonic() - started_s < 14
-        assert running.store.get(short, None).verdict.status is Status.TIMEOUT
+        assert running.storage.evaluations.get(short, None).verdict.status is Status.TIMEOUT
         for one in (long, waiting):
-            now = running.store.get(one, None)
+            now = running.storage.evaluations.get(one, None)
             assert (now.state, now.attempt) == ("queued", 0)
-        assert running.store.fleet(60) == ()
+        assert running.storage.workers.fleet(60) == ()
         until(lambda: are_gone([*processes, *below]), 10)
         assert left_over(running.settings) == []
 
@@ -191,12 +195,13 @@ SERVER = """
 import json, sys, time
 from pathlib import Path
 from evaluator.service.workers.embedded import WorkerPool
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import open_storage
 from evaluator.settings import ServiceSettings
 
 facts = json.loads(sys.argv[1])
 settings = ServiceSettings(**{**facts, "data_dir": Path(facts["data_dir"])})
-pool = WorkerPool(Store(settings.database_url), settings)
+storage = open_storage(settings.database_url)
+pool = WorkerPool(storage.evaluations, storage.leases, storage.workers, settings)
 pool.start()
 time.sleep(600)
 """
@@ -204,37 +209,37 @@ time.sleep(600)
 
 def test_a_killed_server_takes_its_workers_along_and_they_give_back(tmp_path):
     settings = settings_in(tmp_path)
-    store = Store(settings.database_url)
-    store.upgrade()
-    evaluation_id = accept(store, ENDLESS)
+    storage = open_storage(settings.database_url)
+    storage.database.upgrade()
+    evaluation_id = accept(storage, ENDLESS)
     facts = json.dumps({**asdict(settings), "data_dir": str(settings.data_dir)})
     server = subprocess.Popen([sys.executable, "-c", SERVER, facts])
     try:
-        judging(store, evaluation_id)
+        judging(storage, evaluation_id)
         everything = descendants(server.pid)
         assert len(everything) > 3
     finally:
         server.kill()
         server.wait()
     until(lambda: are_gone(everything), 15)
-    now = store.get(evaluation_id, None)
+    now = storage.evaluations.get(evaluation_id, None)
     assert (now.state, now.attempt) == ("queued", 0), "handed back, not lost"
-    assert store.fleet(60) == ()
+    assert storage.workers.fleet(60) == ()
     assert left_over(settings) == []
-    store.close()
+    storage.database.close()
 
 
 def test_a_worker_that_cannot_start_is_tried_again_with_pauses(tmp_path, monkeypatch):
     monkeypatch.setenv("ASSAY_SANDBOX", "no such sandbox")
     settings = settings_in(tmp_path, workers=1)
-    store = Store(settings.database_url)
-    store.upgrade()
-    pool = WorkerPool(store, settings)
+    storage = open_storage(settings.database_url)
+    storage.database.upgrade()
+    pool = pool_on(storage, settings)
     started_s = time.monotonic()
     pool.start()
     seen = set()
     until(lambda: seen.update(pool.pids) or len(seen) == 3, 60)
     assert time.monotonic() - started_s > 0.2 + 0.4
     pool.stop()
-    assert store.fleet(60) == ()
-    store.close()
+    assert storage.workers.fleet(60) == ()
+    storage.database.close()

@@ -1,4 +1,4 @@
-"""The sweeper: what it hears from the store it passes on, and no failure ends it."""
+"""The sweeper: what it hears from the database it passes on, and no failure ends it."""
 
 import time
 
@@ -7,7 +7,8 @@ import sample_verdicts
 from working import accept, until
 
 from evaluator.errors import StorageError
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.storage import open_storage
+from evaluator.service.storage.sweeps import SweepRepository
 from evaluator.service.workers.sweeper import Sweeper
 
 
@@ -20,18 +21,18 @@ class Ear:
 
 
 @pytest.fixture
-def store(tmp_path, clock):
-    store = Store(f"sqlite:///{tmp_path / 'assay.db'}", lambda: clock.day, lambda: clock.steady)
-    store.upgrade()
-    yield store
-    store.close()
+def storage(tmp_path, clock):
+    storage = open_storage(f"sqlite:///{tmp_path / 'assay.db'}", lambda: clock.day, lambda: clock.steady)
+    storage.database.upgrade()
+    yield storage
+    storage.database.close()
 
 
-def test_lost_and_unheard_evaluations_are_announced(store, clock):
-    lost, unheard = accept(store), accept(store)
-    store.claim_one(lost, ["compile"], "w", 4)
+def test_lost_and_unheard_evaluations_are_announced(storage, clock):
+    lost, unheard = accept(storage), accept(storage)
+    assert storage.leases.claim(["compile"], "w", 4).evaluation_id == lost
     ear = Ear()
-    sweeper = Sweeper(store, ear)
+    sweeper = Sweeper(storage.sweeps, ear)
     for _ in range(8):
         sweeper.sweep()
         clock.pass_s(1)
@@ -41,26 +42,26 @@ def test_lost_and_unheard_evaluations_are_announced(store, clock):
     assert sorted(ear.heard[1:]) == sorted([(lost, "compile"), (unheard, "compile")])
 
 
-def test_old_evaluations_are_deleted_once_in_an_hour_at_most(store, clock):
+def test_old_evaluations_are_deleted_once_in_an_hour_at_most(storage, clock):
     def ended():
-        evaluation_id = accept(store)
-        lease = store.claim(["compile"], "w", 60)
-        store.finish(lease, sample_verdicts.passed(), {})
+        evaluation_id = accept(storage)
+        lease = storage.leases.claim(["compile"], "w", 60)
+        storage.leases.finish(lease, sample_verdicts.passed(), {})
         return evaluation_id
 
     first = ended()
     clock.pass_s(100)
-    sweeper = Sweeper(store, Ear(), retain_s=60)
+    sweeper = Sweeper(storage.sweeps, Ear(), retain_s=60)
     sweeper.sweep()
-    assert store.get(first, None) is None
+    assert storage.evaluations.get(first, None) is None
     second = ended()
     clock.pass_s(100)
     sweeper.sweep()
-    assert store.get(second, None) is not None
+    assert storage.evaluations.get(second, None) is not None
 
 
-def test_a_store_that_is_away_is_swept_when_it_is_back(store, monkeypatch):
-    sweep, calls = Store.sweep, []
+def test_a_store_that_is_away_is_swept_when_it_is_back(storage, monkeypatch):
+    sweep, calls = SweepRepository.sweep, []
 
     def away_at_first(self):
         calls.append(time.monotonic())
@@ -68,8 +69,8 @@ def test_a_store_that_is_away_is_swept_when_it_is_back(store, monkeypatch):
             raise StorageError("away") if len(calls) == 1 else KeyError("a mistake")
         return sweep(self)
 
-    monkeypatch.setattr(Store, "sweep", away_at_first)
-    sweeper = Sweeper(store, Ear(), interval_s=0.01)
+    monkeypatch.setattr(SweepRepository, "sweep", away_at_first)
+    sweeper = Sweeper(storage.sweeps, Ear(), interval_s=0.01)
     sweeper.start()
     until(lambda: len(calls) > 4)
     sweeper.stop()

@@ -1,4 +1,4 @@
-"""The one task function, on a real store and a real toolbox: what comes of a lease, and how it is ended."""
+"""The one task function, on a real database and a real toolbox: what comes of a lease, and how it is ended."""
 
 import threading
 import time
@@ -12,8 +12,10 @@ from evaluator.cancellation import CancelToken
 from evaluator.errors import StorageError
 from evaluator.pipeline import pipeline
 from evaluator.pipeline.toolbox import Toolbox
-from evaluator.service.storage.evaluations import Store
+from evaluator.service.storage.leases import LeaseRepository
 from evaluator.service.storage.models import WorkerFacts
+from evaluator.service.storage.storage import open_storage
+from evaluator.service.storage.workers import WorkerRepository
 from evaluator.service.workers.task import Tools, perform
 from evaluator.settings import MachineSettings
 
@@ -31,11 +33,11 @@ class Ear:
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = Store(f"sqlite:///{tmp_path / 'assay.db'}")
-    store.upgrade()
-    yield store
-    store.close()
+def storage(tmp_path):
+    storage = open_storage(f"sqlite:///{tmp_path / 'assay.db'}")
+    storage.database.upgrade()
+    yield storage
+    storage.database.close()
 
 
 @pytest.fixture
@@ -63,16 +65,20 @@ def facts(*queues, arch="sm_80", backend="sim"):
     )
 
 
-def work(store, toolbox, queues=EVERYTHING, ear=None, **more):
+def tools_of(storage, announcer, queues=EVERYTHING, **more):
+    return Tools(storage.evaluations, storage.leases, storage.workers, announcer, queues, **more)
+
+
+def work(storage, toolbox, queues=EVERYTHING, ear=None, **more):
     """Claim what is next, work on it, and say how it stands then."""
-    lease = store.claim(queues, "w", 5)
-    perform(lease, store, toolbox, Tools(ear or Ear(), queues, **more))
-    return store.get(lease.evaluation_id, None)
+    lease = storage.leases.claim(queues, "w", 5)
+    perform(lease, toolbox, tools_of(storage, ear or Ear(), queues, **more))
+    return storage.evaluations.get(lease.evaluation_id, None)
 
 
-def in_background(store, toolbox, lease, shift=None):
-    tools = Tools(Ear(), EVERYTHING, shift or CancelToken(), 2.0)
-    thread = threading.Thread(target=perform, args=(lease, store, toolbox, tools), daemon=True)
+def in_background(storage, toolbox, lease, shift=None):
+    tools = tools_of(storage, Ear(), shift=shift or CancelToken(), lease_s=2.0)
+    thread = threading.Thread(target=perform, args=(lease, toolbox, tools), daemon=True)
     thread.start()
     return thread, tools
 
@@ -86,25 +92,25 @@ def in_background(store, toolbox, lease, shift=None):
         ("", Status.INVALID_SUBMISSION, Phase.SCREEN),
     ],
 )
-def test_a_worker_for_all_queues_ends_an_evaluation_in_one_go(source, status, phase, store, toolbox):
+def test_a_worker_for_all_queues_ends_an_evaluation_in_one_go(source, status, phase, storage, toolbox):
     ear = Ear()
-    accept(store, source)
-    ended = work(store, toolbox, ear=ear)
+    accept(storage, source)
+    ended = work(storage, toolbox, ear=ear)
     assert (ended.state, ended.attempt, ear.heard) == ("done", 1, [])
     assert (ended.verdict.status, ended.verdict.phase, ended.verdict.backend) == (status, phase, "sim")
-    assert store.claim(EVERYTHING, "w", 5) is None
+    assert storage.leases.claim(EVERYTHING, "w", 5) is None
 
 
-def test_the_verdict_says_what_the_compile_stage_took(store, toolbox, tmp_path):
+def test_the_verdict_says_what_the_compile_stage_took(storage, toolbox, tmp_path):
     fresh = f"// {tmp_path}\n{RIGHT}"
     verdicts = []
     for _ in range(2):
         ear = Ear()
-        accept(store, fresh)
-        waiting = work(store, toolbox, ("compile",), ear)
+        accept(storage, fresh)
+        waiting = work(storage, toolbox, ("compile",), ear)
         assert (waiting.state, waiting.stage, waiting.queue, waiting.attempt) == ("queued", "judge", "sim", 0)
         assert ear.heard == [(waiting.id, "sim")]
-        verdicts.append(work(store, toolbox, ("sim",)).verdict)
+        verdicts.append(work(storage, toolbox, ("sim",)).verdict)
     first, second = (verdict.compile for verdict in verdicts)
     assert [verdict.status for verdict in verdicts] == [Status.PASSED] * 2
     assert (first.cached, second.cached) == (False, True)
@@ -116,7 +122,9 @@ def test_the_verdict_says_what_the_compile_stage_took(store, toolbox, tmp_path):
         assert duration_s == pytest.approx(sum(phases_s.values()), abs=0.1)
     assert verdicts[0].receipt.phases_s["prepare"] > first.duration_s
     phases = {
-        tally.labels["phase"]: tally.value for tally in store.tallies() if tally.name.endswith("phase_seconds_sum")
+        tally.labels["phase"]: tally.value
+        for tally in storage.counters.tallies()
+        if tally.name.endswith("phase_seconds_sum")
     }
     assert phases["compile"] == pytest.approx(first.duration_s + second.duration_s, abs=0.1)
 
@@ -128,76 +136,76 @@ def test_the_verdict_says_what_the_compile_stage_took(store, toolbox, tmp_path):
         (f"// assay: launch relu grid=(1) block=(256) args=(x, nobody, n)\n{RIGHT}", Status.INVALID_SUBMISSION),
     ],
 )
-def test_what_cannot_be_launched_never_waits_for_a_judge(source, status, store, toolbox):
-    accept(store, source)
-    assert work(store, toolbox, ("compile",)).verdict.status is status
+def test_what_cannot_be_launched_never_waits_for_a_judge(source, status, storage, toolbox):
+    accept(storage, source)
+    assert work(storage, toolbox, ("compile",)).verdict.status is status
 
 
-def test_compiled_is_for_the_device_of_the_worker_that_will_judge(store, toolbox):
-    store.register(facts("gpu", arch="sm_90", backend="gpu"))
-    accept(store, "not C++", backend="auto")
-    refused = work(store, toolbox, EVERYTHING).verdict
+def test_compiled_is_for_the_device_of_the_worker_that_will_judge(storage, toolbox):
+    storage.workers.register(facts("gpu", arch="sm_90", backend="gpu"))
+    accept(storage, "not C++", backend="auto")
+    refused = work(storage, toolbox, EVERYTHING).verdict
     assert (refused.compile.arch, refused.backend, refused.receipt.device) == ("sm_90", "gpu", "a device")
-    accept(store, RIGHT, backend="auto")
-    waiting = work(store, toolbox, EVERYTHING)
+    accept(storage, RIGHT, backend="auto")
+    waiting = work(storage, toolbox, EVERYTHING)
     assert (waiting.queue, waiting.stage) == ("gpu", "judge")
-    accept(store, RIGHT, backend="sim")
-    assert work(store, toolbox, EVERYTHING).verdict.backend == "sim"
+    accept(storage, RIGHT, backend="sim")
+    assert work(storage, toolbox, EVERYTHING).verdict.backend == "sim"
 
 
-def test_what_asks_for_a_gpu_waits_for_one(store, toolbox):
-    accept(store, RIGHT, backend="gpu")
-    waiting = work(store, toolbox, EVERYTHING)
+def test_what_asks_for_a_gpu_waits_for_one(storage, toolbox):
+    accept(storage, RIGHT, backend="gpu")
+    waiting = work(storage, toolbox, EVERYTHING)
     assert (waiting.state, waiting.queue) == ("queued", "gpu")
 
 
-def test_a_worker_that_has_no_gpu_after_all_lets_another_try(store, toolbox):
+def test_a_worker_that_has_no_gpu_after_all_lets_another_try(storage, toolbox):
     if toolbox.gpu is not None:
         pytest.skip("this machine has a GPU")
-    accept(store, RIGHT, backend="gpu")
-    work(store, toolbox, EVERYTHING)
-    assert work(store, toolbox, ("gpu",)).state == "queued"
-    assert work(store, toolbox, ("gpu",)).verdict.status is Status.INTERNAL_ERROR
+    accept(storage, RIGHT, backend="gpu")
+    work(storage, toolbox, EVERYTHING)
+    assert work(storage, toolbox, ("gpu",)).state == "queued"
+    assert work(storage, toolbox, ("gpu",)).verdict.status is Status.INTERNAL_ERROR
 
 
-def test_a_size_that_the_problem_does_not_have_is_the_callers_mistake(store, toolbox):
-    accept(store, RIGHT, sizes={"nothing": 1})
-    verdict = work(store, toolbox).verdict
+def test_a_size_that_the_problem_does_not_have_is_the_callers_mistake(storage, toolbox):
+    accept(storage, RIGHT, sizes={"nothing": 1})
+    verdict = work(storage, toolbox).verdict
     assert (verdict.status, verdict.phase) == (Status.INVALID_SUBMISSION, Phase.LAUNCH)
     assert "nothing" in verdict.message
 
 
-def test_a_fault_of_ours_is_tried_once_more_and_then_told(store, tmp_path, toolbox):
+def test_a_fault_of_ours_is_tried_once_more_and_then_told(storage, tmp_path, toolbox):
     (tmp_path / "data").write_text("a file is here, and no folder can be made")
     broken = Toolbox(MachineSettings(tmp_path / "data"))
     ear = Ear()
-    evaluation_id = accept(store)
-    again = work(store, broken, ear=ear)
+    evaluation_id = accept(storage)
+    again = work(storage, broken, ear=ear)
     assert (again.state, again.attempt, ear.heard) == ("queued", 1, [(evaluation_id, "compile")])
-    ended = work(store, broken)
+    ended = work(storage, broken)
     assert (ended.verdict.status, ended.verdict.reward, ended.attempt) == (Status.INTERNAL_ERROR, None, 2)
     assert ended.verdict.hint
 
-    accept(store)
-    assert work(store, broken).state == "queued"
-    assert work(store, toolbox).verdict.status is Status.PASSED, "another worker could"
+    accept(storage)
+    assert work(storage, broken).state == "queued"
+    assert work(storage, toolbox).verdict.status is Status.PASSED, "another worker could"
 
 
-def test_a_problem_that_this_worker_does_not_know_is_no_fault_of_the_submission(store, toolbox):
-    accept(store, problem="a_problem_of_tomorrow")
-    assert work(store, toolbox).state == "queued"
-    verdict = work(store, toolbox).verdict
+def test_a_problem_that_this_worker_does_not_know_is_no_fault_of_the_submission(storage, toolbox):
+    accept(storage, problem="a_problem_of_tomorrow")
+    assert work(storage, toolbox).state == "queued"
+    verdict = work(storage, toolbox).verdict
     assert (verdict.status, verdict.problem) == (Status.INTERNAL_ERROR, "a_problem_of_tomorrow")
 
 
-def test_a_mistake_of_ours_is_a_verdict(store, toolbox, monkeypatch):
+def test_a_mistake_of_ours_is_a_verdict(storage, toolbox, monkeypatch):
     def broken(*_):
         raise KeyError("nobody foresaw this")
 
-    monkeypatch.setattr(Store, "fleet", broken)
-    accept(store)
-    assert work(store, toolbox).state == "queued"
-    assert "KeyError" in work(store, toolbox).verdict.message
+    monkeypatch.setattr(WorkerRepository, "fleet", broken)
+    accept(storage)
+    assert work(storage, toolbox).state == "queued"
+    assert "KeyError" in work(storage, toolbox).verdict.message
 
 
 # ---- ended in the middle ----
@@ -207,99 +215,99 @@ def left_over(toolbox):
     return [entry.name for entry in (toolbox.settings.data_dir / "work").iterdir()]
 
 
-def test_a_dropped_evaluation_ends_at_once_and_leaves_nothing(store, own):
-    evaluation_id = accept(store, ENDLESS)
-    thread, _ = in_background(store, own, store.claim(EVERYTHING, "w", 2))
-    judging(store, evaluation_id)
+def test_a_dropped_evaluation_ends_at_once_and_leaves_nothing(storage, own):
+    evaluation_id = accept(storage, ENDLESS)
+    thread, _ = in_background(storage, own, storage.leases.claim(EVERYTHING, "w", 2))
+    judging(storage, evaluation_id)
     assert left_over(own), "the kernel runs in a work folder"
     started_s = time.monotonic()
-    store.drop(evaluation_id, None)
+    storage.evaluations.drop(evaluation_id, None)
     thread.join()
     assert time.monotonic() - started_s < 2
-    verdict = store.get(evaluation_id, None).verdict
+    verdict = storage.evaluations.get(evaluation_id, None).verdict
     assert (verdict.status, verdict.phase, verdict.reward) == (Status.CANCELLED, Phase.VERIFY, None)
     assert left_over(own) == []
 
 
-def test_a_compiler_that_nobody_waits_for_ends_and_is_not_remembered(store, own, tmp_path):
+def test_a_compiler_that_nobody_waits_for_ends_and_is_not_remembered(storage, own, tmp_path):
     slow = "".join(
         f"constexpr int f{k}(int n) {{ return n < 2 ? n : f{k}(n - 1) + f{k}(n - 2); }}\n"
         f"__device__ int a{k}[f{k}(24)];\n"
         for k in range(200)
     )
     bomb = f"// {tmp_path}\n{slow}"
-    evaluation_id = accept(store, bomb + RIGHT)
-    thread, _ = in_background(store, own, store.claim(EVERYTHING, "w", 2))
+    evaluation_id = accept(storage, bomb + RIGHT)
+    thread, _ = in_background(storage, own, storage.leases.claim(EVERYTHING, "w", 2))
     until(lambda: left_over(own))
     started_s = time.monotonic()
-    store.drop(evaluation_id, None)
+    storage.evaluations.drop(evaluation_id, None)
     thread.join()
     assert time.monotonic() - started_s < 3
-    assert store.get(evaluation_id, None).verdict.status is Status.CANCELLED
+    assert storage.evaluations.get(evaluation_id, None).verdict.status is Status.CANCELLED
     assert left_over(own) == []
-    accept(store, bomb + RIGHT, compile_timeout_s=0.3)
-    assert work(store, own).verdict.status is Status.TIMEOUT
+    accept(storage, bomb + RIGHT, compile_timeout_s=0.3)
+    assert work(storage, own).verdict.status is Status.TIMEOUT
 
 
-def test_the_end_of_a_shift_gives_the_work_back_unharmed(store, own):
-    evaluation_id = accept(store, ENDLESS)
+def test_the_end_of_a_shift_gives_the_work_back_unharmed(storage, own):
+    evaluation_id = accept(storage, ENDLESS)
     shift = CancelToken()
-    thread, tools = in_background(store, own, store.claim(EVERYTHING, "w", 2), shift)
-    judging(store, evaluation_id)
+    thread, tools = in_background(storage, own, storage.leases.claim(EVERYTHING, "w", 2), shift)
+    judging(storage, evaluation_id)
     shift.cancel()
     thread.join()
-    back = store.get(evaluation_id, None)
+    back = storage.evaluations.get(evaluation_id, None)
     assert (back.state, back.attempt, back.verdict) == ("queued", 0, None)
     assert tools.announcer.heard == [(evaluation_id, "compile")]
     assert left_over(own) == []
 
 
-def test_a_lost_lease_is_let_go_without_a_word(store, own):
-    evaluation_id = accept(store, ENDLESS)
-    lease = store.claim(EVERYTHING, "w", 2)
-    thread, _ = in_background(store, own, lease)
-    judging(store, evaluation_id)
-    store.give_back(lease, counted=True)
-    second = store.claim(EVERYTHING, "another", 60)
+def test_a_lost_lease_is_let_go_without_a_word(storage, own):
+    evaluation_id = accept(storage, ENDLESS)
+    lease = storage.leases.claim(EVERYTHING, "w", 2)
+    thread, _ = in_background(storage, own, lease)
+    judging(storage, evaluation_id)
+    storage.leases.give_back(lease, counted=True)
+    second = storage.leases.claim(EVERYTHING, "another", 60)
     thread.join()
-    now = store.get(evaluation_id, None)
+    now = storage.evaluations.get(evaluation_id, None)
     assert (now.state, now.worker, now.attempt, now.verdict) == ("running", "another", 2, None)
-    assert store.renew(second, 60)
+    assert storage.leases.renew(second, 60)
     assert left_over(own) == []
 
 
-def test_a_late_verdict_changes_nothing(store, toolbox):
-    accept(store)
-    late = store.claim(EVERYTHING, "w", 5)
-    store.give_back(late, counted=True)
-    ended = work(store, toolbox)
-    perform(replace(late, submission=submission(WRONG)), store, toolbox, Tools(Ear(), EVERYTHING))
-    assert store.get(late.evaluation_id, None) == ended
+def test_a_late_verdict_changes_nothing(storage, toolbox):
+    accept(storage)
+    late = storage.leases.claim(EVERYTHING, "w", 5)
+    storage.leases.give_back(late, counted=True)
+    ended = work(storage, toolbox)
+    perform(replace(late, submission=submission(WRONG)), toolbox, tools_of(storage, Ear()))
+    assert storage.evaluations.get(late.evaluation_id, None) == ended
     assert ended.verdict.status is Status.PASSED
 
 
-def test_long_work_keeps_its_lease_and_says_what_it_does(store, toolbox):
-    evaluation_id = accept(store, ENDLESS, run_timeout_s=3)
-    lease = store.claim(EVERYTHING, "w", 1)
+def test_long_work_keeps_its_lease_and_says_what_it_does(storage, toolbox):
+    evaluation_id = accept(storage, ENDLESS, run_timeout_s=3)
+    lease = storage.leases.claim(EVERYTHING, "w", 1)
     sweeping = threading.Event()
     swept = []
 
     def sweep():
         while not sweeping.wait(0.1):
-            swept.append(store.sweep())
+            swept.append(storage.sweeps.sweep())
 
     sweeper = threading.Thread(target=sweep)
     sweeper.start()
-    perform(lease, store, toolbox, Tools(Ear(), EVERYTHING, lease_s=1.0))
+    perform(lease, toolbox, tools_of(storage, Ear(), lease_s=1.0))
     sweeping.set()
     sweeper.join()
-    ended = store.get(evaluation_id, None)
+    ended = storage.evaluations.get(evaluation_id, None)
     assert (ended.verdict.status, ended.attempt) == (Status.TIMEOUT, 1)
     assert not any(one.requeued or one.dead for one in swept)
 
 
-def test_a_verdict_waits_for_a_store_that_is_away(store, toolbox, monkeypatch):
-    finish, calls = Store.finish, []
+def test_a_verdict_waits_for_a_store_that_is_away(storage, toolbox, monkeypatch):
+    finish, calls = LeaseRepository.finish, []
 
     def away_at_first(self, *args):
         calls.append(args)
@@ -307,9 +315,9 @@ def test_a_verdict_waits_for_a_store_that_is_away(store, toolbox, monkeypatch):
             raise StorageError("The database cannot be reached.")
         return finish(self, *args)
 
-    monkeypatch.setattr(Store, "finish", away_at_first)
-    accept(store)
-    assert work(store, toolbox).verdict.status is Status.PASSED
+    monkeypatch.setattr(LeaseRepository, "finish", away_at_first)
+    accept(storage)
+    assert work(storage, toolbox).verdict.status is Status.PASSED
     assert len(calls) == 3
 
 

@@ -18,42 +18,42 @@ from evaluator.service.storage.secrets import (
 
 
 @pytest.fixture
-def store(open_store, clock):
-    return open_store(clock)
+def storage(new_storage, clock):
+    return new_storage(clock)
 
 
-def test_a_secret_opens_until_it_is_revoked(store):
-    key, secret = store.create_key("trainer", per_minute=600, concurrent=64, admin=True)
+def test_a_secret_opens_until_it_is_revoked(storage):
+    key, secret = storage.keys.create("trainer", per_minute=600, concurrent=64, admin=True)
     assert re.fullmatch(r"assay_[\w-]{43}", secret)
     assert (key.name, key.quota, key.admin, key.expires_at) == ("trainer", Quota(600, 64), True, None)
-    assert store.find_key(secret) == key
-    assert store.revoke_key(key.id)
-    assert store.find_key(secret) is None
-    assert not store.revoke_key(key.id)
-    assert not store.revoke_key("key_nothing")
+    assert storage.keys.find(secret) == key
+    assert storage.keys.revoke(key.id)
+    assert storage.keys.find(secret) is None
+    assert not storage.keys.revoke(key.id)
+    assert not storage.keys.revoke("key_nothing")
 
 
-def test_a_key_expires(store, clock):
-    key, secret = store.create_key("guest", expires_at=clock.day + 60)
+def test_a_key_expires(storage, clock):
+    key, secret = storage.keys.create("guest", expires_at=clock.day + 60)
     clock.pass_s(59)
-    assert store.find_key(secret) == key
+    assert storage.keys.find(secret) == key
     clock.pass_s(1)
-    assert store.find_key(secret) is None
+    assert storage.keys.find(secret) is None
 
 
-def test_all_keys_are_listed_oldest_first(store, clock):
+def test_all_keys_are_listed_oldest_first(storage, clock):
     made = []
     for name in "cab":
-        made.append(store.create_key(name)[0])
+        made.append(storage.keys.create(name)[0])
         clock.pass_s(1)
-    store.revoke_key(made[0].id)
-    listed = store.list_keys()
+    storage.keys.revoke(made[0].id)
+    listed = storage.keys.list()
     assert [key.name for key in listed] == ["c", "a", "b"]
     assert [key.revoked_at is None for key in listed] == [False, True, True]
 
 
-def test_the_database_does_not_know_the_secret(store, database_url):
-    _, secret = store.create_key("trainer")
+def test_the_database_does_not_know_the_secret(storage, database_url):
+    _, secret = storage.keys.create("trainer")
     engine = create_engine(database_url)
     with engine.connect() as connection:
         row = str(connection.execute(text("SELECT * FROM keys")).one())
@@ -66,14 +66,14 @@ def test_the_database_does_not_know_the_secret(store, database_url):
 @pytest.mark.parametrize(
     "text", ["", "assay_", "assay_" + "a" * 42, "assay_" + "a" * 44, "\0", "\ud800", "a" * 10**6]
 )
-def test_what_is_no_secret_opens_nothing(store, text):
-    store.create_key("trainer")
-    assert store.find_key(text) is None
+def test_what_is_no_secret_opens_nothing(storage, text):
+    storage.keys.create("trainer")
+    assert storage.keys.find(text) is None
 
 
-def test_a_wrong_secret_of_the_right_form_opens_nothing(store):
-    _, secret = store.create_key("trainer")
-    assert store.find_key(secret[:-1] + ("A" if secret[-1] != "A" else "B")) is None
+def test_a_wrong_secret_of_the_right_form_opens_nothing(storage):
+    _, secret = storage.keys.create("trainer")
+    assert storage.keys.find(secret[:-1] + ("A" if secret[-1] != "A" else "B")) is None
 
 
 def test_names_are_not_used_twice():

@@ -1,4 +1,4 @@
-"""Everything that may happen to evaluations, in any order, against a model of what the store promises."""
+"""Everything that may happen to evaluations, in any order, against a model of what the storage promises."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,10 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from store_samples import accept, ended, tallied
+from storage_samples import accept, ended, tallied
 
-from evaluator.service.storage.evaluations import Lease
-from evaluator.service.storage.leases import MAX_ATTEMPTS
+from evaluator.service.storage.evaluation_rows import MAX_ATTEMPTS
+from evaluator.service.storage.models import Lease
 
 LEASE_S = 30
 QUEUES = ["compile", "sim"]
@@ -37,9 +37,9 @@ class Expected:
 
 
 class Evaluations(RuleBasedStateMachine):
-    """`store` and `clock` are set by the test below. Examples share the store, and have tenants of their own."""
+    """`storage` and `clock` are set by the test below. Examples share the database, and have tenants of their own."""
 
-    store = clock = None
+    storage = clock = None
     example = 0
 
     leases = Bundle("leases")
@@ -56,7 +56,7 @@ class Evaluations(RuleBasedStateMachine):
     @rule(tenant=st.sampled_from("ab"), key=st.none() | st.sampled_from("xyz"))
     def accept(self, tenant, key):
         tenant = f"{tenant}{self.example}"
-        accepted = accept(self.store, tenant=tenant, idempotency_key=key)
+        accepted = accept(self.storage, tenant=tenant, idempotency_key=key)
         known = self.keys.get(f"{tenant} {key}")
         assert accepted.created == (key is None or known is None)
         if accepted.created:
@@ -65,10 +65,10 @@ class Evaluations(RuleBasedStateMachine):
         else:
             assert accepted.evaluation.id == known
 
-    @rule(target=leases, worker=st.sampled_from(["w1", "w2"]))
-    def claim(self, worker):
-        lease = self.store.claim(QUEUES, worker, LEASE_S)
-        waiting = {name: e for name, e in self.model.items() if e.state == "queued"}
+    @rule(target=leases, worker=st.sampled_from(["w1", "w2"]), queues=st.sampled_from([QUEUES, ["compile"], ["sim"]]))
+    def claim(self, worker, queues):
+        lease = self.storage.leases.claim(queues, worker, LEASE_S)
+        waiting = {name: e for name, e in self.model.items() if e.state == "queued" and e.queue in queues}
         if lease is None:
             assert not waiting
             return None
@@ -77,19 +77,6 @@ class Evaluations(RuleBasedStateMachine):
         assert lease.evaluation_id == oldest_of_tenant
         running = [e.tenant for e in self.model.values() if e.state == "running"]
         assert all(running.count(expected.tenant) <= running.count(e.tenant) for e in waiting.values())
-        return self._claimed(lease)
-
-    @rule(target=leases, data=st.data())
-    def claim_one(self, data):
-        if not self.model:
-            return None
-        chosen = data.draw(st.sampled_from(sorted(self.model)))
-        lease = self.store.claim_one(chosen, QUEUES, "w3", LEASE_S)
-        assert (lease is not None) == (self.model[chosen].state == "queued")
-        return lease and self._claimed(lease)
-
-    def _claimed(self, lease):
-        expected = self.model[lease.evaluation_id]
         expected.state, expected.holder, expected.attempt = "running", lease, expected.attempt + 1
         assert (lease.attempt, lease.queue) == (expected.attempt, expected.queue)
         return lease
@@ -98,19 +85,19 @@ class Evaluations(RuleBasedStateMachine):
     def renew(self, lease):
         if lease:
             expected = self.model[lease.evaluation_id]
-            assert self.store.renew(lease, LEASE_S) == (self.held(lease) and expected.wanted)
+            assert self.storage.leases.renew(lease, LEASE_S) == (self.held(lease) and expected.wanted)
 
     @rule(lease=leases)
     def progress(self, lease):
         if lease:
-            assert self.store.progress(lease, "on it") == self.held(lease)
+            assert self.storage.leases.progress(lease, "on it") == self.held(lease)
 
     @rule(lease=leases, by=st.sampled_from(["one", "two"]))
     def finish(self, lease, by):
         if lease:
             expected = self.model[lease.evaluation_id]
             message = f"{by} {lease.token}"
-            done = self.store.finish(lease, ended(message=message), {"compile": 0.1})
+            done = self.storage.leases.finish(lease, ended(message=message), {"compile": 0.1})
             assert done == (self.held(lease) or expected.ended_by == message)
             if self.held(lease):
                 expected.state, expected.holder, expected.ended_by = "done", None, message
@@ -119,7 +106,7 @@ class Evaluations(RuleBasedStateMachine):
     def give_back(self, lease, counted):
         if lease:
             held, expected = self.held(lease), self.model[lease.evaluation_id]
-            assert self.store.give_back(lease, counted=counted) == (held and expected.wanted)
+            assert self.storage.leases.give_back(lease, counted=counted) == (held and expected.wanted)
             if held:
                 self._let_go(expected)
                 expected.attempt -= not counted
@@ -128,7 +115,7 @@ class Evaluations(RuleBasedStateMachine):
     def pass_on(self, lease):
         if lease:
             held, expected = self.held(lease), self.model[lease.evaluation_id]
-            assert self.store.pass_on(lease, "sim", 0.1) == (held and expected.wanted)
+            assert self.storage.leases.pass_on(lease, "sim", 0.1) == (held and expected.wanted)
             if held:
                 self._let_go(expected)
                 if expected.wanted:
@@ -144,7 +131,7 @@ class Evaluations(RuleBasedStateMachine):
         if self.model:
             chosen = data.draw(st.sampled_from(sorted(self.model)))
             expected = self.model[chosen]
-            dropped = self.store.drop(chosen, expected.tenant)
+            dropped = self.storage.evaluations.drop(chosen, expected.tenant)
             if expected.state == "queued":
                 expected.state, expected.ended_by = "done", "dropped"
             elif expected.state == "running":
@@ -159,8 +146,8 @@ class Evaluations(RuleBasedStateMachine):
         requeued, dead, cancelled = set(), set(), set()
         for _ in range(6):
             for other in others:
-                self.store.progress(other, "on it")
-            swept = self.store.sweep()
+                self.storage.leases.progress(other, "on it")
+            swept = self.storage.sweeps.sweep()
             requeued |= {name for name, _ in swept.requeued}
             dead |= set(swept.dead)
             cancelled |= set(swept.cancelled)
@@ -182,14 +169,14 @@ class Evaluations(RuleBasedStateMachine):
 
     @invariant()
     def the_store_is_as_the_model_says(self):
-        states = {name: state for name, (_, state) in self.store.watch(list(self.model)).items()}
+        states = {name: state for name, (_, state) in self.storage.evaluations.watch(list(self.model)).items()}
         assert states == {name: expected.state for name, expected in self.model.items()}
         queued = sum(expected.state == "queued" for expected in self.model.values())
-        assert sum(waiting.count for waiting in self.store.depth().values()) == queued
+        assert sum(waiting.count for waiting in self.storage.evaluations.depth().values()) == queued
 
     def teardown(self):
         for name, expected in self.model.items():
-            item = self.store.get(name, expected.tenant)
+            item = self.storage.evaluations.get(name, expected.tenant)
             assert (item.state == "done") == (item.verdict is not None) == bool(expected.ended_by)
             if expected.ended_by == "dropped":
                 assert item.verdict.status == "cancelled"
@@ -199,15 +186,15 @@ class Evaluations(RuleBasedStateMachine):
                 assert item.verdict.message == expected.ended_by
         for name, expected in self.model.items():
             # The next example begins with nothing that waits or runs.
-            self.store.drop(name, None)
-            assert not expected.holder or self.store.finish(expected.holder, ended(), {})
-        done = self.store.list(None, state="done", limit=100_000).items
-        assert tallied(self.store, "assay_evaluations_finished_total") == len(done)
-        assert self.store.depth() == {}
+            self.storage.evaluations.drop(name, None)
+            assert not expected.holder or self.storage.leases.finish(expected.holder, ended(), {})
+        done = self.storage.evaluations.list(None, state="done", limit=100_000).items
+        assert tallied(self.storage, "assay_evaluations_finished_total") == len(done)
+        assert self.storage.evaluations.depth() == {}
 
 
-def test_whatever_happens_each_evaluation_ends_once(open_store, clock):
-    machine = type("Machine", (Evaluations,), {"store": open_store(clock), "clock": clock})
+def test_whatever_happens_each_evaluation_ends_once(new_storage, clock):
+    machine = type("Machine", (Evaluations,), {"storage": new_storage(clock), "clock": clock})
     quick = settings(
         max_examples=20, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )

@@ -1,0 +1,98 @@
+"""Who calls: the key of a request, and callers who take turns."""
+
+import asyncio
+import threading
+import time
+from dataclasses import dataclass
+from typing import Final
+from weakref import WeakValueDictionary
+
+from evaluator.service.api.errors import ApiError
+from evaluator.service.storage.api_keys import ApiKeyRepository
+from evaluator.service.storage.secrets import Quota, looks_like_a_secret
+
+LOCAL: Final = "local"
+"""The tenant of everyone, while there is no key."""
+_REMEMBERED_S: Final = 1.0
+"""How long it is remembered that there is no key: so soon a first key closes the service to all others."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks."""
+
+    tenant: str
+    admin: bool = False
+    quota: Quota | None = None
+
+    @property
+    def sees(self) -> str | None:
+        """Whose evaluations: its own, or (None) everyone's."""
+        return None if self.admin else self.tenant
+
+
+LOCAL_CALLER: Final = Caller(LOCAL, admin=True)
+
+
+class Authenticator:
+    """Says who calls. May be used from any thread."""
+
+    def __init__(self, keys: ApiKeyRepository, require_keys: bool) -> None:
+        """`require_keys`: a key is asked for even while there is none."""
+        self._keys, self._require_keys = keys, require_keys
+        self._lock = threading.Lock()
+        self._open: tuple[float, bool] | None = None
+
+    def is_open(self) -> bool:
+        """True while there is no key at all and none is demanded: then everyone is the tenant `local`."""
+        known = self.known_open()
+        if known is None:
+            with self._lock:
+                # Once there was a key, it stays closed: revoking the last one opens nothing.
+                known = self.known_open()
+                if known is None:
+                    known = not self._keys.list()
+                    self._open = (time.monotonic(), known)
+        return known
+
+    def known_open(self) -> bool | None:
+        """As `is_open`, where that can be told without the store, for the event loop; None where it cannot."""
+        if self._require_keys:
+            return False
+        known = self._open
+        if known is None or (known[1] and time.monotonic() - known[0] > _REMEMBERED_S):
+            return None
+        return known[1]
+
+    def caller(self, secret: str | None) -> Caller:
+        """Who has this secret. Raises ApiError."""
+        if self.is_open():
+            return LOCAL_CALLER
+        if secret is None:
+            raise ApiError(
+                "unauthorized",
+                "This service asks for a key, and the request has none.",
+                "Send the header `Authorization: Bearer assay_…`; keys are made by `assay keys add NAME`.",
+            )
+        key = self._keys.find(secret) if looks_like_a_secret(secret) else None
+        if key is None:
+            raise ApiError(
+                "unauthorized",
+                "This key is not known here: it never was, it has expired, or it was revoked.",
+                "Ask the operator of this service for a new one.",
+            )
+        return Caller(key.id, key.admin, key.quota)
+
+
+class TenantTurns:
+    """For work that takes long: one caller of each tenant at a time, in the order in which they came.
+
+    For one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, tenant: str) -> asyncio.Lock:
+        """The lock to hold during a turn of `tenant`. It is gone once nobody holds it or waits for it."""
+        return self._locks.setdefault(tenant, asyncio.Lock())

@@ -1,0 +1,50 @@
+"""The workers that live, as the API needs to know them: who would judge, and whether anyone would."""
+
+import threading
+import time
+from typing import Final
+
+from evaluator.errors import AssayError
+from evaluator.service import logs
+from evaluator.service.storage.models import FIRST_QUEUE, WorkerFacts, gpu_trouble
+from evaluator.service.storage.workers import WorkerRepository
+
+_REMEMBERED_S: Final = 1.0
+"""How long what was read answers those who ask next: many submissions a second ask."""
+
+_LOG = logs.logger("fleet")
+
+
+class Fleet:
+    """May be used from any thread."""
+
+    def __init__(self, workers: WorkerRepository) -> None:
+        self._workers = workers
+        self._lock = threading.Lock()
+        self._known: tuple[float, tuple[WorkerFacts, ...]] | None = None
+
+    def workers(self) -> tuple[WorkerFacts, ...]:
+        """The workers that live, as of a second ago at most. Raises StorageError."""
+        with self._lock:
+            now_s = time.monotonic()
+            if self._known is None or now_s - self._known[0] > _REMEMBERED_S:
+                self._known = (now_s, self._workers.fleet())
+            return self._known[1]
+
+    def why_not_ready(self) -> str | None:
+        """Why an evaluation that came now would not be judged; None when it would."""
+        try:
+            serving = [worker for worker in self._workers.fleet() if not worker.draining]
+        except AssayError as error:
+            _LOG.warning("not ready", error=str(error))
+            return "The database cannot be used."
+        queues = {queue for worker in serving for queue in worker.queues}
+        if not serving:
+            return "No worker is alive."
+        if FIRST_QUEUE not in queues:
+            return "No worker that compiles is alive."
+        if "sim" not in queues and not any(worker.serves_gpu for worker in serving):
+            return "No worker that runs kernels is alive, neither on the simulator nor on a GPU."
+        # What does not ask for the simulator is judged on a GPU wherever there is one.
+        trouble = gpu_trouble(serving)
+        return None if trouble is None else f"No GPU can be used: {trouble}"

@@ -1,0 +1,149 @@
+"""Sweeps: what becomes of work that was lost, what nobody has heard of, and what is old.
+
+Whether a lease is lost is decided by watching: a sweeper remembers each lease's beat, and ends the lease when the
+beat has not moved for the lease's length, by the sweeper's own steady clock. So no two clocks are ever compared, and
+neither a time of day that jumps nor an hour without a database costs a worker its lease.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import delete, or_, select, update
+
+from evaluator.service.storage import counters
+from evaluator.service.storage.database import Database
+from evaluator.service.storage.evaluation_rows import (
+    MAX_ATTEMPTS,
+    end_evaluation,
+    lost_verdict,
+    requeue_evaluation,
+    unwanted_verdict,
+)
+from evaluator.service.storage.models import Swept
+from evaluator.service.storage.tables import evaluations, is_done, is_queued, is_running, workers
+
+STALE_S: Final = 30.0
+"""Age at which an announcement is repeated for the first time; later ones wait up to four times as long."""
+
+_MAX_ANNOUNCED: Final = 1000
+_MAX_DELETED: Final = 500
+"""Rows that one transaction deletes."""
+_JUMP_S: Final = 60.0
+_row = evaluations.c
+_RUNNING = select(_row.seq, _row.beat, _row.lease_s).where(is_running)
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """What a sweeper knows of one running evaluation: its last beat, and for how long it has not moved."""
+
+    beat: int
+    still_s: float
+
+
+class SweepRepository:
+    """What a sweeper does with evaluations. It remembers what it saw: sweep with the same one again."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sweeping = threading.Lock()
+        self._swept_at: float | None = None
+        self._watched: dict[int, _Watched] = {}
+        self._offset: float | None = None
+        """Time of day less steady time, at the last `retain`."""
+
+    def sweep(self) -> Swept:
+        """End lost leases, and say what is to be announced (again). Raises StorageError.
+
+        To be called every second or so, always on the same repository: a lease of `lease_s` is lost when at least
+        four sweeps, over `lease_s` or more, found it where it was. Several processes may sweep.
+        """
+        with self._sweeping:
+            requeued, dead, cancelled = [], [], []
+            for seq, beat in self._look():
+                with self._database.writing() as connection:
+                    held = select(*_row).where(_row.seq == seq, _row.beat == beat, is_running).with_for_update()
+                    row = connection.execute(held).first()
+                    if row is None:
+                        continue
+                    now = self._database.clock()
+                    if not row.wanted:
+                        end_evaluation(connection, row, unwanted_verdict(connection, row), now)
+                        cancelled.append(row.id)
+                    elif row.attempt >= MAX_ATTEMPTS:
+                        end_evaluation(connection, row, lost_verdict(connection, row), now)
+                        counters.count_events(connection, [(counters.DEAD_LETTERS, {}, None)])
+                        dead.append(row.id)
+                    else:
+                        requeue_evaluation(connection, row, now, "lost")
+                        requeued.append((row.id, row.queue))
+            return Swept(tuple(requeued), tuple(dead), tuple(cancelled), self._stale())
+
+    def _look(self) -> list[tuple[int, int]]:
+        """(seq, beat) of the leases that have been still for too long."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_RUNNING).all()
+        now = self._database.steady_clock()
+        passed_s = 0.0 if self._swept_at is None else max(0.0, now - self._swept_at)
+        self._swept_at = now
+        watched: dict[int, _Watched] = {}
+        for row in rows:
+            before = self._watched.get(row.seq)
+            if before is None or before.beat != row.beat:
+                watched[row.seq] = _Watched(row.beat, 0.0)
+            else:
+                # A long time between two sweeps (no database, a machine that slept) may have been one in which nobody
+                # could renew: it counts as one missed renewal, whatever its length.
+                watched[row.seq] = _Watched(row.beat, before.still_s + min(passed_s, row.lease_s / 3))
+        self._watched = watched
+        return [(row.seq, row.beat) for row in rows if watched[row.seq].still_s >= row.lease_s]
+
+    def _stale(self) -> tuple[tuple[str, str], ...]:
+        now = self._database.clock()
+        # An announcement of the future was made before the clock was set back.
+        old = is_queued & or_(_row.announced_at < now - STALE_S, _row.announced_at > now + STALE_S)
+        query = select(_row.seq, _row.id, _row.queue, _row.announced_at, _row.announcements).where(old)
+        query = query.order_by(_row.seq).limit(_MAX_ANNOUNCED)
+        with self._database.reading() as connection:
+            if connection.execute(query.limit(1)).first() is None:
+                return ()
+        with self._database.writing() as connection:
+            rows = [
+                row
+                for row in connection.execute(query.with_for_update(skip_locked=True))
+                if abs(now - row.announced_at) > STALE_S * 2 ** min(row.announcements, 2)
+            ]
+            again = update(evaluations).where(_row.seq.in_([row.seq for row in rows]))
+            connection.execute(again.values(announced_at=now, announcements=_row.announcements + 1))
+        return tuple((row.id, row.queue) for row in rows)
+
+    def retain(self, older_than_s: float) -> int:
+        """Delete evaluations that ended longer ago than this, and workers not seen for as long; says how many
+        evaluations. Raises StorageError.
+
+        Does nothing at the first call after the time of day has jumped: a clock that is wrong for a moment must not
+        cost a year of verdicts.
+        """
+        now, deleted = self._database.clock(), 0
+        offset = now - self._database.steady_clock()
+        jumped = self._offset is not None and abs(offset - self._offset) > _JUMP_S
+        self._offset = offset
+        if jumped:
+            return 0
+        with self._database.writing() as connection:
+            connection.execute(delete(workers).where(workers.c.seen_at < now - older_than_s))
+        old = (
+            select(_row.seq)
+            .where(is_done, _row.finished_at < now - older_than_s)
+            .order_by(_row.seq)
+            .limit(_MAX_DELETED)
+        )
+        while True:
+            with self._database.writing() as connection:
+                some: Sequence[int] = connection.execute(old.with_for_update(skip_locked=True)).scalars().all()
+                connection.execute(delete(evaluations).where(_row.seq.in_(some)))
+            deleted += len(some)
+            if len(some) < _MAX_DELETED:
+                return deleted
