@@ -14,33 +14,8 @@ from typing import Any, Final
 
 from common.contract.counters import AccessPattern, InstructionClass, LaunchCounts, LineCounts
 from evaluator.backends.session import KernelLaunch
-from evaluator.backends.sim.ptx.control_flow import is_barrier
-from evaluator.backends.sim.ptx.model import Instruction
 from evaluator.errors import InfrastructureError
 
-_SPECIAL: Final = {"div", "sqrt", "rsqrt", "rcp", "sin", "cos", "lg2", "ex2", "tanh"}
-_CLASSES: Final[dict[str, InstructionClass]] = {
-    **dict.fromkeys(("bra", "brx", "ret", "exit", "call", "trap", "brkpt", "nanosleep"), "control"),
-    **dict.fromkeys(("shfl", "vote", "match", "redux", "elect", "activemask", "movmatrix"), "shuffle"),
-    **dict.fromkeys(("bar", "barrier", "membar", "fence", "mbarrier"), "barrier"),
-    **dict.fromkeys(("atom", "red"), "atomic"),
-    **dict.fromkeys(("mma", "wmma"), "tensor"),
-    **dict.fromkeys(("ldmatrix", "stmatrix"), "shared"),
-    **dict.fromkeys(("cvt",), "conversion"),
-    **dict.fromkeys(("mov", "cvta", "selp", "slct", "isspacep"), "move"),
-    **dict.fromkeys(("prefetch", "prefetchu", "discard", "cp", "applypriority"), "global"),
-    **dict.fromkeys(("pmevent",), "other"),
-}
-_HALVES: Final = {"f16", "f16x2", "bf16", "bf16x2"}
-_PACKED: Final = {"f16x2", "bf16x2"}
-_FLOPS: Final = {"add": 1, "sub": 1, "mul": 1, "fma": 2, "mad": 2}
-_SPACES: Final[dict[str, InstructionClass]] = {
-    "global": "global",
-    "shared": "shared",
-    "local": "local",
-    "const": "constant",
-    "param": "constant",
-}
 _GLOBAL, _SHARED, _LOCAL = range(3)
 _LOADED, _STORED, _UPDATED = range(3)
 _MAX_LAUNCHES: Final = 256
@@ -75,54 +50,6 @@ class Ledger:
     """What is counted, by the numbers that the translated program uses."""
 
     blocks: tuple[tuple[Step, ...], ...]
-
-
-def step_of(instruction: Instruction, sites: range, guard: int | None) -> Step:
-    """What counting needs to know of an instruction; `guard` is where its guarded lanes are counted, if they are."""
-    flop_kind, flops = operations(instruction)
-    return Step(
-        line=instruction.line,
-        kind=_class(instruction),
-        flops=flops,
-        flop_kind=flop_kind,
-        guard=guard,
-        sites=sites,
-        branches=instruction.opcode == "brx" or (instruction.opcode == "bra" and instruction.guard is not None),
-        barrier=is_barrier(instruction),
-    )
-
-
-def operations(instruction: Instruction) -> tuple[str, int]:
-    """Kind and number of the floating-point operations of one lane.
-
-    As Nsight Compute counts them: additions, multiplications and fused ones; approximations, minima and comparisons
-    are none. Of a matrix product: a lane's share of 2 m n k.
-    """
-    if instruction.opcode in ("mma", "wmma") and "mma" in (instruction.opcode, *instruction.modifiers):
-        shape = next((m for m in instruction.modifiers if m[0] == "m" and m[1:2].isdigit()), "")
-        m, _, rest = shape[1:].partition("n")
-        n, _, k = rest.partition("k")
-        return ("tensor", 2 * int(m) * int(n) * int(k) // 32) if m and n and k else ("", 0)
-    kind, flops = instruction.type, _FLOPS.get(instruction.opcode, 0)
-    if kind in _HALVES:
-        return "fp16", flops * (1 + (kind in _PACKED))
-    return {"f32": ("fp32", flops), "f64": ("fp64", flops)}.get(kind, ("", 0))
-
-
-def _class(i: Instruction) -> InstructionClass | None:
-    if i.opcode in ("ld", "ldu", "st") or (i.opcode == "wmma" and "mma" not in i.modifiers):
-        spaces = (_SPACES.get(modifier.split("::")[0]) for modifier in i.modifiers)
-        return next((space for space in spaces if space), None)
-    if i.opcode == "cp" and not {"commit_group", "wait_group", "wait_all"}.isdisjoint(i.modifiers):
-        return "barrier"
-    if i.opcode in _CLASSES:
-        return _CLASSES[i.opcode]
-    kind = i.type
-    if kind == "f64":
-        return "fp64"
-    if kind in _HALVES or kind in ("f32", "tf32"):
-        return "special" if i.opcode in _SPECIAL else "fp16" if kind in _HALVES else "fp32"
-    return "integer" if kind else "other"
 
 
 @dataclass

@@ -1,1 +1,1 @@
-"""From PTX to C++ that runs a warp at a time."""
+"""From PTX to C++ that runs a warp at a time. `python -m` this package lists the instructions that it knows."""

@@ -1,135 +1,85 @@
-"""Each PTX instruction as C++ on packs of lanes (PTX ISA 9.0, section 9.7).
+"""The instructions that the simulator knows: the table with all its families, and what it says of one instruction.
 
-What is not here is `UnsupportedError` by name.
+What no family of `lowering/` registers, and what has a modifier that its entry does not list, is UnsupportedError by
+name.
 """
 
-from evaluator.backends.sim.codegen.arithmetic import Arithmetic
-from evaluator.backends.sim.codegen.bitwise import Bits
-from evaluator.backends.sim.codegen.conversions import Moves
-from evaluator.backends.sim.codegen.operands import FLOATS, HALVES
+from collections.abc import Iterator
+from functools import lru_cache
+
+from evaluator.backends.sim.codegen.context import Context
+from evaluator.backends.sim.codegen.lowering import FAMILIES
+from evaluator.backends.sim.codegen.table import FORMS, Entry
 from evaluator.backends.sim.ptx.model import TYPE_BYTES, Instruction
 
-
-class Emitter(Arithmetic, Bits, Moves):
-    """Every instruction without side effects."""
-
-    # Values: instruction -> C++ expression of the first destination's width
-
-    def value(self, instruction: Instruction) -> str:
-        """The value that an instruction without side effects gives to its one destination."""
-        self.instruction = instruction
-        method = getattr(self, f"_op_{instruction.opcode}", None)
-        if method is None:
-            raise self.unsupported()
-        allowed = _ALLOWED.get(instruction.opcode, set()) | TYPE_BYTES.keys()
-        for modifier in instruction.modifiers:
-            if modifier not in allowed:
-                raise self.unsupported()
-        self._check_types(instruction)
-        text = method(instruction)
-        assert isinstance(text, str)
-        return text
-
-    def _check_types(self, i: Instruction) -> None:
-        """The type is one that the instruction has, and the destination is as wide as the result."""
-        if i.opcode in _TYPES and i.type not in _TYPES[i.opcode]:
-            raise self.unsupported()
-        if i.opcode not in ("cvt", "createpolicy") and len(i.operands) != _OPERANDS.get(i.opcode, 3):
-            raise self.unsupported("with a wrong number of operands")
-        types = [m for m in i.modifiers if m in TYPE_BYTES]
-        if i.opcode == "cvt" and not {"pred", "b8", *_BITS}.isdisjoint(types):
-            raise self.unsupported()
-        if not types or i.opcode in ("testp", "isspacep"):
-            bits = 1 if types else self.width(i.operands[0])
-        elif i.opcode in ("popc", "clz", "bfind"):
-            bits = 32
-        else:
-            first = types[0] if i.opcode in ("cvt", "set", "slct") else i.type
-            bits = 1 if first == "pred" else 8 * TYPE_BYTES[first] << ("wide" in i.modifiers)
-        found = self.width(i.operands[0])
-        extended = i.opcode == "cvt" and types[0][0] in "su" and bits < 64
-        if found and (found == 64, found == 1) != (bits == 64, bits == 1) and not (extended and found == 64):
-            raise self.unsupported("into a register of another width")
+_REASONS = {("cp", "bulk"): "TMA"}
+"""What people call that which a modifier belongs to, where no entry lists it."""
+_UNKNOWN = Entry("", None)
 
 
-COMPARISONS = {
-    "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu",
-    "num", "nan",
-}  # fmt: skip
-_ROUND = {"rn", "rz", "rm", "rp"}
-_INTEGERS = {"u16", "s16", "u32", "s32", "u64", "s64"}
-_BITS = {"b16", "b32", "b64"}
-_NUMBERS = _INTEGERS | FLOATS | HALVES.keys()
-_TYPE_ROWS: tuple[tuple[tuple[str, ...], set[str]], ...] = (
-    (("add", "sub", "mul", "min", "max", "neg", "abs"), _NUMBERS),
-    (("mad", "div"), _INTEGERS | FLOATS),
-    (("and", "or", "xor", "not"), _BITS | {"pred"}),
-    (("popc", "clz", "brev", "bfi"), {"b32", "b64"}),
-    (("bfe", "bfind"), {"u32", "s32", "u64", "s64"}),
-    (("sqrt", "rsqrt", "rcp", "testp", "copysign"), FLOATS),
-    (("mul24", "mad24", "sad", "dp4a", "dp2a"), {"u32", "s32"}),
-    (("shf", "lop3", "prmt", "bmsk", "fns"), {"b32"}),
-    (("cvta", "isspacep"), {"", "u64"}),
-    (("createpolicy",), {"b64"}),
-    (("sin", "cos", "lg2"), {"f32"}),
-    (("ex2", "tanh"), {"f32"} | HALVES.keys()),
-    (("fma",), FLOATS | HALVES.keys()),
-    (("rem",), _INTEGERS),
-    (("cnot",), _BITS),
-    (("shl",), _BITS),
-    (("shr",), _BITS | _INTEGERS),
-    (("selp",), _BITS | _INTEGERS | FLOATS),
-    (("slct",), {"s32", "f32"}),
-    (("mov",), _BITS | _INTEGERS | FLOATS | {"pred"}),
-)
-_TYPES = {opcode: types for opcodes, types in _TYPE_ROWS for opcode in opcodes}
-"""The types that an instruction works in (for a conversion or `slct`: the last one)."""
-_OPERANDS = {
-    **dict.fromkeys(("neg", "abs", "not", "cnot", "popc", "clz", "brev", "bfind", "sqrt", "rsqrt", "rcp"), 2),
-    **dict.fromkeys(("sin", "cos", "lg2", "ex2", "tanh", "testp", "cvta", "isspacep", "mov"), 2),
-    **dict.fromkeys(("mad", "fma", "mad24", "sad", "dp4a", "dp2a", "shf", "prmt", "bfe", "selp", "slct"), 4),
-    **dict.fromkeys(("lop3", "bfi"), 5),
-    "activemask": 1,
-    "fns": 4,
-}
-"""Operands with the destination, where they are not three."""
-_ALLOWED: dict[str, set[str]] = {
-    "add": _ROUND | {"ftz", "sat"},
-    "sub": _ROUND | {"ftz", "sat"},
-    "mul": _ROUND | {"ftz", "sat", "lo", "hi", "wide"},
-    "mad": _ROUND | {"ftz", "sat", "lo", "hi", "wide"},
-    "mul24": {"lo", "hi"},
-    "mad24": {"lo"},
-    "fma": _ROUND | {"ftz", "sat", "relu"},
-    "div": _ROUND | {"ftz", "approx", "full"},
-    "neg": {"ftz"},
-    "abs": {"ftz"},
-    "min": {"ftz", "NaN", "xorsign", "abs", "relu"},
-    "max": {"ftz", "NaN", "xorsign", "abs", "relu"},
-    "sqrt": _ROUND | {"ftz", "approx"},
-    "rsqrt": {"ftz", "approx"},
-    "rcp": _ROUND | {"ftz", "approx"},
-    "sin": {"ftz", "approx"},
-    "cos": {"ftz", "approx"},
-    "lg2": {"ftz", "approx"},
-    "ex2": {"ftz", "approx"},
-    "tanh": {"approx"},
-    "shf": {"l", "r", "wrap", "clamp"},
-    "bfind": {"shiftamt"},
-    "dp2a": {"lo", "hi"},
-    "set": COMPARISONS | {"ftz"},
-    "testp": {"finite", "infinite", "number", "notanumber", "normal", "subnormal"},
-    "cvta": {"to", "global", "shared", "local", "const", "param"},
-    "isspacep": {"global", "shared", "local", "const", "param"},
-    "cvt": _ROUND | {"rni", "rzi", "rmi", "rpi", "rna", "ftz", "sat", "relu"},
-    "createpolicy": {
-        "fractional",
-        "range",
-        "global",
-        "L2::evict_last",
-        "L2::evict_normal",
-        "L2::evict_first",
-        "L2::evict_unchanged",
-    },
-    "bmsk": {"clamp", "wrap"},
-}
+def known_instructions() -> Iterator[tuple[str, Entry]]:
+    """Every entry with its family, in the order in which they are registered."""
+    for family in FAMILIES:
+        for forms in FORMS.values():
+            yield from ((family.__name__.rsplit(".", 1)[-1], f) for f in forms if _family(f) == family.__name__)
+
+
+def _family(entry: Entry) -> str:
+    return entry.lower.__module__ if entry.lower is not None else ""
+
+
+def entry_of(i: Instruction) -> Entry:
+    """The entry of an instruction; one without a lowering where there is none."""
+    return _find(i.opcode, i.modifiers)
+
+
+@lru_cache(1 << 12)
+def _find(opcode: str, modifiers: tuple[str, ...]) -> Entry:
+    """The form with most of its words among the modifiers; of several the one that is named first."""
+    fitting = [form for form in FORMS.get(opcode, ()) if form.words <= set(modifiers)]
+    return min(
+        fitting, key=lambda form: (-len(form.words), sorted(map(modifiers.index, form.words))), default=_UNKNOWN
+    )
+
+
+def lowered(c: Context) -> Iterator[str]:
+    """The C++ lines of the context's instruction, without what a guard puts around them."""
+    i = c.instruction
+    entry = entry_of(i)
+    _check(c, i, entry)
+    assert entry.lower is not None
+    found = entry.lower(c, i)
+    if isinstance(found, str):
+        yield c.set(i.operands[0], found)
+    else:
+        yield from found
+
+
+def _check(c: Context, i: Instruction, entry: Entry) -> None:
+    """Raise UnsupportedError for what the entry does not list."""
+    if entry.lower is None or i.type == "b128":
+        raise c.unsupported()
+    for modifier in i.modifiers:
+        if modifier not in TYPE_BYTES and modifier not in entry.modifiers and modifier not in entry.words:
+            raise c.unsupported(_REASONS.get((i.opcode, modifier), ""))
+    if entry.types is not None and i.type not in entry.types:
+        raise c.unsupported()
+    if entry.operand_count is not None and len(i.operands) != entry.operand_count:
+        raise c.unsupported("with a wrong number of operands")
+    first = next((m for m in i.modifiers if m in TYPE_BYTES), "")
+    if entry.first_types is not None and first not in entry.first_types:
+        raise c.unsupported()
+    if entry.result is not None:
+        _check_width(c, i, entry, first)
+
+
+def _check_width(c: Context, i: Instruction, entry: Entry, first: str) -> None:
+    """The destination is as wide as the result: a predicate, 64 bits or less."""
+    found = c.width(i.operands[0])
+    kind = {"pred": "pred", "u32": "u32", "last": i.type}.get(str(entry.result), first)
+    if not found or not kind:
+        return
+    bits = 1 if kind == "pred" else 8 * TYPE_BYTES[kind] << ("wide" in i.modifiers)
+    extended = entry.result == "converted" and kind[0] in "su" and bits < 64 and found == 64
+    if (found == 64, found == 1) != (bits == 64, bits == 1) and not extended:
+        raise c.unsupported("into a register of another width")

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from evaluator.backends.session import UnsupportedError
+from evaluator.backends.sim.codegen.blocks import ControlFlow
 from evaluator.backends.sim.codegen.function import FunctionText
-from evaluator.backends.sim.codegen.scope import device_address, local_frame, parameter_layout, signature
+from evaluator.backends.sim.codegen.instructions import entry_of
+from evaluator.backends.sim.codegen.layout import device_address, local_frame, parameter_layout, signature
+from evaluator.backends.sim.codegen.waiting import keeps_order, may_wait, polls_global
 from evaluator.backends.sim.counters import Ledger, Step
 from evaluator.backends.sim.hazards import SharedVariable
-from evaluator.backends.sim.ptx.control_flow import analyse, is_barrier, may_wait, polls_global
-from evaluator.backends.sim.ptx.model import TYPE_BYTES, Function, Instruction, Module, Special, Symbol, Variable
+from evaluator.backends.sim.ptx.model import TYPE_BYTES, Function, Instruction, Module, Symbol, Variable
 
 MODULE_SLOTS = 2000
 MAX_INSTRUCTIONS = 60_000
@@ -52,6 +54,8 @@ class _ModuleText:
         self.sites: list[tuple[int, str]] = []
         self.lines: list[int] = []
         self.steps: list[list[Step]] = []
+        self.flows: list[ControlFlow] = []
+        """Of each function."""
         self.guards = 0
         self.size = sum(len(function.body) for function in self.functions)
         if self.size > MAX_INSTRUCTIONS:
@@ -86,7 +90,11 @@ class _ModuleText:
         return len(self.lines) - 1
 
     def translation(self) -> Translation:
-        bodies = [FunctionText(self, function).text() for function in self.functions]
+        bodies = []
+        for function in self.functions:
+            made = FunctionText(self, function)
+            self.flows.append(made.flow)
+            bodies.append(made.text())
         declarations = [f"{signature(self.indexes[f.name], f)};" for f in self.functions if not f.is_entry]
         sites = _joined(f"{{0, 0, {place}, {strength}}}" for place, strength in self.sites) or "{}"
         text = "\n".join(
@@ -186,30 +194,20 @@ class _ModuleText:
     def _blocks_wait(self) -> bool:
         """Whether a loop reads again and again what another block may write: then blocks start in their order."""
         return any(
-            block.in_cycle and any(map(polls_global, block.body))
-            for f in self.functions
-            for block in analyse(f).blocks
+            block.in_cycle and any(map(polls_global, block.body)) for flow in self.flows for block in flow.blocks
         )
 
     def _spreads(self) -> bool:
         """Whether blocks may run at once, in processes of their own."""
-        return not any(isinstance(i, Instruction) and _keeps_order(i) for f in self.functions for i in f.body)
+        return not any(isinstance(i, Instruction) and keeps_order(i) for f in self.functions for i in f.body)
 
     def _warps_wait(self) -> bool:
         """Whether a warp may wait for another one of its block: at a barrier, or for what that one writes."""
         return any(
-            isinstance(i, Instruction) and (is_barrier(i) or may_wait(i)) for f in self.functions for i in f.body
+            isinstance(i, Instruction) and (entry_of(i).barrier or may_wait(i))
+            for f in self.functions
+            for i in f.body
         )
-
-
-def _keeps_order(instruction: Instruction) -> bool:
-    """Whether what this does may depend on which of two blocks comes first, or belongs to the whole program."""
-    if instruction.opcode in ("atom", "red"):
-        return not any(modifier.split("::")[0] == "shared" for modifier in instruction.modifiers)
-    if instruction.opcode == "call":
-        return any(isinstance(o, Symbol) and o.name in ("vprintf", "malloc", "free") for o in instruction.operands)
-    clocks = any(isinstance(o, Special) and o.name.lstrip("%").startswith("clock") for o in instruction.operands)
-    return may_wait(instruction) or clocks
 
 
 def _joined(parts: "Iterator[str] | list[str] | map[str]") -> str:

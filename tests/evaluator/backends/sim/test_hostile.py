@@ -17,7 +17,7 @@ from test_instructions import FAMILIES, INTEGERS, kernel
 
 from common.contract import Settings
 from evaluator.backends.session import Program, UnsupportedError
-from evaluator.backends.sim.codegen import instructions
+from evaluator.backends.sim.codegen.instructions import known_instructions
 from evaluator.backends.sim.codegen.module import translate
 from evaluator.backends.sim.ptx import model, parser
 
@@ -202,7 +202,7 @@ def test_what_is_not_known_is_named(text):
         translate(parser.parse_ptx(body(text)))
 
 
-OPCODES = sorted(name.removeprefix("_op_") for name in dir(instructions.Emitter) if name.startswith("_op_"))
+OPCODES = sorted({entry.opcode for _, entry in known_instructions() if entry.result is not None})
 TYPES = (*INTEGERS, "b16", "b32", "b64", "f16", "f16x2", "bf16", "f32", "f64", "pred", "u8", "tf32")
 FLAGS = ("", "rn", "rz", "lo", "hi", "wide", "sat", "ftz", "approx", "eq", "l.wrap", "to.global", "shared", "finite")
 

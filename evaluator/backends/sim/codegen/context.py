@@ -1,10 +1,23 @@
-"""Operands of PTX instructions as C++ expressions on packs of lanes."""
+"""What a lowering is given: the operands of its instruction as C++ expressions, its names, and where its result goes.
 
-from collections.abc import Callable
+Each C++ name is made from an index; nothing of the PTX text but numbers is copied.
+"""
+
+from typing import Protocol
 
 from evaluator.backends.session import UnsupportedError
+from evaluator.backends.sim.codegen.blocks import Block, ControlFlow, Masks
+from evaluator.backends.sim.codegen.layout import (
+    MAX_PARAMETER_BYTES,
+    device_address,
+    local_frame,
+    parameter_layout,
+    stride_of,
+)
+from evaluator.backends.sim.codegen.paths import Paths
 from evaluator.backends.sim.ptx.model import (
     TYPE_BYTES,
+    Function,
     Immediate,
     Instruction,
     Negated,
@@ -15,12 +28,6 @@ from evaluator.backends.sim.ptx.model import (
     Symbol,
 )
 
-ROUNDINGS = {
-    "rn": "NEAREST", "rz": "TO_ZERO", "rm": "DOWN", "rp": "UP",
-    "rni": "NEAREST", "rzi": "TO_ZERO", "rmi": "DOWN", "rpi": "UP",
-}  # fmt: skip
-FLOATS = {"f32", "f64"}
-HALVES = {"f16": "F16", "f16x2": "F16", "bf16": "BF16", "bf16x2": "BF16"}
 _SPECIALS = {
     "%tid.x": "w.tid[0]", "%tid.y": "w.tid[1]", "%tid.z": "w.tid[2]",
     "%ntid.x": "all32(LAUNCH.block[0])", "%ntid.y": "all32(LAUNCH.block[1])", "%ntid.z": "all32(LAUNCH.block[2])",
@@ -36,26 +43,69 @@ _SPECIALS = {
     "%envreg1": "all32((u32)(LAUNCH.workspace >> 32))", "%envreg2": "all32((u32)LAUNCH.workspace)",
     "%dynamic_smem_size": "all32(LAUNCH.dynamic_bytes)", "%total_smem_size": "all32(LAUNCH.shared_bytes)",
 }  # fmt: skip
+"""Special registers of 32 bits (PTX ISA 9.0, section 10); any other one is unsupported by name."""
 _SPECIALS_64 = {
     "%clock64": "pack64(special_clock(w, 0), special_clock(w, 1))",
     "%globaltimer": "pack64(special_clock(w, 0), special_clock(w, 1))",
     "%gridid": "all64(LAUNCH.grid_id)",
 }
+"""Those of 64 bits."""
 
 
-class Operands:
-    """Turns operands into C++ expressions. `address_of` and `register` come from the function being translated."""
+class ModuleScope(Protocol):
+    """What the text of a function needs to know of its module."""
+
+    slots: dict[str, int]
+    """Module variables, numbered."""
+    functions: list[Function]
+    indexes: dict[str, int]
+    """Functions by name: the numbers of their C++ names."""
+
+    def site(self, line: int, strength: str = "PLAIN") -> str: ...
+
+    def place(self, line: int) -> int: ...
+
+    def shared_offsets(self, function: Function) -> dict[str, int]: ...
+
+
+class Context:
+    """One function while it is translated, at one instruction of it."""
 
     def __init__(
-        self,
-        registers: dict[str, tuple[str, int]],
-        address_of: Callable[[str], tuple[str, int]],
+        self, module: ModuleScope, function: Function, flow: ControlFlow, masks: Masks, waited_for: set[int]
     ) -> None:
-        self.registers = registers
+        self.module = module
+        self.function = function
+        self.flow = flow
+        self.masks = masks
+        self.paths = Paths(function, flow, waited_for, module.place)
+        self.registers = {
+            name: (f"r{index}", 1 if kind == "pred" else 64 if TYPE_BYTES[kind] == 8 else 8 * TYPE_BYTES[kind])
+            for index, (name, kind) in enumerate(function.registers.items())
+        }
         """PTX register to (C++ name, width in bits; 1 for a predicate)."""
-        self.address_of = address_of
-        """Symbol to (C++ expression of type U64, or U32 when 32)."""
+        for name, (_, width) in self.registers.items():
+            if width == 128:
+                raise UnsupportedError(f"the 128-bit register {name}")
+        self.frame, self.frame_bytes = local_frame(function)
+        self.shared = module.shared_offsets(function)
+        self.parameters, _ = parameter_layout(function) if function.is_entry else ({}, 0)
+        self.slots: dict[str, tuple[str, int]] = {}
+        """Call parameters: name to (C++ pointer, stride)."""
+        if not function.is_entry:
+            for n, variable in enumerate((*function.returns, *function.parameters)):
+                self.slots[variable.name] = (f"a{n}", stride_of(variable))
+        self.call_slots = [v for v in function.variables.values() if v.space == "param"]
+        if sum(v.size_bytes for v in self.call_slots) > MAX_PARAMETER_BYTES:
+            raise UnsupportedError(f"more than {MAX_PARAMETER_BYTES} bytes of call parameters")
+        for n, variable in enumerate(self.call_slots):
+            self.slots[variable.name] = (f"(u8 *)c{n}.bytes", stride_of(variable))
+        self.block: Block = flow.blocks[0]
+        self.block_number = 0
+        """The number by which the block is counted."""
         self.instruction = Instruction("", (), (), 0)
+        self.mask = "m"
+        """The lanes for which the instruction runs: `g` where a guard takes some away."""
 
     def unsupported(self, why: str = "") -> UnsupportedError:
         """The current instruction cannot be run."""
@@ -64,7 +114,7 @@ class Operands:
     # Operands
 
     def width(self, operand: Operand) -> int:
-        """Bits of a register operand."""
+        """Bits of a register operand; 0 of anything else."""
         if isinstance(operand, Register) and operand.name in self.registers:
             return self.registers[operand.name][1]
         return 0
@@ -126,63 +176,46 @@ class Operands:
                 return "~0u" if value else "0u"
         raise self.unsupported("something else where a predicate belongs")
 
-    def signed(self, text: str, kind: str) -> str:
-        """Sign-extend a narrow U32 expression as its type says."""
-        return {"s8": f"extend_s8({text})", "s16": f"extend_s16({text})"}.get(kind, text)
+    def guard(self, instruction: Instruction) -> str:
+        """The lanes where an instruction's guard is true."""
+        assert instruction.guard is not None
+        text = self.registers[instruction.guard.name][0]
+        return f"(~{text})" if instruction.guard_negated else text
 
-    def _flags(self, i: Instruction) -> tuple[str, bool, bool]:
-        rounding = next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "NEAREST")
-        return rounding, "ftz" in i.modifiers, "sat" in i.modifiers
+    # Names and places
 
-    def _f32(self, operand: Operand, ftz: bool) -> str:
-        text = self.b32(operand)
-        return f"flush_f32({text})" if ftz else text
+    def address_of(self, name: str) -> tuple[str, int]:
+        """A symbol's address (a U64, or a U32 when 32): shared ones are offsets into their space, others generic."""
+        if name in self.shared:
+            return f"all32({self.shared[name]})", 32
+        if name in self.frame:
+            return f"add_b64(frame, all64({self.frame[name]}))", 64
+        if name in self.module.slots:
+            return f"all64({device_address(4 + self.module.slots[name])}ull)", 64
+        if name in self.parameters:
+            return f"all64(slot_address(PARAMETER_SLOT) + {self.parameters[name]})", 64
+        raise UnsupportedError(f"the address of {name}", self.instruction.line or None)
 
-    def _finish_f32(self, text: str, ftz: bool, saturate: bool) -> str:
-        text = f"flush_f32({text})" if ftz else text
-        return f"saturate_f32({text})" if saturate else text
+    def place(self) -> int:
+        """A number by which the text speaks of the current instruction's source line."""
+        return self.module.place(self.instruction.line)
 
-    def _half(self, i: Instruction, operation: str) -> str:
-        kind = i.type
-        function = "half2_operation" if kind.endswith("x2") else "half_operation"
-        values = [self.b32(operand) for operand in i.operands[1:]]
-        text = f"{function}({HALVES[kind]}, {operation}, {', '.join([*values, *['all32(0)'] * (3 - len(values))])})"
-        if "NaN" in i.modifiers:
-            text = self.by_half(kind, "half_or_nan", text, *values)
-        for limit in {"relu", "sat"} & set(i.modifiers):
-            text = self.by_half(kind, f"half_{limit}", text)
-        return text
+    def site(self, strength: str = "PLAIN") -> str:
+        """A new site for what the current instruction does in memory; `strength` as in runtime/machine.h."""
+        return self.module.site(self.instruction.line, strength)
 
-    def by_half(self, kind: str, function: str, *values: str) -> str:
-        """`function(format, …)` of 16-bit values, or of both halves of packed ones."""
-        form = HALVES[kind]
-        if not kind.endswith("x2"):
-            return f"{function}({form}, {', '.join(values)})"
-        halves = (f"{function}({form}, {', '.join(f'{side}({v})' for v in values)})" for side in ("low16", "high16"))
-        return f"pair16({', '.join(halves)})"
+    # Results
 
-    def _arithmetic(self, i: Instruction, name: str) -> str:
-        """add, sub and mul of floats."""
-        rounding, ftz, saturate = self._flags(i)
-        if i.type == "f32":
-            a, b = (self._f32(operand, ftz) for operand in i.operands[1:3])
-            text = f"{name}_f32({a}, {b})"
-            if rounding != "NEAREST":
-                text = f"rounded_f32({name.upper()}, {rounding}, {a}, {b})"
-            return self._finish_f32(text, ftz, saturate)
-        a, b = (self.b64(operand) for operand in i.operands[1:3])
-        if rounding != "NEAREST":
-            return f"rounded_f64({name.upper()}, {rounding}, {a}, {b})"
-        return f"{name}_f64({a}, {b})"
-
-    def _integer(self, i: Instruction, name: str) -> str:
-        """A two-operand operation that is the same for signed and unsigned, cut to its width."""
-        bits = TYPE_BYTES[i.type] * 8
-        a, b = (self.any(operand, bits) for operand in i.operands[1:3])
-        if bits == 64:
-            return f"{name}_b64({a}, {b})"
-        text = f"{name}_b32({a}, {b})"
-        return f"low16({text})" if bits == 16 else text
+    def set(self, register: Operand | None, value: str) -> str:
+        """Assign to a register, keeping the lanes that must keep their value."""
+        if register is None or register == Symbol("_"):
+            return f"(void)({value});"
+        if not isinstance(register, Register):
+            raise self.unsupported("a destination that is not a register")
+        text, _ = self.registers[register.name]
+        if self.mask == "g" or self.masks.needed(self.block, register.name):
+            return f"{text} = pick({self.mask}, {value}, {text});"
+        return f"{text} = {value};"
 
 
 def pair(operand: Operand) -> tuple[Operand, Operand | None]:

@@ -1,0 +1,29 @@
+"""What each instruction becomes: a module for each family, whose functions register themselves in the table."""
+
+from evaluator.backends.sim.codegen.lowering import (
+    arithmetic,
+    async_copies,
+    bitwise,
+    calls,
+    comparisons,
+    control,
+    conversions,
+    extended_precision,
+    memory,
+    tensor_cores,
+    warp_wide,
+)
+
+FAMILIES = (
+    arithmetic,
+    extended_precision,
+    bitwise,
+    comparisons,
+    conversions,
+    memory,
+    async_copies,
+    tensor_cores,
+    warp_wide,
+    calls,
+    control,
+)

@@ -1,0 +1,60 @@
+"""How lanes get from block to block: jumps, waiting lanes, the watchdog and the end of a function.
+
+`m` holds the lanes that run now; lanes that went elsewhere wait in `pending`, and the lowest block runs first (see
+control_flow.py).
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+
+from evaluator.backends.sim.codegen.blocks import ControlFlow
+from evaluator.backends.sim.ptx.model import Function
+
+
+class Paths:
+    """The C++ text of one function's jumps."""
+
+    def __init__(
+        self, function: Function, flow: ControlFlow, waited_for: set[int], place: Callable[[int], int]
+    ) -> None:
+        self.function = function
+        self.flow = flow
+        self.waited_for = waited_for
+        """Blocks at which lanes may wait."""
+        self.place = place
+        self.ends = (0, *accumulate(len(block.body) for block in flow.blocks))
+
+    def go(self, here: int, target: int | None, line: int) -> Iterator[str]:
+        """Send all running lanes from block `here` to another one; None is the end of the function."""
+        if target is None:
+            yield self.leave("m")
+            yield "goto dispatch;"
+        elif target <= here:
+            yield from self._look_at_clock(here, target, line)
+            yield f"goto B{target};"
+        elif target not in self.waited_for:
+            yield f"goto B{target};"
+        else:
+            yield f"if (__builtin_expect(pending.next > {target}, 1)) goto B{target};"
+            yield f"pending.add({target}, m); goto dispatch;"
+
+    def _look_at_clock(self, here: int, target: int, line: int) -> Iterator[str]:
+        yield self.burn(self.ends[here + 1] - self.ends[target], self.place(line))
+        if self.flow.spins:
+            count = len(self.flow.blocks)
+            yield f"if (pending.next != {count} && ++turns >= 256) {{ turns = 0;"
+            yield f"pending.add({target}, m); m = pending.take_turn(at); goto resume; }}"
+            yield f"if (pending.next <= {target}) {{ pending.add({target}, m); goto dispatch; }}"
+
+    def burn(self, instructions: int, place: int) -> str:
+        """Take the cost of so many instructions from what the watchdog allows."""
+        cost = 1 + instructions // 16
+        return f"if (__builtin_expect((w.fuel -= {cost}) < 0, 0)) watchdog(w, m, {place});"
+
+    def burn_all(self, place: int) -> str:
+        """Take the cost of the whole function: for a jump of which nobody knows how far it goes."""
+        return self.burn(self.ends[-1], place)
+
+    def leave(self, lanes: str) -> str:
+        """End the function for some lanes."""
+        return f"w.live &= ~({lanes});" if self.function.is_entry else f"returned |= {lanes};"
