@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.contract import Diagnostic, KernelResources, Phase, Settings, Severity, Status
-from common.gpu_limits import GPU_LIMITS, limits_of
 from common.source_lines import lines_of
 from evaluator.backends.session import Entry, Parameter, Program
 from evaluator.disk_cache import Cache, key_of
@@ -194,20 +193,10 @@ class _Compilation:
 
     def _choose_flags(self) -> Ruling | None:
         """Set the flags of both steps from the caller's; a ruling where they cannot be had."""
-        if not self.toolchain.supports(self.arch):
-            known = ", ".join(self.toolchain.architectures)
-            message = f"{self.toolchain.label} cannot compile for {self.arch}; it can for {known}."
+        if (message := self.toolchain.why_not(self.arch)) is not None:
             if self.arch == self.settings.arch:
                 return _ruling("invalid_submission", message)
             raise ToolchainMissingError(message, "install a CUDA toolkit that knows this GPU (`make nvcc`)")
-        try:
-            limits_of(self.arch)
-        except KeyError:
-            known = ", ".join(f"sm_{capability}" for capability in GPU_LIMITS)
-            message = f"Assay does not know the limits of {self.arch}; it knows those of {known}."
-            if self.arch == self.settings.arch:
-                return _ruling("invalid_submission", message)
-            raise InfrastructureError(message, "choose an older one with --arch, or install a newer Assay") from None
         extra: list[str] = []
         standard = "-std=c++17"
         seen: set[str] = set()
