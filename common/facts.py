@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from common.contract import Compilation, Correctness, Profile, Settings, Severity, Status, Timing
+from common.gpu_limits import GpuLimits, limits_of
 
-# Shared memory that one block can opt into, and warps that a multiprocessor holds, by compute capability.
-# CUDA C++ Programming Guide 13.0, table "Technical Specifications per Compute Capability".
-_SHARED_LIMIT_KB = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227}
-_MAX_WARPS = {75: 32, 86: 48, 87: 48, 89: 48, 110: 48, 120: 48, 121: 48}
+_UNKNOWN_LIMITS = GpuLimits(64, 32, 100 << 10, 99 << 10)
+"""Where no architecture is known: rewards that were signed count on these numbers."""
 
 
 class Measure(StrEnum):
@@ -141,7 +140,7 @@ def facts_of(
     kernels = compilation.kernels if compilation else ()
     launches = profile.occupancy
     shared = [launch.shared_bytes for launch in launches] or [kernel.shared_bytes for kernel in kernels]
-    capability = _capability(compilation)
+    limits = _limits(compilation)
     verified = correctness is not None and correctness.passed
     return Facts(
         status=status,
@@ -156,10 +155,10 @@ def facts_of(
         previous_best_speedup=previous_best_speedup,
         warnings=sum(d.severity is Severity.WARNING for d in compilation.diagnostics) if compilation else 0,
         registers=max((kernel.registers for kernel in kernels), default=None),
-        max_warps=max((launch.max_warps for launch in launches), default=_MAX_WARPS.get(capability, 64)),
+        max_warps=max((launch.max_warps for launch in launches), default=limits.max_warps),
         spill_bytes=sum(kernel.spill_store_bytes + kernel.spill_load_bytes for kernel in kernels),
         shared_bytes=max(shared, default=None),
-        shared_limit_bytes=_SHARED_LIMIT_KB.get(capability, 99) << 10,
+        shared_limit_bytes=limits.shared_per_block_bytes,
         occupancy=min((launch.occupancy for launch in launches), default=None),
         memory_efficiency=profile.memory_efficiency,
         lane_efficiency=profile.lane_efficiency,
@@ -172,9 +171,11 @@ def facts_of(
     )
 
 
-def _capability(compilation: Compilation | None) -> int:
-    arch = compilation.arch if compilation else None
-    return int("".join(c for c in arch if c.isdigit()) or 0) if arch else 0
+def _limits(compilation: Compilation | None) -> GpuLimits:
+    try:
+        return limits_of((compilation and compilation.arch) or "")
+    except KeyError:  # nothing was compiled, or a receipt names what another release knew
+        return _UNKNOWN_LIMITS
 
 
 def _bandwidth_share(profile: Profile, timing: Timing | None) -> float | None:

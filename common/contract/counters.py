@@ -136,10 +136,25 @@ class Counts(_Sparse):
         return self.thread_instructions / (32 * self.warp_instructions) if self.warp_instructions else None
 
     @property
+    def global_sectors(self) -> int:
+        """Sectors that warps ask of global memory."""
+        return self.loads.sectors + self.stores.sectors
+
+    @property
+    def sectors(self) -> int:
+        """Sectors that warps ask of global and local memory: all that goes through the L1 cache's tags."""
+        return self.global_sectors + self.local.sectors
+
+    @property
+    def conflict_wavefronts(self) -> int:
+        """Passes over the banks of shared memory that conflicts add."""
+        return max(self.shared.wavefronts - self.shared.least_wavefronts, 0)
+
+    @property
     def memory_efficiency(self) -> float | None:
         """Useful bytes over bytes of the sectors moved, global memory."""
-        sectors = self.loads.sectors + self.stores.sectors
-        return min((self.loads.useful_bytes + self.stores.useful_bytes) / (32 * sectors), 1.0) if sectors else None
+        useful, sectors = self.loads.useful_bytes + self.stores.useful_bytes, self.global_sectors
+        return min(useful / (32 * sectors), 1.0) if sectors else None
 
     @property
     def bank_conflict_ways(self) -> float | None:

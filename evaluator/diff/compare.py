@@ -22,7 +22,7 @@ Better: TypeAlias = Literal["less", "more", "neither"]
 _ALIKE: Final = 0.6
 _NEAR: Final = 8
 COUNTED: Final = ("instructions", "sectors", "conflicts")
-"""What is counted for each line: warp-instructions, sectors of global memory, passes that bank conflicts add."""
+"""What is counted for each line: warp-instructions, sectors that are asked of memory, passes that conflicts add."""
 
 
 @dataclass(frozen=True)
@@ -176,33 +176,30 @@ def _counted(evidence: Evidence | None) -> Iterator[_Row]:
         return sum(map(count, launches)) if launches else None
 
     instructions, threads = total(lambda c: c.warp_instructions), total(lambda c: c.thread_instructions)
-    sectors, requests = total(_sectors), total(lambda c: c.loads.requests + c.stores.requests)
+    moved, requests = total(lambda c: c.global_sectors), total(lambda c: c.loads.requests + c.stores.requests)
     useful = total(lambda c: c.loads.useful_bytes + c.stores.useful_bytes)
     yield "launches", "", "neither", len(launches) or None
     yield "warp instructions", "", "less", instructions
-    yield "sectors", "of 32 bytes", "less", sectors
-    yield "sectors per request", "", "less", sectors / requests if sectors and requests else None
-    yield "useful bytes", "of those moved", "more", min(useful / (32 * sectors), 1) if useful and sectors else None
-    yield "bank conflicts", "extra passes", "less", total(_conflicts)
+    yield "sectors", "of 32 bytes", "less", total(lambda c: c.sectors)
+    yield "sectors per request", "", "less", moved / requests if moved and requests else None
+    yield (
+        "useful bytes",
+        "of those moved",
+        "more",
+        min(useful / (32 * moved), 1) if useful and moved else None,
+    )
+    yield "bank conflicts", "extra passes", "less", total(lambda c: c.conflict_wavefronts)
     yield "lanes at work", "of all", "more", threads / (32 * instructions) if threads and instructions else None
     yield "divergent branches", "", "less", total(lambda c: c.divergent_branches)
     yield "atomic turns", "one after another", "less", total(lambda c: c.atomics.turns)
     yield "barriers", "", "neither", total(lambda c: c.barriers)
 
 
-def _sectors(counts: Counts) -> int:
-    return counts.loads.sectors + counts.stores.sectors
-
-
-def _conflicts(counts: Counts) -> int:
-    return counts.shared.wavefronts - counts.shared.least_wavefronts
-
-
 def _by_line(evidence: Evidence | None) -> dict[int, Counter[str]]:
     found: dict[int, Counter[str]] = {}
     for launch in evidence.launches if evidence else ():
         for line in launch.lines:
-            counts = (line.warp_instructions, _sectors(line), _conflicts(line))
+            counts = (line.warp_instructions, line.sectors, line.conflict_wavefronts)
             found.setdefault(line.line, Counter()).update(dict(zip(COUNTED, counts, strict=True)))
     return found
 

@@ -163,11 +163,6 @@ def _with_extent(shape: Shape, axis: int, extent: int) -> Shape:
     return (*shape[:at], extent, *shape[at + 1 :])
 
 
-def one_hot(axis: int = -1) -> Maker:
-    """A single 1 at a random place along `axis` for each position of the other axes, 0 elsewhere."""
-    return sparse(constant(1.0), axis)
-
-
 def constant(value: float) -> Maker:
     """`value` everywhere."""
 

@@ -59,20 +59,16 @@ class LineCosts:
     """Who counted."""
 
 
-def _sectors(counts: Counts) -> int:
-    return counts.loads.sectors + counts.stores.sectors + counts.local.sectors
-
-
-def _conflicts(counts: Counts) -> int:
-    return max(counts.shared.wavefronts - counts.shared.least_wavefronts, 0)
-
-
 def _said_sectors(counts: Counts) -> str:
     requests = counts.loads.requests + counts.stores.requests
     if not requests:
         return f"{counts.local.sectors:,} sectors of local memory"
     used = f", {counts.memory_efficiency:.0%} used" if counts.memory_efficiency is not None else ""
-    return f"{_sectors(counts):,} sectors in {requests:,} requests{used}"
+    return f"{counts.sectors:,} sectors in {requests:,} requests{used}"
+
+
+def _said_conflicts(counts: Counts) -> str:
+    return f"{counts.conflict_wavefronts:,} passes more than the {counts.shared.least_wavefronts:,} needed"
 
 
 def _said_instructions(counts: Counts) -> str:
@@ -88,13 +84,15 @@ _COUNTED: Final[tuple[tuple[Metric, Callable[[Counts], int], Callable[[Counts], 
     ),
     (
         Metric("sectors", "Memory sectors", "Share of all sectors that warps ask of global and local memory."),
-        _sectors,
+        lambda counts: counts.sectors,
         _said_sectors,
     ),
     (
         Metric("conflicts", "Bank conflicts", "Share of the passes over shared memory that conflicts add."),
-        _conflicts,
-        lambda counts: f"{_conflicts(counts):,} passes more than the {counts.shared.least_wavefronts:,} needed",
+        lambda counts: counts.conflict_wavefronts,
+        lambda counts: (
+            f"{counts.conflict_wavefronts:,} passes more than the {counts.shared.least_wavefronts:,} needed"
+        ),
     ),
     (
         Metric("divergence", "Divergence", "Share of the branches at which lanes of a warp part."),
@@ -154,7 +152,7 @@ def _by_line(evidence: Evidence) -> dict[int, list[Counts]]:
 
 
 _OF_RESOURCE: Final[dict[str, Callable[[Counts], int]]] = {
-    **dict.fromkeys(("dram", "l2"), _sectors),
+    **dict.fromkeys(("dram", "l2"), lambda counts: counts.sectors),
     "l1": lambda counts: counts.loads.lines + counts.stores.lines + counts.local.lines,
     "lsu": lambda counts: counts.loads.requests + counts.stores.requests + counts.shared.requests,
     "latency": lambda counts: counts.loads.requests or counts.warp_instructions,
@@ -368,7 +366,7 @@ def accesses(profile: Profile | None) -> list[Access]:
         for counts, pattern in ((line, pattern) for line in launch.lines for pattern in line.patterns):
             moved = counts.loads if pattern.act == "load" else counts.stores
             if pattern.space == "shared":
-                waste, busy = _conflicts(counts), counts.shared.wavefronts
+                waste, busy = counts.conflict_wavefronts, counts.shared.wavefronts
             else:
                 waste, busy = max(moved.sectors - moved.least_sectors, 0), moved.sectors
             one = Access(

@@ -16,6 +16,7 @@ from common.contract import (
     Timing,
     Verdict,
 )
+from common.contract.counters import Counts, SharedTraffic, Traffic
 from common.wire import DType
 
 GOOD_COMPILATION = Compilation(succeeded=True, screening=Screening())
@@ -136,3 +137,14 @@ def test_sizes_of_the_element_types():
         "int16": 2, "uint16": 2, "int8": 1, "uint8": 1,
     }  # fmt: skip
     assert {dtype for dtype in DType if dtype.is_float} == {"float64", "float32", "float16", "bfloat16"}
+
+
+def test_sectors_are_those_of_global_and_local_memory():
+    counts = Counts(loads=Traffic(sectors=4), stores=Traffic(sectors=2), local=Traffic(sectors=1))
+    assert (counts.global_sectors, counts.sectors) == (6, 7)
+
+
+def test_conflicts_are_passes_beyond_those_needed():
+    assert Counts(shared=SharedTraffic(wavefronts=7, least_wavefronts=4)).conflict_wavefronts == 3
+    # A profiler's estimate of what is needed may exceed what it counted.
+    assert Counts(shared=SharedTraffic(wavefronts=3, least_wavefronts=4)).conflict_wavefronts == 0

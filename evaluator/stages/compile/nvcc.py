@@ -193,9 +193,7 @@ class _Compilation:
 
     def _choose_flags(self) -> Ruling | None:
         """Set the flags of both steps from the caller's; a ruling where they cannot be had."""
-        if not self.toolchain.supports(self.arch):
-            known = ", ".join(self.toolchain.architectures)
-            message = f"{self.toolchain.label} cannot compile for {self.arch}; it can for {known}."
+        if (message := self.toolchain.why_not(self.arch)) is not None:
             if self.arch == self.settings.arch:
                 return _ruling("invalid_submission", message)
             raise ToolchainMissingError(message, "install a CUDA toolkit that knows this GPU (`make nvcc`)")

@@ -1,61 +1,21 @@
 """What kernels need (from `ptxas -v`) and how many of their warps fit on a multiprocessor.
 
-Limits per compute capability: CUDA C++ Programming Guide, tables "Technical Specifications per Compute Capability",
-and the way of counting: the occupancy calculator that comes with the toolkit (`cuda_occupancy.h`): registers are
-handed out by the warp in units of 256, shared memory by the block in units of 128 bytes (256 up to 7.x) with 1 KB a
-block for the system from 8.0 on, warps over four partitions each with a quarter of the registers.
+Counted as the occupancy calculator that comes with the toolkit counts (`cuda_occupancy.h`): registers are handed out
+by the warp in units of 256, shared memory by the block in units with a share for the system, warps over partitions
+each with its part of the registers. The limits themselves are `common.gpu_limits`.
 """
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from common.contract import KernelResources, Occupancy
+from common.gpu_limits import MAX_REGISTERS_PER_THREAD, REGISTERS, WARP_THREADS, GpuLimits, limits_of
 from evaluator.stages.compile.kernel_entries import demangled
 
-WARP: Final = 32
-_REGISTERS: Final = 65536
 _REGISTER_UNIT: Final = 256
-_PARTITIONS: Final = 4
-_MAX_REGISTERS_PER_THREAD: Final = 255
-
-
-@dataclass(frozen=True)
-class ArchLimits:
-    """Limits of one multiprocessor."""
-
-    max_warps: int
-    max_blocks: int
-    shared_bytes: int
-    """Shared memory of the multiprocessor, the system's share included."""
-    shared_per_block_bytes: int
-    """Most shared memory that one block may ask for, opted in."""
-    reserved_bytes: int = 1024
-    """Shared memory that the system takes of each block's."""
-    shared_unit_bytes: int = 128
-
-
-_KB: Final = 1024
-LIMITS: Final[dict[int, ArchLimits]] = {
-    75: ArchLimits(32, 16, 64 * _KB, 64 * _KB, reserved_bytes=0, shared_unit_bytes=256),
-    80: ArchLimits(64, 32, 164 * _KB, 163 * _KB),
-    86: ArchLimits(48, 16, 100 * _KB, 99 * _KB),
-    87: ArchLimits(48, 16, 164 * _KB, 163 * _KB),
-    88: ArchLimits(48, 16, 100 * _KB, 99 * _KB),
-    89: ArchLimits(48, 24, 100 * _KB, 99 * _KB),
-    90: ArchLimits(64, 32, 228 * _KB, 227 * _KB),
-    100: ArchLimits(64, 32, 228 * _KB, 227 * _KB),
-    103: ArchLimits(64, 32, 228 * _KB, 227 * _KB),
-    110: ArchLimits(48, 24, 228 * _KB, 227 * _KB),
-    120: ArchLimits(48, 24, 100 * _KB, 99 * _KB),
-    121: ArchLimits(48, 24, 100 * _KB, 99 * _KB),
-}
-
-
-def limits_of(arch: str) -> ArchLimits:
-    """The limits of `arch` (`sm_90a` counts as `sm_90`). Raises KeyError for one that is not in the table."""
-    return LIMITS[int(re.sub(r"\D", "", arch))]
+_PARTITIONS_OF_A_LAUNCH: Final = 4
+"""What a launch is checked for, also where a multiprocessor has two (6.0)."""
 
 
 def parse_resources(ptxas_output: str) -> tuple[KernelResources, ...]:
@@ -99,7 +59,7 @@ def fitting_blocks(registers: int, shared_bytes: int, block_threads: int, arch: 
     unknown `arch`.
     """
     limits = limits_of(arch)
-    warps = max(1, -(-block_threads // WARP))
+    warps = max(1, -(-block_threads // WARP_THREADS))
     return {
         "threads": limits.max_warps // warps,
         "blocks": limits.max_blocks,
@@ -114,7 +74,7 @@ def occupancy(resources: KernelResources, block_threads: int, dynamic_shared_byt
     0 active warps means that not one block fits: such a launch fails.
     """
     limits = limits_of(arch)
-    warps = max(1, -(-block_threads // WARP))
+    warps = max(1, -(-block_threads // WARP_THREADS))
     shared = resources.shared_bytes + dynamic_shared_bytes
     fitting = fitting_blocks(resources.registers, shared, block_threads, arch)
     limiter = min(fitting, key=lambda name: fitting[name])
@@ -131,20 +91,20 @@ def occupancy(resources: KernelResources, block_threads: int, dynamic_shared_byt
     )
 
 
-def _blocks_by_registers(registers: int, warps: int, limits: ArchLimits) -> int:
+def _blocks_by_registers(registers: int, warps: int, limits: GpuLimits) -> int:
     if registers == 0:
         return limits.max_blocks
-    if registers > _MAX_REGISTERS_PER_THREAD:
+    if registers > MAX_REGISTERS_PER_THREAD:
         return 0
-    by_warp = -(-registers * WARP // _REGISTER_UNIT) * _REGISTER_UNIT
-    warps_by_partition = _REGISTERS // _PARTITIONS // by_warp
+    by_warp = -(-registers * WARP_THREADS // _REGISTER_UNIT) * _REGISTER_UNIT
+    warps_by_partition = REGISTERS // limits.partitions // by_warp
     # A block's warps are spread over the partitions, so it needs room for a whole number of rows of them.
-    if -(-warps // _PARTITIONS) * _PARTITIONS * by_warp > _REGISTERS:
+    if -(-warps // _PARTITIONS_OF_A_LAUNCH) * _PARTITIONS_OF_A_LAUNCH * by_warp > limits.registers_per_block:
         return 0
-    return warps_by_partition * _PARTITIONS // warps
+    return warps_by_partition * limits.partitions // warps
 
 
-def _blocks_by_shared(shared_bytes: int, limits: ArchLimits) -> int:
+def _blocks_by_shared(shared_bytes: int, limits: GpuLimits) -> int:
     if shared_bytes > limits.shared_per_block_bytes:
         return 0
     unit = limits.shared_unit_bytes

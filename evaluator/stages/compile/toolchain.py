@@ -4,7 +4,6 @@ Looked for in this order: `ASSAY_NVCC`, `CUDA_HOME` and `CUDA_PATH`, `PATH`, `/u
 in this Python's site-packages (`nvidia/cu*/bin/nvcc`; they need no extra flags: nvcc finds headers beside itself).
 """
 
-import ctypes
 import functools
 import hashlib
 import json
@@ -12,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from common.gpu_limits import GPU_LIMITS, limits_of
 from evaluator.errors import ToolchainMissingError
 from evaluator.sandbox.retry import run_program
 
@@ -27,7 +26,6 @@ OLDEST: Final = (12, 4)
 _REMEDY: Final = (
     "run `make nvcc`, which installs the compiler from PyPI, or set ASSAY_NVCC to an nvcc of CUDA 12.4-13.x"
 )
-_NO_GPU_ARCH: Final = "sm_80"
 _PROBE_S: Final = 60.0
 _CACHE_VERSION: Final = 2
 """Of what is remembered; version 1 may hold what a program said until someone killed it."""
@@ -65,6 +63,17 @@ class Toolchain:
             arch.endswith("a") and int(arch[3:-1]) >= 90 and arch[:-1] in self.architectures
         )
 
+    def why_not(self, arch: str) -> str | None:
+        """Why nothing can be compiled for `arch`; None where it can be."""
+        if not self.supports(arch):
+            return f"{self.label} cannot compile for {arch}; it can for {', '.join(self.architectures)}."
+        try:
+            limits_of(arch)
+        except KeyError:
+            known = ", ".join(f"sm_{capability}" for capability in GPU_LIMITS)
+            return f"{self.label} knows {arch}, whose limits this release of Assay does not know; it knows {known}."
+        return None
+
 
 @functools.cache
 def find_toolchain() -> Toolchain:
@@ -84,46 +93,6 @@ def find_toolchain() -> Toolchain:
             # One that is too old or incomplete must not hide a good one further down.
             first_fault = first_fault or fault
     raise first_fault or ToolchainMissingError("no CUDA compiler (nvcc) was found on this machine", _REMEDY)
-
-
-def default_arch() -> str:
-    """The architecture to compile for when there is no GPU: one whose PTX the simulator runs in full."""
-    return _NO_GPU_ARCH
-
-
-@functools.cache
-def gpu_arch() -> str | None:
-    """The architecture of the first GPU, asked from the driver; None when there is no driver or no GPU.
-
-    A child process asks, because a process that has initialised CUDA can no longer fork workers that use it.
-    """
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return None
-    try:
-        told = run_program(
-            [sys.executable, "-I", "-c", _ASK_DRIVER], capture_output=True, text=True, timeout=_PROBE_S
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = told.stdout.strip()
-    return found if re.fullmatch(r"sm_\d{2,3}", found) else None
-
-
-_ASK_DRIVER: Final = """
-import ctypes
-cuda = ctypes.CDLL("libcuda.so.1")
-device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-MAJOR, MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{MAJOR,MINOR}
-if not (
-    cuda.cuInit(0)
-    or cuda.cuDeviceGet(ctypes.byref(device), 0)
-    or cuda.cuDeviceGetAttribute(ctypes.byref(major), MAJOR, device)
-    or cuda.cuDeviceGetAttribute(ctypes.byref(minor), MINOR, device)
-):
-    print(f"sm_{major.value}{minor.value}")
-"""
 
 
 def _candidates() -> Iterator[tuple[Path, str]]:

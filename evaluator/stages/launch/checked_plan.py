@@ -1,6 +1,5 @@
 """A plan that fits, and its numbers at one size: buffers, launches, fills and copies, within hardware limits."""
 
-import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from common.contract import Phase, Status
 from common.expressions import ExpressionError, caret, evaluate_expression
+from common.gpu_limits import MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER_BLOCKS, MAX_GRID, limits_of
 from common.launch_plan import Extent, Fill, Launch, LaunchPlan
 from common.wire import DType
 from evaluator.backends.session import BufferCopy, BufferFill, Entry, KernelLaunch, Parameter, Pointer
@@ -19,17 +19,6 @@ from evaluator.stages.launch.arguments import ArgumentError, pack, takes_number
 
 PlanSource: TypeAlias = Literal["json", "directives", "inferred"]
 Role: TypeAlias = Literal["input", "output", "temporary"]
-
-MAX_GRID: Final = ((1 << 31) - 1, 65535, 65535)
-MAX_BLOCK: Final = (1024, 1024, 64)
-MAX_BLOCK_THREADS: Final = 1024
-MAX_CLUSTER_BLOCKS: Final = 16
-
-_SHARED_KIB: Final = {
-    70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99, 90: 227, 100: 227, 101: 227, 103: 227,
-    110: 227, 120: 99, 121: 99,
-}  # fmt: skip
-"""Most shared memory per block that a kernel can opt into, KiB, by compute capability (CUDA programming guide)."""
 
 
 class PlanRefusedError(Exception):
@@ -184,7 +173,7 @@ class _Sized:
         if prod(block) > MAX_BLOCK_THREADS:
             raise self._refused(place, f"a block has at most {MAX_BLOCK_THREADS} threads, and this one {prod(block)}")
         shared = self._evaluate(f"{place}, shared", launch.shared_bytes)
-        most = shared_limit_bytes(self.checked_plan.arch)
+        most = limits_of(self.checked_plan.arch).shared_per_block_bytes
         if not 0 <= shared <= most - call.static_shared_bytes:
             static = f" beside {call.static_shared_bytes} static bytes" if call.static_shared_bytes else ""
             raise self._refused(
@@ -250,16 +239,6 @@ def moved_bytes(sized_plan: SizedPlan | Ruling) -> tuple[int, ...]:
     fills = [sizes[step.buffer] for step in sized_plan.steps if isinstance(step, BufferFill)]
     copies = [2 * sizes[step.source] for step in sized_plan.steps if isinstance(step, BufferCopy)]
     return (*fills, *copies)
-
-
-def shared_limit_bytes(arch: str) -> int:
-    """Most shared memory per block on `arch` (for example `sm_90a`), static and dynamic together, bytes.
-
-    A compute capability that is not known here counts as the nearest one below it.
-    """
-    capability = int(re.sub(r"\D", "", arch) or 0)
-    known = [number for number in _SHARED_KIB if number <= capability]
-    return _SHARED_KIB[max(known, default=75)] << 10
 
 
 def rounded(value: float, dtype: DType) -> float:

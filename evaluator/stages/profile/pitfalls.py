@@ -92,7 +92,7 @@ class _Patient:
         if not self.time.waits_for_memory:
             return min(1.0, warps / _WARPS_TO_FILL_PIPES)
         moved = self.counts.loads.requests + self.counts.stores.requests
-        sectors = (self.counts.loads.sectors + self.counts.stores.sectors) / moved if moved else 4.0
+        sectors = self.counts.global_sectors / moved if moved else 4.0
         in_flight = warps * _REQUESTS_IN_FLIGHT * (sectors_per_request or sectors)
         return min(1.0, in_flight / (_DRAM * _MEMORY_LATENCY_CLOCKS))
 

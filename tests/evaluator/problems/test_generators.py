@@ -21,7 +21,7 @@ MAKERS = {
     "mixed_scales": generators.mixed_scales(),
     "fine": generators.fine(),
     "sparse": generators.sparse(generators.fine()),
-    "one_hot": generators.one_hot(),
+    "sparse_ones": generators.sparse(generators.constant(1.0)),
 }
 
 shapes = st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple)

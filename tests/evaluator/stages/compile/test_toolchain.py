@@ -9,7 +9,7 @@ import pytest
 
 from evaluator.errors import ToolchainMissingError
 from evaluator.stages.compile import toolchain
-from evaluator.stages.compile.toolchain import default_arch, find_toolchain, gpu_arch
+from evaluator.stages.compile.toolchain import find_toolchain
 
 
 @pytest.fixture(autouse=True)
@@ -142,12 +142,3 @@ def test_a_cache_that_cannot_be_written_costs_time_only(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert find_toolchain().version
-
-
-def test_architectures():
-    assert default_arch() == "sm_80"
-    asked = gpu_arch()
-    if Path("/dev/nvidia0").exists():
-        assert asked.startswith("sm_")
-    else:
-        assert asked is None

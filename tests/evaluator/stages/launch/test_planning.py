@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from common.contract import Phase, Status
+from common.gpu_limits import limits_of
 from common.launch_plan import Fill, Launch, LaunchPlan
 from common.wire import DType
 from evaluator.backends.session import BufferCopy, BufferFill, Entry, Parameter, Pointer, Program
@@ -12,7 +13,6 @@ from evaluator.problems.catalogue import find_problem as problem_by_id
 from evaluator.problems.problem import Scalar, Tensor
 from evaluator.stages.compile.kernel_names import matching, shortest
 from evaluator.stages.launch.arguments import ArgumentError, pack, pointer_misfit
-from evaluator.stages.launch.checked_plan import shared_limit_bytes
 from evaluator.stages.launch.planning import SizedPlan, plan_launches
 
 SIZES = {"n": 1000003}
@@ -271,10 +271,11 @@ def test_static_and_dynamic_shared_memory_share_one_limit():
 @pytest.mark.parametrize(
     ("arch", "kib"),
     [("sm_75", 64), ("sm_80", 163), ("sm_86", 99), ("sm_87", 163), ("sm_89", 99), ("sm_90", 227), ("sm_90a", 227),
-     ("sm_100", 227), ("sm_103", 227), ("sm_110", 227), ("sm_120", 99), ("sm_121", 99), ("sm_999", 99)],
+     ("sm_100", 227), ("sm_103", 227), ("sm_110", 227), ("sm_120", 99), ("sm_121", 99),
+     ("sm_60", 48), ("sm_70", 96), ("sm_101", 227)],
 )  # fmt: skip
 def test_shared_memory_by_architecture(arch, kib):
-    assert shared_limit_bytes(arch) == kib << 10
+    assert limits_of(arch).shared_per_block_bytes == kib << 10
     exact = LINE.replace("block", f"shared={kib << 10} block")
     assert isinstance(at(exact, arch=arch), SizedPlan)
     assert isinstance(at(exact.replace("shared=", "shared=1 + "), arch=arch), Ruling)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from common.contract import GpuName, KernelResources, Settings, Submission
 from common.contract.counters import Atomics, Evidence, LaunchCounts, Traffic
+from common.gpu_limits import GPU_LIMITS
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.problems.catalogue import find_problem, problems
-from evaluator.stages.compile.resources import LIMITS
 from evaluator.stages.profile.estimate import TUNING, estimate, with_naive
 from evaluator.stages.profile.gpu_models import machines
 from evaluator.stages.profile.naive_counters import naive_counts
@@ -73,7 +73,7 @@ def evidence(*launches):
 def test_each_gpu_that_may_be_named_is_described_and_fits_its_data_sheet(name):
     machine = machines()[name]
     assert set(machines()) == set(get_args(GpuName))
-    assert int(machine.arch.removeprefix("sm_")) in LIMITS
+    assert int(machine.arch.removeprefix("sm_")) in GPU_LIMITS
     lanes = machine.lanes_per_clock["fp32"]
     assert machine.multiprocessors * lanes * 2 * machine.clock_mhz == pytest.approx(
         1e6 * machine.peaks.fp32_tflops, rel=0.02
