@@ -18,7 +18,7 @@ PY := $(VENV)/bin/python
 TESTS := $(PY) -m pytest -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal
 INSTALL := $(PY) -m pip install -q --disable-pip-version-check -c constraints-dev.txt
 FIND_NVCC := $(PY) -c 'from evaluator.stages.compile.toolchain import find_toolchain; find_toolchain()'
-TYPED := common evaluator trainer
+TYPED := assay common evaluator trainer
 
 .PHONY: help
 help: ## Say what there is
@@ -95,7 +95,7 @@ gpu: compilers ## Install what grading on an NVIDIA GPU needs (PyCUDA is built h
 clean: ## Remove the environment and everything that tools have left
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache \
 		.hypothesis .assay build dist *.egg-info assay-report.html reports
-	@find common evaluator trainer tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	@find assay common evaluator trainer tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # The machine's own nvcc serves where there is one of CUDA 12.4 to 13.x; else the one from PyPI.
 .PHONY: compilers

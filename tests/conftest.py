@@ -38,6 +38,7 @@ LONG = (
     "tests/adversarial/sandbox/",
     "tests/adversarial/test_api_abuse.py",
     "tests/adversarial/test_hostile_bodies.py",
+    "tests/assay/test_public_face.py::test_the_examples_of_the_package",
     "tests/benchmarks/",
     "tests/e2e/",
     "tests/evaluator/backends/gpu/test_session.py",
