@@ -91,6 +91,11 @@ nvcc: $(VENV)/installed ## Install the CUDA compiler from PyPI into .venv
 gpu: compilers ## Install what grading on an NVIDIA GPU needs (PyCUDA is built here; torch is 2.5 GB)
 	@$(PY) -m evaluator.backends.gpu.device.install -c constraints-dev.txt
 
+.PHONY: dist
+dist: $(VENV)/installed-dev ## Build the wheel and the sdist into dist/
+	@PIP_CONSTRAINT="$(CURDIR)/constraints-dev.txt" $(PY) -m build -q --outdir dist .
+	@ls dist/*
+
 .PHONY: clean
 clean: ## Remove the environment and everything that tools have left
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache \
