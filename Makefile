@@ -18,7 +18,7 @@ PY := $(VENV)/bin/python
 TESTS := $(PY) -m pytest -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal
 INSTALL := $(PY) -m pip install -q --disable-pip-version-check -c constraints-dev.txt
 FIND_NVCC := $(PY) -c 'from evaluator.stages.compile.toolchain import find_toolchain; find_toolchain()'
-TYPED := common evaluator trainer
+TYPED := assay common evaluator trainer
 
 .PHONY: help
 help: ## Say what there is
@@ -91,11 +91,16 @@ nvcc: $(VENV)/installed ## Install the CUDA compiler from PyPI into .venv
 gpu: compilers ## Install what grading on an NVIDIA GPU needs (PyCUDA is built here; torch is 2.5 GB)
 	@$(PY) -m evaluator.backends.gpu.device.install -c constraints-dev.txt
 
+.PHONY: dist
+dist: $(VENV)/installed-dev ## Build the wheel and the sdist into dist/
+	@PIP_CONSTRAINT="$(CURDIR)/constraints-dev.txt" $(PY) -m build -q --outdir dist .
+	@ls dist/*
+
 .PHONY: clean
 clean: ## Remove the environment and everything that tools have left
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache \
 		.hypothesis .assay build dist *.egg-info assay-report.html reports
-	@find common evaluator trainer tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	@find assay common evaluator trainer tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # The machine's own nvcc serves where there is one of CUDA 12.4 to 13.x; else the one from PyPI.
 .PHONY: compilers

@@ -53,6 +53,7 @@ LONG = (
     "tests/adversarial/sandbox/",
     "tests/adversarial/test_api_abuse.py",
     "tests/adversarial/test_hostile_bodies.py",
+    "tests/assay/test_public_face.py::test_the_examples_of_the_package",
     "tests/benchmarks/",
     "tests/common/test_client.py::test_any_row_of_troubles",
     "tests/common/test_client.py::test_many_over_a_bad_road",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("common", "evaluator", "trainer")
+PACKAGES = ("assay", "common", "evaluator", "trainer")
 FILES = sorted(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
@@ -158,6 +158,9 @@ def test_no_contract_has_an_exception():
         ("evaluator/backends/session.py", "import evaluator.backends.sim.ptx.model"),
         ("evaluator/problems/families/softmax.py", "import evaluator.disk_cache, evaluator.pipeline.verdict"),
         ("common/reward.py", "import evaluator"),
+        ("common/client/client.py", "import assay"),
+        ("evaluator/cli/main.py", "from assay import grade"),
+        ("assay/grading.py", "import trainer.rl.runner"),
         ("trainer/rl/runner.py", "import evaluator.errors"),
         ("evaluator/service/storage/leases.py", "import evaluator.service.api.app"),
         ("evaluator/service/storage/leases.py", "import evaluator.service.storage.evaluations"),

@@ -55,6 +55,7 @@ SHARED_NAMES = {
     "downgrade": "Alembic asks for it in each migration",
     "evaluate": "the pipeline's only entry; and the route POST /evaluate, whose name is in the API's schema",
     "examine": "what `doctor` shows, for each of the two commands",
+    "grade": "`assay grade`, and the same from Python: `assay.grade`",
     "main": "where a process begins",
     "options": "the command line of an NVIDIA tool, a module for each: ncu, compute-sanitizer",
     "refusal": "what an NVIDIA tool says where it may not look, a module for each",
@@ -71,7 +72,7 @@ def public_names() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in tracked():
         part = path.relative_to(ROOT)
-        if path.suffix == ".py" and part.parts[0] in ("common", "evaluator", "trainer"):
+        if path.suffix == ".py" and part.parts[0] in ("assay", "common", "evaluator", "trainer"):
             for node in ast.parse(path.read_bytes()).body:
                 if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_":
                     found.setdefault(node.name, set()).add(str(part))

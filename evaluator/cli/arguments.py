@@ -118,5 +118,5 @@ def plan_in(file: Path) -> LaunchPlan:
     except ValidationError as error:
         raise UsageError(
             f"The launch plan {file} cannot be used: {in_plain_words(error)}",
-            "The README shows what a launch plan holds.",
+            "docs/launch-plans.md shows what a launch plan holds.",
         ) from error

@@ -18,6 +18,7 @@ from evaluator.backends.gpu.device.health import Gpu, GpuState, device_state, dr
 from evaluator.backends.gpu.device.install import cuda_of_pycuda, fault_of_pycuda, packages
 from evaluator.backends.gpu.tools import launch
 from evaluator.errors import AssayError, UsageError
+from evaluator.installation import install_command
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find_problem, problems
@@ -26,6 +27,7 @@ from evaluator.settings import ServiceSettings
 
 _NEEDED_FREE_BYTES = 1 << 30
 _ANSWER_S = 3.0
+_GPU = install_command("gpu")
 
 
 def examine(toolbox: Toolbox) -> Iterator[HealthCheck]:
@@ -273,15 +275,15 @@ def _gpu_packages() -> HealthCheck:
         told.append(f"{package.name} {package.version}{made_for}" if package.version else f"no {package.name}")
     detail = ", ".join(told)
     if any(package.version is None for package in packages()):
-        return HealthCheck("GPU packages", False, detail, "Run `make gpu`.")
+        return HealthCheck("GPU packages", False, detail, f"Run `{_GPU}`.")
     if fault := fault_of_pycuda():
-        remedy = "Run `pip uninstall -y pycuda` in Assay's environment, then `make gpu`, which builds it again."
+        remedy = f"Run `pip uninstall -y pycuda` in Assay's environment, then `{_GPU}`, which builds it again."
         return HealthCheck("GPU packages", False, f"{detail}; PyCUDA cannot be loaded: {fault}", remedy)
     if releases["torch"] == "none":
-        remedy = "Run `pip uninstall -y torch` in Assay's environment, then `make gpu`."
+        remedy = f"Run `pip uninstall -y torch` in Assay's environment, then `{_GPU}`."
         return HealthCheck("GPU packages", False, f"{detail}; this torch is the build without CUDA", remedy)
     if len({release.split(".")[0] for release in releases.values() if release}) > 1:
-        remedy = "Run `pip uninstall -y pycuda torch cuda-bindings` in Assay's environment, then `make gpu`."
+        remedy = f"Run `pip uninstall -y pycuda torch cuda-bindings` in Assay's environment, then `{_GPU}`."
         return HealthCheck("GPU packages", False, f"{detail}: made for different CUDA releases", remedy)
     return HealthCheck("GPU packages", True, detail)
 

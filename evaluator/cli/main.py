@@ -20,6 +20,7 @@ from evaluator.cli import arguments, diff, verify
 from evaluator.cli import service as service_commands
 from evaluator.cli.doctor import examine
 from evaluator.errors import AssayError, InfrastructureError, InternalError, UsageError
+from evaluator.installation import own_command
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.pipeline.verdict import nothing_was_tried
@@ -36,7 +37,8 @@ _RELU = (
     "__global__ void relu(const float* x, float* y, int n)"
     " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.0f); }"
 )
-_EXAMPLES = Path(__file__).parents[2] / "examples"
+# In a wheel beside this file; in a checkout at its top.
+_EXAMPLES = tuple(folder / "examples" for folder in (Path(__file__).parent, Path(__file__).parents[2]))
 
 
 class CommandError(click.ClickException):
@@ -298,9 +300,9 @@ def demo(report_name: str) -> None:
     graded: list[tuple[str, Verdict, str]] = []
     started_s = time.monotonic()
     with _plain_errors(), contextlib.ExitStack() as ending:
-        files = sorted(_EXAMPLES.glob("*.cu"))
+        files = sorted(file for folder in _EXAMPLES for file in folder.glob("*.cu"))
         if not files:
-            raise UsageError(f"There are no examples in {_EXAMPLES}.", "Run this from a checkout of the repository.")
+            raise UsageError(f"There are no examples in {_EXAMPLES[0]}.", "Install Assay again: files are missing.")
         report_file = arguments.output_path(report_name)
         machine = MachineSettings.from_environment()
         # It starts while the examples are graded.
@@ -326,13 +328,14 @@ def demo(report_name: str) -> None:
         verdict = _evaluate(submission, machine, _RELU.encode(), quiet=False, service=(address, None))
         took_s = time.monotonic() - started_s
         body = submission.model_dump_json(include={"problem", "source"})
+        assay = own_command()
         why = "" if verdict.status is Status.PASSED else f": {terminal.printable(verdict.message)}"
         told += [
             f"Over HTTP: {verdict.problem} {verdict.status} in {took_s:.1f} s at {address}, up for this alone{why}.",
             f"Report:    {terminal.printable(str(report_file.absolute()))}",
-            "Next:      .venv/bin/assay problems softmax --starter > my.cu",
-            "           .venv/bin/assay grade my.cu --problem softmax",
-            "           .venv/bin/assay serve       a service; the same over HTTP is then",
+            f"Next:      {assay} problems softmax --starter > my.cu",
+            f"           {assay} grade my.cu --problem softmax",
+            f"           {assay} serve       a service; the same over HTTP is then",
             f"curl -s http://127.0.0.1:8000/evaluate -H 'Content-Type: application/json' -d '{body}'",
         ]
         with _printing():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from evaluator.errors import UsageError
+from evaluator.installation import install_command
 from evaluator.settings import MachineSettings, ServiceSettings
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _needs_the_service() -> None:
     """Raises UsageError where the service's libraries are not installed."""
     missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
-        raise UsageError(f"The service needs {', '.join(missing)}.", "Run `pip install 'assay[service]'`.")
+        raise UsageError(f"The service needs {', '.join(missing)}.", f"Run `{install_command('service')}`.")
 
 
 def _keys(data_dir: Path | None) -> "ApiKeyRepository":

@@ -25,6 +25,7 @@ from common.source_lines import lines_of
 from evaluator.backends.session import Entry, Parameter, Program
 from evaluator.disk_cache import Cache, key_of
 from evaluator.errors import InfrastructureError, Ruling, StorageError, ToolchainMissingError
+from evaluator.installation import install_command
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile import diagnostics, resources
 from evaluator.stages.compile.canonical_ptx import canonical_ptx, without_debug
@@ -196,7 +197,8 @@ class _Compilation:
         if (message := self.toolchain.why_not(self.arch)) is not None:
             if self.arch == self.settings.arch:
                 return _ruling("invalid_submission", message)
-            raise ToolchainMissingError(message, "install a CUDA toolkit that knows this GPU (`make nvcc`)")
+            remedy = f"install a CUDA toolkit that knows this GPU (`{install_command('nvcc')}`)"
+            raise ToolchainMissingError(message, remedy)
         extra: list[str] = []
         standard = "-std=c++17"
         seen: set[str] = set()

@@ -20,11 +20,13 @@ from typing import Any, Final
 
 from common.gpu_limits import GPU_LIMITS, limits_of
 from evaluator.errors import ToolchainMissingError
+from evaluator.installation import install_command
 from evaluator.sandbox.retry import run_program
 
 OLDEST: Final = (12, 4)
 _REMEDY: Final = (
-    "run `make nvcc`, which installs the compiler from PyPI, or set ASSAY_NVCC to an nvcc of CUDA 12.4-13.x"
+    f"run `{install_command('nvcc')}`, which installs the compiler from PyPI, "
+    "or set ASSAY_NVCC to an nvcc of CUDA 12.4-13.x"
 )
 _PROBE_S: Final = 60.0
 _CACHE_VERSION: Final = 2

@@ -17,11 +17,12 @@ from typing import Any, Final
 
 from evaluator.backends.gpu.device.install import CUDA, DRIVER, missing
 from evaluator.errors import GpuError
+from evaluator.installation import install_command
 
 _ROOT: Final = Path("/")
 _NVIDIA: Final = "0x10de"
 _DISPLAY_CLASS: Final = "0x03"
-_INSTALL: Final = "run `make gpu`"
+_INSTALL: Final = f"run `{install_command('gpu')}`"
 _LOOK_AT_LOG: Final = "read `dmesg | grep -i -e NVRM -e Xid`, and use this GPU again after a restart only"
 
 # Bits of nvmlClocksEventReasons (nvml.h); the two last have kept their place from the older name, throttle reasons.
@@ -193,7 +194,8 @@ def driver_fault(root: Path = _ROOT) -> GpuAbsence | None:
     if not _any_trace(root):
         return GpuAbsence(
             "no NVIDIA GPU on this machine",
-            f"to grade on one, it takes sm_75 (2018) or later, its driver (branch {DRIVER} or later) and `make gpu`",
+            f"to grade on one, it takes sm_75 (2018) or later, its driver (branch {DRIVER} or later) and "
+            f"`{install_command('gpu')}`",
             broken=False,
         )
     try:
@@ -214,7 +216,8 @@ def driver_fault(root: Path = _ROOT) -> GpuAbsence | None:
         )
     if served < CUDA:
         return GpuAbsence(
-            f"the driver {driver} serves CUDA up to {_dotted(served)}, and `make gpu` installs CUDA {_dotted(CUDA)}",
+            f"the driver {driver} serves CUDA up to {_dotted(served)}, and `{install_command('gpu')}` installs CUDA "
+            f"{_dotted(CUDA)}",
             f"install a driver of branch {DRIVER} or later",
             broken=True,
         )

@@ -5,7 +5,8 @@ site-packages), so that a machine needs only the NVIDIA driver, a C++ compiler a
 At link time a stand-in takes the place of the driver's `libcuda.so.1`; it holds nothing but the name, by which the
 loader finds the real one later. So the same build works on a machine with the driver and in an image without it.
 
-Nothing but the standard library is imported, and no CUDA is initialised in this process.
+Nothing is imported but the standard library and what says how Assay was installed, and no CUDA is initialised in
+this process.
 """
 
 import argparse
@@ -26,6 +27,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from evaluator.installation import install_command
 
 CUDA: Final = (13, 0)
 """The CUDA release that the packages of the extra `gpu` are made for; the driver must serve it."""
@@ -115,7 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         _install(pins, with_torch=not chosen.without_torch)
     except InstallError as refusal:
-        print(f"\nmake gpu: {refusal}", file=sys.stderr)
+        print(f"\n{install_command('gpu')}: {refusal}", file=sys.stderr)
         return 1
     return 0
 
@@ -123,9 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _install(pins: list[str], with_torch: bool) -> None:
     wanted = requirements()
     if not wanted:
-        raise InstallError(
-            "this environment's Assay has no extra `gpu`. Install it again: make clean, then make gpu."
-        )
+        raise InstallError("this environment's Assay has no extra `gpu`. Install Assay again, then run this again.")
     compiler = _look_around()
     headers = [one for one in wanted if one.startswith("nvidia-cuda-")]
     with _step(f"CUDA {_dotted(CUDA)} headers from PyPI"):
@@ -341,5 +342,7 @@ if __name__ == "__main__":
     started = time.monotonic()
     print(f"Installing the GPU backend into {sys.prefix} (Python {platform.python_version()}):", flush=True)
     status = main()
-    print(f"make gpu took {time.monotonic() - started:.0f} s", file=sys.stderr if status else sys.stdout)
+    print(
+        f"{install_command('gpu')} took {time.monotonic() - started:.0f} s", file=sys.stderr if status else sys.stdout
+    )
     sys.exit(status)

@@ -1,0 +1,78 @@
+"""Grading in this process, without a service."""
+
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+from common.contract import Settings, Status, Submission, Verdict
+from common.launch_plan import LaunchPlan
+
+if TYPE_CHECKING:
+    from evaluator.pipeline.toolbox import Toolbox
+    from evaluator.settings import MachineSettings
+
+
+def grade(
+    source: str,
+    problem: str,
+    backend: Literal["auto", "gpu", "sim"] = "auto",
+    *,
+    plan: LaunchPlan | None = None,
+    settings: Settings | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Verdict:
+    r"""Grade one CUDA kernel on this machine and return its verdict.
+
+    `source` is the CUDA text itself, `problem` the id of what it is to compute (`assay problems` lists them).
+    `backend` says where to run: `sim`, `gpu`, or `auto`, which takes a GPU where one can be used. `plan` says how the
+    kernels are launched; without one it is read from the source's `// assay:` lines, or inferred. `progress` is told
+    the phase under way. Environment variables `ASSAY_…` count as they do for the command `assay`.
+
+        >>> from assay import Settings, grade
+        >>> add = "__global__ void add(const float* a, const float* b, float* c, int n)"
+        >>> body = "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) c[i] = a[i] + b[i]; }"
+        >>> verdict = grade(add + body, "vector_add", settings=Settings(reward="gated", estimate_for=None))
+        >>> verdict.status.value, verdict.correctness.passed, verdict.reward.name.value
+        ('passed', True, 'gated')
+
+    Compilers and simulated kernels run in sandboxes and in processes of their own, so nothing in `source` runs in
+    this one; several threads may grade at a time. For thousands of kernels a service (`assay serve`, `Client`) uses
+    all cores, and gives a repeat its verdict at once.
+
+    Raises UsageError for a problem, a GPU or a size that does not exist, EvaluatorError where the evaluator itself
+    fails (there is no compiler, the disk is full), and ValueError for an argument that cannot be. Whatever is wrong
+    with the kernel is the verdict:
+
+        >>> grade("__global__ void f(float* c) { c[0] = }", "vector_add").status.value
+        'compile_error'
+        >>> grade(add + body, "vectoradd")
+        Traceback (most recent call last):
+        evaluator.errors.UnknownProblemError: there is no problem 'vectoradd'
+    """
+    # The evaluator brings numpy and scipy: only who grades here pays for them.
+    from evaluator.pipeline.pipeline import evaluate
+    from evaluator.settings import MachineSettings
+
+    submission = Submission(
+        problem=problem, source=source, plan=plan, backend=backend, settings=settings or Settings()
+    )
+    toolbox = _toolbox(MachineSettings.from_environment(), os.getpid())
+    verdict = evaluate(submission, toolbox, progress=progress or _silent)
+    if verdict.status is Status.INTERNAL_ERROR:
+        from common.client import EvaluatorError
+
+        raise EvaluatorError(verdict)
+    return verdict
+
+
+@lru_cache(maxsize=4)
+def _toolbox(machine: "MachineSettings", process_id: int) -> "Toolbox":
+    """The tools of this process for these settings; a forked process makes its own."""
+    from evaluator.pipeline.toolbox import Toolbox
+
+    return Toolbox(machine)
+
+
+def _silent(phase: str) -> None:
+    """Nobody listens."""
