@@ -160,6 +160,8 @@ def test_no_contract_has_an_exception():
         ("common/reward.py", "import evaluator"),
         ("trainer/rl/runner.py", "import evaluator.errors"),
         ("evaluator/service/storage/leases.py", "import evaluator.service.api.app"),
+        ("evaluator/pipeline/stage_values.py", "import evaluator.pipeline.toolbox"),
+        ("evaluator/stages/verify/trials.py", "import evaluator.backends.gpu.tools.sanitizer"),
     ],
 )
 def test_the_contracts_forbid_what_they_should(tmp_path, module, line):
