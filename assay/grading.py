@@ -58,7 +58,8 @@ def grade(
         problem=problem, source=source, plan=plan, backend=backend, settings=settings or Settings()
     )
     toolbox = _toolbox(MachineSettings.from_environment(), os.getpid())
-    verdict = evaluate(submission, toolbox, progress=progress or _silent)
+    show = progress or _silent
+    verdict = evaluate(submission, toolbox, progress=lambda event: show(str(event)))
     if verdict.status is Status.INTERNAL_ERROR:
         from common.client import EvaluatorError
 

@@ -1,8 +1,9 @@
 """The ground of the wire contract: the frozen model that every message is made of, and the element types."""
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
@@ -12,6 +13,9 @@ from pydantic_core import CoreSchema, PydanticKnownError, core_schema, from_json
 
 _UNKNOWN_TOLD = 4
 """How many unknown members of one object are reported: a message names three, and says that there are more."""
+
+
+T = TypeVar("T")
 
 
 class Wire(BaseModel):
@@ -126,6 +130,26 @@ BYTES_AS_BASE64: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="bas
 """As `__pydantic_config__` of a dataclass that holds bytes and travels as JSON."""
 
 
+@dataclass(frozen=True)
+class SentByName(Generic[T]):
+    """Annotation of a value that sender and receiver both have: it travels as its name.
+
+    `find` gives what has a name, and raises ValueError where nothing has it.
+    """
+
+    name_of: Callable[[T], str]
+    find: Callable[[str], T]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            self.find,
+            core_schema.str_schema(),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                self.name_of, return_schema=core_schema.str_schema()
+            ),
+        )
+
+
 def parse_json(text: bytes | bytearray) -> object:
     """The value of a JSON text, UTF-8. Raises ValueError: no JSON, a lone surrogate, nested deeper than 200."""
     value: object = from_json(text)
@@ -138,14 +162,16 @@ def as_bytes(message: Wire) -> bytes:
     return text
 
 
-T = TypeVar("T")
-
-
 class Json(Generic[T]):
     """Dataclasses of plain values as JSON, between our own processes."""
 
     def __init__(self, kind: type[T]) -> None:
-        self._adapter = TypeAdapter(kind)
+        self._kind = kind
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        # Made when it is first needed: it takes milliseconds, and few processes send anything.
+        return TypeAdapter(self._kind)
 
     def dump(self, value: T) -> bytes:
         """The text, UTF-8."""

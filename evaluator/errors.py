@@ -40,6 +40,10 @@ class UnknownProblemError(UsageError):
 class InfrastructureError(AssayError):
     """Our own failure: never held against a submission."""
 
+    def ruling(self, phase: Phase = Phase.SCREEN) -> "Ruling":
+        """How it ends an evaluation in `phase`."""
+        return Ruling(Status.INTERNAL_ERROR, phase, str(self), self.remedy)
+
 
 class ToolchainMissingError(InfrastructureError):
     """No compiler was found, or the one found does not work."""

@@ -20,9 +20,14 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 
 
+def this_python(*arguments: str) -> list[str]:
+    """The command of the interpreter of this process, which looks for no module in the working folder."""
+    return [sys.executable, "-P", *arguments]
+
+
 def own_python(module: str, *arguments: str) -> list[str]:
     """The command that runs one of our modules as a program, with the interpreter of this process."""
-    return [sys.executable, "-P", "-c", _START, str(_ROOT), module, *arguments]
+    return this_python("-c", _START, str(_ROOT), module, *arguments)
 
 
 def last_words(text: str, most: int = 500) -> str:

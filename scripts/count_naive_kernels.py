@@ -11,18 +11,17 @@ from typing import Any
 
 from common.contract import KernelResources, Settings
 from common.contract.counters import Evidence
+from evaluator.pipeline.build import build
+from evaluator.pipeline.stage_values import Ending, SubmittedSource
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.seed import Seed
 from evaluator.settings import MachineSettings
-from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.checked_plan import moved_bytes
-from evaluator.stages.launch.planning import plan_launches
 from evaluator.stages.profile.naive_counters import FILE, NaiveCounts, source_sha256
 from evaluator.stages.profile.sampled_counters import count_at
-from evaluator.stages.screen.cleaning import clean
 
 _BLOCKS = 64
 _TIME_LIMIT_S = 25.0
@@ -47,28 +46,21 @@ def count_kernel(
 ) -> list[Count | None]:
     """A count for each (sizes, blocks; 0 for all), without lines; None where it is not to be had in time.
 
-    Raises RuntimeError for a kernel that does not compile, UnsupportedError, InfrastructureError.
+    Raises RuntimeError for a kernel that cannot be built, UnsupportedError, InfrastructureError.
     """
-    source = clean(source.encode()).source
-    compiled = compile_source(
-        source, settings, toolbox.simulator.arch, toolbox.toolchain, toolbox.sandbox, toolbox.cache
-    )
-    if compiled.program is None:
-        raise RuntimeError(f"A kernel for {problem.id} does not compile.")
-    shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    checked_plan = plan_launches(problem, compiled.program, None, source, shared).checked_plan
-    if checked_plan is None:
-        raise RuntimeError(f"The plan of a kernel for {problem.id} does not fit it.")
+    built = build(SubmittedSource(problem, source.encode(), None, settings, toolbox.simulator.arch), toolbox)
+    if isinstance(built, Ending):
+        raise RuntimeError(f"A kernel for {problem.id} cannot be built: {built.ruling}")
     found: list[Count | None] = []
     for sizes, blocks in wanted:
-        with toolbox.simulator.prepare(compiled.program, settings) as session:
+        with toolbox.simulator.prepare(built.program, settings) as session:
             rng = NumpyRng(Seed(bytes(32)).generator())
-            evidence = count_at(checked_plan, session, settings, rng, sizes, blocks, time_limit_s)
+            evidence = count_at(built.checked_plan, session, settings, rng, sizes, blocks, time_limit_s)
         if evidence is not None:
             launches = tuple(launch.model_copy(update={"lines": ()}) for launch in evidence.launches)
             evidence = evidence.model_copy(update={"launches": launches})
-        moved = moved_bytes(checked_plan.at(sizes))
-        found.append(Count(evidence, compiled.kernels, moved) if evidence is not None else None)
+        moved = moved_bytes(built.checked_plan.at(sizes))
+        found.append(Count(evidence, built.compiled.kernels, moved) if evidence is not None else None)
     return found
 
 

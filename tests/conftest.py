@@ -69,7 +69,7 @@ LONG = (
     "tests/evaluator/pipeline/test_gpu_server.py::test_a_referee_that_cannot_start",
     "tests/evaluator/pipeline/test_killed_from_outside.py",
     "tests/evaluator/pipeline/test_pipeline.py::test_the_time_limit_holds",
-    "tests/evaluator/pipeline/test_referee_start.py",
+    "tests/evaluator/pipeline/gpu/test_referee_start.py",
     "tests/evaluator/pipeline/test_reproduce.py",
     "tests/evaluator/report/test_html.py::test_a_long_source",
     "tests/evaluator/report/test_html.py::test_a_real_browser",

@@ -164,6 +164,8 @@ def test_no_contract_has_an_exception():
         ("trainer/rl/runner.py", "import evaluator.errors"),
         ("evaluator/service/storage/leases.py", "import evaluator.service.api.app"),
         ("evaluator/service/storage/leases.py", "import evaluator.service.storage.evaluations"),
+        ("evaluator/pipeline/stage_values.py", "import evaluator.pipeline.toolbox"),
+        ("evaluator/stages/verify/trials.py", "import evaluator.backends.gpu.tools.sanitizer"),
     ],
 )
 def test_the_contracts_forbid_what_they_should(tmp_path, module, line):

@@ -16,7 +16,7 @@ import os
 import platform
 import statistics
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,16 +30,16 @@ from common.contract.counters import LaunchCounts
 from evaluator.backends.gpu.device.health import gpus
 from evaluator.backends.gpu.tools import nsight
 from evaluator.backends.gpu.tools.launch import ToolRunner
-from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Program, UnsupportedError
+from evaluator.backends.session import KernelLaunch, PlanRun, Program, UnsupportedError
 from evaluator.errors import Ruling
+from evaluator.pipeline.build import build
+from evaluator.pipeline.stage_values import Ending, SubmittedSource
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Sizes
 from evaluator.settings import MachineSettings
-from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.checked_plan import CheckedPlan
-from evaluator.stages.launch.planning import plan_launches
 
 ARCH: Final = "sm_90a"
 NCU: Final = RESULTS / "counters_ncu.json"
@@ -79,8 +79,6 @@ class Subject:
 
     program: Program
     checked_plan: CheckedPlan
-    shared_bytes: Mapping[str, int]
-    """Static shared memory by the kernel's demangled name."""
     sizes: Sizes
 
     @property
@@ -90,11 +88,7 @@ class Subject:
         if isinstance(sized_plan, Ruling):
             raise SystemExit(sized_plan.message)
         inputs = self.checked_plan.problem.distributions[0].draw(NumpyRng(np.random.default_rng(_SEED)), self.sizes)
-        buffers = tuple(
-            Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
-            for b in sized_plan.buffers
-        )
-        return PlanRun(buffers, sized_plan.steps, _POISON, _LIMIT_S, count=True)
+        return PlanRun(sized_plan.buffers_with(inputs), sized_plan.steps, _POISON, _LIMIT_S, count=True)
 
 
 def source_of(name: str) -> str:
@@ -114,14 +108,10 @@ def subject(name: str, toolbox: Toolbox) -> Subject:
     head = dict(line[3:].split(": ", 1) for line in source.splitlines() if line.startswith("// ") and ": " in line)
     problem = find_problem(head["problem"])
     settings = Settings(flags=tuple(head.get("flags", "").split()))
-    compiled = compile_source(source, settings, ARCH, toolbox.toolchain, toolbox.sandbox, toolbox.cache)
-    if compiled.program is None:
-        raise SystemExit(f"{name}: {compiled.ruling}")
-    shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    checked_plan = plan_launches(problem, compiled.program, None, source, shared).checked_plan
-    if checked_plan is None:
-        raise SystemExit(f"{name} has no plan.")
-    return Subject(compiled.program, checked_plan, shared, problem.example_sizes[0])
+    built = build(SubmittedSource(problem, source.encode(), None, settings, ARCH), toolbox)
+    if isinstance(built, Ending):
+        raise SystemExit(f"{name}: {built.ruling}")
+    return Subject(built.program, built.checked_plan, problem.example_sizes[0])
 
 
 def measure(toolbox: Toolbox) -> None:

@@ -26,15 +26,16 @@ from numba import cuda, float32
 
 from benchmarks._support.record import save
 from common.contract import Settings
-from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Session, Watch
+from evaluator.backends.session import KernelLaunch, PlanRun, Session, Watch
 from evaluator.backends.sim.backend import Simulator
+from evaluator.pipeline.build import build
+from evaluator.pipeline.stage_values import Ending, SubmittedSource
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
 from evaluator.settings import MachineSettings
-from evaluator.stages.compile.nvcc import compile_source
-from evaluator.stages.launch.planning import CheckedPlan, SizedPlan, plan_launches
+from evaluator.stages.launch.planning import CheckedPlan, SizedPlan
 
 _TILE = 16
 
@@ -199,14 +200,12 @@ _CASES = {
 
 def _planned(toolbox: Toolbox, problem: Problem, source: str) -> tuple[CheckedPlan, Session, Session]:
     """The plan, and sessions on one core and on all."""
-    compiled = compile_source(source, Settings(), "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
-    assert compiled.program is not None, compiled.ruling
-    planned = plan_launches(problem, compiled.program, None, source)
-    assert planned.checked_plan is not None, planned.ruling
+    built = build(SubmittedSource(problem, source.encode(), None, Settings(), "sm_80"), toolbox)
+    assert not isinstance(built, Ending), built.ruling
     spread = toolbox.simulator
     alone = Simulator(spread.sandbox, spread.builds, spread.host_compiler, spread.readable, cores=1)
-    sessions = [simulator.prepare(compiled.program, Settings()) for simulator in (alone, spread)]
-    return planned.checked_plan, sessions[0], sessions[1]
+    sessions = [simulator.prepare(built.program, Settings()) for simulator in (alone, spread)]
+    return built.checked_plan, sessions[0], sessions[1]
 
 
 def _inputs(problem: Problem, sizes: dict[str, int]) -> dict[str, Any]:
@@ -228,9 +227,7 @@ def _simulated(checked_plan: CheckedPlan, session: Session, sizes: dict[str, int
     sized_plan = checked_plan.at(sizes)
     assert isinstance(sized_plan, SizedPlan)
     inputs = _inputs(problem, sizes)
-    buffers = tuple(
-        Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in sized_plan.buffers
-    )
+    buffers = sized_plan.buffers_with(inputs)
     run = PlanRun(buffers, sized_plan.steps, 0xFF, 30.0)
     seconds, outcome = _best(repeats, lambda: session.run(run))
     assert outcome.fault is None, outcome.fault
@@ -246,9 +243,7 @@ def _own_s(checked_plan: CheckedPlan, sizes: dict[str, int], modes: Mapping[str,
     sized_plan = checked_plan.at(sizes)
     assert isinstance(sized_plan, SizedPlan)
     inputs = _inputs(checked_plan.problem, sizes)
-    buffers = tuple(
-        Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in sized_plan.buffers
-    )
+    buffers = sized_plan.buffers_with(inputs)
     times = dict.fromkeys(((name, launches) for name in modes for launches in (1, _LAUNCHES)), math.inf)
     for _ in range(_TURNS):
         for (name, launches), known_s in times.items():

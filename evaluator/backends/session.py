@@ -1,6 +1,6 @@
-"""The backend interface: run a concrete launch plan on given contents, and hand back what memory holds afterwards.
+"""What every backend offers: a session, which runs a sized plan on given contents and hands back what memory holds.
 
-A backend decides nothing. It reports outputs and faults as facts; the referee (`stages/verification.py`) judges.
+A session decides nothing. It reports outputs and faults as facts; the referee (`pipeline/referee.py`) judges.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import ClassVar, Literal, Protocol, Self
 
-from common.contract import Fault, Settings
+from common.contract import Fault
 from common.contract.counters import LaunchCounts
 from common.wire import BYTES_AS_BASE64
 from evaluator.problems.arrays import Array
@@ -204,23 +204,3 @@ class Session(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-
-
-class Backend(Protocol):
-    """One way to run programs."""
-
-    @property
-    def name(self) -> Literal["gpu", "sim"]: ...
-
-    @property
-    def device(self) -> str:
-        """The device, for the receipt."""
-
-    @property
-    def arch(self) -> str:
-        """The architecture that this backend wants programs compiled for, for example `sm_80`."""
-
-    def prepare(self, program: Program, settings: Settings) -> Session:
-        """Load `program` in a fresh sandbox, within the caller's limits. Raises UnsupportedError,
-        InfrastructureError.
-        """

@@ -63,7 +63,7 @@ def diff(
             submissions,
             raws,
             Toolbox(MachineSettings.from_environment()),
-            lambda text: status.update(f"grading: {text}"),
+            lambda event: status.update(f"grading: {event}"),
         )
     names = _names(before, after)
     _check(names, verdicts)

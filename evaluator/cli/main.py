@@ -18,13 +18,13 @@ from common.contract import GpuName, RewardName, Settings, Status, Submission, V
 from evaluator import __version__
 from evaluator.cli import arguments, diff, verify
 from evaluator.cli import service as service_commands
-from evaluator.cli.doctor import examine
 from evaluator.errors import AssayError, InfrastructureError, InternalError, UsageError
 from evaluator.installation import own_command
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
-from evaluator.pipeline.verdict import nothing_was_tried
+from evaluator.pipeline.without_result import verdict_without_result
 from evaluator.problems.catalogue import find_problem, problems
+from evaluator.problems.problem import Problem
 from evaluator.report import html, terminal
 from evaluator.settings import MachineSettings, ServiceSettings
 
@@ -201,7 +201,7 @@ def grade(
         chosen = problem_id or arguments.named_problem(raw)
         if chosen is None:
             raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to the file.")
-        find_problem(chosen)
+        problem = find_problem(chosen)
         report_file = arguments.output_path(report_name, file) if report_name is not None else None
         receipt_file = arguments.output_path(receipt_name, file, "receipt") if receipt_name is not None else None
         repro_file = arguments.output_path(repro_name, file, "repro") if repro_name is not None else None
@@ -225,7 +225,9 @@ def grade(
             {"problem": chosen, "source": source, "plan": plan, "backend": backend, "settings": settings}
         )
         service = (server, key) if server is not None else None
-        verdict = _evaluate(submission, MachineSettings.from_environment(), raw, quiet=as_json, service=service)
+        verdict = _evaluate(
+            submission, problem, MachineSettings.from_environment(), raw, quiet=as_json, service=service
+        )
         with _printing():
             if as_json:
                 click.echo(verdict.model_dump_json(indent=2))
@@ -271,6 +273,9 @@ def show_problems(problem_id: str | None, starter: bool, as_json: bool) -> None:
 @main.command()
 def doctor() -> None:
     """Say what works on this machine, what does not, and the command that fixes it."""
+    # It looks at GPUs and at a service, which no other command does.
+    from evaluator.cli.doctor import examine
+
     broken = False
     with _plain_errors():
         for finding in examine(Toolbox(MachineSettings.from_environment())):
@@ -315,7 +320,7 @@ def demo(report_name: str) -> None:
                 raise UsageError(f"{file} does not name its problem.", "Begin it with `// problem: ID`.")
             settings = Settings(run_timeout_s=2.0)
             submission = Submission(problem=named, source=source, settings=settings)
-            verdict = _evaluate(submission, machine, raw, quiet=False)
+            verdict = _evaluate(submission, find_problem(named), machine, raw, quiet=False)
             with _printing():
                 console.print(terminal.verdict_card(verdict, source, f"examples/{file.name}"))
             graded.append((f"examples/{file.name}", verdict, source))
@@ -325,7 +330,9 @@ def demo(report_name: str) -> None:
         address = service.address()
         started_s = time.monotonic()
         submission = Submission(problem="relu", source=_RELU)
-        verdict = _evaluate(submission, machine, _RELU.encode(), quiet=False, service=(address, None))
+        verdict = _evaluate(
+            submission, find_problem("relu"), machine, _RELU.encode(), quiet=False, service=(address, None)
+        )
         took_s = time.monotonic() - started_s
         body = submission.model_dump_json(include={"problem", "source"})
         assay = own_command()
@@ -369,6 +376,7 @@ def worker(queues: str, processes: int | None, embedded: bool) -> None:
 
 def _evaluate(
     submission: Submission,
+    problem: Problem,
     machine: MachineSettings,
     raw: bytes,
     quiet: bool,
@@ -383,20 +391,20 @@ def _evaluate(
     try:
         with console.status("grading") as status:
 
-            def tell(text: str) -> None:
-                status.update(f"grading: {text}")
+            def tell(now: object) -> None:
+                status.update(f"grading: {now}")
 
             if service is not None:
                 # What it imports takes longer than to grade a file that was graded before.
                 from evaluator.cli import remote
 
                 return remote.evaluate_remotely(submission, raw, *service, tell)
-            return evaluate(submission, Toolbox(machine), raw, tell)
+            return evaluate(submission, Toolbox(machine), raw, tell, problem=problem)
     except UsageError:
         raise
     except Exception as error:
         fault = error if isinstance(error, InfrastructureError) else InternalError(error)
-        return nothing_was_tried(find_problem(submission.problem), submission.backend, fault)
+        return verdict_without_result(problem.id, submission.backend, fault.ruling())
 
 
 def _reproduce(file: Path, submission: Submission, raw: bytes, verdict: Verdict) -> None:

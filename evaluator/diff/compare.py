@@ -14,6 +14,7 @@ from common.contract.counters import Counts, Evidence
 from common.source_lines import lines_of
 from common.wire import Json
 from evaluator.pipeline.pipeline import evaluate
+from evaluator.pipeline.progress import ProgressCallback
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.seed import Seed
 
@@ -107,7 +108,7 @@ Graded: TypeAlias = tuple[str, str, Verdict]
 
 
 def grade_both(
-    submissions: Sequence[Submission], raws: Sequence[bytes], toolbox: Toolbox, tell: Callable[[str], None]
+    submissions: Sequence[Submission], raws: Sequence[bytes], toolbox: Toolbox, tell: ProgressCallback
 ) -> list[Verdict]:
     """The verdicts of both, on the same trials. Raises UsageError as `evaluate` does."""
     seed = Seed.fresh()

@@ -7,218 +7,204 @@ The first half of it needs no device and can be done elsewhere, ahead: `prepare`
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from common.contract import Phase, Status, Submission, Verdict
 from evaluator.backends.session import UnsupportedError
 from evaluator.errors import InfrastructureError, InternalError, Ruling, UsageError
-from evaluator.pipeline.referee import JudgeRequest, Referee, Target, also_rehearsed, rehearse, timed
+from evaluator.pipeline.build import build
+from evaluator.pipeline.grading_job import UNPREPARED, GradingJob, Preparation, source_bytes
+from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
+from evaluator.pipeline.receipt import plan_sha256
+from evaluator.pipeline.referee import JudgeRequest, JudgeResult, Referee, Target
+from evaluator.pipeline.sim_referee import also_rehearsed, rehearse
+from evaluator.pipeline.stage_values import Ending, JudgedProgram, PlannedProgram, TimedProgram
+from evaluator.pipeline.timing import timed
 from evaluator.pipeline.toolbox import Toolbox
-from evaluator.pipeline.verdict import Case, nothing_was_tried
+from evaluator.pipeline.verdict import build_verdict
+from evaluator.pipeline.without_result import verdict_without_result
 from evaluator.problems.catalogue import find_problem
+from evaluator.problems.problem import Problem
 from evaluator.seed import Seed
 from evaluator.stages.compile.line_table import with_lines
-from evaluator.stages.compile.nvcc import Compiled, compile_source
-from evaluator.stages.launch.planning import plan_launches
-from evaluator.stages.screen.cleaning import clean
-from evaluator.stages.screen.screening import screen
+from evaluator.stages.time.sample_pool import TimingKey
+from evaluator.stages.time.statistics import Measurement, Pooled
 from evaluator.stages.verify.shrinking import shrink
-from evaluator.stages.verify.verification import Verified
 
-Progress = Callable[[str], None]
 Outcome = TypeVar("Outcome")
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What the half before the device gave."""
-
-    verdict: Verdict | None
-    """Where that half ended the evaluation; None where the program is in the cache and can be judged."""
-    compiled_s: float | None = None
-    """How long compiling took, seconds; None where nothing had to be compiled."""
-    worked_s: float = 0.0
-    """How long that half took, seconds."""
 
 
 def evaluate(
     submission: Submission,
     toolbox: Toolbox,
     raw: bytes | None = None,
-    progress: Progress = lambda text: None,
-    compiled_s: float | None = None,
-    worked_s: float = 0.0,
+    progress: ProgressCallback = unheard,
+    preparation: Preparation = UNPREPARED,
     seed: Seed | None = None,
+    problem: Problem | None = None,
 ) -> Verdict:
     """Grade one submission.
 
     `raw` is the source's own bytes where the caller has a file (else `submission.source` counts), so that what is not
-    text is a verdict too. `compiled_s`, `worked_s`: what `prepare` said of the same submission, where it went before.
+    text is a verdict too. `preparation`: what `prepare` said of the same submission, where it went before.
     `seed`: that of an evaluation to repeat, which a caller of the service never chooses: it could be an easy one.
+    `problem`: the submission's, where the caller has looked it up.
 
     Raises UsageError for a problem, backend or size that does not exist; whatever is wrong with the submission is a
     verdict, and so are our own failures (`internal_error`, without a reward) and a cancelled token
     (`cancelled`).
     """
-    problem = find_problem(submission.problem)
+    problem = problem or find_problem(submission.problem)
     try:
         referee = toolbox.referee(submission)
     except InfrastructureError as fault:
-        return nothing_was_tried(problem, submission.backend, fault)
-    case = replace(_case(submission, toolbox, referee, raw), worked_s=worked_s)
-    if seed is not None:
-        case = replace(case, seed=seed, replayed=True)
-    return _ended(case, progress, lambda note: _grade(case, referee, note, compiled_s))
+        return verdict_without_result(problem.id, submission.backend, fault.ruling())
+    job = GradingJob(
+        submission,
+        problem,
+        toolbox,
+        target=referee,
+        raw=raw if raw is not None else source_bytes(submission),
+        preparation=preparation,
+        seed=seed or Seed.fresh(),
+        replayed=seed is not None,
+    )
+    return _ended(job, progress, lambda told: build_verdict(job, _grade(job, referee, told)))
 
 
 def prepare(
-    submission: Submission, toolbox: Toolbox, venue: Target, progress: Progress = lambda text: None
-) -> Prepared:
-    """Screen, compile and plan one submission that is to be judged at `venue`; its program is then in the cache.
+    submission: Submission, problem: Problem, toolbox: Toolbox, target: Target, progress: ProgressCallback = unheard
+) -> Preparation | Verdict:
+    """Screen, compile and plan one submission that is to be judged at `target`; its program is then in the cache.
 
-    Raises UsageError for a problem that does not exist.
+    A verdict where that half ended the evaluation.
     """
-    case = _case(submission, toolbox, venue)
-    compiled_s: float | None = None
+    job = GradingJob(submission, problem, toolbox, target, source_bytes(submission))
 
-    def first_half(note: Progress) -> Verdict | None:
-        nonlocal compiled_s
-        prepared, verdict = _prepare(case, note)
-        if prepared.compiled and not prepared.compiled.cached:
-            compiled_s = prepared.compiled.duration_s
-        return verdict
+    def first_half(told: ProgressCallback) -> Preparation | Verdict:
+        built = build(job.submitted, toolbox, told)
+        if isinstance(built, Ending):
+            return build_verdict(job, built)
+        compiled_s = None if built.compiled.cached else built.compiled.duration_s
+        return Preparation(compiled_s, time.monotonic() - job.started_s)
 
-    verdict = _ended(case, progress, first_half)
-    return Prepared(verdict, compiled_s, time.monotonic() - case.started_s)
+    return _ended(job, progress, first_half)
 
 
-def _case(submission: Submission, toolbox: Toolbox, venue: Target, raw: bytes | None = None) -> Case:
-    content = raw if raw is not None else submission.source.encode(errors="surrogatepass")
-    return Case(submission, find_problem(submission.problem), toolbox, venue, content)
+def _grade(job: GradingJob, referee: Referee, progress: ProgressCallback) -> Ending:
+    """The whole line; each step gives the value of its stage, or the end."""
+    planned = build(job.submitted, job.toolbox, progress)
+    if isinstance(planned, Ending):
+        return planned
+    judged = _judge(job, _compiled_before(planned, job.preparation), referee, progress)
+    if isinstance(judged, Ending):
+        return judged
+    return _time(job, judged, progress)
 
 
-def _ended(case: Case, progress: Progress, work: Callable[[Progress], Outcome]) -> Outcome | Verdict:
-    """What `work(note)` gives; whatever else ends it is a verdict too, but for the caller's own mistakes."""
+def _compiled_before(planned: PlannedProgram, preparation: Preparation) -> PlannedProgram:
+    """What came from the cache only because another worker had just compiled it for this very evaluation."""
+    if preparation.compiled_s is None:
+        return planned
+    compiled = replace(planned.compiled, cached=False, duration_s=preparation.compiled_s)
+    return replace(planned, compiled_source=replace(planned.compiled_source, compiled=compiled))
+
+
+def _judge(
+    job: GradingJob, planned: PlannedProgram, referee: Referee, progress: ProgressCallback
+) -> JudgedProgram | Ending:
+    progress(Progress(Phase.VERIFY))
+    settings = job.submission.settings
+    request = JudgeRequest(
+        program=planned.program,
+        checked_plan=planned.checked_plan,
+        settings=settings,
+        local_memory=any(k.stack_bytes or k.spill_store_bytes for k in planned.compiled.kernels),
+        secret=job.seed.secret,
+    )
+    try:
+        result = _verified(job, planned, request, referee, progress)
+    except UnsupportedError as missing:
+        return Ending(planned, _unsupported(referee.name, missing))
+    if result.verified.ruling and settings.shrink_s:
+        progress(Progress(Phase.VERIFY, "smaller"))
+        seed = int(job.seed.generator().integers(1, 1 << 53))
+        simulator, checked_plan = job.toolbox.simulator, planned.checked_plan
+        smaller = shrink(checked_plan, planned.program, simulator, settings, result.verified, seed)
+        result = replace(result, verified=smaller)
+    judged = JudgedProgram(planned, result)
+    return Ending(judged, result.verified.ruling) if result.verified.ruling or result.look is None else judged
+
+
+def _verified(
+    job: GradingJob, planned: PlannedProgram, request: JudgeRequest, referee: Referee, progress: ProgressCallback
+) -> JudgeResult:
+    """What the referee found, after a rehearsal where there is one. Raises UnsupportedError."""
+    toolbox, compiled = job.toolbox, planned.compiled
+    rehearsed = rehearse(toolbox.rehearsal(referee), request)
+    job.stopwatch.lap("rehearsal")
+    if isinstance(rehearsed, UnsupportedError):
+        lined = b""
+        if request.settings.sanitize:
+            lined = with_lines(planned.program, compiled.flags, toolbox.toolchain, toolbox.sandbox)
+        rehearsed, request = None, replace(request, unrehearsed=True, lined_cubin=lined)
+    if rehearsed and rehearsed.verified.ruling:
+        return rehearsed
+    judged = also_rehearsed(referee.judge(request, progress), rehearsed)
+    return replace(judged, evidence=judged.evidence or rehearsed.evidence) if rehearsed else judged
+
+
+def _time(job: GradingJob, judged: JudgedProgram, progress: ProgressCallback) -> Ending:
+    progress(Progress(Phase.TIME))
+    found = timed(judged.planned.checked_plan, judged.result, lambda one: _remembered(job, judged.planned, one))
+    judged = replace(judged, result=replace(judged.result, verified=found.verified))
+    return Ending(judged if found.timing is None else TimedProgram(judged, found.timing), found.ruling)
+
+
+def _remembered(job: GradingJob, planned: PlannedProgram, measurement: Measurement) -> Pooled:
+    """The samples of all evaluations of this program and plan, these ones among them; in a repeat these alone."""
+    if job.replayed:
+        return Pooled(measurement.event_us, measurement.baseline_us)
+    key = TimingKey(
+        canonical_ptx_sha256=planned.compiled.canonical_ptx_sha256 or "",
+        plan_sha256=plan_sha256(planned.checked_plan.plan),
+        problem=job.problem.id,
+        problem_version=job.problem.version,
+        sizes=measurement.sizes,
+        device_uuid=measurement.device.uuid or "",
+        driver=measurement.device.driver or "",
+        compared_with=measurement.compared_with,
+    )
+    return job.toolbox.timings.add(key, job.seed.commitment, measurement)
+
+
+def _ended(
+    job: GradingJob, progress: ProgressCallback, work: Callable[[ProgressCallback], Outcome]
+) -> Outcome | Verdict:
+    """What `work(told)` gives; whatever else ends it is a verdict too, but for the caller's own mistakes."""
     phase = Phase.SCREEN
 
-    def note(text: str) -> None:
+    def told(event: Progress) -> None:
         nonlocal phase
-        before, phase = phase, Phase(text.split()[0])
+        before, phase = phase, event.phase
         if phase is not before:
-            case.clock.lap(before)
-        progress(text)
+            job.stopwatch.lap(before)
+        progress(event)
 
-    cancel_token = case.toolbox.cancel_token
+    cancel_token = job.toolbox.cancel_token
     try:
-        outcome = work(note)
+        outcome = work(told)
         cancel_token.check()
         return outcome
     except UsageError:
         raise
     except Exception as error:
         if cancel_token.cancelled:  # what was ended in the middle fails in its own way
-            return case.verdict(_cancelled(phase))
+            return build_verdict(job, Ending(job.submitted, _cancelled(phase)))
         if isinstance(error, InfrastructureError):
-            return case.verdict(Ruling(Status.INTERNAL_ERROR, phase, str(error), error.remedy))
-        return nothing_was_tried(case.problem, case.venue.name, InternalError(error))
-
-
-def _prepare(case: Case, progress: Progress) -> tuple[Case, Verdict | None]:
-    settings, toolbox = case.submission.settings, case.toolbox
-
-    progress("screen")
-    cleaned = clean(case.raw)
-    if cleaned.ruling:
-        return case, case.verdict(cleaned.ruling)
-    screened = screen(cleaned.source, cleaned.changes)
-    case = replace(case, source=cleaned.source, screening=screened.screening)
-    if screened.ruling:
-        return case, case.verdict(screened.ruling)
-
-    progress("compile")
-    arch = settings.arch or case.venue.arch
-    compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, toolbox.cache)
-    case = replace(case, compiled=compiled)
-    if compiled.ruling or compiled.program is None:
-        return case, case.verdict(compiled.ruling)
-
-    progress("launch")
-    shared = _shared_bytes(compiled)
-    planned = plan_launches(case.problem, compiled.program, case.submission.plan, cleaned.source, shared)
-    case = replace(case, checked_plan=planned.checked_plan)
-    return case, case.verdict(planned.ruling) if planned.ruling else None
-
-
-def _grade(case: Case, referee: Referee, progress: Progress, compiled_s: float | None) -> Verdict:
-    case, ended = _prepare(case, progress)
-    if ended:
-        return ended
-    toolbox, compiled, checked_plan = case.toolbox, case.compiled, case.checked_plan
-    assert compiled is not None
-    assert compiled.program is not None
-    assert checked_plan is not None
-    if compiled_s is not None:
-        case = replace(case, compiled=replace(compiled, cached=False, duration_s=compiled_s))
-
-    progress("verify")
-    order = JudgeRequest(
-        problem=case.problem.id,
-        program=compiled.program,
-        plan=checked_plan.plan,
-        plan_source=checked_plan.plan_source,
-        source_lines=checked_plan.source_lines,
-        binding=checked_plan.binding,
-        static_shared_bytes=_shared_bytes(compiled),
-        settings=case.submission.settings,
-        local_memory=any(k.stack_bytes or k.spill_store_bytes for k in compiled.kernels),
-        secret=case.seed.secret,
-    )
-    try:
-        rehearsed = rehearse(toolbox.rehearsal(referee), order)
-        case.clock.lap("rehearsal")
-        if isinstance(rehearsed, UnsupportedError):
-            lined = b""
-            if order.settings.sanitize:
-                lined = with_lines(compiled.program, compiled.flags, toolbox.toolchain, toolbox.sandbox)
-            rehearsed, order = None, replace(order, unrehearsed=True, lined_cubin=lined)
-        if rehearsed and rehearsed.verified.ruling:
-            judged = rehearsed
-        else:
-            judged = also_rehearsed(referee.judge(order, progress), rehearsed)
-    except UnsupportedError as missing:
-        return case.verdict(_unsupported(referee.name, missing))
-    evidence = judged.evidence or (rehearsed.evidence if rehearsed else None)
-    case = replace(
-        case,
-        verified=judged.verified,
-        counted=judged.counted,
-        evidence=evidence,
-        sampled=judged.sampled,
-        referee_s=judged.phases_s,
-    )
-    if judged.verified.ruling and case.submission.settings.shrink_s:
-        progress("verify smaller")
-        case = replace(case, verified=_shrunk(case, judged.verified))
-    if judged.verified.ruling or judged.look is None:
-        return case.verdict(case.verified.ruling if case.verified else None)
-
-    progress("time")
-    found = timed(checked_plan, judged, lambda measurement: case.remembered(measurement, toolbox.timings))
-    return replace(case, verified=found.verified, timing=found.timing).verdict(found.ruling)
-
-
-def _shrunk(case: Case, verified: Verified) -> Verified:
-    compiled, checked_plan, settings = case.compiled, case.checked_plan, case.submission.settings
-    assert compiled is not None
-    assert compiled.program is not None
-    assert checked_plan is not None
-    seed = int(case.seed.generator().integers(1, 1 << 53))
-    return shrink(checked_plan, compiled.program, case.toolbox.simulator, settings, verified, seed)
-
-
-def _shared_bytes(compiled: Compiled) -> dict[str, int]:
-    return {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
+            return build_verdict(job, Ending(job.submitted, error.ruling(phase)))
+        return verdict_without_result(job.problem.id, job.target.name, InternalError(error).ruling())
 
 
 def _cancelled(phase: Phase) -> Ruling:

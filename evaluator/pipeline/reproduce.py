@@ -2,11 +2,10 @@
 
 from common.contract import Smallest, Status, Submission, Verdict
 from evaluator.errors import UsageError
+from evaluator.pipeline.build import build
+from evaluator.pipeline.stage_values import CompiledSource, Ending, SubmittedSource
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find_problem
-from evaluator.stages.compile.nvcc import compile_source
-from evaluator.stages.launch.planning import plan_launches
-from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.verify.reproduction import ReproductionInput, reproduction
 
 
@@ -27,20 +26,19 @@ def reproduce(submission: Submission, raw: bytes, verdict: Verdict, toolbox: Too
 
     Raises UsageError where no such program can be written, InfrastructureError for our own failures.
     """
-    smallest, problem, settings = _smallest(verdict), find_problem(submission.problem), submission.settings
+    smallest, settings = _smallest(verdict), submission.settings
     if smallest is None:
         raise UsageError(f"No program can show the fault: {why_none(verdict)}.")
-    source = clean(raw).source
     arch = verdict.compile.arch if verdict.compile and verdict.compile.arch else "sm_80"
-    compiled = compile_source(source, settings, arch, toolbox.toolchain, toolbox.sandbox, toolbox.cache)
-    if compiled.program is None:
+    problem = find_problem(submission.problem)
+    built = build(SubmittedSource(problem, raw, submission.plan, settings, arch), toolbox)
+    if isinstance(built, Ending):
+        if isinstance(built.reached, CompiledSource) and built.reached.compiled.program is not None:
+            raise UsageError("The launch plan does not fit here as it did where it was graded.")
         raise UsageError("The source does not compile here as it did where it was graded.")
-    shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    planned = plan_launches(problem, compiled.program, submission.plan, source, shared)
-    if planned.checked_plan is None:
-        raise UsageError("The launch plan does not fit here as it did where it was graded.")
+    source = built.compiled_source.screened.source
     return reproduction(
-        ReproductionInput(source, planned.checked_plan, compiled.program.entries, settings.flags, smallest)
+        ReproductionInput(source, built.checked_plan, built.program.entries, settings.flags, smallest)
     )
 
 

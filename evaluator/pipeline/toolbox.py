@@ -9,8 +9,8 @@ from evaluator.backends.sim.backend import Simulator
 from evaluator.cancellation import CancelToken
 from evaluator.disk_cache import Cache
 from evaluator.errors import StorageError, UsageError
-from evaluator.pipeline.gpu_client import GpuReferee
-from evaluator.pipeline.referee import Referee, SimulatorReferee
+from evaluator.pipeline.referee import Referee
+from evaluator.pipeline.sim_referee import SimulatorReferee
 from evaluator.sandbox import selftest
 from evaluator.sandbox.cancellable import CancellableSandbox
 from evaluator.sandbox.sandbox import Sandbox
@@ -20,6 +20,7 @@ from evaluator.stages.time.sample_pool import TimingPool
 
 if TYPE_CHECKING:
     from common.signature import Signer
+    from evaluator.pipeline.gpu.client import GpuReferee
 
 
 class Toolbox:
@@ -64,14 +65,17 @@ class Toolbox:
         return Simulator(self.sandbox, self.cache, toolchain.host_compiler, toolchain.readable)
 
     @cached_property
-    def gpu(self) -> GpuReferee | None:
+    def gpu(self) -> "GpuReferee | None":
         """The referee of the GPU that the settings choose; None where no GPU can be used. Raises UsageError."""
         wanted = self.settings.gpu
         found = gpus() if why_not() is None else ()
-        if not wanted:
-            return GpuReferee(found[0], self.settings) if found else None
+        if not found and not wanted:
+            return None
+        # Nobody who grades on the simulator alone needs it.
+        from evaluator.pipeline.gpu.client import GpuReferee
+
         for gpu in found:
-            if wanted in (gpu.uuid, str(gpu.index)):
+            if not wanted or wanted in (gpu.uuid, str(gpu.index)):
                 return GpuReferee(gpu, self.settings)
         raise UsageError(
             f"ASSAY_GPU is {wanted!r}, and no GPU that can be used here has this UUID or number.",
@@ -144,7 +148,7 @@ class BoundToolbox(Toolbox):
         return self._whole.cache
 
     @cached_property
-    def gpu(self) -> GpuReferee | None:
+    def gpu(self) -> "GpuReferee | None":
         return self._whole.gpu.bound_to(self.cancel_token) if self._whole.gpu else None
 
     @cached_property

@@ -4,7 +4,9 @@ import difflib
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import Annotated, TypeAlias
 
+from common.wire import SentByName
 from evaluator.errors import UnknownProblemError
 from evaluator.problems.problem import Problem
 
@@ -45,3 +47,14 @@ def find_problem(problem_id: str) -> Problem:
         else f"the problems are: {', '.join(known)}"
     )
     raise UnknownProblemError(f"there is no problem '{problem_id}'", remedy)
+
+
+def _by_id(problem_id: str) -> Problem:
+    found = problems().get(problem_id)
+    if found is None:
+        raise ValueError(f"there is no problem '{problem_id}'")
+    return found
+
+
+ProblemById: TypeAlias = Annotated[Problem, SentByName(lambda problem: problem.id, _by_id)]
+"""A built-in problem that travels between processes of ours as its id."""

@@ -19,10 +19,10 @@ from common.launch_plan import LaunchPlan, PlanError, parse_directives
 from common.reward import REWARD_VERSION, reward
 from common.signature import NotCanonicalError, is_genuine, key_id, read_json, signed_text
 from evaluator import __version__
-from evaluator.backends.gpu.device.peaks import peaks_of
+from evaluator.backends.peaks import peaks_of
 from evaluator.errors import UnknownProblemError, UsageError
 from evaluator.pipeline.receipt import plan_sha256
-from evaluator.pipeline.referee import larger
+from evaluator.pipeline.timing import larger
 from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
 from evaluator.seed import Seed

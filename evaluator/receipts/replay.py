@@ -4,13 +4,14 @@ On the simulator everything must come out the same, but for how long it took. On
 must, and the intervals of the speedup must meet.
 """
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from common.contract import Status, Submission, Verdict
 from common.launch_plan import LaunchPlan
 from evaluator.errors import UsageError
+from evaluator.pipeline.grading_job import source_bytes
 from evaluator.pipeline.pipeline import evaluate
+from evaluator.pipeline.progress import ProgressCallback, unheard
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.receipts.checks import Check, CheckOutcome, ParsedReceipt, differences
 
@@ -27,7 +28,7 @@ def replay(
     source: bytes | None,
     plan: LaunchPlan | None,
     toolbox: Toolbox,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: ProgressCallback = unheard,
 ) -> tuple[Check, ...]:
     """Grade again and compare. `source`, `plan`: where no whole evaluation was given.
 
@@ -52,7 +53,7 @@ def _submission(shown: ParsedReceipt, source: bytes | None, plan: LaunchPlan | N
         raise UsageError(f"A verdict that is {verdict.status} says nothing that a second run could show.")
     if known is None and source is None:
         raise UsageError("--rerun needs the source.", "Add --source kernel.cu, or give the whole evaluation.")
-    raw = source if source is not None else known.source.encode(errors="surrogatepass") if known else b""
+    raw = source if source is not None else source_bytes(known) if known else b""
     plan = plan or (known.plan if known else None)
     by_json = verdict.correctness is not None and verdict.correctness.plan_source == "json"
     if by_json and plan is None:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from common.contract import Compilation, Fault, Occupancy, Profile, Verdict
 from common.contract.counters import Counts, Evidence, LaunchCounts, LaunchEstimate
-from evaluator.backends.gpu.device.peaks import DevicePeaks, peaks_of
+from evaluator.backends.peaks import DevicePeaks, peaks_of
 from evaluator.errors import UnknownProblemError
 from evaluator.problems.catalogue import find_problem
 from evaluator.report.charts import Point, Racer, Roof

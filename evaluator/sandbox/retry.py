@@ -93,9 +93,13 @@ def run_in_tries(sandbox: Sandbox, job: Job) -> JobResult:
 
 def killed_from_outside(by: signal.Signals) -> JobKilledError:
     """The fault where that went on happening."""
+    return job_killed(f"A job was killed from outside {MAX_TRIES} times, lastly by {by.name}.")
+
+
+def job_killed(message: str) -> JobKilledError:
+    """The fault where someone outside ended a process of ours, told by `message`."""
     return JobKilledError(
-        f"A job was killed from outside {MAX_TRIES} times, lastly by {by.name}.",
-        "Find out who sends signals to the processes of this machine, and submit it again.",
+        message, "Find out who sends signals to the processes of this machine, and submit it again."
     )
 
 

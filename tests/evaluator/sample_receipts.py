@@ -20,7 +20,7 @@ from common.contract import (
 from common.facts import facts_of, measures_of
 from common.reward import reward
 from common.signature import Signer
-from evaluator.backends.gpu.device.peaks import peaks_of
+from evaluator.backends.peaks import peaks_of
 from evaluator.pipeline.receipt import receipt, signed
 from evaluator.problems.catalogue import find_problem
 from evaluator.seed import Seed

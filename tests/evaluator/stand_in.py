@@ -11,6 +11,8 @@ from evaluator.backends.gpu.pool import RunnerPool
 from evaluator.backends.gpu.session import GpuRuntime
 from evaluator.backends.gpu.tensors import TorchBaseline, TorchRng
 from evaluator.backends.session import Entry, Parameter, Program
+from evaluator.problems.catalogue import find_problem
+from evaluator.stages.launch.planning import plan_launches
 
 DEVICE = "stand_in_device:StandIn"
 
@@ -56,3 +58,8 @@ def program(deed, ptx="", **more):
     )
     entry = Entry("k", "k(float const*, float*, int)", parameters)
     return Program(ptx, (entry,), "sm_90", json.dumps({"k": deed, **more}).encode())
+
+
+def relu_plan(made, directives="// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)\n"):
+    """The plan of a program whose one kernel stands in for relu's."""
+    return plan_launches(find_problem("relu"), made, None, directives).checked_plan

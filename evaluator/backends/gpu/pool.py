@@ -3,7 +3,6 @@
 A runner that faulted, hung, or leaves any doubt is ended, and its end is waited for before its memory is used again.
 """
 
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from typing import Any, Final
 from evaluator.backends.gpu.runner import launcher
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, ChannelTimeoutError
 from evaluator.errors import GpuError
-from evaluator.python_command import last_words
+from evaluator.python_command import last_words, own_python
 from evaluator.sandbox.retry import OWN_FAULTS
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, Sandbox
 
@@ -224,7 +223,7 @@ def gpu_fault(what: str, error: Exception) -> GpuError:
 
 def _job(gpu: str, device: str, descriptor: int) -> Job:
     return Job(
-        (sys.executable, "-P", "-m", "evaluator.backends.gpu.runner.zygote", str(FIRST_DESCRIPTOR), device),
+        tuple(own_python("evaluator.backends.gpu.runner.zygote", str(FIRST_DESCRIPTOR), device)),
         readable=launcher.readable(),
         environment=launcher.runner_environment(gpu),
         devices=launcher.devices(),

@@ -39,9 +39,9 @@ from evaluator.backends.sim import counters
 from evaluator.backends.sim.codegen import module
 from evaluator.backends.sim.hazards import Side, hazard, read_findings
 from evaluator.backends.sim.ptx import parser
-from evaluator.errors import InfrastructureError, JobKilledError, ToolchainMissingError
+from evaluator.errors import InfrastructureError, ToolchainMissingError
 from evaluator.sandbox.host.result import too_busy
-from evaluator.sandbox.retry import foreign, in_tries
+from evaluator.sandbox.retry import foreign, in_tries, job_killed
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox, SessionEndedError
 from evaluator.sandbox.sandbox import SandboxSession as SandboxSession
 
@@ -297,10 +297,7 @@ class SimulatorSession:
                     raise too_busy(finished.wall_s, finished.waited_s) from ended
                 return RunOutcome({}, Fault(kind="watchdog", message="was still running when its time was up"))
             if by := foreign(finished):
-                raise JobKilledError(
-                    f"The simulator's process was killed from outside ({by.name}).",
-                    "Find out who sends signals to the processes of this machine, and submit it again.",
-                ) from ended
+                raise job_killed(f"The simulator's process was killed from outside ({by.name}).") from ended
             raise InfrastructureError(
                 "The simulator's process ended unexpectedly "
                 f"(exit code {finished.exit_code}, signal {finished.signal}): "

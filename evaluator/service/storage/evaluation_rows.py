@@ -9,7 +9,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, Select, bindparam, insert, select, update
 
 from common.contract import Phase, Status, Submission, Verdict
-from evaluator.errors import InternalError
+from evaluator.errors import InternalError, Ruling
+from evaluator.pipeline.without_result import verdict_without_result
 from evaluator.service.storage import counters
 from evaluator.service.storage.models import StoredEvaluation, is_gpu_queue
 from evaluator.service.storage.tables import evaluations, submissions, verdicts
@@ -126,17 +127,5 @@ def _without_result(connection: Connection, row: Row[Any], status: Status, messa
     submission = submission_of(connection, row.seq)
     on_gpu = is_gpu_queue(row.queue) or (row.queue == "compile" and submission.backend == "gpu")
     begun = Phase.COMPILE if row.stage == "compile" else Phase.LAUNCH
-    return Verdict(
-        status=status,
-        phase=Phase.SCREEN if row.started_at is None else begun,
-        message=message,
-        hint=hint,
-        backend="gpu" if on_gpu else "sim",
-        problem=submission.problem,
-        compile=None,
-        correctness=None,
-        timing=None,
-        profile=None,
-        reward=None,
-        receipt=None,
-    )
+    ruling = Ruling(status, Phase.SCREEN if row.started_at is None else begun, message, hint)
+    return verdict_without_result(submission.problem, "gpu" if on_gpu else "sim", ruling)

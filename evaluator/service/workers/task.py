@@ -15,11 +15,16 @@ from typing import Final, Protocol, Self, TypeVar
 from common.contract import Phase, Status, Submission, Verdict
 from evaluator.cancellation import CancelToken
 from evaluator.errors import GpuError, InfrastructureError, InternalError, Ruling, StorageError, UsageError
+from evaluator.pipeline.grading_job import UNPREPARED, GradingJob, Preparation, source_bytes
 from evaluator.pipeline.pipeline import evaluate, prepare
+from evaluator.pipeline.progress import Progress, ProgressCallback
 from evaluator.pipeline.referee import RemoteTarget, Target
+from evaluator.pipeline.stage_values import Ending
 from evaluator.pipeline.toolbox import BoundToolbox, Toolbox
-from evaluator.pipeline.verdict import Case
+from evaluator.pipeline.verdict import build_verdict
+from evaluator.pipeline.without_result import verdict_without_result
 from evaluator.problems.catalogue import find_problem
+from evaluator.problems.problem import Problem
 from evaluator.service import logs
 from evaluator.service.storage.evaluation_rows import MAX_ATTEMPTS
 from evaluator.service.storage.evaluations import EvaluationRepository
@@ -69,8 +74,7 @@ class _HandOff:
     """The compile stage is done, and others have to judge."""
 
     queue: str
-    compiled_s: float | None = None
-    worked_s: float = 0.0
+    preparation: Preparation = UNPREPARED
 
 
 def perform(lease: Lease, toolbox: Toolbox, tools: Tools) -> None:
@@ -90,10 +94,10 @@ def perform(lease: Lease, toolbox: Toolbox, tools: Tools) -> None:
         try:
             outcome = _outcome(lease, bound, tools, heart.note)
         except InfrastructureError as fault:
-            outcome = failed(lease.submission, fault)
+            outcome = _failed(lease.submission, fault)
         except Exception as error:
             _LOG.exception("a mistake of our own")
-            outcome = failed(lease.submission, InternalError(error))
+            outcome = _failed(lease.submission, InternalError(error))
         try:
             how = _conclude(outcome, lease, bound, tools)
         except StorageError as fault:
@@ -102,24 +106,6 @@ def perform(lease: Lease, toolbox: Toolbox, tools: Tools) -> None:
             _LOG.exception("what came of an evaluation could not be stored")
             return
         _LOG.info("worked", outcome=how, stage=lease.stage, queue=lease.queue, took_s=time.monotonic() - started_s)
-
-
-def failed(submission: Submission, fault: InfrastructureError) -> Verdict:
-    """The verdict where nothing could be tried, for reasons of ours."""
-    return Verdict(
-        status=Status.INTERNAL_ERROR,
-        phase=Phase.SCREEN,
-        message=str(fault),
-        hint=fault.remedy,
-        backend="gpu" if submission.backend == "gpu" else "sim",
-        problem=submission.problem,
-        compile=None,
-        correctness=None,
-        timing=None,
-        profile=None,
-        reward=None,
-        receipt=None,
-    )
 
 
 def has_room(data_dir: Path) -> bool:
@@ -133,28 +119,27 @@ def has_room(data_dir: Path) -> bool:
 # ---- doing it ----
 
 
-def _outcome(
-    lease: Lease, toolbox: BoundToolbox, tools: Tools, progress: Callable[[str], None]
-) -> Verdict | _HandOff:
+def _outcome(lease: Lease, toolbox: BoundToolbox, tools: Tools, progress: ProgressCallback) -> Verdict | _HandOff:
     submission = lease.submission
     try:
-        find_problem(submission.problem)
+        problem = find_problem(submission.problem)
     except UsageError as unknown:  # another version of the grader accepted it
-        return failed(submission, InfrastructureError(f"This worker cannot grade it: {unknown}", unknown.remedy))
+        return _failed(submission, InfrastructureError(f"This worker cannot grade it: {unknown}", unknown.remedy))
     if lease.stage == "judge":
-        return _judge(submission, lease.queue, toolbox, progress, lease.compiled_s, lease.worked_s)
+        preparation = Preparation(lease.compiled_s, lease.worked_s)
+        return _judge(submission, problem, lease.queue, toolbox, progress, preparation)
     own = _own_queue(submission, toolbox, tools)
     if own is not None:
-        return _judge(submission, own, toolbox, progress)
+        return _judge(submission, problem, own, toolbox, progress)
     fleet = _insist(tools.workers.fleet, tools.shift)
     queue = _route(submission, fleet)
     if queue in tools.queues:
-        return _judge(submission, queue, toolbox, progress)
-    venue = _venue(queue, toolbox, fleet)
-    if venue is None:
+        return _judge(submission, problem, queue, toolbox, progress)
+    target = _target(queue, toolbox, fleet)
+    if target is None:
         return _HandOff(queue)
-    prepared = prepare(submission, toolbox, venue, progress)
-    return prepared.verdict or _HandOff(queue, prepared.compiled_s, prepared.worked_s)
+    prepared = prepare(submission, problem, toolbox, target, progress)
+    return _HandOff(queue, prepared) if isinstance(prepared, Preparation) else prepared
 
 
 def _own_queue(submission: Submission, toolbox: Toolbox, tools: Tools) -> str | None:
@@ -173,7 +158,7 @@ def _route(submission: Submission, fleet: tuple[WorkerFacts, ...]) -> str:
     return "sim"
 
 
-def _venue(queue: str, toolbox: Toolbox, fleet: tuple[WorkerFacts, ...]) -> Target | None:
+def _target(queue: str, toolbox: Toolbox, fleet: tuple[WorkerFacts, ...]) -> Target | None:
     """What to compile for, where others judge; None where nobody knows yet."""
     for worker in fleet:
         if queue in worker.queues:
@@ -183,26 +168,30 @@ def _venue(queue: str, toolbox: Toolbox, fleet: tuple[WorkerFacts, ...]) -> Targ
 
 def _judge(
     submission: Submission,
+    problem: Problem,
     queue: str,
     toolbox: BoundToolbox,
-    progress: Callable[[str], None],
-    compiled_s: float | None = None,
-    worked_s: float = 0.0,
+    progress: ProgressCallback,
+    preparation: Preparation = UNPREPARED,
 ) -> Verdict:
     # What `auto` means was decided when the queue was chosen; this machine may have a GPU that another worker uses.
     submission = submission.model_copy(update={"backend": backend_of(queue)})
     try:
-        venue = toolbox.referee(submission)
+        target = toolbox.referee(submission)
     except UsageError as error:
-        return failed(submission, GpuError(str(error), error.remedy))
+        return _failed(submission, GpuError(str(error), error.remedy))
     except InfrastructureError as fault:
-        return failed(submission, fault)
+        return _failed(submission, fault)
     try:
-        return evaluate(submission, toolbox, progress=progress, compiled_s=compiled_s, worked_s=worked_s)
+        return evaluate(submission, toolbox, progress=progress, preparation=preparation, problem=problem)
     except UsageError as error:
-        content = submission.source.encode(errors="surrogatepass")
-        case = Case(submission, find_problem(submission.problem), toolbox, venue, content)
-        return case.verdict(Ruling(Status.INVALID_SUBMISSION, Phase.LAUNCH, str(error), error.remedy))
+        job = GradingJob(submission, problem, toolbox, target, source_bytes(submission))
+        ruling = Ruling(Status.INVALID_SUBMISSION, Phase.LAUNCH, str(error), error.remedy)
+        return build_verdict(job, Ending(job.submitted, ruling))
+
+
+def _failed(submission: Submission, fault: InfrastructureError) -> Verdict:
+    return verdict_without_result(submission.problem, submission.backend, fault.ruling())
 
 
 # ---- storing what came of it ----
@@ -221,7 +210,8 @@ def _conclude(outcome: Verdict | _HandOff, lease: Lease, toolbox: BoundToolbox, 
         return back
 
     if isinstance(outcome, _HandOff):
-        if not retry(lambda: tools.leases.pass_on(lease, outcome.queue, outcome.compiled_s, outcome.worked_s)):
+        done = outcome.preparation
+        if not retry(lambda: tools.leases.pass_on(lease, outcome.queue, done.compiled_s, done.worked_s)):
             return "lost"
         tools.announcer.announce(lease.evaluation_id, outcome.queue)
         return f"passed on to {outcome.queue}"
@@ -273,9 +263,9 @@ class _Heartbeat:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
 
-    def note(self, text: str) -> None:
+    def note(self, event: Progress) -> None:
         """What is being done now; costs nothing."""
-        self._said = text
+        self._said = str(event)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -12,9 +12,10 @@ from common.expressions import ExpressionError, caret, evaluate_expression
 from common.gpu_limits import MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER_BLOCKS, MAX_GRID, limits_of
 from common.launch_plan import Extent, Fill, Launch, LaunchPlan
 from common.wire import DType
-from evaluator.backends.session import BufferCopy, BufferFill, Entry, KernelLaunch, Parameter, Pointer
+from evaluator.backends.session import Buffer, BufferCopy, BufferFill, Entry, KernelLaunch, Parameter, Pointer
 from evaluator.errors import Ruling
-from evaluator.problems.problem import Problem, Sizes
+from evaluator.problems.catalogue import ProblemById
+from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.arguments import ArgumentError, pack, takes_number
 
 PlanSource: TypeAlias = Literal["json", "directives", "inferred"]
@@ -50,6 +51,13 @@ class SizedPlan:
     buffers: tuple[BufferFacts, ...]
     steps: tuple[KernelLaunch | BufferFill | BufferCopy, ...]
 
+    def buffers_with(self, inputs: Arrays) -> tuple[Buffer, ...]:
+        """The buffers of a run whose inputs hold these contents; everything else is undefined."""
+        return tuple(
+            Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
+            for b in self.buffers
+        )
+
 
 @dataclass(frozen=True)
 class Call:
@@ -66,7 +74,7 @@ class Call:
 class CheckedPlan:
     """A plan that fits the problem and the compiled kernels, at no particular size."""
 
-    problem: Problem
+    problem: ProblemById
     plan: LaunchPlan
     plan_source: PlanSource
     binding: str
@@ -76,6 +84,11 @@ class CheckedPlan:
     """By the index of the step."""
     source_lines: int = 0
     """Lines of the source; a line beyond is the claim of a `#line`. 0 where it is not known."""
+
+    @property
+    def static_shared_bytes(self) -> Mapping[str, int]:
+        """Of each kernel that it launches, by the demangled name."""
+        return {call.entry.name: call.static_shared_bytes for call in self.calls.values()}
 
     def at(
         self, sizes: Sizes, memory_bytes: int = 8 << 30, scalars: Mapping[str, float] = MappingProxyType({})

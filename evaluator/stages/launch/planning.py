@@ -103,7 +103,7 @@ def _plan(
     _check_outputs(problem, plan, calls.values())
     binding = binding or _describe(calls.values(), program.entries)
     lines = source.count("\n") + 1
-    return CheckedPlan(problem, plan, plan_source, binding, program.arch, MappingProxyType(calls), lines)
+    return CheckedPlan(problem, plan, plan_source, binding, program.arch, calls, lines)
 
 
 _see_grammar = (

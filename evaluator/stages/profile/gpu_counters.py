@@ -2,29 +2,21 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from common.contract import Settings
 from common.contract.counters import Evidence
 from evaluator.backends.gpu.tools.launch import ToolMissingError
 from evaluator.backends.gpu.tools.nsight import Profiler
-from evaluator.backends.session import Buffer, PlanRun, Program
+from evaluator.backends.session import PlanRun, Program
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.arrays import Rng
 from evaluator.problems.problem import Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan
+from evaluator.stages.profile.profiler_result import Counted
 
 _POISON: Final = 0xFF
 _RUN_S: Final = 30.0
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What the profiler counted, or why it did not."""
-
-    evidence: Evidence | None
-    not_measured: tuple[str, ...] = ()
 
 
 def count(
@@ -41,12 +33,10 @@ def count(
     if isinstance(sized_plan, Ruling):
         return Counted(None, (f"GPU counters: {sized_plan.message}",))
     inputs = checked_plan.problem.distributions[0].draw(rng, sizes)
-    buffers = tuple(
-        Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
-        for b in sized_plan.buffers
-    )
     try:
-        launches = profiler.profile(program, PlanRun(buffers, sized_plan.steps, _POISON, _RUN_S), static_shared_bytes)
+        launches = profiler.profile(
+            program, PlanRun(sized_plan.buffers_with(inputs), sized_plan.steps, _POISON, _RUN_S), static_shared_bytes
+        )
     except ToolMissingError as refused:
         return Counted(None, (f"GPU counters: {refused}. {refused.remedy}",))
     except InfrastructureError as fault:

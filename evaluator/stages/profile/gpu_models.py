@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from common.contract import DeviceState
-from evaluator.backends.gpu.device.peaks import DevicePeaks, peaks_of
+from evaluator.backends.peaks import DevicePeaks, peaks_of
 
 _FILE = Path(__file__).with_name("gpu_models.toml")
 

@@ -4,16 +4,15 @@ from collections.abc import Mapping
 
 from common.contract import Occupancy, Profile
 from common.contract.counters import Estimate, Evidence
-from evaluator.backends.gpu.tools.nsight import mean_reading
 from evaluator.backends.session import KernelLaunch
 from evaluator.stages.compile.nvcc import Compiled
 from evaluator.stages.compile.resources import occupancy
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan, moved_bytes
 from evaluator.stages.profile.estimate import estimate, with_naive
-from evaluator.stages.profile.gpu_counters import Counted
 from evaluator.stages.profile.gpu_models import machines
 from evaluator.stages.profile.naive_counters import naive_counts
 from evaluator.stages.profile.pitfalls import find_pitfalls
+from evaluator.stages.profile.profiler_result import Counted, mean_reading
 from evaluator.stages.time.roofline import Roofline, precision_of
 
 

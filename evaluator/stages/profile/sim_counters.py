@@ -7,7 +7,7 @@ from typing import Final
 
 from common.contract import Settings
 from common.contract.counters import Evidence
-from evaluator.backends.session import Buffer, PlanRun, Session
+from evaluator.backends.session import PlanRun, Session
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Rng, rng_seed
 from evaluator.problems.problem import Sizes
@@ -38,11 +38,9 @@ def tally(
     if isinstance(sized_plan, Ruling):
         return None
     inputs = problem.distributions[0].draw(rng, sizes)
-    buffers = tuple(
-        Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
-        for b in sized_plan.buffers
+    chosen = PlanRun(
+        sized_plan.buffers_with(inputs), sized_plan.steps, _POISON, _COUNTING_S, count=True, sample_seed=rng_seed(rng)
     )
-    chosen = PlanRun(buffers, sized_plan.steps, _POISON, _COUNTING_S, count=True, sample_seed=rng_seed(rng))
     for blocks in _SAMPLES:
         run = replace(chosen, sample_blocks=blocks)
         with nullcontext(session) if blocks == 0 else reopen() as counting:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from common.wire import DType
-from evaluator.backends.gpu.device.peaks import DevicePeaks
+from evaluator.backends.peaks import DevicePeaks
 from evaluator.problems.problem import Problem, Work
 
 

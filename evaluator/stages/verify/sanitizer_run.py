@@ -11,7 +11,7 @@ from typing import Final
 from common.contract import Correctness, Settings
 from evaluator.backends.gpu.tools.launch import ToolMissingError
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer, ToolFinding
-from evaluator.backends.session import Buffer, PlanRun, Program
+from evaluator.backends.session import PlanRun, Program
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.arrays import Rng
 from evaluator.stages.launch.checked_plan import CheckedPlan
@@ -47,11 +47,7 @@ def sanitize(
         if isinstance(sized_plan, Ruling):
             return Sanitized(Verified(sized_plan, None))
         inputs = trial.distribution.draw(rng, trial.sizes)
-        buffers = tuple(
-            Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
-            for b in sized_plan.buffers
-        )
-        runs.append(PlanRun(buffers, sized_plan.steps, POISONS[0], _RUN_S))
+        runs.append(PlanRun(sized_plan.buffers_with(inputs), sized_plan.steps, POISONS[0], _RUN_S))
     if not runs:
         return Sanitized(None)
     try:

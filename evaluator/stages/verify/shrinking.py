@@ -16,7 +16,8 @@ import numpy as np
 
 from common.contract import Mismatch, Settings, Smallest, Status, Trial
 from common.contract.correctness import Content
-from evaluator.backends.session import Backend, Program, UnsupportedError
+from evaluator.backends.session import Program, UnsupportedError
+from evaluator.backends.sim.backend import Simulator
 from evaluator.errors import InfrastructureError
 from evaluator.problems.arrays import NumpyRng, Rng
 from evaluator.problems.plain import IN_WORDS, SIMPLEST_FIRST, contents
@@ -86,7 +87,12 @@ def tolerance_of(problem: Problem, candidate: Candidate) -> Tolerance:
 
 
 def shrink(
-    checked_plan: CheckedPlan, program: Program, backend: Backend, settings: Settings, verified: Verified, seed: int
+    checked_plan: CheckedPlan,
+    program: Program,
+    simulator: Simulator,
+    settings: Settings,
+    verified: Verified,
+    seed: int,
 ) -> Verified:
     """`verified`, which failed, and the smallest run that shows the same, as far as `settings.shrink_s` allows.
 
@@ -97,7 +103,7 @@ def shrink(
     symptom, trial = _symptom(verified), _failed(verified)
     if correctness is None or ruling is None or symptom is None or trial is None:
         return verified
-    search = _Search(checked_plan, program, backend, settings, symptom, seed)
+    search = _Search(checked_plan, program, simulator, settings, symptom, seed)
     try:
         smallest = search.smallest(trial)
     except UnsupportedError as missing:
@@ -113,8 +119,7 @@ def shrink(
                 ruling=replace(ruling, message=f"{ruling.message} {smallest.said}"),
             )
         why = search.why_not()
-    told = correctness.model_copy(update={"warnings": (*correctness.warnings, why)})
-    return replace(verified, correctness=told)
+    return verified.warned((why,))
 
 
 class _Search:
@@ -124,12 +129,12 @@ class _Search:
         self,
         checked_plan: CheckedPlan,
         program: Program,
-        backend: Backend,
+        simulator: Simulator,
         settings: Settings,
         symptom: _Symptom,
         seed: int,
     ) -> None:
-        self.checked_plan, self.program, self.backend = checked_plan, program, backend
+        self.checked_plan, self.program, self.simulator = checked_plan, program, simulator
         self.problem = checked_plan.problem
         candidate_s = _STILL_RUNNING_S if symptom.kind == "watchdog" else _CANDIDATE_S
         limit_s = min(settings.run_timeout_s, candidate_s)
@@ -210,7 +215,7 @@ class _Search:
         )
         trial = PlannedTrial(candidate.sizes, same, tolerance, True, given)
         rng = NumpyRng(np.random.default_rng(candidate.seed))
-        with self.backend.prepare(self.program, self.settings) as session:
+        with self.simulator.prepare(self.program, self.settings) as session:
             checked_plan = replace(self.checked_plan, problem=problem)
             return verify(checked_plan, session, self.settings, rng, [trial], seed=self.seed)
 

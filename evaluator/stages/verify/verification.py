@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from common.contract import Correctness, Fault, Phase, Settings, Status, Trial
-from evaluator.backends.session import Buffer, PlanRun, RunOutcome, Session, Watch
+from evaluator.backends.session import PlanRun, RunOutcome, Session, Watch
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
@@ -37,6 +37,13 @@ class Verified:
     correctness: Correctness | None
     thread_instructions: int = 0
     facts: Mapping[str, int] | None = None
+
+    def warned(self, warnings: tuple[str, ...]) -> "Verified":
+        """The same with these warnings behind its own; without a correctness there is no place for any."""
+        if not warnings or self.correctness is None:
+            return self
+        told = self.correctness.model_copy(update={"warnings": (*self.correctness.warnings, *warnings)})
+        return replace(self, correctness=told)
 
 
 def verify(
@@ -252,13 +259,10 @@ class Examination:
         watch: Watch | None = None,
     ) -> RunOutcome:
         """Run the plan on these inputs within what is left of the time limit."""
-        buffers = tuple(
-            Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
-            for b in sized_plan.buffers
-        )
         # Only the submission's own time counts: drawing inputs and computing answers is ours.
         if self.left_s <= 0:
             return RunOutcome({}, _OUT_OF_TIME)
+        buffers = sized_plan.buffers_with(inputs)
         limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s
         started_s = time.monotonic()
         run = PlanRun(buffers, sized_plan.steps, poison, limit_s, backwards, look, watch=watch, jitter=self.jitter)

@@ -5,30 +5,20 @@ from pathlib import Path
 import pytest
 
 from common.contract import Settings, Status
-from evaluator.pipeline.referee import JudgeRequest, SimulatorReferee, also_rehearsed, rehearse
+from evaluator.pipeline.build import build
+from evaluator.pipeline.progress import unheard
+from evaluator.pipeline.referee import JudgeRequest
+from evaluator.pipeline.sim_referee import SimulatorReferee, also_rehearsed, rehearse
+from evaluator.pipeline.stage_values import SubmittedSource
 from evaluator.problems.catalogue import find_problem
-from evaluator.stages.compile.nvcc import compile_source
-from evaluator.stages.launch.planning import plan_launches
 
 CORPUS = Path(__file__).parents[2]
 
 
 def order(toolbox, path: Path, problem: str) -> JudgeRequest:
-    source, settings = path.read_text(), Settings()
-    compiled = compile_source(source, settings, "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
-    shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    checked_plan = plan_launches(find_problem(problem), compiled.program, None, source, shared).checked_plan
-    return JudgeRequest(
-        problem=problem,
-        program=compiled.program,
-        plan=checked_plan.plan,
-        plan_source=checked_plan.plan_source,
-        binding=checked_plan.binding,
-        static_shared_bytes=shared,
-        settings=settings,
-        local_memory=False,
-        secret=bytes(range(32)),
-    )
+    settings = Settings()
+    built = build(SubmittedSource(find_problem(problem), path.read_bytes(), None, settings, "sm_80"), toolbox)
+    return JudgeRequest(built.program, built.checked_plan, settings, local_memory=False, secret=bytes(range(32)))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +33,7 @@ def test_what_was_watched_is_told_beside_what_the_device_showed(toolbox, referee
     watched = rehearsed.verified.correctness.watched
     assert watched
     assert all(" of " in said for said in watched)
-    on_device = SimulatorReferee(toolbox.simulator).judge(asked, lambda text: None)
+    on_device = SimulatorReferee(toolbox.simulator).judge(asked, unheard)
     told = also_rehearsed(on_device, rehearsed).verified.correctness
     assert told.watched == watched
     assert told.trials == on_device.verified.correctness.trials

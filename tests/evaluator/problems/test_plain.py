@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from common.contract import Settings
 from common.wire import DType
+from evaluator.pipeline.build import build
+from evaluator.pipeline.stage_values import SubmittedSource
 from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.plain import IN_WORDS, SIMPLEST_FIRST, contents
 from evaluator.problems.problem import Distribution, Tensor
-from evaluator.stages.compile.nvcc import compile_source
-from evaluator.stages.launch.planning import plan_launches
 from evaluator.stages.verify.trials import PlannedTrial
 from evaluator.stages.verify.verification import verify
 
@@ -53,11 +53,7 @@ def test_scrambled_values_fill_their_range():
 @pytest.mark.parametrize("name", problems())
 def test_the_naive_kernel_is_right_on_each_of_them(name, toolbox):
     problem, settings = find_problem(name), Settings()
-    compiled = compile_source(
-        problem.naive.source, settings, "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache
-    )
-    shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    checked_plan = plan_launches(problem, compiled.program, None, problem.naive.source, shared).checked_plan
+    built = build(SubmittedSource(problem, problem.naive.source.encode(), None, settings, "sm_80"), toolbox)
     sizes = dict.fromkeys(problem.sizes, 33 if len(problem.sizes) < 4 else 5)
 
     def plain(content):
@@ -67,6 +63,6 @@ def test_the_naive_kernel_is_right_on_each_of_them(name, toolbox):
         return Distribution(content, "", draw)
 
     trials = [PlannedTrial(sizes, plain(content), problem.tolerance, True) for content in SIMPLEST_FIRST]
-    with toolbox.simulator.prepare(compiled.program, settings) as session:
-        verified = verify(checked_plan, session, settings, NumpyRng(np.random.default_rng(1)), trials)
+    with toolbox.simulator.prepare(built.program, settings) as session:
+        verified = verify(built.checked_plan, session, settings, NumpyRng(np.random.default_rng(1)), trials)
     assert verified.ruling is None, verified.ruling

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Final
 
 from evaluator.installation import install_command
+from evaluator.python_command import this_python
 
 CUDA: Final = (13, 0)
 """The CUDA release that the packages of the extra `gpu` are made for; the driver must serve it."""
@@ -94,7 +95,7 @@ def fault_of_pycuda() -> str | None:
 
     A child process tries, because importing links the driver into the process.
     """
-    tried = _child([sys.executable, "-P", "-c", "import pycuda._driver"])
+    tried = _child(this_python("-c", "import pycuda._driver"))
     if tried.returncode == 0 or "libcuda.so.1" in tried.stdout:
         return None
     return tried.stdout.strip().splitlines()[-1] if tried.stdout.strip() else f"exit status {tried.returncode}"
@@ -102,9 +103,7 @@ def fault_of_pycuda() -> str | None:
 
 def cuda_of_pycuda() -> str | None:
     """The CUDA release that PyCUDA was built for, `13.0`; None where it cannot be loaded, as without a driver."""
-    asked = _child(
-        [sys.executable, "-P", "-c", "import pycuda._driver as d; print('{}.{}'.format(*d.get_version()))"]
-    )
+    asked = _child(this_python("-c", "import pycuda._driver as d; print('{}.{}'.format(*d.get_version()))"))
     return asked.stdout.strip() if asked.returncode == 0 and re.fullmatch(r"\d+\.\d+\s*", asked.stdout) else None
 
 
@@ -281,7 +280,7 @@ def _step(what: str, clock: Callable[[], float] = time.monotonic) -> Iterator[No
 
 def _pip(*arguments: str, environment: dict[str, str] | None = None) -> None:
     done = _child(
-        [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input", "-q", *arguments],
+        this_python("-m", "pip", "--disable-pip-version-check", "--no-input", "-q", *arguments),
         environment,
     )
     if done.returncode:

@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import shutil
-import sys
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from evaluator.backends.gpu.runner import launcher, tool_target
 from evaluator.backends.gpu.shared_memory import BufferRegion, Layout, step_order
 from evaluator.backends.session import KernelLaunch, PlanRun, Program
 from evaluator.problems.arrays import to_numpy
+from evaluator.python_command import own_python
 from evaluator.sandbox.retry import run_in_tries
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox
 
@@ -143,9 +143,8 @@ class ToolRunner:
         StorageError.
         """
         found = find_tool(tool)
-        own = (sys.executable, "-P", "-m", tool_target.__name__, self._device)
         job = Job(
-            (str(found), *options, *own),
+            (str(found), *options, *own_python(tool_target.__name__, self._device)),
             files=_files(program, runs, poison),
             collect=(REPORT, tool_target.TOLD),
             readable=(*launcher.readable(), *_installed_under(found)),

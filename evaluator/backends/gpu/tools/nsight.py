@@ -29,7 +29,7 @@ Sources: Nsight Compute, Kernel Profiling Guide, "Metrics Reference", and its CL
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -333,17 +333,3 @@ def _flops(values: Mapping[str, float], threads: Mapping[str, int]) -> dict[Any,
 def _reading(values: Mapping[str, float]) -> Reading:
     shares = {name: min(values[metric] / 100, 1.0) for name, metric in _SHARES.items() if metric in values}
     return Reading(latency_us=values[_LATENCY_NS] / 1000 if _LATENCY_NS in values else None, **shares)
-
-
-def mean_reading(launches: Iterable[LaunchCounts]) -> dict[str, float]:
-    """Occupancy and shares of all launches together, weighted by their time."""
-    readings = [(launch.reading, launch.reading.latency_us or 0.0) for launch in launches if launch.reading]
-    return dict(_means(readings))
-
-
-def _means(readings: list[tuple[Reading, float]]) -> Iterator[tuple[str, float]]:
-    for name in _SHARES:
-        known = [(value, time_us) for reading, time_us in readings if (value := getattr(reading, name)) is not None]
-        time_us = sum(weight for _, weight in known)
-        if time_us > 0:
-            yield name, sum(value * weight for value, weight in known) / time_us

@@ -8,15 +8,13 @@ import pytest
 from duel import Duel
 
 from common.contract import Settings
-from evaluator.backends.session import Buffer
 from evaluator.errors import Ruling
+from evaluator.pipeline.build import build
+from evaluator.pipeline.stage_values import PlannedProgram, SubmittedSource
 from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.problem import Problem
-from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.checked_plan import SizedPlan
-from evaluator.stages.launch.planning import plan_launches
-from evaluator.stages.screen.cleaning import clean
 
 TOO_LONG = {"histogram_reduce_add", "reduce_sum_grid_sync"}
 """Millions of instructions at any size."""
@@ -34,25 +32,18 @@ def tiny(problem: Problem) -> dict[str, int]:
 
 
 def prepared(source: bytes, problem: Problem, flags: tuple[str, ...], toolbox) -> tuple[Duel, SizedPlan]:
-    cleaned = clean(source)
-    settings = Settings(flags=flags)
-    compiled = compile_source(cleaned.source, settings, "sm_80", toolbox.toolchain, toolbox.sandbox, toolbox.cache)
-    assert compiled.program is not None, compiled.ruling
-    shared = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    planned = plan_launches(problem, compiled.program, None, cleaned.source, shared)
-    assert planned.checked_plan is not None, planned.ruling
-    sized_plan = planned.checked_plan.at(tiny(problem))
+    built = build(SubmittedSource(problem, source, None, Settings(flags=flags), "sm_80"), toolbox)
+    assert isinstance(built, PlannedProgram), built
+    sized_plan = built.checked_plan.at(tiny(problem))
     assert not isinstance(sized_plan, Ruling), sized_plan
-    return Duel(toolbox.simulator, compiled.program), sized_plan
+    return Duel(toolbox.simulator, built.program), sized_plan
 
 
 def agree(source: bytes, problem: Problem, flags: tuple[str, ...], toolbox) -> None:
     duel, sized_plan = prepared(source, problem, flags, toolbox)
     with duel:
         inputs = problem.distributions[0].draw(NumpyRng(np.random.default_rng(3)), tiny(problem))
-        buffers = tuple(
-            Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs.get(b.name)) for b in sized_plan.buffers
-        )
+        buffers = sized_plan.buffers_with(inputs)
         outcome = duel.simulate(buffers, sized_plan.steps)
         assert outcome.fault is None, outcome.fault
         expected = duel.interpret(buffers, sized_plan.steps)

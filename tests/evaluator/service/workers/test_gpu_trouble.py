@@ -15,7 +15,7 @@ from working import accept, data_dir, done, until
 from common.contract import Status
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.runner.channel import socket_address
-from evaluator.pipeline.gpu_client import GpuReferee, StartFailure
+from evaluator.pipeline.gpu.client import GpuReferee, StartFailure
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.service.storage.storage import open_storage
 from evaluator.service.workers.worker import Worker
@@ -42,7 +42,7 @@ def settings(tmp_path, monkeypatch):
     path = tmp_path / "path"
     path.mkdir()
     (path / "sitecustomize.py").write_text(
-        f"import sys\nif 'evaluator.pipeline.gpu_server' in sys.orig_argv:\n"
+        f"import sys\nif 'evaluator.pipeline.gpu.server' in sys.orig_argv:\n"
         f"    open({str(tmp_path / 'tried')!r}, 'a').write('x')\n    raise SystemExit({WHY!r})\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(path))

@@ -1,7 +1,7 @@
 import pytest
 
 from common.wire import DType
-from evaluator.backends.gpu.device.peaks import DevicePeaks
+from evaluator.backends.peaks import DevicePeaks
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.problem import Work
 from evaluator.stages.time.roofline import Roofline, precision_of

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from common.contract import DeviceState, Phase, Status
 from common.wire import DType
-from evaluator.backends.gpu.device.peaks import peaks_of
+from evaluator.backends.peaks import peaks_of
 from evaluator.problems.problem import Work
 from evaluator.stages.time.roofline import Roofline
 from evaluator.stages.time.statistics import (

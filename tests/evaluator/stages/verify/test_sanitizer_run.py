@@ -1,24 +1,20 @@
 """The rehearsal under compute-sanitizer: a stand-in for the tool, which runs the program as well."""
 
-import os
 import sys
 
 import numpy as np
 import pytest
-from stand_in import program
+from stand_in import program, relu_plan
 
 from common.contract import Settings, Status
-from common.launch_plan import parse_directives
 from evaluator.backends.gpu.tools import sanitizer
 from evaluator.backends.gpu.tools.launch import ToolRunner
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer
-from evaluator.pipeline.referee import JudgeRequest
 from evaluator.problems.arrays import NumpyRng
 from evaluator.sandbox import selftest
 from evaluator.stages.verify.sanitizer_run import sanitize
 from evaluator.stages.verify.trials import plan_trials, rehearsal
 
-PLAN = parse_directives("// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)\n")
 CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
 RACE = """========= COMPUTE-SANITIZER
 ========= Error: Race reported between Write access at k(const float *, float *, int)+0x1a0 in kernel.cu:11
@@ -54,12 +50,10 @@ def sanitized(tmp_path, monkeypatch):
         (tmp_path / "work").mkdir()
         tool_runner = ToolRunner(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
         settings = Settings(sizes={"n": 3000})
-        order = JudgeRequest(
-            "relu", program(deed), PLAN, "directives", "as the plan says", {}, settings, False, os.urandom(32)
-        )
-        generator, checked_plan = np.random.default_rng(1), order.checked_plan
+        made = program(deed)
+        generator, checked_plan = np.random.default_rng(1), relu_plan(made)
         few = rehearsal(checked_plan.problem, plan_trials(checked_plan.problem, settings, generator))
-        return sanitize(checked_plan, order.program, settings, NumpyRng(generator), few, Sanitizer(tool_runner))
+        return sanitize(checked_plan, made, settings, NumpyRng(generator), few, Sanitizer(tool_runner))
 
     return run
 

@@ -1,16 +1,14 @@
 """What ncu really said of kernels on an H200, as counts; and the profiler's flow with a stand-in for the tool."""
 
 import json
-import os
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from stand_in import program
+from stand_in import program, relu_plan
 
 from common.contract import Settings
-from common.launch_plan import parse_directives
 from evaluator.backends.gpu.tools import nsight
 from evaluator.backends.gpu.tools.launch import ToolRun, ToolRunner
 from evaluator.backends.gpu.tools.nsight import (
@@ -23,14 +21,12 @@ from evaluator.backends.gpu.tools.nsight import (
     refusal,
 )
 from evaluator.backends.session import KernelLaunch
-from evaluator.pipeline.referee import JudgeRequest
 from evaluator.problems.arrays import NumpyRng
 from evaluator.sandbox import selftest
 from evaluator.stages.profile.gpu_counters import count
 
 RESULTS = Path(__file__).parents[5] / "benchmarks" / "results" / "counters_ncu.json"
 REPORTS = json.loads(RESULTS.read_text(encoding="utf-8"))["reports"]
-PLAN = parse_directives("// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)\n")
 
 
 def counted(name, halves=False):
@@ -155,12 +151,10 @@ def profiled(tmp_path, monkeypatch):
         (tmp_path / "work").mkdir()
         tool_runner = ToolRunner(selftest.choose(tmp_path / "work"), "none", "stand_in_device:LoneStandIn")
         settings = Settings(sizes={"n": 262144})
-        order = JudgeRequest(
-            "relu", program("relu"), PLAN, "directives", "as the plan says", {}, settings, False, os.urandom(32)
-        )
+        made = program("relu")
         rng = NumpyRng(np.random.default_rng(1))
         shared = {"k(float const*, float*, int)": 64}
-        return count(order.checked_plan, order.program, shared, settings.sizes, settings, rng, Profiler(tool_runner))
+        return count(relu_plan(made), made, shared, settings.sizes, settings, rng, Profiler(tool_runner))
 
     return run
 

@@ -18,12 +18,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from common.contract import Phase
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, ChannelTimeoutError, socket_address
 from evaluator.backends.session import UnsupportedError
 from evaluator.cancellation import CancelToken
 from evaluator.errors import GpuError, UsageError
-from evaluator.pipeline.referee import JudgeRequest, JudgeResult, Progress
+from evaluator.pipeline.progress import Progress, ProgressCallback
+from evaluator.pipeline.referee import JudgeRequest, JudgeResult
 from evaluator.python_command import last_words, own_python
 from evaluator.settings import MachineSettings
 
@@ -116,11 +118,11 @@ class GpuReferee:
         # From 9.0 on a GPU has instructions that only programs made for it alone may use (PTX ISA, section 11.1.2).
         return self._gpu.arch + ("a" if int(self._gpu.arch.removeprefix("sm_")) >= 90 else "")
 
-    def judge(self, order: JudgeRequest, progress: Progress) -> JudgeResult:
+    def judge(self, request: JudgeRequest, progress: ProgressCallback) -> JudgeResult:
         self._cancel_token.check()
         with (
             self._connected() as channel,
-            _as_file(order.to_json()) as descriptor,
+            _as_file(request.to_json()) as descriptor,
             self._cancel_token.on_cancel(channel.hang_up),
         ):
             try:
@@ -128,7 +130,8 @@ class GpuReferee:
                 while True:
                     answer = channel.receive(_JOB_S)
                     if "progress" in answer:
-                        progress(str(answer["progress"]))
+                        told = answer["progress"]
+                        progress(Progress(Phase(told["phase"]), told["detail"]))
                         continue
                     return _found(answer)
             except ChannelTimeoutError as silent:
@@ -234,7 +237,7 @@ class GpuReferee:
     def _command(self) -> list[str]:
         settings = self._settings
         return [
-            *own_python("evaluator.pipeline.gpu_server", self._gpu.uuid, str(self._socket)),
+            *own_python("evaluator.pipeline.gpu.server", self._gpu.uuid, str(self._socket)),
             *("--data-dir", str(settings.data_dir), "--sandbox", settings.sandbox),
             *("--idle-s", str(settings.referee_idle_s), "--jobs-per-runner", str(settings.jobs_per_runner)),
             *("--ahead", str(settings.runners_ahead)),
@@ -305,7 +308,7 @@ def _found(answer: dict[str, Any]) -> JudgeResult:
 
 @contextlib.contextmanager
 def _as_file(text: bytes) -> Iterator[int]:
-    descriptor = os.memfd_create("order")
+    descriptor = os.memfd_create("request")
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(text)

@@ -1,11 +1,11 @@
 """The referee of one GPU: a long-lived process with a context of its own, which draws, judges and times.
 
-    python -m evaluator.pipeline.gpu_server GPU_UUID SOCKET [--idle-s 600] [--jobs-per-runner 1] [--ahead 2]
+    python -m evaluator.pipeline.gpu.server GPU_UUID SOCKET [--idle-s 600] [--jobs-per-runner 1] [--ahead 2]
 
 It holds seeds, inputs, answers, baselines and clocks; the submission's kernels run in runners that it feeds. One job
 at a time, in the order in which they came. Graders talk to it over a unix socket that only this user can open:
 
-    judge {} + the order as a file   ->  progress {text} … then judged {…} | unsupported {…} | usage {…} | fault {…}
+    judge {} + the request as a file ->  progress {…} … then judged {…} | unsupported {…} | usage {…} | fault {…}
     facts {}                         ->  facts {…}
 """
 
@@ -17,7 +17,7 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,13 +30,14 @@ from evaluator.backends.gpu.tools.nsight import Profiler
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer
 from evaluator.backends.session import Session, UnsupportedError
 from evaluator.errors import GpuError, InfrastructureError, UsageError
-from evaluator.pipeline.referee import Instruments, JudgeRequest, JudgeResult, judge_and_time
+from evaluator.pipeline.gpu.judging import Instruments, judge_and_time
+from evaluator.pipeline.progress import Progress, ProgressCallback
+from evaluator.pipeline.referee import JudgeRequest, JudgeResult
 from evaluator.problems.arrays import Rng
 from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.time.measurement import Baseline
 
 log = logging.getLogger("assay.referee")
-_ORDER_S = 30.0
 
 
 class RefereeServices(Protocol):
@@ -83,20 +84,20 @@ def _attend(channel: Channel, services: RefereeServices) -> None:
             continue
         with open(channel.take_descriptor(), "rb") as file:
             file.seek(0)
-            order = JudgeRequest.from_json(file.read())
-        channel.send(_verdict_on(order, services, _reporter(channel)))
+            request = JudgeRequest.from_json(file.read())
+        channel.send(_answer(request, services, _reporter(channel)))
 
 
-def _verdict_on(order: JudgeRequest, services: RefereeServices, report: Callable[[str], None]) -> dict[str, Any]:
-    """One job from its order to what the grader is told."""
+def _answer(request: JudgeRequest, services: RefereeServices, report: ProgressCallback) -> dict[str, Any]:
+    """One job from its request to what the grader is told."""
     started_s = time.monotonic()
 
     def open_session(checked_plan: CheckedPlan, memory_bytes: int) -> Session:
         attributes = _needs_attributes(checked_plan)
-        return services.runtime.open(order.program, attributes, memory_bytes, leaves_traces=order.local_memory)
+        return services.runtime.open(request.program, attributes, memory_bytes, leaves_traces=request.local_memory)
 
     def judge() -> JudgeResult:
-        return judge_and_time(order, open_session, services.rng, services.baseline, report, services.instruments)
+        return judge_and_time(request, open_session, services.rng, services.baseline, report, services.instruments)
 
     try:
         try:
@@ -118,15 +119,15 @@ def _needs_attributes(checked_plan: CheckedPlan) -> bool:
     return any(step.kind == "launch" and (step.cooperative or step.cluster) for step in checked_plan.plan.steps)
 
 
-def _reporter(channel: Channel) -> Callable[[str], None]:
+def _reporter(channel: Channel) -> ProgressCallback:
     said_s = 0.0
 
-    def report(text: str) -> None:
+    def report(event: Progress) -> None:
         nonlocal said_s
         now_s = time.monotonic()
         if now_s - said_s > 0.05:
             said_s = now_s
-            channel.send({"progress": text})
+            channel.send({"progress": asdict(event)})
 
     return report
 
@@ -190,7 +191,7 @@ class GpuRefereeServices:
 
 def main() -> None:
     """The process: serve until idle; exit code 3, with the reason on stderr, where there is no working GPU."""
-    parser = argparse.ArgumentParser(prog="python -m evaluator.pipeline.gpu_server")
+    parser = argparse.ArgumentParser(prog="python -m evaluator.pipeline.gpu.server")
     parser.add_argument("gpu")
     parser.add_argument("socket", type=Path)
     parser.add_argument("--data-dir", type=Path, required=True)

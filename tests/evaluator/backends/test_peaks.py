@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from common.contract import DeviceState
-from evaluator.backends.gpu.device.peaks import peaks_of
+from evaluator.backends.peaks import peaks_of
 
 # As the driver tells them: multiprocessors, boost clock of the data sheet, memory clock, bus width.
 DEVICES = {

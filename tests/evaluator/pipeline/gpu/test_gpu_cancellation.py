@@ -6,28 +6,18 @@ import threading
 import time
 
 import pytest
-from stand_in import program
+from stand_in import program, relu_plan
 
 from common.contract import Settings
-from common.launch_plan import parse_directives
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.cancellation import CancelledError, CancelToken
-from evaluator.pipeline.gpu_client import GpuReferee
+from evaluator.pipeline.gpu.client import GpuReferee
 from evaluator.pipeline.referee import JudgeRequest
 from evaluator.settings import MachineSettings
 
 GPU = Gpu(0, "GPU-0", "stand-in", "sm_90", 1 << 33, 1 << 33, "1.0", (13, 0), None, "default", None)
-ORDER = JudgeRequest(
-    problem="relu",
-    program=program("relu"),
-    plan=parse_directives("// assay: launch k grid=(1) block=(256) args=(x, y, n)\n"),
-    plan_source="directives",
-    binding="as the plan says",
-    static_shared_bytes={},
-    settings=Settings(),
-    local_memory=False,
-    secret=os.urandom(32),
-)
+PROGRAM = program("relu")
+ORDER = JudgeRequest(PROGRAM, relu_plan(PROGRAM), Settings(), local_memory=False, secret=os.urandom(32))
 
 
 @pytest.fixture

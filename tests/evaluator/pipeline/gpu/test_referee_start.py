@@ -15,30 +15,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stand_in import program
+from stand_in import program, relu_plan
 
 from common.contract import Settings
-from common.launch_plan import parse_directives
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.runner.channel import socket_address
 from evaluator.errors import GpuError
-from evaluator.pipeline.gpu_client import GpuReferee
+from evaluator.pipeline.gpu.client import GpuReferee
 from evaluator.pipeline.referee import JudgeRequest
 from evaluator.python_command import last_words, own_python
 from evaluator.settings import MachineSettings
 
 GPU = Gpu(0, "GPU-0", "stand-in", "sm_90", 1 << 33, 1 << 33, "1.0", (13, 0), None, "default", None)
-ORDER = JudgeRequest(
-    problem="relu",
-    program=program("relu"),
-    plan=parse_directives("// assay: launch k grid=(1) block=(256) args=(x, y, n)\n"),
-    plan_source="directives",
-    binding="as the plan says",
-    static_shared_bytes={},
-    settings=Settings(),
-    local_memory=False,
-    secret=bytes(32),
-)
+PROGRAM = program("relu")
+ORDER = JudgeRequest(PROGRAM, relu_plan(PROGRAM), Settings(), local_memory=False, secret=bytes(32))
 HOSTILE = ("queue", "random", "socket", "click", "torch", "evaluator", "common", "runpy")
 
 
@@ -71,7 +61,7 @@ def test_a_package_that_only_the_working_folder_shows_is_found_from_elsewhere(tm
     """A checkout that is not installed: the child has no such folder, and no installed copy."""
     script = (
         "import sys; sys.path = [path for path in sys.path if 'site-packages' not in path]\n"
-        f"sys.path.append({str(Path(__file__).parents[3])!r})\n"
+        f"sys.path.append({str(Path(__file__).parents[4])!r})\n"
         "import json, evaluator.python_command as own; print(json.dumps(own.own_python('evaluator.errors')))"
     )
     told = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True, check=True)

@@ -7,22 +7,23 @@ import threading
 from dataclasses import replace
 
 import pytest
-from stand_in import StandInServices, program
+from stand_in import StandInServices, program, relu_plan
 
 from common.contract import Phase, Settings, Status
 from common.contract.timing import DeviceState
-from common.launch_plan import parse_directives
 from evaluator.backends.gpu.device.health import Gpu
-from evaluator.backends.session import Program, UnsupportedError
+from evaluator.backends.session import Pointer, Program, UnsupportedError
 from evaluator.errors import GpuError, UsageError
-from evaluator.pipeline.gpu_client import GpuReferee
-from evaluator.pipeline.gpu_server import serve
-from evaluator.pipeline.referee import JudgeRequest, JudgeResult, larger, timed
+from evaluator.pipeline.gpu.client import GpuReferee
+from evaluator.pipeline.gpu.server import serve
+from evaluator.pipeline.referee import JudgeRequest, JudgeResult
+from evaluator.pipeline.timing import larger, timed
+from evaluator.problems.catalogue import find_problem
 from evaluator.sandbox import selftest
 from evaluator.settings import MachineSettings
+from evaluator.stages.launch.planning import plan_launches
 from evaluator.stages.time.statistics import Pooled
 
-PLAN = parse_directives("// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)\n")
 GPU = Gpu(0, "GPU-0", "stand-in", "sm_90", 1 << 33, 1 << 33, "1.0", (13, 0), None, "default", None)
 
 
@@ -61,23 +62,13 @@ def order(deed, ptx="", settings=None, **more):
     limit_s = 3 if deed.startswith("hang") else 30
     settings = settings or Settings(sizes={"n": 3000}, run_timeout_s=limit_s, max_launches=20)
     made = program(deed, ptx, **more)
-    return JudgeRequest(
-        problem="relu",
-        program=made,
-        plan=PLAN,
-        plan_source="directives",
-        binding="as the plan says",
-        static_shared_bytes={},
-        settings=settings,
-        local_memory=False,
-        secret=os.urandom(32),
-    )
+    return JudgeRequest(made, relu_plan(made), settings, local_memory=False, secret=os.urandom(32))
 
 
 def judged(referee, deed, **more):
     said = []
     found = referee.judge(order(deed, **more), said.append)
-    assert all(text.split()[0] in ("verify", "time") for text in said)
+    assert all(event.phase in (Phase.VERIFY, Phase.TIME) for event in said)
     return found
 
 
@@ -86,14 +77,37 @@ def test_orders_and_findings_travel_unchanged(referee):
     assert JudgeRequest.from_json(sent.to_json()) == sent
     found = judged(referee, "relu")
     assert JudgeResult.from_json(found.to_json()) == found
-    with pytest.raises(ValueError, match="problem"):
+    with pytest.raises(ValueError, match="checked_plan"):
         JudgeRequest.from_json(b'{"program": 1}')
+
+
+def test_a_checked_plan_travels_as_it_was_checked():
+    """Every kind of step and of value, with what only the source knew: nothing is planned a second time."""
+    made = program("relu")
+    directives = (
+        "// assay: temp t float32 (n, 2)\n"
+        "// assay: fill y value=0.5\n"
+        "// assay: launch k grid=(ceil_div(n, 256)) block=(32, 4) cluster=(1) shared=64 args=(x, t, n - 1)\n"
+        "// assay: launch k grid=(1) block=(256) args=(0, y, 12)\n"
+    )
+    planned = plan_launches(find_problem("relu"), made, None, directives, {made.entries[0].name: 96})
+    sent = replace(order("relu"), checked_plan=planned.checked_plan)
+    arrived = JudgeRequest.from_json(sent.to_json()).checked_plan
+    assert arrived == planned.checked_plan
+    assert arrived.problem is find_problem("relu")
+    values = [call.values for call in arrived.calls.values()]
+    assert values == [(Pointer("x"), Pointer("t"), "n - 1"), (0, Pointer("y"), 12)]
+    assert (arrived.source_lines, arrived.static_shared_bytes) == (5, {made.entries[0].name: 96})
+    assert arrived.at({"n": 1000}) == planned.checked_plan.at({"n": 1000})
+    unknown = sent.to_json().replace(b'"problem":"relu"', b'"problem":"of_a_later_release"')
+    with pytest.raises(ValueError, match="of_a_later_release"):
+        JudgeRequest.from_json(unknown)
 
 
 def test_a_right_kernel_is_verified_timed_and_checked_in_secret(referee):
     found = judged(referee, "relu")
     assert found.verified.ruling is None
-    assert found.verified.correctness.binding == "as the plan says"
+    assert found.verified.correctness.binding == "as the plan says: k(x, y, n)"
     measurement = found.look.measurement
     assert 10 <= len(measurement.event_us) <= 20
     assert len(measurement.baseline_us) == len(measurement.event_us)
