@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Set
 
 from evaluator.backends.sim.codegen.instructions import known_instructions
-from evaluator.backends.sim.codegen.table import Entry
+from evaluator.backends.sim.codegen.table import InstructionEntry
 from evaluator.backends.sim.ptx.model import TYPE_BYTES
 
 _FLAGS = ("destination", "branches", "indexed", "ends", "barrier", "waits", "ordered", "special", "product")
@@ -18,7 +18,7 @@ def table_rows() -> Iterator[tuple[str, ...]]:
         yield family, entry.name, *_accepted(entry), entry.guarding, entry.counted or "its type", _flags(entry)
 
 
-def _accepted(entry: Entry) -> tuple[str, str, str, str]:
+def _accepted(entry: InstructionEntry) -> tuple[str, str, str, str]:
     count = entry.operand_count
     return (
         _joined(TYPE_BYTES.keys() if entry.types is None else entry.types),
@@ -33,7 +33,7 @@ def _joined(words: Set[str]) -> str:
     return " ".join(word or "none" for word in sorted(words))
 
 
-def _flags(entry: Entry) -> str:
+def _flags(entry: InstructionEntry) -> str:
     return " ".join(flag for flag in _FLAGS if getattr(entry, flag))
 
 

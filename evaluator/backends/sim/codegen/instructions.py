@@ -9,32 +9,32 @@ from functools import lru_cache
 
 from evaluator.backends.sim.codegen.context import Context
 from evaluator.backends.sim.codegen.lowering import FAMILIES
-from evaluator.backends.sim.codegen.table import FORMS, Entry
+from evaluator.backends.sim.codegen.table import FORMS, InstructionEntry
 from evaluator.backends.sim.ptx.model import TYPE_BYTES, Instruction
 
 _REASONS = {("cp", "bulk"): "TMA"}
 """What people call that which a modifier belongs to, where no entry lists it."""
-_UNKNOWN = Entry("", None)
+_UNKNOWN = InstructionEntry("", None)
 
 
-def known_instructions() -> Iterator[tuple[str, Entry]]:
+def known_instructions() -> Iterator[tuple[str, InstructionEntry]]:
     """Every entry with its family, in the order in which they are registered."""
     for family in FAMILIES:
         for forms in FORMS.values():
             yield from ((family.__name__.rsplit(".", 1)[-1], f) for f in forms if _family(f) == family.__name__)
 
 
-def _family(entry: Entry) -> str:
+def _family(entry: InstructionEntry) -> str:
     return entry.lower.__module__ if entry.lower is not None else ""
 
 
-def entry_of(i: Instruction) -> Entry:
+def entry_of(i: Instruction) -> InstructionEntry:
     """The entry of an instruction; one without a lowering where there is none."""
     return _find(i.opcode, i.modifiers)
 
 
 @lru_cache(1 << 12)
-def _find(opcode: str, modifiers: tuple[str, ...]) -> Entry:
+def _find(opcode: str, modifiers: tuple[str, ...]) -> InstructionEntry:
     """The form with most of its words among the modifiers; of several the one that is named first."""
     fitting = [form for form in FORMS.get(opcode, ()) if form.words <= set(modifiers)]
     return min(
@@ -55,7 +55,7 @@ def lowered(c: Context) -> Iterator[str]:
         yield from found
 
 
-def _check(c: Context, i: Instruction, entry: Entry) -> None:
+def _check(c: Context, i: Instruction, entry: InstructionEntry) -> None:
     """Raise UnsupportedError for what the entry does not list."""
     if entry.lower is None or i.type == "b128":
         raise c.unsupported()
@@ -73,7 +73,7 @@ def _check(c: Context, i: Instruction, entry: Entry) -> None:
         _check_width(c, i, entry, first)
 
 
-def _check_width(c: Context, i: Instruction, entry: Entry, first: str) -> None:
+def _check_width(c: Context, i: Instruction, entry: InstructionEntry, first: str) -> None:
     """The destination is as wide as the result: a predicate, 64 bits or less."""
     found = c.width(i.operands[0])
     kind = {"pred": "pred", "u32": "u32", "last": i.type}.get(str(entry.result), first)

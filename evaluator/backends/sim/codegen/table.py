@@ -20,7 +20,7 @@ Counted = InstructionClass | Literal["address"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class InstructionEntry:
     """One opcode, or one form of it: `mbarrier.init` and `mbarrier.try_wait` are two."""
 
     name: str
@@ -86,7 +86,7 @@ class Entry:
 
 
 class Columns(TypedDict, total=False):
-    """What `lowers` may be told: the columns of `Entry`."""
+    """What `lowers` may be told: the columns of `InstructionEntry`."""
 
     modifiers: Set[str]
     types: Set[str]
@@ -109,7 +109,7 @@ class Columns(TypedDict, total=False):
 
 
 Registered = TypeVar("Registered", bound=Lowering)
-FORMS: dict[str, tuple[Entry, ...]] = {}
+FORMS: dict[str, tuple[InstructionEntry, ...]] = {}
 """The forms of each opcode, those of more words first. Ask `instructions.py`, whose import completes it."""
 
 
@@ -118,7 +118,7 @@ def lowers(*names: str, **columns: Unpack[Columns]) -> Callable[[Registered], Re
 
     def register(lower: Registered) -> Registered:
         for name in names:
-            entry = Entry(name, lower, **columns)
+            entry = InstructionEntry(name, lower, **columns)
             known = FORMS.get(entry.opcode, ())
             assert all(entry.words != other.words for other in known), f"{name} is registered twice"
             FORMS[entry.opcode] = tuple(sorted((*known, entry), key=lambda form: -len(form.words)))

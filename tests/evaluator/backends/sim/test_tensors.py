@@ -172,8 +172,8 @@ def _move_cases() -> list[str]:
     return cases
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_moves_of_matrices_agree(simulator, seed):
+def moves_kernel() -> str:
+    """Each case has shared memory of its own; with one array of 1024 bytes each there is room for all."""
     body = []
     for number, case in enumerate(_move_cases()):
         body.append(
@@ -184,10 +184,14 @@ def test_moves_of_matrices_agree(simulator, seed):
         "ld.param.u64 %from, [in]; ld.param.u64 %to, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %off, %t, 16; "
         f"add.s64 %from, %from, %off; mul.wide.u32 %off, %t, {16 * len(body)}; add.s64 %to, %to, %off;"
     )
-    # Each case has shared memory of its own; with one array of 1024 bytes each there is room for all.
-    with Duel(simulator, HEADER + head + "\n".join(body) + "ret; }") as duel:
+    return HEADER + head + "\n".join(body) + "ret; }"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_moves_of_matrices_agree(simulator, seed):
+    with Duel(simulator, moves_kernel()) as duel:
         words = np.random.default_rng(seed).integers(0, 1 << 32, 128, dtype=np.uint32)
-        mine, theirs = duel.outputs({"in": words}, 16 * 32 * len(body))
+        mine, theirs = duel.outputs({"in": words}, 16 * 32 * len(_move_cases()))
         assert mine == theirs
 
 
@@ -231,7 +235,8 @@ FRAGMENTS = [
 ]
 
 
-def test_wmma_agrees_with_another_layout_of_its_fragments(simulator):
+def fragments_kernel() -> str:
+    """Every product of `FRAGMENTS`, one after the other."""
     body = []
     for number, case in enumerate(FRAGMENTS):
         kind = {"s8": 0, "u8": 0, "f16": 1, "bf16": 2, "tf32": 3, "f64": 4}[case[1]]
@@ -243,13 +248,17 @@ def test_wmma_agrees_with_another_layout_of_its_fragments(simulator):
         ".visible .entry k(.param .u64 in, .param .u64 out) { .reg .b64 %in, %out, %x, %to; "
         "ld.param.u64 %in, [in]; ld.param.u64 %out, [out];"
     )
+    return HEADER + head + "\n".join(body) + "ret; }"
+
+
+def test_wmma_agrees_with_another_layout_of_its_fragments(simulator):
     source = random.Random(5)
     pages = []
     for a in ("s8", "f16", "bf16", "tf32", "f64"):
         for c in ("f16", "f64" if a == "f64" else "f32", "s32"):
             page = b"".join(_value(source, a) for _ in range(4096))[:4096]
             pages.append(page + b"".join(_value(source, c) for _ in range(4096))[:4096])
-    with Duel(simulator, HEADER + head + "\n".join(body) + "ret; }") as duel:
+    with Duel(simulator, fragments_kernel()) as duel:
         mine, theirs = duel.outputs({"in": np.frombuffer(b"".join(pages), np.uint32)}, 2048 * len(FRAGMENTS))
         for number, case in enumerate(FRAGMENTS):
             part = slice(2048 * number, 2048 * (number + 1))

@@ -220,7 +220,7 @@ def _sign_operation(c: Context, i: Instruction, narrow: str, half: int, pair: in
 @lowers(
     "min",
     "max",
-    modifiers={"ftz", "NaN", "xorsign", "abs", "relu"},
+    modifiers={"ftz", "NaN", "xorsign", "abs"},
     types=NUMBERS,
     operand_count=3,
     result="last",
@@ -231,7 +231,7 @@ def _extreme(c: Context, i: Instruction) -> str:
         raise c.unsupported()
     if kind in HALVES:
         return half_operation(c, i, f"H_{name.upper()}")
-    if {"NaN", "relu"} & set(i.modifiers) and (kind != "f32" or "relu" in i.modifiers):
+    if "NaN" in i.modifiers and kind != "f32":
         raise c.unsupported()
     if kind == "f32":
         _, ftz, _ = float_flags(i)

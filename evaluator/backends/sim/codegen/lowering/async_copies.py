@@ -12,7 +12,7 @@ from evaluator.backends.sim.ptx.model import Address, Immediate, Instruction, Op
 
 _NO_TYPE = {""}
 _CTA = {"shared", "shared::cta"}
-_SCOPES = {"cta", "cluster", "relaxed", "acquire", "release"} | _CTA
+_STRONG = _CTA | {"relaxed", "cta", "cluster"}
 
 
 @lowers(
@@ -79,13 +79,13 @@ def _barrier_address(c: Context, i: Instruction, operand: Operand) -> tuple[str,
     return address(c, i, operand), c.site()
 
 
-@lowers("mbarrier.init", modifiers=_SCOPES, types={"b64"}, guarding="skip", counted="barrier")
+@lowers("mbarrier.init", modifiers=_CTA, types={"b64"}, guarding="skip", counted="barrier")
 def _init(c: Context, i: Instruction) -> Iterator[str]:
     place, site = _barrier_address(c, i, i.operands[0])
     yield f"begin_barrier(w, {c.mask}, {place}, {site}, {c.b32(i.operands[1])});"
 
 
-@lowers("mbarrier.inval", modifiers=_SCOPES, types={"b64"}, guarding="skip", counted="barrier")
+@lowers("mbarrier.inval", modifiers=_CTA, types={"b64"}, guarding="skip", counted="barrier")
 def _inval(c: Context, i: Instruction) -> Iterator[str]:
     place, site = _barrier_address(c, i, i.operands[0])
     yield f"end_barrier(w, {c.mask}, {place}, {site});"
@@ -94,7 +94,7 @@ def _inval(c: Context, i: Instruction) -> Iterator[str]:
 @lowers(
     "mbarrier.arrive",
     "mbarrier.arrive_drop",
-    modifiers=_SCOPES | {"noComplete", "expect_tx"},
+    modifiers=_STRONG | {"release", "noComplete", "expect_tx"},
     types={"b64"},
     guarding="skip",
     counted="barrier",
@@ -115,7 +115,7 @@ def _arrive_there(c: Context, i: Instruction) -> Iterator[str]:
 @lowers(
     "mbarrier.expect_tx",
     "mbarrier.complete_tx",
-    modifiers=_SCOPES,
+    modifiers=_STRONG,
     types={"b64"},
     guarding="skip",
     counted="barrier",
@@ -126,7 +126,7 @@ def _expect(c: Context, i: Instruction) -> Iterator[str]:
     yield f"expect_bytes(w, {c.mask}, {place}, {site}, {c.b32(i.operands[1])}, {sign});"
 
 
-@lowers("mbarrier.pending_count", modifiers=_SCOPES, types={"b64"}, guarding="skip", counted="barrier")
+@lowers("mbarrier.pending_count", types={"b64"}, guarding="skip", counted="barrier")
 def _pending_count(c: Context, i: Instruction) -> Iterator[str]:
     yield c.set(i.operands[0], f"pending_arrivals({c.b64(i.operands[1])})")
 
@@ -134,7 +134,7 @@ def _pending_count(c: Context, i: Instruction) -> Iterator[str]:
 @lowers(
     "mbarrier.test_wait",
     "mbarrier.try_wait",
-    modifiers=_SCOPES | {"parity"},
+    modifiers=_STRONG | {"acquire", "parity"},
     types={"b64"},
     guarding="skip",
     counted="barrier",

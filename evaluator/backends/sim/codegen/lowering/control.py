@@ -9,7 +9,6 @@ from evaluator.backends.sim.codegen.table import lowers
 from evaluator.backends.sim.ptx.model import Function, Instruction, Register, Symbol
 
 _NO_TYPE = frozenset({""})
-_FENCES = {"cta", "gpu", "sys", "gl", "cluster", "sc", "acq_rel", "acquire", "release"}
 
 
 def branch_labels(function: Function, instruction: Instruction) -> tuple[str, ...]:
@@ -218,7 +217,14 @@ def _who(c: Context, i: Instruction, place: int) -> tuple[str, str]:
     return number, threads
 
 
-@lowers("membar", "fence", modifiers=_FENCES, types=_NO_TYPE, counted="barrier", destination=False)
+@lowers("membar", modifiers={"cta", "gl", "sys"}, types=_NO_TYPE, counted="barrier", destination=False)
+@lowers(
+    "fence",
+    modifiers={"sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys"},
+    types=_NO_TYPE,
+    counted="barrier",
+    destination=False,
+)
 def _fence(c: Context, i: Instruction) -> Iterator[str]:
     yield "fence(w);"
 

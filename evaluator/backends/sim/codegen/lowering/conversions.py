@@ -77,7 +77,7 @@ def _cvta(c: Context, i: Instruction) -> str:
     return f"{'sub' if 'to' in i.modifiers else 'add'}_b64({text}, all64(slot_address(SHARED_SLOT)))"
 
 
-@lowers("isspacep", modifiers=_SPACES - {"const"}, types={"", "u64"}, operand_count=2, result="pred", counted="move")
+@lowers("isspacep", modifiers=_SPACES - {"const"}, types={""}, operand_count=2, result="pred", counted="move")
 def _isspacep(c: Context, i: Instruction) -> str:
     a = c.b64(i.operands[1])
     slots = {"shared": "SHARED_SLOT", "local": "LOCAL_SLOT", "param": "PARAMETER_SLOT"}

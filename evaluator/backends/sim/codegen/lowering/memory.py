@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from evaluator.backends.sim.codegen.context import Context
-from evaluator.backends.sim.codegen.lowering.formats import sign_extended
+from evaluator.backends.sim.codegen.lowering.formats import BITS, FLOATS, INTEGERS, sign_extended
 from evaluator.backends.sim.codegen.table import lowers
 from evaluator.backends.sim.ptx.model import TYPE_BYTES, Address, Immediate, Instruction, Operand, Symbol, Vector
 
@@ -22,7 +22,7 @@ _VECTORS = {"v2", "v4", "v8"}
 _SCOPES = {"cta", "gpu", "sys", "cluster"}
 _ACCESS = {"global", "shared", "shared::cta", "local", "weak", "relaxed", "volatile"} | _SCOPES | _VECTORS | _HINTS
 _LOAD = _ACCESS | {
-    "const", "param", "param::entry", "param::func", "unified", "acquire", "nc", "ca", "cg", "cs", "lu", "cv",
+    "const", "param", "param::entry", "param::func", "acquire", "nc", "ca", "cg", "cs", "lu", "cv",
     "L2::64B", "L2::128B", "L2::256B",
 }  # fmt: skip
 _STORE = _ACCESS | {"param", "param::func", "release", "wb", "cg", "cs", "wt"}
@@ -32,7 +32,7 @@ _UPDATE = (
     | _VECTORS
     | ATOMICS.keys()
 )
-_STORED = TYPE_BYTES.keys() - {"pred", "b128"}
+_STORED = {"b8", "u8", "s8"} | BITS | INTEGERS | FLOATS
 _UPDATED = {"u32", "s32", "u64", "s64", "b16", "b32", "b64", "f32", "f64"} | _HALF_SUMS.keys()
 _FENCED = {"acquire", "release", "acq_rel"}
 _RELAXED = {"volatile", "relaxed", "cv", "cg"}
@@ -166,7 +166,15 @@ def _atom(c: Context, i: Instruction) -> Iterator[str]:
         yield _update(c, i, destination, target, values)
 
 
-@lowers("red", modifiers=_UPDATE, types=_UPDATED, guarding="skip", counted="atomic", destination=False, ordered=True)
+@lowers(
+    "red",
+    modifiers=_UPDATE - {"exch", "cas"},
+    types=_UPDATED,
+    guarding="skip",
+    counted="atomic",
+    destination=False,
+    ordered=True,
+)
 def _red(c: Context, i: Instruction) -> Iterator[str]:
     yield from _atom(c, replace(i, operands=(Symbol("_"), *i.operands)))
 

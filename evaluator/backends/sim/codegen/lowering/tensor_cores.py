@@ -33,7 +33,6 @@ _WMMA_SHAPES = {
 _SHAPES = frozenset().union(*_MMA_SHAPES.values(), *_WMMA_SHAPES.values())
 _WMMA_F16_REGISTERS = 8
 """PTX gives every float16 fragment of `wmma` so many, whatever its shape: they hold its elements more than once."""
-_FORMATS = _NUMBERS.keys() | {"satfinite"}
 _PLACE = {"sync", "aligned", "row", "col"}
 _FRAGMENT = _PLACE | {"global", "shared", "shared::cta"} | set().union(*_WMMA_SHAPES.values())
 _FRAGMENT_TYPES = {"f16", "bf16", "tf32", "f64", "s8", "u8"}
@@ -42,7 +41,9 @@ _MATRICES = {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "sh
 
 @lowers(
     "mma",
-    modifiers=_PLACE | _FORMATS | {"rn", "xor", "and", "popc"} | set().union(*_MMA_SHAPES.values()),
+    modifiers=_PLACE
+    | {"s4", "u4", "b1", "satfinite", "rn", "xor", "and", "popc"}
+    | set().union(*_MMA_SHAPES.values()),
     types={"f16", "f32", "f64", "s32"},
     operand_count=4,
     guarding="skip",
@@ -59,7 +60,7 @@ def _mma(c: Context, i: Instruction) -> Iterator[str]:
 
 @lowers(
     "wmma.mma",
-    modifiers=_PLACE | _FORMATS | {"rn"} | set().union(*_WMMA_SHAPES.values()),
+    modifiers=_PLACE | {"satfinite", "rn"} | set().union(*_WMMA_SHAPES.values()),
     types={"f16", "f32", "f64", "s32"},
     operand_count=4,
     guarding="skip",
