@@ -1,64 +1,103 @@
 """What the machine's owner may set, each as a variable `ASSAY_…`.
 
-What a caller may set for one evaluation is `common.contract.Settings`.
+What a caller may set for one evaluation is `common.contract.Settings`. Each field names its variable, and what the
+variable may hold; `pydantic-settings` reads them.
 """
 
 import contextlib
+import difflib
 import os
 import re
 import secrets
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
-from typing import Literal, cast
+from typing import Annotated, Any, Final, Literal, get_type_hints
+
+from pydantic import BeforeValidator, Field, ValidationError, create_model
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from evaluator.errors import UsageError
 
-_SANDBOXES = ("auto", "docker", "bubblewrap", "process")
+_READ_ELSEWHERE: Final = (
+    "ASSAY_COMPUTE_SANITIZER",
+    "ASSAY_KEY",
+    "ASSAY_NCU",
+    "ASSAY_NVCC",
+    "ASSAY_SANDBOX_IMAGE",
+    "ASSAY_SIGNING_KEY_FILE",
+)
+"""Read where they are needed: by the toolchain, the GPU's tools, the command line, the sandbox."""
+_NOT_OURS: Final = re.compile(
+    "ASSAY_(?:TEST|SOAK|TRAIN|TRAINER)(?:_[A-Z_]+)?"
+    "|ASSAY_(?:BASE|CUDA|GPU_COUNT|GPU_IMAGE|PUBLISH|SERVICE_IMAGE|COMPILE_PROCESSES|SIM_PROCESSES|TOKEN)"
+)
+"""Of the tests, the trainer, the images and the compose file."""
+
+
+def _whole(text: object) -> object:
+    # int() would also take signs, spaces, underscores and the digits of other scripts.
+    if isinstance(text, str) and not re.fullmatch("[0-9]{1,18}", text):
+        raise ValueError("not a whole number")
+    return text
+
+
+def _variable(name: str, what: str = "", least: int | None = None) -> Any:
+    """The variable that a field is read from; `what` it may hold, for who sets it to something else."""
+    return Field(validation_alias=name, description=what, ge=least)
+
+
+_Whole = Annotated[int, BeforeValidator(_whole)]
+_Seconds = Annotated[float, BeforeValidator(_whole)]
+_Switch = Annotated[bool, BeforeValidator(lambda text: _whole(text) and bool(int(str(text))))]
+
+
+def _data_dir(text: str) -> Path:
+    cache_home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        return Path(text or f"{cache_home}/assay").expanduser().absolute()
+    except RuntimeError as error:  # a user without a home, as in many containers
+        raise UsageError("This user has no home folder for caches.", "Set ASSAY_DATA_DIR to a folder.") from error
+
+
+def _broker(url: str) -> str:
+    # Said at the start: an address that never answers is taken for a Redis that is away for a while.
+    if url and not re.match(r"(rediss?|redis\+socket|sentinel)://[^/\s]*.", url):
+        raise UsageError("ASSAY_BROKER_URL is no address of a Redis.", "Write it as redis://:PASSWORD@HOST/0.")
+    return url
 
 
 @dataclass(frozen=True)
 class MachineSettings:
     """The settings of this machine."""
 
-    data_dir: Path
-    """Caches and work folders (`ASSAY_DATA_DIR`; else `assay` in the user's cache folder)."""
-    cache_bytes: int = 4 << 30
-    """Capacity of the compilation cache (`ASSAY_CACHE_BYTES`)."""
-    sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
-    """Isolation of untrusted work (`ASSAY_SANDBOX`)."""
-    gpu: str = ""
-    """The GPU to grade on, by UUID or number (`ASSAY_GPU`); empty takes the first."""
-    jobs_per_runner: int = 1
-    """How many programs one CUDA context serves (`ASSAY_JOBS_PER_RUNNER`); 1 gives each its own."""
-    runners_ahead: int = 2
-    """How many contexts are kept ready (`ASSAY_RUNNERS_AHEAD`)."""
-    referee_idle_s: float = 600.0
-    """How long a GPU's referee waits for the next job before it ends (`ASSAY_REFEREE_IDLE_S`)."""
-    signing_key: str = field(default="", repr=False)
-    """Private key that verdicts are signed with, 64 hexadecimal digits (`ASSAY_SIGNING_KEY`, or the file named by
-    `ASSAY_SIGNING_KEY_FILE`); empty takes the one that the data folder keeps."""
+    data_dir: Annotated[Path, BeforeValidator(_data_dir), _variable("ASSAY_DATA_DIR")]
+    """Caches and work folders; else `assay` in the user's cache folder."""
+    cache_bytes: Annotated[_Whole, _variable("ASSAY_CACHE_BYTES", "a number of bytes", 1 << 20)] = 4 << 30
+    """Capacity of the compilation cache."""
+    sandbox: Annotated[
+        Literal["auto", "docker", "bubblewrap", "process"],
+        _variable("ASSAY_SANDBOX", "one of auto, docker, bubblewrap, process"),
+    ] = "auto"
+    """Isolation of untrusted work."""
+    gpu: Annotated[str, _variable("ASSAY_GPU")] = ""
+    """The GPU to grade on, by UUID or number; empty takes the first."""
+    jobs_per_runner: Annotated[_Whole, _variable("ASSAY_JOBS_PER_RUNNER", "a number of jobs", 1)] = 1
+    """How many programs one CUDA context serves; 1 gives each its own."""
+    runners_ahead: Annotated[_Whole, _variable("ASSAY_RUNNERS_AHEAD", "a number of contexts", 1)] = 2
+    """How many contexts are kept ready."""
+    referee_idle_s: Annotated[_Seconds, _variable("ASSAY_REFEREE_IDLE_S", "a number of seconds", 1)] = 600.0
+    """How long a GPU's referee waits for the next job before it ends."""
+    signing_key: Annotated[str, _variable("ASSAY_SIGNING_KEY")] = field(default="", repr=False)
+    """Private key that verdicts are signed with, 64 hexadecimal digits (or the file named by
+    `ASSAY_SIGNING_KEY_FILE` holds it); empty takes the one that the data folder keeps."""
 
     @staticmethod
     def from_environment() -> "MachineSettings":
         """Read the variables. Raises UsageError for a value that cannot be."""
-        cache_home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        try:
-            data_dir = Path(os.environ.get("ASSAY_DATA_DIR") or f"{cache_home}/assay").expanduser()
-        except RuntimeError as error:  # a user without a home, as in many containers
-            raise UsageError("This user has no home folder for caches.", "Set ASSAY_DATA_DIR to a folder.") from error
-        sandbox = os.environ.get("ASSAY_SANDBOX", "auto")
-        if sandbox not in _SANDBOXES:
-            raise UsageError(f"ASSAY_SANDBOX is {sandbox!r}.", f"Set it to one of {', '.join(_SANDBOXES)}.")
-        return MachineSettings(
-            data_dir.absolute(),
-            _number("ASSAY_CACHE_BYTES", 4 << 30, 1 << 20, "a number of bytes"),
-            cast(Literal["auto", "docker", "bubblewrap", "process"], sandbox),
-            os.environ.get("ASSAY_GPU", ""),
-            _number("ASSAY_JOBS_PER_RUNNER", 1, 1, "a number of jobs"),
-            _number("ASSAY_RUNNERS_AHEAD", 2, 1, "a number of contexts"),
-            _number("ASSAY_REFEREE_IDLE_S", 600, 1, "a number of seconds"),
-            _signing_key(),
-        )
+        given = {"data_dir": _data_dir("")} | _given(MachineSettings)
+        return MachineSettings(**given | {"signing_key": _signing_key(given.get("signing_key", ""))})
 
     @property
     def signing_key_file(self) -> Path:
@@ -70,70 +109,99 @@ class MachineSettings:
 class ServiceSettings:
     """What the owner of a service may set beside `MachineSettings`."""
 
-    data_dir: Path
-    """`ASSAY_DATA_DIR`: the database file and the server's own secret, where no variable names others."""
-    database_url: str
-    """Where evaluations are kept (`ASSAY_DATABASE_URL`; else an SQLite file in the data folder)."""
-    broker_url: str = ""
-    """Redis, for workers on other machines (`ASSAY_BROKER_URL`); empty runs workers inside `assay serve`."""
-    host: str = "127.0.0.1"
-    """Address to listen on (`ASSAY_HOST`)."""
-    port: int = 8000
-    """Port to listen on (`ASSAY_PORT`); 0 takes a free one."""
-    workers: int = 2
-    """Worker processes inside `assay serve` (`ASSAY_WORKERS`; else one for each CPU); 0 where they run elsewhere."""
-    require_keys: bool = False
-    """Ask for a key even while none exists, and even on loopback (`ASSAY_REQUIRE_KEYS`)."""
-    secret: str = ""
-    """Text that the keys of reusable verdicts are made with (`ASSAY_SECRET`; else a file in the data folder)."""
-    max_queued: int = 10_000
-    """Evaluations that may wait at one time, all callers together (`ASSAY_MOST_QUEUED`)."""
-    wait_s: float = 60.0
-    """How long a caller waits for a verdict who does not say (`ASSAY_WAIT_S`)."""
-    max_wait_s: float = 600.0
-    """How long a caller may ask to wait (`ASSAY_MOST_WAIT_S`)."""
-    body_bytes: int = 20 << 20
-    """Largest body of a request (`ASSAY_BODY_BYTES`)."""
-    batch_bytes: int = 64 << 20
-    """Largest body of a batch (`ASSAY_BATCH_BYTES`)."""
-    bodies_bytes: int = 256 << 20
-    """Bodies that may be on their way at one time, all callers together (`ASSAY_BODIES_BYTES`)."""
-    receive_s: float = 30.0
-    """How long a request may take to arrive (`ASSAY_RECEIVE_S`)."""
-    connections: int = 16_384
-    """Connections that may be open at one time (`ASSAY_CONNECTIONS`)."""
-    lease_s: float = 30.0
-    """How long a worker that is not heard of keeps an evaluation (`ASSAY_LEASE_S`)."""
-    drain_s: float = 30.0
-    """How long what runs may go on after a request to stop (`ASSAY_DRAIN_S`)."""
-    retain_s: float = 30 * 86400.0
-    """How long finished evaluations are kept (`ASSAY_RETAIN_S`)."""
+    data_dir: Annotated[Path, BeforeValidator(_data_dir), _variable("ASSAY_DATA_DIR")]
+    """The database file and the server's own secret, where no variable names others."""
+    database_url: Annotated[str, _variable("ASSAY_DATABASE_URL")]
+    """Where evaluations are kept; else an SQLite file in the data folder."""
+    broker_url: Annotated[str, BeforeValidator(_broker), _variable("ASSAY_BROKER_URL")] = ""
+    """Redis, for workers on other machines; empty runs workers inside `assay serve`."""
+    host: Annotated[str, _variable("ASSAY_HOST")] = "127.0.0.1"
+    """Address to listen on."""
+    port: Annotated[_Whole, _variable("ASSAY_PORT", "a port", 0)] = 8000
+    """Port to listen on; 0 takes a free one."""
+    workers: Annotated[_Whole, _variable("ASSAY_WORKERS", "a number of processes", 0)] = 2
+    """Worker processes inside `assay serve` (else one for each CPU); 0 where they run elsewhere."""
+    require_keys: Annotated[_Switch, _variable("ASSAY_REQUIRE_KEYS", "1 or 0")] = False
+    """Ask for a key even while none exists, and even on loopback."""
+    secret: Annotated[str, _variable("ASSAY_SECRET")] = ""
+    """Text that the keys of reusable verdicts are made with; else a file in the data folder."""
+    max_queued: Annotated[_Whole, _variable("ASSAY_MOST_QUEUED", "a number of evaluations", 1)] = 10_000
+    """Evaluations that may wait at one time, all callers together."""
+    wait_s: Annotated[_Seconds, _variable("ASSAY_WAIT_S", "a number of seconds", 0)] = 60.0
+    """How long a caller waits for a verdict who does not say."""
+    max_wait_s: Annotated[_Seconds, _variable("ASSAY_MOST_WAIT_S", "a number of seconds", 0)] = 600.0
+    """How long a caller may ask to wait."""
+    body_bytes: Annotated[_Whole, _variable("ASSAY_BODY_BYTES", "a number of bytes", 1 << 10)] = 20 << 20
+    """Largest body of a request."""
+    batch_bytes: Annotated[_Whole, _variable("ASSAY_BATCH_BYTES", "a number of bytes", 1 << 10)] = 64 << 20
+    """Largest body of a batch."""
+    bodies_bytes: Annotated[_Whole, _variable("ASSAY_BODIES_BYTES", "a number of bytes", 1 << 10)] = 256 << 20
+    """Bodies that may be on their way at one time, all callers together."""
+    receive_s: Annotated[_Seconds, _variable("ASSAY_RECEIVE_S", "a number of seconds", 1)] = 30.0
+    """How long a request may take to arrive."""
+    connections: Annotated[_Whole, _variable("ASSAY_CONNECTIONS", "a number of connections", 1)] = 16_384
+    """Connections that may be open at one time."""
+    lease_s: Annotated[_Seconds, _variable("ASSAY_LEASE_S", "a number of seconds", 3)] = 30.0
+    """How long a worker that is not heard of keeps an evaluation."""
+    drain_s: Annotated[_Seconds, _variable("ASSAY_DRAIN_S", "a number of seconds", 0)] = 30.0
+    """How long what runs may go on after a request to stop."""
+    retain_s: Annotated[_Seconds, _variable("ASSAY_RETAIN_S", "a number of seconds", 60)] = 30 * 86400.0
+    """How long finished evaluations are kept."""
 
     @staticmethod
     def from_environment() -> "ServiceSettings":
         """Read the variables. Raises UsageError for a value that cannot be."""
         data_dir = MachineSettings.from_environment().data_dir
-        return ServiceSettings(
-            data_dir,
-            os.environ.get("ASSAY_DATABASE_URL") or f"sqlite:///{data_dir / 'assay.db'}",
-            _broker(os.environ.get("ASSAY_BROKER_URL", "")),
-            os.environ.get("ASSAY_HOST") or "127.0.0.1",
-            _number("ASSAY_PORT", 8000, 0, "a port"),
-            _number("ASSAY_WORKERS", os.cpu_count() or 1, 0, "a number of processes"),
-            bool(_number("ASSAY_REQUIRE_KEYS", 0, 0, "1 or 0")),
-            os.environ.get("ASSAY_SECRET", ""),
-            _number("ASSAY_MOST_QUEUED", 10_000, 1, "a number of evaluations"),
-            _number("ASSAY_WAIT_S", 60, 0, "a number of seconds"),
-            _number("ASSAY_MOST_WAIT_S", 600, 0, "a number of seconds"),
-            _number("ASSAY_BODY_BYTES", 20 << 20, 1 << 10, "a number of bytes"),
-            _number("ASSAY_BATCH_BYTES", 64 << 20, 1 << 10, "a number of bytes"),
-            _number("ASSAY_BODIES_BYTES", 256 << 20, 1 << 10, "a number of bytes"),
-            _number("ASSAY_RECEIVE_S", 30, 1, "a number of seconds"),
-            _number("ASSAY_CONNECTIONS", 16_384, 1, "a number of connections"),
-            _number("ASSAY_LEASE_S", 30, 3, "a number of seconds"),
-            _number("ASSAY_DRAIN_S", 30, 0, "a number of seconds"),
-            _number("ASSAY_RETAIN_S", 30 * 86400, 60, "a number of seconds"),
-        )
+        given = {"workers": os.cpu_count() or 1} | _given(ServiceSettings)
+        database_url = given.get("database_url") or f"sqlite:///{data_dir / 'assay.db'}"
+        host = given.get("host") or "127.0.0.1"
+        return ServiceSettings(**given | {"data_dir": data_dir, "database_url": database_url, "host": host})
+
+
+def variables() -> frozenset[str]:
+    """The names of all variables that the evaluator reads."""
+    read = (
+        model for settings in (MachineSettings, ServiceSettings) for model in _reader(settings).model_fields.values()
+    )
+    return frozenset({*_READ_ELSEWHERE, *(str(one.validation_alias) for one in read)})
+
+
+def unknown_variables(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """What to say of each variable `ASSAY_…` that nobody reads: it is set in vain, often for a slip of the pen."""
+    known = sorted(variables())
+    told = []
+    for name in sorted(environment):
+        if name.startswith("ASSAY_") and name not in known and not _NOT_OURS.fullmatch(name):
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+            told.append(f"no setting is called {name[:100]}{f'; did you mean {near[0]}?' if near else '.'}")
+    return tuple(told)
+
+
+@cache
+def _reader(settings: type) -> type[BaseSettings]:
+    """Reads the variables of a class of settings, each of them if it is set."""
+
+    class Reader(BaseSettings):
+        model_config = SettingsConfigDict(case_sensitive=True, extra="ignore", validate_default=False)
+
+    hints = get_type_hints(settings, include_extras=True)
+    given: dict[str, Any] = {one.name: (hints[one.name], None) for one in fields(settings)}
+    return create_model(settings.__name__, __base__=Reader, **given)
+
+
+def _given(settings: type) -> dict[str, Any]:
+    """The fields whose variables are set. Raises UsageError for the first whose value cannot be."""
+    reader = _reader(settings)
+    try:
+        return reader().model_dump(exclude_unset=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        one = next(one for one in reader.model_fields.values() if one.validation_alias == name)
+        least = [f", at least {limit.ge}" for limit in one.metadata if getattr(limit, "ge", None) is not None]
+        raise UsageError(
+            f"{name} is {str(first['input'])[:100]!r}.", f"Set it to {one.description}{''.join(least)}."
+        ) from None
 
 
 def kept_secret(file: Path) -> bytes:
@@ -155,9 +223,9 @@ def kept_secret(file: Path) -> bytes:
     return file.read_bytes()
 
 
-def _signing_key() -> str:
+def _signing_key(text: str) -> str:
     """Raises UsageError; what it says never shows the key."""
-    text, where = os.environ.get("ASSAY_SIGNING_KEY", ""), "ASSAY_SIGNING_KEY"
+    where = "ASSAY_SIGNING_KEY"
     named = os.environ.get("ASSAY_SIGNING_KEY_FILE", "")
     if not text and named:
         where = f"The signing key in {named}"
@@ -176,17 +244,3 @@ def _signing_key() -> str:
 
 
 _MAKE_A_KEY = "Make one with `openssl rand -hex 32`."
-
-
-def _broker(url: str) -> str:
-    # Said at the start: an address that never answers is taken for a Redis that is away for a while.
-    if url and not re.match(r"(rediss?|redis\+socket|sentinel)://[^/\s]*.", url):
-        raise UsageError("ASSAY_BROKER_URL is no address of a Redis.", "Write it as redis://:PASSWORD@HOST/0.")
-    return url
-
-
-def _number(variable: str, default: int, least: int, what: str) -> int:
-    text = os.environ.get(variable, str(default))
-    if not re.fullmatch("[0-9]{1,18}", text) or int(text) < least:
-        raise UsageError(f"{variable} is {text[:100]!r}.", f"Set it to {what}, at least {least}.")
-    return int(text)

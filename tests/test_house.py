@@ -12,6 +12,7 @@ from test_architecture import CONTRACTS
 from common.contract import Status
 from evaluator import __version__
 from evaluator.problems.catalogue import problems
+from evaluator.settings import variables
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -147,6 +148,7 @@ def test_the_readme_lists_every_status_in_order():
 def test_the_readme_lists_every_setting_of_the_machine():
     known = {f"`{name}`" for name in re.findall(SETTING, evaluator_text())}
     assert {row[0] for row in table("Settings of the machine")} == known
+    assert known == {f"`{name}`" for name in variables()}
 
 
 def test_what_the_operators_page_names_exists():

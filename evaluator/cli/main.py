@@ -26,7 +26,7 @@ from evaluator.pipeline.without_result import verdict_without_result
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.problem import Problem
 from evaluator.report import html, terminal
-from evaluator.settings import MachineSettings, ServiceSettings
+from evaluator.settings import MachineSettings, ServiceSettings, unknown_variables
 
 EXIT_PASSED, EXIT_OTHER, EXIT_USAGE, EXIT_INTERNAL = 0, 1, 2, 3
 EXIT_INTERRUPTED = 130
@@ -122,6 +122,11 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         with _plain_errors():
+            # A service writes it to its log, and a reader of Assay's output sees the output alone.
+            if ctx.invoked_subcommand not in ("serve", "worker"):
+                for told in unknown_variables():
+                    with contextlib.suppress(OSError):
+                        click.echo(f"assay: {terminal.printable(told)}", err=True)
             return super().invoke(ctx)
 
 

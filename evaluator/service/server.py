@@ -33,7 +33,7 @@ from evaluator.service.storage.storage import open_storage
 from evaluator.service.workers.celery_app import CeleryAnnouncer
 from evaluator.service.workers.embedded import WorkerPool
 from evaluator.service.workers.sweeper import Sweeper
-from evaluator.settings import MachineSettings, ServiceSettings, kept_secret
+from evaluator.settings import MachineSettings, ServiceSettings, kept_secret, unknown_variables
 
 HEADERS_S: Final = 10.0
 """How long the headers of a request may take to arrive."""
@@ -66,6 +66,8 @@ def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[st
     than configured), StorageError.
     """
     logs.configure()
+    for told in unknown_variables():
+        _LOG.warning("unknown_setting", message=told)
     with contextlib.suppress(AttributeError, OSError):  # another C library has no mallopt, and no such habit
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _OWN_MAPPING_BYTES)
     with contextlib.ExitStack() as ending:

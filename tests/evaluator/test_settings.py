@@ -1,11 +1,18 @@
+import os
 import stat
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from evaluator.cli.main import main
 from evaluator.errors import UsageError
-from evaluator.settings import MachineSettings, kept_secret
+from evaluator.settings import MachineSettings, ServiceSettings, kept_secret, unknown_variables, variables
+
+ROOT = Path(__file__).parents[2]
 
 NAMES = (
     *("ASSAY_DATA_DIR", "ASSAY_CACHE_BYTES", "ASSAY_SANDBOX", "XDG_CACHE_HOME"),
@@ -106,3 +113,87 @@ def test_a_secret_is_made_once_however_many_ask_for_it(tmp_path):
     assert len(found.pop()) == 64
     assert [one.name for one in tmp_path.iterdir()] == ["secret"]
     assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+
+
+# ---- the service's settings ----
+
+
+def test_the_service_without_anything_set(monkeypatch):
+    for name in variables():
+        monkeypatch.delenv(name, raising=False)
+    settings = ServiceSettings.from_environment()
+    folder = Path("/home/someone/.cache/assay")
+    expected = ServiceSettings(folder, f"sqlite:///{folder}/assay.db", workers=os.cpu_count())
+    assert settings == expected
+
+
+def test_each_variable_of_the_service_is_read(monkeypatch):
+    given = {
+        "ASSAY_DATA_DIR": "/data", "ASSAY_DATABASE_URL": "postgresql://x", "ASSAY_BROKER_URL": "redis://:x@there/0",
+        "ASSAY_HOST": "0.0.0.0", "ASSAY_PORT": "0", "ASSAY_WORKERS": "3", "ASSAY_REQUIRE_KEYS": "1",
+        "ASSAY_SECRET": "text", "ASSAY_MOST_QUEUED": "4", "ASSAY_WAIT_S": "5", "ASSAY_MOST_WAIT_S": "6",
+        "ASSAY_BODY_BYTES": "7000", "ASSAY_BATCH_BYTES": "8000", "ASSAY_BODIES_BYTES": "9000",
+        "ASSAY_RECEIVE_S": "10", "ASSAY_CONNECTIONS": "11", "ASSAY_LEASE_S": "12", "ASSAY_DRAIN_S": "13",
+        "ASSAY_RETAIN_S": "1400",
+    }  # fmt: skip
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert astuple(ServiceSettings.from_environment()) == (
+        *(Path("/data"), "postgresql://x", "redis://:x@there/0", "0.0.0.0", 0, 3, True, "text"),
+        *(4, 5, 6, 7000, 8000, 9000, 10, 11, 12, 13, 1400),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said", "remedy"),
+    [
+        ("ASSAY_LEASE_S", "2", "ASSAY_LEASE_S is '2'.", "Set it to a number of seconds, at least 3."),
+        ("ASSAY_PORT", "http", "ASSAY_PORT is 'http'.", "Set it to a port, at least 0."),
+        ("ASSAY_REQUIRE_KEYS", "yes", "ASSAY_REQUIRE_KEYS is 'yes'.", "Set it to 1 or 0."),
+        ("ASSAY_SANDBOX", "x", "ASSAY_SANDBOX is 'x'.", "Set it to one of auto, docker, bubblewrap, process."),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_would_be_right(name, value, said, remedy, monkeypatch):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError) as caught:
+        ServiceSettings.from_environment()
+    assert (str(caught.value), caught.value.remedy) == (said, remedy)
+
+
+def test_an_address_of_no_redis_is_refused_and_its_password_not_shown(monkeypatch):
+    monkeypatch.setenv("ASSAY_BROKER_URL", "postgres://:hunter2@there")
+    with pytest.raises(UsageError, match="no address of a Redis") as caught:
+        ServiceSettings.from_environment()
+    assert "hunter2" not in f"{caught.value} {caught.value.remedy} {caught.value.__cause__}"
+
+
+# ---- variables that nobody reads ----
+
+
+def test_a_slip_of_the_pen_is_named_with_what_was_meant():
+    slip = "ASSAY_" + "SANDBOXX"
+    assert unknown_variables({slip: "docker", "PATH": "/bin"}) == (
+        f"no setting is called {slip}; did you mean ASSAY_SANDBOX?",
+    )
+    assert unknown_variables({"ASSAY_" + "QQQQQ": "1"}) == ("no setting is called " + "ASSAY_" + "QQQQQ.",)
+
+
+def test_what_the_repository_reads_is_no_slip():
+    listed = subprocess.run(
+        ["git", "grep", "-hoE", r"\bASSAY_[A-Z]+(_[A-Z]+)*\b"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    named = set(listed.stdout.split())
+    if not named:
+        pytest.skip("no git checkout")
+    assert {"ASSAY_TEST_EVERYTHING", "ASSAY_TRAIN_CONFIG", *variables()} <= named
+    assert unknown_variables(dict.fromkeys(named, "1")) == ()
+
+
+@pytest.mark.parametrize("command", [["grade", "nothing.cu"], ["problems", "relu", "--json"]])
+def test_the_command_says_it_on_stderr_and_goes_on(command):
+    slip = "ASSAY_" + "CACHE_BYTE"
+    told = CliRunner().invoke(main, command, env={slip: "1"})
+    assert f"assay: no setting is called {slip}; did you mean ASSAY_CACHE_BYTES?" in told.stderr
+    assert slip not in told.stdout
+    plain = CliRunner().invoke(main, command)
+    assert (told.exit_code, told.stdout) == (plain.exit_code, plain.stdout)
