@@ -91,6 +91,12 @@ nvcc: $(VENV)/installed ## Install the CUDA compiler from PyPI into .venv
 gpu: compilers ## Install what grading on an NVIDIA GPU needs (PyCUDA is built here; torch is 2.5 GB)
 	@$(PY) -m evaluator.backends.gpu.device.install -c constraints-dev.txt
 
+.PHONY: docs
+docs: $(VENV)/installed-dev ## Write generated pages and figures anew, and build docs/ as a site into site/
+	@$(PY) -m scripts.rewards_page
+	@$(PY) -m scripts.figures
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+
 .PHONY: dist
 dist: $(VENV)/installed-dev ## Build the wheel and the sdist into dist/
 	@PIP_CONSTRAINT="$(CURDIR)/constraints-dev.txt" $(PY) -m build -q --outdir dist .
@@ -99,7 +105,7 @@ dist: $(VENV)/installed-dev ## Build the wheel and the sdist into dist/
 .PHONY: clean
 clean: ## Remove the environment and everything that tools have left
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache \
-		.hypothesis .assay build dist *.egg-info assay-report.html reports
+		site .hypothesis .assay build dist *.egg-info assay-report.html reports
 	@find assay common evaluator trainer tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # The machine's own nvcc serves where there is one of CUDA 12.4 to 13.x; else the one from PyPI.

@@ -37,6 +37,11 @@ submission that passed. A `rejected` submission earns 0 everywhere: nothing that
 A reward of which nobody could measure any term (`coverage` and `sol` on the simulator) has no value at all, and says
 so: 0 would read as a failure.
 
+A reward is a function of the facts in a verdict and of nothing else: the same facts give the same bits, here, at a
+service and in `assay verify`, which computes it again. On the simulator facts repeat with the seed, but for what a
+time limit ends; estimates of time too, for they come from counts. On a GPU times vary; so the speedup's lower end
+counts, samples of the same program are pooled over repeats, and `reward_stderr` says how far the value may be off.
+
 Every reward states its own maximum in this run; thresholds (early stop at 0.8) are taken of value / maximum, see
 `share_of_maximum`. `speedup` has no upper end: its maximum is stated for a speedup of twice the target, or for the
 speedup itself beyond that.

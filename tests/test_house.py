@@ -4,7 +4,9 @@ import ast
 import re
 import subprocess
 import tomllib
+from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from test_architecture import CONTRACTS
@@ -12,10 +14,14 @@ from test_architecture import CONTRACTS
 from common.contract import Status
 from evaluator import __version__
 from evaluator.problems.catalogue import problems
-from evaluator.settings import variables
+from evaluator.settings import MachineSettings, ServiceSettings, variables
+from scripts import figures, rewards_page
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PAGES = [*figures.pages(), ROOT / "CONTRIBUTING.md", ROOT / "DECISIONS.md", ROOT / "CHANGELOG.md"]
+# Of what stands in a measured figure's units: what a benchmark was asked for.
+SET_BY_THE_BENCHMARK = {"5 s"}
 SETTING = r"ASSAY_[A-Z]+(?:_[A-Z]+)*"
 TEXT = {".cfg", ".cpp", ".cu", ".css", ".h", ".j2", ".json", ".md", ".py", ".toml", ".txt", ".yaml", ".yml", ""}
 
@@ -36,7 +42,7 @@ def dependencies() -> list[str]:
     return sorted({re.match(r"[A-Za-z0-9._-]+", one)[0].lower() for one in wanted} - {project["name"]})
 
 
-def table(heading: str, name: str = "README.md") -> list[list[str]]:
+def table(heading: str, name: str) -> list[list[str]]:
     """The cells of the first table under a heading of a document, without its two lines of heading."""
     text = (ROOT / name).read_text(encoding="utf-8")
     found = re.search(rf"^#+ {re.escape(heading)}$.*?^(\|.*?)(?:\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
@@ -117,7 +123,7 @@ def test_every_dependency_is_pinned_for_development():
     assert set(dependencies()) - build <= pinned
 
 
-def test_the_readme_lists_every_problem_as_it_is():
+def test_the_page_of_problems_lists_every_problem_as_it_is():
     def tensors(faces):
         return ", ".join(
             f"{tensor.name}[{', '.join(tensor.shape)}]" + (f" {tensor.dtype}" if tensor.dtype != "float32" else "")
@@ -136,19 +142,52 @@ def test_the_readme_lists_every_problem_as_it_is():
         ]
         for face in faces
     ]
-    assert table("The problems") == expected
+    assert table("The problems", "docs/problems.md") == expected
 
 
-def test_the_readme_lists_every_status_in_order():
-    rows = table("Statuses")
+def test_the_page_of_verdicts_lists_every_status_in_order():
+    rows = table("Statuses", "docs/verdicts.md")
     assert [row[0] for row in rows] == [f"`{status}`" for status in Status]
     assert [row[-1] == "yes" for row in rows] == [status.carries_reward for status in Status]
 
 
-def test_the_readme_lists_every_setting_of_the_machine():
+def test_the_readmes_four_groups_hold_every_status_once():
+    rows = table("What a verdict means", "README.md")
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row[1])]
+    assert sorted(named) == sorted(Status)
+    unjudged = {name for row in rows if row[2].startswith("none") for name in re.findall(r"`(\w+)`", row[1])}
+    assert unjudged == {status for status in Status if not status.carries_reward}
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_the_page_of_settings_lists_every_setting_of_the_machine():
     known = {f"`{name}`" for name in re.findall(SETTING, evaluator_text())}
-    assert {row[0] for row in table("Settings of the machine")} == known
+    assert {row[0] for row in table("Settings of the machine", "docs/settings.md")} == known
     assert known == {f"`{name}`" for name in variables()}
+
+
+def defaults() -> dict[str, float]:
+    """The default of each variable that holds a number."""
+    found = {}
+    for settings in (MachineSettings, ServiceSettings):
+        hints = get_type_hints(settings, include_extras=True)
+        for one in fields(settings):
+            if isinstance(one.default, int | float) and not isinstance(one.default, bool):
+                found[hints[one.name].__metadata__[-1].validation_alias] = one.default
+    return found
+
+
+def test_the_page_of_settings_gives_every_number_as_the_code_has_it():
+    listed = {row[0].strip("`"): row[1] for row in table("Settings of the machine", "docs/settings.md")}
+    numbers = {name: int(number) for name, number in defaults().items()}
+    assert len(numbers) > 15
+    del numbers["ASSAY_WORKERS"]  # one for each CPU; the class's own default is for who asks no machine
+    for name, number in numbers.items():
+        forms = (f"{number}", f"{number >> 20} MiB", f"{number >> 30} GiB", f"{number // 86400} days")
+        assert any(re.search(rf"; {form}\b", listed[name]) for form in forms), f"{name}: {number}"
 
 
 def test_what_the_operators_page_names_exists():
@@ -171,8 +210,8 @@ def test_the_api_page_lists_every_refusal():
     assert [(row[0].strip("`"), row[1]) for row in table("Errors", "docs/api.md")] == refusals
 
 
-def test_the_readme_draws_the_layers_as_they_are():
-    text = (ROOT / "README.md").read_text(encoding="utf-8").split("## How the code is laid out")[1]
+def test_the_page_of_the_code_draws_the_layers_as_they_are():
+    text = (ROOT / "docs" / "code.md").read_text(encoding="utf-8").split("# How the code is laid out")[1]
     drawing = re.search(r"```text\n(.*?)```", text, re.DOTALL)[1]
     drawn = [line.split("   ")[0].split(", ") for line in drawing.splitlines() if line.strip() != "|"]
     layers = [
@@ -183,24 +222,58 @@ def test_the_readme_draws_the_layers_as_they_are():
     assert drawn == layers
 
 
-def test_every_make_target_that_the_readme_names_exists():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_make_target_that_a_page_names_exists(page):
+    text = page.read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"\bmake ([a-z-]+)\b", "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-@pytest.mark.parametrize(
-    "page",
-    ["README.md", *(f"docs/{name}.md" for name in ("api", "gpu", "isolation", "operators", "receipts", "training"))],
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_of_a_page_leads_somewhere(page):
-    for link, heading in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", (ROOT / page).read_text(encoding="utf-8")):
-        target = (ROOT / page).parent / link if link else ROOT / page
+    for link, heading in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+        target = page.parent / link if link else page
         assert target.exists(), link
         if heading:
             titles = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
             assert heading in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", figures.pages(), ids=lambda page: page.name)
+def test_every_figure_of_a_page_is_the_one_of_its_results(page):
+    text = page.read_text(encoding="utf-8")
+    assert figures.written(text) == text, "run `make docs`"
+
+
+@pytest.mark.parametrize(("page", "heading"), [("README.md", ""), ("docs/operators.md", "Capacity")])
+def test_a_measured_figure_names_its_results(page, heading):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if heading:
+        text = re.search(rf"^## {heading}$(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL)[1]
+    bare = figures.FIGURE.sub("", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    assert set(re.findall(r"\d[\d.,]* (?:%|ms|µs|us|s)(?!\w)", bare)) <= SET_BY_THE_BENCHMARK
+
+
+def test_a_figure_that_no_results_have_is_refused():
+    for name in (
+        "grade_latency.warm .2f",
+        "nothing.warm_p50_s .2f",
+        "grade_latency.* .2f",
+        "grade_latency.warm_p50_s",
+    ):
+        with pytest.raises(ValueError, match=r"figure|results"):
+            figures.written(f"It took <!-- figure: {name} -->1<!-- /figure --> s.")
+    for page in ("It took <!-- figure: a.b d -->1", "<!-- figure: a.b d -->1<!-- /figure -->"):
+        with pytest.raises(ValueError, match=r"no end|begins a line"):
+            figures.written(page)
+    assert figures.text_of("grade_latency.warm_p50_s .0f x1000").isdecimal()
+    low, high = (figures.text_of(f"{choose} it_learns.passed_before_seed_* .0%") for choose in ("min", "max"))
+    assert float(low.rstrip(" %")) < float(high.rstrip(" %"))
+
+
+def test_the_page_of_rewards_says_what_the_code_does():
+    assert (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8") == rewards_page.page(), "run `make docs`"
 
 
 def test_nothing_of_one_machine_is_in_the_repository():

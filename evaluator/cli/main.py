@@ -265,7 +265,9 @@ def show_problems(problem_id: str | None, starter: bool, as_json: bool) -> None:
         faces = [problem.face for problem in chosen]
         with _printing():
             if starter:
-                click.echo(faces[0].starter, nl=False)
+                starter_text = faces[0].starter
+                named = arguments.named_problem(starter_text.encode())
+                click.echo(starter_text if named else f"// problem: {faces[0].id}\n{starter_text}", nl=False)
             elif as_json:
                 dumped = [face.model_dump(mode="json") for face in faces]
                 click.echo(json.dumps(dumped[0] if problem_id else dumped, indent=2))

@@ -140,9 +140,9 @@ def test_control_characters_and_endless_names_do_not_reach_the_terminal(run):
     assert len(ended.stderr) < 3000
 
 
-def test_the_readmes_launch_plan_in_json_runs_the_readmes_kernels(run, tmp_path):
-    readme = (Path(__file__).parents[3] / "README.md").read_text()
-    source, plan = (re.search(rf"```{kind}\n(.*?)```", readme, re.S)[1] for kind in ("cuda", "json"))
+def test_the_launch_plan_of_the_documents_in_json_runs_their_kernels(run, tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "launch-plans.md").read_text()
+    source, plan = (re.search(rf"```{kind}\n(.*?)```", page, re.S)[1] for kind in ("cuda", "json"))
     assert {step["kind"] for step in json.loads(plan)["steps"]} == {"copy", "fill", "launch"}
     (tmp_path / "plan.json").write_text(plan)
     kernels = "\n".join(line for line in source.splitlines() if "// assay:" not in line)
