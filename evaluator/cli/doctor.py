@@ -91,7 +91,9 @@ def _simulator(toolbox: Toolbox) -> HealthCheck:
     toolbox.simulator.warm_up()
     started_s = time.monotonic()
     problem = find_problem("vector_add")
-    verdict = evaluate(Submission(problem=problem.id, source=problem.naive.source, backend="sim"), toolbox)
+    verdict = evaluate(
+        Submission(problem=problem.id, source=problem.naive.source, backend="sim"), toolbox, problem=problem
+    )
     took = f"{time.monotonic() - started_s:.2f} s"
     if verdict.status is not Status.PASSED:
         return HealthCheck(
