@@ -309,16 +309,21 @@ def run_embedded(machine: MachineSettings, settings: ServiceSettings) -> None:
     worker.end_with(wake, drain)
     tell({"worker": worker.id})
     worker.start()
+    _work_until_drained(worker, wake, drain, tell)
+    worker.close()
+
+
+def _work_until_drained(worker: Worker, wake: int, drain: int, tell: Callable[[dict[str, Any]], None]) -> None:
+    """Take what there is; while there is nothing, look again at each byte of `wake`, and once in a while."""
     while not worker.draining.is_set():
         if worker.take(tell=tell):
             continue
         ready, _, _ = select.select([wake, drain], [], [], _ASK_EVERY_S)
         if drain in ready:
-            break
+            return
         if wake in ready:
             with contextlib.suppress(BlockingIOError):  # another worker was quicker
                 os.read(wake, 1)
-    worker.close()
 
 
 class _Unheard:
