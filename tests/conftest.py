@@ -140,6 +140,7 @@ QUICK = (
 )
 # The longest, which mostly wait, come first: at the end nothing would be left to run beside them.
 FIRST = (
+    "tests/e2e/test_installed.py",
     "tests/e2e/test_compose.py",
     "tests/evaluator/service/test_server.py",
     "tests/soak/",

@@ -30,7 +30,7 @@ with Client("ADDRESS") as client:
 
 def run(*command, **options):
     ended = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, check=False, timeout=240, **options
+        list(map(str, command)), capture_output=True, text=True, check=False, timeout=600, **options
     )
     return ended.returncode, ended.stdout, ended.stderr
 
@@ -83,6 +83,8 @@ def check_contents(wheel, sdist):
     assert not {"tests", ".venv", ".assay", ".ci"} & tops
 
 
+# Half of it is pip; beside other tests on few cores that can take minutes.
+@pytest.mark.timeout(900)
 def test_the_wheel_does_all_that_a_user_does_without_a_checkout(tmp_path, environment):
     wheel, sdist = built(tmp_path / "dist")
     check_contents(wheel, sdist)

@@ -24,6 +24,7 @@ def run(tmp_path, monkeypatch, toolbox):
 
 def test_every_problem_has_a_starter_that_names_its_output_as_unwritten(run, tmp_path):
     ended = run("problems", "relu", "--starter")
+    assert ended.stdout.startswith("// problem: relu\n")
     assert ended.exit_code == 0
     graded = run("grade", "-", "--problem", "relu", "--json", input=ended.stdout)
     verdict = Verdict.model_validate_json(graded.stdout)
