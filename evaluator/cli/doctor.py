@@ -11,21 +11,40 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
+
 from common.contract import Status, Submission
 from common.health import HealthCheck
 from evaluator import __version__
 from evaluator.backends.gpu.device.health import Gpu, GpuState, device_state, driver_fault, gpus, lost
 from evaluator.backends.gpu.device.install import cuda_of_pycuda, fault_of_pycuda, packages
 from evaluator.backends.gpu.tools import launch
+from evaluator.cli.console import EXIT_OTHER, EXIT_PASSED, plain_errors, printing
 from evaluator.errors import AssayError, UsageError
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find_problem, problems
+from evaluator.report.terminal import printable
 from evaluator.sandbox.selftest import probe_sandbox
-from evaluator.settings import ServiceSettings
+from evaluator.settings import MachineSettings, ServiceSettings
 
 _NEEDED_FREE_BYTES = 1 << 30
 _ANSWER_S = 3.0
+
+
+@click.command()
+def doctor() -> None:
+    """Say what works on this machine, what does not, and the command that fixes it."""
+    broken = False
+    with plain_errors():
+        for finding in examine(Toolbox(MachineSettings.from_environment())):
+            mark = {True: "ok  ", False: "FAIL", None: "note"}[finding.ok]
+            with printing():
+                click.echo(f"{mark}  {finding.name:12} {printable(finding.detail)}")
+                if finding.remedy:
+                    click.echo(f"      {'':12} {printable(finding.remedy)}")
+            broken = broken or finding.ok is False
+    sys.exit(EXIT_OTHER if broken else EXIT_PASSED)
 
 
 def examine(toolbox: Toolbox) -> Iterator[HealthCheck]:
