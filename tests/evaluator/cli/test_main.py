@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from common.contract import ProblemFace, Status, Verdict
 from evaluator.cli import arguments, grade, main
 from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_USAGE
+from evaluator.problems import linter
 from evaluator.problems.catalogue import problems
 
 NAIVE = problems()["relu"].naive.source
@@ -201,3 +202,13 @@ def test_help_names_every_command(run):
     told = run("--help").stdout
     assert all(f"  {name}  " in told for name in main.COMMANDS)
     assert "No such command 'nonsense'" in run("nonsense").stderr
+
+
+def test_problems_are_checked_by_the_linter(run, monkeypatch):
+    assert run("problems", "relu", "--check").output == "ok    relu\n"
+    monkeypatch.setattr(linter, "lint", lambda problem: ("the oracle is wrong",) * (problem.id == "relu"))
+    ended = run("problems", "--check")
+    assert ended.exit_code == EXIT_OTHER
+    assert "FAIL  relu\n      the oracle is wrong\n" in ended.output
+    assert ended.output.count("ok    ") == len(problems()) - 1
+    assert run("problems", "relu", "--check", "--json").exit_code == EXIT_USAGE
