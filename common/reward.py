@@ -47,7 +47,7 @@ Every reward states its own maximum in this run; thresholds (early stop at 0.8) 
 speedup itself beyond that.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -69,6 +69,8 @@ __all__ = [
 
 REWARD_VERSION = 1
 
+_DECIMALS = 12
+"""Of a reward and its maximum; a receipt's check allows for more than that is worth."""
 SPEEDUP_CAP = 2.0
 """Speedup terms are full at this many times the target."""
 COALESCED_AT_LEAST = 0.8
@@ -139,18 +141,23 @@ def reward(name: RewardName, facts: Facts, components: ComponentSettings | None 
         facts = _distrusted(facts)
     weighed = _rescaled(_TERMS[name](facts, components or ComponentSettings()))
     terms = tuple(_wire(term) for term in weighed)
-    maximum = sum(term.weight * term.maximum for term in weighed if term.kind != "penalty" and term.value is not None)
+    reached = [term.weight * term.maximum for term in weighed if term.kind != "penalty" and term.value is not None]
     slope = sum(term.weight * term.slope for term in weighed if term.value is not None)
     unmeasured = all(term.value is None for term in weighed)
     return Reward(
         name=name,
         version=REWARD_VERSION,
-        value=None if unmeasured else sum(term.contribution for term in terms),
-        maximum=maximum,
+        value=None if unmeasured else _total(term.contribution for term in terms),
+        maximum=_total(reached),
         terms=terms,
         reason=_NOTHING.format(name=name, terms=", ".join(term.name for term in terms)) if unmeasured else None,
         reward_stderr=None if facts.speedup_stderr is None or not facts.passed else slope * facts.speedup_stderr,
     )
+
+
+def _total(parts: Iterable[float]) -> float:
+    """The sum without what adding binary fractions leaves behind it: 1.4, not 1.4000000000000001."""
+    return round(sum(parts), _DECIMALS)
 
 
 def share_of_maximum(reward: Reward) -> float | None:

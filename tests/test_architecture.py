@@ -31,7 +31,7 @@ OWNERS = {
     "fastapi": {"evaluator.service.api", "evaluator.service.web"},
     "h11": {"evaluator.service.server"},
     "hydra": {"trainer.rl.settings"},
-    "httpx": {"common.client.transport"},
+    "httpx": {"common.client.transport", "evaluator.cli.doctor"},
     "jinja2": {"evaluator.report.html", "trainer.reporting.transcript_page"},
     "markupsafe": {
         "evaluator.diff.render",

@@ -81,6 +81,20 @@ def named_problem(raw: bytes) -> str | None:
     return match[1].decode() if match else None
 
 
+def problem_of(given: str | None, raw: bytes, file: Path) -> str:
+    """The problem to grade for: what `--problem` says, else the file's first line. Raises UsageError."""
+    named = named_problem(raw)
+    if given is not None and named is not None and given != named:
+        raise UsageError(
+            f"--problem says {given}, and the first line of {file} says {named}.",
+            "Leave --problem out, or change the line `// problem: ID`.",
+        )
+    chosen = given or named
+    if chosen is None:
+        raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to the file.")
+    return chosen
+
+
 def sizes_of(given: tuple[str, ...]) -> dict[str, int] | None:
     """`n=1000` and the like, by name; None where nothing was given."""
     sizes: dict[str, int] = {}

@@ -1,6 +1,5 @@
 """What works on this machine, what does not, and the command that fixes it."""
 
-import http.client
 import json
 import os
 import platform
@@ -10,6 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+import click
+import httpx
 
 from common.contract import Status, Submission
 from common.health import HealthCheck
@@ -17,17 +20,35 @@ from evaluator import __version__
 from evaluator.backends.gpu.device.health import Gpu, GpuState, device_state, driver_fault, gpus, lost
 from evaluator.backends.gpu.device.install import cuda_of_pycuda, fault_of_pycuda, packages
 from evaluator.backends.gpu.tools import launch
+from evaluator.cli.console import EXIT_OTHER, EXIT_PASSED, plain_errors, printing
 from evaluator.errors import AssayError, UsageError
 from evaluator.installation import install_command
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find_problem, problems
+from evaluator.report.terminal import printable
 from evaluator.sandbox.selftest import probe_sandbox
-from evaluator.settings import ServiceSettings
+from evaluator.settings import MachineSettings, ServiceSettings
 
 _NEEDED_FREE_BYTES = 1 << 30
 _ANSWER_S = 3.0
 _GPU = install_command("gpu")
+_MAX_ANSWER_BYTES = 10_000
+
+
+@click.command()
+def doctor() -> None:
+    """Say what works on this machine, what does not, and the command that fixes it."""
+    broken = False
+    with plain_errors():
+        for finding in examine(Toolbox(MachineSettings.from_environment())):
+            mark = {True: "ok  ", False: "FAIL", None: "note"}[finding.ok]
+            with printing():
+                click.echo(f"{mark}  {finding.name:12} {printable(finding.detail)}")
+                if finding.remedy:
+                    click.echo(f"      {'':12} {printable(finding.remedy)}")
+            broken = broken or finding.ok is False
+    sys.exit(EXIT_OTHER if broken else EXIT_PASSED)
 
 
 def examine(toolbox: Toolbox) -> Iterator[HealthCheck]:
@@ -117,27 +138,35 @@ def _server() -> HealthCheck:
     """Who listens where `assay serve` would."""
     settings = ServiceSettings.from_environment()
     host = settings.host if settings.host not in ("0.0.0.0", "::") else "localhost"
-    address = f"http://{host}:{settings.port}"
-    asked = http.client.HTTPConnection(host, settings.port, timeout=_ANSWER_S)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
     try:
-        asked.request("GET", "/version")
-        version = str(json.loads(asked.getresponse().read(10_000))["assay"])
-        asked.request("GET", "/readyz")
-        reason = json.loads(asked.getresponse().read(10_000))["reason"]
-    except ConnectionRefusedError:
+        # What the environment says of proxies is for other hosts.
+        with httpx.Client(base_url=address, timeout=_ANSWER_S, trust_env=False) as asked:
+            version = str(_told(asked, "/version")["assay"])
+            reason = _told(asked, "/readyz")["reason"]
+    except httpx.ConnectError:
         needs = "" if os.environ.get("ASSAY_DATABASE_URL") else ", which needs neither Redis nor a database server"
         return HealthCheck("service", None, f"none runs at {address}; `assay serve` starts one{needs}")
-    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError, TypeError):
         remedy = "Serve at another with `assay serve --port 0`, or ASSAY_PORT."
         return HealthCheck("service", None, f"another program has the port of {address}", remedy)
-    finally:
-        asked.close()
     detail = f"Assay {version} runs at {address}"
     if reason:
         return HealthCheck(
             "service", False, f"{detail}, and is not ready: {reason}", "Read what it and its workers log."
         )
     return HealthCheck("service", True, f"{detail}, and is ready")
+
+
+def _told(asked: httpx.Client, path: str) -> Any:
+    """The JSON at `path`. Whoever listens may be anyone: no more is read than a service of ours says."""
+    with asked.stream("GET", path) as answer:
+        text = b""
+        for part in answer.iter_bytes(_MAX_ANSWER_BYTES):
+            text += part
+            if len(text) > _MAX_ANSWER_BYTES:
+                raise ValueError("too long for an answer of ours")
+    return json.loads(text)
 
 
 def _docker() -> HealthCheck:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from evaluator.cli.console import plain_errors
 from evaluator.errors import UsageError
 from evaluator.installation import install_command
 from evaluator.settings import MachineSettings, ServiceSettings
@@ -97,6 +98,30 @@ def serve(host: str | None, port: int | None, data_dir: Path | None, workers: in
     from evaluator.service.server import serve as serve_until_stopped
 
     serve_until_stopped(settings, machine, _say)
+
+
+@click.command()
+@click.option("--queues", default="compile,sim", show_default=True, help="Of compile, sim, gpu and gpu.UUID.")
+@click.option("--workers", "processes", type=click.IntRange(1, 1024), help="Processes; else one for each CPU.")
+@click.option("--embedded", is_flag=True, hidden=True, help="Be one of the workers inside `assay serve`.")
+def worker(queues: str, processes: int | None, embedded: bool) -> None:
+    """Grade what waits in the queues of a service (ASSAY_BROKER_URL, ASSAY_DATABASE_URL) until stopped."""
+    # What they import takes as long as a whole grading.
+    code = 0
+    with plain_errors():
+        machine, settings = MachineSettings.from_environment(), ServiceSettings.from_environment()
+        if embedded:
+            from evaluator.service.workers.worker import run_embedded
+
+            run_embedded(machine, settings)
+        else:
+            from evaluator.service.storage.models import is_gpu_queue
+            from evaluator.service.workers.celery_app import run_workers
+
+            chosen = tuple(name.strip() for name in queues.split(",") if name.strip())
+            one_gpu = any(map(is_gpu_queue, chosen))
+            code = run_workers(machine, settings, chosen, processes or (1 if one_gpu else os.cpu_count() or 1))
+    sys.exit(code)
 
 
 @click.group()

@@ -227,7 +227,7 @@ _C_TYPES = {
 
 
 def starter(problem: Problem) -> str:
-    """A source file to start from: the right signature, a launch directive, an empty body."""
+    """A source file to start from: the problem's name, the right signature, a launch directive, an empty body."""
     parameters = [f"const {_C_TYPES[t.dtype]}* {t.name}" for t in problem.inputs]
     parameters += [f"{_C_TYPES[t.dtype]}* {t.name}" for t in problem.outputs]
     parameters += [f"{_C_TYPES[s.dtype]} {s.name}" for s in problem.scalars]
@@ -236,6 +236,7 @@ def starter(problem: Problem) -> str:
     arguments = ", ".join(problem.parameter_names)
     include = "#include <cuda_fp16.h>\n\n" if any(t.dtype is DType.FLOAT16 for t in problem.inputs) else ""
     return (
+        f"// problem: {problem.id}\n"
         f"// {problem.title}\n"
         f"// assay: launch {problem.id}_kernel grid=(ceil_div({elements}, 256)) block=(256) args=({arguments})\n\n"
         f"{include}"

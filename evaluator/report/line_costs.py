@@ -90,9 +90,7 @@ _COUNTED: Final[tuple[tuple[Metric, Callable[[Counts], int], Callable[[Counts], 
     (
         Metric("conflicts", "Bank conflicts", "Share of the passes over shared memory that conflicts add."),
         lambda counts: counts.conflict_wavefronts,
-        lambda counts: (
-            f"{counts.conflict_wavefronts:,} passes more than the {counts.shared.least_wavefronts:,} needed"
-        ),
+        _said_conflicts,
     ),
     (
         Metric("divergence", "Divergence", "Share of the branches at which lanes of a warp part."),

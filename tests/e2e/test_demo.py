@@ -107,7 +107,7 @@ def test_a_demo_that_is_stopped_leaves_no_service(assay, number):
 
 
 def test_grading_a_file_imports_nothing_of_the_service():
-    script = "import sys, evaluator.cli.main; print(*{name.split('.')[0] for name in sys.modules})"
+    script = "import sys, evaluator.cli.grade; print(*{name.split('.')[0] for name in sys.modules})"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     service = {"alembic", "celery", "docker", "fastapi", "httpx", "redis", "sqlalchemy", "starlette", "uvicorn"}
     assert service & set(ended.stdout.split()) == set()

@@ -2,13 +2,18 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from common.contract import ProblemFace, Status, Verdict
-from evaluator.cli import main
+from evaluator.cli import arguments, grade, main
+from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_USAGE
+from evaluator.problems import linter
 from evaluator.problems.catalogue import problems
 
 NAIVE = problems()["relu"].naive.source
@@ -28,8 +33,34 @@ def test_every_problem_has_a_starter_that_names_its_output_as_unwritten(run, tmp
     assert ended.exit_code == 0
     graded = run("grade", "-", "--problem", "relu", "--json", input=ended.stdout)
     verdict = Verdict.model_validate_json(graded.stdout)
-    assert graded.exit_code == main.EXIT_OTHER
+    assert graded.exit_code == EXIT_OTHER
     assert verdict.status == "incorrect"
+
+
+@pytest.mark.parametrize("problem", problems())
+def test_a_starter_says_in_its_first_line_what_it_is_for(problem, run):
+    starter = run("problems", problem, "--starter").stdout
+    assert starter.startswith(f"// problem: {problem}\n")
+    assert arguments.problem_of(None, starter.encode(), Path("k.cu")) == problem
+
+
+def test_a_starter_is_graded_without_saying_its_problem_again(run, tmp_path):
+    (tmp_path / "k.cu").write_text(run("problems", "softmax", "--starter").stdout)
+    verdict = Verdict.model_validate_json(run("grade", "k.cu", "--json").stdout)
+    assert (verdict.problem, verdict.status) == ("softmax", "incorrect")
+
+
+def test_an_option_that_contradicts_the_first_line_is_refused(run, monkeypatch):
+    monkeypatch.setattr(grade, "evaluate", lambda *_: pytest.fail("was graded"))
+    ended = run("grade", "-", "--problem", "gelu", input=f"// problem: relu\n{NAIVE}")
+    assert ended.exit_code == EXIT_USAGE
+    assert "--problem says gelu, and the first line of - says relu." in ended.stderr
+
+
+def test_an_option_that_says_the_same_or_a_line_further_down_is_no_contradiction(run):
+    for first in ("// problem: relu", "int x;\n// problem: gelu", "/*\n// problem: gelu\n*/"):
+        ended = run("grade", "-", "--problem", "relu", "--json", input=f"{first}\n{NAIVE}")
+        assert json.loads(ended.stdout)["problem"] == "relu"
 
 
 @pytest.mark.parametrize("problem", problems())
@@ -59,13 +90,8 @@ def test_a_first_comment_names_the_problem(first, run):
 @pytest.mark.parametrize("first", ["", "int x; // problem: relu", "/* // problem: relu */", '"// problem: relu"'])
 def test_only_a_first_comment_does(first, run):
     ended = run("grade", "-", "--json", input=f"{first}\n{NAIVE}")
-    assert ended.exit_code == main.EXIT_USAGE
+    assert ended.exit_code == EXIT_USAGE
     assert "Which problem?" in ended.stderr
-
-
-def test_the_option_wins_over_the_comment(run):
-    ended = run("grade", "-", "--problem", "relu", "--json", input=f"// problem: softmax\n{NAIVE}")
-    assert json.loads(ended.stdout)["problem"] == "relu"
 
 
 def test_a_plan_from_a_file(run, tmp_path):
@@ -103,9 +129,9 @@ def test_a_mistake_of_ours_is_neither_a_traceback_nor_a_bad_submission(run, monk
     def fails(*arguments, **more):
         raise KeyError("n\x1b[31m")
 
-    monkeypatch.setattr(main, "evaluate", fails)
+    monkeypatch.setattr(grade, "evaluate", fails)
     ended = run("grade", "-", "--problem", "relu", "--json", input=NAIVE)
-    assert ended.exit_code == main.EXIT_INTERNAL
+    assert ended.exit_code == EXIT_INTERNAL
     verdict = Verdict.model_validate_json(ended.stdout)
     assert (verdict.status, verdict.reward) == (Status.INTERNAL_ERROR, None)
     assert "KeyError" in verdict.message
@@ -116,9 +142,9 @@ def test_a_mistake_of_ours_is_neither_a_traceback_nor_a_bad_submission(run, monk
 
 @pytest.mark.parametrize("name", ["", "-", "/proc/none/report.html", "."])
 def test_a_report_that_cannot_be_written_is_noticed_before_the_work(name, run, monkeypatch):
-    monkeypatch.setattr(main, "evaluate", lambda *_: pytest.fail("was graded"))
+    monkeypatch.setattr(grade, "evaluate", lambda *_: pytest.fail("was graded"))
     ended = run("grade", "-", "--problem", "relu", "--report", name, input=NAIVE)
-    assert ended.exit_code == main.EXIT_USAGE
+    assert ended.exit_code == EXIT_USAGE
     assert "report" in ended.stderr
 
 
@@ -127,7 +153,7 @@ def test_a_wrong_plan_is_told_in_plain_words(run, tmp_path):
     steps = [launch, {"kind": "x"}]
     (tmp_path / "plan.json").write_text(json.dumps({"steps": steps}))
     ended = run("grade", "-", "--problem", "relu", "--plan", "plan.json", input=NAIVE)
-    assert ended.exit_code == main.EXIT_USAGE
+    assert ended.exit_code == EXIT_USAGE
     assert "steps[0].foo is not known here" in ended.stderr
     assert "steps[1] has a kind 'x', and it must be one of" in ended.stderr
     for raw in ("constrained", "String should", "pattern", "Input"):
@@ -136,7 +162,7 @@ def test_a_wrong_plan_is_told_in_plain_words(run, tmp_path):
 
 def test_control_characters_and_endless_names_do_not_reach_the_terminal(run):
     ended = run("problems", "\x1b[31m" + "v" * 100_000)
-    assert ended.exit_code == main.EXIT_USAGE
+    assert ended.exit_code == EXIT_USAGE
     assert "\x1b" not in ended.stderr
     assert len(ended.stderr) < 3000
 
@@ -149,3 +175,41 @@ def test_the_launch_plan_of_the_documents_in_json_runs_their_kernels(run, tmp_pa
     kernels = "\n".join(line for line in source.splitlines() if "// assay:" not in line)
     ended = run("grade", "-", "--json", "--plan", "plan.json", input=kernels)
     assert ended.exit_code == 0, ended.stdout + ended.stderr
+
+
+HEAVY = ("numpy", "pydantic", "rich", "evaluator.backends", "evaluator.pipeline", "evaluator.problems")
+
+
+@pytest.mark.parametrize("command", [["--help"], ["--version"], ["problems", "--help"], ["nonsense"]])
+def test_help_imports_nothing_that_takes_long(command):
+    script = (
+        "import sys\nfrom evaluator.cli.main import main\ntry:\n    main(sys.argv[1:])\n"
+        "finally:\n    print(*sys.modules, file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=False)
+    imported = set(ended.stderr.split())
+    assert "evaluator.cli.main" in imported
+    assert imported.isdisjoint(HEAVY)
+
+
+def test_each_command_is_there_and_its_first_sentence_is_the_groups():
+    context = click.Context(main.main)
+    assert list(main.SHORT_HELP) == main.main.list_commands(context) == sorted(main.COMMANDS)
+    for name, told in main.SHORT_HELP.items():
+        assert main.main.get_command(context, name).get_short_help_str(limit=1000) == told
+
+
+def test_help_names_every_command(run):
+    told = run("--help").stdout
+    assert all(f"  {name}  " in told for name in main.COMMANDS)
+    assert "No such command 'nonsense'" in run("nonsense").stderr
+
+
+def test_problems_are_checked_by_the_linter(run, monkeypatch):
+    assert run("problems", "relu", "--check").output == "ok    relu\n"
+    monkeypatch.setattr(linter, "lint", lambda problem: ("the oracle is wrong",) * (problem.id == "relu"))
+    ended = run("problems", "--check")
+    assert ended.exit_code == EXIT_OTHER
+    assert "FAIL  relu\n      the oracle is wrong\n" in ended.output
+    assert ended.output.count("ok    ") == len(problems()) - 1
+    assert run("problems", "relu", "--check", "--json").exit_code == EXIT_USAGE

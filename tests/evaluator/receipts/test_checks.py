@@ -11,7 +11,7 @@ from sample_receipts import SIGNER, SOURCE, STRANGER, members, signed_again, uns
 from common.contract import Evaluation, Submission, Verdict
 from common.launch_plan import LaunchPlan, parse_directives
 from evaluator.pipeline.receipt import plan_sha256
-from evaluator.receipts.checks import CheckOutcome, Expectations, examine_verdict, verified
+from evaluator.receipts.checks import CheckOutcome, Expectations, differences, examine_verdict, verified
 from evaluator.seed import Seed
 
 TRUSTED = {SIGNER.public_key: "one of these tests"}
@@ -226,3 +226,8 @@ def test_how_it_was_written_down_makes_no_difference():
     turned = json.dumps(GENUINE, sort_keys=True, indent=4, ensure_ascii=False).encode()
     assert failed(turned) == {}
     assert failed({**GENUINE, "timing": {**GENUINE["timing"], "checked_launches": 7.0}}) == {}
+
+
+def test_a_receipt_whose_maximum_was_summed_before_it_was_rounded_still_fits():
+    assert list(differences({"maximum": 0.8 + 0.3 + 0.2 + 0.1}, {"maximum": 1.4})) == []
+    assert list(differences({"maximum": 1.4001}, {"maximum": 1.4})) != []

@@ -1,0 +1,183 @@
+"""The command `assay grade`: one kernel in, one verdict out."""
+
+import sys
+from pathlib import Path
+from typing import get_args
+
+import click
+from rich.console import Console
+
+from common.contract import GpuName, RewardName, Status, Submission, Verdict
+from evaluator.cli import arguments
+from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, plain_errors, printing
+from evaluator.cli.screen import Screen
+from evaluator.errors import InfrastructureError, InternalError, UsageError
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.pipeline.toolbox import Toolbox
+from evaluator.pipeline.without_result import verdict_without_result
+from evaluator.problems.catalogue import find_problem
+from evaluator.problems.problem import Problem
+from evaluator.report import html, terminal
+from evaluator.settings import MachineSettings
+
+_SHRINK_S = 10.0
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--problem", "problem_id", help="What the kernel computes; else the first line of FILE says it: `// problem: ID`."
+)
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Launch plan as a JSON file.")
+@click.option("--backend", type=click.Choice(["auto", "gpu", "sim"]), default="auto", show_default=True)
+@click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Grade at this size as well; repeatable.")
+@click.option("--arch", help="GPU architecture to compile for, for example sm_90.")
+@click.option("--flag", "flags", multiple=True, help="An nvcc flag, for example --flag=--use_fast_math; repeatable.")
+@click.option(
+    "--reward", type=click.Choice([name.value for name in RewardName]), default="weighted", show_default=True
+)
+@click.option("--target-speedup", type=float, default=2.0, show_default=True)
+@click.option(
+    "--timeout", "timeout_s", type=float, default=30.0, show_default=True, help="Limit of all runs, seconds."
+)
+@click.option(
+    "--compile-timeout", "compile_timeout_s", type=float, default=30.0, show_default=True, help="Of all compiling."
+)
+@click.option(
+    "--gpu",
+    "estimate_for",
+    type=click.Choice([*get_args(GpuName), "none"]),
+    default="H100",
+    show_default=True,
+    help="Whose time to estimate where no GPU measures it.",
+)
+@click.option("--profile", is_flag=True, help="On a GPU, read its counters too (Nsight Compute).")
+@click.option("--shrink", is_flag=True, help="Where it fails, look for the smallest size that does (10 s).")
+@click.option("--shrink-s", type=float, metavar="S", help="Look so long, up to 30 seconds.")
+@click.option("--repro", "repro_name", metavar="FILE", help="Write a program that shows the fault; shrinks too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one verdict as JSON and nothing else.")
+@click.option("--report", "report_name", metavar="FILE", help="Write an HTML report to this file.")
+@click.option("--receipt", "receipt_name", metavar="FILE", help="Write the signed verdict, for `assay verify`.")
+@click.option("--server", metavar="URL", help="Grade at this service instead of on this machine.")
+@click.option("--key", envvar="ASSAY_KEY", show_envvar=True, help="The service's key; better in the variable.")
+def grade(
+    file: Path,
+    problem_id: str | None,
+    plan_file: Path | None,
+    backend: str,
+    sizes: tuple[str, ...],
+    arch: str | None,
+    flags: tuple[str, ...],
+    reward: str,
+    target_speedup: float,
+    timeout_s: float,
+    compile_timeout_s: float,
+    estimate_for: str,
+    profile: bool,
+    shrink: bool,
+    shrink_s: float | None,
+    repro_name: str | None,
+    as_json: bool,
+    report_name: str | None,
+    receipt_name: str | None,
+    server: str | None,
+    key: str | None,
+) -> None:
+    """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
+    with plain_errors():
+        raw = arguments.read_source(file)
+        chosen = arguments.problem_of(problem_id, raw, file)
+        problem = find_problem(chosen)
+        report_file = arguments.output_path(report_name, file) if report_name is not None else None
+        receipt_file = arguments.output_path(receipt_name, file, "receipt") if receipt_name is not None else None
+        repro_file = arguments.output_path(repro_name, file, "repro") if repro_name is not None else None
+        settings = arguments.submission_settings(
+            {
+                "sizes": arguments.sizes_of(sizes),
+                "arch": arch,
+                "flags": flags,
+                "reward": reward,
+                "target_speedup": target_speedup,
+                "run_timeout_s": timeout_s,
+                "compile_timeout_s": compile_timeout_s,
+                "estimate_for": None if estimate_for == "none" else estimate_for,
+                "profile": profile,
+                "shrink_s": shrink_s if shrink_s is not None else _SHRINK_S * (shrink or repro_name is not None),
+            }
+        )
+        plan = arguments.plan_in(plan_file) if plan_file else None
+        source = raw.decode(errors="replace")
+        submission = Submission.model_validate(
+            {"problem": chosen, "source": source, "plan": plan, "backend": backend, "settings": settings}
+        )
+        service = (server, key) if server is not None else None
+        verdict = evaluate_anywhere(
+            submission, problem, MachineSettings.from_environment(), raw, quiet=as_json, service=service
+        )
+        with printing():
+            if as_json:
+                click.echo(verdict.model_dump_json(indent=2))
+            else:
+                Screen().print(terminal.verdict_card(verdict, source, str(file)))
+        if receipt_file:
+            arguments.write_output(receipt_file, verdict.model_dump_json(indent=2) + "\n")
+        if repro_file:
+            _reproduce(repro_file, submission, raw, verdict)
+        if report_file:
+            arguments.write_output(
+                report_file, html.render(verdict, source, "standard input" if str(file) == "-" else file.name)
+            )
+            if not as_json:
+                with printing():
+                    click.echo(f"report: {terminal.printable(str(report_file))}")
+    sys.exit(_exit_code(verdict))
+
+
+def evaluate_anywhere(
+    submission: Submission,
+    problem: Problem,
+    machine: MachineSettings,
+    raw: bytes,
+    quiet: bool,
+    service: tuple[str, str | None] | None = None,
+) -> Verdict:
+    """Grade here, or at a service (its address and key), with a line of progress on a terminal's stderr.
+
+    Whatever fails that is ours is a verdict too.
+    """
+    console = Console(stderr=True)
+    console.quiet = quiet or not console.is_terminal
+    try:
+        with console.status("grading") as status:
+
+            def tell(now: object) -> None:
+                status.update(f"grading: {now}")
+
+            if service is not None:
+                # What it imports takes longer than to grade a file that was graded before.
+                from evaluator.cli import remote
+
+                return remote.evaluate_remotely(submission, raw, *service, tell)
+            return evaluate(submission, Toolbox(machine), raw, tell, problem=problem)
+    except UsageError:
+        raise
+    except Exception as error:
+        fault = error if isinstance(error, InfrastructureError) else InternalError(error)
+        return verdict_without_result(problem.id, submission.backend, fault.ruling())
+
+
+def _reproduce(file: Path, submission: Submission, raw: bytes, verdict: Verdict) -> None:
+    """Write the program that shows the fault, or say on stderr why there is none."""
+    from evaluator.pipeline.reproduce import reproduce, why_none
+
+    why = why_none(verdict)
+    if why is None:
+        arguments.write_output(file, reproduce(submission, raw, verdict, Toolbox(MachineSettings.from_environment())))
+    else:
+        click.echo(f"assay: {file} is not written: {terminal.printable(why)}.", err=True)
+
+
+def _exit_code(verdict: Verdict) -> int:
+    if verdict.status is Status.INTERNAL_ERROR:
+        return EXIT_INTERNAL
+    return EXIT_PASSED if verdict.status is Status.PASSED else EXIT_OTHER
