@@ -150,7 +150,7 @@ FIRST = (
 )
 
 
-# By default an example that takes 0.2 s fails its property: on a busy machine any does. Tests that bound a time say so.
+# By default an example that takes 0.2 s fails its property, as any may on a busy machine. What bounds a time says so.
 hypothesis.settings.register_profile("assay", deadline=None)
 hypothesis.settings.load_profile("assay")
 
