@@ -116,8 +116,10 @@ def config() -> None:
 def list_ready() -> None:
     """The configurations that are ready."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for nowrap in (True, True, False):
+        table.add_column(no_wrap=nowrap)
     for each in ready_files():
-        table.add_row(each.name, each.summary)
+        table.add_row(each.name, each.alias or "", each.summary)
     Console().print(table)
 
 

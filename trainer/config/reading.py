@@ -23,6 +23,14 @@ from trainer.config.schema import TrainingConfig
 from trainer.errors import ConfigurationError
 
 READY: Final = Path(__file__).with_name("ready")
+ALIASES: Final = {
+    "allocation": "qwen2.5-coder-7b-grpo-8gpu",
+    "cpu-demo": "tiny-ppo-cpu",
+    "critique": "qwen2.5-coder-7b-ppo-4gpu",
+    "one-gpu": "qwen2.5-coder-1.5b-grpo-1gpu",
+    "requirements": "qwen2.5-coder-7b-ppo-8gpu",
+}
+"""Other names of ready configurations, which say where their settings come from; runs and documents name them."""
 _SHOWN: Final = 100
 """Letters of a value that a complaint repeats."""
 Place = tuple[str | int, ...]
@@ -37,6 +45,8 @@ class ReadyFile:
     summary: str
     """Its first comment line."""
     path: Path
+    alias: str | None = None
+    """Its other name, which does as well."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -57,17 +67,19 @@ _Loader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(node.va
 
 
 def ready_files() -> tuple[ReadyFile, ...]:
-    """The configurations that come with the trainer, by name."""
+    """The configurations that come with the trainer, by name: model, algorithm, size."""
+    aliases = {name: alias for alias, name in ALIASES.items()}
     made = []
     for path in sorted(READY.glob("*.yaml")):
         first = path.read_text(encoding="utf-8").partition("\n")[0]
-        made.append(ReadyFile(path.stem, first.removeprefix("#").strip(), path))
+        made.append(ReadyFile(path.stem, first.removeprefix("#").strip(), path, aliases.get(path.stem)))
     return tuple(made)
 
 
 def find_config(name: str) -> Path:
     """The file that `name` means: one that is ready, or a path. Raises ConfigurationError."""
     known = {each.name: each.path for each in ready_files()}
+    known |= {each.alias: each.path for each in ready_files() if each.alias is not None}
     if name in known:
         return known[name]
     path = Path(name)
@@ -93,7 +105,7 @@ def load_config(name: str, overrides: Sequence[str] = ()) -> TrainingConfig:
     if complaints:
         raise ConfigurationError("\n".join(complaints))
     if isinstance(values, dict):
-        values.setdefault("name", path.stem)
+        values.setdefault("name", name if name in ALIASES else path.stem)
     try:
         return TrainingConfig.model_validate(values)
     except ValidationError as error:

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.config.reading import as_yaml, described, find_config, load_config, ready_files
+from trainer.config.reading import ALIASES, as_yaml, described, find_config, load_config, ready_files
 from trainer.config.schema import AlgorithmSection, TrainingConfig
 from trainer.errors import ConfigurationError
 
@@ -31,8 +31,31 @@ def refused(name, *overrides):
 
 
 def test_the_ready_files_are_those_that_are_named():
-    assert READY == ["allocation", "cpu-demo", "critique", "one-gpu", "requirements"]
+    assert sorted(READY) == sorted(ALIASES.values())
+    assert sorted(each.alias for each in ready_files()) == [
+        "allocation",
+        "cpu-demo",
+        "critique",
+        "one-gpu",
+        "requirements",
+    ]
     assert all(each.summary.endswith(".") for each in ready_files())
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_a_ready_file_has_two_names_and_a_run_the_one_that_was_given(alias):
+    named, other = load_config(ALIASES[alias]), load_config(alias)
+    assert (named.name, other.name) == (ALIASES[alias], alias)
+    assert named.model_copy(update={"name": alias}) == other
+
+
+@pytest.mark.parametrize("name", READY)
+def test_a_ready_file_is_named_by_model_algorithm_and_size(name):
+    config = load_config(name)
+    model, algorithm, size = name.rsplit("-", 2)
+    assert config.model.name.lower().removeprefix("qwen/").removesuffix("-instruct") == model
+    assert config.algorithm.name == algorithm
+    assert size == (f"{config.resources.gpus_per_node}gpu" if config.resources.gpus_per_node else "cpu")
 
 
 def test_the_requirements_file_says_what_the_defaults_are():
@@ -141,7 +164,7 @@ def test_what_is_no_address_is_refused_and_no_password_shown(url):
 def test_a_name_that_is_nothing_is_refused_with_the_nearest(tmp_path):
     assert refused("cpu-dem")[0].endswith("Did you mean cpu-demo?")
     assert "is a folder" in refused(str(tmp_path))[0]
-    assert find_config("critique").name == "critique.yaml"
+    assert find_config("critique").name == "qwen2.5-coder-7b-ppo-4gpu.yaml"
 
 
 WORDS = st.text(string.ascii_lowercase + "._ :#'é", max_size=6)
