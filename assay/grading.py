@@ -27,7 +27,7 @@ def grade(
     `source` is the CUDA text itself, `problem` the id of what it is to compute (`assay problems` lists them).
     `backend` says where to run: `sim`, `gpu`, or `auto`, which takes a GPU where one can be used. `plan` says how the
     kernels are launched; without one it is read from the source's `// assay:` lines, or inferred. `progress` is told
-    the phase under way. Environment variables `ASSAY_…` count as they do for the command `assay`.
+    the phase under way; what it raises ends the grading and is raised. Environment variables `ASSAY_…` count as they do for the command `assay`.
 
         >>> from assay import Settings, grade
         >>> add = "__global__ void add(const float* a, const float* b, float* c, int n)"
@@ -37,7 +37,8 @@ def grade(
         ('passed', True, 'gated')
 
     Compilers and simulated kernels run in sandboxes and in processes of their own, so nothing in `source` runs in
-    this one; several threads may grade at a time. For thousands of kernels a service (`assay serve`, `Client`) uses
+    this one; several threads may grade at a time. Who forks grades once before, or forks with one thread only: a lock
+    of an import under way would never be released in the child. For thousands of kernels a service (`assay serve`, `Client`) uses
     all cores, and gives a repeat its verdict at once.
 
     Raises UsageError for a problem, a GPU or a size that does not exist, EvaluatorError where the evaluator itself
@@ -50,6 +51,8 @@ def grade(
         Traceback (most recent call last):
         evaluator.errors.UnknownProblemError: there is no problem 'vectoradd'
     """
+    if progress is not None and not callable(progress):
+        raise ValueError(f"progress is {progress!r}, which cannot be called")
     # The evaluator brings numpy and scipy: only who grades here pays for them.
     from evaluator.pipeline.pipeline import evaluate
     from evaluator.settings import MachineSettings
@@ -58,8 +61,20 @@ def grade(
         problem=problem, source=source, plan=plan, backend=backend, settings=settings or Settings()
     )
     toolbox = _toolbox(MachineSettings.from_environment(), os.getpid())
-    show = progress or _silent
-    verdict = evaluate(submission, toolbox, progress=lambda event: show(str(event)))
+    raised: list[Exception] = []
+
+    def show(event: object) -> None:
+        try:
+            if progress is not None:
+                progress(str(event))
+        except Exception as error:
+            raised.append(error)
+            raise
+
+    verdict = evaluate(submission, toolbox, progress=show)
+    if raised:
+        # The evaluator took it for a failure of its own, and a caller who retries those would retry it for ever.
+        raise raised[0]
     if verdict.status is Status.INTERNAL_ERROR:
         from common.client import EvaluatorError
 
@@ -73,7 +88,3 @@ def _toolbox(machine: "MachineSettings", process_id: int) -> "Toolbox":
     from evaluator.pipeline.toolbox import Toolbox
 
     return Toolbox(machine)
-
-
-def _silent(phase: str) -> None:
-    """Nobody listens."""

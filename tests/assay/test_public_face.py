@@ -128,3 +128,13 @@ def test_threads_may_grade_at_the_same_time():
     for thread in threads:
         thread.join()
     assert ended == [Status.PASSED] * 3
+
+
+def test_what_a_callers_own_callback_raises_is_raised_and_is_no_failure_of_the_evaluator():
+    def fails(phase):
+        raise LookupError(phase)
+
+    with pytest.raises(LookupError, match="screen"):
+        assay.grade(RELU, "relu", "sim", progress=fails)
+    with pytest.raises(ValueError, match="cannot be called"):
+        assay.grade(RELU, "relu", "sim", progress=5)
