@@ -27,7 +27,8 @@ def grade(
     `source` is the CUDA text itself, `problem` the id of what it is to compute (`assay problems` lists them).
     `backend` says where to run: `sim`, `gpu`, or `auto`, which takes a GPU where one can be used. `plan` says how the
     kernels are launched; without one it is read from the source's `// assay:` lines, or inferred. `progress` is told
-    the phase under way; what it raises ends the grading and is raised. Environment variables `ASSAY_…` count as they do for the command `assay`.
+    the phase under way; an exception of its own ends the grading and is raised here. Environment variables `ASSAY_…`
+    count as they do for the command `assay`.
 
         >>> from assay import Settings, grade
         >>> add = "__global__ void add(const float* a, const float* b, float* c, int n)"
@@ -37,9 +38,9 @@ def grade(
         ('passed', True, 'gated')
 
     Compilers and simulated kernels run in sandboxes and in processes of their own, so nothing in `source` runs in
-    this one; several threads may grade at a time. Who forks grades once before, or forks with one thread only: a lock
-    of an import under way would never be released in the child. For thousands of kernels a service (`assay serve`, `Client`) uses
-    all cores, and gives a repeat its verdict at once.
+    this one. Several threads may grade at a time; a process that forks while threads run grades once before, since
+    a child never sees the end of an import that was under way. For thousands of kernels a service (`assay serve`,
+    `Client`) uses all cores, and gives a repeat its verdict at once.
 
     Raises UsageError for a problem, a GPU or a size that does not exist, EvaluatorError where the evaluator itself
     fails (there is no compiler, the disk is full), and ValueError for an argument that cannot be. Whatever is wrong
