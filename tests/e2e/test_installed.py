@@ -115,7 +115,7 @@ def test_the_wheel_does_all_that_a_user_does_without_a_checkout(tmp_path, enviro
     assert "never written" in json.loads(said)["message"]
 
     code, _, wrong = run(
-        assay, "grade", "my.cu", "--problem", "relu", cwd=here, env={**at["env"], "ASSAY_NVCC": "/no"}
+        assay, "grade", "my.cu", "--problem", "softmax", cwd=here, env={**at["env"], "ASSAY_NVCC": "/no"}
     )
     assert code == 3
     assert "make " not in wrong
