@@ -20,6 +20,7 @@ _PATIENCE_S = 5.0
 """How long a service may be away before it has accepted: a mistyped address is to be said soon."""
 _LOYALTY_S = 120.0
 """How long it may be away afterwards: it restarts, and the verdict is on its way."""
+_OF_KEYS = "Set ASSAY_KEY, or give --key. The service's operator makes keys, with `assay keys add NAME`."
 
 
 _START_S: Final = 60.0
@@ -142,6 +143,6 @@ def evaluate_remotely(
     except EvaluatorError as fault:
         return fault.verdict
     except RequestRefusedError as error:
-        raise UsageError(str(error), error.remedy) from error
+        raise UsageError(str(error), _OF_KEYS if error.status_code == 401 else error.remedy) from error
     except ServiceError as fault:
         raise InfrastructureError(str(fault), fault.remedy) from fault

@@ -192,7 +192,9 @@ def signing_key(data_dir: Path | None) -> None:
 def revoke_key(key_id: str, data_dir: Path | None) -> None:
     """End the key ID, at once."""
     if not _keys(data_dir).revoke(key_id):
-        raise UsageError(f"There is no key {key_id!r}.", "`assay keys list` shows all.")
+        raise UsageError(
+            f"There is no key {key_id!r}.", "Give the ID, such as key_…, not the name: `assay keys list` shows both."
+        )
     click.echo(f"{key_id} is revoked.")
 
 

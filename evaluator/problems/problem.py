@@ -6,7 +6,7 @@ cancel): an element passes when |actual - expected| <= relative * scale + absolu
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -210,7 +210,7 @@ class Problem:
         )
 
 
-_C_TYPES = {
+C_TYPES: Final = {
     DType.FLOAT64: "double",
     DType.FLOAT32: "float",
     DType.FLOAT16: "__half",
@@ -224,13 +224,14 @@ _C_TYPES = {
     DType.INT8: "signed char",
     DType.UINT8: "unsigned char",
 }
+"""How an element is written in CUDA C++."""
 
 
 def starter(problem: Problem) -> str:
     """A source file to start from: the problem's name, the right signature, a launch directive, an empty body."""
-    parameters = [f"const {_C_TYPES[t.dtype]}* {t.name}" for t in problem.inputs]
-    parameters += [f"{_C_TYPES[t.dtype]}* {t.name}" for t in problem.outputs]
-    parameters += [f"{_C_TYPES[s.dtype]} {s.name}" for s in problem.scalars]
+    parameters = [f"const {C_TYPES[t.dtype]}* {t.name}" for t in problem.inputs]
+    parameters += [f"{C_TYPES[t.dtype]}* {t.name}" for t in problem.outputs]
+    parameters += [f"{C_TYPES[s.dtype]} {s.name}" for s in problem.scalars]
     parameters += [f"int {name}" for name in problem.sizes]
     elements = " * ".join(extent if extent.isalnum() else f"({extent})" for extent in problem.outputs[0].shape)
     arguments = ", ".join(problem.parameter_names)

@@ -369,7 +369,7 @@ def _problem(face: ProblemFace, plain: bool) -> RenderableType:
             _text(plain, face.statement),
             Text(),
             table,
-            Text("\nStart from:", "bold"),
+            Text("\nStart from (--starter prints it whole):", "bold"),
             starter,
         ),
         title=_text(plain, f"{face.id} · tier {face.tier} {TIERS[face.tier]} · version {face.version}"),

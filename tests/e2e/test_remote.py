@@ -1,6 +1,7 @@
 """`assay grade --server` and the client against a real `assay serve`, which is also killed under them."""
 
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -67,6 +68,20 @@ def test_what_a_service_cannot_take_is_said_in_plain_words(service, assay, write
     size = assay("grade", kernel, "--problem", "relu", "--size", "m=7", "--server", service.url)
     assert size.returncode == 2
     assert "422" in size.stderr
+
+
+def test_who_gave_no_key_hears_how_to_give_one_to_the_command(tmp_path, assay, write):
+    serving = Serving(tmp_path / "serving")
+    command, options = serving.assay("keys", "add", "ann")
+    subprocess.run(command, check=True, capture_output=True, **options)
+    serving.start()
+    try:
+        refused = assay("grade", write(NAIVE), "--problem", "relu", "--server", serving.url)
+    finally:
+        serving.stop()
+    assert refused.returncode == 2
+    assert "ASSAY_KEY" in refused.stderr
+    assert "Authorization" not in refused.stderr
 
 
 def test_a_bad_road_to_a_real_service_loses_and_doubles_nothing(service):

@@ -16,7 +16,7 @@ from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, PlanError
 from common.wire import DType
 from evaluator.backends.session import Entry, Parameter, Pointer, Program
 from evaluator.errors import Ruling
-from evaluator.problems.problem import Problem
+from evaluator.problems.problem import C_TYPES, Problem
 from evaluator.stages.compile.kernel_names import listed, matching, nearest, shortest
 from evaluator.stages.launch.arguments import pointer_misfit, takes_number
 from evaluator.stages.launch.checked_plan import (
@@ -95,7 +95,8 @@ def _plan(
             raise
         raise PlanRefusedError(
             f"No launch plan was given, and the inferred one does not fit ({binding}): {refused.ruling.message}",
-            f"Say how to launch with a line such as\n{as_directives(plan)}",
+            # The inferred line again would not fit either.
+            refused.ruling.hint or f"Say how to launch with another line than\n{as_directives(plan)}",
         ) from None
     for index, step in enumerate(plan.steps):
         if isinstance(step, Fill | Copy):
@@ -326,7 +327,11 @@ def _check_type(
         dtype = scope.dtypes[value.buffer]
         reason = pointer_misfit(parameter.pointee, dtype)
         if reason is not None:
-            raise PlanRefusedError(f"{place}: '{value.buffer}' is a {dtype} tensor: {reason}.")
+            kind = C_TYPES[dtype]
+            raise PlanRefusedError(
+                f"{place}: '{value.buffer}' is a {dtype} tensor: {reason}.",
+                f"Declare that parameter as `{kind}*`; for an input, `const {kind}*`.",
+            )
         return
     if parameter.kind == "pointer":
         if isinstance(value, int) and value == 0:

@@ -21,7 +21,7 @@ from common.launch_plan import Launch, as_directives
 from common.wire import DType
 from evaluator.backends.session import BufferFill, Entry, KernelLaunch, Parameter, Pointer
 from evaluator.errors import Ruling, UsageError
-from evaluator.problems.problem import Arrays, Expected
+from evaluator.problems.problem import C_TYPES, Arrays, Expected
 from evaluator.stages.compile.kernel_names import spelling
 from evaluator.stages.launch.arguments import takes_number
 from evaluator.stages.launch.checked_plan import BufferFacts, CheckedPlan, SizedPlan
@@ -32,20 +32,6 @@ _ALWAYS_INLINE: Final = 64
 _RACE_RUNS: Final = 100
 _HOST_HALF: Final = Path(__file__).with_suffix(".cu")
 _UNSPELLABLE: Final = re.compile(r"[{}'$]|\blambda\b|__nv_dl_wrapper_t|\.\.\.")
-_C_TYPES: Final = {
-    DType.FLOAT64: "double",
-    DType.FLOAT32: "float",
-    DType.FLOAT16: "__half",
-    DType.BFLOAT16: "__nv_bfloat16",
-    DType.INT64: "long long",
-    DType.UINT64: "unsigned long long",
-    DType.INT32: "int",
-    DType.UINT32: "unsigned",
-    DType.INT16: "short",
-    DType.UINT16: "unsigned short",
-    DType.INT8: "signed char",
-    DType.UINT8: "unsigned char",
-}
 
 
 @dataclass(frozen=True)
@@ -172,7 +158,7 @@ class _Writer:
         yield "{"
         yield "    repro_begin(argc, argv);"
         for buffer in self.sized_plan.buffers:
-            count, kind = math.prod(buffer.shape), _C_TYPES[buffer.dtype]
+            count, kind = math.prod(buffer.shape), C_TYPES[buffer.dtype]
             extents = ", ".join(map(str, buffer.shape))
             yield f'    ReproBuffer {_named(buffer.name)}("{buffer.name}", {count}, sizeof({kind}));  // [{extents}]'
         yield f"    for (int run = 0; run < {_RACE_RUNS if racing else 2} && !repro_faults; ++run) {{"
@@ -200,7 +186,7 @@ class _Writer:
         yield "}"
 
     def _prepared(self, buffer: BufferFacts) -> str:
-        kind = _C_TYPES[buffer.dtype]
+        kind = C_TYPES[buffer.dtype]
         if buffer.role != "input":
             return f"{_named(buffer.name)}.poison(run % 2 ? 0x5B : 0xFF);"
         content = self.smallest.inputs[buffer.name]
@@ -211,7 +197,7 @@ class _Writer:
         return f"{_named(buffer.name)}.give_plain<{kind}>({number}, {is_float});  // {content}"
 
     def _check(self, buffer: BufferFacts) -> str:
-        name, kind = buffer.name, _C_TYPES[buffer.dtype]
+        name, kind = buffer.name, C_TYPES[buffer.dtype]
         if self._whole(buffer):
             return f"{_named(name)}.check<{kind}>(expected_{name}, allowed_{name});"
         mismatch = self.smallest.mismatch

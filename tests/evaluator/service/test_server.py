@@ -359,7 +359,9 @@ def test_a_key_is_made_shown_once_listed_and_revoked(tmp_path):
     assert storage.keys.find(secret) is None
     assert "revoked" in assay("keys", "list", *data).stdout
     storage.database.close()
-    assert assay("keys", "revoke", "key_none", *data).exit_code == 2
+    by_name = assay("keys", "revoke", "ann", *data)
+    assert by_name.exit_code == 2
+    assert "not the name" in by_name.stderr
 
 
 @pytest.mark.parametrize("words", [("",), (" ",), ("a\nb",), ("x" * 101,), ("a", "--expires-days", "1e300")])

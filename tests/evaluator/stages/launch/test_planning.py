@@ -207,6 +207,15 @@ def test_arguments_must_fit_their_parameters(args, declarations, reason):
     refused(plan(f"// assay: launch add grid=(1) block=(1) args=({args})", (kernel,)).ruling, reason)
 
 
+@pytest.mark.parametrize("source", ["// assay: launch add grid=(1) block=(1) args=(a, b, c, n)", ""])
+def test_a_pointer_of_another_type_is_told_which_to_be_and_never_the_line_that_failed(source):
+    kernel = entry("add", "const float* a", "const double* b", "float* c", "int n")
+    ruling = plan(source, (kernel,)).ruling
+    assert "`double` is not the type of a float32 tensor" in ruling.message
+    assert "`const float*`" in ruling.hint
+    assert "launch add" not in ruling.hint
+
+
 def test_numbers_are_passed_as_the_kernel_declares_them():
     kernel = entry("k", "float* out", "float f", "double d", "float i", "long long l", "unsigned long u", "short s",
                    "float h", "unsigned char b", "__half g")  # fmt: skip
