@@ -6,6 +6,7 @@ Knows nothing of evaluations. What cannot get better by asking again is an excep
 import asyncio
 import email.utils
 import json
+import logging
 import random
 import re
 import ssl
@@ -24,6 +25,11 @@ MARGIN_S = 15.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
 _MAX_ANSWER_BYTES = 64 << 20
 _MAX_SERVER_ERRORS = 8
+_SILENCE_S = 3.0
+"""How long a service may be out of reach before the log says so: a restart behind a proxy takes less."""
+_HASTY_S = 30.0
+"""Whose patience ends within this hears of it by the exception soon enough."""
+_LOG = logging.getLogger("assay.client")
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 T = TypeVar("T")
 
@@ -74,6 +80,8 @@ class Connection:
     def __init__(self, url: str, key: str | None, wait_s: float, patience_s: float) -> None:
         self.url = checked(url)
         self.wait_s, self._patience_s = wait_s, patience_s
+        self._announces = patience_s > _HASTY_S
+        self._announced = False
         headers = {"Accept": "application/json", "User-Agent": f"assay-client/{CONTRACT_VERSION}"}
         if bearer := sendable(key):
             headers["Authorization"] = f"Bearer {bearer}"
@@ -114,9 +122,22 @@ class Connection:
                         f"the last failure: {trouble.said}.",
                         "Look whether `assay serve` runs there and /readyz answers, then send the submission again.",
                     )
+                if (
+                    self._announces
+                    and not (self._announced or trouble.status_code)
+                    and waited_s + pause_s > _SILENCE_S
+                ):
+                    self._announced = True
+                    _LOG.warning(
+                        "%s is out of reach: %s. Does `assay serve` run there? Trying for %.0f s more.",
+                        self.url,
+                        trouble.said,
+                        self._patience_s - waited_s,
+                    )
                 await asyncio.sleep(pause_s)
             found = await attempt()
             if not isinstance(found, TransientFailure):
+                self._announced = False
                 return found
             trouble = found
 

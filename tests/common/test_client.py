@@ -209,6 +209,20 @@ def test_a_service_that_never_recovers_is_given_up_with_the_id_to_resume_by(hast
         assert client.result(accepted[0]) == verdict_of("a")
 
 
+def test_a_service_out_of_reach_is_said_once_while_it_is_waited_for(monkeypatch, caplog):
+    monkeypatch.setattr(transport, "_SILENCE_S", 0.3)
+
+    async def wait():
+        async with AsyncClient("http://127.0.0.1:9", patience_s=60) as client:
+            await client.evaluate(submission("a"))
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(wait(), 3))
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "assay.client"]
+    assert said.startswith("http://127.0.0.1:9 is out of reach: the connection failed")
+    assert "assay serve" in said
+
+
 def test_a_service_that_is_never_up_for_as_long_as_a_wait_is_waited_for_in_short_looks(hasty):
     service = SmallService(grading_s=2.0)
     with away(service, ["impatient"] * 1000, wait_s=10.0, patience_s=1.5) as client:
