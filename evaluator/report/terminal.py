@@ -207,7 +207,7 @@ def _estimate(found: Estimate) -> list[str]:
     costliest = sorted(found.launches, key=lambda launch: -launch.latency_us)[:3]
     return [said] + [
         f"{_short(launch.kernel, 40)}: {launch.latency_us:.3g} us, limited by {launch.limited_by} ("
-        + ", ".join(f"{name} {term:.3g}" for name, term in _largest(launch.terms_us))
+        + ", ".join(f"{name} {term:.3g} us" for name, term in _largest(launch.terms_us))
         + ")"
         for launch in costliest
     ]
