@@ -96,7 +96,9 @@ class MachineSettings:
     @staticmethod
     def from_environment() -> "MachineSettings":
         """Read the variables. Raises UsageError for a value that cannot be."""
-        given = {"data_dir": _data_dir("")} | _given(MachineSettings)
+        given = _given(MachineSettings)
+        if "data_dir" not in given:  # not before: a user without a home has no folder of this kind
+            given["data_dir"] = _data_dir("")
         return MachineSettings(**given | {"signing_key": _signing_key(given.get("signing_key", ""))})
 
     @property

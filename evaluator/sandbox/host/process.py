@@ -8,7 +8,7 @@ with, and no change of the mode or owner of the user's files. Promised where it 
 for signals): only the system's programs, `Job.readable` and the work folder can be opened, and no process outside can
 be signalled, traced or found in /proc.
 
-Not promised: the program runs as the grader's own user, who is told apart only by those two. It can ask whether a
+Not promised: the program runs as the grader's own user, distinguished only by those two. It can ask whether a
 file exists, how large it is and where a link leads. A job with devices is left its sockets, its files and /proc,
 because nobody knows what a driver opens. A program that never stops forking into new process groups is ended by a
 race, which the warden wins only slowly where the kernel does not count processes (root).

@@ -1,4 +1,4 @@
-# attack: types into the terminal of whoever started the grader (TIOCSTI, TIOCLINUX)
+# attack: types into the terminal of the person who started the grader (TIOCSTI, TIOCLINUX)
 # layer: kernel_calls
 # open in: process-bare
 import fcntl
