@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.codegen.context import Context
@@ -9,6 +10,8 @@ from evaluator.backends.sim.codegen.table import lowers
 from evaluator.backends.sim.ptx.model import Function, Instruction, Register, Symbol
 
 _NO_TYPE = frozenset({""})
+# What both spellings and all forms of a barrier of the block have in common.
+_barrier = partial(lowers, guarding="own", counted="barrier", barrier=True)
 
 
 def branch_labels(function: Function, instruction: Instruction) -> tuple[str, ...]:
@@ -107,24 +110,8 @@ def _trap(c: Context, i: Instruction) -> Iterator[str]:
     yield f'fault(w, {c.mask}, "trap", {c.place()}, "executed a trap");'
 
 
-@lowers(
-    "bar",
-    modifiers={"sync", "cta"},
-    types=_NO_TYPE,
-    guarding="own",
-    counted="barrier",
-    destination=False,
-    barrier=True,
-)
-@lowers(
-    "barrier",
-    modifiers={"sync", "cta", "aligned"},
-    types=_NO_TYPE,
-    guarding="own",
-    counted="barrier",
-    destination=False,
-    barrier=True,
-)
+@_barrier("bar", modifiers={"sync", "cta"}, types=_NO_TYPE, destination=False)
+@_barrier("barrier", modifiers={"sync", "cta", "aligned"}, types=_NO_TYPE, destination=False)
 def _sync(c: Context, i: Instruction) -> Iterator[str]:
     """Lanes of a diverged warp wait for each other first."""
     following, place = _behind(c, i), c.place()
@@ -145,24 +132,8 @@ def _sync(c: Context, i: Instruction) -> Iterator[str]:
     yield from c.paths.go(c.block.index, following, i.line)
 
 
-@lowers(
-    "bar.arrive",
-    modifiers={"cta"},
-    types=_NO_TYPE,
-    guarding="own",
-    counted="barrier",
-    destination=False,
-    barrier=True,
-)
-@lowers(
-    "barrier.arrive",
-    modifiers={"cta", "aligned"},
-    types=_NO_TYPE,
-    guarding="own",
-    counted="barrier",
-    destination=False,
-    barrier=True,
-)
+@_barrier("bar.arrive", modifiers={"cta"}, types=_NO_TYPE, destination=False)
+@_barrier("barrier.arrive", modifiers={"cta", "aligned"}, types=_NO_TYPE, destination=False)
 def _arrive(c: Context, i: Instruction) -> Iterator[str]:
     following, place = _behind(c, i), c.place()
     number, threads = _who(c, i, place)
@@ -170,21 +141,15 @@ def _arrive(c: Context, i: Instruction) -> Iterator[str]:
     yield from c.paths.go(c.block.index, following, i.line)
 
 
-@lowers(
+@_barrier(
     "bar.red",
     modifiers={"cta", "popc", "and", "or"},
     types={"u32", "pred"},
-    guarding="own",
-    counted="barrier",
-    barrier=True,
 )
-@lowers(
+@_barrier(
     "barrier.red",
     modifiers={"cta", "aligned", "popc", "and", "or"},
     types={"u32", "pred"},
-    guarding="own",
-    counted="barrier",
-    barrier=True,
 )
 def _reduce(c: Context, i: Instruction) -> Iterator[str]:
     following = _behind(c, i)
