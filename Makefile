@@ -16,7 +16,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 # One process more than there are processors: many tests wait for others.
 TESTS := $(PY) -m pytest -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal
-INSTALL := $(PY) -m pip install -q --disable-pip-version-check -c constraints-dev.txt
+# Modules are compiled when they are first imported: half of what torch, verl and ray bring never is.
+INSTALL := $(PY) -m pip install -q --disable-pip-version-check --no-compile -c constraints-dev.txt
 FIND_NVCC := $(PY) -c 'from evaluator.stages.compile.toolchain import find_toolchain; find_toolchain()'
 TYPED := assay common evaluator trainer
 

@@ -1,10 +1,13 @@
 """The ground of the wire contract: the frozen model that every message is made of, and the element types."""
 
+import ast
+import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
-from itertools import islice
+from functools import cache, cached_property
+from itertools import islice, pairwise
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter, model_validator
@@ -21,7 +24,20 @@ T = TypeVar("T")
 class Wire(BaseModel):
     """A message, or a part of one. Frozen; an unknown field is an error, never ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Each field's docstring is its description in a schema, and is read only where one is made.
+
+        Pydantic's own `use_attribute_docstrings` reads them at import: 0.14 s of each start of the command.
+        """
+        made = handler(schema)
+        properties = handler.resolve_ref_schema(made).get("properties", {})
+        for name, text in _docstrings_of_fields(cls).items():
+            if name in properties:
+                properties[name].setdefault("description", text)
+        return made
 
 
 class Request(Wire):
@@ -39,6 +55,34 @@ class Request(Wire):
             return given
         some = islice((name for name in given if name not in known), _UNKNOWN_TOLD)
         return {name: given[name] for name in (*(known & given.keys()), *some)}
+
+
+def _docstrings_of_fields(model: type[BaseModel]) -> dict[str, str]:
+    """The docstring below each field of a model, by the field's name; those of a subclass come last."""
+    found: dict[str, str] = {}
+    for owner in reversed(model.__mro__):
+        # A generic model with its parameter has no source of its own.
+        if issubclass(owner, BaseModel) and owner is not BaseModel and "[" not in owner.__name__:
+            found |= _docstrings_of_module(owner.__module__).get(owner.__name__, {})
+    return found
+
+
+@cache
+def _docstrings_of_module(name: str) -> dict[str, dict[str, str]]:
+    """The docstrings below the fields of each class of a module; none where its source is not there."""
+    found: dict[str, dict[str, str]] = {}
+    try:
+        source = inspect.getsource(sys.modules[name])
+    except (OSError, TypeError):
+        return found
+    for definition in ast.walk(ast.parse(source)):
+        if isinstance(definition, ast.ClassDef):
+            documented = found[definition.name] = {}
+            for field, below in pairwise(definition.body):
+                match field, below:
+                    case ast.AnnAssign(target=ast.Name(id=named)), ast.Expr(value=ast.Constant(value=str(text))):
+                        documented[named] = inspect.cleandoc(text)
+    return found
 
 
 @dataclass(frozen=True)

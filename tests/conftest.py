@@ -27,8 +27,8 @@ DATA = ROOT / ".assay" / "tests"
 
 # Of one parametrised test, the first and the last: with three, `make test` took half a minute more than its five.
 QUICK_CASES = 2
-# Most long lists compile a kernel for each case. Twelve of each leave `make test-all` within its quarter of an hour.
-REST_CASES = 12
+# Most long lists compile a kernel for each case. Eight of each leave `make test-all` within its quarter of an hour.
+REST_CASES = 8
 # An attack is a class of its own: of these lists more.
 REST_ATTACKS = 24
 # Lists whose cases take milliseconds: `make test-all` takes all of what `make test` leaves, 1,100 cases in a minute.
@@ -210,6 +210,15 @@ def tiers(items: list[pytest.Item]) -> dict[str, str]:
         if item.nodeid.startswith(ELSEWHERE):
             found[item.nodeid] = "elsewhere"
     return found
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of which the tier wants nothing: every process of a test run would import them."""
+    tier, file = config.getoption("--tier"), collection_path.relative_to(ROOT).as_posix()
+    if tier is None or collection_path.suffix != ".py":
+        return None
+    long = file.startswith(LONG) and not any(wanted.startswith(file) for wanted in QUICK)
+    return True if file in ELSEWHERE or (tier == "quick" and long) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

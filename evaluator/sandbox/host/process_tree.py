@@ -127,20 +127,33 @@ class RunQueueTime:
 
     def __init__(self) -> None:
         self._ns: dict[int, tuple[int, int]] = {}  # of each process ever seen: on a processor, in line
+        self._in_line_since_s: dict[int, float] = {}  # of those in line at the last look
+        self._looked_s = 0.0
 
     def look(self) -> None:
-        """Note how far the processes below this one have come; those that have ended keep what was seen last."""
+        """Note how far the processes below this one have come; those that have ended keep what was seen last.
+
+        Linux adds a wait to a process's account when it ends. Who is in line all the time between two looks has not
+        run, though nothing says how long: that time counts from the first of them.
+        """
+        before, self._looked_s = self._in_line_since_s, time.monotonic()
+        self._in_line_since_s = {}
         for pid in descendants(os.getpid(), most=100):
             with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/schedstat") as file:
                 used_ns, waited_ns, _ = map(int, file.read().split())
+                fields = _stat_fields(pid)
+                if fields and fields[0] == "R":
+                    stands_still = self._ns.get(pid) == (used_ns, waited_ns)
+                    self._in_line_since_s[pid] = before.get(pid, self._looked_s) if stands_still else self._looked_s
                 self._ns[pid] = used_ns, waited_ns
 
     def waited_s(self, elapsed_s: float) -> float:
-        """Of `elapsed_s`, what no process of the job ran in, and one could have. Whoever starts many that wait for
-        each other uses the processors meanwhile, which leaves nothing of it.
+        """Of `elapsed_s`, what no process of the job ran in, and one could have. A job that starts many which
+        wait for each other uses the processors meanwhile, which leaves nothing of it.
         """
         used_s = sum(used for used, _ in self._ns.values()) / 1e9
         waited_s = sum(waited for _, waited in self._ns.values()) / 1e9
+        waited_s += sum(self._looked_s - since_s for since_s in self._in_line_since_s.values())
         return max(0.0, min(waited_s, elapsed_s - used_s))
 
 

@@ -175,7 +175,7 @@ def _sqlite_engine(url: URL) -> Engine:
         # Transactions begin as said below, not where the driver thinks.
         connection.isolation_level = None
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-            connection.execute(f"PRAGMA {pragma}")
+            _execute_when_free(connection, f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -191,21 +191,32 @@ def _sqlite_engine(url: URL) -> Engine:
 
 def _begin_to_write(connection: Connection) -> None:
     driver = cast(sqlite3.Connection, connection.connection.driver_connection)
-    deadline = time.monotonic() + _BUSY_S
     driver.execute("PRAGMA busy_timeout=0")
     try:
-        while time.monotonic() < deadline:
-            try:
-                driver.execute("BEGIN IMMEDIATE")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                    break
-                time.sleep(random.uniform(0.0005, 0.0025))
-        # Once more, so that the failure is told like every other.
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        try:
+            _execute_when_free(driver, "BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            # Once more, so that the failure is reported like every other.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
     finally:
         driver.execute(f"PRAGMA busy_timeout={1000 * _BUSY_S:.0f}")
+
+
+def _execute_when_free(driver: sqlite3.Connection, statement: str) -> None:
+    """Execute it once no other connection is in its way.
+
+    Of two connections that wait for each other, as two that change a new database's journal do, SQLite refuses one
+    at once, whatever its busy timeout is.
+    """
+    deadline = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            driver.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(random.uniform(0.0005, 0.0025))
 
 
 def _postgresql_engine(url: URL) -> Engine:

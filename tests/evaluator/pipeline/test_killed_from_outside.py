@@ -95,14 +95,18 @@ def compiled(tmp_path):
 
 @pytest.mark.parametrize(("name", "number"), CASES)
 def test_a_compiler_that_gets_a_signal_from_outside_is_tried_again(compiled, name, number):
-    with Sender(name, signal.Signals[f"SIG{number}"]) as sender:
-        found = compiled(SCALE)
+    for factor in range(2, 7):  # on a busy machine the shortest of them can be missed
+        source = SCALE.replace("2.0f", f"{factor}.0f")
+        with Sender(name, signal.Signals[f"SIG{number}"]) as sender:
+            found = compiled(source)
+        assert found.ruling is None
+        assert [one.name for one in found.program.entries[0].parameters] == ["x", "y", "n"]
+        kept = compiled(source)
+        assert kept.cached
+        assert kept.program == found.program
+        if sender.hit:
+            break
     assert sender.hit
-    assert found.ruling is None
-    assert [one.name for one in found.program.entries[0].parameters] == ["x", "y", "n"]
-    kept = compiled(SCALE)
-    assert kept.cached
-    assert kept.program == found.program
 
 
 def test_a_compiler_that_is_killed_each_time_gives_no_verdict(compiled):

@@ -194,6 +194,7 @@ def test_wall_time_ends_stubborn_daemons_too(sandbox):
         (env -i setsid /bin/sh -c "trap '' TERM; while :; do sleep 0.02; done" "$1" &)
         while :; do sleep 0.02; done
     """
+    assert sandbox.run(shell("true")).succeeded  # the first job of a sandbox also waits for its start
     start = time.monotonic()
     finished = sandbox.run(shell(script, mark, limits=Limits(wall_s=0.4)))
     assert time.monotonic() - start < 3
@@ -228,17 +229,17 @@ def test_time_in_line_for_a_processor_is_not_the_jobs(sandbox):
     script = """
         import os, sys, time
         os.sched_setaffinity(0, {int(sys.argv[1])})
-        until = time.process_time() + 0.2
+        until = time.process_time() + 0.4
         while time.process_time() < until: pass
     """
     stood_longer_than_its_limit = False
     with crowded(processor):
         # Now and then the kernel lets a newcomer run almost alone.
         for _ in range(10):
-            finished = sandbox.run(python(sandbox, script, str(processor), limits=Limits(wall_s=0.5)))
+            finished = sandbox.run(python(sandbox, script, str(processor), limits=Limits(wall_s=1.0)))
             assert finished.succeeded, finished
-            assert finished.wall_s - finished.waited_s < 0.5
-            if stood_longer_than_its_limit := finished.wall_s > 0.5:
+            assert finished.wall_s - finished.waited_s < 1.0
+            if stood_longer_than_its_limit := finished.wall_s > 1.0:
                 break
     assert stood_longer_than_its_limit
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from postgres import Postgres
+from storage_samples import empty_sqlite
 
 from evaluator.service.storage.storage import Storage, open_storage
 
@@ -52,11 +53,7 @@ def database_url(request, tmp_path):
     """A database with all tables and no rows."""
     if request.param == "postgresql":
         return request.getfixturevalue("postgres_url")
-    url = f"sqlite:///{tmp_path / 'assay.db'}"
-    storage = open_storage(url)
-    storage.database.upgrade()
-    storage.database.close()
-    return url
+    return empty_sqlite(tmp_path / "assay.db")
 
 
 @dataclass

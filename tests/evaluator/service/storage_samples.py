@@ -1,12 +1,34 @@
 """What the tests of the repositories put in."""
 
+import tempfile
+from functools import cache
+from pathlib import Path
+
 from common.contract import Phase, Status, Submission, Verdict
 from evaluator.service.storage.models import FIRST_QUEUE, Accepted, Asked
+from evaluator.service.storage.storage import open_storage
 
 SUBMISSION = Submission(problem="vector_add", source="__global__ void k() {}")
 OTHER = Submission(problem="saxpy", source="__global__ void k() {}")
 
 ROOM = 100_000
+
+
+@cache
+def _empty_sqlite():
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "assay.db")
+        made = open_storage(f"sqlite:///{file}")
+        made.database.upgrade()
+        made.database.close()
+        return file.read_bytes()
+
+
+def empty_sqlite(file):
+    """The address of a database with all tables and no rows: a copy, since migrations take 0.1 s each time."""
+    file.write_bytes(_empty_sqlite())
+    file.chmod(0o600)
+    return f"sqlite:///{file}"
 
 
 def accept(storage, submission=SUBMISSION, tenant="local", *, max_queued=ROOM, queue=FIRST_QUEUE, **more):

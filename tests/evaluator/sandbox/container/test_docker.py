@@ -94,11 +94,14 @@ def test_a_container_serves_one_job_and_is_gone_after_it(sandbox, engine):
 
 def test_a_container_is_ready_before_its_job_comes(sandbox):
     sandbox.run(shell("true"))
-    assert soon(lambda: any(sandbox._ready._waiting.values()))
-    time.sleep(0.3)
-    start = time.perf_counter()
-    assert sandbox.run(shell("true")).succeeded
-    assert time.perf_counter() - start < 0.15  # measured: 13 ms; without one ready: 270 ms
+    took_s = []
+    while len(took_s) < 5 and min(took_s, default=1.0) >= 0.15:  # a busy machine may delay one, not each
+        assert soon(lambda: any(sandbox._ready._waiting.values()))
+        time.sleep(0.3)
+        start = time.perf_counter()
+        assert sandbox.run(shell("true")).succeeded
+        took_s.append(time.perf_counter() - start)
+    assert min(took_s) < 0.15  # measured: 13 ms; without one ready: 270 ms
 
 
 def test_a_waiting_container_that_died_is_not_taken(sandbox, engine):

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from storage_samples import SUBMISSION
+from storage_samples import SUBMISSION, empty_sqlite
 
 from evaluator.errors import StorageError
 from evaluator.service.api.admission import Admission
@@ -41,8 +41,7 @@ class Announced:
 
 @pytest.fixture
 def storage(tmp_path):
-    opened = open_storage(f"sqlite:///{tmp_path / 'a.db'}")
-    opened.database.upgrade()
+    opened = open_storage(empty_sqlite(tmp_path / "a.db"))
     yield opened
     opened.database.close()
 

@@ -8,7 +8,7 @@ from api_service import facts
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
-from storage_samples import accept, ended
+from storage_samples import accept, empty_sqlite, ended
 
 from common.contract import Status
 from evaluator.errors import StorageError
@@ -19,8 +19,7 @@ from evaluator.service.storage.storage import open_storage
 
 @pytest.fixture
 def storage(tmp_path):
-    opened = open_storage(f"sqlite:///{tmp_path / 'a.db'}")
-    opened.database.upgrade()
+    opened = open_storage(empty_sqlite(tmp_path / "a.db"))
     yield opened
     opened.database.close()
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from storage_samples import SUBMISSION, accept, ended
+from storage_samples import SUBMISSION, accept, empty_sqlite, ended
 
 from evaluator.errors import StorageError
 from evaluator.service.api.notifier import News, Notifier, Subscription
@@ -17,8 +17,7 @@ from evaluator.service.storage.storage import open_storage
 
 @pytest.fixture
 def storage(tmp_path):
-    opened = open_storage(f"sqlite:///{tmp_path / 'a.db'}")
-    opened.database.upgrade()
+    opened = open_storage(empty_sqlite(tmp_path / "a.db"))
     yield opened
     opened.database.close()
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,6 +12,7 @@ from sqlalchemy import create_engine, inspect, text
 from storage_samples import accept, ended
 
 from evaluator.errors import StorageError
+from evaluator.service.storage.database import Database
 from evaluator.service.storage.storage import open_storage
 from evaluator.service.storage.tables import metadata
 
@@ -57,6 +59,20 @@ def test_many_threads_may_upgrade_at_once(empty_url):
     assert storages[1].evaluations.depth()["compile"].count == 1
     for storage in storages:
         storage.database.close()
+
+
+def test_connections_that_meet_at_a_new_database_wait_for_each_other(tmp_path):
+    together = threading.Barrier(6)
+
+    def connect(path):
+        database = Database(f"sqlite:///{path}")
+        together.wait()
+        database.ping()
+        database.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(60):
+            list(threads.map(connect, [tmp_path / f"{number}.db"] * 6))
 
 
 def test_many_processes_may_upgrade_at_once(empty_url):

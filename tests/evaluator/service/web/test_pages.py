@@ -1,7 +1,6 @@
 import asyncio
 import html
 import re
-import shutil
 import time
 from dataclasses import replace
 from functools import partialmethod
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sample_verdicts import ALL, HOSTILE, SOURCE, hostile, incorrect, passed, passed_on_gpu
-from storage_samples import accept, claim_of
+from storage_samples import accept, claim_of, empty_sqlite
 
 from common.contract import Status, Submission
 from evaluator.errors import StorageError
@@ -118,18 +117,9 @@ class Site:
         return Markup(answer.text)
 
 
-@pytest.fixture(scope="module")
-def empty_database(tmp_path_factory):
-    file = tmp_path_factory.mktemp("empty") / "assay.db"
-    storage = open_storage(f"sqlite:///{file}")
-    storage.database.upgrade()
-    storage.database.close()
-    return file
-
-
 @pytest.fixture
-def site(tmp_path, empty_database):
-    shutil.copy(empty_database, tmp_path / "assay.db")
+def site(tmp_path):
+    empty_sqlite(tmp_path / "assay.db")
     made = Site(tmp_path)
     yield made
     made.browser.close()

@@ -4,6 +4,7 @@ import time
 
 import pytest
 import sample_verdicts
+from storage_samples import empty_sqlite
 from working import accept, until
 
 from evaluator.errors import StorageError
@@ -22,8 +23,7 @@ class Ear:
 
 @pytest.fixture
 def storage(tmp_path, clock):
-    storage = open_storage(f"sqlite:///{tmp_path / 'assay.db'}", lambda: clock.day, lambda: clock.steady)
-    storage.database.upgrade()
+    storage = open_storage(empty_sqlite(tmp_path / "assay.db"), lambda: clock.day, lambda: clock.steady)
     yield storage
     storage.database.close()
 

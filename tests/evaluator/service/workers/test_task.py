@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from storage_samples import empty_sqlite
 from working import ENDLESS, RIGHT, WRONG, accept, data_dir, judging, submission, until
 
 from common.contract import Phase, Status
@@ -34,8 +35,7 @@ class Ear:
 
 @pytest.fixture
 def storage(tmp_path):
-    storage = open_storage(f"sqlite:///{tmp_path / 'assay.db'}")
-    storage.database.upgrade()
+    storage = open_storage(empty_sqlite(tmp_path / "assay.db"))
     yield storage
     storage.database.close()
 

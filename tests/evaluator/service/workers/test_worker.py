@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from storage_samples import empty_sqlite
 from working import accept, data_dir, done
 
 from common.contract import Status
@@ -24,8 +25,7 @@ class Deaf:
 
 @pytest.fixture
 def storage(tmp_path):
-    storage = open_storage(f"sqlite:///{tmp_path / 'assay.db'}")
-    storage.database.upgrade()
+    storage = open_storage(empty_sqlite(tmp_path / "assay.db"))
     yield storage
     storage.database.close()
 
