@@ -143,27 +143,28 @@ def evaluate_anywhere(
 ) -> Verdict:
     """Grade here, or at a service (its address and key), with a line of progress on a terminal's stderr.
 
-    Whatever fails that is ours is a verdict too.
+    A failure of this machine is a verdict too (`internal_error`). Raises UsageError, and InfrastructureError where a
+    service gives no verdict: nothing was tried here, so there is nothing that a verdict could tell.
     """
     console = Console(stderr=True)
     console.quiet = quiet or not console.is_terminal
-    try:
-        with console.status("grading") as status:
+    with console.status("grading") as status:
 
-            def tell(now: object) -> None:
-                status.update(f"grading: {now}")
+        def tell(now: object) -> None:
+            status.update(f"grading: {now}")
 
-            if service is not None:
-                # What it imports takes longer than to grade a file that was graded before.
-                from evaluator.cli import remote
+        if service is not None:
+            # What it imports takes longer than to grade a file that was graded before.
+            from evaluator.cli import remote
 
-                return remote.evaluate_remotely(submission, raw, *service, tell)
+            return remote.evaluate_remotely(submission, raw, *service, tell)
+        try:
             return evaluate(submission, Toolbox(machine), raw, tell, problem=problem)
-    except UsageError:
-        raise
-    except Exception as error:
-        fault = error if isinstance(error, InfrastructureError) else InternalError(error)
-        return verdict_without_result(problem.id, submission.backend, fault.ruling())
+        except UsageError:
+            raise
+        except Exception as error:
+            fault = error if isinstance(error, InfrastructureError) else InternalError(error)
+            return verdict_without_result(problem.id, submission.backend, fault.ruling())
 
 
 def _reproduce(file: Path, submission: Submission, raw: bytes, verdict: Verdict) -> None:
