@@ -8,7 +8,7 @@ import click
 
 from common.contract import Settings, Status, Submission, Verdict
 from evaluator.cli import arguments, remote
-from evaluator.cli.console import plain_errors, printing
+from evaluator.cli.console import printing
 from evaluator.cli.grade import evaluate_anywhere
 from evaluator.cli.screen import Screen
 from evaluator.errors import UsageError
@@ -40,7 +40,7 @@ def demo(report_name: str) -> None:
     console = Screen()
     graded: list[tuple[str, Verdict, str]] = []
     started_s = time.monotonic()
-    with plain_errors(), contextlib.ExitStack() as ending:
+    with contextlib.ExitStack() as ending:
         files = sorted(file for folder in _EXAMPLES for file in folder.glob("*.cu"))
         if not files:
             raise UsageError(f"There are no examples in {_EXAMPLES[0]}.", "Install Assay again: files are missing.")

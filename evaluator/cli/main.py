@@ -39,7 +39,7 @@ SHORT_HELP: Final = {
 
 
 class _Commands(click.Group):
-    """All commands, each imported when it is asked for; whatever goes wrong in one is told in plain words."""
+    """All commands, each imported when it is asked for; an error in any becomes text here, with its remedy."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

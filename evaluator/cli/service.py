@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evaluator.cli.console import plain_errors
 from evaluator.errors import UsageError
 from evaluator.installation import install_command
 from evaluator.settings import MachineSettings, ServiceSettings
@@ -106,21 +105,20 @@ def serve(host: str | None, port: int | None, data_dir: Path | None, workers: in
 @click.option("--embedded", is_flag=True, hidden=True, help="Be one of the workers inside `assay serve`.")
 def worker(queues: str, processes: int | None, embedded: bool) -> None:
     """Grade what waits in the queues of a service (ASSAY_BROKER_URL, ASSAY_DATABASE_URL) until stopped."""
-    # What they import takes as long as a whole grading.
     code = 0
-    with plain_errors():
-        machine, settings = MachineSettings.from_environment(), ServiceSettings.from_environment()
-        if embedded:
-            from evaluator.service.workers.worker import run_embedded
+    machine, settings = MachineSettings.from_environment(), ServiceSettings.from_environment()
+    # What they import takes as long as a whole grading.
+    if embedded:
+        from evaluator.service.workers.worker import run_embedded
 
-            run_embedded(machine, settings)
-        else:
-            from evaluator.service.storage.models import is_gpu_queue
-            from evaluator.service.workers.celery_app import run_workers
+        run_embedded(machine, settings)
+    else:
+        from evaluator.service.storage.models import is_gpu_queue
+        from evaluator.service.workers.celery_app import run_workers
 
-            chosen = tuple(name.strip() for name in queues.split(",") if name.strip())
-            one_gpu = any(map(is_gpu_queue, chosen))
-            code = run_workers(machine, settings, chosen, processes or (1 if one_gpu else os.cpu_count() or 1))
+        chosen = tuple(name.strip() for name in queues.split(",") if name.strip())
+        one_gpu = any(map(is_gpu_queue, chosen))
+        code = run_workers(machine, settings, chosen, processes or (1 if one_gpu else os.cpu_count() or 1))
     sys.exit(code)
 
 
