@@ -64,9 +64,14 @@ def _say(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def missing_libraries() -> list[str]:
+    """The libraries of a service that are not installed: grading a file needs none of them."""
+    return [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
+
+
 def _needs_the_service() -> None:
     """Raises UsageError where the service's libraries are not installed."""
-    missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
+    missing = missing_libraries()
     if missing:
         raise UsageError(f"The service needs {', '.join(missing)}.", f"Run `{install_command('service')}`.")
 
