@@ -158,7 +158,7 @@ def _server() -> HealthCheck:
 
 
 def _told(asked: httpx.Client, path: str) -> Any:
-    """The JSON at `path`. Whoever listens may be anyone: no more is read than a service of ours says."""
+    """The JSON at `path`. Another program may answer there: no more is read than a service of ours says."""
     with asked.stream("GET", path) as answer:
         text = b""
         for part in answer.iter_bytes(_MAX_ANSWER_BYTES):

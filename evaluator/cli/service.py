@@ -1,4 +1,4 @@
-"""The commands of whoever runs a service: `assay serve` and `assay keys`."""
+"""The commands of a service's operator: `assay serve`, `assay worker` and `assay keys`."""
 
 import importlib.util
 import os
@@ -60,7 +60,7 @@ def _settings(data_dir: Path | None) -> tuple[ServiceSettings, MachineSettings]:
 def _say(text: str) -> None:
     try:
         click.echo(text)
-    except OSError:  # whoever started it listens no more, which is no reason to stop; Python would flush again
+    except OSError:  # its reader is gone, which is no reason to stop; Python would flush again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -94,7 +94,7 @@ def _keys(data_dir: Path | None) -> "ApiKeyRepository":
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Database, caches and work folders.")
 @click.option("--workers", type=click.IntRange(0, 1024), help="Worker processes; 0 where workers run elsewhere.")
 def serve(host: str | None, port: int | None, data_dir: Path | None, workers: int | None) -> None:
-    """Grade over HTTP until told to stop: an API, a queue and workers in one command."""
+    """Grade over HTTP until it is stopped: an API, a queue and workers in one command."""
     _needs_the_service()
     settings, machine = _settings(data_dir)
     given = {"host": host, "port": port, "workers": workers}

@@ -130,7 +130,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str 
 
 @contextlib.contextmanager
 def _progress(config: TrainingConfig, done: int) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
-    """What is to be told after each step."""
+    """What to call after each step."""
     console = Console(stderr=True)
     shown = ("reward/final", "pass_rate", "compile_rate", "turns")
 

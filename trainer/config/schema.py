@@ -1,4 +1,4 @@
-"""What a training run is told: one frozen tree of typed fields, each documented here and nowhere else.
+"""The settings of a training run: one frozen tree of typed fields, each documented here and nowhere else.
 
 The defaults are the requirements' own. In brackets stands where a field or its default comes from: R11 is point 11 of
 the requirements document, C15 of the critique of it, T13 of the status document; a paper is named. A field without

@@ -8,7 +8,7 @@ too many.
 Evaluations overlap, `concurrency` of them at a time. Lost connections, restarts, quotas and slowness are the client's
 to sit out: it asks again and resumes by id. A verdict that is a fault of ours (`internal_error`), or that was taken
 away (`cancelled`), is asked for once more. What is left is an OracleError: never a reward, always counted; above
-`fault_share` of the newest evaluations the oracle is lost, and says so to whoever asks from then on.
+`fault_share` of the newest evaluations the oracle is lost, and every later request gets an OracleLostError.
 """
 
 import asyncio

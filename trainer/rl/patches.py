@@ -202,7 +202,7 @@ def _scheduler(old: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def on_cpu() -> bool:
-    """Whether this process was told to work without a GPU."""
+    """Whether this process is set to work without a GPU."""
     return os.environ.get("VERL_PLATFORM", "").strip().lower() == PLATFORM
 
 
