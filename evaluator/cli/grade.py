@@ -121,7 +121,7 @@ def grade(
     if receipt_file:
         arguments.write_output(receipt_file, verdict.model_dump_json(indent=2) + "\n")
     if repro_file:
-        _reproduce(repro_file, submission, raw, verdict)
+        _reproduce(repro_file, submission, problem, raw, verdict)
     if report_file:
         arguments.write_output(
             report_file, html.render(verdict, source, "standard input" if str(file) == "-" else file.name)
@@ -166,13 +166,14 @@ def evaluate_anywhere(
             return verdict_without_result(problem.id, submission.backend, fault.ruling())
 
 
-def _reproduce(file: Path, submission: Submission, raw: bytes, verdict: Verdict) -> None:
+def _reproduce(file: Path, submission: Submission, problem: Problem, raw: bytes, verdict: Verdict) -> None:
     """Write the program that shows the fault, or say on stderr why there is none."""
     from evaluator.pipeline.reproduce import reproduce, why_none
 
     why = why_none(verdict)
     if why is None:
-        arguments.write_output(file, reproduce(submission, raw, verdict, Toolbox(MachineSettings.from_environment())))
+        toolbox = Toolbox(MachineSettings.from_environment())
+        arguments.write_output(file, reproduce(submission, raw, verdict, toolbox, problem))
     else:
         click.echo(f"assay: {file} is not written: {terminal.printable(why)}.", err=True)
 
