@@ -276,7 +276,7 @@ async def play_many(
 ) -> Played:
     """Play a conversation for each task and seed, `concurrency` at a time, so that evaluations overlap generation.
 
-    `done` hears of each as it ends. Raises what ends a run (OracleLostError, PolicyError, ConfigurationError) as soon
+    `done` gets each as it ends. Raises what ends a run (OracleLostError, PolicyError, ConfigurationError) as soon
     as it happens; what is under way then is cancelled.
     """
     places = asyncio.Semaphore(concurrency)

@@ -116,7 +116,7 @@ class EvaluatorOracle:
         return self._counts
 
     async def wait_until_ready(self, tell: Callable[[str], None] = print) -> None:
-        """Wait until the evaluator would judge what it is sent; `tell` hears what it lacks, now and then.
+        """Wait until the evaluator would judge what it is sent; `tell` gets what it lacks, now and then.
 
         Raises OracleLostError, which says what to do, where patience ends; ConfigurationError where there is
         something else at this address, or the key is wrong.

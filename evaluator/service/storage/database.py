@@ -202,7 +202,7 @@ def _begin_to_write(connection: Connection) -> None:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     break
                 time.sleep(random.uniform(0.0005, 0.0025))
-        # Once more, so that the failure is told like every other.
+        # Once more, so that the failure is reported like every other.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     finally:
         driver.execute(f"PRAGMA busy_timeout={1000 * _BUSY_S:.0f}")

@@ -254,7 +254,7 @@ def _insist(act: Callable[[], Answer], shift: CancelToken) -> Answer:
 
 
 class _Heartbeat:
-    """Beats while the work goes on: renews the lease, writes down what is being done, and hears of a cancel."""
+    """Beats while the work goes on: renews the lease, writes down what is being done, and notices a cancel."""
 
     def __init__(self, lease: Lease, tools: Tools, cancel_token: CancelToken) -> None:
         self._lease, self._lease_s, self._cancel_token = lease, tools.lease_s, cancel_token
