@@ -26,7 +26,7 @@ def grade(
 
     `source` is the CUDA text itself, `problem` the id of what it is to compute (`assay problems` lists them).
     `backend` says where to run: `sim`, `gpu`, or `auto`, which takes a GPU where one can be used. `plan` says how the
-    kernels are launched; without one it is read from the source's `// assay:` lines, or inferred. `progress` is told
+    kernels are launched; without one it is read from the source's `// assay:` lines, or inferred. `progress` gets
     the phase under way; an exception of its own ends the grading and is raised here. Environment variables `ASSAY_…`
     count as they do for the command `assay`.
 
@@ -74,7 +74,7 @@ def grade(
 
     verdict = evaluate(submission, toolbox, progress=show)
     if raised:
-        # The evaluator took it for a failure of its own, and a caller who retries those would retry it for ever.
+        # The evaluator took it for a failure of its own, and a caller that retries those would retry it without end.
         raise raised[0]
     if verdict.status is Status.INTERNAL_ERROR:
         from common.client import EvaluatorError

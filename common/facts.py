@@ -57,7 +57,7 @@ class Facts:
     """What was measured about one submission. None means not measured; `measurable` tells why.
 
     A None that is in `measurable` was lost because the submission failed first and counts as 0; any other None could
-    be measured for nobody in this run, and its term is left out.
+    not be measured in this run for any submission, and its term is left out.
     """
 
     status: Status

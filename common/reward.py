@@ -1,6 +1,6 @@
 """Rewards: pure functions of measured facts, versioned, each explained term by term.
 
-The terms are of three kinds. *Shares* divide the whole among them: where nobody can measure a share on this backend
+The terms are of three kinds. *Shares* divide the whole among them: where a share cannot be measured on this backend
 or in this run, it is left out and the weights of the other shares grow so that their sum stays what it was. *Bonuses*
 and *penalties* have a fixed price: one that cannot be measured is simply not counted. Where the submission failed
 before something could be measured, its value is 0. Contributions (weight times value) sum to the reward.
@@ -14,7 +14,7 @@ before something could be measured, its value is 0. Contributions (weight times 
                 + 0.10 * memory_efficiency * register_efficiency + 0.05 * code_quality
                 + a bonus for improvement, - penalties (weights and thresholds: `ComponentSettings`)
     speedup     0.3 * correct + speedup                      (Kevin)
-    coverage    share of time in the submission's kernels    (Dr. Kernel)
+    coverage    share of time in the submission's kernels    (Dr. Kernel; null today, see below)
     sol         SOL score                                    (SOL-ExecBench, NVIDIA 2026)
 
 with, each in [0, 1] unless said:
@@ -28,14 +28,18 @@ with, each in [0, 1] unless said:
     shared_over          shared memory above 48 KB over what the GPU has above 48 KB
     coalesced            1 where memory_efficiency is at least 0.8
     code_quality         share of passed checks: no warnings, no spills, memory_efficiency at least 0.8, lane
-                         efficiency at least 0.8, no bank conflicts above 1.1 ways; a check that nobody could make
+                         efficiency at least 0.8, no bank conflicts above 1.1 ways; a check that could not be made
                          is left out
 
-A product with a factor that nobody could measure is itself not measured. `coverage` and `sol` count only for a
+A product with a factor that could not be measured is itself not measured. `coverage` and `sol` count only for a
 submission that passed. A `rejected` submission earns 0 everywhere: nothing that it showed is to be trusted.
 
-A reward of which nobody could measure any term (`coverage` and `sol` on the simulator) has no value at all, and says
-so: 0 would read as a failure.
+A reward of which no term could be measured (`sol` on the simulator, `coverage` everywhere) has no value at all,
+and says so: 0 would read as a failure.
+
+`coverage` compares submissions that may call a library, such as a module of PyTorch, for a part of the work. Here a
+submission runs nothing but its own kernels and its launch plan's copies and fills, and no backend measures the time
+of those apart. So no run sets it yet, and no reward of this name has a value.
 
 A reward is a function of the facts in a verdict and of nothing else: the same facts give the same bits, here, at a
 service and in `assay verify`, which computes it again. On the simulator facts repeat with the seed, but for what a
@@ -172,7 +176,7 @@ def share_of_maximum(reward: Reward) -> float | None:
 
 @dataclass(frozen=True)
 class _Term:
-    """A term before its weight is final. `value` None: measured for nobody."""
+    """A term before its weight is final. `value` None: not measured in this run."""
 
     name: str
     weight: float
@@ -185,7 +189,7 @@ class _Term:
 
 
 def _rescaled(terms: tuple[_Term, ...]) -> tuple[_Term, ...]:
-    """Give the weight of shares that nobody could measure to the other shares."""
+    """Give the weight of shares that could not be measured to the other shares."""
     whole = sum(term.weight for term in terms if term.kind == "share")
     left = sum(term.weight for term in terms if term.kind == "share" and term.value is not None)
     if left in (0.0, whole):
@@ -231,22 +235,22 @@ _NOTHING = (
     "The reward {name} has no value here: {terms} cannot be measured on this backend or was not asked for in this "
     "run. Choose another reward, such as weighted, or grade on a GPU."
 )
-_NOBODY = "Left out: {what} cannot be measured on this backend or was not asked for in this run."
+_LEFT_OUT = "Left out: {what} cannot be measured on this backend or was not asked for in this run."
 _FAILED_FIRST = "0: the submission {how} before {what} could be measured."
 
 
 def _measured(facts: Facts, measure: Measure, *, needs_pass: bool = False) -> tuple[float | None, str]:
-    """A measured value and, where there is none, the sentence that says why. None: measured for nobody."""
+    """A measured value and, where there is none, the sentence that says why. None: not measured in this run."""
     what = measure.value.replace("_", " ").replace("sol", "the SOL score")
     value = getattr(facts, FACT_OF_MEASURE[measure])
     if not facts.compiled or (needs_pass and not facts.passed):
         if value is None and measure not in facts.measurable:
-            return None, _NOBODY.format(what=what)
+            return None, _LEFT_OUT.format(what=what)
         return 0.0, _FAILED_FIRST.format(how=_how_it_failed(facts), what=what)
     if value is not None:
         return float(value), ""
     if facts.passed or measure not in facts.measurable:
-        return None, _NOBODY.format(what=what)
+        return None, _LEFT_OUT.format(what=what)
     return 0.0, _FAILED_FIRST.format(how=_how_it_failed(facts), what=what)
 
 

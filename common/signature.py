@@ -1,4 +1,4 @@
-"""Signatures of verdicts: one text for one verdict, whoever wrote its JSON down, and Ed25519 over it.
+"""Signatures of verdicts: one text for one verdict, whatever program wrote its JSON, and Ed25519 over it.
 
 What is signed is the verdict as it travels, without `receipt.signature`, in this form (`FORM`):
 

@@ -1,4 +1,4 @@
-"""Whether anybody still wants what is being done: a flag that other threads can set, and that ends running jobs."""
+"""Whether a piece of work was cancelled: a flag that other threads can set, and that ends running jobs."""
 
 import contextlib
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 
 class CancelledError(Exception):
-    """Nobody wants this work any more: it was stopped in the middle, and what it said so far counts for nothing."""
+    """Work was cancelled: it was stopped in the middle, and what it said so far counts for nothing."""
 
 
 class CancelToken:

@@ -66,7 +66,7 @@ class GpuError(InfrastructureError):
 
 
 class InternalError(InfrastructureError):
-    """An error that nobody foresaw."""
+    """An unexpected error."""
 
     def __init__(self, error: Exception) -> None:
         frames = traceback.extract_tb(error.__traceback__)

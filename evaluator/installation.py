@@ -1,6 +1,6 @@
 """How this copy of Assay came to this machine, and so which command brings what it lacks.
 
-In a checkout that is `make`; a package that pip installed has no Makefile, and is told what pip or this Python does.
+In a checkout that is `make`; a package that pip installed has no Makefile, and its remedies name pip or this Python.
 """
 
 import os

@@ -169,7 +169,7 @@ def variables() -> frozenset[str]:
 
 
 def unknown_variables(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """What to say of each variable `ASSAY_…` that nobody reads: it is set in vain, often for a slip of the pen."""
+    """What to say of each variable `ASSAY_…` that no setting reads: set in vain, often for a slip of the pen."""
     known = sorted(variables())
     told = []
     for name in sorted(environment):

@@ -39,7 +39,7 @@ from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.problem import Sizes
 from evaluator.settings import MachineSettings
-from evaluator.stages.profile.estimate import estimate, table_us
+from evaluator.stages.profile.estimate import estimate
 from evaluator.stages.profile.gpu_models import machines
 from scripts.count_naive_kernels import count_kernel
 
@@ -301,6 +301,15 @@ def picture(pairs: Sequence[Pair], figures: Mapping[str, float], device: str) ->
     return template.render(points=points, ticks=ticks, figures=figures, device=device)
 
 
+def _table_us(found: Estimate) -> Mapping[str, float]:
+    """Microseconds by resource, all launches together, the largest first."""
+    sums: dict[str, float] = {}
+    for launch in found.launches:
+        for name, term in launch.terms_us.items():
+            sums[name] = sums.get(name, 0.0) + term
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
 def compare(counts_file: Path | None) -> bool:
     """Estimate, compare, save figures, the worst failures and the picture; True when every goal is met."""
     measured, wanted = json.loads(MEASURED.read_text()), subjects()
@@ -316,7 +325,7 @@ def compare(counts_file: Path | None) -> bool:
                 "kernel": pair.subject.name,
                 "measured_us": pair.measured_us,
                 "estimated_us": pair.estimated.latency_us,
-                "terms_us": dict(list(table_us(pair.estimated).items())[:4]),
+                "terms_us": dict(list(_table_us(pair.estimated).items())[:4]),
             }
             for pair in worst
         ],

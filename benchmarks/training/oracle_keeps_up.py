@@ -4,7 +4,7 @@ python benchmarks/training/oracle_keeps_up.py                     # 64 prompts o
 python benchmarks/training/oracle_keeps_up.py --steps 1 --prompts 4
 
 One agent and one turn, by GRPO: with two agents and three turns, the generation of one step had not ended after 13
-minutes on two cores, and whoever waits that long for tokens never waits for a verdict.
+minutes on two cores, and a run that waits that long for tokens never waits for a verdict.
 """
 
 import argparse

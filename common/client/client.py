@@ -142,7 +142,7 @@ class AsyncClient:
     ) -> list[Verdict]:
         """Grade many submissions, at most `concurrency` at a time; one verdict for each, in their order.
 
-        `submissions` is read as places become free. `progress` is told of each that has come back. The first
+        `submissions` is read as places become free. `progress` gets each that has come back. The first
         NoVerdictError is raised, and all that is under way is dropped.
         """
         return await _in_order(submissions, concurrency, partial(self.evaluate, fresh=fresh), progress)
@@ -166,7 +166,7 @@ class AsyncClient:
         return await _in_order(submissions, concurrency, outcome, progress)
 
     async def result(self, evaluation_id: str, *, progress: Callable[[Evaluation], None] | None = None) -> Verdict:
-        """Wait for the verdict of an evaluation that was accepted before, whoever sent it. Raises NoVerdictError."""
+        """Wait for the verdict of an evaluation that was accepted before, from any caller. Raises NoVerdictError."""
         try:
             return _verdict(await self._settle(await self._look(evaluation_id, 0.0), None, progress))
         except NoVerdictError as error:
@@ -200,7 +200,7 @@ class AsyncClient:
         return answer.said if isinstance(answer, TransientFailure) else None
 
     async def drop(self, evaluation_id: str) -> None:
-        """Say that nobody wants this evaluation any more: what is running is stopped. Raises NoVerdictError."""
+        """Cancel this evaluation: what is running is stopped. Raises NoVerdictError."""
         await self._service.retry(lambda: self._service.ask("DELETE", f"/evaluations/{evaluation_id}", {}))
 
     async def _post(self, trip: _Trip, watched: bool = False) -> Evaluation:
@@ -359,7 +359,7 @@ class Client:
         )
 
     def result(self, evaluation_id: str, *, progress: Callable[[Evaluation], None] | None = None) -> Verdict:
-        """Wait for the verdict of an evaluation that was accepted before, whoever sent it. Raises NoVerdictError."""
+        """Wait for the verdict of an evaluation that was accepted before, from any caller. Raises NoVerdictError."""
         return self._run(lambda client, tell: client.result(evaluation_id, progress=tell), progress)
 
     def get(self, evaluation_id: str) -> Evaluation:
@@ -369,7 +369,7 @@ class Client:
         return self._run(lambda client, tell: client.get(evaluation_id), None)
 
     def drop(self, evaluation_id: str) -> None:
-        """Say that nobody wants this evaluation any more: what is running is stopped. Raises NoVerdictError."""
+        """Cancel this evaluation: what is running is stopped. Raises NoVerdictError."""
         self._run(lambda client, tell: client.drop(evaluation_id), None)
 
     def _run(

@@ -28,7 +28,7 @@ _MAX_SERVER_ERRORS = 8
 _SILENCE_S = 3.0
 """How long a service may be out of reach before the log says so: a restart behind a proxy takes less."""
 _HASTY_S = 30.0
-"""Whose patience ends within this hears of it by the exception soon enough."""
+"""A caller whose patience ends within this needs no line in the log: the exception comes soon enough."""
 _LOG = logging.getLogger("assay.client")
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 T = TypeVar("T")

@@ -31,7 +31,7 @@ class CommandError(click.ClickException):
         shown = printable(self.message)
         if len(shown) > _MAX_ERROR_CHARS:
             shown = shown[:_MAX_ERROR_CHARS] + " ..."
-        with contextlib.suppress(OSError):  # where nobody can be told, the exit code still tells
+        with contextlib.suppress(OSError):  # where nothing can be printed, the exit code remains
             click.echo(f"assay: {shown}", err=True)
 
 
@@ -73,7 +73,7 @@ def plain_errors() -> Iterator[None]:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """What is printed to standard output here is flushed too; whoever stops reading does not change the exit code."""
+    """What is printed to standard output here is flushed too; a reader that left does not change the exit code."""
     try:
         yield
         if sys.stdout is not None:

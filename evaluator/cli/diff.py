@@ -11,6 +11,7 @@ from common.contract import Status, Submission, Verdict
 from evaluator.cli import arguments
 from evaluator.errors import InfrastructureError, UsageError
 from evaluator.problems.catalogue import find_problem
+from evaluator.problems.problem import Problem
 from evaluator.report.terminal import printable
 from evaluator.settings import MachineSettings
 
@@ -42,12 +43,12 @@ def diff(
 ) -> None:
     """Grade BEFORE and AFTER on the same trials and say what changed: exit 0, whatever the verdicts are."""
     raws = [arguments.read_source(file) for file in (before, after)]
-    chosen = _problem(problem_id, (before, after), raws)
+    problem = _problem(problem_id, (before, after), raws)
     outputs = [arguments.output_path(report_name, file) for file in (before, after) if report_name is not None]
     settings = arguments.submission_settings({"arch": arch, "flags": flags})
     submissions = [
         Submission.model_validate(
-            {"problem": chosen, "source": raw.decode(errors="replace"), "backend": backend, "settings": settings}
+            {"problem": problem.id, "source": raw.decode(errors="replace"), "backend": backend, "settings": settings}
         )
         for raw in raws
     ]
@@ -64,6 +65,7 @@ def diff(
             raws,
             Toolbox(MachineSettings.from_environment()),
             lambda event: status.update(f"grading: {event}"),
+            problem,
         )
     names = _names(before, after)
     _check(names, verdicts)
@@ -87,7 +89,7 @@ def _show(difference: "Difference") -> None:
     sys.stdout.flush()
 
 
-def _problem(given: str | None, files: tuple[Path, Path], raws: list[bytes]) -> str:
+def _problem(given: str | None, files: tuple[Path, Path], raws: list[bytes]) -> Problem:
     if files[0] == files[1]:
         raise UsageError(f"{files[0]} is named twice: there is nothing to compare.", "Name the two versions.")
     named = [arguments.named_problem(raw) for raw in raws]
@@ -99,8 +101,7 @@ def _problem(given: str | None, files: tuple[Path, Path], raws: list[bytes]) -> 
     chosen = given or named[0] or named[1]
     if chosen is None:
         raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to one of the files.")
-    find_problem(chosen)
-    return chosen
+    return find_problem(chosen)
 
 
 def _names(before: Path, after: Path) -> tuple[str, str]:

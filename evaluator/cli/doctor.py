@@ -20,7 +20,7 @@ from evaluator import __version__
 from evaluator.backends.gpu.device.health import Gpu, GpuState, device_state, driver_fault, gpus, lost
 from evaluator.backends.gpu.device.install import cuda_of_pycuda, fault_of_pycuda, packages
 from evaluator.backends.gpu.tools import launch
-from evaluator.cli.console import EXIT_OTHER, EXIT_PASSED, plain_errors, printing
+from evaluator.cli.console import EXIT_OTHER, EXIT_PASSED, printing
 from evaluator.errors import AssayError, UsageError
 from evaluator.installation import install_command
 from evaluator.pipeline.pipeline import evaluate
@@ -40,14 +40,13 @@ _MAX_ANSWER_BYTES = 10_000
 def doctor() -> None:
     """Say what works on this machine, what does not, and the command that fixes it."""
     broken = False
-    with plain_errors():
-        for finding in examine(Toolbox(MachineSettings.from_environment())):
-            mark = {True: "ok  ", False: "FAIL", None: "note"}[finding.ok]
-            with printing():
-                click.echo(f"{mark}  {finding.name:12} {printable(finding.detail)}")
-                if finding.remedy:
-                    click.echo(f"      {'':12} {printable(finding.remedy)}")
-            broken = broken or finding.ok is False
+    for finding in examine(Toolbox(MachineSettings.from_environment())):
+        mark = {True: "ok  ", False: "FAIL", None: "note"}[finding.ok]
+        with printing():
+            click.echo(f"{mark}  {finding.name:12} {printable(finding.detail)}")
+            if finding.remedy:
+                click.echo(f"      {'':12} {printable(finding.remedy)}")
+        broken = broken or finding.ok is False
     sys.exit(EXIT_OTHER if broken else EXIT_PASSED)
 
 
@@ -159,7 +158,7 @@ def _server() -> HealthCheck:
 
 
 def _told(asked: httpx.Client, path: str) -> Any:
-    """The JSON at `path`. Whoever listens may be anyone: no more is read than a service of ours says."""
+    """The JSON at `path`. Another program may answer there: no more is read than a service of ours says."""
     with asked.stream("GET", path) as answer:
         text = b""
         for part in answer.iter_bytes(_MAX_ANSWER_BYTES):

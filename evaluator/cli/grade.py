@@ -9,7 +9,7 @@ from rich.console import Console
 
 from common.contract import GpuName, RewardName, Status, Submission, Verdict
 from evaluator.cli import arguments
-from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, plain_errors, printing
+from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, printing
 from evaluator.cli.screen import Screen
 from evaluator.errors import InfrastructureError, InternalError, UsageError
 from evaluator.pipeline.pipeline import evaluate
@@ -84,52 +84,51 @@ def grade(
     key: str | None,
 ) -> None:
     """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
-    with plain_errors():
-        raw = arguments.read_source(file)
-        chosen = arguments.problem_of(problem_id, raw, file)
-        problem = find_problem(chosen)
-        report_file = arguments.output_path(report_name, file) if report_name is not None else None
-        receipt_file = arguments.output_path(receipt_name, file, "receipt") if receipt_name is not None else None
-        repro_file = arguments.output_path(repro_name, file, "repro") if repro_name is not None else None
-        settings = arguments.submission_settings(
-            {
-                "sizes": arguments.sizes_of(sizes),
-                "arch": arch,
-                "flags": flags,
-                "reward": reward,
-                "target_speedup": target_speedup,
-                "run_timeout_s": timeout_s,
-                "compile_timeout_s": compile_timeout_s,
-                "estimate_for": None if estimate_for == "none" else estimate_for,
-                "profile": profile,
-                "shrink_s": shrink_s if shrink_s is not None else _SHRINK_S * (shrink or repro_name is not None),
-            }
+    raw = arguments.read_source(file)
+    chosen = arguments.problem_of(problem_id, raw, file)
+    problem = find_problem(chosen)
+    report_file = arguments.output_path(report_name, file) if report_name is not None else None
+    receipt_file = arguments.output_path(receipt_name, file, "receipt") if receipt_name is not None else None
+    repro_file = arguments.output_path(repro_name, file, "repro") if repro_name is not None else None
+    settings = arguments.submission_settings(
+        {
+            "sizes": arguments.sizes_of(sizes),
+            "arch": arch,
+            "flags": flags,
+            "reward": reward,
+            "target_speedup": target_speedup,
+            "run_timeout_s": timeout_s,
+            "compile_timeout_s": compile_timeout_s,
+            "estimate_for": None if estimate_for == "none" else estimate_for,
+            "profile": profile,
+            "shrink_s": shrink_s if shrink_s is not None else _SHRINK_S * (shrink or repro_name is not None),
+        }
+    )
+    plan = arguments.plan_in(plan_file) if plan_file else None
+    source = raw.decode(errors="replace")
+    submission = Submission.model_validate(
+        {"problem": chosen, "source": source, "plan": plan, "backend": backend, "settings": settings}
+    )
+    service = (server, key) if server is not None else None
+    verdict = evaluate_anywhere(
+        submission, problem, MachineSettings.from_environment(), raw, quiet=as_json, service=service
+    )
+    with printing():
+        if as_json:
+            click.echo(verdict.model_dump_json(indent=2))
+        else:
+            Screen().print(terminal.verdict_card(verdict, source, str(file)))
+    if receipt_file:
+        arguments.write_output(receipt_file, verdict.model_dump_json(indent=2) + "\n")
+    if repro_file:
+        _reproduce(repro_file, submission, problem, raw, verdict)
+    if report_file:
+        arguments.write_output(
+            report_file, html.render(verdict, source, "standard input" if str(file) == "-" else file.name)
         )
-        plan = arguments.plan_in(plan_file) if plan_file else None
-        source = raw.decode(errors="replace")
-        submission = Submission.model_validate(
-            {"problem": chosen, "source": source, "plan": plan, "backend": backend, "settings": settings}
-        )
-        service = (server, key) if server is not None else None
-        verdict = evaluate_anywhere(
-            submission, problem, MachineSettings.from_environment(), raw, quiet=as_json, service=service
-        )
-        with printing():
-            if as_json:
-                click.echo(verdict.model_dump_json(indent=2))
-            else:
-                Screen().print(terminal.verdict_card(verdict, source, str(file)))
-        if receipt_file:
-            arguments.write_output(receipt_file, verdict.model_dump_json(indent=2) + "\n")
-        if repro_file:
-            _reproduce(repro_file, submission, raw, verdict)
-        if report_file:
-            arguments.write_output(
-                report_file, html.render(verdict, source, "standard input" if str(file) == "-" else file.name)
-            )
-            if not as_json:
-                with printing():
-                    click.echo(f"report: {terminal.printable(str(report_file))}")
+        if not as_json:
+            with printing():
+                click.echo(f"report: {terminal.printable(str(report_file))}")
     sys.exit(_exit_code(verdict))
 
 
@@ -143,36 +142,38 @@ def evaluate_anywhere(
 ) -> Verdict:
     """Grade here, or at a service (its address and key), with a line of progress on a terminal's stderr.
 
-    Whatever fails that is ours is a verdict too.
+    A failure of this machine is a verdict too (`internal_error`). Raises UsageError, and InfrastructureError where a
+    service gives no verdict: nothing was tried here, so there is nothing that a verdict could tell.
     """
     console = Console(stderr=True)
     console.quiet = quiet or not console.is_terminal
-    try:
-        with console.status("grading") as status:
+    with console.status("grading") as status:
 
-            def tell(now: object) -> None:
-                status.update(f"grading: {now}")
+        def tell(now: object) -> None:
+            status.update(f"grading: {now}")
 
-            if service is not None:
-                # What it imports takes longer than to grade a file that was graded before.
-                from evaluator.cli import remote
+        if service is not None:
+            # What it imports takes longer than to grade a file that was graded before.
+            from evaluator.cli import remote
 
-                return remote.evaluate_remotely(submission, raw, *service, tell)
+            return remote.evaluate_remotely(submission, raw, *service, tell)
+        try:
             return evaluate(submission, Toolbox(machine), raw, tell, problem=problem)
-    except UsageError:
-        raise
-    except Exception as error:
-        fault = error if isinstance(error, InfrastructureError) else InternalError(error)
-        return verdict_without_result(problem.id, submission.backend, fault.ruling())
+        except UsageError:
+            raise
+        except Exception as error:
+            fault = error if isinstance(error, InfrastructureError) else InternalError(error)
+            return verdict_without_result(problem.id, submission.backend, fault.ruling())
 
 
-def _reproduce(file: Path, submission: Submission, raw: bytes, verdict: Verdict) -> None:
+def _reproduce(file: Path, submission: Submission, problem: Problem, raw: bytes, verdict: Verdict) -> None:
     """Write the program that shows the fault, or say on stderr why there is none."""
     from evaluator.pipeline.reproduce import reproduce, why_none
 
     why = why_none(verdict)
     if why is None:
-        arguments.write_output(file, reproduce(submission, raw, verdict, Toolbox(MachineSettings.from_environment())))
+        toolbox = Toolbox(MachineSettings.from_environment())
+        arguments.write_output(file, reproduce(submission, raw, verdict, toolbox, problem))
     else:
         click.echo(f"assay: {file} is not written: {terminal.printable(why)}.", err=True)
 

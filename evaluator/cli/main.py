@@ -30,7 +30,7 @@ SHORT_HELP: Final = {
     "keys": "Keys of callers (while there is none, a service is for loopback alone), and the one that signs "
     "verdicts.",
     "problems": "List the problems, or show all that a kernel author needs to know about one.",
-    "serve": "Grade over HTTP until told to stop: an API, a queue and workers in one command.",
+    "serve": "Grade over HTTP until it is stopped: an API, a queue and workers in one command.",
     "verify": "Check RECEIPT: a verdict (`assay grade --receipt`, `--json`), an evaluation of a service, its "
     "address, or `-`.",
     "worker": "Grade what waits in the queues of a service (ASSAY_BROKER_URL, ASSAY_DATABASE_URL) until stopped.",
@@ -39,7 +39,7 @@ SHORT_HELP: Final = {
 
 
 class _Commands(click.Group):
-    """All commands, each imported when it is asked for; whatever goes wrong in one is told in plain words."""
+    """All commands, each imported when it is asked for; an error in any becomes text here, with its remedy."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -81,7 +81,7 @@ def _warn_of_unknown_variables() -> None:
     from evaluator.settings import unknown_variables
 
     for told in unknown_variables():
-        with contextlib.suppress(OSError):  # where nobody can be told, the command still runs
+        with contextlib.suppress(OSError):  # where nothing can be printed, the command still runs
             click.echo(f"assay: {printable(told)}", err=True)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evaluator.cli.console import EXIT_OTHER, EXIT_PASSED, plain_errors, printing
+from evaluator.cli.console import EXIT_OTHER, EXIT_PASSED, printing
 
 if TYPE_CHECKING:
     from evaluator.problems.problem import Problem
@@ -20,31 +20,30 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Look for mistakes in the definition, as an author of problems wants.")
 def show_problems(problem_id: str | None, starter: bool, as_json: bool, check: bool) -> None:
     """List the problems, or show all that a kernel author needs to know about one."""
-    with plain_errors():
-        # Here, since `--help` needs none of it.
-        from evaluator.cli.screen import Screen
-        from evaluator.errors import UsageError
-        from evaluator.problems.catalogue import find_problem, problems
-        from evaluator.report import terminal
+    # Here, since `--help` needs none of it.
+    from evaluator.cli.screen import Screen
+    from evaluator.errors import UsageError
+    from evaluator.problems.catalogue import find_problem, problems
+    from evaluator.report import terminal
 
-        if starter and problem_id is None:
-            raise UsageError("A starter file for which problem?", "Run `assay problems ID --starter`.")
-        if check and (starter or as_json):
-            raise UsageError("--check prints no problem.", "Leave out --starter and --json.")
-        chosen = [find_problem(problem_id)] if problem_id else list(problems().values())
-        if check:
-            sys.exit(_check(chosen))
-        faces = [problem.face for problem in chosen]
-        with printing():
-            if starter:
-                click.echo(faces[0].starter, nl=False)
-            elif as_json:
-                dumped = [face.model_dump(mode="json") for face in faces]
-                click.echo(json.dumps(dumped[0] if problem_id else dumped, indent=2))
-            elif problem_id:
-                Screen().print(terminal.problem_card(faces[0]))
-            else:
-                Screen().print(terminal.problem_table(faces))
+    if starter and problem_id is None:
+        raise UsageError("A starter file for which problem?", "Run `assay problems ID --starter`.")
+    if check and (starter or as_json):
+        raise UsageError("--check prints no problem.", "Leave out --starter and --json.")
+    chosen = [find_problem(problem_id)] if problem_id else list(problems().values())
+    if check:
+        sys.exit(_check(chosen))
+    faces = [problem.face for problem in chosen]
+    with printing():
+        if starter:
+            click.echo(faces[0].starter, nl=False)
+        elif as_json:
+            dumped = [face.model_dump(mode="json") for face in faces]
+            click.echo(json.dumps(dumped[0] if problem_id else dumped, indent=2))
+        elif problem_id:
+            Screen().print(terminal.problem_card(faces[0]))
+        else:
+            Screen().print(terminal.problem_table(faces))
 
 
 def _check(chosen: "Sequence[Problem]") -> int:

@@ -1,4 +1,4 @@
-"""Grading elsewhere: the same submission, sent to a service; and a service of one's own to send it to."""
+"""Grading elsewhere: the same submission, sent to a service; and a private service to send it to."""
 
 import contextlib
 import ctypes
@@ -24,7 +24,7 @@ _OF_KEYS = "Set ASSAY_KEY, or give --key. The service's operator makes keys, wit
 
 
 _START_S: Final = 60.0
-"""How long a service of one's own may take to start, and then to end."""
+"""How long a private service may take to start, and then to end."""
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -89,7 +89,7 @@ def local_service(sandbox: str) -> Iterator[LocalService]:
 
 
 def _end_with_parent() -> None:
-    """In the child: whoever started it may be killed, and then nobody else would end it."""
+    """In the child: its parent may be killed, and then no other process would end it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 

@@ -1,4 +1,4 @@
-"""The commands of whoever runs a service: `assay serve` and `assay keys`."""
+"""The commands of a service's operator: `assay serve`, `assay worker` and `assay keys`."""
 
 import importlib.util
 import os
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evaluator.cli.console import plain_errors
 from evaluator.errors import UsageError
 from evaluator.installation import install_command
 from evaluator.settings import MachineSettings, ServiceSettings
@@ -61,13 +60,18 @@ def _settings(data_dir: Path | None) -> tuple[ServiceSettings, MachineSettings]:
 def _say(text: str) -> None:
     try:
         click.echo(text)
-    except OSError:  # whoever started it listens no more, which is no reason to stop; Python would flush again
+    except OSError:  # its reader is gone, which is no reason to stop; Python would flush again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def missing_libraries() -> list[str]:
+    """The libraries of a service that are not installed: grading a file needs none of them."""
+    return [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
 
 
 def _needs_the_service() -> None:
     """Raises UsageError where the service's libraries are not installed."""
-    missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
+    missing = missing_libraries()
     if missing:
         raise UsageError(f"The service needs {', '.join(missing)}.", f"Run `{install_command('service')}`.")
 
@@ -90,7 +94,7 @@ def _keys(data_dir: Path | None) -> "ApiKeyRepository":
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Database, caches and work folders.")
 @click.option("--workers", type=click.IntRange(0, 1024), help="Worker processes; 0 where workers run elsewhere.")
 def serve(host: str | None, port: int | None, data_dir: Path | None, workers: int | None) -> None:
-    """Grade over HTTP until told to stop: an API, a queue and workers in one command."""
+    """Grade over HTTP until it is stopped: an API, a queue and workers in one command."""
     _needs_the_service()
     settings, machine = _settings(data_dir)
     given = {"host": host, "port": port, "workers": workers}
@@ -106,21 +110,20 @@ def serve(host: str | None, port: int | None, data_dir: Path | None, workers: in
 @click.option("--embedded", is_flag=True, hidden=True, help="Be one of the workers inside `assay serve`.")
 def worker(queues: str, processes: int | None, embedded: bool) -> None:
     """Grade what waits in the queues of a service (ASSAY_BROKER_URL, ASSAY_DATABASE_URL) until stopped."""
-    # What they import takes as long as a whole grading.
     code = 0
-    with plain_errors():
-        machine, settings = MachineSettings.from_environment(), ServiceSettings.from_environment()
-        if embedded:
-            from evaluator.service.workers.worker import run_embedded
+    machine, settings = MachineSettings.from_environment(), ServiceSettings.from_environment()
+    # What they import takes as long as a whole grading.
+    if embedded:
+        from evaluator.service.workers.worker import run_embedded
 
-            run_embedded(machine, settings)
-        else:
-            from evaluator.service.storage.models import is_gpu_queue
-            from evaluator.service.workers.celery_app import run_workers
+        run_embedded(machine, settings)
+    else:
+        from evaluator.service.storage.models import is_gpu_queue
+        from evaluator.service.workers.celery_app import run_workers
 
-            chosen = tuple(name.strip() for name in queues.split(",") if name.strip())
-            one_gpu = any(map(is_gpu_queue, chosen))
-            code = run_workers(machine, settings, chosen, processes or (1 if one_gpu else os.cpu_count() or 1))
+        chosen = tuple(name.strip() for name in queues.split(",") if name.strip())
+        one_gpu = any(map(is_gpu_queue, chosen))
+        code = run_workers(machine, settings, chosen, processes or (1 if one_gpu else os.cpu_count() or 1))
     sys.exit(code)
 
 

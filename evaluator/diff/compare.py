@@ -16,6 +16,7 @@ from common.wire import Json
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.progress import ProgressCallback
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.problem import Problem
 from evaluator.seed import Seed
 
 Kind: TypeAlias = Literal["same", "changed", "removed", "added"]
@@ -108,11 +109,21 @@ Graded: TypeAlias = tuple[str, str, Verdict]
 
 
 def grade_both(
-    submissions: Sequence[Submission], raws: Sequence[bytes], toolbox: Toolbox, tell: ProgressCallback
+    submissions: Sequence[Submission],
+    raws: Sequence[bytes],
+    toolbox: Toolbox,
+    tell: ProgressCallback,
+    problem: Problem | None = None,
 ) -> list[Verdict]:
-    """The verdicts of both, on the same trials. Raises UsageError as `evaluate` does."""
+    """The verdicts of both, on the same trials. `problem`: that of both, where the caller has looked it up.
+
+    Raises UsageError as `evaluate` does.
+    """
     seed = Seed.fresh()
-    return [evaluate(one, toolbox, raw, tell, seed=seed) for one, raw in zip(submissions, raws, strict=True)]
+    return [
+        evaluate(one, toolbox, raw, tell, seed=seed, problem=problem)
+        for one, raw in zip(submissions, raws, strict=True)
+    ]
 
 
 def compare(before: Graded, after: Graded) -> Difference:

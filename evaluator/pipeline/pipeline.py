@@ -211,7 +211,7 @@ def _cancelled(phase: Phase) -> Ruling:
     return Ruling(
         Status.CANCELLED,
         phase,
-        "Nobody wanted this verdict any more, so the work on it was stopped.",
+        "The request was cancelled, so the work on it was stopped.",
         "Send the submission again to have it graded.",
     )
 

@@ -1,4 +1,4 @@
-"""How far an evaluation is, as whoever works on it tells whoever waits."""
+"""How far an evaluation is, as its worker reports it to the caller."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,4 +28,4 @@ def by_trials(progress: ProgressCallback) -> Callable[[int, int], None]:
 
 
 def unheard(event: Progress) -> None:
-    """For work whose progress nobody wants to know."""
+    """For work whose progress is not shown."""

@@ -6,6 +6,7 @@ from evaluator.pipeline.build import build
 from evaluator.pipeline.stage_values import CompiledSource, Ending, SubmittedSource
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find_problem
+from evaluator.problems.problem import Problem
 from evaluator.stages.verify.reproduction import ReproductionInput, reproduction
 
 
@@ -21,8 +22,12 @@ def why_none(verdict: Verdict) -> str | None:
     return said[-1].removeprefix("not shrunk: ") if said else "no smallest failing run was looked for (--shrink)"
 
 
-def reproduce(submission: Submission, raw: bytes, verdict: Verdict, toolbox: Toolbox) -> str:
-    """The program's text. `raw`: the source's own bytes. What was compiled here is compiled once.
+def reproduce(
+    submission: Submission, raw: bytes, verdict: Verdict, toolbox: Toolbox, problem: Problem | None = None
+) -> str:
+    """The program's text. What was compiled here is compiled once.
+
+    `raw`: the source's own bytes. `problem`: the submission's, where the caller has looked it up.
 
     Raises UsageError where no such program can be written, InfrastructureError for our own failures.
     """
@@ -30,7 +35,7 @@ def reproduce(submission: Submission, raw: bytes, verdict: Verdict, toolbox: Too
     if smallest is None:
         raise UsageError(f"No program can show the fault: {why_none(verdict)}.")
     arch = verdict.compile.arch if verdict.compile and verdict.compile.arch else "sm_80"
-    problem = find_problem(submission.problem)
+    problem = problem or find_problem(submission.problem)
     built = build(SubmittedSource(problem, raw, submission.plan, settings, arch), toolbox)
     if isinstance(built, Ending):
         if isinstance(built.reached, CompiledSource) and built.reached.compiled.program is not None:

@@ -5,7 +5,7 @@ from evaluator.errors import Ruling
 
 
 def verdict_without_result(problem: str, backend: str, ruling: Ruling) -> Verdict:
-    """Not even a receipt can be given. `problem` is its id; of a `backend` that nobody has chosen yet it says sim."""
+    """Not even a receipt can be given. `problem` is its id; where no `backend` is chosen yet it says sim."""
     return Verdict(
         status=ruling.status,
         phase=ruling.phase,

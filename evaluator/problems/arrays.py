@@ -49,7 +49,7 @@ class Rng(Protocol):
 
 
 def rng_seed(rng: Rng) -> int:
-    """A seed below 2^63, for whoever draws by himself what must come out again with the same dice."""
+    """A seed below 2^63, for code that draws on its own and must give the same again from the same generator."""
     return int(to_numpy(rng.integers(0, (1 << 63) - 1, (1,)))[0])
 
 

@@ -118,7 +118,7 @@ def _rest(before: Verdict, after: Verdict) -> Check:
             f"Compiled by {after.receipt.toolchain} here and {before.receipt.toolchain} there: programs and their "
             "resources may differ.",
         )
-    # What went in explains what came out, so the receipt's part is told first.
+    # What went in explains what came out, so the receipt's part comes first.
     found = sorted(differences(_lasting(before), _lasting(after)), key=lambda said: not said.startswith("receipt."))
     if found:
         return Check(name, CheckOutcome.FAILED, f"Graded again, other things came out: {_few(found)}.")

@@ -23,7 +23,7 @@ from common.source_lines import lines_of
 from evaluator.report import charts, line_costs
 from evaluator.report.line_costs import Access, LineCosts, Mark, Room
 from evaluator.report.svg import COLOURS
-from evaluator.report.terminal import line_of, printable
+from evaluator.report.terminal import line_of, printable, where_it_ran
 
 MAX_LINES = 3000
 """A longer source is shown around its remarks only."""
@@ -171,7 +171,7 @@ class _View:
 
     @property
     def where(self) -> str:
-        return "a GPU" if self.verdict.backend == "gpu" else "the simulator"
+        return where_it_ran(self.verdict)
 
     @property
     def lines(self) -> list[_Line]:

@@ -18,6 +18,7 @@ from rich.text import Text
 from common.contract import (
     Compilation,
     Correctness,
+    Phase,
     ProblemFace,
     Profile,
     Reward,
@@ -92,6 +93,13 @@ _LOOKS = {
 }
 
 
+def where_it_ran(verdict: Verdict) -> str:
+    """`, on a GPU` or `, on the simulator`; empty where the evaluation ended before any backend had a part in it."""
+    if verdict.phase in (Phase.SCREEN, Phase.LIFT, Phase.COMPILE):
+        return ""
+    return ", on a GPU" if verdict.backend == "gpu" else ", on the simulator"
+
+
 @dataclass(frozen=True)
 class _Card:
     verdict: Verdict
@@ -103,9 +111,7 @@ class _Card:
         plain = options.ascii_only
         head = _text(plain, look.ascii_symbol if plain else look.symbol, f"bold {look.style}")
         head.append(f" {verdict.status}", f"bold {look.style}")
-        head.append(
-            f" in phase {verdict.phase}, on {'a GPU' if verdict.backend == 'gpu' else 'the simulator'}", "dim"
-        )
+        head.append(f" in phase {verdict.phase}{where_it_ran(verdict)}", "dim")
         parts: list[RenderableType] = [head, _text(plain, verdict.message)]
         if quoted := _quote(verdict, self.source, plain):
             parts.append(quoted)

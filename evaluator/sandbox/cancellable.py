@@ -1,4 +1,4 @@
-"""A sandbox whose jobs end when nobody wants them any more, around any other kind of sandbox."""
+"""A sandbox whose jobs end when they are cancelled, around any other kind of sandbox."""
 
 import time
 from collections.abc import Sequence

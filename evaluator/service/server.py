@@ -60,8 +60,8 @@ _LOG = logs.logger("server")
 def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT, then finish what runs.
 
-    `say` hears what to tell whoever started it: what is there once requests are answered (the first line ends with
-    the address), and how it ends.
+    `say` gets lines for the operator: what is there once requests are answered (the first line ends with the
+    address), and how it ends.
     Raises UsageError (an address that cannot be listened on, or not without keys), SandboxError (weaker isolation
     than configured), StorageError.
     """
@@ -79,7 +79,7 @@ def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[st
         listening = ending.enter_context(_listen(settings))
         embedded = settings.workers > 0 and not settings.broker_url
         facts = _facts(settings, machine, storage.keys, embedded)
-        # Embedded workers say what has changed; whoever works elsewhere has to be watched.
+        # Embedded workers say what has changed; workers elsewhere have to be watched.
         watch = Notifier(storage.evaluations, _NUDGED_S) if embedded else Notifier(storage.evaluations)
         crew = None
         if embedded:
@@ -229,7 +229,7 @@ class HttpServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping()
-        # Whoever waits for a verdict is answered now, and told where to ask again.
+        # Callers that wait for a verdict get an answer now, which says where to ask again.
         self._watch.close()
         await super().shutdown(sockets)
 
@@ -329,7 +329,7 @@ def _address(listening: socket.socket) -> str:
 def _facts(
     settings: ServiceSettings, machine: MachineSettings, keys: ApiKeyRepository, embedded: bool
 ) -> dict[str, str]:
-    """What whoever starts a server wants to know of it, each in one line. Raises SandboxError."""
+    """What an operator wants to know of the server at its start, each in one line. Raises SandboxError."""
     now = time.time()
     valid = sum(key.is_live(now) for key in keys.list())
     facts = {"Keys": f"{valid} valid; `assay keys list` shows {'it' if valid == 1 else 'them'}"}

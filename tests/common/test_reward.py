@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+import sys
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,7 @@ from common.contract import (
     Timing,
     Trial,
 )
-from common.facts import FACT_OF_MEASURE
+from common.facts import FACT_OF_MEASURE, measures_of
 from common.reward import (
     STATIC_MEASURES,
     ComponentSettings,
@@ -169,6 +170,13 @@ def test_a_value_and_a_reason_for_having_none_exclude_each_other():
     ):
         with pytest.raises(ValueError, match="reward"):
             Reward.model_validate(broken)
+
+
+@pytest.mark.parametrize("backend", ["gpu", "sim"])
+def test_no_run_measures_coverage_as_the_page_says(backend):
+    settings = [Settings(profile=True, timing=True), Settings(estimate_for=None)]
+    assert not any(Measure.COVERAGE in measures_of(backend, one, Status.PASSED, Profile()) for one in settings)
+    assert "`coverage` everywhere" in sys.modules[reward.__module__].__doc__
 
 
 def test_an_estimated_speedup_counts_and_is_called_an_estimate():

@@ -1,6 +1,5 @@
 """`assay grade --server` and the client against a real `assay serve`, which is also killed under them."""
 
-import json
 import subprocess
 import sys
 import time
@@ -150,8 +149,13 @@ def test_a_service_that_is_killed_and_comes_back_loses_nothing(tmp_path, toolbox
         serving.stop()
 
 
-def test_where_no_service_answers_the_verdict_is_our_fault_and_has_no_reward(assay, write):
-    verdict = assay.verdict(write(NAIVE), "--problem", "relu", "--server", "http://127.0.0.1:9", exit_code=3)
-    assert verdict["status"] == "internal_error"
-    assert "127.0.0.1:9" in verdict["message"]
-    assert json.dumps(verdict["hint"]).count("assay serve") == 1
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_where_no_service_answers_there_is_a_message_and_no_verdict(form, assay, write):
+    options = ("--problem", "relu", "--server", "http://127.0.0.1:9", "--receipt", "verdict.json")
+    ended = assay("grade", write(NAIVE), *options, *form)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr.startswith("assay: The service at http://127.0.0.1:9 gave no useful answer")
+    assert ended.stderr.count("assay serve") == 1
+    for unfitting in ("internal_error", "simulator", "Traceback", "mistake in Assay"):
+        assert unfitting not in ended.stderr
+    assert not (assay.folder / "verdict.json").exists()

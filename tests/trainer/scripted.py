@@ -1,13 +1,13 @@
 """Policies and an oracle that follow a script, and what to draw scripts from."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sample_verdicts as samples
 from hypothesis import strategies as st
 
-from common.contract import Settings, Status
-from trainer.conversation.conversation import AgentName, Message, Response
+from common.contract import Settings, Status, Submission
+from trainer.conversation.conversation import AgentName, Conversation, Message, Response
 from trainer.conversation.episode import EpisodeSettings, Judged, play
 from trainer.conversation.extraction import wrapped
 from trainer.data.tasks import Task
@@ -101,3 +101,35 @@ ANSWERS = st.lists(
     min_size=1,
     max_size=7,
 )
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recorded conversation in the place of policies and evaluator, for `trainer.conversation.episode.play`."""
+
+    conversation: Conversation
+
+    async def respond(self, messages: tuple[Message, ...], *, seed: int, max_tokens: int) -> Response:
+        """The recorded answer to this view. Raises LookupError for one that was never given."""
+        for turn in self.conversation.turns:
+            if turn.response is None:
+                continue
+            if (*self._before(turn.index, turn.agent), *turn.messages) == messages:
+                return turn.response
+        raise LookupError(f"Conversation {self.conversation.id} has no answer to what is asked now.")
+
+    async def evaluate(self, submission: Submission) -> Judged:
+        """The recorded verdict about this source. Raises LookupError for one that was never graded."""
+        for attempt in self.conversation.attempts:
+            if attempt.written.source == submission.source and attempt.tested and attempt.tested.verdict:
+                return Judged(attempt.tested.verdict, attempt.tested.evaluation_id)
+        raise LookupError(f"Conversation {self.conversation.id} has no verdict about this kernel.")
+
+    def _before(self, index: int, agent: AgentName) -> tuple[Message, ...]:
+        return replace(self.conversation, turns=self.conversation.turns[:index], stopped=None).view(agent)
+
+
+def without_times(conversation: Conversation) -> Conversation:
+    """The conversation as it is on every machine: what a clock has said left out."""
+    turns = tuple(replace(turn, started_s=0.0, duration_s=0.0, oracle_s=0.0) for turn in conversation.turns)
+    return replace(conversation, turns=turns)

@@ -1,7 +1,7 @@
 """Which GPUs an agent has for what: counts for all nodes together become counts for each node, or are refused.
 
 verl asks Ray for as many GPUs on every node, so each count must be spread evenly; what cannot be placed would wait
-for ever.
+without end.
 """
 
 from dataclasses import dataclass

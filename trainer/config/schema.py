@@ -1,4 +1,4 @@
-"""What a training run is told: one frozen tree of typed fields, each documented here and nowhere else.
+"""The settings of a training run: one frozen tree of typed fields, each documented here and nowhere else.
 
 The defaults are the requirements' own. In brackets stands where a field or its default comes from: R11 is point 11 of
 the requirements document, C15 of the critique of it, T13 of the status document; a paper is named. A field without
@@ -8,7 +8,7 @@ An unknown field, a value of the wrong type or one out of range is refused; `tra
 file it stands and what it may have been meant to be.
 """
 
-from typing import Final, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -18,7 +18,6 @@ from trainer.config.placement import gpus_of
 
 AgentRole = Literal["generator", "optimizer"]
 """The agents that learn. The Tester follows rules."""
-SCHEMA_VERSION: Final = 1
 
 
 class Section(BaseModel):

@@ -1,1 +1,1 @@
-"""One conversation of the agents: what they are told, what they answer, what the tester says, what it earns."""
+"""One conversation of the agents: what they are asked, what they answer, what the tester reports, what it earns."""

@@ -180,7 +180,7 @@ class Attempt:
         return self.reward.value if self.reward else None
 
     def value_to(self, agent: AgentName) -> float | None:
-        """The value by the reward of an agent, whoever wrote it: only values by one reward can be compared."""
+        """The value by the reward of `agent`, whose kernel or not: only values by one reward can be compared."""
         return self.tested.other_values.get(agent, self.value) if self.tested else None
 
     @property

@@ -1,4 +1,4 @@
-"""One episode: agents write, the evaluator judges, until the conversation is over; whoever generates."""
+"""One episode: agents write and the evaluator judges until the conversation is over, with any kind of policy."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ class Judged:
 
 
 class Policy(Protocol):
-    """Whoever writes kernels: a model, or a script."""
+    """What writes kernels: a model, or a script."""
 
     async def respond(self, messages: tuple[Message, ...], *, seed: int, max_tokens: int) -> Response:
         """The answer to a view that ends in a user's message.
@@ -56,7 +56,7 @@ class Policy(Protocol):
 
 
 class Oracle(Protocol):
-    """Whoever judges kernels."""
+    """What judges kernels."""
 
     async def evaluate(self, submission: Submission) -> Judged:
         """The verdict about one submission. Raises OracleError for every fault of ours."""
@@ -276,7 +276,7 @@ async def play_many(
 ) -> Played:
     """Play a conversation for each task and seed, `concurrency` at a time, so that evaluations overlap generation.
 
-    `done` hears of each as it ends. Raises what ends a run (OracleLostError, PolicyError, ConfigurationError) as soon
+    `done` gets each as it ends. Raises what ends a run (OracleLostError, PolicyError, ConfigurationError) as soon
     as it happens; what is under way then is cancelled.
     """
     places = asyncio.Semaphore(concurrency)

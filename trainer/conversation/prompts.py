@@ -1,8 +1,8 @@
 """All that is said to the agents; tasks have their words in `trainer.data.tasks`, reports in
 `trainer.conversation.tester`.
 
-An agent's first messages are a system text and the task; later ones say what has happened since. Budgets are in
-tokens by `trainer.conversation.tester.estimated_tokens`, and a test holds every text to its own.
+An agent's first messages are a system text and the task; later ones say what has happened since. Every text has a
+budget in tokens, which `tests/trainer/conversation/test_prompts.py` names and checks.
 """
 
 from typing import Final, Literal
@@ -12,14 +12,6 @@ from trainer.conversation.extraction import wrapped
 from trainer.data.tasks import Task
 
 Wording = Literal["full", "brief"]
-
-SYSTEM_TOKENS: Final = {"full": 340, "brief": 40}
-"""Budgets of the system texts."""
-REQUEST_TOKENS: Final = {"full": 70, "brief": 24}
-"""Budgets of what is asked for in a later turn, without kernel and report."""
-
-REVIEW_TOKENS: Final = 110
-"""Budget of the system text of a Tester that is a model, and of what it is asked, without kernel and report."""
 
 _RULES: Final = """\
 The grader compiles one CUDA source file (nvcc, C++17) and launches its kernels itself; host code is never run.

@@ -1,4 +1,4 @@
-"""A conversation's view as one sequence of tokens, the same for whoever generates and whoever learns.
+"""A conversation's view as one sequence of tokens, the same for generation and for learning.
 
 What a model generated stays exactly the tokens that it generated: decoding and encoding again can give others, and
 then the probabilities of the update would be those of a text that nobody wrote.

@@ -39,7 +39,7 @@ class Task:
 
 
 def is_held_out(task_id: str, share: float = HELD_OUT_SHARE) -> bool:
-    """Whether a task with this id is never trained on: for `share` of all ids, the same ones for ever."""
+    """Whether a task with this id is never trained on: for `share` of all ids, which never change."""
     return int.from_bytes(blake2b(f"split {task_id}".encode(), digest_size=8).digest(), "big") < share * (1 << 64)
 
 

@@ -8,7 +8,7 @@ too many.
 Evaluations overlap, `concurrency` of them at a time. Lost connections, restarts, quotas and slowness are the client's
 to sit out: it asks again and resumes by id. A verdict that is a fault of ours (`internal_error`), or that was taken
 away (`cancelled`), is asked for once more. What is left is an OracleError: never a reward, always counted; above
-`fault_share` of the newest evaluations the oracle is lost, and says so to whoever asks from then on.
+`fault_share` of the newest evaluations the oracle is lost, and every later request gets an OracleLostError.
 """
 
 import asyncio
@@ -116,7 +116,7 @@ class EvaluatorOracle:
         return self._counts
 
     async def wait_until_ready(self, tell: Callable[[str], None] = print) -> None:
-        """Wait until the evaluator would judge what it is sent; `tell` hears what it lacks, now and then.
+        """Wait until the evaluator would judge what it is sent; `tell` gets what it lacks, now and then.
 
         Raises OracleLostError, which says what to do, where patience ends; ConfigurationError where there is
         something else at this address, or the key is wrong.

@@ -38,7 +38,7 @@ _RAMP_STEPS: Final = 10
 
 @dataclass(frozen=True)
 class Lesson:
-    """What an agent was told, and what it answered, in turn; it ends with an answer."""
+    """What an agent was asked, and what it answered, in turn; it ends with an answer."""
 
     messages: tuple[Message, ...]
 
@@ -113,8 +113,8 @@ def warm_up(
 ) -> tuple[float, ...]:
     """Supervised steps on the answers of lessons, from one folder into another; the losses, nats a token.
 
-    What the agent was told is not learned. Lengths are masked by number, since the token that pads may be the one
-    that ends an answer. `told` hears of each step. The same arguments give the same weights on the same machine.
+    What the agent was asked is not learned. Lengths are masked by number, since the token that pads may be the one
+    that ends an answer. `told` gets each step. The same arguments give the same weights on the same machine.
     """
     loaded, tokenizer = models.load_model(start)
     model: Any = loaded.train()
@@ -174,7 +174,7 @@ def prepare_policy(
 
     Makes `tiny`, fetches `smollm2-135m`, and warms up as `model.warm_start` says, on those of the tasks that are for
     training; the evaluator is asked where conversations have several turns. What is finished is kept below `folder`
-    and used again. `told` hears of each supervised step and its loss. Raises ConfigurationError, OracleLostError.
+    and used again. `told` gets each supervised step and its loss. Raises ConfigurationError, OracleLostError.
     """
     config = config.for_agent(role)
     name, start = config.model.name, config.model.warm_start

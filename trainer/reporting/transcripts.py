@@ -1,23 +1,20 @@
-"""Conversations as lines of JSON that read back as exactly what was written, and that can be played again.
+"""Conversations as lines of JSON that read back as exactly what was written.
 
 One line is one conversation: all turns with prompts, answers, token ids, log-probabilities, verdicts, reports and
-rewards, and beside them what each attempt earned in the end, term by term. `Recording` gives the recorded answers and
-verdicts to `trainer.conversation.episode.play`: with the same settings the same conversation comes out, whatever the
-clock says.
+rewards, and beside them what each attempt earned in the end, term by term. That is enough to play it again: with the
+recorded answers and verdicts `trainer.conversation.episode.play` gives the same conversation, but for its times.
 """
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from common.contract import Submission
 from common.wire import Json
-from trainer.conversation.conversation import AgentName, Conversation, Message, Response
-from trainer.conversation.episode import Judged
+from trainer.conversation.conversation import Conversation
 from trainer.conversation.rewards import Credit, CreditSettings, credits_of
 from trainer.errors import TrainerError
 
@@ -97,35 +94,3 @@ def read_transcripts(path: Path) -> Iterator[Transcript]:
             if found.form != FORM:
                 raise TranscriptError(f"{path}, line {number} has form {found.form}; this version reads {FORM}.")
             yield found
-
-
-@dataclass(frozen=True)
-class Recording:
-    """A recorded conversation in the place of policies and evaluator, for `trainer.conversation.episode.play`."""
-
-    conversation: Conversation
-
-    async def respond(self, messages: tuple[Message, ...], *, seed: int, max_tokens: int) -> Response:
-        """The recorded answer to this view. Raises TranscriptError for one that was never given."""
-        for turn in self.conversation.turns:
-            if turn.response is None:
-                continue
-            if (*self._before(turn.index, turn.agent), *turn.messages) == messages:
-                return turn.response
-        raise TranscriptError(f"Conversation {self.conversation.id} has no answer to what is asked now.")
-
-    async def evaluate(self, submission: Submission) -> Judged:
-        """The recorded verdict about this source. Raises TranscriptError for one that was never graded."""
-        for attempt in self.conversation.attempts:
-            if attempt.written.source == submission.source and attempt.tested and attempt.tested.verdict:
-                return Judged(attempt.tested.verdict, attempt.tested.evaluation_id)
-        raise TranscriptError(f"Conversation {self.conversation.id} has no verdict about this kernel.")
-
-    def _before(self, index: int, agent: AgentName) -> tuple[Message, ...]:
-        return replace(self.conversation, turns=self.conversation.turns[:index], stopped=None).view(agent)
-
-
-def without_times(conversation: Conversation) -> Conversation:
-    """The conversation as it is on every machine: what a clock has said left out."""
-    turns = tuple(replace(turn, started_s=0.0, duration_s=0.0, oracle_s=0.0) for turn in conversation.turns)
-    return replace(conversation, turns=turns)

@@ -258,7 +258,7 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         except TrainerError as error:
             return ConversationResult(seat, failure=str(error), fatal=error)
         except Exception:
-            # verl swallows what an agent loop raises; here it is counted, and shown by whoever counts.
+            # verl swallows what an agent loop raises; here it is counted, and shown with the counts.
             return ConversationResult(seat, failure=traceback.format_exc(limit=-6))
         conversation, keys = done
         return ConversationResult(seat, conversation, keys)

@@ -115,11 +115,6 @@ class Curriculum:
         """The tier that is worked on."""
         return self.plan[self.level]
 
-    @property
-    def open_tiers(self) -> frozenset[int]:
-        """Tiers of the problems that tasks may come from now."""
-        return frozenset().union(*(tier.problem_tiers for tier in self.plan[: self.level + 1]))
-
     def rates(self, level: int | None = None) -> Rates:
         """Of the window of a tier, by default of the one that is worked on."""
         seen = self.windows[self.level if level is None else level]

@@ -19,11 +19,6 @@ import torch
 from verl.plugin.platform.platform_base import PlatformBase
 from verl.plugin.platform.platform_manager import PlatformRegistry
 
-from trainer.errors import ConfigurationError
-
-VERL_VERSION = "0.9.1"
-"""The version that every patch below is for."""
-
 PLATFORM = "cpu"
 """Name under which the platform without a GPU is registered."""
 
@@ -207,17 +202,8 @@ def _scheduler(old: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def on_cpu() -> bool:
-    """Whether this process was told to work without a GPU."""
+    """Whether this process is set to work without a GPU."""
     return os.environ.get("VERL_PLATFORM", "").strip().lower() == PLATFORM
-
-
-def check_version(found: str) -> None:
-    """Raise ConfigurationError for a verl that the patches were not made for."""
-    if found != VERL_VERSION:
-        raise ConfigurationError(
-            f"verl {found} is installed, and the trainer's patches are for verl {VERL_VERSION}.",
-            f"Install it with: pip install verl=={VERL_VERSION}",
-        )
 
 
 def apply() -> None:

@@ -3,7 +3,7 @@
 verl keeps a *server* for each replica (a Ray actor that generates), a *replica* (its handle) and, in every process
 that trains, an *adapter* that hands new weights over. Requests are batched continuously (Yu et al., Orca, OSDI 2022)
 by transformers' own manager; sampling is ours, so that each request has a random stream of its own: the same prompt,
-seed and weights draw the same tokens, whoever else is in the batch.
+seed and weights draw the same tokens, whatever else is in the batch.
 
 *Deterministic mode*: the logits themselves depend on a batch's shape in their last bits. With `full_determinism` each
 request is therefore alone in its batch.
@@ -198,7 +198,7 @@ class Generator:
 
 
 def _settle(done: asyncio.Future[Any], result: Any) -> None:
-    # Whoever asked may have been cancelled in the meantime.
+    # The caller may have been cancelled in the meantime.
     if not done.done():
         done.set_result(result)
 

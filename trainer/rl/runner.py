@@ -220,7 +220,7 @@ class _Run:
             ending = step == last or self.stop.is_set()
             if ending or _due(step, config, keeping.every_episodes):
                 saved = self._save(step)
-            # Whoever asks to stop does not wait for an evaluation: it is made when the run goes on.
+            # A request to stop does not wait for an evaluation: it is made when the run goes on.
             if self._evaluation_due(step) and (step == last or not self.stop.is_set()):
                 self._evaluate(step)
         return saved

@@ -25,7 +25,7 @@ class TokenSequence:
     prompt_ids: tuple[int, ...]
     """What it was asked first."""
     response_ids: tuple[int, ...]
-    """All that came after: its answers exactly as generated, and what it was told between them."""
+    """All that came after: its answers exactly as generated, and the messages between them."""
     response_mask: tuple[int, ...]
     """1 where a token of `response_ids` was generated and counts, else 0."""
     log_probs: tuple[float, ...] | None

@@ -402,7 +402,7 @@ class SimulatorSession:
             for buffer in run.buffers:
                 if buffer.role != "temporary":
                     contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
-        # Whoever claims to have been idle all the time is not believed for ever.
+        # A process that claims to have been idle all the time is believed up to a limit only.
         own_s = max(own_ns / 1e9, (time.monotonic() - began_s) / _STRETCH)
         facts = {"shuffles": shuffles, "spread_launches": spread_launches}
         return RunOutcome(

@@ -89,7 +89,7 @@ def _attend(channel: Channel, services: RefereeServices) -> None:
 
 
 def _answer(request: JudgeRequest, services: RefereeServices, report: ProgressCallback) -> dict[str, Any]:
-    """One job from its request to what the grader is told."""
+    """One job from its request to the grader's answer."""
     started_s = time.monotonic()
 
     def open_session(checked_plan: CheckedPlan, memory_bytes: int) -> Session:

@@ -108,7 +108,7 @@ def processes_or_memory_exceeded(order: dict[str, Any]) -> tuple[str | None, int
     for pid in tree:
         fields = _stat_fields(pid)
         if fields and fields[0] == "T":
-            # Nothing in a job has reason to wait for a SIGCONT: whoever stopped it must not let its time run out.
+            # Nothing in a job has reason to wait for a SIGCONT: a stop from outside must not let its time run out.
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGCONT)
         if fields and fields[0] not in "ZX":
@@ -148,7 +148,11 @@ class RunQueueTime:
                 self._ns[pid] = used_ns, waited_ns
 
     def waited_s(self, elapsed_s: float) -> float:
+<<<<<<< HEAD
         """Of `elapsed_s`, what no process of the job ran in, and one could have. A job that starts many which
+=======
+        """Of `elapsed_s`, what no process of the job ran in, and one could have. A job of many processes that
+>>>>>>> w17-left
         wait for each other uses the processors meanwhile, which leaves nothing of it.
         """
         used_s = sum(used for used, _ in self._ns.values()) / 1e9

@@ -60,7 +60,7 @@ class WorkFolders:
     SETTLED_S = 10.0
     """Younger folders are left alone: their maker may be about to lock them."""
     REAP_EVERY_S = 60.0
-    """A job removes its own folder, whoever dies; what was killed before it could is removed so often at most."""
+    """A job removes its own folder, also where its parent dies; those of killed jobs are removed so often at most."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

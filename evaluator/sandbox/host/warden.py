@@ -43,7 +43,7 @@ and so many seconds."""
 
 CPU_MET = 0.5
 """From this share of a job's CPU time on, a SIGXCPU is its limit's. The kernel's limit counts whole ticks against
-whoever runs when one falls, its report measures time: on a busy machine, 1 s of ticks was less than 0.9 s of time."""
+the process that runs when one falls, its report measures time: 1 s of ticks was less than 0.9 s on a busy machine."""
 
 FIRST_PASSED_ON = 100
 """`sandbox.FIRST_DESCRIPTOR`, without what importing it would bring along."""
@@ -375,7 +375,7 @@ def supervise(
     used_s = usage.ru_utime + usage.ru_stime
     code = os.waitstatus_to_exitcode(statuses[child]) if child in statuses else -signal.SIGKILL
     if reason is None and code in (-signal.SIGKILL, 128 + signal.SIGKILL):
-        # Whoever ignores SIGXCPU is killed a second later, and would seem to have died of something else.
+        # A program that ignores SIGXCPU is killed a second later, and would seem to have died of something else.
         code = -signal.SIGXCPU if used_s > order["cpu_s"] else code
     # Anyone may send these signals; whether a limit of ours did is for what was measured to say.
     written_bytes = max(2 * work.largest_bytes, usage.ru_oublock * 512)

@@ -92,7 +92,7 @@ class ApiError(HTTPException):
 
 
 def refusal_of(error: AssayError) -> ApiError:
-    """How an error of the evaluator is told to a caller."""
+    """An error of the evaluator as an answer to a caller."""
     if isinstance(error, UnknownProblemError):
         return ApiError("unknown-problem", _sentence(str(error)), error.remedy and _sentence(error.remedy))
     if isinstance(error, IdempotencyConflictError):

@@ -49,7 +49,7 @@ class Reader:
     async def read(self, body: bytearray, kind: type[Document], tenant: str, hold: Callable[[int], None]) -> Document:
         """The document in `body`, which is emptied. Raises ApiError.
 
-        `hold` is told how many bytes of memory this takes, before it does; what it raises ends the reading.
+        `hold` gets how many bytes of memory this takes, before it does; what it raises ends the reading.
         """
         if len(body) <= _SMALL_BYTES and count_values(body, _SMALL_VALUES) <= _SMALL_VALUES:
             return _document(body, kind)

@@ -245,7 +245,7 @@ async def get_receipt(evaluation_id: str, request: Request, service: Here, calle
     },
 )
 async def drop_evaluation(evaluation_id: str, request: Request, service: Here, caller: Known) -> Response:
-    """Say that nobody wants this evaluation any more: one that waits is cancelled, one that runs is ended."""
+    """Cancel this evaluation: one that waits ends at once, one that runs is stopped."""
     await _find(service, request, caller, evaluation_id)
     stored = await run_in_threadpool(service.evaluations.drop, evaluation_id, caller.sees)
     service.watch.notify(evaluation_id)

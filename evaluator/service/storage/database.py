@@ -115,7 +115,7 @@ class Database:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """SQLite has one writer at a time: threads of a process wait here, and processes in `_begin_to_write`,
-        since SQLite itself waits by sleeping up to 100 ms at a time, whoever came first.
+        since SQLite itself waits by sleeping up to 100 ms at a time, without regard to who came first.
         """
         if not self._is_sqlite:
             yield

@@ -1,6 +1,6 @@
 """What several repositories do with one evaluation's row, in the caller's transaction: read, requeue, end.
 
-Whoever changes a row holds it: the caller has selected it FOR UPDATE in the transaction of `connection`.
+A row is locked before it is changed: the caller has selected it FOR UPDATE in the transaction of `connection`.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from evaluator.service.storage.tables import evaluations, submissions, verdicts
 
 MAX_ATTEMPTS: Final = 2
 """Attempts in one stage; when the last is lost or fails, the evaluation ends in `internal_error`. Two: a submission
-that kills its worker must not go round for ever, and one that met a dying machine must not suffer for it."""
+that kills its worker must not be tried again without end, and one that met a dying machine must not suffer for it."""
 
 _row = evaluations.c
 WHOLE: Final[Select[Any]] = (
@@ -111,7 +111,7 @@ def end_evaluation(
 
 
 def unwanted_verdict(connection: Connection, row: Row[Any]) -> Verdict:
-    """The verdict of an evaluation that nobody wants any more."""
+    """The verdict of an evaluation that was cancelled."""
     message = "The caller dropped this evaluation before it had a verdict."
     return _without_result(connection, row, Status.CANCELLED, message, "Submit it again to have it judged.")
 

@@ -130,8 +130,8 @@ class LeaseRepository:
         )
 
     def renew(self, lease: Lease, lease_s: float) -> bool:
-        """Say that the work goes on, for `lease_s` more seconds. False: the lease is lost, or nobody wants the
-        verdict any more: stop working. Raises StorageError, which says nothing about the lease: try again soon.
+        """Say that the work goes on, for `lease_s` more seconds. False: the lease is lost, or the evaluation
+        was cancelled: stop working. Raises StorageError, which says nothing about the lease: try again soon.
         """
         with self._database.writing() as connection:
             return connection.execute(_RENEW, _name(lease) | {"for_s": lease_s}).rowcount == 1
@@ -144,9 +144,8 @@ class LeaseRepository:
     def pass_on(self, lease: Lease, queue: str, compiled_s: float | None, worked_s: float = 0.0) -> bool:
         """The compile stage is done: wait for the judge stage in `queue`; attempts count from the start again.
 
-        `compiled_s`, `worked_s`: what the compiler and the whole stage took, seconds; whoever judges gets to know.
-        False where the lease is lost, or nobody wants the verdict (then it has ended as `cancelled`). Raises
-        StorageError.
+        `compiled_s`, `worked_s`: what the compiler and the whole stage took, seconds, for the worker that judges.
+        False where the lease is lost, or the evaluation was cancelled (then it has ended). Raises StorageError.
         """
         done = {"compiled_s": compiled_s, "worked_s": worked_s}
         return self._let_go(lease, None, stage="judge", queue=queue, attempt=0, **done)
@@ -155,8 +154,7 @@ class LeaseRepository:
         """Let another worker have it, first in its tenant's line. A worker that ends gives back without counting the
         attempt; one that met a fault of ours and wants another try counts it.
 
-        False where the lease is lost, or nobody wants the verdict (then it has ended as `cancelled`). Raises
-        StorageError.
+        False where the lease is lost, or the evaluation was cancelled (then it has ended). Raises StorageError.
         """
         reason = "failed" if counted else "handed_back"
         return self._let_go(lease, reason, attempt=_row.attempt - (0 if counted else 1))

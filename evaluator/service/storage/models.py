@@ -155,7 +155,7 @@ class Swept:
     dead: tuple[str, ...] = ()
     """Ids of those that were lost too often and ended in `internal_error`."""
     cancelled: tuple[str, ...] = ()
-    """Ids of lost attempts that nobody wanted any more: ended as `cancelled`."""
+    """Ids of lost attempts of cancelled evaluations: ended as `cancelled`."""
     stale_announcements: tuple[tuple[str, str], ...] = ()
     """(evaluation id, queue) of those that wait although they were announced a while ago: announce them again."""
 

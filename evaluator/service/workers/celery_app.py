@@ -1,6 +1,6 @@
 """The queue for workers on other machines: Celery over Redis.
 
-A message is a knock at the door and no more: whoever gets it claims from the store what is next in that queue. There
+A message only wakes a worker: the one that gets it claims from the store what is next in that queue. There
 are as many messages as evaluations, so none waits, the store stays fair between tenants, and a message that comes
 twice finds nothing left to do. One that is lost is sent again by the sweeper. Nothing but an id is in it.
 """

@@ -58,7 +58,7 @@ class WorkerPool:
         settings: ServiceSettings,
         ended: Callable[[str], None] = lambda evaluation_id: None,
     ) -> None:
-        """`ended` hears the id of each evaluation that a worker has let go of, in a thread of the pool's."""
+        """`ended` gets the id of each evaluation that a worker has let go of, in a thread of the pool's."""
         self._evaluations, self._leases, self._workers = evaluations, leases, workers
         self._settings, self._ended = settings, ended
         self._seats = [_WorkerSlot() for _ in range(settings.workers)]

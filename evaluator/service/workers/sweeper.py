@@ -21,7 +21,7 @@ class Sweeper:
     def __init__(
         self, sweeps: SweepRepository, announcer: Announcer, interval_s: float = 1.0, retain_s: float | None = None
     ) -> None:
-        """`retain_s`: how long evaluations are kept after their end, seconds; None keeps them for ever."""
+        """`retain_s`: how long evaluations are kept after their end, seconds; None never deletes them."""
         self._sweeps, self._announcer = sweeps, announcer
         self._interval_s, self._retain_s = interval_s, retain_s
         self._retained_s = float("-inf")

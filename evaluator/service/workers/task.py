@@ -1,4 +1,4 @@
-"""The one task: work on a leased evaluation until it is judged, passed on, or nobody wants it any more.
+"""The one task: work on a leased evaluation until it is judged, passed on, or cancelled.
 
 Embedded workers and Celery's call the same `perform`; they differ in how they come to a lease.
 """
@@ -112,7 +112,7 @@ def has_room(data_dir: Path) -> bool:
     """Whether the disk of the data folder has room for the files of a job. Without, every attempt would fail."""
     try:
         return shutil.disk_usage(data_dir).free >= MIN_FREE_BYTES
-    except OSError:  # whoever wants to write there says it better
+    except OSError:  # the first write there says it better
         return True
 
 
@@ -143,7 +143,7 @@ def _outcome(lease: Lease, toolbox: BoundToolbox, tools: Tools, progress: Progre
 
 
 def _own_queue(submission: Submission, toolbox: Toolbox, tools: Tools) -> str | None:
-    """Which queue of this worker is right for a submission, whoever else there may be; None where none is."""
+    """Which queue of this worker is right for a submission, whatever other workers there are; None where none is."""
     if submission.backend == "sim":
         return "sim" if "sim" in tools.queues else None
     return next((queue for queue in tools.queues if is_gpu_queue(queue) and toolbox.gpu is not None), None)
@@ -254,7 +254,7 @@ def _insist(act: Callable[[], Answer], shift: CancelToken) -> Answer:
 
 
 class _Heartbeat:
-    """Beats while the work goes on: renews the lease, writes down what is being done, and hears of a cancel."""
+    """Beats while the work goes on: renews the lease, writes down what is being done, and notices a cancel."""
 
     def __init__(self, lease: Lease, tools: Tools, cancel_token: CancelToken) -> None:
         self._lease, self._lease_s, self._cancel_token = lease, tools.lease_s, cancel_token

@@ -327,7 +327,7 @@ def _work_until_drained(worker: Worker, wake: int, drain: int, tell: Callable[[d
 
 
 class _Unheard:
-    """Embedded workers look into the store on their own; whoever has something to pass on judges it at once."""
+    """Embedded workers look into the store on their own; one that has something to pass on judges it at once."""
 
     def announce(self, evaluation_id: str, queue: str) -> None:
         """Nothing to do."""

@@ -10,7 +10,7 @@ by benchmarks/simulator/estimate_vs_gpu.py, which says on what, and how well oth
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -275,12 +275,3 @@ def with_naive(found: Estimate, naive: Estimate | None) -> Estimate:
         return found
     speedup = float(f"{naive.latency_us / found.latency_us:.4g}")
     return found.model_copy(update={"naive_latency_us": naive.latency_us, "speedup": speedup})
-
-
-def table_us(found: Estimate) -> Mapping[str, float]:
-    """Microseconds by resource, all launches together, the largest first."""
-    sums: dict[str, float] = {}
-    for launch in found.launches:
-        for name, term in launch.terms_us.items():
-            sums[name] = sums.get(name, 0.0) + term
-    return dict(sorted(sums.items(), key=lambda item: -item[1]))

@@ -46,7 +46,7 @@ _NOTE, _WARNING, _ERROR = Severity.NOTE, Severity.WARNING, Severity.ERROR
 _HOST = "Host code is not run here: only kernels are, as the launch plan says. "
 
 RULES: dict[str, Rule] = {
-    # Breaking a rule of the game.
+    # Breaking a rule of grading.
     "host-file-include": Rule(
         _ERROR,
         1.0,
@@ -241,7 +241,7 @@ class Screened:
 
     screening: Screening
     ruling: Ruling | None
-    """`rejected` where a rule of the game was broken for certain."""
+    """`rejected` where a rule of grading was broken for certain."""
 
 
 Hit = tuple[str, int, str]

@@ -1,6 +1,6 @@
 """Samples of the same program and plan from all evaluations, on disk: asking again redraws no luck.
 
-Whoever submits a kernel ten times to keep the best measurement gets the same answer ten times, each one surer.
+A caller that submits a kernel ten times to keep the best measurement gets the same answer ten times, each one surer.
 """
 
 import hashlib

@@ -186,7 +186,7 @@ def summarise(
     left out. With fewer than 10 launches of either the interval is the whole range of the samples.
     """
     pooled = pooled or Pooled(measurement.event_us, measurement.baseline_us)
-    # Rounded first, so that whoever has the verdict can compute the same from the samples in it.
+    # Rounded first, so that a reader of the verdict can compute the same from the samples in it.
     pooled = Pooled(_rounded(pooled.event_us), _rounded(pooled.baseline_us), pooled.evaluations)
     event, baseline = np.sort(pooled.event_us), np.sort(pooled.baseline_us)
     latency, reference = float(np.median(event)), float(np.median(baseline))

@@ -1,5 +1,6 @@
 """The command's own logic, in this process; tests/e2e runs the installed one."""
 
+import contextlib
 import json
 import os
 import re
@@ -12,8 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from common.contract import ProblemFace, Status, Verdict
-from evaluator.cli import arguments, grade, main
+from evaluator.cli import arguments, demo, grade, main, remote, service
 from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_USAGE
+from evaluator.errors import InfrastructureError
+from evaluator.installation import install_command
 from evaluator.problems import linter
 from evaluator.problems.catalogue import problems
 
@@ -176,6 +179,44 @@ def test_the_launch_plan_of_the_documents_in_json_runs_their_kernels(run, tmp_pa
     kernels = "\n".join(line for line in source.splitlines() if "// assay:" not in line)
     ended = run("grade", "-", "--json", "--plan", "plan.json", input=kernels)
     assert ended.exit_code == 0, ended.stdout + ended.stderr
+
+
+@pytest.fixture
+def one_example(tmp_path, monkeypatch):
+    folder = tmp_path / "examples"
+    folder.mkdir()
+    (folder / "naive.cu").write_text(f"// problem: relu\n{NAIVE}")
+    monkeypatch.setattr(demo, "_EXAMPLES", (folder,))
+
+
+def test_a_demo_without_the_libraries_of_a_service_says_so_and_is_complete(run, tmp_path, monkeypatch, one_example):
+    monkeypatch.setattr(service, "_LIBRARIES", ("click", "no_such_library"))
+    monkeypatch.setattr(remote, "local_service", lambda *_: pytest.fail("a service that cannot start was started"))
+    ended = run("demo")
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert "Graded 1 kernels" in ended.stdout
+    assert f"Report:    {tmp_path / 'assay-report.html'}" in ended.stdout
+    assert "a service needs no_such_library." in ended.stdout
+    assert install_command("service") in ended.stdout
+    assert "assay serve" not in ended.stdout
+    assert "curl" not in ended.stdout
+    assert (tmp_path / "assay-report.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_demo_whose_service_does_not_start_has_given_its_report(run, tmp_path, monkeypatch, one_example):
+    class Broken:
+        def address(self):
+            raise InfrastructureError("The service did not start: the port is taken")
+
+    @contextlib.contextmanager
+    def broken_service(sandbox):
+        yield Broken()
+
+    monkeypatch.setattr(remote, "local_service", broken_service)
+    ended = run("demo")
+    assert ended.exit_code == EXIT_INTERNAL
+    assert f"Report:    {tmp_path / 'assay-report.html'}" in ended.stdout
+    assert "The service did not start: the port is taken" in ended.stderr
 
 
 HEAVY = ("numpy", "pydantic", "rich", "evaluator.backends", "evaluator.pipeline", "evaluator.problems")

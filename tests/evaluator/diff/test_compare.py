@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from common.contract import Status, Submission
+from evaluator.cli import diff
 from evaluator.cli.main import main
 from evaluator.diff.compare import Quantity, _lines, compare, grade_both
 from evaluator.diff.render import change, diff_card, diff_page
+from evaluator.pipeline import pipeline
+from evaluator.problems.catalogue import find_problem
 
 STRIDED = """// problem: transpose
 // assay: launch transpose grid=(ceil_div(rows * cols, 256)) block=(256) args=(x, y, rows, cols)
@@ -152,6 +155,19 @@ def test_the_command_compares_a_wrong_one_with_a_right_one(run, tmp_path):
     assert told["counted_at"] is None
     assert "never written" in told["before"]["message"]
     assert "Not counted line by line" in (tmp_path / "out.html").read_text()
+
+
+def test_the_problem_of_both_is_looked_up_once(run, monkeypatch):
+    looked_up = []
+
+    def counted(problem_id):
+        looked_up.append(problem_id)
+        return find_problem(problem_id)
+
+    for module in (diff, pipeline):
+        monkeypatch.setattr(module, "find_problem", counted)
+    assert run("wrong.cu", "a.cu", "--json").exit_code == 0
+    assert looked_up == ["transpose"]
 
 
 @pytest.mark.parametrize(

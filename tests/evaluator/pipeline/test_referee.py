@@ -15,7 +15,7 @@ from evaluator.problems.catalogue import find_problem
 CORPUS = Path(__file__).parents[2]
 
 
-def order(toolbox, path: Path, problem: str) -> JudgeRequest:
+def judge_request(toolbox, path: Path, problem: str) -> JudgeRequest:
     settings = Settings()
     built = build(SubmittedSource(find_problem(problem), path.read_bytes(), None, settings, "sm_80"), toolbox)
     return JudgeRequest(built.program, built.checked_plan, settings, local_memory=False, secret=bytes(range(32)))
@@ -27,7 +27,7 @@ def referee(toolbox):
 
 
 def test_what_was_watched_is_told_beside_what_the_device_showed(toolbox, referee):
-    asked = order(toolbox, CORPUS / "kernels" / "transpose_padded_tile.cu", "transpose")
+    asked = judge_request(toolbox, CORPUS / "kernels" / "transpose_padded_tile.cu", "transpose")
     rehearsed = rehearse(referee, asked)
     assert rehearsed.verified.ruling is None
     watched = rehearsed.verified.correctness.watched
@@ -42,7 +42,7 @@ def test_what_was_watched_is_told_beside_what_the_device_showed(toolbox, referee
 
 def test_a_race_is_named_with_both_threads_and_lines(toolbox, referee):
     path = CORPUS / "adversarial" / "race_without_barrier.cu"
-    judged = rehearse(referee, order(toolbox, path, "transpose"))
+    judged = rehearse(referee, judge_request(toolbox, path, "transpose"))
     assert judged.verified.ruling.status is Status.INCORRECT
     assert "In the rehearsal" in judged.verified.ruling.message
     fault = judged.verified.correctness.fault

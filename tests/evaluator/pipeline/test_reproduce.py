@@ -6,7 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from common.contract import Verdict
+from evaluator.cli import grade
 from evaluator.cli.main import main
+from evaluator.pipeline import pipeline, reproduce
+from evaluator.problems.catalogue import find_problem
 
 RIGHT = (
     "// problem: relu\n__global__ void relu(const float* x, float* y, int n)\n"
@@ -32,6 +35,19 @@ def test_a_wrong_kernel_gets_its_program(run, tmp_path):
     text = (tmp_path / "made/repro.cu").read_text()
     assert WRONG in text
     assert "int main(int argc, char** argv)" in text
+
+
+def test_the_problem_is_looked_up_once(run, monkeypatch):
+    looked_up = []
+
+    def counted(problem_id):
+        looked_up.append(problem_id)
+        return find_problem(problem_id)
+
+    for module in (grade, pipeline, reproduce):
+        monkeypatch.setattr(module, "find_problem", counted)
+    assert run("wrong.cu", "--repro", "repro.cu").exit_code == 1
+    assert looked_up == ["relu"]
 
 
 def test_shrinking_alone_writes_nothing(run, tmp_path):

@@ -17,6 +17,7 @@ from sample_verdicts import (
 )
 
 from evaluator.problems.catalogue import problems
+from evaluator.report import html
 from evaluator.report.terminal import line_of, printable, problem_card, problem_table, verdict_card
 
 
@@ -41,6 +42,22 @@ def test_every_verdict_fits_the_terminal(sample, width):
     assert flat(printable(verdict.message)).replace(" ", "") in flat(text).replace(" ", "")
     if verdict.hint:
         assert "Hint:" in text
+
+
+@pytest.mark.parametrize(
+    ("sample", "where"),
+    [
+        (compile_error, "in phase compile"),
+        (runtime_error, "in phase verify, on the simulator"),
+        (passed_on_gpu, "on a GPU"),
+    ],
+)
+def test_a_backend_is_named_where_it_had_a_part(sample, where):
+    verdict = sample()
+    card, page = flat(shown(verdict_card(verdict, SOURCE))), html.render(verdict, SOURCE)
+    for text in (card, page):
+        assert where in text
+        assert ("on the simulator" in text.split("in phase", 1)[1][:40]) is ("simulator" in where)
 
 
 def test_a_compile_error_points_at_the_column():

@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 
 import pytest
 import yaml
@@ -36,6 +37,21 @@ def run(tmp_path):
     talk = transcript(played([wrapped(kernel("pass_a"))]), CreditSettings(), 1)
     write_transcripts(folder / "transcripts" / "train-000001.jsonl", [talk])
     return folder
+
+
+HEAVY = ("httpx", "numpy", "pydantic", "rich", "torch", "common", "trainer.config", "trainer.rl")
+
+
+@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["config", "--help"], ["nonsense"]])
+def test_help_of_training_imports_nothing_that_takes_long(command):
+    script = (
+        "import sys\nfrom trainer.cli.main import main\ntry:\n    main(sys.argv[1:])\n"
+        "finally:\n    print(*sys.modules, file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=False)
+    imported = set(ended.stderr.split())
+    assert "trainer.cli.main" in imported
+    assert imported.isdisjoint(HEAVY)
 
 
 def test_configurations_are_listed_shown_and_explained():

@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from scripted import Judge, Script, kernel
+from scripted import Judge, Recording, Script, kernel, without_times
 from serving import Serving
 from small_service import Road
 
@@ -20,7 +20,6 @@ from trainer.conversation.rewards import CreditSettings, credits_of
 from trainer.data.tasks import chosen, training_tasks
 from trainer.errors import ConfigurationError, ContextFullError, OracleError, OracleLostError
 from trainer.evaluator.oracle import EvaluatorOracle, OracleSettings
-from trainer.reporting.transcripts import Recording, without_times
 
 NAIVE = problems()["relu"].naive.source
 FAST = problems()["relu"].fast.source

@@ -13,6 +13,12 @@ from trainer.conversation.extraction import wrapped
 from trainer.conversation.tester import ReportSettings, estimated_tokens
 
 AGENTS = (AgentName.GENERATOR, AgentName.OPTIMIZER)
+SYSTEM_TOKENS = {"full": 340, "brief": 40}
+"""Budgets of the system texts, by `estimated_tokens`."""
+REQUEST_TOKENS = {"full": 70, "brief": 24}
+"""Budgets of what is asked for in a later turn, without kernel and report."""
+REVIEW_TOKENS = 110
+"""Budget of the system text of a Tester that is a model, and of what it is asked, without kernel and report."""
 KERNEL_TOKENS = estimated_tokens(wrapped(kernel("compile_0")))
 
 
@@ -21,7 +27,7 @@ KERNEL_TOKENS = estimated_tokens(wrapped(kernel("compile_0")))
 def test_a_system_text_keeps_its_budget_and_asks_for_the_form(agent, wording):
     system, user = prompts.opening(agent, TASK, wording)
     assert (system.role, user.role, user.text) == ("system", "user", TASK.text)
-    assert estimated_tokens(system.text) <= prompts.SYSTEM_TOKENS[wording]
+    assert estimated_tokens(system.text) <= SYSTEM_TOKENS[wording]
     assert "```cuda" in system.text
 
 
@@ -33,7 +39,7 @@ def test_a_reviewer_is_told_in_few_words_what_it_is_there_for():
         assert part in user.text
     spent = estimated_tokens(system.text) + estimated_tokens(user.text)
     given = estimated_tokens(TASK.text) + KERNEL_TOKENS + estimated_tokens("compile_error: a semicolon")
-    assert spent - given <= prompts.REVIEW_TOKENS
+    assert spent - given <= REVIEW_TOKENS
 
 
 def test_the_two_agents_are_told_different_things():
@@ -48,7 +54,7 @@ def test_a_later_turn_costs_a_report_a_kernel_and_little_more(wording, answers):
         first = turn.messages[0].role == "system"
         others = max(len(kernel(name)) for name in ("compile_0",)) + 20 if first else 0
         spent = estimated_tokens(turn.messages[-1].text) - (estimated_tokens(TASK.text) if first else 0)
-        assert spent <= prompts.REQUEST_TOKENS[wording] + 100 + (KERNEL_TOKENS + others if first else 0)
+        assert spent <= REQUEST_TOKENS[wording] + 100 + (KERNEL_TOKENS + others if first else 0)
 
 
 def test_the_optimizer_begins_with_the_task_the_kernel_and_the_report():

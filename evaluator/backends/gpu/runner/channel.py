@@ -103,7 +103,7 @@ class Channel:
         return self._descriptors.pop(0)
 
     def hang_up(self) -> None:
-        """End the conversation; whoever waits in `receive`, in another thread, gets ChannelClosedError."""
+        """End the conversation; a thread that waits in `receive` gets ChannelClosedError."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 

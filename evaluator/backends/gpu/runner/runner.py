@@ -1,6 +1,6 @@
 """The runner: the process that owns the CUDA context in which a submission's kernels run.
 
-Nothing in here decides anything. It maps the referee's memory, loads a program, launches when it is told to, and says
+Nothing in here decides anything. It maps the referee's memory, loads a program, launches on request, and says
 what two clocks read. A kernel may read and write all of this process's device memory, so no seed, no answer, no input
 before its time and no verdict is ever in it.
 

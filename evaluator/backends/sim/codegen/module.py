@@ -1,4 +1,4 @@
-"""A PTX module as one C++ file, and what the runtime has to be told about it."""
+"""A PTX module as one C++ file, and what the runtime needs to know about it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _LOCAL_STACK_BYTES = 16 << 10
 class Translation:
     """C++ text that holds neither names nor source lines, so programs that differ only in those share one object.
 
-    The runtime is told the names and lines when it starts.
+    The runtime gets the names and lines when it starts.
     """
 
     text: str

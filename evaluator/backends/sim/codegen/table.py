@@ -86,7 +86,7 @@ class InstructionEntry:
 
 
 class Columns(TypedDict, total=False):
-    """What `lowers` may be told: the columns of `InstructionEntry`."""
+    """What `lowers` takes: the columns of `InstructionEntry`."""
 
     modifiers: Set[str]
     types: Set[str]

@@ -17,7 +17,7 @@ from evaluator.settings import MachineSettings
 
 GPU = Gpu(0, "GPU-0", "stand-in", "sm_90", 1 << 33, 1 << 33, "1.0", (13, 0), None, "default", None)
 PROGRAM = program("relu")
-ORDER = JudgeRequest(PROGRAM, relu_plan(PROGRAM), Settings(), local_memory=False, secret=os.urandom(32))
+REQUEST = JudgeRequest(PROGRAM, relu_plan(PROGRAM), Settings(), local_memory=False, secret=os.urandom(32))
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_withdrawal_lets_go_at_once_and_the_referee_sees_it(referee):
 
     def judge():
         try:
-            referee.bound_to(cancel_token).judge(ORDER, lambda text: None)
+            referee.bound_to(cancel_token).judge(REQUEST, lambda text: None)
         except CancelledError as error:
             caught.append(error)
 
@@ -62,4 +62,4 @@ def test_nobody_is_asked_once_the_interest_is_gone(referee):
     cancel_token = CancelToken()
     cancel_token.cancel()
     with pytest.raises(CancelledError):
-        referee.bound_to(cancel_token).judge(ORDER, lambda text: None)
+        referee.bound_to(cancel_token).judge(REQUEST, lambda text: None)

@@ -58,7 +58,7 @@ def test_a_referee_without_runners_ends_so_that_the_next_grader_starts_another(t
         assert not thread.is_alive()
 
 
-def order(deed, ptx="", settings=None, **more):
+def judge_request(deed, ptx="", settings=None, **more):
     limit_s = 3 if deed.startswith("hang") else 30
     settings = settings or Settings(sizes={"n": 3000}, run_timeout_s=limit_s, max_launches=20)
     made = program(deed, ptx, **more)
@@ -67,13 +67,13 @@ def order(deed, ptx="", settings=None, **more):
 
 def judged(referee, deed, **more):
     said = []
-    found = referee.judge(order(deed, **more), said.append)
+    found = referee.judge(judge_request(deed, **more), said.append)
     assert all(event.phase in (Phase.VERIFY, Phase.TIME) for event in said)
     return found
 
 
-def test_orders_and_findings_travel_unchanged(referee):
-    sent = order("relu")
+def test_requests_and_findings_travel_unchanged(referee):
+    sent = judge_request("relu")
     assert JudgeRequest.from_json(sent.to_json()) == sent
     found = judged(referee, "relu")
     assert JudgeResult.from_json(found.to_json()) == found
@@ -91,7 +91,7 @@ def test_a_checked_plan_travels_as_it_was_checked():
         "// assay: launch k grid=(1) block=(256) args=(0, y, 12)\n"
     )
     planned = plan_launches(find_problem("relu"), made, None, directives, {made.entries[0].name: 96})
-    sent = replace(order("relu"), checked_plan=planned.checked_plan)
+    sent = replace(judge_request("relu"), checked_plan=planned.checked_plan)
     arrived = JudgeRequest.from_json(sent.to_json()).checked_plan
     assert arrived == planned.checked_plan
     assert arrived.problem is find_problem("relu")
@@ -114,7 +114,7 @@ def test_a_right_kernel_is_verified_timed_and_checked_in_secret(referee):
     assert measurement.checked_launches >= 1
     assert measurement.compared_with.endswith("eager: F.relu(x)")
     assert measurement.sizes == {"n": 3000}
-    result = timed(order("relu").checked_plan, found, lambda m: Pooled(m.event_us, m.baseline_us))
+    result = timed(judge_request("relu").checked_plan, found, lambda m: Pooled(m.event_us, m.baseline_us))
     assert result.timing.speedup_low <= result.timing.speedup <= result.timing.speedup_high
 
 
@@ -157,14 +157,14 @@ def test_what_goes_wrong_only_while_it_is_timed_is_found_as_well(referee, deed, 
         if found.look.ruling is not None:
             break
     assert (found.look.ruling.status, found.look.ruling.phase) == (status, Phase.TIME)
-    result = timed(order("relu").checked_plan, found, lambda m: None)
+    result = timed(judge_request("relu").checked_plan, found, lambda m: None)
     assert result.timing is None
     assert result.verified.correctness.passed is False
 
 
 def test_a_forged_event_is_rejected(referee):
     found = judged(referee, "slow", event_us=50.0)
-    ruling = timed(order("relu").checked_plan, found, lambda m: Pooled(m.event_us, m.baseline_us)).ruling
+    ruling = timed(judge_request("relu").checked_plan, found, lambda m: Pooled(m.event_us, m.baseline_us)).ruling
     assert (ruling.status, ruling.phase) == (Status.REJECTED, Phase.TIME)
     assert "events say 50 us" in ruling.message
 
@@ -193,7 +193,7 @@ def test_answers_may_differ_where_a_device_orders_threads_as_it_likes(referee):
 def test_what_cannot_be_is_said(referee):
     with pytest.raises(UsageError, match="no size named m"):
         judged(referee, "relu", settings=Settings(sizes={"m": 1}))
-    other = order("relu")
+    other = judge_request("relu")
     wrong_image = Program(other.program.ptx, other.program.entries, "sm_70", b"for another architecture")
     changed = replace(other, program=wrong_image)
     with pytest.raises(UnsupportedError, match="sm_70"):
@@ -209,7 +209,7 @@ def test_a_grader_that_goes_away_ends_its_job_only(referee):
 
     for _ in range(3):
         with pytest.raises(EnoughError):
-            referee.judge(order("relu"), leave)
+            referee.judge(judge_request("relu"), leave)
     assert judged(referee, "relu").verified.ruling is None
 
 
@@ -224,7 +224,7 @@ def test_too_fast_is_looked_at_again_at_a_larger_size(referee):
     finally:
         referee.services.baseline.state = honest
     assert found.second_look.measurement.sizes == larger({"n": 3000}) == {"n": 6000}
-    ruling = timed(order("relu").checked_plan, found, lambda m: None).ruling
+    ruling = timed(judge_request("relu").checked_plan, found, lambda m: None).ruling
     assert (ruling.status, ruling.phase) == (Status.REJECTED, Phase.TIME)
     assert "no right answer can" in ruling.message
 

@@ -28,7 +28,7 @@ from evaluator.settings import MachineSettings
 
 GPU = Gpu(0, "GPU-0", "stand-in", "sm_90", 1 << 33, 1 << 33, "1.0", (13, 0), None, "default", None)
 PROGRAM = program("relu")
-ORDER = JudgeRequest(PROGRAM, relu_plan(PROGRAM), Settings(), local_memory=False, secret=bytes(32))
+REQUEST = JudgeRequest(PROGRAM, relu_plan(PROGRAM), Settings(), local_memory=False, secret=bytes(32))
 HOSTILE = ("queue", "random", "socket", "click", "torch", "evaluator", "common", "runpy")
 
 
@@ -176,7 +176,7 @@ def test_many_graders_try_once_and_all_are_told(counted):
 
     def judge():
         try:
-            GpuReferee(GPU, settings).judge(ORDER, lambda text: None)
+            GpuReferee(GPU, settings).judge(REQUEST, lambda text: None)
         except GpuError as fault:
             said.append(str(fault))
 
@@ -195,7 +195,7 @@ def test_starts_wait_longer_and_longer(counted):
     until_s = time.monotonic() + 5
     while time.monotonic() < until_s:
         with pytest.raises(GpuError, match="could not be started"):
-            referee.judge(ORDER, lambda text: None)
+            referee.judge(REQUEST, lambda text: None)
     assert 2 <= tried() <= 4
     pauses_s = [replace(referee.trouble, failures=n).due_s - referee.trouble.at_s for n in (1, 2, 3, 10, 5000)]
     assert pauses_s == [1, 2, 4, 30, 30]

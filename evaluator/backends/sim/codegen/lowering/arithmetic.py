@@ -185,11 +185,17 @@ def _div(c: Context, i: Instruction) -> str:
 
 @lowers("rem", types=INTEGERS, operand_count=3, result="last")
 def _divided(c: Context, i: Instruction) -> str:
-    name, kind, bits = i.opcode, i.type, bits_of(i.type)
-    a, b = (c.any(operand, bits) for operand in i.operands[1:3])
-    if bits == 16:
-        return f"low16({name}_{kind[0]}32({sign_extended(a, kind)}, {sign_extended(b, kind)}))"
-    return f"{name}_{kind}({a}, {b})"
+    return _by_width(c, i, i.type[0])
+
+
+def _by_width(c: Context, i: Instruction, sign: str) -> str:
+    """An operation of f64 or of integers, whose 16 bits are computed in 32. `sign`: `s`, `u`, or `b` for both."""
+    kind, bits = i.type, bits_of(i.type)
+    values = ", ".join(sign_extended(c.any(operand, bits), kind) for operand in i.operands[1:])
+    if kind == "f64":
+        return f"{i.opcode}_f64({values})"
+    text = f"{i.opcode}_{sign}{max(bits, 32)}({values})"
+    return f"low16({text})" if bits == 16 else text
 
 
 @lowers("neg", modifiers={"ftz"}, types=NUMBERS, operand_count=2, result="last")
@@ -203,18 +209,13 @@ def _abs(c: Context, i: Instruction) -> str:
 
 
 def _sign_operation(c: Context, i: Instruction, narrow: str, half: int, pair: int) -> str:
-    name, kind, bits = i.opcode, i.type, bits_of(i.type)
-    a = c.any(i.operands[1], bits)
+    kind = i.type
     if kind in HALVES:
-        return f"{narrow}({a}, all32({pair if kind.endswith('x2') else half}u))"
+        return f"{narrow}({c.any(i.operands[1], bits_of(kind))}, all32({pair if kind.endswith('x2') else half}u))"
     if kind == "f32":
         _, ftz, _ = float_flags(i)
-        return f32_result(f"{name}_f32({a})", ftz, False)
-    if kind == "f64":
-        return f"{name}_f64({a})"
-    if bits == 16:
-        return f"low16({name}_b32({sign_extended(a, kind)}))"
-    return f"{name}_b{bits}({a})"
+        return f32_result(f"{i.opcode}_f32({c.b32(i.operands[1])})", ftz, False)
+    return _by_width(c, i, "b")
 
 
 @lowers(
@@ -226,7 +227,7 @@ def _sign_operation(c: Context, i: Instruction, narrow: str, half: int, pair: in
     result="last",
 )
 def _extreme(c: Context, i: Instruction) -> str:
-    name, kind, bits = i.opcode, i.type, bits_of(i.type)
+    name, kind = i.opcode, i.type
     if {"xorsign", "abs"} & set(i.modifiers) and (kind != "f32" or not {"xorsign", "abs"} <= set(i.modifiers)):
         raise c.unsupported()
     if kind in HALVES:
@@ -241,12 +242,7 @@ def _extreme(c: Context, i: Instruction) -> str:
         if "xorsign" in i.modifiers:
             text = f"or_b32({text}, and_b32(xor_b32({a}, {b}), all32(0x80000000u)))"
         return f"pick(unordered_f32({a}, {b}), all32(0x7fffffff), {text})" if "NaN" in i.modifiers else text
-    a, b = (c.any(operand, bits) for operand in i.operands[1:3])
-    if kind == "f64":
-        return f"{name}_f64({a}, {b})"
-    if bits == 16:
-        return f"low16({name}_{kind[0]}32({sign_extended(a, kind)}, {sign_extended(b, kind)}))"
-    return f"{name}_{'s' if kind[0] == 's' else 'u'}{bits}({a}, {b})"
+    return _by_width(c, i, kind[0])
 
 
 @lowers(

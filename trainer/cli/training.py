@@ -1,0 +1,180 @@
+"""`assay-train run`: one run in one folder, started, continued or refused."""
+
+import contextlib
+import dataclasses
+import fcntl
+import re
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from trainer.cli.configurations import checked_config
+from trainer.cli.console import INTERRUPTED, PICTURE, writing
+from trainer.config.reading import as_yaml, load_config
+from trainer.config.schema import TrainingConfig
+from trainer.errors import ConfigurationError
+
+_LASTING: Final = re.compile(r"model\.(name|lora_rank|warm_start\..*)|agents\.optimizer|agents\..*\.model_name")
+"""Settings that a run which goes on cannot change: the weights are of the old ones."""
+
+
+def train(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
+    """Train with the configuration `name`; exits with `INTERRUPTED` where the run was stopped.
+
+    Raises TrainerError.
+    """
+    config = checked_config(name, overrides)
+    folder = Path(config.run_folder)
+    again = shlex.join(["assay-train", "run", "--config", name, *overrides])
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    # Imported here: what needs no training must not wait for torch.
+    from trainer.reporting import metrics
+    from trainer.rl import processes, runner
+    from trainer.rl.checkpoints import Checkpoints
+
+    with _only_run_in(folder):
+        if fresh:
+            _put_aside(folder)
+        newest = Checkpoints(folder / "checkpoints").newest()
+        if newest is None and any(line["step"] for line in metrics.read_measures(folder)):
+            click.echo(f"The run in {folder} left no checkpoint to go on from: it starts over.", err=True)
+            # Models that were warmed up for it are as good as before.
+            _put_aside(folder, but="models")
+        if newest is not None:
+            _check_same(config, folder)
+            click.echo(f"Going on from step {newest.step} of {config.algorithm.steps} in {folder}.", err=True)
+            if newest.step >= config.algorithm.steps and metrics.evaluated(folder, newest.step):
+                click.echo(
+                    f"All {config.algorithm.steps} steps are done. Raise algorithm.steps, or start over with --fresh."
+                )
+                return
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
+        before = newest.step if newest else 0
+        with processes.evaluator(config) as ready, _progress(config, before) as told:
+            summary = runner.run(ready, on_step=told, tell=lambda text: click.echo(text, err=True))
+        drawn = _draw(folder, config)
+    _report(summary, folder, drawn)
+    if summary.interrupted:
+        where = f"It is kept in {summary.checkpoint}; go on" if summary.checkpoint else "Begin again"
+        click.echo(f"Stopped. {where} with: {again}", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _only_run_in(folder: Path) -> Iterator[None]:
+    """Raises ConfigurationError where another run has the same folder."""
+    with writing(folder, "checkpointing.folder"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = (folder.parent / f".{folder.name}.lock").open("w")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigurationError(
+                f"Another run is under way in {folder}.", "Wait for it, or give this one another name: name=…"
+            ) from None
+        yield
+
+
+def _put_aside(folder: Path, but: str | None = None) -> None:
+    """Give the folder of an earlier run another name; what is called `but` in it stays."""
+    if not folder.exists():
+        return
+    number = 1
+    while (aside := folder.with_name(f"{folder.name}.{number}")).exists():
+        number += 1
+    folder.rename(aside)
+    if but and (aside / but).exists():
+        folder.mkdir()
+        (aside / but).rename(folder / but)
+    click.echo(f"The earlier run is now {aside}.", err=True)
+
+
+def _check_same(config: TrainingConfig, folder: Path) -> None:
+    before_file = folder / "config.yaml"
+    if not before_file.is_file():
+        return
+    before, now = load_config(str(before_file)).model_dump(), config.model_dump()
+    changed = sorted(_differences(before, now))
+    lasting = [name for name in changed if _LASTING.fullmatch(name)]
+    if lasting:
+        raise ConfigurationError(
+            f"The run in {folder} began with other weights: {', '.join(lasting)} changed.",
+            "Start over with --fresh, or give this run another name: name=…",
+        )
+    if changed:
+        click.echo(f"Different from the last time: {', '.join(changed)}.", err=True)
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name in {*before, *now}:
+        old, new = before.get(name), now.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _differences(old, new, f"{prefix}{name}.")
+        elif old != new:
+            yield f"{prefix}{name}"
+
+
+@contextlib.contextmanager
+def _progress(config: TrainingConfig, done: int) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
+    """What to call after each step."""
+    console = Console(stderr=True)
+    shown = ("reward/final", "pass_rate", "compile_rate", "turns")
+
+    def text(values: Mapping[str, float]) -> str:
+        return "  ".join(f"{name.partition('/')[0]} {values[name]:.2f}" for name in shown if name in values)
+
+    if not (config.logging.progress and console.is_terminal):
+
+        def tell(step: int, values: Mapping[str, float]) -> None:
+            click.echo(f"step {step} of {config.algorithm.steps}  {text(values)}", err=True)
+
+        yield tell
+        return
+    columns = (
+        TextColumn("step"),
+        MofNCompleteColumn(),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[text]}"),
+    )
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("", total=config.algorithm.steps, completed=done, text="starting")
+        yield lambda step, values: progress.update(bar, completed=step, text=text(values))
+
+
+def _draw(folder: Path, config: TrainingConfig) -> Path | None:
+    from trainer.reporting import curves, metrics
+
+    lines = metrics.read_measures(folder)
+    if not lines:
+        return None
+    curves.draw_curves(lines, folder / PICTURE, config.name)
+    return folder / PICTURE
+
+
+def _report(summary: Any, folder: Path, picture: Path | None) -> None:
+    for field in dataclasses.fields(summary):
+        value = getattr(summary, field.name)
+        if value is None or isinstance(value, tuple | dict):
+            continue
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
+        click.echo(f"{field.name.replace('_', ' '):<22} {f'{value:.4g}' if isinstance(value, float) else value}")
+    if picture:
+        click.echo(f"{'picture':<22} {picture}")
+    click.echo(f"{'conversations':<22} assay-train transcripts {folder}")
