@@ -39,6 +39,6 @@ def _prose(text: str) -> Markup:
     return Markup("").join(shown)
 
 
-def _tenth(number: float) -> str:
+def _tenth(number: float) -> Markup:
     """A coordinate of a picture to a tenth of a unit: nobody sees more, and pages stay small."""
-    return f"{number:.1f}".removesuffix(".0")
+    return Markup(f"{number:.1f}".removesuffix(".0"))
