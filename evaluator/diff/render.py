@@ -15,7 +15,8 @@ from rich.text import Text
 from common.contract import Status
 from evaluator.diff.compare import COUNTED, CountedLine, Difference, LinePair, Quantity
 from evaluator.report import charts
-from evaluator.report.html import hashed, look, style, template_environment
+from evaluator.report.environment import template_environment
+from evaluator.report.html import hashed, look, style
 from evaluator.report.terminal import printable
 
 _MAX_LINES: Final = 120

@@ -8,12 +8,11 @@ import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from pygments.lexers import CudaLexer
 from pygments.token import Comment, Keyword, Name, Number, String
 
@@ -21,9 +20,11 @@ from common.contract import Mismatch, Reward, RewardTerm, Severity, Status, Timi
 from common.contract.counters import Pitfall
 from common.source_lines import lines_of
 from evaluator.report import charts, line_costs
+from evaluator.report.environment import template_environment
+from evaluator.report.heat_map import HeatMap
 from evaluator.report.line_costs import Access, LineCosts, Mark, Room
 from evaluator.report.svg import COLOURS
-from evaluator.report.terminal import line_of, printable, where_it_ran
+from evaluator.report.terminal import line_of, where_it_ran
 
 MAX_LINES = 3000
 """A longer source is shown around its remarks only."""
@@ -32,8 +33,6 @@ MAX_PICTURES = 4
 """Of one kind: a plan of many launches repeats itself."""
 MAX_LINE_CHARACTERS = 2000
 MAX_HIGHLIGHTED_CHARACTERS = 200_000
-HEAT_STEPS = (0.0, 0.1, 0.25, 0.5, 0.75)
-"""Shares of wrong elements above which a heat map's next shade begins; at or below the first is "none"."""
 
 Tone = Literal["good", "bad", "caution", "ours"]
 
@@ -100,33 +99,6 @@ def _page(title: str, views: list["_View"], many: bool = False) -> str:
     policy = f"default-src 'none'; style-src {hashed(style())}; base-uri 'none'; form-action 'none'"
     template = template_environment().get_template("report.html.j2")
     return template.render(title=title, views=views, many=many, style=style(), policy=policy)
-
-
-@cache
-def template_environment(package: str = "evaluator.report") -> Environment:
-    """The templates of `package` and those of reports. All text is escaped, its unseen characters written out."""
-    made = Environment(
-        loader=ChoiceLoader([PackageLoader(each) for each in dict.fromkeys((package, "evaluator.report"))]),
-        # Style sheets and scripts are our own text: escaped, they would no longer be what they are.
-        autoescape=lambda name: name is None or not name.endswith((".css", ".js")),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: printable(value) if type(value) is str else value,
-    )
-    made.filters["prose"] = _prose
-    made.filters["sentence"] = lambda text: text[:1].upper() + text[1:] + "." * (not text.endswith((".", "?", "!")))
-    made.filters["sizes"] = lambda sizes: ", ".join(f"{name} = {size:,}" for name, size in sizes.items())
-    return made
-
-
-def _prose(text: str) -> Markup:
-    """Text in which `what stands between backticks` is code."""
-    pieces = printable(text).split("`")
-    if len(pieces) % 2 == 0:
-        return escape(printable(text))
-    shown = (Markup("<code>{}</code>").format(piece) if i % 2 else escape(piece) for i, piece in enumerate(pieces))
-    return Markup("").join(shown)
 
 
 @dataclass(frozen=True)
@@ -239,8 +211,8 @@ class _View:
         timing = self.verdict.timing
         return list(_time_bars(timing)) if timing else []
 
-    def heat(self, mismatch: Mismatch) -> "_Heat":
-        return _Heat(mismatch)
+    def heat(self, mismatch: Mismatch) -> HeatMap:
+        return HeatMap(mismatch)
 
     def bar(self, reward: Reward, term: RewardTerm) -> dict[str, float]:
         """Where a term's bar lies, in percent: zero is where the reward's deepest penalty leaves it."""
@@ -329,92 +301,6 @@ def _token_class(token: Any) -> str:
     return next((kind for parent, kind in _TOKENS if token in parent), "")
 
 
-@dataclass(frozen=True)
-class _Heat:
-    """A heat map's geometry, in the units of its SVG."""
-
-    mismatch: Mismatch
-
-    @property
-    def cells(self) -> list[tuple[float, float, int, str]]:
-        """x, y, shade and words of every cell."""
-        return [
-            (x * self.cell_width, y * self.cell_height, shade(share), self._words(y, x, share))
-            for y, row in enumerate(self.mismatch.heat)
-            for x, share in enumerate(row)
-        ]
-
-    @property
-    def rows(self) -> int:
-        return len(self.mismatch.heat)
-
-    @property
-    def columns(self) -> int:
-        return max(map(len, self.mismatch.heat))
-
-    @property
-    def cell_width(self) -> float:
-        return 480 / self.columns
-
-    @property
-    def cell_height(self) -> float:
-        # Square cells where there are many rows, a band one can see where there are few.
-        return min(480 / self.columns, 320 / self.rows) if self.rows > 4 else 32.0
-
-    @property
-    def height(self) -> float:
-        return self.rows * self.cell_height
-
-    @property
-    def extents(self) -> tuple[int, int] | None:
-        """Rows and columns of the output, leading axes flattened into rows; None when the grid is not that."""
-        shape = self.mismatch.shape
-        if not shape:
-            return None
-        if len(shape) == 1:
-            return (1, shape[0]) if self.rows == 1 else None
-        rows = 1
-        for extent in shape[:-1]:
-            rows *= extent
-        return rows, shape[-1]
-
-    @property
-    def axes(self) -> tuple[str, str]:
-        """What the vertical and the horizontal axis count."""
-        dimensions = len(self.mismatch.shape) or len(self.mismatch.index)
-        if dimensions <= 1:
-            return ("", "element") if self.rows == 1 else ("from first to last element", "element within the row")
-        return ("row", "column") if dimensions == 2 else ("all axes but the last, flattened", "last axis")
-
-    @property
-    def worst(self) -> tuple[float, float] | None:
-        """Centre of the cell of the worst element."""
-        if self.extents is None or len(self.mismatch.index) != len(self.mismatch.shape):
-            return None
-        row = 0
-        for position, extent in zip(self.mismatch.index[:-1], self.mismatch.shape[:-1], strict=True):
-            row = row * extent + position
-        y = min(row * self.rows // max(self.extents[0], 1), self.rows - 1)
-        x = min(self.mismatch.index[-1] * self.columns // max(self.extents[1], 1), self.columns - 1)
-        return (x + 0.5) * self.cell_width, (y + 0.5) * self.cell_height
-
-    def _words(self, y: int, x: int, share: float) -> str:
-        if self.extents is None:
-            return f"cell {y}, {x}: {share:.0%} wrong"
-        rows, columns = (
-            f"{i * extent // cells} to {max((i + 1) * extent // cells - 1, i * extent // cells)}"
-            for i, extent, cells in ((y, self.extents[0], self.rows), (x, self.extents[1], self.columns))
-        )
-        place = f"elements {columns}" if self.extents[0] == 1 else f"rows {rows}, columns {columns}"
-        return f"{place}: {share:.0%} wrong"
-
-    @property
-    def legend(self) -> list[tuple[int, str]]:
-        """Shade and the share that it stands for."""
-        edges = [f"{edge:.0%}" for edge in HEAT_STEPS[1:]] + ["100%"]
-        return [(0, "none"), *((i, f"up to {edge}") for i, edge in enumerate(edges, 1))]
-
-
 def _time_bars(timing: Timing) -> Iterator[tuple[str, float, float, str]]:
     longest = max(timing.latency_us, timing.baseline_us, timing.sol_us or 0)
     yield "This submission", timing.latency_us, timing.latency_us / longest * 100, "fill"
@@ -438,11 +324,6 @@ def _beyond(samples: Iterable[tuple[str, tuple[float, ...]]]) -> Iterator[str]:
                 f"Not drawn: {len(strays)} of the {name}'s {len(samples_us)} lie further right, the longest at "
                 f"{max(strays):.5g} µs. They count all the same."
             )
-
-
-def shade(share: float) -> int:
-    """Which of the heat map's shades a share of wrong elements has: 0 (none) to 5."""
-    return sum(share > step for step in HEAT_STEPS)
 
 
 def _next_steps(verdict: Verdict) -> Iterator[str]:

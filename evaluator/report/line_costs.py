@@ -330,10 +330,9 @@ def _scale(problem: str, counted: Mapping[str, int], wanted: Mapping[str, int]) 
 
 
 def _roof_note(point: Point, roof: Roof, evidence: Evidence, sizes: Mapping[str, int]) -> str:
-    top = max(rate for _, rate in roof.ceilings)
-    under_memory = point.intensity * roof.memory_gb_s < top
+    under_memory = point.intensity < roof.ridge
     whose = "memory's" if under_memory else "that of its arithmetic" if roof.short == "FLOP" else "that of issuing"
-    left = max(min(point.intensity * roof.memory_gb_s, top) / point.rate, 1.0)
+    left = max(roof.over(point.intensity) / point.rate, 1.0)
     how = "Measured" if point.measured else "Estimated, not measured,"
     note = f"{how} on {roof.device}. The roof above it is {whose}: it leaves room for {left:.3g} times the speed."
     if dict(evidence.sizes) != dict(sizes):

@@ -17,7 +17,7 @@ from trainer.config.schema import TrainingConfig
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.rl.processes import version_of
 
-LIBRARIES: Final = ("verl", "torch", "transformers", "ray", "tensordict", "TransferQueue")
+LIBRARIES: Final = ("verl", "torch", "transformers", "ray", "tensordict", "TransferQueue", "matplotlib")
 _GIB: Final = 1 << 30
 _ASKED_S: Final = 10.0
 _MADE_HERE: Final = {"tiny": 5_000_000, "smollm2-135m": 134_500_000}

@@ -4,9 +4,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from trainer.errors import ConfigurationError
+
+try:
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise ConfigurationError(
+        f"Curves cannot be drawn: {error}.", "Install what draws them: pip install 'assay[curves]'"
+    ) from error
 
 _WIDTH_IN: Final = 4.2
 _PANEL_IN: Final = 2.3

@@ -148,11 +148,7 @@ class RunQueueTime:
                 self._ns[pid] = used_ns, waited_ns
 
     def waited_s(self, elapsed_s: float) -> float:
-<<<<<<< HEAD
-        """Of `elapsed_s`, what no process of the job ran in, and one could have. A job that starts many which
-=======
         """Of `elapsed_s`, what no process of the job ran in, and one could have. A job of many processes that
->>>>>>> w17-left
         wait for each other uses the processors meanwhile, which leaves nothing of it.
         """
         used_s = sum(used for used, _ in self._ns.values()) / 1e9

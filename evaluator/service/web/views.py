@@ -12,7 +12,8 @@ from markupsafe import Markup
 
 from common.contract import Status
 from evaluator.errors import UsageError
-from evaluator.report.html import hashed, look, style, template_environment
+from evaluator.report.environment import template_environment
+from evaluator.report.html import hashed, look, style
 from evaluator.service.storage.evaluations import EvaluationRepository
 from evaluator.service.storage.models import Page, State, StoredEvaluation, Waiting, WorkerFacts, gpu_trouble
 from evaluator.service.storage.workers import ALIVE_WITHIN_S, WorkerRepository

@@ -24,7 +24,8 @@ from sample_verdicts import (
 )
 
 from common.contract import DeviceState, Profile
-from evaluator.report.html import MAX_LINES, render, render_many, shade
+from evaluator.report.heat_map import shade
+from evaluator.report.html import MAX_LINES, render, render_many
 from evaluator.report.terminal import printable
 
 

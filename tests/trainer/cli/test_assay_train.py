@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from scripted import kernel, played
 from serving import Serving
 
+import trainer.reporting
 from trainer.cli import doctor
 from trainer.cli.main import main
 from trainer.config.reading import as_yaml, load_config
@@ -181,6 +182,16 @@ def test_pages_and_picture_are_made_from_a_run_s_folder(run):
     (run / "empty").mkdir()
     assert asked("transcripts", run / "empty").exit_code == 2
     assert asked("picture", run / "empty").exit_code == 2
+
+
+def test_without_what_draws_curves_a_picture_says_what_to_install(run, monkeypatch):
+    monkeypatch.delitem(sys.modules, "trainer.reporting.curves", raising=False)
+    monkeypatch.delattr(trainer.reporting, "curves", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    refused = asked("picture", run)
+    assert refused.exit_code == 2
+    assert "pip install 'assay[curves]'" in refused.output
+    assert not (run / "learning.png").exists()
 
 
 @pytest.mark.parametrize(

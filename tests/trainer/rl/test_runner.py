@@ -3,8 +3,10 @@
 Each start of verl takes a minute of two free cores, so what is to be seen of a run is looked at after two of them.
 """
 
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -79,17 +81,40 @@ def started(model, url, folder, steps, *more):
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    models.make_tiny(folder, ["__global__ void relu(const float* x, float* y, int n) { y[0] = x[0]; }"] * 3, seed=0)
-    return folder
+def training(request, tmp_path_factory, service):
+    """A folder with a model from nothing, a run of two steps that began with it, and the run's summary.
+
+    `make test` leaves it for `make test-all`, which goes on from a copy if all code is what it was.
+    """
+    kept = ROOT / ".assay" / "tests" / "training" / digest_of_code()
+    if request.config.getoption("--tier") != "rest" or not (kept / "summary.json").exists():
+        shutil.rmtree(kept.parent, ignore_errors=True)
+        kept.mkdir(parents=True)
+        text = ["__global__ void relu(const float* x, float* y, int n) { y[0] = x[0]; }"] * 3
+        models.make_tiny(kept / "model", text, seed=0)
+        summary = started(kept / "model", service.url, kept / "run", steps=2)
+        (kept / "summary.json").write_text(json.dumps(summary))
+    shutil.copytree(kept, copy := tmp_path_factory.mktemp("training") / "first")
+    return copy
+
+
+def digest_of_code():
+    files = [path for room in ("common", "evaluator", "trainer") for path in (ROOT / room).rglob("*.py")]
+    whole = hashlib.sha256()
+    for path in sorted([*files, ROOT / "constraints-dev.txt", Path(__file__)]):
+        whole.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return whole.hexdigest()[:16]
 
 
 @pytest.fixture(scope="module")
-def first(model, service, tmp_path_factory):
+def model(training):
+    return training / "model"
+
+
+@pytest.fixture(scope="module")
+def first(training):
     """A run of two steps: its summary, and its folder."""
-    folder = tmp_path_factory.mktemp("training") / "run"
-    return started(model, service.url, folder, steps=2), folder
+    return json.loads((training / "summary.json").read_text()), training / "run"
 
 
 def weights(folder):
