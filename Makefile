@@ -16,7 +16,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 # One process more than there are processors: many tests wait for others.
 TESTS := $(PY) -m pytest -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal
-# Modules are compiled when they are first imported: half of what torch, verl and ray bring never is.
+# Modules are compiled when they are first imported; the tests' processes would do so all at once, so there it is done
+# beforehand, by all processors.
 INSTALL := $(PY) -m pip install -q --disable-pip-version-check --no-compile -c constraints-dev.txt
 FIND_NVCC := $(PY) -c 'from evaluator.stages.compile.toolchain import find_toolchain; find_toolchain()'
 TYPED := assay common evaluator trainer
@@ -150,4 +151,4 @@ $(VENV)/installed-trainer: $(VENV)/installed pyproject.toml constraints-dev.txt
 
 $(VENV)/installed-dev: $(VENV)/installed pyproject.toml constraints-dev.txt
 	@echo 'Installing the tools for development into $(VENV) (once; up to a minute) ...'
-	@$(INSTALL) -e '.[dev]' && touch $@
+	@$(INSTALL) -e '.[dev]' && { $(PY) -m compileall -q -j 0 $(VENV)/lib >/dev/null || true; } && touch $@

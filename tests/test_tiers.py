@@ -68,7 +68,7 @@ def test_one_honest_kernel_of_each_problem_comes_first():
 @pytest.mark.parametrize("name", ["LONG", "QUICK", "FIRST", "ELSEWHERE", "LONGER_FORMS"])
 def test_what_a_list_names_is_there(name):
     for entry in getattr(RULES, name):
-        path, _, test = entry.partition("::")
+        path, _, test = entry.partition("[")[0].partition("::")
         assert (ROOT / path).exists(), entry
         if test:
             assert re.search(rf"^(?:async )?def {test}", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), (

@@ -12,12 +12,9 @@ from evaluator.cli import arguments
 from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, printing
 from evaluator.cli.screen import Screen
 from evaluator.errors import InfrastructureError, InternalError, UsageError
-from evaluator.pipeline.pipeline import evaluate
-from evaluator.pipeline.toolbox import Toolbox
-from evaluator.pipeline.without_result import verdict_without_result
 from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
-from evaluator.report import html, terminal
+from evaluator.report import terminal
 from evaluator.settings import MachineSettings
 
 _SHRINK_S = 10.0
@@ -123,6 +120,8 @@ def grade(
     if repro_file:
         _reproduce(repro_file, submission, problem, raw, verdict)
     if report_file:
+        from evaluator.report import html
+
         arguments.write_output(
             report_file, html.render(verdict, source, "standard input" if str(file) == "-" else file.name)
         )
@@ -157,6 +156,11 @@ def evaluate_anywhere(
             from evaluator.cli import remote
 
             return remote.evaluate_remotely(submission, raw, *service, tell)
+        # Half of the time of a start: not for wrong usage, and not where a service grades.
+        from evaluator.pipeline.pipeline import evaluate
+        from evaluator.pipeline.toolbox import Toolbox
+        from evaluator.pipeline.without_result import verdict_without_result
+
         try:
             return evaluate(submission, Toolbox(machine), raw, tell, problem=problem)
         except UsageError:
@@ -169,6 +173,7 @@ def evaluate_anywhere(
 def _reproduce(file: Path, submission: Submission, problem: Problem, raw: bytes, verdict: Verdict) -> None:
     """Write the program that shows the fault, or say on stderr why there is none."""
     from evaluator.pipeline.reproduce import reproduce, why_none
+    from evaluator.pipeline.toolbox import Toolbox
 
     why = why_none(verdict)
     if why is None:

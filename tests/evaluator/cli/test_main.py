@@ -13,10 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from common.contract import ProblemFace, Status, Verdict
-from evaluator.cli import arguments, demo, grade, main, remote, service
+from evaluator.cli import arguments, demo, main, remote, service
 from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_USAGE
 from evaluator.errors import InfrastructureError
 from evaluator.installation import install_command
+from evaluator.pipeline import pipeline
 from evaluator.problems import linter
 from evaluator.problems.catalogue import problems
 
@@ -55,7 +56,7 @@ def test_a_starter_is_graded_without_saying_its_problem_again(run, tmp_path):
 
 
 def test_an_option_that_contradicts_the_first_line_is_refused(run, monkeypatch):
-    monkeypatch.setattr(grade, "evaluate", lambda *_: pytest.fail("was graded"))
+    monkeypatch.setattr(pipeline, "evaluate", lambda *_: pytest.fail("was graded"))
     ended = run("grade", "-", "--problem", "gelu", input=f"// problem: relu\n{NAIVE}")
     assert ended.exit_code == EXIT_USAGE
     assert "--problem says gelu, and the first line of - says relu." in ended.stderr
@@ -133,7 +134,7 @@ def test_a_mistake_of_ours_is_neither_a_traceback_nor_a_bad_submission(run, monk
     def fails(*arguments, **more):
         raise KeyError("n\x1b[31m")
 
-    monkeypatch.setattr(grade, "evaluate", fails)
+    monkeypatch.setattr(pipeline, "evaluate", fails)
     ended = run("grade", "-", "--problem", "relu", "--json", input=NAIVE)
     assert ended.exit_code == EXIT_INTERNAL
     verdict = Verdict.model_validate_json(ended.stdout)
@@ -146,7 +147,7 @@ def test_a_mistake_of_ours_is_neither_a_traceback_nor_a_bad_submission(run, monk
 
 @pytest.mark.parametrize("name", ["", "-", "/proc/none/report.html", "."])
 def test_a_report_that_cannot_be_written_is_noticed_before_the_work(name, run, monkeypatch):
-    monkeypatch.setattr(grade, "evaluate", lambda *_: pytest.fail("was graded"))
+    monkeypatch.setattr(pipeline, "evaluate", lambda *_: pytest.fail("was graded"))
     ended = run("grade", "-", "--problem", "relu", "--report", name, input=NAIVE)
     assert ended.exit_code == EXIT_USAGE
     assert "report" in ended.stderr

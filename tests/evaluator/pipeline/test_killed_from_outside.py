@@ -46,7 +46,7 @@ CASES = (
     ("cc1plus", "TERM"),
     ("cc1plus", "PIPE"),
     ("cc1plus", "USR1"),
-    ("x86_64-linux-gn", "TERM"),
+    ("gcc", "TERM"),
     ("cicc", "TERM"),
     ("cicc", "XFSZ"),
     ("ptxas", "TERM"),
@@ -56,12 +56,16 @@ CASES = (
 )
 
 
+# Where `gcc` is a link, nvcc starts it by the link's name or by that behind it, which the kernel cuts off.
+ALSO_CALLED = {"gcc": "x86_64-linux-gn"}
+
+
 class Sender(threading.Thread):
     """Sends a signal to the processes of a name below this one, `times` in all, as soon as they appear."""
 
     def __init__(self, name, number, times=1):
         super().__init__()
-        self._name, self._number, self._times = name, number, times
+        self._names, self._number, self._times = {name, ALSO_CALLED.get(name)}, number, times
         self._over = threading.Event()
         self.hit = set()
 
@@ -69,7 +73,7 @@ class Sender(threading.Thread):
         while len(self.hit) < self._times and not self._over.is_set():
             for pid in descendants(os.getpid()):
                 with contextlib.suppress(OSError):
-                    if pid not in self.hit and Path(f"/proc/{pid}/comm").read_text().strip() == self._name:
+                    if pid not in self.hit and Path(f"/proc/{pid}/comm").read_text().strip() in self._names:
                         os.kill(pid, self._number)
                         self.hit.add(pid)
                         break

@@ -99,7 +99,8 @@ def test_a_working_folder_that_is_gone_is_no_reason(tmp_path, monkeypatch):
 def _broken_import(tmp_path, monkeypatch):
     (tmp_path / "path" / "numpy").mkdir(parents=True)
     (tmp_path / "path" / "numpy" / "__init__.py").write_text("raise ImportError('libcublas.so.13: no such file')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"))
+    # What is not installed but lies on the path, as on a machine that runs a checkout, is found after it.
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"), prepend=os.pathsep)
     return "ImportError: libcublas.so.13: no such file"
 
 
