@@ -1,7 +1,8 @@
 """Nothing is lost: what the service has accepted ends once and rightly, whatever is killed with -9 meanwhile.
 
-`make test` runs a short form. `make soak` runs it in full: 1,000 evaluations for each set-up, or as many as
-ASSAY_SOAK says; with ASSAY_SOAK_RESULTS each set-up's figures are written into that folder.
+A short form by default. `make soak` runs it in full: 1,000 evaluations for each set-up, or as many as ASSAY_SOAK
+says; with ASSAY_SOAK_RESULTS each set-up's figures are written into that folder. `make test-all` kills what there is
+in tests/e2e/test_compose.py and tests/evaluator/service/workers.
 """
 
 import json
