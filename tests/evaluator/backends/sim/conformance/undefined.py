@@ -1,0 +1,3 @@
+"""stub"""
+import numpy as np
+def undefined(form, given): return np.zeros(len(given), bool)
