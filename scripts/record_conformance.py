@@ -1,8 +1,8 @@
 """Runs the forms of a bundle on a GPU and writes what they leave: `python record_conformance.py BUNDLE OUT`.
 
-`python -m conformance bundle` (tests/evaluator/backends/sim) makes the bundle: cubins with a kernel `k(inputs, results)`
-each, and the inputs. This file needs Python and the driver, nothing else. A child process runs the kernels; one that
-takes too long or faults costs that kernel alone, because another child goes on behind it.
+`python -m conformance bundle` (tests/evaluator/backends/sim) makes the bundle: cubins with a kernel each, which is
+called `k(inputs, results)`, and the inputs. This file needs Python and the driver, nothing else. A child process runs
+the kernels; one that takes too long or faults costs that kernel alone, because another child goes on behind it.
 """
 
 import ctypes

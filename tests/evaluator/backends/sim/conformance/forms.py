@@ -2,9 +2,9 @@
 
 `{a:f32}` in a form's text is a register that holds an input of that type, `{d:f32}` (`d`, `d2`, …) one whose value is
 a result. Behind an `@` stands what kind of values an input takes, or of which type a result's bits are. `{in}` and
-`{out}` are the addresses of the thread's inputs and results, `{slot}` its 64 bytes of shared memory, `{tile}` those of
-its warp, `{page}` and `{pages}` 128 bytes likewise, `{first}` where shared memory begins, `{n}` a number of the form's
-own.
+`{out}` are the addresses of the thread's inputs and results; `{slot}` its 64 bytes of shared memory and `{tile}`
+those of its warp, `{page}` and `{pages}` 128 bytes likewise, `{first}` where shared memory begins; `{n}` a number of
+the form's own.
 
 A template stands for many forms: `<.rn|.rz>` for each of its alternatives, `<T=u32|s32>` too, and `<T>` behind it for
 the one that was chosen.
@@ -19,6 +19,7 @@ from functools import cached_property
 from evaluator.backends.sim.ptx.model import TYPE_BYTES
 
 FIELD = re.compile(r"\{([a-z]\d*):(\w+)(?:@(\w+))?\}")
+_NAME = re.compile(r"(.*) \[(\d+) x (\d+)\]")
 _CHOICE = re.compile(r"<(?:(\w+)=)?([^<>]*\|[^<>]*)>")
 _CONTENT = {"u8": "b16", "s8": "b16", "b8": "b16", "f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 _REGISTERS = _CONTENT | {"tf32": "b32", "u16x2": "b32", "s16x2": "b32"}
@@ -103,6 +104,14 @@ class Form:
         return hashlib.sha256(self.name.encode() + b"\0" + operands).hexdigest()[:16]
 
 
+def form_of(name: str) -> Form:
+    """The form that is called so."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name!r} is no form's name")
+    return Form(match[1], Launch(int(match[2]), int(match[3])))
+
+
 def expanded(templates: Iterable[str]) -> Iterator[str]:
     """The texts of templates, each once, in order."""
     seen: set[str] = set()
@@ -139,5 +148,5 @@ def guarded(forms: Iterable[Form]) -> Iterator[Form]:
         seen.add((match[1], match[2]))
         kind = match[2]
         move = "pred" if kind == "pred" else f"b{max(16, WIDTHS[kind])}"
-        negation = "!" if len(seen) % 2 else ""
+        negation = "!" if sum((match[1] + match[2]).encode()) % 2 else ""
         yield Form(f"mov.{move} {{d:{kind}}}, {{o:{kind}}}; @{negation}{{g:pred}} {form.text}", PARTIAL)

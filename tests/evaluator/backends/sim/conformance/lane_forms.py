@@ -29,7 +29,8 @@ INTEGERS = [
     "prmt.b32.<f4e|b4e|rc8|ecl|ecr|rc16> {d:b32}, {a:b32}, {b:b32}, {c:b32};",
     "lop3.<and|or>.b32 {d:b32}|{d2:pred}, {a:b32}, {b:b32}, {c:b32}, <0x96|0xE8|0x80>, <|!>{e:pred};",
     "shf.<l|r>.<wrap|clamp>.b32 {d:b32}, {a:b32}, {b:b32}, <0|7|31|32|45>;",
-    "<neg|abs>.<T=s16|s32|s64> {d:<T>}, {a:<T>};",
+    "<neg|abs>.<T=s16|s32|s64|u16|u32|u64> {d:<T>}, {a:<T>};",
+    "shr.<T=b16|b32|b64> {d:<T>}, {a:<T>}, {b:u32};",
     "cvt.pack.sat.<T=u16|s16>.s32 {d:b32}, {a:s32}, {b:s32};",
     "cvt.pack.sat.<u8|s8|u4|s4|u2|s2>.s32.b32 {d:b32}, {a:s32}, {b:s32}, {c:b32};",
     f"mul.lo.<T={_INTEGERS}> {{d:<T>}}, {{a:<T>}}, <0|1|10>;",
@@ -43,7 +44,7 @@ VIDEO = [
     "<vshl|vshr>.<u32|s32>.<u32|s32>.u32<|.sat>.<clamp|wrap> {d:b32}, {a:b32}, {b:b32};",
     "vmad.<u32|s32>.<u32|s32>.<u32|s32><|.sat><|.shr7|.shr15> {d:b32}, {a:b32}.<b0|h1>, {b:b32}.<b2|h0>, {c:b32};",
     f"vset.<u32|s32>.<u32|s32>.<{_ORDERED}> {{d:b32}}, {{a:b32}}<|.b1>, {{b:b32}};",
-    f"<vadd|vsub|vavrg|vabsdiff|vmin|vmax><2|4>.<u32|s32>.<u32|s32>.<u32|s32><|.sat|.add> {{d:b32}}, {{a:b32}}, {{b:b32}}, {{c:b32}};",
+    "<vadd|vsub|vavrg|vabsdiff|vmin|vmax><2|4>.<u32|s32>.<u32|s32>.<u32|s32><|.sat|.add> {d:b32}, {a:b32}, {b:b32}, {c:b32};",
     "<vadd|vsub|vmin>2.u32.u32.u32 {d:b32}.<h0|h10>, {a:b32}.h01, {b:b32}.h32, {c:b32};",
     "<vadd|vsub|vmax>4.s32.s32.s32 {d:b32}.<b0|b210>, {a:b32}.b0123, {b:b32}.b7654, {c:b32};",
     f"vset<2|4>.<u32|s32>.<u32|s32>.<{_ORDERED}><|.add> {{d:b32}}, {{a:b32}}, {{b:b32}}, {{c:b32}};",
@@ -75,6 +76,15 @@ FLOATS = [
     "fma.rn.f64 {d:f64}, {a:f64@normal}, {b:f64@normal}, {c:f64@normal};",
     "div.rn.<T=f32|f64> {d:<T>}, {a:<T>@normal}, {b:<T>@normal};",
     "copysign.<T=f32|f64> {d:<T>}, {a:<T>}, {b:<T>};",
+    # Results next to the smallest normal number, above and below, before and after they are rounded.
+    f"mul.<{_ROUND}><|.ftz>.f32 {{d:f32}}, {{a:f32@normal}}, {{b:f32@balance}};",
+    f"div.<{_ROUND}><|.ftz>.f32 {{d:f32}}, {{a:f32@normal}}, {{b:f32@over}};",
+    f"fma.<{_ROUND}><|.ftz>.f32 {{d:f32}}, {{a:f32@normal}}, {{b:f32@balance}}, {{c:f32@least}};",
+    f"rcp.<{_ROUND}><|.ftz>.f32 {{d:f32}}, {{a:f32@large}};",
+    f"cvt.<{_ROUND}><|.ftz>.f32.f64 {{d:f32}}, {{a:f64@edge}};",
+    "mul<|.ftz>.f16 {d:f16}, {a:f16@normal}, {b:f16@balance};",
+    "fma.rn<|.ftz>.f16 {d:f16}, {a:f16@normal}, {b:f16@balance}, {c:f16@least};",
+    "div.full.ftz.f32 {d:f32}, {a:f32@normal}, {b:f32@over};",
 ]
 COMPARISONS = [
     f"setp.<{_FLOAT_COMPARISONS}><|.ftz>.f16 {{d:pred}}, {{a:f16}}, {{b:f16}};",
@@ -131,6 +141,7 @@ CONVERSIONS = [
     "cvt.rn.satfinite<|.relu>.<e4m3x2|e5m2x2>.f16x2 {d:b16}, {a:f16x2};",
     "cvt.rn<|.relu>.f16x2.<e4m3x2|e5m2x2> {d:f16x2}, {a:b16};",
     f"mov.<T={_ALL}> {{d:<T>}}, {{a:<T>}};",
+    "cvt.f32.<tf32|bf16x2> {d:f32}, {a:b32};",
     "mov.pred {d:pred}, {a:pred};",
     "mov.u32 {d:u32}, <%laneid|%lanemask_eq|%lanemask_lt|%lanemask_le|%lanemask_gt|%lanemask_ge|%tid.x|%ntid.x|%ctaid.x|%nctaid.x|WARP_SZ>;",
 ]
@@ -138,8 +149,8 @@ TEMPLATES = [*INTEGERS, *VIDEO, *FLOATS, *COMPARISONS, *CONVERSIONS]
 
 
 def lane_forms() -> Iterator[Form]:
-    """Those of the duel, those above, and some of each opcode again behind a guard."""
+    """Those above, those of the duel, and some of each opcode again behind a guard."""
     duel = [case for family in test_instructions.FAMILIES.values() for case in family()]
-    forms = [Form(text) for text in expanded([*duel, *TEMPLATES])]
+    forms = [Form(text) for text in expanded([*TEMPLATES, *duel])]
     yield from forms
     yield from guarded(forms)

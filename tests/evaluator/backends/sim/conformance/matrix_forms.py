@@ -1,9 +1,11 @@
+# ruff: noqa: E501 - a template reads best on one line
 """Forms of products of matrices and of moves of 8 x 8 matrices: each of eight whole warps does one.
 
 PTX ISA 9.0, sections 9.7.14 and 9.7.15. Products of floats twice: of small whole numbers, where every sum is exact,
 and of any, where the ISA leaves the order and the precision of the sum open.
 """
 
+import re
 from collections.abc import Iterator
 
 import test_tensors
@@ -33,7 +35,11 @@ def _register(kind: str, content: str) -> str:
 
 def _products() -> Iterator[str]:
     names = [(name, counts, types) for name, counts, types in test_tensors.PRODUCTS]
-    double = [(f"{name[: name.index('.f64')]}.rn{name[name.index('.f64') :]}", *rest) for name, *rest in names if ".f64" in name]
+    double = [
+        (f"{name[: name.index('.f64')]}.rn{name[name.index('.f64') :]}", *rest)
+        for name, *rest in names
+        if ".f64" in name
+    ]
     for name, counts, (d, a, b, c) in [*names, *double]:
         floats = a[0] not in "sub" or a in ("bf16",)
         for values in ("whole", "normal") if floats else ("",):
@@ -56,6 +62,10 @@ def _fragments() -> Iterator[str]:
         if space:
             yield from (_fragment(shape, kind, out, layouts, values) for values in _values(kind))
     yield _fragment("m16n16k16", "f16", "f32", ("row", "row"), "whole")
+    for kind, out, shape in (("f16", "f32", "m16n16k16"), ("s8", "s32", "m32n8k16"), ("f64", "f64", "m8n8k4")):
+        text = _fragment(shape, kind, out, ("row", "col"), _values(kind)[0])
+        yield text.replace(".shared.", ".shared::cta.").replace("st.shared::cta.", "st.shared.")
+        yield _in_global_memory(text)
 
 
 def _values(kind: str) -> tuple[str, ...]:
@@ -78,6 +88,27 @@ def _fragment(shape: str, kind: str, out: str, layouts: tuple[str, str], values:
     loads = " ".join(f"ld.shared.b64 {{d{i}:b64@tile_{out}}}, [{{page}}+{8 * i}];" for i in range(16))
     text = " ".join(text.split("\n"))
     return f"{stores} bar.warp.sync -1; {text.removesuffix('}').rstrip()} bar.warp.sync -1; {loads} }}"
+
+
+def _in_global_memory(text: str) -> str:
+    """From the inputs of the warp's lanes to their results, which lie one behind the other."""
+    stores, _, rest = text.partition(" bar.warp.sync -1; ")
+    inputs = re.findall(r"\{a\d+:\S+\}", stores)
+    product, _, loads = rest.partition(" bar.warp.sync -1; ")
+    product = (
+        product.replace(".shared.", ".global.")
+        .replace("[{pages}", "[from")
+        .replace(".store.d.sync.aligned.row", ".store.d.sync.aligned.col")
+    )
+    shape = re.search(r"\.m(\d+)n(\d+)k", product)
+    product = re.sub(r"\[from\+\d+\], (\{dr[^}]*\}), \d+", rf"[to], \1, {shape[1]}", product)
+    moves = " ".join(f"mov.b64 {{d{n}:b64}}, {field};" for n, field in enumerate(inputs))
+    head = (
+        "{ .reg .b64 from, to; .reg .b32 lane; mov.u32 lane, %laneid; mul.wide.u32 from, lane, 128; "
+        "sub.u64 to, {out}, from; sub.u64 from, {in}, from;"
+    )
+    loads = loads.replace("ld.shared.", "ld.global.").replace("{page}", "{out}")
+    return f"{moves} {head} {product} bar.warp.sync -1; {loads} }}"
 
 
 def matrix_forms() -> Iterator[Form]:

@@ -1,4 +1,4 @@
-"""Modules of PTX that run forms: a kernel for a few forms, each of which has its own part of the inputs and results."""
+"""Modules of PTX that run forms: a kernel for a few, each of which has a part of the inputs and results."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,13 @@ _NAMES = {name: f"%{name}" for name in ("in", "out", "slot", "tile", "page", "pa
 _SHARED = ("%slot", "%tile", "%page", "%first")
 _MARK = "// form "
 _DEFINITIONS = {
-    "conformance_table": ".const .align 16 .u32 conformance_table[8] = {1, 2, 0x80000003, 4, 0xfffffff5, 6, 7, 0x7fffff88};",
+    "conformance_table": (
+        ".const .align 16 .u32 conformance_table[8] = {1, 2, 0x80000003, 4, 0xfffffff5, 6, 7, 0x7fffff88};"
+    ),
     "conformance_function": (
-        ".func (.param .b32 y) conformance_function(.param .b32 x) { .reg .b32 %x; .reg .pred %p; ld.param.b32 %x, [x]; "
-        "setp.lt.s32 %p, %x, 0; st.param.b32 [y], 77; @%p ret; mul.lo.u32 %x, %x, 3; st.param.b32 [y], %x; ret; }"
+        ".func (.param .b32 y) conformance_function(.param .b32 x) { .reg .b32 %x; .reg .pred %p; "
+        "ld.param::func.b32 %x, [x]; setp.lt.s32 %p, %x, 0; st.param.b32 [y], 77; @%p ret; "
+        "mul.lo.u32 %x, %x, 3; st.param::func.b32 [y], %x; ret.uni; }"
     ),
 }
 
@@ -89,7 +92,9 @@ class Kernel:
         shared = any(word in body for word in _SHARED)
         lines = [HEADER, *(text for name, text in _DEFINITIONS.items() if name in body)]
         lines.append(".visible .entry k(.param .u64 inputs, .param .u64 results) {")
-        lines.append(".reg .b64 %from, %to, %in, %out, %off; .reg .b32 %t, %size, %block, %slot, %tile, %page, %pages, %first;")
+        lines.append(
+            ".reg .b64 %from, %to, %in, %out, %off; .reg .b32 %t, %size, %block, %slot, %tile, %page, %pages, %first;"
+        )
         lines.append("ld.param.u64 %from, [inputs]; ld.param.u64 %to, [results];")
         lines.append("mov.u32 %t, %tid.x; mov.u32 %size, %ntid.x; mov.u32 %block, %ctaid.x;")
         if shared:
@@ -107,8 +112,11 @@ def _body(place: Place, number: int) -> Iterator[str]:
     form = place.form
     yield f"{_MARK}{number}"
     yield "{"
-    yield f"mul.wide.u32 %off, %t, {place.input_bytes}; add.s64 %in, %from, %off; add.s64 %in, %in, {place.inputs_at};"
-    yield f"mul.wide.u32 %off, %t, {place.result_bytes}; add.s64 %out, %to, %off; add.s64 %out, %out, {place.results_at};"
+    for base, own, size, at in (
+        ("%from", "%in", place.input_bytes, place.inputs_at),
+        ("%to", "%out", place.result_bytes, place.results_at),
+    ):
+        yield f"mul.wide.u32 %off, %t, {size}; add.s64 {own}, {base}, %off; add.s64 {own}, {own}, {at};"
     for at, field in enumerate(form.inputs):
         name, source = f"%i{field.letter}", f"[%in+{8 * at}]"
         yield f".reg .{field.register} {name};"

@@ -69,7 +69,9 @@ class Recording:
     def load(cls, file: Path = FILE) -> "Recording":
         """Read both files."""
         text = json.loads(lzma.decompress(file.with_suffix(".json.xz").read_bytes()))
-        return cls(text["machine"], text["forms"], bytearray(lzma.decompress(file.with_suffix(".bin.xz").read_bytes())))
+        return cls(
+            text["machine"], text["forms"], bytearray(lzma.decompress(file.with_suffix(".bin.xz").read_bytes()))
+        )
 
 
 def _digest(form: Form) -> str:
