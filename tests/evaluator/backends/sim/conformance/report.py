@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from conformance.comparison import Comparison, Verdict
 from conformance.forms import Form
+from conformance.undefined import reason_of
 
 
 @dataclass
@@ -18,6 +19,7 @@ class Report:
     compared: int = 0
     results: int = 0
     opcodes: set[str] = field(default_factory=set)
+    undefined: Counter[str] = field(default_factory=Counter)
     not_run: Counter[str] = field(default_factory=Counter)
     differences: dict[str, list[str]] = field(default_factory=dict)
 
@@ -28,6 +30,8 @@ class Report:
         self.compared += 1
         self.results += sum(found.values()) * len(comparison.form.results)
         self.opcodes |= _opcodes(comparison.form)
+        if found[Verdict.UNDEFINED]:
+            self.undefined[reason_of(comparison.form)] += found[Verdict.UNDEFINED]
         if found[Verdict.DIFFERENT]:
             self.differences[comparison.form.name] = list(comparison.differences())
 
@@ -44,6 +48,7 @@ class Report:
             f"{self.results} results",
         ]
         lines += [f"{self.verdicts[verdict]:9} {verdict}" for verdict in Verdict]
+        lines += [f"{count:9} of these undefined: {reason}" for reason, count in self.undefined.most_common()]
         lines += [f"{count:9} forms not run: {reason}" for reason, count in self.not_run.most_common()]
         for name, differences in self.differences.items():
             lines += [name, *(f"    {line}" for line in differences[:3])]

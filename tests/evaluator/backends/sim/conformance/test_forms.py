@@ -187,6 +187,9 @@ def test_only_what_the_isa_leaves_open_is_left_out():
     different = (np.zeros((256, 1), np.uint64), np.ones((256, 1), np.uint64))
     verdicts = Comparison(division, *different).verdicts()
     assert [v is Verdict.UNDEFINED for v in verdicts] == zero.tolist()
+    report = Report({"gpu": "G", "driver": "1", "compiler": "C", "target": "T", "date": "D"})
+    report.add(Comparison(division, *different))
+    assert f"{zero.sum()} of these undefined: PTX ISA 9.7.1: division by zero" in report.text()
 
 
 def test_what_the_simulator_lacks_is_told_from_what_it_runs():

@@ -48,6 +48,11 @@ def _not_executed(form: Form, given: dict[str, np.ndarray]) -> np.ndarray:
     return given["g"] == int("@!" in form.text)
 
 
+def _anything(form: Form, given: dict[str, np.ndarray]) -> np.ndarray:
+    return np.ones(form.launch.threads, bool)
+
+
+_SCALAR_VIDEO = r"\bv(add|sub|absdiff|min|max|shl|shr|set)\."
 _OPEN: list[tuple[str, str, _Rule]] = [
     (r"\b(div|rem)\.[us]", "PTX ISA 9.7.1: division by zero yields an unspecified value", _zero_divisor),
     (r"\b(bfe\.[us]64|bfi\.b64)\b", "PTX ISA 9.7.1: a position and a length are from 0 to 255", _beyond_a_byte),
@@ -58,7 +63,18 @@ _OPEN: list[tuple[str, str, _Rule]] = [
         "PTX ISA 9.3: nothing is done where the guard is false; ptxas 13.0 tests or converts there, with -O0 too",
         _not_executed,
     ),
+    (
+        rf"{_SCALAR_VIDEO}\S*\.(sat|min|max|add) |{_SCALAR_VIDEO}\S+ \{{d:\w+\}}\.[bh]\d|\bvmad\.",
+        "PTX ISA 9.7.17: ptxas 13.0, which emulates these, saturates, scales and merges 32 bits of what may have "
+        "more, as signed, and merges the upper half into `.h1`",
+        _anything,
+    ),
 ]
+
+
+def reason_of(form: Form) -> str:
+    """Why nobody says what some of a form's results are."""
+    return next(reason for pattern, reason, _ in _OPEN if re.search(pattern, form.text))
 
 
 def undefined(form: Form, given: np.ndarray) -> np.ndarray:
