@@ -62,6 +62,7 @@ LONG = (
     "tests/e2e/",
     "tests/evaluator/backends/gpu/test_session.py",
     "tests/evaluator/backends/sim/codegen/test_async_copies.py::test_a_barrier_that_nobody_completes",
+    "tests/evaluator/backends/sim/conformance/test_forms.py::test_every_entry",
     "tests/evaluator/backends/sim/codegen/test_instructions.py::test_simulator_and_interpreter_agree",
     "tests/evaluator/backends/sim/codegen/test_control_flow.py::test_threads_that_wait_for_each_other_all_get_on",
     "tests/evaluator/backends/sim/test_hostile.py::test_whatever_is_translated_also_compiles",

@@ -190,13 +190,13 @@ U64 approximate_rsqrt_f64(U64 x) {
 // range, else a divisor above 2^126 gives zero, or NaN for an infinite dividend.
 U32 approximate_div_f32(U32 a, U32 b, bool full) {
     U32 accurate = div_f32(a, b);
-    if (!JITTER) return accurate;
+    if (!JITTER && (full || !lt_f32(all32(0x7e800000), abs_f32(b)))) return accurate;
     A32 x = spread(a), y = spread(b), r = spread(accurate);
     for (int i = 0; i < LANES; i++) {
         float p = f32_of(x.e[i]), q = f32_of(y.e[i]);
         if (!full && fabsf(q) > 0x1p126f && fabsf(q) < INFINITY && p == p)
             r.e[i] = fabsf(p) == INFINITY ? 0x7fffffff : (x.e[i] ^ y.e[i]) & 0x80000000;
-        else if (!special(p) && !special(q))
+        else if (JITTER && !special(p) && !special(q))
             r.e[i] = bits((float)(p * reciprocal(q)));
     }
     return gather(r);

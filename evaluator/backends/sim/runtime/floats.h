@@ -106,6 +106,25 @@ U64 rounded_f64(Binary operation, Rounding rounding, U64 a, U64 b);
 U32 rounded_fma_f32(Rounding rounding, U32 a, U32 b, U32 c);
 U64 rounded_fma_f64(Rounding rounding, U64 a, U64 b, U64 c);
 U32 rounded_sqrt_f32(Rounding rounding, U32 a);
+
+// `.ftz`: subnormal operands and results become zeros. A result is subnormal if it would be with an exponent without
+// bounds: what only the coarser steps below the smallest normal number round up to it is a zero too (measured).
+U32 without_tiny_f32(u32 lanes, U32 result, Binary operation, Rounding rounding, U32 a, U32 b);
+U32 without_tiny_fma_f32(u32 lanes, U32 result, Rounding rounding, U32 a, U32 b, U32 c);
+INLINE u32 at_smallest(U32 x) { return eq_b32(and_b32(x, all32(0x7fffffff)), all32(0x00800000)); }
+INLINE U32 ftz_f32(Binary operation, Rounding rounding, U32 a, U32 b) {
+    a = flush_f32(a), b = flush_f32(b);
+    U32 r = rounding != NEAREST ? rounded_f32(operation, rounding, a, b) : operation == MUL ? mul_f32(a, b) : div_f32(a, b);
+    r = flush_f32(r);
+    u32 lanes = at_smallest(r);
+    return __builtin_expect(lanes != 0, 0) ? without_tiny_f32(lanes, r, operation, rounding, a, b) : r;
+}
+INLINE U32 ftz_fma_f32(Rounding rounding, U32 a, U32 b, U32 c) {
+    a = flush_f32(a), b = flush_f32(b), c = flush_f32(c);
+    U32 r = flush_f32(rounding != NEAREST ? rounded_fma_f32(rounding, a, b, c) : fma_f32(a, b, c));
+    u32 lanes = at_smallest(r);
+    return __builtin_expect(lanes != 0, 0) ? without_tiny_fma_f32(lanes, r, rounding, a, b, c) : r;
+}
 U64 rounded_sqrt_f64(Rounding rounding, U64 a);
 
 // Narrow floats: F16 and BF16, as 16 bits in a U32 lane.
@@ -113,7 +132,8 @@ enum Narrow { F16, BF16 };
 U32 widen_float(Narrow kind, U32 x);                     // to f32
 U32 narrow_float(Narrow kind, Rounding rounding, U32 x); // from f32
 U32 narrow_double(Narrow kind, Rounding rounding, U64 x);
-enum Half { H_ADD, H_SUB, H_MUL, H_FMA, H_MIN, H_MAX, H_TANH, H_EX2 };
+U32 narrow_integer(Narrow kind, Rounding rounding, U64 x, bool is_signed);
+enum Half { H_ADD, H_SUB, H_MUL, H_FMA, H_MIN, H_MAX, H_TANH, H_EX2, H_MUL_FTZ, H_FMA_FTZ };
 float approximate_half(Narrow kind, Half operation, float x, float y); // y is the accurate value
 U32 half_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c); // of 16-bit lanes
 

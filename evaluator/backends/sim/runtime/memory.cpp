@@ -243,15 +243,20 @@ u32 half_sum(Narrow kind, u32 a, u32 b) {
     A32 r = spread(half_operation(kind, H_ADD, all32(a & 0xffff), all32(b & 0xffff), all32(0)));
     return r.e[0];
 }
-u32 combine_float(Atomic operation, u32 old, u32 b) {
+// Sums of float32 in global memory have no subnormals, unlike those in shared memory (PTX ISA 9.0, atom and red).
+u32 without_subnormals(u32 x) { return x & 0x7f800000 ? x : x & 0x80000000; }
+u32 combine_float(Atomic operation, u32 old, u32 b, bool shared) {
     switch (operation) {
-    case A_FADD: return bits(f32_of(old) + f32_of(b));
+    case A_FADD:
+        if (shared) return bits(f32_of(old) + f32_of(b));
+        return without_subnormals(bits(f32_of(without_subnormals(old)) + f32_of(without_subnormals(b))));
     case A_HADD: return half_sum(F16, old, b);
     case A_BADD: return half_sum(BF16, old, b);
     case A_H2ADD: return half_sum(F16, old, b) | half_sum(F16, old >> 16, b >> 16) << 16;
     default: return half_sum(BF16, old, b) | half_sum(BF16, old >> 16, b >> 16) << 16;
     }
 }
+bool is_shared(u64 address) { return (address - SLOT_BASE) >> SLOT_SHIFT == SHARED_SLOT; }
 bool is_float(Atomic operation) { return operation == A_FADD || operation >= A_HADD; }
 
 } // namespace
@@ -286,8 +291,9 @@ U32 atomic32(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
     COUNT(count_access(w, mask, address, site, 4, UPDATED));
     check(w, mask, address, site, 4, true);
     A32 x = spread(b), y = spread(c);
-    return gather(update<u32, A32>(w, mask, spread(address), site, operation, [&](int i, u32 old) {
-        return is_float(operation) ? combine_float(operation, old, x.e[i]) : combine<u32, i32>(operation, old, x.e[i], y.e[i]);
+    A64 places = spread(address);
+    return gather(update<u32, A32>(w, mask, places, site, operation, [&](int i, u32 old) {
+        return is_float(operation) ? combine_float(operation, old, x.e[i], is_shared(places.e[i])) : combine<u32, i32>(operation, old, x.e[i], y.e[i]);
     }));
 }
 
@@ -305,7 +311,7 @@ U32 atomic16(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
     check(w, mask, address, site, 2, true);
     A32 x = spread(b), y = spread(c);
     return gather(update<u16, A32>(w, mask, spread(address), site, operation, [&](int i, u16 old) {
-        return (u16)(is_float(operation) ? combine_float(operation, old, x.e[i])
+        return (u16)(is_float(operation) ? combine_float(operation, old, x.e[i], true)
                                          : combine<u32, i32>(operation, old, x.e[i] & 0xffff, y.e[i] & 0xffff));
     }));
 }

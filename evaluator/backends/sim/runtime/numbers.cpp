@@ -84,6 +84,24 @@ u32 to_narrow(Narrow kind, Rounding rounding, double x) {
 }
 INLINE float from_narrow(Narrow kind, u32 h) { return kind == F16 ? half_to_float(h & 0xffff) : f32_of(h << 16); }
 
+// What a sum or an integer rounds to in a narrow format, it rounds to from here too: where a double cannot hold it, the
+// double on that side of it whose last bit is set (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums:
+// proved algorithms using rounding to odd", IEEE Transactions on Computers 57, 2008).
+double odd_sum(double x, double y) {
+    volatile double sum = x + y, of_x = sum - y, of_y = sum - of_x;
+    double rest = (x - of_x) + (y - of_y);
+    if (rest == 0 || rest != rest || fabs(sum) == INFINITY || bits((double)sum) & 1) return sum;
+    return nextafter(sum, rest > 0 ? INFINITY : -INFINITY);
+}
+// A float16 result below the smallest normal number, with an exponent without bounds, becomes a zero.
+double without_tiny_half(double x) { return fabs(x) < 0x1p-14 * (1 - 0x1p-12) ? copysign(0.0, x) : x; }
+double odd_integer(u64 x, bool is_signed) {
+    bool negative = is_signed && x >> 63;
+    u64 size = negative ? -x : x;
+    if (size >> 53) size = size & ~0x7ffull | ((size & 0x7ff) != 0) << 11;
+    return negative ? -(double)size : (double)size;
+}
+
 // float32 to float16 or bfloat16, to nearest even, by integers alone.
 INLINE u32 nearest_f16(u32 x) {
     u32 sign = x >> 16 & 0x8000, a = x & 0x7fffffff;
@@ -135,6 +153,33 @@ U64 rounded_sqrt_f64(Rounding rounding, U64 a) {
     return map([](u64 x) { volatile double p = f64_of(x); return bits(sqrt(p)); }, a);
 }
 
+// The result again, 2^64 times as large, where it has all its bits.
+U32 without_tiny_f32(u32 lanes, U32 result, Binary operation, Rounding rounding, U32 a, U32 b) {
+    Mode mode(rounding);
+    A32 r = spread(result), x = spread(a), y = spread(b);
+    for (; lanes; lanes &= lanes - 1) {
+        int i = __builtin_ctz(lanes);
+        float p = f32_of(x.e[i]), q = f32_of(y.e[i]);
+        // A product's small factor, or the dividend, which is no more than 2^2: both stay finite.
+        if (operation == MUL && fabsf(p) > 1) q *= 0x1p64f;
+        else p *= 0x1p64f;
+        if (fabsf(apply(operation, p, q)) < 0x1p-62f) r.e[i] &= 0x80000000;
+    }
+    return gather(r);
+}
+U32 without_tiny_fma_f32(u32 lanes, U32 result, Rounding rounding, U32 a, U32 b, U32 c) {
+    Mode mode(rounding);
+    A32 r = spread(result), x = spread(a), y = spread(b), z = spread(c);
+    for (; lanes; lanes &= lanes - 1) {
+        int i = __builtin_ctz(lanes);
+        volatile float p = f32_of(x.e[i]), q = f32_of(y.e[i]), s = f32_of(z.e[i]) * 0x1p64f;
+        if (fabsf(p) > 1) q = q * 0x1p64f;
+        else p = p * 0x1p64f;
+        if (fabsf(fmaf(p, q, s)) < 0x1p-62f) r.e[i] &= 0x80000000;
+    }
+    return gather(r);
+}
+
 U32 widen_float(Narrow kind, U32 x) {
     return map([=](u32 a) { return bits(from_narrow(kind, a)); }, x);
 }
@@ -146,8 +191,11 @@ U32 narrow_float(Narrow kind, Rounding rounding, U32 x) {
 U32 narrow_double(Narrow kind, Rounding rounding, U64 x) {
     return map_narrow([=](u64 a) { return to_narrow(kind, rounding, f64_of(a)); }, x);
 }
-// A float32 sum, difference or product of two narrow floats rounds once more without harm (24 >= 2 * 11 + 2 bits); a
-// fused product is rounded once from double.
+U32 narrow_integer(Narrow kind, Rounding rounding, U64 x, bool is_signed) {
+    return map_narrow([=](u64 a) { return to_narrow(kind, rounding, odd_integer(a, is_signed)); }, x);
+}
+// A float32 sum, difference or product of two narrow floats rounds once more without harm (24 >= 2 * 11 + 2 bits); of a
+// fused product, whose factors a double holds exactly, the sum is rounded to odd first.
 U32 half_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c) {
     A32 x = spread(a), y = spread(b), z = spread(c), r;
     for (int i = 0; i < LANES; i++) {
@@ -156,9 +204,11 @@ U32 half_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c) {
         case H_ADD: s = p + q; break;
         case H_SUB: s = p - q; break;
         case H_MUL: s = p * q; break;
-        case H_FMA: {
-            double exact = fma((double)p, (double)q, (double)from_narrow(kind, z.e[i]));
-            r.e[i] = to_narrow(kind, NEAREST, exact);
+        case H_MUL_FTZ: s = (float)without_tiny_half(p * q); break;
+        case H_FMA:
+        case H_FMA_FTZ: {
+            double exact = odd_sum((double)p * (double)q, (double)from_narrow(kind, z.e[i]));
+            r.e[i] = to_narrow(kind, NEAREST, operation == H_FMA ? exact : without_tiny_half(exact));
             continue;
         }
         case H_MIN: s = p != p ? q : q != q ? p : p < q || (p == q && signbit(p)) ? p : q; break;

@@ -36,25 +36,25 @@ INLINE U32 div_u32(U32 a, U32 b) {
     return map([](u32 x, u32 y) { return y ? x / y : ~0u; }, a, b);
 }
 INLINE U32 rem_u32(U32 a, U32 b) {
-    return map([](u32 x, u32 y) { return y ? x % y : x; }, a, b);
+    return map([](u32 x, u32 y) { return y ? x % y : ~0u; }, a, b);
 }
 INLINE U32 div_s32(U32 a, U32 b) {
     return map([](u32 x, u32 y) { return !y ? ~0u : y == ~0u ? -x : (u32)((i32)x / (i32)y); }, a, b);
 }
 INLINE U32 rem_s32(U32 a, U32 b) {
-    return map([](u32 x, u32 y) { return !y ? x : y == ~0u ? 0 : (u32)((i32)x % (i32)y); }, a, b);
+    return map([](u32 x, u32 y) { return !y ? ~0u : y == ~0u ? 0 : (u32)((i32)x % (i32)y); }, a, b);
 }
 INLINE U64 div_u64(U64 a, U64 b) {
     return map([](u64 x, u64 y) { return y ? x / y : ~0ull; }, a, b);
 }
 INLINE U64 rem_u64(U64 a, U64 b) {
-    return map([](u64 x, u64 y) { return y ? x % y : x; }, a, b);
+    return map([](u64 x, u64 y) { return y ? x % y : ~0ull; }, a, b);
 }
 INLINE U64 div_s64(U64 a, U64 b) {
     return map([](u64 x, u64 y) { return !y ? ~0ull : y == ~0ull ? -x : (u64)((i64)x / (i64)y); }, a, b);
 }
 INLINE U64 rem_s64(U64 a, U64 b) {
-    return map([](u64 x, u64 y) { return !y ? x : y == ~0ull ? 0 : (u64)((i64)x % (i64)y); }, a, b);
+    return map([](u64 x, u64 y) { return !y ? ~0ull : y == ~0ull ? 0 : (u64)((i64)x % (i64)y); }, a, b);
 }
 INLINE U32 add_saturated_s32(U32 a, U32 b) {
     return map([](u32 x, u32 y) { i64 s = (i64)(i32)x + (i32)y; return (u32)(s > 0x7fffffff ? 0x7fffffff : s < -0x80000000ll ? -0x80000000ll : s); }, a, b);
@@ -180,9 +180,20 @@ INLINE U32 dp4a(U32 a, U32 b, U32 c, bool a_signed, bool b_signed) {
 INLINE U32 dp2a(U32 a, U32 b, U32 c, bool a_signed, bool b_signed, bool high) {
     return map([=](u32 x, u32 y, u32 z) { for (int i = 0; i < 2; i++) z += (u32)(small(x, 16 * i, 16, a_signed) * small(y, 8 * i + 16 * high, 8, b_signed)); return z; }, a, b, c);
 }
-// float32 to tf32: 10 mantissa bits, to nearest, ties away or to even.
+// float32 to tf32: 10 mantissa bits, to nearest, ties away or to even; or towards zero. Ties away keep of a NaN the upper
+// bits, even where those are infinity's, and the others make it the canonical one (measured).
+INLINE bool is_nan(u32 x) { return (x & 0x7fffffff) > 0x7f800000; }
 INLINE U32 to_tf32(U32 a, bool away) {
-    return map([=](u32 x) { return (x & 0x7f800000) == 0x7f800000 ? x : (x + (away ? 0x1000 : 0xfff + (x >> 13 & 1))) & 0xffffe000; }, a);
+    return map(
+        [=](u32 x) {
+            if (is_nan(x) && !away) return 0x7fffe000u;
+            u32 up = (x & 0x7f800000) == 0x7f800000 ? 0 : away ? 0x1000 : 0xfff + (x >> 13 & 1);
+            return (x + up) & 0xffffe000;
+        },
+        a);
+}
+INLINE U32 tf32_towards_zero(U32 a) {
+    return map([](u32 x) { return is_nan(x) ? 0x7fffe000 : x & 0xffffe000; }, a);
 }
 INLINE U32 lane_ids() {
     A32 r;
@@ -216,5 +227,10 @@ INLINE u32 half_nans(Narrow kind, U32 x) { return lt_u32(all32(kind == F16 ? 0x7
 INLINE U32 half_or_nan(Narrow kind, U32 r, U32 a, U32 b) { return pick(half_nans(kind, a) | half_nans(kind, b), all32(0x7fff), r); }
 INLINE U32 half_relu(Narrow kind, U32 x) {
     return pick(half_nans(kind, x), all32(0x7fff), pick(ne_b32(and_b32(x, all32(0x8000)), all32(0)), all32(0), x));
+}
+// A subnormal becomes a zero of its sign.
+INLINE U32 half_flush(Narrow kind, U32 x) {
+    u32 exponent = kind == F16 ? 0x7c00 : 0x7f80;
+    return pick(eq_b32(and_b32(x, all32(exponent)), all32(0)), and_b32(x, all32(0x8000)), x);
 }
 INLINE U32 half_sat(Narrow kind, U32 x) { return narrow_float(kind, NEAREST, saturate_f32(widen_float(kind, x))); }

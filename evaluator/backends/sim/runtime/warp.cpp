@@ -54,7 +54,7 @@ template <class A> U32 match_all_of(u32 mask, const A &a, const A32 &members, u3
         for (int j = 0; j < LANES; j++)
             if ((mask & members.e[i]) >> j & 1 && a.e[i] != a.e[j]) equal = false;
         if (equal) {
-            r.e[i] = members.e[i];
+            r.e[i] = members.e[i] & mask;
             *same |= 1u << i;
         }
     }

@@ -78,6 +78,10 @@ class Machine:
             raise TrapError(f"bad address {address:#x}")
         return content, offset
 
+    def is_shared(self, address: int) -> bool:
+        """Whether an address is one in shared memory."""
+        return address // REGION == SHARED
+
     def read(self, address: int, size: int, local: bytearray | None = None) -> bytes:
         content, offset = self.place(address, size, local)
         return bytes(content[offset : offset + size])

@@ -55,17 +55,39 @@ def _floating(name: str) -> Callable[..., int]:
     operation = getattr(arithmetic, name)
 
     def compute(i: Instruction, *sources: int) -> int:
-        form, kind = FORMATS[i.type], i.type
+        kind = i.type
         if kind.endswith("x2"):
-            halves = [operation(form, *(s >> at & 0xFFFF for s in sources)) for at in (0, 16)]
+            halves = [one(i, *(s >> at & 0xFFFF for s in sources)) for at in (0, 16)]
             return halves[0] | halves[1] << 16
-        if "ftz" in i.modifiers:
-            sources = tuple(arithmetic.flush(form, s) for s in sources)
-        result = operation(form, *sources, mode_of(i))
-        result = arithmetic.flush(form, result) if "ftz" in i.modifiers else result
-        return arithmetic.saturate(form, result) if "sat" in i.modifiers else result
+        result = one(i, *sources)
+        return arithmetic.saturate(FORMATS[kind], result) if "sat" in i.modifiers else result
+
+    def one(i: Instruction, *sources: int) -> int:
+        form = FORMATS[i.type]
+        if "ftz" not in i.modifiers:
+            return operation(form, *sources, mode_of(i))
+        sources = tuple(arithmetic.flush(form, s) for s in sources)
+        result = arithmetic.flush(form, operation(form, *sources, mode_of(i)))
+        approximate = {"approx", "full"} & set(i.modifiers)
+        tiny = not approximate and result & ~form.sign == 1 << form.mantissa and _is_tiny(name, i, sources)
+        return result & form.sign if tiny else result
 
     return compute
+
+
+def _is_tiny(name: str, i: Instruction, sources: tuple[int, ...]) -> bool:
+    """Whether a result would be subnormal if its exponent had no bounds: what flushing goes by (measured)."""
+    form = FORMATS[i.type]
+    x, *others = (Fraction(arithmetic.decode(form, bits)) for bits in sources)
+    exact = {
+        "add": lambda y: x + y, "sub": lambda y: x - y, "mul": lambda y: x * y, "div": lambda y: x / y,
+        "fma": lambda y, z: x * y + z, "sqrt": lambda: Fraction(1),
+    }[name](*others)  # fmt: skip
+    unbounded = Format(form.mantissa + 17, form.mantissa)
+    size, smallest = (
+        arithmetic.encode(unbounded, number, mode_of(i)) for number in (exact, Fraction(2) ** form.lowest)
+    )
+    return size & ~unbounded.sign < smallest
 
 
 def _either(name: str, integer: Callable[..., int]) -> Callable[..., int]:
@@ -92,14 +114,21 @@ def _sum(i: Instruction, a: int, b: int) -> int:
 def _quotient(i: Instruction, a: int, b: int) -> int:
     x, y = number(i.type, a), number(i.type, b)
     if y == 0:
-        return -1  # what the hardware gives; the ISA leaves it open
+        return -1  # what the hardware gives, of a remainder too; the ISA leaves it open
     size = abs(x) // abs(y)
     return size if (x < 0) == (y < 0) else -size
 
 
+def _divided(i: Instruction, a: int, b: int) -> int:
+    if "approx" in i.modifiers and 2.0**126 < abs(arithmetic.decode(F32, b)) < math.inf:
+        x = arithmetic.decode(F32, a)
+        return F32.nan if not math.isfinite(x) else (a ^ b) & F32.sign
+    return _either("div", _quotient)(i, a, b)
+
+
 def _remainder(i: Instruction, a: int, b: int) -> int:
     x, y = number(i.type, a), number(i.type, b)
-    return a if y == 0 else x - _quotient(i, a, b) * y
+    return -1 if y == 0 else x - _quotient(i, a, b) * y
 
 
 def _extreme(largest: bool) -> Callable[..., int]:
@@ -165,15 +194,22 @@ def _signs(i: Instruction) -> int:
 
 
 def _negated(i: Instruction, a: int) -> int:
-    if i.type not in FORMATS:
-        return -a
-    return (arithmetic.flush(FORMATS[i.type], a) if "ftz" in i.modifiers else a) ^ _signs(i)
+    return _flushed(i, a) ^ _signs(i) if i.type in FORMATS else -a
 
 
 def _absolute(i: Instruction, a: int) -> int:
-    if i.type not in FORMATS:
-        return abs(number(i.type, a))
-    return (arithmetic.flush(FORMATS[i.type], a) if "ftz" in i.modifiers else a) & ~_signs(i)
+    return _flushed(i, a) & ~_signs(i) if i.type in FORMATS else abs(number(i.type, a))
+
+
+def _flushed(i: Instruction, a: int) -> int:
+    """An operand without subnormals, where the instruction says so."""
+    if "ftz" not in i.modifiers:
+        return a
+    form, pairs = FORMATS[i.type], 2 if i.type.endswith("x2") else 1
+    halves = (
+        arithmetic.flush(form, a >> at & (1 << form.bits) - 1) << at for at in range(0, form.bits * pairs, form.bits)
+    )
+    return sum(halves)
 
 
 def _root(i: Instruction, a: int) -> int:
@@ -330,7 +366,7 @@ def _tested(i: Instruction, a: int) -> int:
     size, smallest = a & ~form.sign, 1 << form.mantissa
     return int({
         "finite": size < form.infinity, "infinite": size == form.infinity, "number": size <= form.infinity,
-        "notanumber": size > form.infinity, "normal": smallest <= size < form.infinity,
+        "notanumber": size > form.infinity, "normal": size == 0 or smallest <= size < form.infinity,
         "subnormal": 0 < size < smallest,
     }[i.modifiers[0]])  # fmt: skip
 
@@ -349,18 +385,24 @@ def _converted(i: Instruction, *sources: int) -> int:
         return high << 16 | low
     a = sources[0]
     if target == "tf32":
-        return arithmetic.encode(Format(19, 10), arithmetic.decode(F32, a), mode) << 13
+        value = arithmetic.decode(F32, a)
+        if math.isnan(value):  # `.rna` keeps its upper bits (measured)
+            return a & 0xFFFFE000 if mode == "rna" else 0x7FFFE000
+        return arithmetic.encode(Format(19, 10), value, mode) << 13
     if source not in FORMATS:
         value = number(source, a)
         if target in FORMATS:
-            return arithmetic.encode(FORMATS[target], Fraction(value), mode)
+            result = arithmetic.encode(FORMATS[target], Fraction(value), mode)
+            return arithmetic.saturate(FORMATS[target], result) if "sat" in i.modifiers else result
         width = bits_of(target)
         if "sat" in i.modifiers:
             low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if target[0] == "s" else (0, (1 << width) - 1)
             value = max(low, min(high, value))
         return _extended(i, target, value)
     form = FORMATS[source]
-    value = arithmetic.decode(form, arithmetic.flush(form, a) if ftz and source == "f32" else a)
+    # Of float32 to float16 the hardware's compiler passes `.ftz` over (measured).
+    flushes = ftz and source == "f32" and target != "f16"
+    value = arithmetic.decode(form, arithmetic.flush(form, a) if flushes else a)
     if target not in FORMATS:
         return _to_integer(i, target, source, arithmetic.integral(value, integer_mode or "rni"))
     exact: Fraction | float = arithmetic.integral(value, integer_mode) if integer_mode else value
@@ -406,7 +448,7 @@ OPERATIONS: dict[str, Callable[..., int]] = {
     "fma": _limited(_floating("fma")),
     "bmsk": _mask,
     "fns": _nth_set,
-    "div": _either("div", _quotient),
+    "div": _divided,
     "rem": _remainder,
     "mul24": lambda i, a, b: _low24(i, a) * _low24(i, b),
     "mad24": lambda i, a, b, c: _low24(i, a) * _low24(i, b) + c,
@@ -479,7 +521,9 @@ def _atomic(machine: Any, thread: Any, i: Instruction) -> int:
     operation = next(m for m in i.modifiers if m in ATOMICS)
     b = numbers[0]
     if kind in FORMATS:
-        new = _floating("add")(Instruction("add", (kind,), (), 0), old, b)
+        # Only sums of float32 in global memory have no subnormals.
+        flushing = ("ftz",) if kind == "f32" and not machine.is_shared(address) else ()
+        new = _floating("add")(Instruction("add", (*flushing, kind), (), 0), old, b)
     else:
         new = {
             "add": old + b, "and": old & b, "or": old | b, "xor": old ^ b, "exch": b,
@@ -523,7 +567,8 @@ def _matched(i: Instruction, lane: int, sources: dict[int, tuple]) -> "int | tup
     same = sum(1 << other for other, (theirs, _) in sources.items() if theirs == value and members >> other & 1)
     if "any" in i.modifiers:
         return same
-    return (members, 1) if same == members else (0, 0)
+    alive = sum(1 << other for other in sources if members >> other & 1)
+    return (alive, 1) if same == alive else (0, 0)
 
 
 def _elected(i: Instruction, lane: int, sources: dict[int, tuple]) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from evaluator.backends.sim.codegen.lowering.formats import (
     NUMBERS,
     ROUND,
     bits_of,
+    by_half,
     f32_operand,
     f32_result,
     float_flags,
@@ -62,6 +63,9 @@ def _mul(c: Context, i: Instruction) -> str:
 def _float_operation(c: Context, i: Instruction, name: str) -> str:
     """add, sub, mul and div of floats."""
     rounding, ftz, saturate = float_flags(i)
+    if i.type == "f32" and ftz and name in ("mul", "div"):
+        a, b = (c.b32(operand) for operand in i.operands[1:3])
+        return f32_result(f"ftz_f32({name.upper()}, {rounding}, {a}, {b})", False, saturate)
     if i.type == "f32":
         a, b = (f32_operand(c, operand, ftz) for operand in i.operands[1:3])
         text = f"{name}_f32({a}, {b})"
@@ -157,9 +161,9 @@ def _fma(c: Context, i: Instruction) -> str:
         return half_operation(c, i, "H_FMA")
     rounding, ftz, saturate = float_flags(i)
     if i.type == "f32":
-        values = ", ".join(f32_operand(c, operand, ftz) for operand in i.operands[1:4])
+        values = ", ".join(c.b32(operand) for operand in i.operands[1:4])
         text = f"fma_f32({values})" if rounding == "NEAREST" else f"rounded_fma_f32({rounding}, {values})"
-        return f32_result(text, ftz, saturate)
+        return f32_result(f"ftz_fma_f32({rounding}, {values})" if ftz else text, False, saturate)
     values = ", ".join(c.b64(operand) for operand in i.operands[1:4])
     return f"fma_f64({values})" if rounding == "NEAREST" else f"rounded_fma_f64({rounding}, {values})"
 
@@ -211,7 +215,9 @@ def _abs(c: Context, i: Instruction) -> str:
 def _sign_operation(c: Context, i: Instruction, narrow: str, half: int, pair: int) -> str:
     kind = i.type
     if kind in HALVES:
-        return f"{narrow}({c.any(i.operands[1], bits_of(kind))}, all32({pair if kind.endswith('x2') else half}u))"
+        a = c.any(i.operands[1], bits_of(kind))
+        a = by_half(kind, "half_flush", a) if "ftz" in i.modifiers else a
+        return f"{narrow}({a}, all32({pair if kind.endswith('x2') else half}u))"
     if kind == "f32":
         _, ftz, _ = float_flags(i)
         return f32_result(f"{i.opcode}_f32({c.b32(i.operands[1])})", ftz, False)
@@ -267,6 +273,8 @@ def _function(c: Context, i: Instruction) -> str:
         text = f"{kind}_f32({name}, {f32_operand(c, i.operands[1], ftz)})"
         if rounding != "NEAREST" and name == "SQRT":
             text = f"rounded_sqrt_f32({rounding}, {f32_operand(c, i.operands[1], ftz)})"
+        elif name == "RCP" and kind == "unary" and ftz:
+            text = f"ftz_f32(DIV, {rounding}, all32(0x3f800000), {c.b32(i.operands[1])})"
         elif rounding != "NEAREST" and name == "RCP":
             text = f"rounded_f32(DIV, {rounding}, all32(0x3f800000), {f32_operand(c, i.operands[1], ftz)})"
         elif name == "RCP" and kind == "unary":

@@ -72,7 +72,7 @@ def _comparison(c: Context, i: Instruction, words: list[str]) -> str:
 
 def _float_comparison(c: Context, i: Instruction, operator: str, kind: str, a: Operand, b: Operand) -> str:
     if kind in ("f16", "bf16"):
-        x, y = (f"widen_float({HALVES[kind]}, {c.b32(operand)})" for operand in (a, b))
+        x, y = (_widened(c, i, kind, c.b32(operand)) for operand in (a, b))
         kind = "f32"
     elif kind == "f32":
         x, y = (f32_operand(c, operand, "ftz" in i.modifiers) for operand in (a, b))
@@ -85,9 +85,14 @@ def _halves_compared(c: Context, i: Instruction) -> tuple[str, str]:
     """The two u32 of a comparison of packed halves, low and high."""
     sides = []
     for side in ("low16", "high16"):
-        x, y = (f"widen_float({HALVES[i.type]}, {side}({c.b32(operand)}))" for operand in i.operands[1:3])
+        x, y = (_widened(c, i, i.type, f"{side}({c.b32(operand)})") for operand in i.operands[1:3])
         sides.append(_float_relation(c, i.modifiers[0], "f32", x, y))
     return sides[0], sides[1]
+
+
+def _widened(c: Context, i: Instruction, kind: str, text: str) -> str:
+    text = f"half_flush({HALVES[kind]}, {text})" if "ftz" in i.modifiers else text
+    return f"widen_float({HALVES[kind]}, {text})"
 
 
 def _float_relation(c: Context, operator: str, kind: str, x: str, y: str) -> str:
@@ -166,7 +171,7 @@ def _testp(c: Context, i: Instruction) -> str:
         "infinite": f"eq_b{bits}({magnitude}, {infinity})",
         "number": f"le_u{bits}({magnitude}, {infinity})",
         "notanumber": f"lt_u{bits}({infinity}, {magnitude})",
-        "normal": f"({finite} & le_u{bits}({smallest}, {magnitude}))",
+        "normal": f"({finite} & (le_u{bits}({smallest}, {magnitude}) | eq_b{bits}({magnitude}, all{bits}(0))))",
         "subnormal": f"(lt_u{bits}({magnitude}, {smallest}) & ne_b{bits}({magnitude}, all{bits}(0)))",
     }
     if operator not in table:

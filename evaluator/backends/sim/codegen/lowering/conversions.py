@@ -135,6 +135,8 @@ def _cvt(c: Context, i: Instruction) -> str:
         high, low = (f"narrow_float({HALVES[target]}, {rounding}, {c.b32(o)})" for o in i.operands[1:3])
         return f"pair16({low}, {high})"
     if target == "tf32":
+        if rounding == "TO_ZERO":
+            return f"tf32_towards_zero({c.b32(i.operands[1])})"
         return f"to_tf32({c.b32(i.operands[1])}, {'true' if 'rna' in i.modifiers else 'false'})"
     if source in ("f32", "f64", "f16", "bf16"):
         return _from_float(c, i, target, source, rounding, ftz, saturate)
@@ -149,7 +151,8 @@ def _from_float(
     if source in ("f16", "bf16"):
         single, double = f"widen_float({HALVES[source]}, {c.b32(operand)})", ""
     elif source == "f32":
-        single, double = f32_operand(c, operand, ftz), ""
+        # Of float32 to float16 the hardware's compiler passes `.ftz` over (measured).
+        single, double = f32_operand(c, operand, ftz and target != "f16"), ""
     else:
         single, double = "", c.b64(operand)
     if target[0] in "su":
@@ -162,7 +165,8 @@ def _from_float(
         single = f"round_f32({rounding}, {single})" if single else single
         double = f"round_f64({rounding}, {double})" if double else double
     if target == "f64":
-        return double or f"f64_from_f32({single})"
+        text = double or f"f64_from_f32({single})"
+        return f"saturate_f64({text})" if saturate else text
     if target == "f32":
         text = single or f"f32_from_f64({rounding}, {double})"
         return f32_result(text, ftz, saturate)
@@ -187,14 +191,16 @@ def _from_integer(c: Context, i: Instruction, target: str, source: str, rounding
             narrow = f"extend_s16({narrow})" if signed else f"low16({narrow})"
         wide = f"widen_{'s' if signed else 'u'}({narrow})"
     if target == "f64":
-        return f"f64_from_int({rounding}, {wide}, {str(signed).lower()})"
+        text = f"f64_from_int({rounding}, {wide}, {str(signed).lower()})"
+        return f"saturate_f64({text})" if saturate else text
     if target == "f32":
         text = f"f32_from_int({rounding}, {wide}, {str(signed).lower()})"
         if narrow and rounding == "NEAREST":
             text = f"f32_from_{'s' if signed else 'u'}32({narrow})"
         return f32_result(text, False, saturate)
     if target in HALVES:
-        return f"narrow_double({HALVES[target]}, {rounding}, f64_from_int(NEAREST, {wide}, {str(signed).lower()}))"
+        text = f"narrow_integer({HALVES[target]}, {rounding}, {wide}, {str(signed).lower()})"
+        return by_half(target, "half_sat", text) if saturate else text
     if saturate:
         wide = _clamped(wide, signed, target)
         return _sized(c, i, wide if target_bits == 64 else f"narrow({wide})", target)

@@ -53,9 +53,14 @@ def half_operation(c: Context, i: Instruction, operation: str) -> str:
     kind = i.type
     function = "half2_operation" if kind.endswith("x2") else "half_operation"
     values = [c.b32(operand) for operand in i.operands[1:]]
+    if "ftz" in i.modifiers:
+        values = [by_half(kind, "half_flush", value) for value in values]
+        operation += "_FTZ" if operation in ("H_MUL", "H_FMA") else ""
     text = f"{function}({HALVES[kind]}, {operation}, {', '.join([*values, *['all32(0)'] * (3 - len(values))])})"
     if "NaN" in i.modifiers:
         text = by_half(kind, "half_or_nan", text, *values)
+    if "ftz" in i.modifiers and not operation.endswith("_FTZ"):
+        text = by_half(kind, "half_flush", text)
     for limit in ("relu", "sat"):
         if limit in i.modifiers:
             text = by_half(kind, f"half_{limit}", text)
