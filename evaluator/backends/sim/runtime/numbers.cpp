@@ -82,6 +82,14 @@ u32 to_narrow(Narrow kind, Rounding rounding, double x) {
     return kind == F16 ? narrow_bits(x, 10, -14, 15, 15, rounding, 0x7fff, 0x7c00)
                        : narrow_bits(x, 7, -126, 127, 127, rounding, 0x7fff, 0x7f80);
 }
+// The sum of two doubles towards the neighbour whose last bit is set, where it is not exact: so that rounding it to far
+// fewer bits does no harm.
+INLINE double odd_sum(double a, double b) {
+    double s = a + b, of_b = s - a, rest = (a - (s - of_b)) + (b - of_b);
+    u64 x = bits(s);
+    if (rest == 0 || rest != rest || x & 1) return s;
+    return f64_of((rest > 0) == (s > 0) ? x + 1 : x - 1);
+}
 INLINE float from_narrow(Narrow kind, u32 h) { return kind == F16 ? half_to_float(h & 0xffff) : f32_of(h << 16); }
 
 // float32 to float16 or bfloat16, to nearest even, by integers alone.
@@ -146,8 +154,33 @@ U32 narrow_float(Narrow kind, Rounding rounding, U32 x) {
 U32 narrow_double(Narrow kind, Rounding rounding, U64 x) {
     return map_narrow([=](u64 a) { return to_narrow(kind, rounding, f64_of(a)); }, x);
 }
-// A float32 sum, difference or product of two narrow floats rounds once more without harm (24 >= 2 * 11 + 2 bits); a
-// fused product is rounded once from double.
+U32 widen_f8(Eighth kind, U32 x) {
+    return map(
+        [=](u32 a) {
+            u32 sign = (a & 0x80) << 8, rest = a & 0x7f;
+            if (kind == E5M2) return rest > 0x7c ? 0x7fffu : sign | rest << 8;
+            if (rest == 0x7f) return 0x7fffu;
+            u32 exponent = rest >> 3, mantissa = rest & 7;
+            if (exponent) return sign | (exponent + 8) << 10 | mantissa << 7;
+            return sign | nearest_f16(bits((float)mantissa * 0x1p-9f));
+        },
+        x);
+}
+U32 narrow_f8(Eighth kind, bool relu, U32 x) {
+    return map(
+        [=](u32 a) {
+            float value = f32_of(a);
+            if (value != value) return 0x7fu;
+            if (relu && a >> 31) return 0u;
+            u32 largest = kind == E4M3 ? 0x7e : 0x7b, size = fabsf(value) > 1e6f ? largest
+                        : kind == E4M3 ? narrow_bits(fabsf(value), 3, -6, 8, 7, NEAREST, 0x7f, 0x7f)
+                                       : narrow_bits(fabsf(value), 2, -14, 15, 15, NEAREST, 0x7f, 0x7c);
+            return (a >> 31) << 7 | (size < largest ? size : largest);
+        },
+        x);
+}
+// A float32 sum, difference or product of two narrow floats rounds once more without harm (24 >= 2 * 11 + 2 bits), but
+// for a product below what float32 has all its bits for. A fused one has up to 280 bits: see `odd_sum`.
 U32 half_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c) {
     A32 x = spread(a), y = spread(b), z = spread(c), r;
     for (int i = 0; i < LANES; i++) {
@@ -155,10 +188,13 @@ U32 half_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c) {
         switch (operation) {
         case H_ADD: s = p + q; break;
         case H_SUB: s = p - q; break;
-        case H_MUL: s = p * q; break;
+        case H_MUL:
+            s = p * q;
+            if (kind == F16 || fabsf(s) >= 0x1p-126f) break;
+            r.e[i] = to_narrow(kind, NEAREST, (double)p * (double)q);
+            continue;
         case H_FMA: {
-            double exact = fma((double)p, (double)q, (double)from_narrow(kind, z.e[i]));
-            r.e[i] = to_narrow(kind, NEAREST, exact);
+            r.e[i] = to_narrow(kind, NEAREST, odd_sum((double)p * (double)q, from_narrow(kind, z.e[i])));
             continue;
         }
         case H_MIN: s = p != p ? q : q != q ? p : p < q || (p == q && signbit(p)) ? p : q; break;
