@@ -1,7 +1,8 @@
 // problem: relu
 // attack: calls through a pointer made of a number
-// expect: runtime_error|unsupported|compile_error
+// expect: runtime_error|compile_error
 // because: no code of the grader can be called from the device
+// fault: bad_call|trap|out_of_bounds|misaligned
 // assay: launch relu grid=(1) block=(32) args=(x, y, n)
 
 typedef float (*Function)(float);

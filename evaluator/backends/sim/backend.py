@@ -53,6 +53,7 @@ _RUNTIME_SOURCES: Final = (
     "matrix.cpp",
     "asynchronous.cpp",
     "numbers.cpp",
+    "video.cpp",
     "approximate.cpp",
     "printing.cpp",
     "counting.cpp",
@@ -62,6 +63,7 @@ _RUNTIME_SOURCES: Final = (
 _HEADERS: Final = (
     "lanes.h",
     "floats.h",
+    "video.h",
     "machine.h",
     "matrix.h",
     "asynchronous.h",

@@ -482,5 +482,7 @@ _FAULT_HINTS: Final = {
     "too_many_resources": "Use smaller blocks, or let the compiler use fewer registers (`__launch_bounds__`, "
     "`-maxrregcount`).",
     "context_destroyed": "Write to nothing but the plan's buffers.",
+    "bad_call": "A function pointer holds the address of a device function of its own type: set every entry of a "
+    "table before it is called, and do not cast between types of functions.",
     "bad_barrier": "Barriers have numbers 0 to 15 and thread counts that are multiples of 32, one for all of a warp.",
 }

@@ -3,6 +3,7 @@
 Each C++ name is made from an index; nothing of the PTX text but numbers is copied.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from evaluator.backends.session import UnsupportedError
@@ -10,6 +11,7 @@ from evaluator.backends.sim.codegen.blocks import Block, ControlFlow, Masks
 from evaluator.backends.sim.codegen.layout import (
     MAX_PARAMETER_BYTES,
     device_address,
+    function_address,
     local_frame,
     parameter_layout,
     stride_of,
@@ -40,6 +42,7 @@ _SPECIALS = {
     "%lanemask_le": "sub_b32(shl_b32(all32(2), lane_ids()), all32(1))",
     "%lanemask_ge": "neg_b32(shl_b32(all32(1), lane_ids()))",
     "%lanemask_gt": "neg_b32(shl_b32(all32(2), lane_ids()))",
+    "%globaltimer_lo": "special_clock(w, 0)", "%globaltimer_hi": "special_clock(w, 1)",
     "%envreg1": "all32((u32)(LAUNCH.workspace >> 32))", "%envreg2": "all32((u32)LAUNCH.workspace)",
     "%dynamic_smem_size": "all32(LAUNCH.dynamic_bytes)", "%total_smem_size": "all32(LAUNCH.shared_bytes)",
 }  # fmt: skip
@@ -50,6 +53,19 @@ _SPECIALS_64 = {
     "%gridid": "all64(LAUNCH.grid_id)",
 }
 """Those of 64 bits."""
+
+
+Sizes = tuple[tuple[int, ...], tuple[int, ...]]
+"""Bytes of a function's results, and of its parameters."""
+
+
+@dataclass(frozen=True)
+class CallShape:
+    """What a call through a register takes for granted of the function that it reaches."""
+
+    sizes: Sizes
+    targets: frozenset[str] | None = None
+    """The only functions that it may reach; None: all of these sizes."""
 
 
 class ModuleScope(Protocol):
@@ -66,6 +82,10 @@ class ModuleScope(Protocol):
     def place(self, line: int) -> int: ...
 
     def shared_offsets(self, function: Function) -> dict[str, int]: ...
+
+    def call_shape(self, function: Function, said: str) -> CallShape | None: ...
+
+    def dispatcher(self, shape: CallShape) -> int: ...
 
 
 class Context:
@@ -194,6 +214,8 @@ class Context:
             return f"all64({device_address(4 + self.module.slots[name])}ull)", 64
         if name in self.parameters:
             return f"all64(slot_address(PARAMETER_SLOT) + {self.parameters[name]})", 64
+        if name in self.module.indexes and not self.module.functions[self.module.indexes[name]].is_entry:
+            return f"all64({function_address(self.module.indexes[name])}ull)", 64
         raise UnsupportedError(f"the address of {name}", self.instruction.line or None)
 
     def place(self) -> int:

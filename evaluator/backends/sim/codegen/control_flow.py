@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.codegen.blocks import Block, ControlFlow
 from evaluator.backends.sim.codegen.instructions import entry_of
+from evaluator.backends.sim.codegen.lowering.calls import goes_through_register
 from evaluator.backends.sim.codegen.lowering.control import branch_labels
 from evaluator.backends.sim.codegen.waiting import may_wait
 from evaluator.backends.sim.ptx.model import Function, Instruction, Label
@@ -29,9 +30,12 @@ def control_flow(function: Function) -> ControlFlow:
 
 
 def _splits(instruction: Instruction) -> bool:
-    """Barriers end a block too, so that lanes that wait at one can resume behind it."""
+    """Barriers end a block too, so that lanes that wait at one can resume behind it.
+
+    And so do calls through registers, since how often lanes part is counted by block.
+    """
     entry = entry_of(instruction)
-    return entry.ends or entry.barrier
+    return entry.ends or entry.barrier or goes_through_register(instruction)
 
 
 def _split(function: Function) -> tuple[list[Block], dict[str, int]]:

@@ -4,11 +4,21 @@ from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.ptx.model import Function, Variable
 
 MAX_PARAMETER_BYTES = 32 << 10
+_FUNCTION_SLOT = 2046
+_FUNCTION_BYTES = 16
 
 
 def device_address(slot: int) -> int:
     """Where a slot's content begins; the same as `slot_address` of runtime/machine.h."""
     return (1 << 44) + (slot << 34) + (1 << 33)
+
+
+def function_address(index: int) -> int:
+    """What a pointer to a function holds: an address of no memory, which only a call turns into the function again.
+
+    It is even, as pointers to member functions need it (Itanium C++ ABI, section 2.3).
+    """
+    return device_address(_FUNCTION_SLOT) + _FUNCTION_BYTES * index
 
 
 def parameter_layout(function: Function) -> tuple[dict[str, int], int]:

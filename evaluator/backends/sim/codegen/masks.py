@@ -8,7 +8,7 @@ from itertools import chain
 
 from evaluator.backends.sim.codegen.blocks import Block, ControlFlow, Masks
 from evaluator.backends.sim.codegen.instructions import entry_of
-from evaluator.backends.sim.ptx.model import Address, Instruction, Negated, Operand, Pair, Register, Vector
+from evaluator.backends.sim.ptx.model import Address, Instruction, Negated, Operand, Pair, Part, Register, Vector
 
 
 def registers_in(operand: Operand) -> Iterator[str]:
@@ -18,6 +18,8 @@ def registers_in(operand: Operand) -> Iterator[str]:
             yield name
         case Negated(register):
             yield register.name
+        case Part(whole):
+            yield from registers_in(whole)
         case Address(base, _):
             if isinstance(base, Register):
                 yield base.name

@@ -5,13 +5,29 @@ from dataclasses import dataclass
 
 from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.codegen.blocks import ControlFlow
+from evaluator.backends.sim.codegen.context import CallShape, Sizes
 from evaluator.backends.sim.codegen.function import FunctionText
 from evaluator.backends.sim.codegen.instructions import entry_of
-from evaluator.backends.sim.codegen.layout import device_address, local_frame, parameter_layout, signature
+from evaluator.backends.sim.codegen.layout import (
+    device_address,
+    function_address,
+    local_frame,
+    parameter_layout,
+    signature,
+)
 from evaluator.backends.sim.codegen.waiting import keeps_order, may_wait, polls_global
 from evaluator.backends.sim.counters import Ledger, Step
 from evaluator.backends.sim.hazards import SharedVariable
-from evaluator.backends.sim.ptx.model import TYPE_BYTES, Function, Instruction, Module, Symbol, Variable
+from evaluator.backends.sim.ptx.model import (
+    TYPE_BYTES,
+    Function,
+    Instruction,
+    Module,
+    Prototype,
+    Relocation,
+    Symbol,
+    Variable,
+)
 
 MODULE_SLOTS = 2000
 MAX_INSTRUCTIONS = 60_000
@@ -50,12 +66,22 @@ class _ModuleText:
             raise UnsupportedError(f"more than {MODULE_SLOTS} module variables")
         self.slots = {variable.name: index for index, variable in enumerate(self.globals)}
         self.functions = [f for f in module.functions.values() if f.defined]
+        self.sharing = [f for f in self.functions if any(v.space == "shared" for v in f.variables.values())]
+        """Those that declare shared memory."""
         self.indexes = {function.name: index for index, function in enumerate(self.functions)}
         self.sites: list[tuple[int, str]] = []
         self.lines: list[int] = []
         self.steps: list[list[Step]] = []
         self.flows: list[ControlFlow] = []
         """Of each function."""
+        self.by_sizes: dict[Sizes, list[int]] = {}
+        """Device functions by what they take and give."""
+        for index, function in enumerate(self.functions):
+            if not function.is_entry:
+                self.by_sizes.setdefault(_sizes(function), []).append(index)
+        self.call_shapes: dict[tuple[str, str], CallShape | None] = {}
+        self.dispatchers: dict[CallShape, int] = {}
+        """Calls through registers, each shape numbered."""
         self.guards = 0
         self.size = sum(len(function.body) for function in self.functions)
         if self.size > MAX_INSTRUCTIONS:
@@ -84,6 +110,38 @@ class _ModuleText:
         self.guards += 1
         return self.guards - 1
 
+    def call_shape(self, function: Function, said: str) -> CallShape | None:
+        """What a label or a table says of a call through a register; None where it says nothing.
+
+        It is found once, however many calls name it: a hostile list is long.
+        """
+        own = said in function.prototypes or said in function.call_targets
+        key = function.name if own else "", said
+        if key not in self.call_shapes:
+            self.call_shapes[key] = self._call_shape(*key)
+        return self.call_shapes[key]
+
+    def _call_shape(self, function: str, said: str) -> CallShape | None:
+        inside = self.module.functions.get(function)
+        if inside is not None and said in inside.prototypes:
+            return CallShape(_sizes(inside.prototypes[said]))
+        names = inside.call_targets[said] if inside is not None else self._call_table(said)
+        known = [self.module.functions.get(name) for name in names]
+        if not known or not all(f is not None and f.defined and not f.is_entry for f in known):
+            return None
+        sizes = {_sizes(f) for f in known if f is not None}
+        return CallShape(sizes.pop(), frozenset(names)) if len(sizes) == 1 else None
+
+    def _call_table(self, name: str) -> list[str]:
+        """The functions whose addresses a module variable holds at first."""
+        variable = self.module.variables.get(name)
+        values = () if variable is None else variable.initial
+        return [value.name for value in values if isinstance(value, Symbol)]
+
+    def dispatcher(self, shape: CallShape) -> int:
+        """The number of the C++ function that makes calls of a shape."""
+        return self.dispatchers.setdefault(shape, len(self.dispatchers))
+
     def place(self, line: int) -> int:
         """The number by which the text speaks of a source line."""
         self.lines.append(line)
@@ -104,6 +162,7 @@ class _ModuleText:
                 f"static BlockCount N[{len(self.steps) + 1}];",
                 f"static u64 G[{self.guards + 1}];",
                 *declarations,
+                *map(self._dispatcher_text, self.dispatchers.items()),
                 *bodies,
                 *self._tables(),
             ]
@@ -117,6 +176,39 @@ class _ModuleText:
         offsets = self.shared_offsets(function)
         for variable in self._shared(function):
             yield SharedVariable(variable.name, offsets[variable.name], variable.size_bytes)
+
+    def _dispatcher_text(self, numbered: tuple[CallShape, int]) -> str:
+        """Calls a function for each group of lanes that hold the same address, and says how many groups there were.
+
+        An address is one of ours, or the kernel's fault: it chooses a case, and nothing ever jumps to it.
+        """
+        shape, number = numbered
+        slots = [f"a{n}" for n in range(sum(map(len, shape.sizes)))]
+        taken = ["Warp &w", "u32 m", "const U64 &f", "i32 place", *(f"u8 *{slot}" for slot in slots)]
+        reached = (
+            self.by_sizes.get(shape.sizes, [])
+            if shape.targets is None
+            else sorted(map(self.indexes.__getitem__, shape.targets))
+        )
+        cases = (
+            f"case {function_address(index)}ull: k{index}({', '.join(['w', 'lanes', *slots])}); break;"
+            for index in reached
+        )
+        first, beyond = function_address(0), function_address(len(self.functions))
+        return "\n".join(
+            [
+                f"static u32 d{number}({', '.join(taken)}) {{",
+                "u32 ways = 0;",
+                "for (u32 left = m; left; ways++) {",
+                "u64 target; u32 lanes = same_target(left, f, target); left &= ~lanes;",
+                "switch (target) {",
+                *cases,
+                f"default: bad_call(w, lanes, target, target >= {first}ull && target < {beyond}ull, place);",
+                "}",
+                "}",
+                "return ways; }",
+            ]
+        )
 
     def _tables(self) -> Iterator[str]:
         for index, variable in enumerate(self.globals):
@@ -142,20 +234,31 @@ class _ModuleText:
         yield f"const Program PROGRAM = {{K, {len(kernels)}, V, {len(rows)}, S, {len(self.sites)}, {counted}}};"
 
     def _content(self, variable: Variable) -> bytes:
-        """The bytes of an initialised variable, addresses of other variables included."""
+        """The bytes of an initialised variable, addresses of other variables and of functions included."""
         item = TYPE_BYTES[variable.type]
-        content = b""
+        content = bytearray()
         for value in variable.initial:
             if isinstance(value, Symbol):
-                if item != 8 or value.name not in self.slots:
+                value = Relocation(value.name)
+            if isinstance(value, Relocation):
+                if item != (8 if value.byte is None else 1):
                     raise UnsupportedError(f"the initial value of {variable.name}")
-                value = device_address(4 + self.slots[value.name])
+                value = self._address(value, variable) >> 8 * (value.byte or 0)
             content += (value & (1 << 8 * item) - 1).to_bytes(item, "little")
-        return content[: variable.size_bytes].ljust(variable.size_bytes, b"\0")
+        return bytes(content[: variable.size_bytes]).ljust(variable.size_bytes, b"\0")
+
+    def _address(self, value: Relocation, variable: Variable) -> int:
+        """What an initial value that names a variable or a function stands for."""
+        function = self.module.functions.get(value.name)
+        if value.name in self.slots:
+            return device_address(4 + self.slots[value.name]) + value.offset
+        if function is None or function.is_entry or not function.defined or value.offset:
+            raise UnsupportedError(f"the initial value of {variable.name}")
+        return function_address(self.indexes[value.name])
 
     def _shared(self, function: Function) -> list[Variable]:
         """Shared variables that a kernel can reach: its own, the module's and those of device functions."""
-        inside = [v for f in self.functions if f is function or not f.is_entry for v in f.variables.values()]
+        inside = [v for f in self.sharing if f is function or not f.is_entry for v in f.variables.values()]
         module = [v for v in self.module.variables.values() if v.space == "shared"]
         own = [v for v in inside if v.space == "shared"]
         # The module's come first, so that device functions find them at the same place whatever kernel calls them.
@@ -182,9 +285,11 @@ class _ModuleText:
         return -(-end // 16) * 16 if len(static) < len(self._shared(function)) else end
 
     def _local_bytes(self) -> int:
-        """Local memory of a thread: all frames once, and room for recursion where functions call each other."""
+        """Local memory of a thread: all frames once, and room for recursion and for what `alloca` takes."""
         frames = sum(local_frame(function)[1] for function in self.functions)
-        return frames + (_LOCAL_STACK_BYTES if any(not f.is_entry for f in self.functions) and frames else 0)
+        recursion = any(not f.is_entry for f in self.functions) and frames
+        taken = any(isinstance(i, Instruction) and i.opcode == "alloca" for f in self.functions for i in f.body)
+        return frames + (_LOCAL_STACK_BYTES if recursion or taken else 0)
 
     def _stack_bytes(self) -> int:
         """Room for one warp's frames: each register is 32 lanes, and the compiler spills and copies some."""
@@ -208,6 +313,10 @@ class _ModuleText:
             for f in self.functions
             for i in f.body
         )
+
+
+def _sizes(function: Function | Prototype) -> Sizes:
+    return tuple(v.size_bytes for v in function.returns), tuple(v.size_bytes for v in function.parameters)
 
 
 def _joined(parts: "Iterator[str] | list[str] | map[str]") -> str:

@@ -4,6 +4,7 @@ from typing import Final
 
 from common.contract.counters import InstructionClass
 from evaluator.backends.sim.codegen.instructions import entry_of
+from evaluator.backends.sim.codegen.lowering.calls import goes_through_register
 from evaluator.backends.sim.counters import Step
 from evaluator.backends.sim.ptx.model import Instruction
 
@@ -29,7 +30,9 @@ def step_of(instruction: Instruction, sites: range, guard: int | None) -> Step:
         flop_kind=flop_kind,
         guard=guard,
         sites=sites,
-        branches=entry.indexed or (entry.branches and instruction.guard is not None),
+        branches=entry.indexed
+        or (entry.branches and instruction.guard is not None)
+        or goes_through_register(instruction),
         barrier=entry.barrier,
     )
 

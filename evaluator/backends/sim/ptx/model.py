@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 TYPE_BYTES = {
     "pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2,
-    "b32": 4, "u32": 4, "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4,
+    "b32": 4, "u32": 4, "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4, "u16x2": 4, "s16x2": 4,
     "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16,
 }  # fmt: skip
 
@@ -68,7 +68,16 @@ class Negated:
     register: Register
 
 
-Operand = Register | Special | Immediate | Symbol | Address | Vector | Pair | Negated
+@dataclass(frozen=True)
+class Part:
+    """`a.h1` or `-a.b3`: bytes or halves of a word, or its negative, as the video instructions take them."""
+
+    operand: "Operand"
+    selector: str = ""
+    negative: bool = False
+
+
+Operand = Register | Special | Immediate | Symbol | Address | Vector | Pair | Negated | Part
 
 
 @dataclass(frozen=True)
@@ -105,6 +114,15 @@ class Label:
 
 
 @dataclass(frozen=True)
+class Relocation:
+    """An initial value that is an address: of a variable or a function, plus an offset; or one byte of that."""
+
+    name: str
+    offset: int = 0
+    byte: int | None = None
+
+
+@dataclass(frozen=True)
 class Variable:
     """A variable, or a parameter of a function. `size_bytes` is 0 for dynamic shared memory."""
 
@@ -113,8 +131,16 @@ class Variable:
     type: str
     size_bytes: int
     align: int
-    initial: "tuple[int | Symbol, ...]" = ()
+    initial: "tuple[int | Symbol | Relocation, ...]" = ()
     external: bool = False
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """What all functions have in common that one call through a register may reach."""
+
+    returns: tuple[Variable, ...]
+    parameters: tuple[Variable, ...]
 
 
 @dataclass
@@ -131,6 +157,9 @@ class Function:
     """Shared, local and call-parameter variables declared inside, by unique name."""
     body: list[Instruction | Label] = field(default_factory=list)
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    prototypes: dict[str, Prototype] = field(default_factory=dict)
+    call_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By label: the functions that a call through a register may reach."""
     defined: bool = False
 
 

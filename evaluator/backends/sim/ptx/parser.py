@@ -7,7 +7,7 @@ PTX may hold whatever a submission's inline assembly says, so the reader is stri
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.ptx.model import (
@@ -21,26 +21,22 @@ from evaluator.backends.sim.ptx.model import (
     Negated,
     Operand,
     Pair,
+    Part,
+    Prototype,
     Register,
+    Relocation,
     Special,
     Symbol,
     Variable,
     Vector,
 )
+from evaluator.backends.sim.ptx.tokens import main_file, ptx_tokens
 
-_TOKEN = re.compile(
-    r"""(?P<space>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)
-      | (?P<unclosed>/\*)
-      | (?P<float>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|\d+\.\d+(?:[eE][-+]?\d+)?)
-      | (?P<number>0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+U?)
-      | (?P<name>[A-Za-z_$%.][\w$%]*(?:::[\w$%]+)*)
-      | (?P<string>"(?:[^"\\\n]|\\.)*")
-      | (?P<mark>[-+!|<>=(){}\[\],;:@*~?/&^])""",
-    re.X | re.S | re.ASCII,
-)
+_SELECTOR = re.compile(r"\.(b[0-7]{1,4}|h[0-3]{1,2})")
+_BYTE_MASKS = {0xFF << 8 * byte: byte for byte in range(8)}
+
 MAX_LINE = (1 << 31) - 1
 """The largest line number that C++ knows ([cpp.line])."""
-_MAX_TOKENS = 4_000_000
 _MAX_REGISTERS = 1_000_000
 _MAX_DEPTH = 50
 _MAX_VARIABLE_BYTES = 4 << 30
@@ -52,45 +48,16 @@ def parse_ptx(text: str) -> Module:
     return _Parser(text).module()
 
 
-def _main_file(text: str) -> str:
-    """The number that `.loc` gives to the submission's own file (`.file` lines may stand at the end)."""
-    files: list[tuple[str, str]] = re.findall(r'^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"', text, re.M)
-    ours = [number for number, name in files if name.rsplit("/", 1)[-1] == "kernel.cu"]
-    return (ours or [number for number, _ in files] or ["1"])[0]
-
-
-@dataclass(frozen=True)
-class _Token:
-    kind: str
-    text: str
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    position = 0
-    count = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None or match.lastgroup == "unclosed":
-            raise UnsupportedError(f"PTX text {text[position : position + 20]!r}")
-        position = match.end()
-        if match.lastgroup != "space":
-            count += 1
-            if count > _MAX_TOKENS:
-                raise UnsupportedError(f"PTX of more than {_MAX_TOKENS} words")
-            yield _Token(match.lastgroup or "", match[0])
-    yield _Token("end", "")
-
-
 class _Parser:
     def __init__(self, text: str) -> None:
-        self.tokens = list(_tokens(text))
+        self.tokens = list(ptx_tokens(text))
         self.index = 0
         self.result = Module()
         self.line = 0
         self.scopes: list[dict[str, str]] = []
         self.serial = 0
         self.depth = 0
-        self.main_file = _main_file(text)
+        self.main_file = main_file(text)
 
     # Words
 
@@ -245,7 +212,7 @@ class _Parser:
         while self.peek() in (".global", ".const", ".shared", ".local", ".param"):
             self.take()
 
-    def _initial(self) -> Iterator[int | Symbol]:
+    def _initial(self) -> Iterator[int | Symbol | Relocation]:
         if self.accept("{"):
             self.deeper()
             while not self.accept("}"):
@@ -257,18 +224,38 @@ class _Parser:
             value = self._literal()
             yield value.bits
         elif self.kind() == "number" or self.peek() == "-":
-            yield self.number()
-        elif self.kind() == "name":
-            name = self.take()
-            if name == "generic":
-                self.expect("(")
-                name = self.take()
+            value_or_mask = self.number()
+            # `0xFF00(name)` is one byte of an address, for what is not aligned.
+            if self.accept("("):
+                if value_or_mask not in _BYTE_MASKS:
+                    raise UnsupportedError("an initial value of other than one byte of an address")
+                yield replace(self._relocation(), byte=_BYTE_MASKS[value_or_mask])
                 self.expect(")")
-            if self.peek() in ("+", "-"):
-                raise UnsupportedError("an initial value of symbol plus offset")
-            yield Symbol(name)
+            else:
+                yield value_or_mask
+        elif self.kind() == "name":
+            found = self._relocation()
+            yield found if found.offset else Symbol(found.name)
         else:
             raise UnsupportedError(f"an initial value {self.peek()!r}")
+
+    def _relocation(self) -> Relocation:
+        """`name`, `generic(name)` or `generic(name)+8`."""
+        name = self.name()
+        if name == "generic" and self.accept("("):
+            name = self.name()
+            self.expect(")")
+        return Relocation(name, self._offset())
+
+    def _offset(self) -> int:
+        """`+8-4`, which may be nothing."""
+        offset = 0
+        while self.peek() in ("+", "-"):
+            sign = 1 if self.take() == "+" else -1
+            offset += sign * self.number()
+        if not -(1 << 63) <= offset < 1 << 63:
+            raise UnsupportedError("an offset of more than 64 bits", self.line or None)
+        return offset
 
     # Functions
 
@@ -411,17 +398,31 @@ class _Parser:
     def _label(self, function: Function) -> None:
         name = self._resolve(self.take())
         self.expect(":")
-        if self.peek() == ".branchtargets":
-            self.take()
-            targets = [self.take()]
-            while self.accept(","):
-                targets.append(self.take())
-            self.expect(";")
-            function.branch_targets[name] = tuple(self._resolve(target) for target in targets)
-        elif self.peek() in (".callprototype", ".calltargets"):
-            raise UnsupportedError("calls through a function pointer", self.line or None)
+        if self.accept(".branchtargets"):
+            function.branch_targets[name] = tuple(map(self._resolve, self._names()))
+        elif self.accept(".calltargets"):
+            function.call_targets[name] = self._names()
+        elif self.accept(".callprototype"):
+            function.prototypes[name] = self._prototype()
         else:
             function.body.append(Label(name))
+
+    def _names(self) -> tuple[str, ...]:
+        names = [self.name()]
+        while self.accept(","):
+            names.append(self.name())
+        self.expect(";")
+        return tuple(names)
+
+    def _prototype(self) -> Prototype:
+        """`(.param .b32 _) _ (.param .b64 _, .param .b32 _);`, of which all may be left out but the middle name."""
+        returns = self._parameters() if self.peek() == "(" else []
+        self.name()
+        parameters = self._parameters() if self.peek() == "(" else []
+        if self.accept(".noreturn"):
+            pass
+        self.expect(";")
+        return Prototype(tuple(returns), tuple(parameters))
 
     def _instruction(self, function: Function) -> Instruction:
         guard: Register | None = None
@@ -461,6 +462,13 @@ class _Parser:
             if function.registers.get(register.name) != "pred":
                 raise UnsupportedError("! before what is not a predicate", self.line or None)
             return Negated(register)
+        if self.peek() == "-" and self.tokens[self.index + 1].kind == "name":
+            self.take()
+            operand = self._named(function)
+            part = operand if isinstance(operand, Part) else Part(operand)
+            if not isinstance(part.operand, Register):
+                raise UnsupportedError("- before what is neither a number nor a register", self.line or None)
+            return replace(part, negative=True)
         if self.kind() == "float" or (self.peek() == "-" and self.tokens[self.index + 1].kind == "float"):
             return self._literal()
         if self.kind() == "number" or self.peek() in ("-", "~"):
@@ -475,7 +483,8 @@ class _Parser:
         name = self.take()
         resolved = self._resolve(name)
         if resolved in function.registers:
-            return Register(resolved)
+            register = Register(resolved)
+            return Part(register, self.take()[1:]) if _SELECTOR.fullmatch(self.peek()) else register
         if name == "_":
             return Symbol("_")
         if name == "WARP_SZ":
@@ -502,12 +511,7 @@ class _Parser:
         self.depth -= 1
         if not isinstance(base, Register | Symbol | Immediate):
             raise UnsupportedError("an address that is not a register, a symbol or a number", self.line or None)
-        offset = 0
-        while self.peek() in ("+", "-"):
-            sign = 1 if self.take() == "+" else -1
-            offset += sign * self.number()
-        if not -(1 << 63) <= offset < 1 << 63:
-            raise UnsupportedError("an offset of more than 64 bits", self.line or None)
+        offset = self._offset()
         if self.peek() == ",":
             raise UnsupportedError("texture or tensor addresses", self.line or None)
         self.expect("]")

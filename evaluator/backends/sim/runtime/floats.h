@@ -133,6 +133,10 @@ U32 widen_float(Narrow kind, U32 x);                     // to f32
 U32 narrow_float(Narrow kind, Rounding rounding, U32 x); // from f32
 U32 narrow_double(Narrow kind, Rounding rounding, U64 x);
 U32 narrow_integer(Narrow kind, Rounding rounding, U64 x, bool is_signed);
+// Floats of 8 bits: 4 of exponent and 3 of mantissa, without infinities, or 5 and 2.
+enum Eighth { E4M3, E5M2 };
+U32 widen_f8(Eighth kind, U32 x);            // to f16
+U32 narrow_f8(Eighth kind, bool relu, U32 x); // from f32, to nearest; what is too large becomes the largest number
 enum Half { H_ADD, H_SUB, H_MUL, H_FMA, H_MIN, H_MAX, H_TANH, H_EX2, H_MUL_FTZ, H_FMA_FTZ };
 float approximate_half(Narrow kind, Half operation, float x, float y); // y is the accurate value
 U32 half_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c); // of 16-bit lanes

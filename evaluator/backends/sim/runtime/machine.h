@@ -120,6 +120,14 @@ INLINE void warp_sync(Warp &w, u32 mask, const U32 &members) {
 void warn(i32 place, const char *message);
 void watchdog(Warp &w, u32 lanes, i32 place); // returns while there is time left
 
+// Calls through registers: the lanes among `left` that hold the same address as the first of them, and that address.
+INLINE u32 same_target(u32 left, const U64 &f, u64 &target) {
+    target = spread(f).e[__builtin_ctz(left)];
+    return left & eq_b64(f, all64(target));
+}
+// For an address that is no function's, or one's that takes other parameters.
+[[noreturn]] void bad_call(Warp &w, u32 lanes, u64 target, bool function, i32 place);
+
 // Memory. T is U32 for elements up to 4 bytes, else U64; out and in have PARTS packs.
 template <int BYTES> struct Element {
     typedef U32 T;
@@ -140,6 +148,9 @@ U32 atomic16(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
 u32 in_slot(const U64 &address, u64 slot);
 // The local window of each lane starts at base + lane * stride; `frame` bytes are taken from it.
 U64 local_frame(Warp &w, u32 mask, u32 bytes, i32 place);
+// Of lanes that want different sizes each gets the largest: all lanes of a warp have one height.
+U64 take_local(Warp &w, u32 mask, const U64 &bytes, u32 align, i32 place);
+void give_local(Warp &w, u32 mask, const U64 &top);
 
 // Kernel parameters are the same for all lanes.
 template <int BYTES> INLINE u64 parameter(Warp &w, u32 offset) {

@@ -60,6 +60,8 @@ u32 misaligned(u32 mask, const U64 &address, u64 bytes) {
     fault(w, 1u << lane, f.kind, site.place, f.message);
 }
 
+const char STACK_OVERFLOW[] = "used more local memory than a thread has: recursion too deep, or arrays too large";
+
 u64 local_low(Warp &w, u32 lane) { return slot_address(LOCAL_SLOT) + (u64)(w.home * LANES + lane) * LOCAL_STRIDE; }
 
 // Check lane by lane; remember the allocation when all lanes share it.
@@ -334,7 +336,7 @@ u32 in_slot(const U64 &address, u64 slot) {
 }
 
 U64 local_frame(Warp &w, u32 mask, u32 bytes, i32 place) {
-    if (w.local_top + bytes > LOCAL_STRIDE) fault(w, mask, "stack_overflow", place, "used more local memory than a thread has: recursion too deep, or arrays too large");
+    if (w.local_top + bytes > LOCAL_STRIDE) fault(w, mask, "stack_overflow", place, STACK_OVERFLOW);
     A64 r;
     for (u32 i = 0; i < LANES; i++) {
         r.e[i] = local_low(w, i) + w.local_top;
@@ -343,6 +345,35 @@ U64 local_frame(Warp &w, u32 mask, u32 bytes, i32 place) {
     }
     w.local_top += bytes;
     return gather(r);
+}
+
+U64 take_local(Warp &w, u32 mask, const U64 &bytes, u32 align, i32 place) {
+    A64 sizes = spread(bytes), r = {};
+    u64 most = 0;
+    for (u32 left = mask; left; left &= left - 1) {
+        u64 size = sizes.e[__builtin_ctz(left)];
+        most = size > most ? size : most;
+    }
+    // Rounded up so that the next frame begins aligned, wherever this lane's memory does.
+    u64 room = most > LOCAL_STRIDE ? most : (most + align + 15) & ~15ull;
+    if (room > LOCAL_STRIDE - w.local_top) fault(w, mask, "stack_overflow", place, STACK_OVERFLOW);
+    for (u32 left = mask; left; left &= left - 1) {
+        u32 i = (u32)__builtin_ctz(left);
+        r.e[i] = (local_low(w, i) + w.local_top + align - 1) & ~(u64)(align - 1);
+        __builtin_memset((void *)r.e[i], POISON, most);
+        if (WATCHING) watch_undefined(r.e[i], (u32)most);
+    }
+    w.local_top += (u32)room;
+    return gather(r);
+}
+
+void give_local(Warp &w, u32 mask, const U64 &top) {
+    u64 highest = 0;
+    for (u32 left = mask; left; left &= left - 1) {
+        u64 each = spread(top).e[__builtin_ctz(left)];
+        highest = each > highest ? each : highest;
+    }
+    if (mask && highest < w.local_top) w.local_top = (u32)highest;
 }
 
 void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant) {

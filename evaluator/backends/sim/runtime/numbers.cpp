@@ -194,8 +194,34 @@ U32 narrow_double(Narrow kind, Rounding rounding, U64 x) {
 U32 narrow_integer(Narrow kind, Rounding rounding, U64 x, bool is_signed) {
     return map_narrow([=](u64 a) { return to_narrow(kind, rounding, odd_integer(a, is_signed)); }, x);
 }
-// A float32 sum, difference or product of two narrow floats rounds once more without harm (24 >= 2 * 11 + 2 bits); of a
-// fused product, whose factors a double holds exactly, the sum is rounded to odd first.
+U32 widen_f8(Eighth kind, U32 x) {
+    return map(
+        [=](u32 a) {
+            u32 sign = (a & 0x80) << 8, rest = a & 0x7f;
+            if (kind == E5M2) return rest > 0x7c ? 0x7fffu : sign | rest << 8;
+            if (rest == 0x7f) return 0x7fffu;
+            u32 exponent = rest >> 3, mantissa = rest & 7;
+            if (exponent) return sign | (exponent + 8) << 10 | mantissa << 7;
+            return sign | nearest_f16(bits((float)mantissa * 0x1p-9f));
+        },
+        x);
+}
+U32 narrow_f8(Eighth kind, bool relu, U32 x) {
+    return map(
+        [=](u32 a) {
+            float value = f32_of(a);
+            if (value != value) return 0x7fu;
+            if (relu && a >> 31) return 0u;
+            u32 largest = kind == E4M3 ? 0x7e : 0x7b, size = fabsf(value) > 1e6f ? largest
+                        : kind == E4M3 ? narrow_bits(fabsf(value), 3, -6, 8, 7, NEAREST, 0x7f, 0x7f)
+                                       : narrow_bits(fabsf(value), 2, -14, 15, 15, NEAREST, 0x7f, 0x7c);
+            return (a >> 31) << 7 | (size < largest ? size : largest);
+        },
+        x);
+}
+// A float32 sum, difference or product of two narrow floats rounds once more without harm (24 >= 2 * 11 + 2 bits), but
+// for a product below what float32 has all its bits for. Of a fused product, whose factors a double holds exactly, the
+// sum is rounded to odd first.
 U32 half_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c) {
     A32 x = spread(a), y = spread(b), z = spread(c), r;
     for (int i = 0; i < LANES; i++) {
@@ -203,7 +229,11 @@ U32 half_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c) {
         switch (operation) {
         case H_ADD: s = p + q; break;
         case H_SUB: s = p - q; break;
-        case H_MUL: s = p * q; break;
+        case H_MUL:
+            s = p * q;
+            if (kind == F16 || fabsf(s) >= 0x1p-126f) break;
+            r.e[i] = to_narrow(kind, NEAREST, (double)p * (double)q);
+            continue;
         case H_MUL_FTZ: s = (float)without_tiny_half(p * q); break;
         case H_FMA:
         case H_FMA_FTZ: {

@@ -2,6 +2,7 @@
 #pragma once
 #include "asynchronous.h"
 #include "matrix.h"
+#include "video.h"
 
 UNARY(f32_from_s32, c32, __builtin_convertvector((c32s)a, c32f))
 UNARY(f32_from_u32, c32, __builtin_convertvector(a, c32f))
@@ -58,6 +59,9 @@ INLINE U64 rem_s64(U64 a, U64 b) {
 }
 INLINE U32 add_saturated_s32(U32 a, U32 b) {
     return map([](u32 x, u32 y) { i64 s = (i64)(i32)x + (i32)y; return (u32)(s > 0x7fffffff ? 0x7fffffff : s < -0x80000000ll ? -0x80000000ll : s); }, a, b);
+}
+INLINE U32 sub_saturated_s32(U32 a, U32 b) {
+    return map([](u32 x, u32 y) { i64 s = (i64)(i32)x - (i32)y; return (u32)(s > 0x7fffffff ? 0x7fffffff : s < -0x80000000ll ? -0x80000000ll : s); }, a, b);
 }
 INLINE U32 popc32(U32 a) {
     return map([](u32 x) { return (u32)__builtin_popcount(x); }, a);
@@ -137,6 +141,16 @@ INLINE U32 bmsk(U32 a, U32 b, bool clamp) {
         },
         a, b);
 }
+INLINE U32 szext(U32 a, U32 b, bool is_signed, bool clamp) {
+    return map(
+        [=](u32 x, u32 width) {
+            if (width > 31 && clamp) return x;
+            width &= 31;
+            u32 low = (1u << width) - 1, negative = is_signed && width && x >> (width - 1) & 1;
+            return negative ? x | ~low : x & low;
+        },
+        a, b);
+}
 // The n-th set bit from a base upwards, or downwards for a negative n; 0 asks whether the base itself is set.
 INLINE U32 fns(U32 a, U32 b, U32 c) {
     return map(
@@ -162,6 +176,16 @@ INLINE U32 prmt(U32 a, U32 b, U32 c) {
             return r;
         },
         a, b, c);
+}
+INLINE U32 one_of_four(U32 a, u32 p, u32 q, u32 r, u32 s) {
+    return map([=](u32 x) { return x & 2 ? (x & 1 ? s : r) : (x & 1 ? q : p); }, a);
+}
+// cvt.pack: two numbers, cut to a small type's range, and what else fits of a third word above them.
+INLINE U32 packed(int bits, bool is_signed, U32 a, U32 b, U32 c) {
+    i64 low = is_signed ? -(1ll << (bits - 1)) : 0, high = (1ll << (is_signed ? bits - 1 : bits)) - 1;
+    u64 field = (1ull << bits) - 1;
+    auto cut = [=](u32 x) { i64 v = (i32)x; return (u64)(v < low ? low : v > high ? high : v) & field; };
+    return map([=](u32 x, u32 y, u32 z) { return (u32)(cut(y) | cut(x) << bits | (u64)z << 2 * bits); }, a, b, c);
 }
 INLINE U32 funnel_left(U32 a, U32 b, U32 c, bool clamp) {
     return map([=](u32 lo, u32 hi, u32 n) { n = clamp ? (n > 32 ? 32 : n) : n & 31; return n == 32 ? lo : (u32)((((u64)hi << 32 | lo) << n) >> 32); }, a, b, c);
@@ -194,6 +218,12 @@ INLINE U32 to_tf32(U32 a, bool away) {
 }
 INLINE U32 tf32_towards_zero(U32 a) {
     return map([](u32 x) { return is_nan(x) ? 0x7fffe000 : x & 0xffffe000; }, a);
+}
+INLINE U32 tf32_satfinite(U32 a) {
+    return map([](u32 x) { return (x & 0x7fffffff) == 0x7f800000 ? (x & 0x80000000) | 0x7f7fe000 : x; }, a);
+}
+INLINE U32 tf32_relu(U32 a) {
+    return map([](u32 x) { return is_nan(x) ? 0x7fffffffu : x >> 31 ? 0u : x; }, a);
 }
 INLINE U32 lane_ids() {
     A32 r;
@@ -228,9 +258,16 @@ INLINE U32 half_or_nan(Narrow kind, U32 r, U32 a, U32 b) { return pick(half_nans
 INLINE U32 half_relu(Narrow kind, U32 x) {
     return pick(half_nans(kind, x), all32(0x7fff), pick(ne_b32(and_b32(x, all32(0x8000)), all32(0)), all32(0), x));
 }
+INLINE U32 half_satfinite(Narrow kind, U32 x) {
+    u32 infinity = kind == F16 ? 0x7c00 : 0x7f80;
+    return pick(eq_b32(and_b32(x, all32(0x7fff)), all32(infinity)), sub_b32(x, all32(1)), x);
+}
 // A subnormal becomes a zero of its sign.
 INLINE U32 half_flush(Narrow kind, U32 x) {
     u32 exponent = kind == F16 ? 0x7c00 : 0x7f80;
     return pick(eq_b32(and_b32(x, all32(exponent)), all32(0)), and_b32(x, all32(0x8000)), x);
+}
+INLINE U32 positive_halves(U32 x) {
+    return pair16(max_s32(extend_s16(low16(x)), all32(0)), max_s32(extend_s16(high16(x)), all32(0)));
 }
 INLINE U32 half_sat(Narrow kind, U32 x) { return narrow_float(kind, NEAREST, saturate_f32(widen_float(kind, x))); }

@@ -115,6 +115,13 @@ void fault(Warp &w, u32 lanes, const char *kind, i32 place, const char *message)
     answer_fault(kind, message, place, thread, w.block->id);
 }
 
+void bad_call(Warp &w, u32 lanes, u64 target, bool function, i32 place) {
+    if (!target) fault(w, lanes, "null", place, "called a null function pointer");
+    if (function) fault(w, lanes, "bad_call", place, "called a function through a pointer of another type");
+    format(FAULT.message, "called address 0x%llx, where no function is", (unsigned long long)target);
+    fault(w, lanes, "bad_call", place, FAULT.message);
+}
+
 bool same_line(i32 place, i32 other) { return line_of(place) == line_of(other); }
 
 Party party(const Warp &w, u32 lanes, i32 place, Act act) {

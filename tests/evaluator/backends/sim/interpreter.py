@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import tensors
 import values
+import words
 
 from evaluator.backends.sim.ptx.model import (
     TYPE_BYTES,
@@ -23,14 +24,16 @@ from evaluator.backends.sim.ptx.model import (
     Negated,
     Operand,
     Pair,
+    Part,
     Register,
+    Relocation,
     Special,
     Symbol,
     Vector,
 )
 
 REGION = 1 << 40
-SHARED, LOCAL, PARAMETERS, FIRST_GLOBAL = 1, 2, 3, 16
+SHARED, LOCAL, PARAMETERS, FUNCTIONS, FIRST_GLOBAL = 1, 2, 3, 4, 16
 STEP_LIMIT = 3_000_000
 TOGETHER = tensors.MATRICES | {
     "bar", "shfl", "vote", "match", "redux", "elect", "activemask", "atom", "red", "mbarrier",
@@ -62,8 +65,27 @@ class Machine:
         for variable in variables:
             item, start = TYPE_BYTES[variable.type], self.symbols[variable.name]
             for index, value in enumerate(variable.initial):
-                number = self.symbols[value.name] if isinstance(value, Symbol) else value
+                number = self.initial(value)
                 self.write(start + index * item, (number & (1 << 8 * item) - 1).to_bytes(item, "little"))
+
+    def initial(self, value: "int | Symbol | Relocation") -> int:
+        """An initial value as a number; all functions have addresses, at which nothing is."""
+        if isinstance(value, int):
+            return value
+        functions = list(self.module.functions)
+        where = self.symbols.get(value.name)
+        if where is None:
+            where = FUNCTIONS * REGION + 16 * functions.index(value.name)
+        if isinstance(value, Symbol):
+            return where
+        return where + value.offset >> 8 * (value.byte or 0)
+
+    def function_at(self, address: int) -> Function:
+        region, offset = divmod(address, REGION)
+        functions = list(self.module.functions.values())
+        if region != FUNCTIONS or offset % 16 or offset // 16 >= len(functions):
+            raise TrapError(f"called {address:#x}")
+        return functions[offset // 16]
 
     def allocate(self, content: bytearray) -> int:
         """A new region that holds `content`; its address."""
@@ -282,8 +304,13 @@ class Thread:
     def _called(self, frame: "_Frame", i: Instruction, path: tuple) -> Generator[_Stop, int, bool]:
         operands = list(i.operands)
         returns = operands.pop(0).parts if isinstance(operands[0], Vector) else ()
-        name = operands.pop(0).name
-        arguments = operands.pop(0).parts if operands else ()
+        target = operands.pop(0)
+        arguments = operands.pop(0).parts if operands and isinstance(operands[0], Vector) else ()
+        if isinstance(target, Register):
+            callee = self.machine.function_at(frame.value(target, 64))
+            # Lanes that are in different functions are at different places.
+            return (yield from self._entered(frame, callee, (*returns, *arguments), (*path, callee.name)))
+        name = target.name
         if name == "vprintf":
             frame.slots[returns[0].name][:4] = bytes(4)
             return False
@@ -299,9 +326,11 @@ class Thread:
             if start:
                 self.machine.regions[start // REGION] = bytearray()
             return False
-        callee = self.machine.module.functions[name]
+        return (yield from self._entered(frame, self.machine.module.functions[name], (*returns, *arguments), path))
+
+    def _entered(self, frame: "_Frame", callee: Function, given: tuple, path: tuple) -> Generator[_Stop, int, bool]:
         declared = [*callee.returns, *callee.parameters]
-        slots = {v.name: frame.slots[o.name] for v, o in zip(declared, (*returns, *arguments), strict=True)}
+        slots = {v.name: frame.slots[o.name] for v, o in zip(declared, given, strict=True)}
         return (yield from self.call(callee, slots, path))
 
 
@@ -362,7 +391,7 @@ class _Frame:
             return self.frame[name]
         if name in self.parameters:
             return PARAMETERS * REGION + self.parameters[name]
-        return self.machine.symbols[name]
+        return self.machine.initial(Symbol(name))
 
     def special(self, name: str) -> int:
         block, lane = self.thread.block, self.thread.lane
@@ -483,6 +512,18 @@ class _Frame:
             self.store(i)
         elif i.opcode in ("membar", "fence", "nanosleep", "prefetch"):
             pass
+        elif i.opcode in ("alloca", "stacksave", "stackrestore"):
+            self.stack(i)
+        elif i.opcode in words.VIDEO:
+            sources = [self.value(o.operand if isinstance(o, Part) else o, 32) for o in i.operands[1:]]
+            destination = i.operands[0]
+            self.set(destination.operand if isinstance(destination, Part) else destination, words.video(i, sources))
+        elif i.opcode == "lop3" and isinstance(i.operands[0], Pair):
+            *sources, other = i.operands[1:]
+            number = values.OPERATIONS["lop3"](i, *(self.value(o, 32) for o in sources))
+            test, q = int(number != 0), self.value(other, 1)
+            self.set(i.operands[0].first, number)
+            self.set(i.operands[0].second, test & q if "and" in i.modifiers else test | q)
         elif i.opcode == "createpolicy":
             self.set(i.operands[0], 0)
         elif i.opcode == "cp":
@@ -511,14 +552,27 @@ class _Frame:
             sources = [self.value(o, bits) for o, bits in zip(i.operands[1:], widths, strict=True)]
             self.set(i.operands[0], compute(i, *sources))
 
+    def stack(self, i: Instruction) -> None:
+        """alloca, stacksave and stackrestore on the thread's local memory."""
+        local = self.thread.local
+        if i.opcode == "alloca":
+            align = i.operands[2].bits if len(i.operands) > 2 else 8
+            local.extend([self.machine.poison] * (-len(local) % align))
+            self.set(i.operands[0], LOCAL * REGION + len(local))
+            local.extend([self.machine.poison] * self.value(i.operands[1], 64))
+        elif i.opcode == "stacksave":
+            self.set(i.operands[0], len(local))
+        else:
+            del local[self.value(i.operands[0], 32) :]
+
     def _setp(self, i: Instruction) -> None:
         bits = 8 * TYPE_BYTES[i.modifiers[-1]]
         if i.type in ("f16x2", "bf16x2"):
             a, b = (self.value(operand, 32) for operand in i.operands[1:3])
-            self.set(i.operands[0].first, int(values.compare(i, a & 0xFFFF, b & 0xFFFF)))
-            self.set(i.operands[0].second, int(values.compare(i, a >> 16, b >> 16)))
+            self.set(i.operands[0].first, int(values.compared(i, a & 0xFFFF, b & 0xFFFF)))
+            self.set(i.operands[0].second, int(values.compared(i, a >> 16, b >> 16)))
             return
-        test = values.compare(i, self.value(i.operands[1], bits), self.value(i.operands[2], bits))
+        test = values.compared(i, self.value(i.operands[1], bits), self.value(i.operands[2], bits))
         boolean = next((m for m in i.modifiers[1:] if m in ("and", "or", "xor")), None)
         other = self.value(i.operands[3], 1) if boolean else 0
         combine = {"and": int.__and__, "or": int.__or__, "xor": int.__xor__, None: lambda a, b: a}[boolean]

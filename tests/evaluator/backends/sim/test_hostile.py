@@ -11,6 +11,8 @@ import pytest
 from duel import HEADER, entries_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_calls import BODIES
+from test_calls import module as calls_module
 from test_control_flow import FUNCTIONS, WAITING
 from test_control_flow import module as flow_module
 from test_instructions import FAMILIES, INTEGERS, kernel
@@ -27,6 +29,8 @@ REAL = [
     flow_module(),
     kernel(list(FAMILIES["integers"]())[:40]),
     kernel(list(FAMILIES["bits"]())[-12:]),
+    kernel([*list(FAMILIES["video"]())[:20], *list(FAMILIES["simd"]())[:20]]),
+    calls_module(BODIES),
 ]
 WORDS = re.findall(r"[%.\w]+|[^\s\w]", "\n".join(REAL[:3])) + [
     "0x", "-", "99999999999999999999", "{", "}", "(", ")", "[", "]", "@", "!", '"', "/*", "//", "::", "\\", "\0", "é", "٣",
@@ -104,6 +108,13 @@ def test_damaged_ptx_is_unsupported_or_translated(seed, which):
         body("ld.global.u32 %r, [%a+99999999999999999];"),
         body(".param .b8 huge[100000000];"),
         body("mov.u32 %r, 0x" + "f" * 1000 + ";"),
+        body("T: .calltargets " + "f, " * 100_000 + "f; " + "call %a, T; " * 2000, ".func f() { ret; } "),
+        body("call %a, t; " * 2000, ".func f() { ret; } .global .u64 t[100000] = {" + "f, " * 100_000 + "};"),
+        body(
+            "P: .callprototype _ (); " + "call %a, P; " * 2000,
+            "".join(f".func f{n}() {{ ret; }} " for n in range(1000)),
+        ),
+        body("add.u32 %r, " + "-" * 100_000 + "%r;"),
     ],
     ids=lambda text: text[-24:].strip()[:20] if len(text) < 400_000 else text[:4],
 )
@@ -180,7 +191,48 @@ MISSING = {
     "bra.frob L; L:": "bra.frob",
     "bar.sync.frob 0;": "bar.sync.frob",
     "membar.frob;": "membar.frob",
-    "fence.proxy.async;": "fence.proxy.async",
+    "fence.proxy.tensormap::generic.release.gpu;": "fence.proxy.tensormap",
+    "vadd.u32.u32.u32 %a, %r, %s;": "vadd",
+    "vadd.u32.u32.u32.add.min %r, %r, %s, %s;": "vadd",
+    "vadd.u32.u32.u32 %r, %r.h2, %s;": "vadd",
+    "vadd.u32.u32.u32 %r, -%r, %s;": "vadd",
+    "vadd.u32.u32.u32.add %r.b0, %r, %s, %s;": "vadd",
+    "vadd.u32.u32.u32 %r, %r, %s, %s;": "vadd",
+    "vmad.u32.u32.u32 %r, -%r, %s, -%s;": "vmad",
+    "vmad.u32.u32.u32.po %r, %r, %s, -%s;": "vmad",
+    "vadd4.u32.u32.u32.sat.add %r, %r, %s, %s;": "vadd4",
+    "vadd4.u32.u32.u32 %r, %r.b321, %s, %s;": "vadd4",
+    "vadd4.u32.u32.u32 %r, %r.h10, %s, %s;": "vadd4",
+    "vadd2.u32.u32.u32 %r.h01, %r, %s, %s;": "vadd2",
+    "vshl.u32.u32.s32.clamp %r, %r, %s;": "vshl",
+    "vshr.u32.u32.u32 %r, %r, %s;": "vshr",
+    "vset4.u32.u32 %r, %r, %s, %s;": "vset4",
+    "mov.u32 %r, %s.b0;": "mov.u32",
+    "mov.u32 %r.b0, %s;": "mov.u32",
+    "mov.u32 %r, -%s;": "mov.u32",
+    "mov.u32 %r, %s.x;": "PTX",
+    "add.sat.u32 %r, %r, %s;": "add.sat.u32",
+    "sub.sat.s64 %a, %a, %a;": "sub.sat.s64",
+    "mad.lo.sat.s32 %r, %r, %s, %s;": "mad.lo.sat",
+    "mad24.lo.sat.s32 %r, %r, %s, %s;": "mad24.lo.sat",
+    "min.relu.u32 %r, %r, %s;": "min.relu.u32",
+    "prmt.b32.f4e.b4e %r, %r, %s, %s;": "prmt",
+    "szext.u32 %r, %r, %s;": "szext",
+    "lop3.and.b32 %r, %r, %s, %s, 1, %p;": "lop3.and",
+    "lop3.and.b32 %r|%s, %r, %s, %s, 1, %p;": "lop3.and",
+    "set.lt.and.u32.u32 %r, %r, %s;": "set.lt.and",
+    "cvt.rn.e4m3x2.f32 %h, %f, %f;": "cvt.rn.e4m3x2",
+    "cvt.rn.satfinite.e4m3x2.f32 %r, %f, %f;": "cvt.rn.satfinite.e4m3x2",
+    "cvt.rn.satfinite.f16x2.e4m3x2 %r, %h;": "cvt.rn.satfinite.f16x2",
+    "cvt.rn.satfinite.e2m1x2.f32 %h, %f, %f;": "cvt.rn.satfinite.e2m1x2",
+    "cvt.rs.f16x2.f32 %r, %f, %f, %s;": "cvt.rs",
+    "cvt.rn.satfinite.f32.f16 %f, %h;": "cvt.rn.satfinite.f32",
+    "cvt.pack.u8.s32.b32 %r, %r, %s, %s;": "cvt.pack",
+    "cvt.pack.sat.u16.s32.b32 %r, %r, %s, %s;": "cvt.pack",
+    "cvt.pack.sat.u8.s32.b32 %a, %r, %s, %s;": "cvt.pack",
+    "alloca.u64 %a, %a, 3;": "alloca",
+    "alloca.u64 %a, %a, 0;": "alloca",
+    "alloca.u32 %r, %r;": "alloca",
     "add.cc.frob.u32 %r, %r, %r;": "add.cc.frob",
     "redux.sync.frob.u32 %r, %r, -1;": "redux.sync.frob",
     "ret.frob;": "ret.frob",

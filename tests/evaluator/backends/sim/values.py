@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import arithmetic
 import tensors
+import words
 from arithmetic import F32, F64, FORMATS, Format
 
 from evaluator.backends.sim.ptx.model import TYPE_BYTES, Instruction
@@ -40,6 +42,8 @@ def source_bits(i: Instruction, count: int) -> list[int]:
         return [wide, wide, 32, 32]
     if i.opcode == "selp":
         return [wide, wide, 1]
+    if i.opcode == "set":
+        return [wide, wide, 1][:count]
     if i.opcode == "slct":
         return [bits_of(next(m for m in i.modifiers if m in TYPE_BYTES))] * 2 + [32]
     if i.opcode in ("mad", "mul") and "wide" in i.modifiers:
@@ -55,12 +59,14 @@ def _floating(name: str) -> Callable[..., int]:
     operation = getattr(arithmetic, name)
 
     def compute(i: Instruction, *sources: int) -> int:
-        kind = i.type
-        if kind.endswith("x2"):
-            halves = [one(i, *(s >> at & 0xFFFF for s in sources)) for at in (0, 16)]
+        if i.type.endswith("x2"):
+            halves = [saturated(i, *(s >> at & 0xFFFF for s in sources)) for at in (0, 16)]
             return halves[0] | halves[1] << 16
+        return saturated(i, *sources)
+
+    def saturated(i: Instruction, *sources: int) -> int:
         result = one(i, *sources)
-        return arithmetic.saturate(FORMATS[kind], result) if "sat" in i.modifiers else result
+        return arithmetic.saturate(FORMATS[i.type], result) if "sat" in i.modifiers else result
 
     def one(i: Instruction, *sources: int) -> int:
         form = FORMATS[i.type]
@@ -102,13 +108,22 @@ def _product(i: Instruction, a: int, b: int) -> int:
 
 
 def _multiply_add(i: Instruction, a: int, b: int, c: int) -> int:
-    return _floating("fma")(i, a, b, c) if i.type in FORMATS else _product(i, a, b) + c
+    return _floating("fma")(i, a, b, c) if i.type in FORMATS else _sum(i, _product(i, a, b), c)
 
 
 def _sum(i: Instruction, a: int, b: int) -> int:
-    if "sat" in i.modifiers:
-        return max(-(1 << 31), min((1 << 31) - 1, number("s32", a) + number("s32", b)))
-    return a + b
+    if i.type in ("u16x2", "s16x2"):
+        return words.each_half(int.__add__)(i, a, b)
+    return _kept(number("s32", a) + number("s32", b)) if "sat" in i.modifiers else a + b
+
+
+def _difference(i: Instruction, a: int, b: int) -> int:
+    return _kept(number("s32", a) - number("s32", b)) if "sat" in i.modifiers else a - b
+
+
+def _kept(value: int) -> int:
+    """Within the range of s32: what `.sat` does to integers."""
+    return max(-(1 << 31), min((1 << 31) - 1, value))
 
 
 def _quotient(i: Instruction, a: int, b: int) -> int:
@@ -133,8 +148,12 @@ def _remainder(i: Instruction, a: int, b: int) -> int:
 
 def _extreme(largest: bool) -> Callable[..., int]:
     def compute(i: Instruction, a: int, b: int) -> int:
+        choose = max if largest else min
         if i.type not in FORMATS:
-            return (max if largest else min)(a, b, key=lambda bits: number(i.type, bits))
+            rule = (lambda x, y: max(choose(x, y), 0)) if "relu" in i.modifiers else choose
+            if i.type.endswith("x2"):
+                return words.each_half(rule)(i, a, b)
+            return rule(number(i.type, a), number(i.type, b))
         if i.type.endswith("x2"):
             return one(i, a & 0xFFFF, b & 0xFFFF) | one(i, a >> 16, b >> 16) << 16
         return one(i, a, b)
@@ -157,8 +176,7 @@ def _limited(compute: Callable[..., int]) -> Callable[..., int]:
     """What `.relu` and, of halves, `.sat` do to a result."""
 
     def limit(i: Instruction, bits: int) -> int:
-        kind = next(m for m in i.modifiers if m in FORMATS)
-        form = FORMATS[kind]
+        form = F32 if "tf32" in i.modifiers else FORMATS[next(m for m in i.modifiers if m in FORMATS)]
         value = arithmetic.decode(form, bits)
         if "relu" in i.modifiers:
             return form.nan if math.isnan(value) else bits if value > 0 else 0
@@ -166,6 +184,8 @@ def _limited(compute: Callable[..., int]) -> Callable[..., int]:
 
     def whole(i: Instruction, *sources: int) -> int:
         result = compute(i, *sources)
+        if {"e4m3x2", "e5m2x2", "pack"} & set(i.modifiers):
+            return result
         kind = next((m for m in i.modifiers if m in FORMATS), "")
         if kind.endswith("x2") and {"relu", "sat"} & set(i.modifiers):
             return limit(i, result & 0xFFFF) | limit(i, result >> 16) << 16
@@ -193,23 +213,22 @@ def _signs(i: Instruction) -> int:
     return {"f16x2": 0x80008000, "bf16x2": 0x80008000}.get(i.type, 1 << (bits_of(i.type) - 1))
 
 
+def _flushed(i: Instruction, a: int) -> int:
+    """An operand without subnormals, where `.ftz` says so."""
+    if "ftz" not in i.modifiers:
+        return a
+    form = FORMATS[i.type]
+    if i.type.endswith("x2"):
+        return arithmetic.flush(form, a & 0xFFFF) | arithmetic.flush(form, a >> 16) << 16
+    return arithmetic.flush(form, a)
+
+
 def _negated(i: Instruction, a: int) -> int:
     return _flushed(i, a) ^ _signs(i) if i.type in FORMATS else -a
 
 
 def _absolute(i: Instruction, a: int) -> int:
     return _flushed(i, a) & ~_signs(i) if i.type in FORMATS else abs(number(i.type, a))
-
-
-def _flushed(i: Instruction, a: int) -> int:
-    """An operand without subnormals, where the instruction says so."""
-    if "ftz" not in i.modifiers:
-        return a
-    form, pairs = FORMATS[i.type], 2 if i.type.endswith("x2") else 1
-    halves = (
-        arithmetic.flush(form, a >> at & (1 << form.bits) - 1) << at for at in range(0, form.bits * pairs, form.bits)
-    )
-    return sum(halves)
 
 
 def _root(i: Instruction, a: int) -> int:
@@ -269,16 +288,6 @@ def _funnel(i: Instruction, a: int, b: int, c: int) -> int:
     return both << shift >> 32 if "l" in i.modifiers else both >> shift
 
 
-def _permuted(i: Instruction, a: int, b: int, c: int) -> int:
-    data = (b << 32 | a).to_bytes(8, "little")
-    chosen = []
-    for n in range(4):
-        control = c >> 4 * n & 15
-        byte = data[control & 7]
-        chosen.append((0xFF if byte & 0x80 else 0) if control & 8 else byte)
-    return int.from_bytes(bytes(chosen), "little")
-
-
 def _field(i: Instruction, a: int, b: int, c: int) -> int:
     position, length, msb = b & 255, c & 255, bits_of(i.type) - 1
     sign = a >> min(position + length - 1, msb) & 1 if i.type[0] == "s" and length else 0
@@ -324,24 +333,40 @@ def _low24(i: Instruction, a: int) -> int:
     return a - (1 << 24) if i.type == "s32" and a >> 23 else a
 
 
+def _product24(i: Instruction, a: int, b: int) -> int:
+    exact = _low24(i, a) * _low24(i, b)
+    return exact >> 16 if "hi" in i.modifiers else exact
+
+
+def _distance(i: Instruction, a: int, b: int, c: int) -> int:
+    return c + abs(number(i.type, a) - number(i.type, b))
+
+
 def _selected(i: Instruction, a: int, b: int, c: int) -> int:
     kind = i.type
+    c = arithmetic.flush(F32, c) if "ftz" in i.modifiers else c
     if i.opcode == "selp":
         return a if c else b
     at_least_zero = arithmetic.decode(F32, c) >= 0 if kind == "f32" else number("s32", c) >= 0
     return a if at_least_zero else b
 
 
-def _set(i: Instruction, a: int, b: int) -> int:
+def _set(i: Instruction, a: int, b: int, c: int = 0) -> int:
     target = next(m for m in i.modifiers if m in TYPE_BYTES)
+    boolean = next((m for m in i.modifiers[1:] if m in ("and", "or", "xor")), None)
+
+    def tested(x: int, y: int) -> int:
+        t = int(compared(i, x, y))
+        return {"and": t & c, "or": t | c, "xor": t ^ c, None: t}[boolean]
+
     if i.type in ("f16x2", "bf16x2"):
         yes = arithmetic.encode(FORMATS[target], 1.0) if target in FORMATS else 0xFFFF
-        low, high = (yes if compare(i, a >> at & 0xFFFF, b >> at & 0xFFFF) else 0 for at in (0, 16))
+        low, high = (yes if tested(a >> at & 0xFFFF, b >> at & 0xFFFF) else 0 for at in (0, 16))
         return low | high << 16
-    return (arithmetic.encode(F32, 1.0) if target == "f32" else -1) if compare(i, a, b) else 0
+    return (arithmetic.encode(FORMATS[target], 1.0) if target in FORMATS else -1) if tested(a, b) else 0
 
 
-def compare(i: Instruction, a: int, b: int) -> bool:
+def compared(i: Instruction, a: int, b: int) -> bool:
     """The comparison of `set` and `setp`."""
     operator, kind = i.modifiers[0], i.modifiers[-1]
     if kind in FORMATS:
@@ -376,7 +401,13 @@ def _copied_sign(i: Instruction, a: int, b: int) -> int:
 
 
 def _converted(i: Instruction, *sources: int) -> int:
+    if {"e4m3x2", "e5m2x2"} & set(i.modifiers):
+        return words.converted(i, *sources)
+    if "pack" in i.modifiers:
+        return words.packed(i, *sources)
     target, source = (m for m in i.modifiers if m in TYPE_BYTES)
+    if "satfinite" in i.modifiers:
+        return _finite(replace(i, modifiers=tuple(m for m in i.modifiers if m != "satfinite")), target, *sources)
     mode = next((m for m in i.modifiers if m in (*MODES, "rna")), "rn")
     integer_mode = next((m for m in i.modifiers if m in ("rni", "rzi", "rmi", "rpi")), None)
     ftz = "ftz" in i.modifiers
@@ -412,6 +443,18 @@ def _converted(i: Instruction, *sources: int) -> int:
     return arithmetic.saturate(FORMATS[target], result) if "sat" in i.modifiers else result
 
 
+def _finite(i: Instruction, target: str, *sources: int) -> int:
+    """What `.satfinite` makes of infinities: the largest number of the format."""
+    bits = _converted(i, *sources)
+    form, width = (F32, 32) if target == "tf32" else (FORMATS[target], FORMATS[target].bits)
+    largest = 0x7F7FE000 if target == "tf32" else form.infinity - 1
+    found = 0
+    for at in range(0, bits_of(target), width):
+        each = bits >> at & (1 << width) - 1
+        found |= (each & form.sign | largest if each & ~form.sign == form.infinity else each) << at
+    return found
+
+
 def _extended(i: Instruction, target: str, value: int) -> int:
     """A result narrower than its register is extended as its type says."""
     return number(target, value)
@@ -442,7 +485,7 @@ def carrying(i: Instruction, sources: list[int], carry: int) -> tuple[int, int]:
 
 OPERATIONS: dict[str, Callable[..., int]] = {
     "add": _limited(_either("add", _sum)),
-    "sub": _either("sub", lambda i, a, b: a - b),
+    "sub": _either("sub", _difference),
     "mul": _either("mul", _product),
     "mad": _multiply_add,
     "fma": _limited(_floating("fma")),
@@ -450,9 +493,10 @@ OPERATIONS: dict[str, Callable[..., int]] = {
     "fns": _nth_set,
     "div": _divided,
     "rem": _remainder,
-    "mul24": lambda i, a, b: _low24(i, a) * _low24(i, b),
-    "mad24": lambda i, a, b, c: _low24(i, a) * _low24(i, b) + c,
-    "sad": lambda i, a, b, c: c + abs(number(i.type, a) - number(i.type, b)),
+    "mul24": _product24,
+    "mad24": lambda i, a, b, c: _sum(i, _product24(i, a, b), c),
+    "sad": _distance,
+    "szext": words.extended,
     "min": _extreme(False),
     "max": _extreme(True),
     "neg": _negated,
@@ -473,7 +517,7 @@ OPERATIONS: dict[str, Callable[..., int]] = {
     "shl": _left,
     "shr": _right,
     "shf": _funnel,
-    "prmt": _permuted,
+    "prmt": words.permuted,
     "bfe": _field,
     "bfi": _inserted,
     "bfind": _most_significant,

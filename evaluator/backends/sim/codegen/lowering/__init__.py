@@ -11,6 +11,7 @@ from evaluator.backends.sim.codegen.lowering import (
     extended_precision,
     memory,
     tensor_cores,
+    video,
     warp_wide,
 )
 
@@ -18,6 +19,7 @@ FAMILIES = (
     arithmetic,
     extended_precision,
     bitwise,
+    video,
     comparisons,
     conversions,
     memory,

@@ -4,6 +4,7 @@ from evaluator.backends.sim.codegen.context import Context
 from evaluator.backends.sim.codegen.lowering.formats import (
     FLOATS,
     HALVES,
+    INTEGER_PAIRS,
     INTEGERS,
     NUMBERS,
     ROUND,
@@ -14,13 +15,16 @@ from evaluator.backends.sim.codegen.lowering.formats import (
     float_flags,
     half_operation,
     integer_operation,
+    pair_operation,
     sign_extended,
 )
 from evaluator.backends.sim.codegen.table import lowers
 from evaluator.backends.sim.ptx.model import Immediate, Instruction, Operand
 
 
-@lowers("add", modifiers=ROUND | {"ftz", "sat"}, types=NUMBERS, operand_count=3, result="last", flops=1)
+@lowers(
+    "add", modifiers=ROUND | {"ftz", "sat"}, types=NUMBERS | INTEGER_PAIRS, operand_count=3, result="last", flops=1
+)
 def _add(c: Context, i: Instruction) -> str:
     if i.type in FLOATS:
         return _float_operation(c, i, "add")
@@ -30,6 +34,8 @@ def _add(c: Context, i: Instruction) -> str:
         if i.type != "s32":
             raise c.unsupported()
         return f"add_saturated_s32({c.b32(i.operands[1])}, {c.b32(i.operands[2])})"
+    if i.type in INTEGER_PAIRS:
+        return pair_operation(c, i, "add_b32")
     return integer_operation(c, i, "add")
 
 
@@ -40,7 +46,9 @@ def _sub(c: Context, i: Instruction) -> str:
     if i.type in HALVES:
         return half_operation(c, i, "H_SUB")
     if "sat" in i.modifiers:
-        raise c.unsupported()
+        if i.type != "s32":
+            raise c.unsupported()
+        return f"sub_saturated_s32({c.b32(i.operands[1])}, {c.b32(i.operands[2])})"
     return integer_operation(c, i, "sub")
 
 
@@ -116,7 +124,9 @@ def _mad(c: Context, i: Instruction) -> str:
     if i.type in FLOATS:
         return _fma(c, i)
     if "sat" in i.modifiers:
-        raise c.unsupported()
+        if i.type != "s32" or "hi" not in i.modifiers:
+            raise c.unsupported()
+        return f"add_saturated_s32({_product(c, i)}, {c.b32(i.operands[3])})"
     bits = bits_of(i.type)
     wide = "wide" in i.modifiers
     total = bits * 2 if wide else bits
@@ -125,9 +135,12 @@ def _mad(c: Context, i: Instruction) -> str:
     return f"low16({text})" if total == 16 else text
 
 
-@lowers("mul24", modifiers={"lo"}, types={"u32", "s32"}, operand_count=3, result="last")
+@lowers("mul24", modifiers={"lo", "hi"}, types={"u32", "s32"}, operand_count=3, result="last")
 def _mul24(c: Context, i: Instruction) -> str:
+    """`hi` are the upper 32 of the product's 48 bits."""
     a, b = (_low24(c, operand, i.type == "s32") for operand in i.operands[1:3])
+    if "hi" in i.modifiers:
+        return f"narrow(shr_u64(mul_wide_{i.type}({a}, {b}), all64(16)))"
     return f"mul_b32({a}, {b})"
 
 
@@ -136,15 +149,23 @@ def _low24(c: Context, operand: Operand, signed: bool) -> str:
     return f"shr_s32(shl_b32({text}, all32(8)), all32(8))" if signed else f"and_b32({text}, all32(0xffffff))"
 
 
-@lowers("mad24", modifiers={"lo"}, types={"u32", "s32"}, operand_count=4, result="last")
+@lowers("mad24", modifiers={"lo", "hi", "sat"}, types={"u32", "s32"}, operand_count=4, result="last")
 def _mad24(c: Context, i: Instruction) -> str:
+    if "sat" in i.modifiers:
+        if i.type != "s32" or "hi" not in i.modifiers:
+            raise c.unsupported()
+        return f"add_saturated_s32({_mul24(c, i)}, {c.b32(i.operands[3])})"
     return f"add_b32({_mul24(c, i)}, {c.b32(i.operands[3])})"
 
 
-@lowers("sad", types={"u32", "s32"}, operand_count=4, result="last")
+@lowers("sad", types=INTEGERS, operand_count=4, result="last")
 def _sad(c: Context, i: Instruction) -> str:
-    x, y, z = (c.b32(operand) for operand in i.operands[1:4])
-    sign = i.type[0]
+    bits, sign = bits_of(i.type), i.type[0]
+    x, y, z = (sign_extended(c.any(operand, bits), i.type) for operand in i.operands[1:4])
+    if bits == 64:
+        return f"add_b64({z}, sub_b64(max_{sign}64({x}, {y}), min_{sign}64({x}, {y})))"
+    if bits == 16:
+        return f"low16(add_b32({z}, sub_b32(max_{sign}32({x}, {y}), min_{sign}32({x}, {y}))))"
     return f"add_b32({z}, sub_b32(max_{sign}32({x}, {y}), min_{sign}32({x}, {y})))"
 
 
@@ -227,17 +248,23 @@ def _sign_operation(c: Context, i: Instruction, narrow: str, half: int, pair: in
 @lowers(
     "min",
     "max",
-    modifiers={"ftz", "NaN", "xorsign", "abs"},
-    types=NUMBERS,
+    modifiers={"ftz", "NaN", "xorsign", "abs", "relu"},
+    types=NUMBERS | INTEGER_PAIRS,
     operand_count=3,
     result="last",
 )
 def _extreme(c: Context, i: Instruction) -> str:
     name, kind = i.opcode, i.type
-    if {"xorsign", "abs"} & set(i.modifiers) and (kind != "f32" or not {"xorsign", "abs"} <= set(i.modifiers)):
+    signs = {"xorsign", "abs"} & set(i.modifiers)
+    if signs and (len(signs) == 1 or (kind != "f32" and kind not in HALVES)):
+        raise c.unsupported()
+    if "relu" in i.modifiers and kind not in ("s32", "s16x2"):
         raise c.unsupported()
     if kind in HALVES:
-        return half_operation(c, i, f"H_{name.upper()}")
+        return _half_extreme(c, i, bool(signs))
+    if kind in INTEGER_PAIRS:
+        text = pair_operation(c, i, f"{name}_{kind[0]}32")
+        return f"positive_halves({text})" if "relu" in i.modifiers else text
     if "NaN" in i.modifiers and kind != "f32":
         raise c.unsupported()
     if kind == "f32":
@@ -248,7 +275,19 @@ def _extreme(c: Context, i: Instruction) -> str:
         if "xorsign" in i.modifiers:
             text = f"or_b32({text}, and_b32(xor_b32({a}, {b}), all32(0x80000000u)))"
         return f"pick(unordered_f32({a}, {b}), all32(0x7fffffff), {text})" if "NaN" in i.modifiers else text
-    return _by_width(c, i, kind[0])
+    text = _by_width(c, i, kind[0])
+    return f"max_s32({text}, all32(0))" if "relu" in i.modifiers else text
+
+
+def _half_extreme(c: Context, i: Instruction, of_magnitudes: bool) -> str:
+    """`xorsign.abs`: the smaller or larger magnitude, with the product's sign; a NaN has none."""
+    text = half_operation(c, i, f"H_{i.opcode.upper()}")
+    if not of_magnitudes:
+        return text
+    a, b = (c.b32(operand) for operand in i.operands[1:3])
+    sign, size = ("0x80008000u", "0x7fff7fffu") if i.type.endswith("x2") else ("0x8000u", "0x7fffu")
+    magnitudes = half_operation(c, i, f"H_{i.opcode.upper()}", f"all32({size})")
+    return f"or_b32({magnitudes}, and_b32(xor_b32({a}, {b}), all32({sign})))"
 
 
 @lowers(

@@ -1,9 +1,22 @@
 """Bits of PTX as C++ (PTX ISA 9.0, sections 9.7.1 and 9.7.8)."""
 
-from evaluator.backends.sim.codegen.context import Context
+from collections.abc import Iterator
+from dataclasses import replace
+
+from evaluator.backends.sim.codegen.context import Context, pair
 from evaluator.backends.sim.codegen.lowering.formats import BITS, INTEGERS, bits_of, integer_operation, sign_extended
 from evaluator.backends.sim.codegen.table import lowers
-from evaluator.backends.sim.ptx.model import Immediate, Instruction
+from evaluator.backends.sim.ptx.model import Immediate, Instruction, Register
+
+_PERMUTATIONS = {
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
+    "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
+    "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
+    "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}
+"""Which bytes a mode takes for each of the lower two bits of its third operand."""
 
 
 @lowers("and", "or", "xor", types=BITS | {"pred"}, operand_count=3, result="last")
@@ -65,6 +78,26 @@ def _lop3(c: Context, i: Instruction) -> str:
     return f"lop3<{table.bits & 255}>({', '.join(c.b32(operand) for operand in i.operands[1:4])})"
 
 
+@lowers("lop3.and", "lop3.or", types={"b32"}, operand_count=6)
+def _lop3_and_test(c: Context, i: Instruction) -> Iterator[str]:
+    """`lop3.or.b32 d|p, a, b, c, table, q`: also whether any bit is set, combined with a predicate."""
+    word, test = pair(i.operands[0])
+    if test is None or (isinstance(word, Register) and c.width(word) != 32) or c.width(test) not in (0, 1):
+        raise c.unsupported()
+    operator = "&" if "and" in i.modifiers else "|"
+    yield f"{{ U32 t = {_lop3(c, replace(i, operands=i.operands[:-1]))}; u32 q = {c.predicate(i.operands[-1])};"
+    yield c.set(word, "t")
+    yield c.set(test, f"(ne_b32(t, all32(0)) {operator} q)") + " }"
+
+
+@lowers("szext", modifiers={"clamp", "wrap"}, types={"u32", "s32"}, operand_count=3, result="last")
+def _szext(c: Context, i: Instruction) -> str:
+    if len({"clamp", "wrap"} & set(i.modifiers)) != 1:
+        raise c.unsupported()
+    a, b = (c.b32(operand) for operand in i.operands[1:3])
+    return f"szext({a}, {b}, {str(i.type == 's32').lower()}, {str('clamp' in i.modifiers).lower()})"
+
+
 @lowers("bmsk", modifiers={"clamp", "wrap"}, types={"b32"}, operand_count=3, result="last")
 def _bmsk(c: Context, i: Instruction) -> str:
     a, b = (c.b32(operand) for operand in i.operands[1:3])
@@ -76,11 +109,15 @@ def _fns(c: Context, i: Instruction) -> str:
     return f"fns({', '.join(c.b32(operand) for operand in i.operands[1:4])})"
 
 
-@lowers("prmt", types={"b32"}, operand_count=4, result="last")
+@lowers("prmt", modifiers=_PERMUTATIONS.keys(), types={"b32"}, operand_count=4, result="last")
 def _prmt(c: Context, i: Instruction) -> str:
-    if set(i.modifiers) - {"b32"}:
+    a, b, chosen = (c.b32(operand) for operand in i.operands[1:4])
+    modes = [m for m in i.modifiers if m in _PERMUTATIONS]
+    if len(modes) > 1:
         raise c.unsupported()
-    return f"prmt({', '.join(c.b32(operand) for operand in i.operands[1:4])})"
+    if modes:
+        chosen = f"one_of_four({chosen}, {', '.join(f'0x{places:04x}u' for places in _PERMUTATIONS[modes[0]])})"
+    return f"prmt({a}, {b}, {chosen})"
 
 
 @lowers("popc", "clz", types={"b32", "b64"}, operand_count=2, result="u32")

@@ -115,23 +115,29 @@ def _float_relation(c: Context, operator: str, kind: str, x: str, y: str) -> str
 
 @lowers(
     "set",
-    modifiers=COMPARISONS | {"ftz"},
+    modifiers=COMPARISONS | _COMBINED.keys() | {"ftz"},
     types=_COMPARED,
-    first_types={"u32", "s32", "f32"} | HALVES.keys(),
-    operand_count=3,
+    first_types={"u16", "s16", "u32", "s32", "f32"} | HALVES.keys(),
     result="first",
 )
 def _set(c: Context, i: Instruction) -> str:
+    boolean = next((m for m in i.modifiers[1:] if m in _COMBINED), None)
+    if len(i.operands) != (3 if boolean is None else 4):
+        raise c.unsupported("with a wrong number of operands")
+
+    def combined(test: str) -> str:
+        return test if boolean is None else f"({test} {_COMBINED[boolean]} {c.predicate(i.operands[3])})"
+
     types = [m for m in i.modifiers if m in TYPE_BYTES]
     ones = {"f32": "0x3f800000u", "f16": "0x3c00", "bf16": "0x3f80", "f16x2": "0x3c00", "bf16x2": "0x3f80"}
     if i.type in HALVES and i.type.endswith("x2"):
         yes = "0xffff" if types[0] in ("u32", "s32") else ones[types[0]]
-        low, high = (f"pick({side}, all32({yes}), all32(0))" for side in _halves_compared(c, i))
+        low, high = (f"pick({combined(side)}, all32({yes}), all32(0))" for side in _halves_compared(c, i))
         return f"pair16({low}, {high})"
-    if (TYPE_BYTES[types[0]] != 4 and types[0] not in HALVES) or types[0].endswith("x2"):
+    if types[0].endswith("x2") or (types[0] in ("u16", "s16") and i.type not in HALVES):
         raise c.unsupported()
-    yes = ones.get(types[0], "0xffffffffu")
-    return f"pick({_comparison(c, i, list(i.modifiers))}, all32({yes}), all32(0))"
+    yes = ones.get(types[0], "0xffff" if TYPE_BYTES[types[0]] == 2 else "0xffffffffu")
+    return f"pick({combined(_comparison(c, i, list(i.modifiers)))}, all32({yes}), all32(0))"
 
 
 @lowers("selp", types=BITS | INTEGERS | FLOATS, operand_count=4, result="last", counted="move")
@@ -141,12 +147,16 @@ def _selp(c: Context, i: Instruction) -> str:
     return f"pick({c.predicate(i.operands[3])}, {a}, {b})"
 
 
-@lowers("slct", types={"s32", "f32"}, operand_count=4, result="first", counted="move")
+@lowers("slct", modifiers={"ftz"}, types={"s32", "f32"}, operand_count=4, result="first", counted="move")
 def _slct(c: Context, i: Instruction) -> str:
     types = [m for m in i.modifiers if m in TYPE_BYTES]
     bits = bits_of(types[0])
     a, b = (c.any(operand, bits) for operand in i.operands[1:3])
     chooser = c.b32(i.operands[3])
+    if "ftz" in i.modifiers:
+        if types[1] != "f32":
+            raise c.unsupported()
+        chooser = f"flush_f32({chooser})"
     test = f"le_f32(all32(0), {chooser})" if types[1] == "f32" else f"le_s32(all32(0), {chooser})"
     return f"pick({test}, {a}, {b})"
 

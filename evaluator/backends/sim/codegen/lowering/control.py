@@ -10,6 +10,8 @@ from evaluator.backends.sim.codegen.table import lowers
 from evaluator.backends.sim.ptx.model import Function, Instruction, Register, Symbol
 
 _NO_TYPE = frozenset({""})
+# What the other proxies do here is done at once, or not at all: memory under two addresses, TMA and `wgmma`.
+_PROXIES = {"alias", "async", "global", "shared::cta"}
 # What both spellings and all forms of a barrier of the block have in common.
 _barrier = partial(lowers, guarding="own", counted="barrier", barrier=True)
 
@@ -194,9 +196,11 @@ def _fence(c: Context, i: Instruction) -> Iterator[str]:
     yield "fence(w);"
 
 
+@lowers("fence.proxy", "membar.proxy", modifiers=_PROXIES, types=_NO_TYPE, counted="barrier", destination=False)
+@lowers("fence.mbarrier_init", modifiers={"release", "cluster"}, types=_NO_TYPE, counted="barrier", destination=False)
 @lowers("brkpt", types=_NO_TYPE, counted="control", destination=False)
 @lowers("nanosleep", types={"u32"}, counted="control", destination=False)
-@lowers("pmevent", types=_NO_TYPE, counted="other", destination=False)
+@lowers("pmevent", modifiers={"mask"}, types=_NO_TYPE, counted="other", destination=False)
 @lowers("griddepcontrol", modifiers={"launch_dependents", "wait"}, types=_NO_TYPE, destination=False)
 def _nothing(c: Context, i: Instruction) -> Iterator[str]:
     yield ";"

@@ -21,7 +21,7 @@ from evaluator.backends.sim.codegen.table import lowers
 from evaluator.backends.sim.ptx.model import TYPE_BYTES, Instruction, Operand, Vector
 
 _CONVERTED = INTEGERS | FLOATS | HALVES.keys() | {"u8", "s8", "tf32"}
-_SPACES = {"global", "shared", "local", "const", "param"}
+_SPACES = {"global", "shared", "shared::cta", "local", "const", "param", "param::entry"}
 
 
 @lowers("mov", types=BITS | INTEGERS | FLOATS | {"pred"}, operand_count=2, result="last", counted="move")
@@ -72,7 +72,7 @@ def _unpacked(c: Context, source: Operand, count: int, bits: int) -> list[str]:
 @lowers("cvta", modifiers=_SPACES | {"to"}, types={"", "u64"}, operand_count=2, result="last", counted="move")
 def _cvta(c: Context, i: Instruction) -> str:
     text = c.b64(i.operands[1])
-    if "shared" not in i.modifiers:
+    if {"shared", "shared::cta"}.isdisjoint(i.modifiers):
         return text
     return f"{'sub' if 'to' in i.modifiers else 'add'}_b64({text}, all64(slot_address(SHARED_SLOT)))"
 
@@ -81,7 +81,7 @@ def _cvta(c: Context, i: Instruction) -> str:
 def _isspacep(c: Context, i: Instruction) -> str:
     a = c.b64(i.operands[1])
     slots = {"shared": "SHARED_SLOT", "local": "LOCAL_SLOT", "param": "PARAMETER_SLOT"}
-    space = i.modifiers[0]
+    space = i.modifiers[0].partition("::")[0]
     if space in slots:
         return f"in_slot({a}, {slots[space]})"
     if space == "global":
@@ -94,7 +94,9 @@ def _isspacep(c: Context, i: Instruction) -> str:
     modifiers={
         "fractional",
         "range",
+        "cvt",
         "global",
+        "L2",
         "L2::evict_last",
         "L2::evict_normal",
         "L2::evict_first",
@@ -114,7 +116,7 @@ def _activemask(c: Context, i: Instruction) -> str:
 
 @lowers(
     "cvt",
-    modifiers=ROUND | ROUND_TO_INTEGER | {"rna", "ftz", "sat", "relu"},
+    modifiers=ROUND | ROUND_TO_INTEGER | {"rna", "ftz", "sat", "relu", "satfinite"},
     types=_CONVERTED,
     first_types=_CONVERTED,
     result="converted",
@@ -125,11 +127,12 @@ def _cvt(c: Context, i: Instruction) -> str:
     if len(types) != 2:
         raise c.unsupported()
     target, source = types
-    if "relu" in i.modifiers:
-        if target not in HALVES or source != "f32":
-            raise c.unsupported()
-        plain = replace(i, modifiers=tuple(m for m in i.modifiers if m != "relu"))
-        return by_half(target, "half_relu", _cvt(c, plain))
+    for limit in ("relu", "satfinite"):
+        if limit in i.modifiers:
+            if (target not in HALVES and target != "tf32") or source != "f32":
+                raise c.unsupported()
+            plain = _cvt(c, replace(i, modifiers=tuple(m for m in i.modifiers if m != limit)))
+            return f"tf32_{limit}({plain})" if target == "tf32" else by_half(target, f"half_{limit}", plain)
     rounding, ftz, saturate = float_flags(i)
     if target in ("f16x2", "bf16x2"):
         high, low = (f"narrow_float({HALVES[target]}, {rounding}, {c.b32(o)})" for o in i.operands[1:3])
@@ -141,6 +144,49 @@ def _cvt(c: Context, i: Instruction) -> str:
     if source in ("f32", "f64", "f16", "bf16"):
         return _from_float(c, i, target, source, rounding, ftz, saturate)
     return _from_integer(c, i, target, source, rounding, saturate)
+
+
+@lowers("cvt.e4m3x2", "cvt.e5m2x2", modifiers={"rn", "relu", "satfinite"}, types={"f32", "f16x2"})
+def _cvt_f8(c: Context, i: Instruction) -> str:
+    """`cvt.rn.satfinite.e4m3x2.f32 d, a, b`, and from and to packed float16; `a` is the upper half."""
+    kind = next(m for m in i.modifiers if m in ("e4m3x2", "e5m2x2"))
+    form, destination = kind[:4].upper(), i.operands[0]
+    relu = "relu" in i.modifiers
+    if "rn" not in i.modifiers or i.modifiers[-1] not in (kind, i.type):
+        raise c.unsupported()
+    widening = i.modifiers[-1] == kind
+    if c.width(destination) not in (0, 32 if widening else 16) or len(i.operands) != (3 if i.type == "f32" else 2):
+        raise c.unsupported("with other operands")
+    if widening:
+        if i.type != "f16x2" or "satfinite" in i.modifiers:
+            raise c.unsupported()
+        a = c.b32(i.operands[1])
+        text = f"pair16(widen_f8({form}, low8({a})), widen_f8({form}, low8(shr_u32({a}, all32(8)))))"
+        return by_half("f16x2", "half_relu", text) if relu else text
+    if "satfinite" not in i.modifiers:
+        raise c.unsupported()
+    if i.type == "f32":
+        high, low = (c.b32(operand) for operand in i.operands[1:])
+    else:
+        high, low = (f"widen_float(F16, {side}({c.b32(i.operands[1])}))" for side in ("high16", "low16"))
+    high, low = (f"narrow_f8({form}, {str(relu).lower()}, {value})" for value in (high, low))
+    return f"or_b32({low}, shl_b32({high}, all32(8)))"
+
+
+_PACKED_BITS = {"u16": 16, "s16": 16, "u8": 8, "s8": 8, "u4": 4, "s4": 4, "u2": 2, "s2": 2}
+
+
+@lowers("cvt.pack", modifiers={"sat", "u4", "s4", "u2", "s2"}, types={"s32", "b32"})
+def _cvt_pack(c: Context, i: Instruction) -> str:
+    """`cvt.pack.sat.u8.s32.b32 d, a, b, c`: both within the small type's range, and what fits of `c` above them."""
+    _, saturated, small, *wide = (*i.modifiers, "")
+    third = [] if _PACKED_BITS.get(small) == 16 else ["b32"]
+    if saturated != "sat" or small not in _PACKED_BITS or wide != ["s32", *third, ""]:
+        raise c.unsupported()
+    if len(i.operands) != 3 + len(third) or c.width(i.operands[0]) not in (0, 32):
+        raise c.unsupported("with other operands")
+    a, b, above = (*(c.b32(operand) for operand in i.operands[1:]), "all32(0)")[:3]
+    return f"packed({_PACKED_BITS[small]}, {str(small[0] == 's').lower()}, {a}, {b}, {above})"
 
 
 def _from_float(

@@ -5,6 +5,7 @@ from evaluator.backends.sim.ptx.model import TYPE_BYTES, Instruction, Operand
 
 FLOATS = {"f32", "f64"}
 HALVES = {"f16": "F16", "f16x2": "F16", "bf16": "BF16", "bf16x2": "BF16"}
+INTEGER_PAIRS = {"u16x2", "s16x2"}
 INTEGERS = {"u16", "s16", "u32", "s32", "u64", "s64"}
 BITS = {"b16", "b32", "b64"}
 NUMBERS = INTEGERS | FLOATS | HALVES.keys()
@@ -48,11 +49,13 @@ def f32_result(text: str, ftz: bool, saturate: bool) -> str:
     return f"saturate_f32({text})" if saturate else text
 
 
-def half_operation(c: Context, i: Instruction, operation: str) -> str:
-    """An operation on 16-bit floats, or on both of packed ones."""
+def half_operation(c: Context, i: Instruction, operation: str, kept: str = "") -> str:
+    """An operation on 16-bit floats, or on both of packed ones. `kept`: the bits of its operands that it sees."""
     kind = i.type
     function = "half2_operation" if kind.endswith("x2") else "half_operation"
     values = [c.b32(operand) for operand in i.operands[1:]]
+    if kept:
+        values = [f"and_b32({value}, {kept})" for value in values]
     if "ftz" in i.modifiers:
         values = [by_half(kind, "half_flush", value) for value in values]
         operation += "_FTZ" if operation in ("H_MUL", "H_FMA") else ""
@@ -73,6 +76,17 @@ def by_half(kind: str, function: str, *values: str) -> str:
     if not kind.endswith("x2"):
         return f"{function}({form}, {', '.join(values)})"
     halves = (f"{function}({form}, {', '.join(f'{side}({v})' for v in values)})" for side in ("low16", "high16"))
+    return f"pair16({', '.join(halves)})"
+
+
+def pair_operation(c: Context, i: Instruction, name: str) -> str:
+    """An operation on both of two packed 16-bit integers, extended as their type says."""
+    a, b = (c.b32(operand) for operand in i.operands[1:3])
+    kind = i.type.removesuffix("x2")
+    halves = (
+        f"{name}({sign_extended(f'{side}({a})', kind)}, {sign_extended(f'{side}({b})', kind)})"
+        for side in ("low16", "high16")
+    )
     return f"pair16({', '.join(halves)})"
 
 

@@ -20,7 +20,9 @@ _HINTS = {
 }  # fmt: skip
 _VECTORS = {"v2", "v4", "v8"}
 _SCOPES = {"cta", "gpu", "sys", "cluster"}
-_ACCESS = {"global", "shared", "shared::cta", "local", "weak", "relaxed", "volatile"} | _SCOPES | _VECTORS | _HINTS
+_ACCESS = (
+    {"global", "shared", "shared::cta", "local", "weak", "relaxed", "volatile", "mmio"} | _SCOPES | _VECTORS | _HINTS
+)
 _LOAD = _ACCESS | {
     "const", "param", "param::entry", "param::func", "acquire", "nc", "ca", "cg", "cs", "lu", "cv",
     "L2::64B", "L2::128B", "L2::256B",

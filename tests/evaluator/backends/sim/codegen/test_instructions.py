@@ -16,6 +16,7 @@ from arithmetic import FORMATS, decode
 from duel import HEADER, Duel
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from video_cases import simd_cases, video_cases
 
 from evaluator.backends.sim.ptx.model import TYPE_BYTES
 
@@ -44,11 +45,21 @@ def _integers() -> Iterator[str]:
     for t in SIGNED:
         yield f"neg.{t} {{d:{t}}}, {{a:{t}}};"
         yield f"abs.{t} {{d:{t}}}, {{a:{t}}};"
-    yield "add.sat.s32 {d:s32}, {a:s32}, {b:s32};"
-    for t in ("u32", "s32"):
+    for op in ("add", "sub"):
+        yield f"{op}.sat.s32 {{d:s32}}, {{a:s32}}, {{b:s32}};"
+    for op in ("mad", "mad24"):
+        yield f"{op}.hi.sat.s32 {{d:s32}}, {{a:s32}}, {{b:s32}}, {{c:s32}};"
+    for t in INTEGERS:
         yield f"sad.{t} {{d:{t}}}, {{a:{t}}}, {{b:{t}}}, {{c:{t}}};"
-        yield f"mul24.lo.{t} {{d:{t}}}, {{a:{t}}}, {{b:{t}}};"
-        yield f"mad24.lo.{t} {{d:{t}}}, {{a:{t}}}, {{b:{t}}}, {{c:{t}}};"
+    for op in ("min", "max"):
+        yield f"{op}.relu.s32 {{d:s32}}, {{a:s32}}, {{b:s32}};"
+        yield f"{op}.relu.s16x2 {{d:b32}}, {{a:b32}}, {{b:b32}};"
+    for op, t in itertools.product(("add", "min", "max"), ("u16x2", "s16x2")):
+        yield f"{op}.{t} {{d:b32}}, {{a:b32}}, {{b:b32}};"
+    for t in ("u32", "s32"):
+        for half in ("lo", "hi"):
+            yield f"mul24.{half}.{t} {{d:{t}}}, {{a:{t}}}, {{b:{t}}};"
+            yield f"mad24.{half}.{t} {{d:{t}}}, {{a:{t}}}, {{b:{t}}}, {{c:{t}}};"
         for u in ("u32", "s32"):
             yield f"dp4a.{t}.{u} {{d:b32}}, {{a:b32}}, {{b:b32}}, {{c:b32}};"
             yield f"dp2a.lo.{t}.{u} {{d:b32}}, {{a:b32}}, {{b:b32}}, {{c:b32}};"
@@ -78,6 +89,7 @@ def _bits() -> Iterator[str]:
         yield f"bfi.{t} {{d:{t}}}, {{a:{t}}}, {{b:{t}}}, 5, 9;"
         yield f"slct.{t}.s32 {{d:{t}}}, {{a:{t}}}, {{b:{t}}}, {{c:s32}};"
         yield f"slct.{t}.f32 {{d:{t}}}, {{a:{t}}}, {{b:{t}}}, {{c:f32}};"
+        yield f"slct.ftz.{t}.f32 {{d:{t}}}, {{a:{t}}}, {{b:{t}}}, {{c:f32}};"
     for t in ("u32", "s32", "u64", "s64"):
         yield f"bfind.{t} {{d:u32}}, {{a:{t}}};"
         yield f"bfind.shiftamt.{t} {{d:u32}}, {{a:{t}}};"
@@ -87,6 +99,16 @@ def _bits() -> Iterator[str]:
     for side in "lr":
         for rule in ("wrap", "clamp"):
             yield f"shf.{side}.{rule}.b32 {{d:b32}}, {{a:b32}}, {{b:b32}}, {{c:u32}};"
+    for rule, t in itertools.product(("wrap", "clamp"), ("u32", "s32")):
+        yield f"szext.{rule}.{t} {{d:{t}}}, {{a:{t}}}, {{b:u32}};"
+    for mode in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16"):
+        yield f"prmt.b32.{mode} {{d:b32}}, {{a:b32}}, {{b:b32}}, {{c:b32}};"
+    for boolean, table in (("and", 0x80), ("or", 0x80), ("or", 0x00), ("and", 0xFE)):
+        yield (
+            f"{{ .reg .pred p; lop3.{boolean}.b32 {{d:b32}}|p, {{a:b32}}, {{b:b32}}, {{c:b32}}, {table}, {{e:pred}}; "
+            "@p xor.b32 {d:b32}, {d:b32}, 0x55; }"
+        )
+        yield f"lop3.{boolean}.b32 _|{{d:pred}}, {{a:b32}}, {{b:b32}}, {{c:b32}}, {table}, !{{e:pred}};"
     for rule in ("wrap", "clamp"):
         yield f"bmsk.{rule}.b32 {{d:b32}}, {{a:u32}}, {{b:u32}};"
     yield "fns.b32 {d:b32}, {a:b32}, 0, 2;"
@@ -182,7 +204,7 @@ def _doubles() -> Iterator[str]:
     yield "add.f64 {d:f64}, {a:f64}, 0dBFF0000000000000;"
     for t in ("f16", "f16x2", "bf16", "bf16x2"):
         register = "b32" if t.endswith("x2") else "b16"
-        for op in ("add", "sub", "mul") if t[0] == "f" else ():
+        for op in ("add", "sub", "mul"):
             yield f"{op}.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}};"
         for op in ("min", "max"):
             yield f"{op}.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}};"
@@ -190,7 +212,15 @@ def _doubles() -> Iterator[str]:
         yield f"fma.rn.relu.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}}, {{c:{register}}};"
         for op in ("min", "max"):
             yield f"{op}.NaN.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}};"
+        for op in ("min", "max"):
+            for nan in ("", ".NaN"):
+                yield f"{op}{nan}.xorsign.abs.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}};"
         if t[0] == "f":
+            for op in ("add", "sub", "mul", "min", "max"):
+                yield f"{op}.ftz.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}};"
+            for op in ("neg", "abs"):
+                yield f"{op}.ftz.{t} {{d:{register}@{t}}}, {{a:{register}}};"
+            yield f"fma.rn.ftz.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}}, {{c:{register}}};"
             yield f"add.sat.{t} {{d:{register}@{t}}}, {{a:{register}}}, {{b:{register}}};"
         yield f"neg.{t} {{d:{register}@{t}}}, {{a:{register}}};"
         yield f"abs.{t} {{d:{register}@{t}}}, {{a:{register}}};"
@@ -228,7 +258,18 @@ def _comparisons() -> Iterator[str]:
                 f"{{ .reg .pred p, q; setp.{c}.{t} p|q, {{a:b32}}, {{b:b32}}; selp.u32 {{d:u32}}, 2, 0, q; "
                 "@p add.u32 {d:u32}, {d:u32}, 1; }"
             )
+    for t in ("f16", "bf16"):
+        for c, dtype in itertools.product(("lt", "geu"), ("u16", "s16", "u32", "s32", t)):
+            d = "b16" if dtype == t else dtype
+            yield f"set.{c}.{dtype}.{t} {{d:{d}}}, {{a:b16}}, {{b:b16}};"
+    for c in ("eq", "lt"):
+        yield f"setp.{c}.ftz.f16 {{d:pred}}, {{a:b16}}, {{b:b16}};"
+        yield f"set.{c}.ftz.u32.f16x2 {{d:b32}}, {{a:b32}}, {{b:b32}};"
     for boolean in ("and", "or", "xor"):
+        for negated in ("", "!"):
+            yield f"set.lt.{boolean}.u32.s32 {{d:u32}}, {{a:s32}}, {{b:s32}}, {negated}{{c:pred}};"
+            yield f"set.geu.{boolean}.f32.f32 {{d:f32}}, {{a:f32}}, {{b:f32}}, {negated}{{c:pred}};"
+            yield f"set.eq.{boolean}.f16x2.f16x2 {{d:b32}}, {{a:b32}}, {{b:b32}}, {negated}{{c:pred}};"
         yield f"setp.lt.{boolean}.s32 {{d:pred}}, {{a:s32}}, {{b:s32}}, {{c:pred}};"
         yield f"setp.geu.{boolean}.f32 {{d:pred}}, {{a:f32}}, {{b:f32}}, !{{c:pred}};"
         yield (
@@ -259,10 +300,10 @@ def _conversions() -> Iterator[str]:
     for t in integers:
         r = register.get(t, t)
         for mode in ("rn", "rz", "rm", "rp"):
-            for f in ("f16", "f32", "f64"):
+            for f in ("f16", "bf16", "f32", "f64"):
                 yield f"cvt.{mode}.{f}.{t} {{d:{register.get(f, f)}@{f}}}, {{a:{r}}};"
         for mode in ("rni", "rzi", "rmi", "rpi"):
-            for f in ("f16", "f32", "f64"):
+            for f in ("f16", "bf16", "f32", "f64"):
                 yield f"cvt.{mode}.{t}.{f} {{d:{r}}}, {{a:{register.get(f, f)}}};"
         yield f"cvt.rzi.ftz.{t}.f32 {{d:{r}}}, {{a:f32}};"
     for mode in ("rn", "rz", "rm", "rp"):
@@ -271,12 +312,15 @@ def _conversions() -> Iterator[str]:
             yield f"cvt.{mode}{ftz}.sat.f32.f64 {{d:f32}}, {{a:f64}};"
         yield f"cvt.{mode}.f16.f32 {{d:b16@f16}}, {{a:f32}};"
         yield f"cvt.{mode}.f16.f64 {{d:b16@f16}}, {{a:f64}};"
+        yield f"cvt.{mode}.bf16.f64 {{d:b16@bf16}}, {{a:f64}};"
+        yield f"cvt.{mode}.bf16.f16 {{d:b16@bf16}}, {{a:b16}};"
+        yield f"cvt.{mode}.f16.bf16 {{d:b16@f16}}, {{a:b16}};"
     for mode in ("rn", "rz"):
         yield f"cvt.{mode}.bf16.f32 {{d:b16@bf16}}, {{a:f32}};"
         yield f"cvt.{mode}.f16x2.f32 {{d:b32@f16x2}}, {{a:f32}}, {{b:f32}};"
         yield f"cvt.{mode}.bf16x2.f32 {{d:b32@bf16x2}}, {{a:f32}}, {{b:f32}};"
     for mode in ("rni", "rzi", "rmi", "rpi"):
-        for f in ("f16", "f32", "f64"):
+        for f in ("f16", "bf16", "f32", "f64"):
             yield f"cvt.{mode}.{f}.{f} {{d:{register.get(f, f)}@{f}}}, {{a:{register.get(f, f)}}};"
         yield f"cvt.{mode}.ftz.sat.f32.f32 {{d:f32}}, {{a:f32}};"
     for f in ("f16", "bf16"):
@@ -284,16 +328,34 @@ def _conversions() -> Iterator[str]:
     yield "cvt.rn.relu.f16.f32 {d:b16@f16}, {a:f32};"
     yield "cvt.rn.relu.bf16x2.f32 {d:b32@bf16x2}, {a:f32}, {b:f32};"
     yield "cvt.f64.f16 {d:f64}, {a:b16};"
+    yield "cvt.f64.bf16 {d:f64}, {a:b16};"
     yield "cvt.f64.f32 {d:f64}, {a:f32};"
     yield "cvt.ftz.f64.f32 {d:f64}, {a:f32};"
     yield "cvt.sat.f32.f32 {d:f32}, {a:f32};"
     yield "cvt.ftz.f32.f32 {d:f32}, {a:f32};"
     yield "cvt.rna.tf32.f32 {d:b32@f32}, {a:f32};"
+    for mode, relu in itertools.product(("rn", "rz"), ("", ".relu")):
+        yield f"cvt.{mode}{relu}.tf32.f32 {{d:b32@f32}}, {{a:f32}};"
+        yield f"cvt.{mode}{relu}.satfinite.tf32.f32 {{d:b32@f32}}, {{a:f32}};"
+        for t in ("f16", "bf16"):
+            yield f"cvt.{mode}{relu}.satfinite.{t}.f32 {{d:b16@{t}}}, {{a:f32}};"
+            yield f"cvt.{mode}{relu}.satfinite.{t}x2.f32 {{d:b32@{t}x2}}, {{a:f32}}, {{b:f32}};"
+    yield "cvt.rna.satfinite.tf32.f32 {d:b32@f32}, {a:f32};"
+    for t, relu in itertools.product(("e4m3x2", "e5m2x2"), ("", ".relu")):
+        yield f"cvt.rn.satfinite{relu}.{t}.f32 {{d:b16}}, {{a:f32}}, {{b:f32}};"
+        yield f"cvt.rn.satfinite{relu}.{t}.f16x2 {{d:b16}}, {{a:b32}};"
+        yield f"cvt.rn{relu}.f16x2.{t} {{d:b32@f16x2}}, {{a:b16}};"
+    for small in ("u16", "s16"):
+        yield f"cvt.pack.sat.{small}.s32 {{d:b32}}, {{a:s32}}, {{b:s32}};"
+    for small in ("u8", "s8", "u4", "s4", "u2", "s2"):
+        yield f"cvt.pack.sat.{small}.s32.b32 {{d:b32}}, {{a:s32}}, {{b:s32}}, {{c:b32}};"
 
 
 FAMILIES = {
     "integers": _integers,
     "bits": _bits,
+    "video": lambda: dict.fromkeys(video_cases()),
+    "simd": lambda: dict.fromkeys(simd_cases()),
     "carries": _carries,
     "singles": _singles,
     "doubles and halves": _doubles,
@@ -346,6 +408,8 @@ def _special_numbers() -> list[int]:
     floats = [0.0, 1.0, 0.5, 1.5, 2.5, 3.5, 127.5, 255.5, 32767.5, 65504.0, 65520.0, 1e-3, 1e-40, 3.3, 1e30, math.pi]
     floats += [2.0**power for power in (31, 32, 63, 64, -14, -24, -25, -126, -149)] + [3.4028235e38]
     numbers = [0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 32767, 32768, 65535]
+    # Just above the middle of two bfloat16, by less than float64 shows.
+    numbers += [0x8080000000000001, 0x4080000000000001, 0xC07FFFFFFFFFFFFF]
     numbers += [(1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
     for value in floats:
         for sign in (1.0, -1.0):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import test_async_copies
+import test_calls
 import test_control_flow
 import test_counts
 import test_instructions
@@ -26,10 +27,10 @@ from evaluator.backends.sim.ptx.parser import parse_ptx
 # Words that change nothing in the simulator: each gives the C++ that the statement has without them.
 CHANGE_NOTHING = {
     "ld{}.global.u32 %a, [%x];": "weak ca cs lu L1::evict_first L1::evict_last L1::evict_normal L1::evict_unchanged L1::no_allocate L2::64B L2::128B L2::256B L2::evict_first L2::evict_last L2::evict_normal",
-    "ld.relaxed{}.global.u32 %a, [%x];": "cta cluster gpu sys",
+    "ld.relaxed{}.global.u32 %a, [%x];": "mmio cta cluster gpu sys",
     "ldu{}.u32 %a, [%x];": "global",
     "st{}.global.u32 [%x], %a;": "weak wb cs wt L1::evict_first L1::evict_last L1::evict_normal L1::evict_unchanged L1::no_allocate L2::evict_first L2::evict_last L2::evict_normal",
-    "st.release{}.global.u32 [%x], %a;": "cta cluster gpu sys",
+    "st.release{}.global.u32 [%x], %a;": "mmio cta cluster gpu sys",
     "atom.acquire{}.global.add.u32 %a, [%x], %b;": "cta cluster gpu sys",
     "red.relaxed{}.global.add.u32 [%x], %b;": "cta cluster gpu sys",
     "red.global.add{}.f16x2 [%x], %b;": "noftz",
@@ -47,6 +48,9 @@ CHANGE_NOTHING = {
     "mbarrier.complete_tx{}.shared.b64 [%a], 8;": "relaxed cta cluster",
     "mbarrier.test_wait{}.shared.b64 %p, [%a], %x;": "acquire relaxed cta cluster",
     "mbarrier.try_wait{}.shared.b64 %p, [%a], %x;": "acquire relaxed cta cluster",
+    "fence.proxy{};": "alias async global shared::cta",
+    "membar.proxy{};": "alias async global shared::cta",
+    "fence.mbarrier_init{};": "release cluster",
     "fence{};": "sc acq_rel acquire release cta cluster gpu sys",
     "membar{};": "cta gl sys",
     "bar{}.sync 0;": "cta",
@@ -59,14 +63,20 @@ CHANGE_NOTHING = {
     "brx{} %a, T; T: .branchtargets L, M; L: membar.gl; M: ;": "idx uni",
     "ret{};": "uni",
     "griddepcontrol{};": "wait launch_dependents",
-    "createpolicy{}.b64 %x, 0f3F800000;": "fractional range global L2::evict_first L2::evict_last L2::evict_normal L2::evict_unchanged",
-    "cvta{}.u64 %x, %y;": "global local const param",
+    "createpolicy{}.b64 %x, 0f3F800000;": "fractional range cvt global L2 L2::evict_first L2::evict_last L2::evict_normal L2::evict_unchanged",
+    "cvta{}.u64 %x, %y;": "global local const param param::entry",
     "mma.sync.aligned.m8n8k4.row.col{}.f64.f64.f64.f64 {{%x, %y}}, {{%x}}, {{%y}}, {{%x, %y}};": "rn",
     "mov.u32 %a, %b; brkpt{};": "",
-    "mov.u32 %a, %b; pmevent{} 1;": "",
+    "mov.u32 %a, %b; pmevent{} 1;": "mask",
 }
 # Each says the same as the other.
 SAME = {
+    "cvta.to.shared::cta.u64 %x, %y;": "cvta.to.shared.u64 %x, %y;",
+    "cvta.shared::cta.u64 %x, %y;": "cvta.shared.u64 %x, %y;",
+    "isspacep.shared::cta %p, %x;": "isspacep.shared %p, %x;",
+    "isspacep.param::entry %p, %x;": "isspacep.param %p, %x;",
+    "mov.u32 %a, %globaltimer_lo;": "mov.u32 %a, %clock;",
+    "mov.u32 %a, %globaltimer_hi;": "mov.u32 %a, %clock_hi;",
     "ld.shared::cta.u32 %a, [%b];": "ld.shared.u32 %a, [%b];",
     "ld.param::entry.u64 %x, [from];": "ld.param.u64 %x, [from];",
     "ld.param::func.u32 %a, [got];": "ld.param.u32 %a, [got];",
@@ -150,6 +160,7 @@ def inputs() -> Iterator[str]:
     for case in test_async_copies.CASES.values():
         yield HEADER + test_async_copies.HEAD + case + test_async_copies.SHOW
     yield from (HEADER + test_counts._kernel("k", sample.body) for sample in test_counts.SAMPLES.values())
+    yield test_calls.module(test_calls.BODIES)
     yield test_tensors.moves_kernel()
     yield test_tensors.fragments_kernel()
     said = [ptx for _, ptx, _ in test_lowering.CASES] + [*SAME, *SAME.values(), *STRENGTHS]

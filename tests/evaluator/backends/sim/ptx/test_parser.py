@@ -12,6 +12,7 @@ from evaluator.backends.sim.ptx.model import (
     Negated,
     Operand,
     Pair,
+    Part,
     Register,
     Special,
     Symbol,
@@ -36,6 +37,8 @@ def shown_operand(operand: Operand) -> str:
             return f"{shown_operand(first)} | {shown_operand(second)}"
         case Negated(register):
             return f"not {register.name}"
+        case Part(whole, selector, negative):
+            return f"{'minus ' * negative}{selector or 'all'} of {shown_operand(whole)}"
 
 
 def shown(module: Module) -> str:
@@ -54,6 +57,10 @@ def shown(module: Module) -> str:
             guard = f"if {'not ' * item.guard_negated}{item.guard.name}: " if item.guard else ""
             lines.append(f"  {item.line}: {guard}{item.text} {', '.join(map(shown_operand, item.operands))}".rstrip())
         lines += [f"  list {name}: {' '.join(labels)}" for name, labels in f.branch_targets.items()]
+        lines += [f"  functions {name}: {' '.join(targets)}" for name, targets in f.call_targets.items()]
+        for name, prototype in f.prototypes.items():
+            sizes = ([v.size_bytes for v in side] for side in (prototype.returns, prototype.parameters))
+            lines.append("  prototype {}: {} of {}".format(name, *sizes))
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -113,6 +120,30 @@ function g
   0: brx.idx 0, symbol T
   list T: A B""",
     ),
+    "calls through registers": (
+        """.global .align 8 .u64 table[2] = {f, generic(g)+8}; .global .u8 part[1] = {0XFF00(g)};
+        .entry k() { .reg .b64 %f; .param .b32 p; { P: .callprototype (.param .b32 _) _ (.param .align 4 .b8 _[12]);
+        call (p), %f, (p), P; } P: .callprototype ()_ ()  .noreturn; Q: .callprototype _; L: .calltargets f, g;
+        call %f, L; }""",
+        """global table: 16 bytes of u64, aligned to 8, (Symbol(name='f'), Relocation(name='g', offset=8, byte=None))
+global part: 1 bytes of u8, aligned to 1, (Relocation(name='g', offset=0, byte=1),)
+kernel k
+  param p: 4 bytes
+  registers %f:b64
+  0: call {symbol p}, %f, {symbol p}, symbol P#3
+  0: call %f, symbol L
+  functions L: f g
+  prototype P#3: [4] of [12]
+  prototype P: [] of []
+  prototype Q: [] of []""",
+    ),
+    "parts of words": (
+        ".entry k() { .reg .b32 %a, %b; vmad.u32.u32.u32 %a.b3, -%b.h1, %b.b3210, -%a; mov.u32 %a, %tid.x; }",
+        """kernel k
+  registers %a:b32 %b:b32
+  0: vmad.u32.u32.u32 b3 of %a, minus h1 of %b, b3210 of %b, minus all of %a
+  0: mov.u32 %a, %tid.x""",
+    ),
     "lines of the submission only": (
         """.file 2 "vector_types.h"
         .entry k() {
@@ -142,7 +173,10 @@ def test_what_is_read(case):
     [
         (".entry k() { .reg .b32 %r; @%r ret; }", "a guard that is not a predicate"),
         (".entry k() { ret; } .entry k() { ret; }", "two bodies for k"),
-        (".entry k() { P: .callprototype _ (.param .b32 _); }", "calls through a function pointer"),
+        (".entry k() { P: .callprototype (.reg .b32 _) _; }", "parameters in registers"),
+        (".entry k() { P: .callprototype _ (.param .b32 _), f; }", "PTX ',' where ';' was expected"),
+        (".entry k() { mov.u32 %a, -%tid.x; }", "- before what is neither a number nor a register"),
+        (".global .u8 part[1] = {0xFF01(f)};", "an initial value of other than one byte of an address"),
         (".alias a, b;", ".alias"),
         (".entry k() { .reg .v2 .b32 %r; }", "registers of type v2"),
         (".entry k() { ret;", "PTX that ends in the middle"),
