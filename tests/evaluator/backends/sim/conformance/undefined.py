@@ -64,7 +64,7 @@ _OPEN: list[tuple[str, str, _Rule]] = [
         _not_executed,
     ),
     (
-        rf"{_SCALAR_VIDEO}\S*\.(sat|min|max|add) |{_SCALAR_VIDEO}\S+ \{{d:\w+\}}\.[bh]\d|\bvmad\.",
+        rf"{_SCALAR_VIDEO}\S*\.(sat\b|(min|max) )|{_SCALAR_VIDEO}\S+ \{{d:\w+\}}\.h1|\bvmad\.\S+\.(sat|shr7|shr15)\b",
         "PTX ISA 9.7.17: ptxas 13.0, which emulates these, saturates, scales and merges 32 bits of what may have "
         "more, as signed, and merges the upper half into `.h1`",
         _anything,
