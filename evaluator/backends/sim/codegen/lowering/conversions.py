@@ -117,7 +117,7 @@ def _activemask(c: Context, i: Instruction) -> str:
 @lowers(
     "cvt",
     modifiers=ROUND | ROUND_TO_INTEGER | {"rna", "ftz", "sat", "relu", "satfinite"},
-    types=_CONVERTED,
+    types=_CONVERTED - {"f16x2", "bf16x2"},
     first_types=_CONVERTED,
     result="converted",
     counted="conversion",

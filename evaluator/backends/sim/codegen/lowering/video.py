@@ -50,7 +50,7 @@ def _scalar(c: Context, i: Instruction) -> Iterator[str]:
     return _of_words(c, i, f"V_{i.opcode[1:].upper()}", kinds, c.b32(_part(i.operands[2]).operand))
 
 
-@lowers("vshl", "vshr", modifiers=_ENDS.keys() | {"sat", "clamp", "wrap"}, types=_WORDS)
+@lowers("vshl", "vshr", modifiers=_ENDS.keys() | {"sat", "clamp", "wrap"}, types={"u32"})
 def _shift(c: Context, i: Instruction) -> Iterator[str]:
     kinds = _types(i)
     amount = _part(i.operands[2])

@@ -42,6 +42,7 @@ VIDEO = [
     f"<{_VIDEO}>.s32.u32.s32.<add|min|max> {{d:b32}}, {{a:b32}}, {{b:b32}}.b0, {{c:b32}};",
     f"<{_VIDEO}>.u32.u32.u32.sat {{d:b32}}.<b2|h1>, {{a:b32}}.b0, {{b:b32}}.b1, {{c:b32}};",
     "<vshl|vshr>.<u32|s32>.<u32|s32>.u32<|.sat>.<clamp|wrap> {d:b32}, {a:b32}, {b:b32};",
+    "vshr.<D=u32|s32>.<D>.u32.clamp.<min|max|add> {d:b32}, {a:b32}, {b:b32}, {c:b32};",
     "vmad.<u32|s32>.<u32|s32>.<u32|s32><|.sat><|.shr7|.shr15> {d:b32}, {a:b32}.<b0|h1>, {b:b32}.<b2|h0>, {c:b32};",
     f"vset.<u32|s32>.<u32|s32>.<{_ORDERED}> {{d:b32}}, {{a:b32}}<|.b1>, {{b:b32}};",
     "<vadd|vsub|vavrg|vabsdiff|vmin|vmax><2|4>.<u32|s32>.<u32|s32>.<u32|s32><|.sat|.add> {d:b32}, {a:b32}, {b:b32}, {c:b32};",

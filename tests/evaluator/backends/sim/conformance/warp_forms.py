@@ -156,7 +156,7 @@ ONLY_WHOLE = [
     "{ .reg .pred w; .reg .b32 x; setp.lt.u32 w, {first}, {slot}; sub.u32 x, {slot}, {first}; setp.lt.u32 w, x, 8192; st.shared.b32 [{slot}], {a:b32}; mov.b32 {d:b32}, {o:b32}; @w bra EARLY_{n}; <B=bar|barrier|bar.cta|barrier.cta>.sync 1, 256; xor.b32 x, x, 8192; add.u32 x, x, {first}; ld.shared.b32 {d:b32}, [x]; bra OUT_{n}; EARLY_{n}: <B>.arrive 1, 256; OUT_{n}: bar.sync 0; }",
 ]
 NOTHING = [
-    "<membar.cta|membar.gl|membar.sys|fence.sc.cta|fence.sc.gpu|fence.acq_rel.cta|fence.acq_rel.gpu|fence.acq_rel.sys|fence.acq_rel.cluster|fence.sc.cluster|fence.acquire.gpu|fence.release.gpu|fence.proxy.alias|fence.proxy.async|fence.proxy.async.global|fence.proxy.async.shared::cta|fence.mbarrier_init.release.cluster|nanosleep.u32 20|pmevent 1|griddepcontrol.wait|griddepcontrol.launch_dependents>; mov.b32 {d:b32}, {a:b32};",
+    "<membar.cta|membar.gl|membar.sys|fence.sc.cta|fence.sc.gpu|fence.acq_rel.cta|fence.acq_rel.gpu|fence.acq_rel.sys|fence.acq_rel.cluster|fence.sc.cluster|fence.acquire.gpu|fence.release.gpu|fence.proxy.alias|fence.proxy.async|fence.proxy.async.global|fence.proxy.async.shared::cta|fence.mbarrier_init.release.cluster|nanosleep.u32 20|pmevent 1|pmevent.mask 1|membar.proxy.alias|membar.proxy.async|membar.proxy.async.global|membar.proxy.async.shared::cta|griddepcontrol.wait|griddepcontrol.launch_dependents>; mov.b32 {d:b32}, {a:b32};",
     "prefetch<.L1|.L2|.global.L1|.global.L2|.global.L2::evict_last|.global.L2::evict_normal> [{in}]; mov.b32 {d:b32}, {a:b32};",
     "prefetchu.L1 [{in}]; mov.b32 {d:b32}, {a:b32};",
     "prefetch.local.<L1|L2> [local_{n}]; mov.b32 {d:b32}, {a:b32};".replace(
@@ -185,6 +185,14 @@ SPACES = [
     "isspacep.<global|shared|local|param> {d:pred}, {in};",
     "{ .reg .b64 g; mov.u64 g, conformance_table; cvta.const.u64 g, g; and.b64 {a:b64}, {a:b64}, 28; add.u64 g, g, {a:b64}; ld.u32 {d:u32}, [g]; }",
     "cvta.global {d:u64}, {a:u64};",
+    "isspacep.<shared::cta|param::entry> {d:pred}, {in};",
+    "{ .reg .b64 g; cvt.u64.u32 g, {slot}; cvta.shared::cta.u64 g, g; isspacep.shared::cta {d:pred}, g; }",
+    "{ .reg .b64 g; mov.u64 g, inputs; cvta.param::entry.u64 g, g; isspacep.param::entry {d:pred}, g; ld.u64 {d2:u64}, [g]; ld.param.u64 g, [inputs]; sub.u64 {d2:u64}, {d2:u64}, g; }",
+    "{ .reg .b64 p; createpolicy.cvt.L2.b64 p, 0x12f0000000000000; ld.global.L2::cache_hint.b64 {d:b64}, [{in}], p; mov.b64 {d2:b64}, {a:b64}; }",
+    "mov.b64 {d2:b64}, {a:b64}; ld.mmio.relaxed.sys.global.<T=u32|u64> {d:<T>}, [{in}];",
+    "st.mmio.relaxed.sys.global.b64 [{out}], {a:b64}; ld.global.b64 {d:b64}, [{out}];",
+    "{ .reg .b64 s, p; stacksave.u64 s; alloca.u64 p, 16, 16; st.local.b64 [p+8], {a:b64}; ld.local.b64 {d:b64}, [p+8]; and.b64 {d2:b64}, p, 15; stackrestore.u64 s; }",
+    "{ .reg .b32 s; .reg .b64 p; stacksave.u32 s; alloca.u64 p, 8; st.local.b64 [p], {a:b64}; ld.local.b64 {d:b64}, [p]; stackrestore.u32 s; }",
     "{ .reg .b64 g; mov.u64 g, inputs; cvta.param.u64 g, g; ld.u64 {d:u64}, [g]; ld.param.u64 g, [inputs]; sub.u64 {d:u64}, {d:u64}, g; }",
     ".local .align 16 .b8 local_{n}[16]; { .reg .b64 g; mov.u64 g, local_{n}; cvta.local.u64 g, g; isspacep.<global|shared|local> {d:pred}, g; }",
     "{ .reg .b64 g; cvt.u64.u32 g, {slot}; cvta.shared.u64 g, g; cvta.to.shared.u64 g, g; cvt.u32.u64 {d:u32}, g; sub.u32 {d:u32}, {d:u32}, {slot}; }",
