@@ -82,8 +82,7 @@ def grade(
 ) -> None:
     """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
     raw = arguments.read_source(file)
-    chosen = arguments.problem_of(problem_id, raw, file)
-    problem = find_problem(chosen)
+    problem = find_problem(arguments.problem_of(problem_id, raw, file))
     report_file = arguments.output_path(report_name, file) if report_name is not None else None
     receipt_file = arguments.output_path(receipt_name, file, "receipt") if receipt_name is not None else None
     repro_file = arguments.output_path(repro_name, file, "repro") if repro_name is not None else None
@@ -104,7 +103,7 @@ def grade(
     plan = arguments.plan_in(plan_file) if plan_file else None
     source = raw.decode(errors="replace")
     submission = Submission.model_validate(
-        {"problem": chosen, "source": source, "plan": plan, "backend": backend, "settings": settings}
+        {"problem": problem.id, "source": source, "plan": plan, "backend": backend, "settings": settings}
     )
     service = (server, key) if server is not None else None
     verdict = evaluate_anywhere(

@@ -88,12 +88,15 @@ def training(request, tmp_path_factory, service):
     """
     kept = ROOT / ".assay" / "tests" / "training" / digest_of_code()
     if request.config.getoption("--tier") != "rest" or not (kept / "summary.json").exists():
-        shutil.rmtree(kept.parent, ignore_errors=True)
-        kept.mkdir(parents=True)
+        made = tmp_path_factory.mktemp("made")
         text = ["__global__ void relu(const float* x, float* y, int n) { y[0] = x[0]; }"] * 3
-        models.make_tiny(kept / "model", text, seed=0)
-        summary = started(kept / "model", service.url, kept / "run", steps=2)
-        (kept / "summary.json").write_text(json.dumps(summary))
+        models.make_tiny(made / "model", text, seed=0)
+        summary = started(made / "model", service.url, made / "run", steps=2)
+        (made / "summary.json").write_text(json.dumps(summary))
+        # Moved when it is whole: another `make test` in this checkout may be doing the same.
+        shutil.rmtree(kept.parent, ignore_errors=True)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(made, kept)
     shutil.copytree(kept, copy := tmp_path_factory.mktemp("training") / "first")
     return copy
 
