@@ -1,5 +1,7 @@
 """Every instruction that the simulator knows has recorded forms, in each type and with each modifier."""
 
+import json
+import lzma
 from collections import defaultdict
 
 import numpy as np
@@ -141,6 +143,18 @@ def test_results_of_another_bundle_are_refused(tmp_path):
     (tmp_path / "results.json").write_text('{"bundle": "other"}')
     with pytest.raises(ValueError, match="another bundle"):
         bundle.keep(tmp_path, tmp_path, None)
+
+
+def test_results_of_another_driver_are_not_mixed_into_a_recording(kept, tmp_path):
+    described = {"digest": "one", "ptxas": "c", "target": "t", "refused": {}, "kernels": []}
+    (tmp_path / "bundle.json").write_text(json.dumps(described))
+    (tmp_path / "results.xz").write_bytes(lzma.compress(b""))
+    facts = {"bundle": "one", "failed": {}, "gpu": "none", "driver": "1", "date": "later"}
+    (tmp_path / "results.json").write_text(json.dumps(facts))
+    assert bundle.keep(tmp_path, tmp_path, kept) is kept
+    (tmp_path / "results.json").write_text(json.dumps(facts | {"driver": "2"}))
+    with pytest.raises(ValueError, match="another machine or compiler"):
+        bundle.keep(tmp_path, tmp_path, kept)
 
 
 def _verdicts(form: Form, mine: int, theirs: int) -> set[Verdict]:
