@@ -1,8 +1,8 @@
 // problem: matmul
 // class: shared
 // must: anything but passed
-// why: from k = 1,024 on tiles are fetched two ahead, into a ring that still has two buffers: a tile is overwritten while it is read. Published and hidden depths end at 257, the timed one is 2,048
-// proof: assay grade --size m=32 --size n=32 --size k=1024 refuses it
+// why: from k = 1,024 on tiles are fetched two ahead, into a ring that still has two buffers: a tile is overwritten before and while it is read. Published and hidden depths end at 257, the timed one is 2,048
+// proof: on a GPU with k >= 1024: the copy of tile t + 2 goes into the buffer that tile t is then read from (a simulator that lets copies land as late as they may does not see it even there)
 // assay: launch gemm grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16) args=(a, b, c, m, n, k)
 #include <cuda_pipeline.h>
 

@@ -18,7 +18,7 @@ __global__ void mm(const float* a, const float* b, float* c, unsigned* turn, int
     if (i < m && j < n)
         for (int l = begin; l < end; ++l) s += a[(size_t)i * k + l] * b[(size_t)l * n + j];
     if (first && blockIdx.z)
-        for (int spin = 0; spin < 1 << 20 && atomicAdd(mine, 0u) != blockIdx.z; ++spin) __nanosleep(100);
+        for (int spin = 0; spin < 1 << 14 && atomicAdd(mine, 0u) != blockIdx.z; ++spin) __nanosleep(100);
     __syncthreads();
     __threadfence();
     const float old = i < m && j < n ? __ldcg(c + (size_t)i * n + j) : 0.f;

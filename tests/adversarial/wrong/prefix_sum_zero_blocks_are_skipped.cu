@@ -2,7 +2,7 @@
 // class: contents
 // must: anything but passed
 // why: a block of 1,024 whose sum is exactly 0 is taken to hold zeros, and y gets the sum before it throughout; values that cancel exactly are lost
-// proof: x = 1, -1, 1, -1, …: y should be 1, 0, 1, 0, …, and is 0
+// proof: x = 1, -1, 1, -1, ...: y should be 1, 0, 1, 0, ..., and is 0
 // assay: temp sums float32 (ceil_div(n, 1024))
 // assay: launch block_sums grid=(ceil_div(n, 1024)) block=(256) args=(x, sums, n)
 // assay: launch exclusive grid=(1) block=(1024) args=(sums, ceil_div(n, 1024))
