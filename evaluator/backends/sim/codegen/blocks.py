@@ -8,12 +8,14 @@ from evaluator.backends.sim.ptx.model import Instruction
 
 @dataclass
 class Block:
-    """A basic block; `successors` are indexes into the function's block list."""
+    """A basic block; `successors` are indexes into the function's block list, a branch's targets first."""
 
     index: int
     body: list[Instruction] = field(default_factory=list)
     successors: list[int] = field(default_factory=list)
     in_cycle: bool = False
+    text_place: float = 0
+    """Where it stands in the text; a latch comes right behind the last of its loop's ends."""
 
 
 @dataclass(frozen=True)

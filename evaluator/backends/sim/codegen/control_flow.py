@@ -1,9 +1,12 @@
 """Control flow of one function: basic blocks in reverse post-order.
 
 The translation runs the lowest pending block first. In reverse post-order that makes diverged lanes meet again at
-the earliest block that both can reach, and holds lanes that left a loop until the others have left it too.
+the earliest block that both can reach, and holds lanes that left a loop until the others have left it too. A loop
+with several ways back to its head gets an empty block, the latch, through which all of them go: lanes that are early
+wait there for those that are not, as a `shfl.sync` at the loop's head needs it.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from evaluator.backends.session import UnsupportedError
@@ -18,6 +21,7 @@ from evaluator.backends.sim.ptx.model import Function, Instruction, Label
 def control_flow(function: Function) -> ControlFlow:
     """Build the control-flow graph of `function`. Raises UnsupportedError for a branch to nowhere."""
     blocks, labels = _split(function)
+    _add_latches(blocks)
     order = _reverse_postorder(blocks)
     position = {old: new for new, old in enumerate(order)}
     ordered = [blocks[old] for old in order]
@@ -39,7 +43,7 @@ def _splits(instruction: Instruction) -> bool:
 
 
 def _split(function: Function) -> tuple[list[Block], dict[str, int]]:
-    blocks = [Block(0)]
+    blocks = [Block(0)]  # in text order
     labels: dict[str, int] = {}
     for item in function.body:
         if isinstance(item, Label):
@@ -51,6 +55,7 @@ def _split(function: Function) -> tuple[list[Block], dict[str, int]]:
             if _splits(item):
                 blocks.append(Block(len(blocks)))
     for block in blocks:
+        block.text_place = block.index
         block.successors = list(_successors(function, block, labels, len(blocks)))
     return blocks, labels
 
@@ -68,11 +73,34 @@ def _successors(function: Function, block: Block, labels: dict[str, int], count:
         yield block.index + 1
 
 
+def _add_latches(blocks: list[Block]) -> None:
+    """One way back for each loop that has several."""
+    position = {block: place for place, block in enumerate(_reverse_postorder(blocks))}
+    back: defaultdict[int, list[Block]] = defaultdict(list)
+    for block in blocks:
+        if block.index in position:
+            for head in {s for s in block.successors if position[s] <= position[block.index]}:
+                back[head].append(block)
+    for head, ends in back.items():
+        if len(ends) < 2:
+            continue
+        latch = Block(len(blocks), successors=[head], text_place=max(end.text_place for end in ends) + 0.5)
+        blocks.append(latch)
+        for end in ends:
+            end.successors = [latch.index if s == head else s for s in end.successors]
+
+
 def _reverse_postorder(blocks: list[Block]) -> list[int]:
     """Depth-first from the entry; successors are taken so that a loop's body comes before its exit where possible."""
+
+    def exits_first(block: Block) -> Iterator[int]:
+        # In post-order what is visited first comes last in the result. Text order is the compiler's own layout, in
+        # which loop bodies precede exits, so visiting the textually last successor first keeps that layout.
+        return iter(sorted(block.successors, key=lambda s: blocks[s].text_place, reverse=True))
+
     seen = {0}
     postorder: list[int] = []
-    stack: list[tuple[int, Iterator[int]]] = [(0, iter(_exits_first(blocks[0])))]
+    stack: list[tuple[int, Iterator[int]]] = [(0, exits_first(blocks[0]))]
     while stack:
         index, successors = stack[-1]
         following = next((s for s in successors if s not in seen), None)
@@ -81,14 +109,8 @@ def _reverse_postorder(blocks: list[Block]) -> list[int]:
             stack.pop()
         else:
             seen.add(following)
-            stack.append((following, iter(_exits_first(blocks[following]))))
+            stack.append((following, exits_first(blocks[following])))
     return postorder[::-1]
-
-
-def _exits_first(block: Block) -> list[int]:
-    # In post-order what is visited first comes last in the result. Text order is the compiler's own layout, in which
-    # loop bodies precede exits, so visiting the textually last successor first keeps that layout.
-    return sorted(block.successors, reverse=True)
 
 
 def _mark_cycles(blocks: list[Block]) -> None:

@@ -39,9 +39,7 @@ def branch_labels(function: Function, instruction: Instruction) -> tuple[str, ..
     ends=True,
 )
 def _bra(c: Context, i: Instruction) -> Iterator[str]:
-    (label,) = branch_labels(c.function, i)
-    taken = c.flow.labels[label]
-    here, otherwise = c.block.index, c.block.successors[-1]
+    here, taken, otherwise = c.block.index, c.block.successors[0], c.block.successors[-1]
     c.place()  # a branch has a place of its own, also where none of its jumps goes back
     if i.guard is None:
         yield from c.paths.go(here, taken, i.line)
@@ -85,8 +83,7 @@ def _brx(c: Context, i: Instruction) -> Iterator[str]:
         raise c.unsupported("guarded")
     index = c.b32(i.operands[0])
     yield "u32 ways = 0;"
-    for n, label in enumerate(labels):
-        target = c.flow.labels[label]
+    for n, target in enumerate(c.block.successors[: len(labels)]):
         yield f"{{ u32 t = m & eq_b32({index}, all32({n})); if (t) {{ pending.add({target}, t); ways++; }} }}"
     yield f"N[{c.block_number}].diverged += ways > 1;"
     yield c.paths.burn_all(place)

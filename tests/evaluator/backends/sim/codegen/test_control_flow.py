@@ -48,6 +48,15 @@ SHAPES = {
         mov.u32 %i, 0; mov.u32 %r, 1; @%p bra MIDDLE;
         TOP: add.u32 %r, %r, %x; MIDDLE: mul.lo.u32 %r, %r, 5; add.u32 %i, %i, 1;
         and.b32 %a, %x, 7; setp.lt.u32 %q, %i, %a; @%q bra TOP;""",
+    # Lane 0 goes back to the head by a longer way, which the text has before the head; the shuffle needs it there.
+    "several ways back to a head that is warp-wide": """
+        mov.u32 %r, 0; mov.u32 %i, 0; and.b32 %j, %t, 31; setp.ne.u32 %p, %j, 0; and.b32 %b, %t, 0x60;
+        setp.eq.u32 %q, %b, 64; selp.b32 %b, 0x3fff, 0xffffffff, %q; bra HEAD;
+        LONG: add.u32 %r, %r, 1000;
+        HEAD: add.u32 %i, %i, 1; mul.lo.u32 %a, %i, %r; add.u32 %a, %a, %t;
+        shfl.sync.idx.b32 %a, %a, 0, 0x1f, %b; add.u32 %r, %r, %a;
+        setp.ge.u32 %q, %i, 5; @%q bra OUT; @%p bra HEAD; bra LONG;
+        OUT: add.u32 %r, %r, %i;""",
     "labels that repeat in scopes": """
         mov.u32 %r, 0;
         { .reg .u32 %r2; mov.u32 %r2, %x; @%p bra DONE; add.u32 %r2, %r2, 4; DONE: add.u32 %r, %r, %r2; }
