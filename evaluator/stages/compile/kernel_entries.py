@@ -316,7 +316,9 @@ def _parameter(die: Any, symbols: dict[int, str]) -> _Described:
     location = die.attributes.get("DW_AT_location")
     symbol = None
     # DW_OP_addr and nothing after it: the parameter lives in this symbol (its address follows length and operation).
-    if location is not None and len(location.value) == 9 and location.value[0] == 3:
+    # A number instead of operations stands for a list of places, as for `var` of `__shfl_xor_sync(…, double var, …)`.
+    operations = [] if location is None or isinstance(location.value, int) else location.value
+    if len(operations) == 9 and operations[0] == 3:
         symbol = symbols.get(location.offset + 2)
     return _Described(_text(die, "DW_AT_name"), declared, kind, size, pointee, symbol)
 

@@ -46,8 +46,10 @@ MAX_IMAGE_BYTES: Final = 64 << 20
 MAX_KERNELS: Final = 256
 ALLOWED_FLAGS: Final = "--use_fast_math, -maxrregcount=N, --extended-lambda, -std=c++11|14|17|20"
 
-_PTX_RULES, _CUBIN_RULES = "ptx 2", "cubin 2"
-"""What is cached, and by which rules: entries of version 1 may come from compilers that someone had killed."""
+_PTX_RULES, _CUBIN_RULES = "ptx 3", "cubin 2"
+"""What is cached, and by which rules: entries of version 1 may come from compilers that someone had killed, and those
+of `ptx 2` lack the names of parameters where a kernel shuffles doubles.
+"""
 _PTX, _CUBIN, _INCLUDES = "kernel.ptx", "kernel.cubin", "includes.d"
 _FLAG = re.compile(
     r"--?(?:(?P<fast>use_fast_math)|(?P<lambda>extended-lambda)|maxrregcount=(?P<registers>\d{1,3})"

@@ -184,7 +184,8 @@ class _Sized:
         grid = self._extents(f"{place}, grid", launch.grid, MAX_GRID)
         block = self._extents(f"{place}, block", launch.block, MAX_BLOCK)
         if prod(block) > MAX_BLOCK_THREADS:
-            raise self._refused(place, f"a block has at most {MAX_BLOCK_THREADS} threads, and this one {prod(block)}")
+            reason = f"a block has at most {MAX_BLOCK_THREADS} threads, and this one {prod(block)}"
+            raise self._refused(place, reason, _TOO_LARGE["block"])
         shared = self._evaluate(f"{place}, shared", launch.shared_bytes)
         most = limits_of(self.checked_plan.arch).shared_per_block_bytes
         if not 0 <= shared <= most - call.static_shared_bytes:
@@ -209,6 +210,8 @@ class _Sized:
                 continue
             reason = f"{'xyz'[axis]} must be 1 to {most[axis]}, and it is {value} ({self.where})"
             hint = "Use ceil_div, which rounds up." if value == 0 and "//" in str(extent) else None
+            if value > most[axis]:
+                hint = _TOO_LARGE.get(place.rsplit(", ", 1)[-1])
             raise PlanRefusedError(f"{place}: {reason}\n{caret(str(extent), 0)}", hint)
         return values[0], values[1], values[2]
 
@@ -241,6 +244,10 @@ class _Sized:
             raise PlanRefusedError(f"{place}: {reason}{quoted}") from None
 
 
+_TOO_LARGE: Final = {
+    "block": "Keep the block small whatever the sizes are: use more blocks, or let each thread do several elements.",
+    "grid": "Put the extent that grows into x, which goes to 2147483647, or let each block do several tiles.",
+}
 _ROLES: Final[tuple[tuple[Role, str], ...]] = (("input", "inputs"), ("output", "outputs"))
 
 

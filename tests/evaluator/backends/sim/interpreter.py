@@ -422,8 +422,10 @@ class _Frame:
 
     def target(self, i: Instruction, address: Address) -> int:
         space = next((m.split("::")[0] for m in i.modifiers if m.split("::")[0] in ("shared", "param")), "")
-        base = self.value(address.base, 64)
-        return base + address.offset + (SHARED * REGION if space == "shared" else 0)
+        base = self.value(address.base, 64) + address.offset
+        if space == "shared" and isinstance(address.base, Register) and self.width(address.base) == 32:
+            base &= 0xFFFFFFFF
+        return base + (SHARED * REGION if space == "shared" else 0)
 
     def shape(self, i: Instruction) -> tuple[int, int]:
         return TYPE_BYTES[i.type], next((int(m[1]) for m in i.modifiers if m in ("v2", "v4")), 1)

@@ -49,6 +49,9 @@ def _accesses() -> Iterator[str]:
     yield "st.shared.v2.u8 [%spot+2], {%x, %y}; st.shared.v2.u16 [%spot+4], {%y, %x}; ld.shared.u64 %q, [%spot];"
     yield "st.shared.v2.f32 [%spot], {0f3F800000, %f}; mov.b32 %f, %y; st.shared.f32 [%spot+4], %f; ld.shared.u64 %q, [%spot];"
     yield "@%p st.shared.u32 [%spot], 9; @!%p ld.shared.u32 %r, [%spot+4]; ld.shared.u32 %s, [%spot]; add.u32 %r, %r, %s;"
+    # nvcc folds constants into a register below 0 and an offset that brings it back: `[%s+5004]`.
+    yield "sub.u32 %s, %spot, 5000; ld.shared.u32 %r, [%s+5004]; st.shared.v2.u32 [%s+5000], {%w, %t}; ld.shared.u64 %q, [%spot];"
+    yield "add.u32 %s, %spot, 0x90000000; ld.shared.u32 %r, [%s+0x70000004]; atom.shared.add.u32 %s, [%s+0x70000000], 9; ld.shared.u64 %q, [%spot];"
     yield "mov.u64 %a, tile; cvta.shared.u64 %a, %a; cvt.u64.u32 %b, %t; shl.b64 %b, %b, 4; add.u64 %a, %a, %b; ld.u64 %q, [%a];"
     yield "cvt.u64.u32 %a, %spot; cvta.shared.u64 %a, %a; cvta.to.shared.u64 %b, %a; ld.shared.u32 %r, [%b+4]; st.u32 [%a], %r; ld.shared.u64 %q, [%spot];"
     yield "mov.u64 %a, room; cvta.local.u64 %a, %a; st.u32 [%a+4], %t; ld.v2.u32 {%r, %s}, [%a]; xor.b32 %r, %r, %s;"

@@ -39,6 +39,7 @@ __global__ void kinds(float4* f4, __half* h, const __nv_bfloat16* b, half value,
 }
 __global__ void unnamed(float*, const int n, float, float* last) { if (threadIdx.x < n) last[0] = 1; }
 __global__ void nothing() {}
+extern "C" __global__ void shuffles(double* out, const double* in) { *out = __shfl_xor_sync(~0u, *in, 1); }
 void host() { hidden<<<1, 1>>>(0, A, Small::X, S(), S(), true); }
 """
 
@@ -75,6 +76,7 @@ def test_every_kernel_is_there_once(texts):
         "ns::over",
         "ns::scale<__half, 2>",
         "ns::scale<float, 4>",
+        "shuffles",
         "unnamed",
     ]
     assert sum(entry.name.startswith("(anonymous namespace)::hidden(") for entry in found) == 1
@@ -89,6 +91,14 @@ def test_extern_c_from_a_macro(by_name):
         ("in_a", "float*", "pointer", 8, 0, "float"),
         ("p", "const int* const", "pointer", 8, 8, "int"),
         ("arg2", "int", "int", 4, 16, None),
+    ]
+
+
+def test_names_survive_a_parameter_of_a_library_function_that_moves(texts, by_name):
+    assert any(".debug_loc" in text for text in texts), "no parameter has a list of places any more"
+    assert described(by_name["shuffles"]) == [
+        ("out", "double*", "pointer", 8, 0, "double"),
+        ("in", "const double*", "pointer", 8, 8, "double"),
     ]
 
 

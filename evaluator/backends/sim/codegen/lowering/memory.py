@@ -48,6 +48,9 @@ def address(c: Context, i: Instruction, operand: Operand, space: str = "") -> st
     text = c.b64(operand.base)
     offset = operand.offset
     if (space or _space(i)) == "shared":
+        if offset and c.width(operand.base) == 32:
+            # A sum of 32 bits: nvcc takes off of the register what the offset adds again, and the two wrap.
+            text, offset = f"widen_u(add_b32({c.b32(operand.base)}, all32({offset & 0xFFFFFFFF}u)))", 0
         return f"add_b64({text}, all64(slot_address(SHARED_SLOT) + {offset}ll))"
     if isinstance(operand.base, Symbol) and operand.base.name in c.shared:
         raise c.unsupported("a shared variable in another space")
