@@ -328,7 +328,7 @@ def _missing_vectorisation(patient: _Patient) -> Iterator[Pitfall]:
         line=line.line,
         cost=f"a warp moves {traffic.useful_bytes / traffic.requests:.3g} bytes a request where 512 are possible: "
         "too little is under way to keep the memory busy",
-        weight=1 - now / wide,
+        weight=max(0.0, 1 - now / wide),  # scattered lines beside this one may have more in flight already
         remedy="Load and store 16 bytes a thread (float4, int4, or four elements at once) where rows are aligned, "
         "and handle the rest element by element.",
     )
