@@ -1,5 +1,6 @@
 """What a fault of a running kernel means for the verdict, and what to do about it."""
 
+from collections.abc import Set
 from typing import Final
 
 from common.contract import Fault, Phase, Status
@@ -11,11 +12,18 @@ RACE_HINT: Final = (
     "barrier, or a second launch."
 )
 """For a run that is right in another order."""
-ARRAY_HINT: Final = (
+_NEGATIVE_HINT: Final = (
+    "The index is negative: it overflowed (compute it as `size_t` or `long long` where a product may not fit an "
+    "`int`, and in no narrower type), or it needs a guard against what lies before the start."
+)
+_TEMPORARY_HINT: Final = (
+    "Make the temporary {name} as large as the largest index (`// assay: temp {name} DTYPE (extents)`), for every "
+    "size, or launch no more blocks than it has room for."
+)
+_ARRAY_HINT: Final = (
     "Every index into {array} must be below its extent: make {array} as large as the largest index, which often "
     "depends on the block's size, or launch blocks of the size that it is made for."
 )
-"""For an index outside of a shared array, by its name."""
 _FAULT_STATUS: Final = {
     "watchdog": Status.TIMEOUT,
     "deadlock": Status.TIMEOUT,
@@ -49,6 +57,20 @@ _FAULT_HINTS: Final = {
     "table before it is called, and do not cast between types of functions.",
     "bad_barrier": "Barriers have numbers 0 to 15 and thread counts that are multiples of 32, one for all of a warp.",
 }
+
+
+def bounds_hint(fault: Fault, known: Set[str], temporaries: Set[str]) -> str | None:
+    """What to do about an index out of bounds, where more can be said than of a tensor's end.
+
+    `known`: names of tensors, temporaries and what has no name; any other one is a shared array's.
+    """
+    if fault.kind != "out_of_bounds" or not fault.buffer:
+        return None
+    if fault.element is not None and fault.element < 0 and fault.buffer != "local memory":
+        return _NEGATIVE_HINT
+    if fault.buffer in temporaries:
+        return _TEMPORARY_HINT.format(name=fault.buffer)
+    return None if fault.buffer in known else _ARRAY_HINT.format(array=fault.buffer)
 
 
 def ruling_on(fault: Fault, place: str, source_lines: int, limit_s: float) -> Ruling:

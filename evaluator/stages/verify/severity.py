@@ -69,3 +69,8 @@ RULES: Final[Mapping[HazardKind, SeverityRule]] = MappingProxyType(
         ),
     }
 )
+
+
+def table() -> str:
+    """The rules as rows of Markdown, as docs/verification.md has them."""
+    return "".join(f"| `{kind}` | {rule.severity} | {rule.why} |\n" for kind, rule in RULES.items())

@@ -35,9 +35,14 @@ def origin(undefined: Hazard | None, output: str) -> str:
     return f"was computed from {undefined.fault.buffer}[{undefined.fault.element}], which nobody had written"
 
 
-def how_to_initialise(undefined: Hazard | None, output: str, temporaries: Set[str]) -> str:
-    """What to do about what was read before anybody wrote it."""
+def how_to_initialise(undefined: Hazard | None, output: str, temporaries: Set[str], later: str | None) -> str:
+    """What to do about what was read before anybody wrote it.
+
+    `later`: a launch behind the one that read it, which takes the same buffer.
+    """
     buffer = undefined.fault.buffer if undefined else None
+    if later is not None and buffer != output:
+        return f"The launch of {later} takes {buffer} too, and comes later: if it writes {buffer}, launch it first."
     if buffer is not None and (buffer == output or buffer in temporaries):
         return (
             f"{buffer} is read or accumulated into, but never set: add `// assay: fill {buffer} value=0` before the "

@@ -12,13 +12,13 @@ from typing import Any, Final
 import numpy as np
 
 from common.contract import Correctness, Fault, HazardWarning, Phase, Settings, Status, Trial
-from evaluator.backends.session import PlanRun, RunOutcome, Session, Watch
+from evaluator.backends.session import PlanRun, Pointer, RunOutcome, Session, Watch
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
-from evaluator.stages.verify.fault_rulings import ARRAY_HINT, RACE_HINT, ruling_on
+from evaluator.stages.verify.fault_rulings import RACE_HINT, bounds_hint, ruling_on
 from evaluator.stages.verify.race_checks import Watching, sentence
 from evaluator.stages.verify.trials import PlannedTrial, at
 from evaluator.stages.verify.undefined_memory import UNWRITTEN_HINT, doubtful, how_to_initialise, origin
@@ -129,8 +129,6 @@ class Examination:
             printed=self.printed,
             watched=self.watching.said,
         )
-        if ruling is not None and (exchanged := self.checked_plan.exchanged):
-            ruling = replace(ruling, hint=f"{exchanged} {ruling.hint or ''}".rstrip())
         if ruling is not None and (exchanged := self.checked_plan.exchanged):
             ruling = replace(ruling, hint=f"{exchanged} {ruling.hint or ''}".rstrip())
         return Verified(ruling, correctness, self.thread_instructions, self.facts)
@@ -322,9 +320,8 @@ class Examination:
             return None
         self.fault = fault
         ruling = ruling_on(fault, trial.place, self.checked_plan.source_lines, self.limit_s)
-        if fault.kind == "out_of_bounds" and fault.buffer and fault.buffer not in self._own_names():
-            return replace(ruling, hint=ARRAY_HINT.format(array=fault.buffer))
-        return ruling
+        hint = bounds_hint(fault, self._own_names(), self._temporaries())
+        return replace(ruling, hint=hint) if hint else ruling
 
     def _own_names(self) -> set[str]:
         """Of what is no array of the kernel's own."""
@@ -398,9 +395,18 @@ class Examination:
                 f"At {trial.place}: {name}[{element}] {origin(self.watching.undefined, name)}: two runs on the "
                 f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} "
                 f"elements.{self._reader()}",
-                how_to_initialise(self.watching.undefined, name, self._temporaries()),
+                how_to_initialise(self.watching.undefined, name, self._temporaries(), self._later()),
             )
         return None
+
+    def _later(self) -> str | None:
+        """A launch behind the one that read undefined memory, which takes the same buffer: the order may be wrong."""
+        fault = self.watching.undefined.fault if self.watching.undefined else None
+        calls = [call for _, call in sorted(self.checked_plan.calls.items())]
+        taking = [call for call in calls if fault and Pointer(fault.buffer or "") in call.values]
+        if not fault or not taking or not fault.kernel or f"{fault.kernel}(" not in taking[0].entry.name:
+            return None
+        return next((call.launch.kernel for call in taking[1:] if call.entry != taking[0].entry), None)
 
     def _temporaries(self) -> set[str]:
         return {temporary.name for temporary in self.checked_plan.plan.temporaries}
