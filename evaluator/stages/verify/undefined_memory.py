@@ -29,7 +29,7 @@ def origin(undefined: Hazard | None, output: str) -> str:
     if undefined is None or undefined.fault.buffer is None:
         return "depends on memory that was never written"
     if undefined.fault.buffer == output:
-        return "was accumulated into, but never set before"
+        return "was read or accumulated into, but never set before"
     if undefined.fault.buffer == "local memory":
         return "was computed from a local array, of which nobody had written what is read"
     return f"was computed from {undefined.fault.buffer}[{undefined.fault.element}], which nobody had written"

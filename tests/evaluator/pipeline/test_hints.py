@@ -12,7 +12,7 @@ MISTAKES = {
         "reduce_sum",
         "// assay: launch k grid=(8) block=(32) args=(x, total, n)\n"
         f"__global__ void k(const float* x, float* total, int n) {{ float s = 0; {SUM} atomicAdd(total, s); }}",
-        "total[0] was accumulated into, but never set before",
+        "total[0] was read or accumulated into, but never set before",
         "add `// assay: fill total value=0`",
     ),
     "a temporary that is accumulated into and never set": (
