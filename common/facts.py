@@ -77,6 +77,8 @@ class Facts:
     """Best speedup of the caller's earlier submissions for this problem."""
     warnings: int = 0
     """Compiler warnings."""
+    hazard_warnings: int = 0
+    """What no kernel may rely on, and this one did: the hazards that its correctness lists."""
     registers: int | None = None
     """Registers per thread of the neediest kernel."""
     max_warps: int = 64
@@ -154,6 +156,7 @@ def facts_of(
         estimated=timing is None and profile.estimated_speedup is not None,
         previous_best_speedup=previous_best_speedup,
         warnings=sum(d.severity is Severity.WARNING for d in compilation.diagnostics) if compilation else 0,
+        hazard_warnings=len(correctness.hazards) if correctness else 0,
         registers=max((kernel.registers for kernel in kernels), default=None),
         max_warps=max((launch.max_warps for launch in launches), default=limits.max_warps),
         spill_bytes=sum(kernel.spill_store_bytes + kernel.spill_load_bytes for kernel in kernels),

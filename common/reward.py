@@ -13,6 +13,7 @@ before something could be measured, its value is 0. Contributions (weight times 
     components  0.30 * compiled + 0.30 * correct + 0.25 * speedup_norm
                 + 0.10 * memory_efficiency * register_efficiency + 0.05 * code_quality
                 + a bonus for improvement, - penalties (weights and thresholds: `ComponentSettings`)
+    all three   - 0.1 * hazards, of a submission that passed
     speedup     0.3 * correct + speedup                      (Kevin)
     coverage    share of time in the submission's kernels    (Dr. Kernel; null today, see below)
     sol         SOL score                                    (SOL-ExecBench, NVIDIA 2026)
@@ -27,9 +28,18 @@ with, each in [0, 1] unless said:
     register_pressure    registers per thread / 255
     shared_over          shared memory above 48 KB over what the GPU has above 48 KB
     coalesced            1 where memory_efficiency is at least 0.8
+    hazards              1 where verification warned of what no kernel may rely on, else 0
     code_quality         share of passed checks: no warnings, no spills, memory_efficiency at least 0.8, lane
                          efficiency at least 0.8, no bank conflicts above 1.1 ways; a check that could not be made
                          is left out
+
+`hazards` is this grader's own term: the formulas that the three rewards come from do not have it, and a kernel
+without such a warning earns what they say. It charges for a race that changed nothing, a mask that names lanes that
+are not there, an access behind the end of its array into the next one, and what else docs/verification.md lists as a
+warning. That is luck: it earns less than the same kernel without, and more than a wrong answer. `correct` is worth
+three times as much at least, and 0.1 is what a quarter of the target speedup earns in `weighted`: more than leaving a
+barrier away gains. One finding costs as much as ten, for they often have one cause. Version 1 of the rewards had no
+such term.
 
 A product with a factor that could not be measured is itself not measured. `coverage` and `sol` count only for a
 submission that passed. A `rejected` submission earns 0 everywhere: nothing that it showed is to be trusted.
@@ -58,6 +68,7 @@ from typing import Literal
 
 from common.contract import Reward, RewardName, RewardTerm, Status
 from common.facts import FACT_OF_MEASURE, STATIC_MEASURES, Facts, Measure, facts_of
+from common.reward_settings import HAZARDS_PENALTY, ComponentSettings
 
 __all__ = [
     "REWARD_VERSION",
@@ -71,8 +82,10 @@ __all__ = [
     "warps_of_registers",
 ]
 
-REWARD_VERSION = 1
+REWARD_VERSION = 2
 
+_WITH_HAZARDS = 2
+"""The first version that charges for hazards."""
 _DECIMALS = 12
 """Of a reward and its maximum; a receipt's check allows for more than that is worth."""
 SPEEDUP_CAP = 2.0
@@ -84,79 +97,42 @@ FREE_SHARED_BYTES = 48 << 10
 """Shared memory per block that every GPU has without opting in."""
 
 
-@dataclass(frozen=True)
-class ComponentSettings:
-    """Weights and thresholds of the `components` reward. The five shares sum to 1."""
-
-    compilation: float = 0.30
-    correctness: float = 0.30
-    performance: float = 0.25
-    efficiency: float = 0.10
-    code_quality: float = 0.05
-    improvement_bonus: float = 0.05
-    """Full when the speedup is `improvement_full` above the previous best, relative to it."""
-    improvement_full: float = 0.5
-    warnings_penalty: float = 0.02
-    warnings_full: int = 5
-    """Warnings at which the penalty is full."""
-    spills_penalty: float = 0.02
-    occupancy_penalty: float = 0.02
-    occupancy_threshold: float = 0.5
-    """Below it the penalty grows linearly, to full at 0; so for the next two."""
-    warp_efficiency_penalty: float = 0.02
-    warp_efficiency_threshold: float = 0.8
-    bandwidth_penalty: float = 0.02
-    bandwidth_threshold: float = 0.5
-
-    def __post_init__(self) -> None:
-        shares = (self.compilation, self.correctness, self.performance, self.efficiency, self.code_quality)
-        penalties = self.penalties
-        if min(*shares, *penalties, self.improvement_bonus) < 0 or abs(sum(shares) - 1) > 1e-9:
-            raise ValueError(f"weights must not be negative, and the five shares must sum to 1; they are {shares}")
-        if sum(penalties) > min(self.compilation, self.correctness):
-            raise ValueError(
-                f"penalties sum to {sum(penalties):g}, more than compiling or being correct earns: "
-                "a submission that fails could then earn more than one that works"
-            )
-        scales = (self.improvement_full, self.warnings_full, self.occupancy_threshold)
-        if min(*scales, self.warp_efficiency_threshold, self.bandwidth_threshold) <= 0:
-            raise ValueError("thresholds and full marks must be positive")
-
-    @property
-    def penalties(self) -> tuple[float, ...]:
-        """Every penalty at its full price."""
-        return (
-            self.warnings_penalty,
-            self.spills_penalty,
-            self.occupancy_penalty,
-            self.warp_efficiency_penalty,
-            self.bandwidth_penalty,
-        )
-
-
-def reward(name: RewardName, facts: Facts, components: ComponentSettings | None = None) -> Reward:
+def reward(
+    name: RewardName, facts: Facts, components: ComponentSettings | None = None, version: int = REWARD_VERSION
+) -> Reward:
     """The reward `name` of a submission. `components` matters to the reward of that name only.
 
+    `version`, from 1 to `REWARD_VERSION`: what an older verdict says is computed as it was then.
     Raises ValueError for a status that carries no reward (`unsupported`, `cancelled`, `internal_error`).
     """
     if not facts.status.carries_reward:
         raise ValueError(f"a submission that ended as {facts.status} was not judged and has no reward")
     if facts.status is Status.REJECTED:
         facts = _distrusted(facts)
-    weighed = _rescaled(_TERMS[name](facts, components or ComponentSettings()))
+    weighed = _rescaled(_terms_of(name, facts, components or ComponentSettings(), version))
     terms = tuple(_wire(term) for term in weighed)
     reached = [term.weight * term.maximum for term in weighed if term.kind != "penalty" and term.value is not None]
     slope = sum(term.weight * term.slope for term in weighed if term.value is not None)
     unmeasured = all(term.value is None for term in weighed)
     return Reward(
         name=name,
-        version=REWARD_VERSION,
+        version=version,
         value=None if unmeasured else _total(term.contribution for term in terms),
         maximum=_total(reached),
         terms=terms,
         reason=_NOTHING.format(name=name, terms=", ".join(term.name for term in terms)) if unmeasured else None,
         reward_stderr=None if facts.speedup_stderr is None or not facts.passed else slope * facts.speedup_stderr,
     )
+
+
+def _terms_of(
+    name: RewardName, facts: Facts, components: ComponentSettings, version: int = REWARD_VERSION
+) -> "tuple[_Term, ...]":
+    """The terms of a reward, as that version had them, before their weights are final."""
+    charged = {RewardName.WEIGHTED: HAZARDS_PENALTY, RewardName.GATED: HAZARDS_PENALTY}
+    charged[RewardName.COMPONENTS] = components.hazards_penalty
+    terms = _TERMS[name](facts, components)
+    return (*terms, _hazards(facts, charged[name])) if name in charged and version >= _WITH_HAZARDS else terms
 
 
 def _total(parts: Iterable[float]) -> float:
@@ -449,6 +425,16 @@ def _warnings(facts: Facts, c: ComponentSettings) -> _Term:
     count = facts.warnings if facts.compiled else 0
     said = f"{count} compiler warnings; full at {c.warnings_full}."
     return _Term("warnings", c.warnings_penalty, min(count / c.warnings_full, 1.0), said, "penalty")
+
+
+def _hazards(facts: Facts, weight: float) -> _Term:
+    """Charged where nothing worse was found: a submission that failed has lost more than this already."""
+    if facts.status is Status.REJECTED:
+        return _Term("hazards", weight, 0.0, "0: the submission broke a rule, so nothing of it counts.", "penalty")
+    count = facts.hazard_warnings if facts.passed else 0
+    plural = "" if count == 1 else "s"
+    said = f"{count} warning{plural} of what no kernel may rely on; full at one." if count else "Nothing was found."
+    return _Term("hazards", weight, float(count > 0), said, "penalty")
 
 
 def _spills(facts: Facts, c: ComponentSettings) -> _Term:

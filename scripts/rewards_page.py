@@ -97,7 +97,7 @@ def _paragraphs(text: str) -> list[str]:
 def _terms() -> str:
     lines = [f"| reward | term | weight | {' | '.join(VENUES)} |", f"| --- | --- | --- |{' --- |' * len(VENUES)}"]
     for name in RewardName:
-        by_venue = {venue: common.reward._TERMS[name](best(venue), ComponentSettings()) for venue in VENUES}
+        by_venue = {venue: common.reward._terms_of(name, best(venue), ComponentSettings()) for venue in VENUES}
         for index, term in enumerate(by_venue["GPU"]):
             sign = "-" if term.kind == "penalty" else ""
             marks = [("yes" if terms[index].value is not None else "left out") for terms in by_venue.values()]

@@ -102,6 +102,19 @@ class Smallest(Wire):
     """What the verdict's message says of it."""
 
 
+class HazardWarning(Wire):
+    """What no kernel may rely on, seen in a kernel whose answers were right all the same."""
+
+    kind: str
+    """For example `absent_lanes`, `array_overrun`, `harmless_race`; docs/verification.md has all."""
+    message: str
+    """Who did what, in words; `warnings` has the same text with the remedy behind it."""
+    line: int | None = None
+    """Line of the submission's source, from 1."""
+    remedy: str = ""
+    """What to do about it."""
+
+
 class Correctness(Wire):
     """What verification saw."""
 
@@ -118,6 +131,8 @@ class Correctness(Wire):
     """How parameters were bound to tensors and sizes, in words."""
     fault: Fault | None = None
     warnings: tuple[str, ...] = ()
+    hazards: tuple[HazardWarning, ...] = ()
+    """Those of the warnings that the default rewards charge for."""
     printed: str = ""
     """What the kernels printed, up to the limit."""
     watched: tuple[str, ...] = ()

@@ -113,7 +113,25 @@ class Watch:
     seed: int = 0
 
 
-HazardKind = Literal["race", "harmless_race", "unfenced", "undefined_read", "unawaited_copy"]
+HazardKind = Literal[
+    "race",
+    "harmless_race",
+    "unfenced",
+    "undefined_read",
+    "unawaited_copy",
+    "lockstep",
+    "array_overrun",
+    "absent_lanes",
+    "unnamed_caller",
+    "mixed_masks",
+    "inactive_source",
+    "unnamed_source",
+    "partial_matrix",
+    "partial_barrier",
+    "split_barrier",
+    "activemask",
+]
+"""What no kernel may rely on; `stages/verify/severity.py` says what each means for a verdict."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +140,19 @@ class Hazard:
 
     kind: HazardKind
     """`harmless_race`: all wrote what was there already. `unfenced`: ordered by an atomic, but without a fence.
-    `unawaited_copy`: `cp.async` was under way."""
+    `unawaited_copy`: `cp.async` was under way. `lockstep`: in one warp, with only a shuffle in between."""
     fault: Fault
     """Who, where and, for a race, with whom."""
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What the lanes of a warp did that no kernel may rely on; seen in every run, watched or not."""
+
+    kind: HazardKind
+    line: int | None
+    message: str
     remedy: str
 
 
@@ -172,6 +200,10 @@ class RunOutcome:
     """By events on the device, by the launching host, by the referee; None where the backend has no clocks."""
     hazards: tuple[Hazard, ...] = ()
     """What watching found, in the order in which it was seen; at most one for each pair of lines."""
+    notices: tuple[Notice, ...] = ()
+    """Those of the warnings that are of a kind; at most one of each kind for each line."""
+    first_unwritten: Mapping[str, int | None] = field(default_factory=dict)
+    """Of inputs and outputs, the first element without a defined value (None: there is none), if all is watched."""
     watched_blocks: tuple[int, int] = (0, 0)
     """How many blocks were watched, and how many ran."""
     facts: Mapping[str, int] = field(default_factory=dict)

@@ -101,5 +101,6 @@ def also_rehearsed(judged: JudgeResult, rehearsed: JudgeResult | None) -> JudgeR
     if shown is None or seen is None:
         return judged
     warnings = tuple(dict.fromkeys((*shown.warnings, *seen.warnings)))
-    both = shown.model_copy(update={"watched": seen.watched, "warnings": warnings})
+    hazards = tuple(dict.fromkeys((*shown.hazards, *seen.hazards)))
+    both = shown.model_copy(update={"watched": seen.watched, "warnings": warnings, "hazards": hazards})
     return replace(judged, verified=replace(judged.verified, correctness=both))

@@ -225,6 +225,8 @@ def _versions(shown: ParsedReceipt, beside: Expectations) -> str:
         "grader": (receipt.grader_version, __version__),
         "problem": (receipt.problem_version, problem),
     }
+    if shown.verdict.reward is not None:
+        pairs["reward"] = (str(shown.verdict.reward.version), str(REWARD_VERSION))
     other = [f"{name} {theirs} (here {ours})" for name, (theirs, ours) in pairs.items() if theirs != ours]
     if other:
         raise _CheckFailedError(
@@ -372,10 +374,9 @@ def _reward(shown: ParsedReceipt, beside: Expectations) -> str:
     if verdict.reward is None:
         raise _CheckSkippedError(f"A verdict that is {verdict.status} carries none.")
     _needs_versions(shown)
-    if verdict.reward.version != REWARD_VERSION:
-        raise _CheckFailedError(
-            f"It is a reward of version {verdict.reward.version}; here is version {REWARD_VERSION}."
-        )
+    version = verdict.reward.version
+    if not 1 <= version <= REWARD_VERSION:
+        raise _CheckFailedError(f"It is a reward of version {version}; here is version {REWARD_VERSION}.")
     facts = facts_of(
         status=verdict.status,
         compilation=verdict.compile,
@@ -385,10 +386,13 @@ def _reward(shown: ParsedReceipt, beside: Expectations) -> str:
         settings=settings,
         measurable=measures_of(verdict.backend, settings, verdict.status, verdict.profile),
     )
-    found = list(differences(_dumped(verdict.reward), _dumped(reward(settings.reward, facts)), "reward"))
+    found = list(
+        differences(_dumped(verdict.reward), _dumped(reward(settings.reward, facts, version=version)), "reward")
+    )
     if found:
         raise _CheckFailedError(f"The reward is not that of the facts: {_few(found)}.")
-    return f"The reward ({verdict.reward.name}) follows from the facts, term by term."
+    older = "" if version == REWARD_VERSION else f", a reward of version {version}; here is version {REWARD_VERSION}"
+    return f"The reward ({verdict.reward.name}{older}) follows from the facts, term by term."
 
 
 _CHECKS: Final = (

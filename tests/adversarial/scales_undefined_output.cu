@@ -2,7 +2,7 @@
 // attack: adds beta * c to the product as BLAS does; 0 times what c holds at the start is no 0
 // expect: incorrect
 // because: an output holds no defined value before the first launch, and 0 * NaN is NaN
-// message: depends on memory that was never written
+// message: c[0] was read or accumulated into, but never set before
 // assay: launch gemm grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16) args=(a, b, c, m, n, k, 0.0)
 
 __global__ void gemm(const float* a, const float* b, float* c, int m, int n, int k, float beta)

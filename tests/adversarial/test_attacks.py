@@ -3,6 +3,7 @@
 // problem: id                 // expect: status, or several that are equally right, separated by |
 // attack: what it tries       // because: why it ends so
 // fault: kind of the fault    // message: text that the message must hold
+// warns: what a passed one is warned of (kinds of hazards), and pays for
 // hides: text that must be nowhere in the verdict
 // run_timeout_s, compile_timeout_s: limits, to keep the suite fast
 
@@ -18,7 +19,7 @@ from common.contract import Settings, Status, Submission
 from evaluator.pipeline.pipeline import evaluate
 
 ATTACKS = sorted(Path(__file__).parent.glob("*.cu"))
-FIELDS = "problem|attack|expect|because|fault|message|hides|run_timeout_s|compile_timeout_s"
+FIELDS = "problem|attack|expect|because|fault|message|warns|hides|run_timeout_s|compile_timeout_s"
 ENDS = {status.value for status in Status} - {"internal_error", "cancelled"}
 
 
@@ -44,6 +45,14 @@ def test_an_attack_ends_as_it_must(path, toolbox):
     if "hides" in head:
         # The submission itself may spell the text; nothing that the grader adds may.
         assert head["hides"] not in verdict.model_dump_json()
+    if verdict.status is Status.PASSED:
+        hazards = verdict.correctness.hazards
+        assert {hazard.kind for hazard in hazards} == set(head.get("warns", "").split()), hazards
+        charged = next(term.contribution for term in verdict.reward.terms if term.name == "hazards")
+        assert charged == (-0.1 if hazards else 0)
+        assert all(any(hazard.message in text for text in verdict.correctness.warnings) for hazard in hazards)
+        if marked_line(source) is not None:
+            assert marked_line(source) in {hazard.line for hazard in hazards}
     if verdict.status is not Status.PASSED:
         assert verdict.timing is None
         assert verdict.correctness is None or not verdict.correctness.passed

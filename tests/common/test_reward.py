@@ -147,6 +147,7 @@ def test_what_the_simulator_cannot_measure_is_left_out_and_the_rest_rescaled():
         ("correct", 1.0, pytest.approx(0.75)),
         ("efficiency", None, 0.0),
         ("compiled", 1.0, pytest.approx(0.25)),
+        ("hazards", 0.0, -0.1),
     ]
     assert weighted.value == weighted.maximum == pytest.approx(1.0)
     assert "speedup, efficiency could not be measured" in weighted.terms[1].explanation
@@ -247,6 +248,35 @@ def test_component_settings_refuse_what_would_reward_failing():
         ComponentSettings(occupancy_threshold=0.0)
     heavier = ComponentSettings(compilation=0.2, correctness=0.5, performance=0.15, occupancy_penalty=0.0)
     assert reward(RewardName.COMPONENTS, FULL, heavier).value == pytest.approx(0.2 + 0.5 + 0.1125 + 0.045 + 0.05)
+
+
+DEFAULTS = (RewardName.WEIGHTED, RewardName.GATED, RewardName.COMPONENTS)
+
+
+@pytest.mark.parametrize("name", RewardName)
+def test_luck_earns_less_than_the_same_kernel_without_and_more_than_a_wrong_answer(name):
+    clean, lucky, luckier = (reward(name, dataclasses.replace(FULL, hazard_warnings=n)) for n in (0, 1, 9))
+    charged = [term for term in lucky.terms if term.name == "hazards"]
+    if name not in DEFAULTS:  # these are the literature's
+        assert lucky == clean
+        assert not charged
+        return
+    assert (charged[0].weight, charged[0].contribution) == (-0.1, -0.1)
+    assert clean.value - lucky.value == pytest.approx(0.1)
+    assert luckier.value == lucky.value
+    assert clean.maximum == lucky.maximum
+    wrong = dataclasses.replace(FULL, status=Status.INCORRECT, correct=False, pass_rate=0.9, hazard_warnings=3)
+    assert reward(name, wrong).value < lucky.value
+    assert next(term.value for term in reward(name, wrong).terms if term.name == "hazards") == 0
+
+
+def test_version_1_charged_for_no_hazard():
+    lucky = dataclasses.replace(FULL, hazard_warnings=2)
+    for name in RewardName:
+        before, now = reward(name, lucky, version=1), reward(name, FULL)
+        assert (before.version, now.version) == (1, 2)
+        assert before.value == now.value
+        assert "hazards" not in [term.name for term in before.terms]
 
 
 def _compilation():
@@ -382,6 +412,7 @@ def passing(draw):
         target_speedup=draw(st.floats(0.1, 20)),
         previous_best_speedup=draw(maybe(st.floats(0.01, 50))),
         warnings=draw(st.integers(0, 20)),
+        hazard_warnings=draw(st.sampled_from([0, 0, 1, 7])),
         spill_bytes=draw(st.integers(0, 64)),
         max_warps=draw(st.sampled_from([32, 48, 64])),
         measurable=frozenset(m for m, fact in FACT_OF_MEASURE.items() if measures[fact] is not None),

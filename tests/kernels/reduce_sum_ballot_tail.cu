@@ -1,4 +1,5 @@
 // problem: reduce_sum
+// warns: inactive_source
 // style: the tail of the reduction shuffles from lanes that stay away; what comes from them is 0 on every GPU so far
 // assay: temp partial float32 (16)
 // assay: launch add_up grid=(16) block=(256) args=(x, partial, n)

@@ -13,7 +13,11 @@ KERNELS = sorted(Path(__file__).parent.glob("*.cu"))
 
 
 def header(source: str) -> dict[str, str]:
-    return dict(re.findall(r"^// (problem|style|flags): (.*?)\r?$", source, re.MULTILINE))
+    return dict(re.findall(r"^// (problem|style|flags|warns): (.*?)\r?$", source, re.MULTILINE))
+
+
+def header_of(path: Path) -> dict[str, str]:
+    return header(path.read_bytes().decode())
 
 
 def submission(path: Path) -> Submission:
@@ -32,6 +36,8 @@ def test_an_honest_kernel_passes(path, toolbox):
     assert len(verdict.correctness.trials) == verdict.correctness.planned_trials
     assert any(trial.hidden for trial in verdict.correctness.trials)
     assert verdict.reward.value > 0
+    # What an honest kernel is warned of is allowed, and known.
+    assert {hazard.kind for hazard in verdict.correctness.hazards} == set(header_of(path).get("warns", "").split())
 
 
 def test_the_corpus_is_large_and_says_what_each_kernel_is_there_for():

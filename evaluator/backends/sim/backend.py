@@ -37,7 +37,7 @@ from evaluator.backends.session import (
 )
 from evaluator.backends.sim import counters
 from evaluator.backends.sim.codegen import module
-from evaluator.backends.sim.hazards import Side, hazard, read_findings
+from evaluator.backends.sim.hazards import SHARED_BUFFER, Side, hazard, in_array, read_findings, read_notices
 from evaluator.backends.sim.ptx import parser
 from evaluator.errors import InfrastructureError, ToolchainMissingError
 from evaluator.sandbox.host.result import too_busy
@@ -70,6 +70,7 @@ _HEADERS: Final = (
     "operations.h",
     "runtime.h",
     "shadow.h",
+    "marks.h",
     "pipe.h",
     "coroutines.h",
     "blocks.h",
@@ -382,7 +383,8 @@ class SimulatorSession:
 
     def _answer(self, run: PlanRun, began_s: float) -> RunOutcome:
         faulted, executed, shuffles, lost_prints, spread_launches, own_ns = self._numbers(6)
-        printed, warnings = self._words(), tuple(self._words().splitlines())
+        printed = self._words()
+        warnings, notices = read_notices(self._words().splitlines())
         watched, ran = self._numbers(2)
         extents = {step.symbol: step.block for step in run.steps if isinstance(step, KernelLaunch)}
         hazards = tuple(
@@ -396,14 +398,19 @@ class SimulatorSession:
         )
         if lost_prints:
             warnings = (*warnings, f"{lost_prints} prints beyond the limit were dropped")
-        fault = self._fault() if faulted else None
+        fault = self._fault(run) if faulted else None
         contents: dict[str, NDArray[np.uint8]] = {}
+        unwritten: dict[str, int | None] = {}
         counts: tuple[LaunchCounts, ...] = ()
         if fault is None:
             counts = self._counts(run)
-            for buffer in run.buffers:
-                if buffer.role != "temporary":
-                    contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
+            returned = [buffer for buffer in run.buffers if buffer.role != "temporary"]
+            for buffer in returned:
+                byte = self._number()
+                if byte <= buffer.size_bytes:
+                    unwritten[buffer.name] = None if byte == buffer.size_bytes else byte // buffer.item_bytes
+            for buffer in returned:
+                contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
         # A process that claims to have been idle all the time is believed up to a limit only.
         own_s = max(own_ns / 1e9, (time.monotonic() - began_s) / _STRETCH)
         facts = {"shuffles": shuffles, "spread_launches": spread_launches}
@@ -415,6 +422,8 @@ class SimulatorSession:
             executed,
             own_s,
             hazards=hazards,
+            notices=notices,
+            first_unwritten=unwritten,
             watched_blocks=(watched, ran),
             facts=facts,
             counts=counts,
@@ -434,14 +443,21 @@ class SimulatorSession:
         entry = self.entries.get(symbol)
         return re.sub(r"\(.*", "", entry.name).removeprefix("void ") if entry else None
 
-    def _fault(self) -> Fault:
+    def _fault(self, run: PlanRun) -> Fault:
         kind, message, symbol = self._words(), self._words(), self._words()
         line, has_thread, *position = self._numbers(8)
         buffer = self._words()
-        element, has_other, act, other_line, *met = self._numbers(10)
+        element, access_bytes, base, has_other, act, other_line, *met = self._numbers(12)
         other = Side(act, other_line, (met[0], met[1], met[2]), (met[3], met[4], met[5])).other if has_other else None
         thread = (position[0], position[1], position[2])
         block = (position[3], position[4], position[5])
+        steps = [step for step in run.steps if isinstance(step, KernelLaunch) and step.symbol == symbol]
+        if kind == "trap" and self.translated.grid_wide and not any(step.cooperative for step in steps):
+            kind, message = "not_cooperative", "called `grid.sync()` in a launch that is not cooperative"
+        if buffer == SHARED_BUFFER and access_bytes:
+            dynamic_bytes = max((step.shared_bytes for step in steps), default=0)
+            variables = self.translated.shared.get(symbol, ())
+            buffer, element, message = in_array(message, element, access_bytes, base, variables, dynamic_bytes)
         return Fault(
             kind=kind,
             message=message,

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from common.contract import Fault, OtherThread
-from evaluator.backends.session import Hazard, HazardKind
+from evaluator.backends.session import Hazard, HazardKind, Notice
 
 SHARED_SLOT: Final = 0
+SHARED_BUFFER: Final = "shared memory"
+"""The name of that slot."""
 LOCAL_SLOT: Final = 1
 _KINDS: Final[tuple[HazardKind, ...]] = (
     "race",
@@ -16,6 +18,18 @@ _KINDS: Final[tuple[HazardKind, ...]] = (
     "unfenced",
     "undefined_read",
     "unawaited_copy",
+    "race",
+    "lockstep",
+    "array_overrun",
+    "absent_lanes",
+    "unnamed_caller",
+    "mixed_masks",
+    "inactive_source",
+    "unnamed_source",
+    "partial_matrix",
+    "partial_barrier",
+    "split_barrier",
+    "activemask",
 )
 """In the order of `HazardKind` in runtime/shadow.h."""
 _ACTS: Final[tuple[Literal["read", "write", "atomic", "wait"], ...]] = (
@@ -84,6 +98,8 @@ class HazardRecord:
     item_bytes: int
     offset: int
     access_bytes: int
+    base: int
+    """Where the shared array begins from which the address was made, where it reaches another."""
 
 
 def read_findings(
@@ -99,8 +115,10 @@ def read_findings(
     for _ in range(min(number(), _MAX_FINDINGS)):
         kind, symbol, here, other = number(), words(), side(), side()
         slot, rewrites, name = number(), bool(number()), words()
-        item_bytes, offset, access_bytes = numbers(3)
-        found.append(HazardRecord(kind, symbol, here, other, slot, rewrites, name, item_bytes, offset, access_bytes))
+        item_bytes, offset, access_bytes, base = numbers(4)
+        found.append(
+            HazardRecord(kind, symbol, here, other, slot, rewrites, name, item_bytes, offset, access_bytes, base)
+        )
     return found
 
 
@@ -116,7 +134,15 @@ def hazard(
     here, other = finding.here.other, finding.other.other
     what = buffer if finding.slot == LOCAL_SLOT else f"{buffer}[{element}]"
     line = _on(here.line)
-    if kind == "undefined_read":
+    if kind == "array_overrun":
+        neighbour = what
+        buffer, element, past = _overrun(finding, variables)
+        message = f"{_VERBS[here.act].format(f'{buffer}[{element}]')}{line}, {past}: {neighbour} lies there"
+        remedy = (
+            f"Make {buffer} as large as its largest index, or keep the index within it: nothing promises that "
+            f"{neighbour.partition('[')[0]} lies behind it."
+        )
+    elif kind == "undefined_read":
         message, remedy = f"reads {what}{line}, which was never written", _REMEDY_UNDEFINED
     else:
         who = f"thread {_index(other.thread)} of " + (
@@ -126,7 +152,7 @@ def hazard(
         message = f"{_VERBS[here.act].format(what)}{line}, and {who} {did}{_on(other.line)}{_MISSING[kind]}"
         remedy = _remedy(kind, here, other, block, finding.rewrites)
     fault = Fault(
-        kind="race" if kind != "undefined_read" else kind,
+        kind=kind if kind in _ALONE else "race",
         message=message,
         kernel=kernel,
         line=here.line,
@@ -134,9 +160,82 @@ def hazard(
         block=here.block,
         buffer=buffer,
         element=element,
-        other=None if kind == "undefined_read" else other,
+        other=None if kind in _ALONE else other,
     )
     return Hazard(kind, fault, remedy)
+
+
+_ALONE: Final = ("undefined_read", "array_overrun")
+"""What takes one thread."""
+
+
+def _overrun(finding: HazardRecord, variables: tuple[SharedVariable, ...]) -> tuple[str, int, str]:
+    """The array from which the address was made, the element of it that it would be, and how far that is outside."""
+    variable = next(v for v in variables if v.offset == finding.base)
+    element = (finding.offset - variable.offset) // finding.access_bytes
+    return source_name(variable.name), element, outside(element, variable.size_bytes // finding.access_bytes)
+
+
+def in_array(
+    message: str,
+    offset: int,
+    access_bytes: int,
+    base: int,
+    variables: tuple[SharedVariable, ...],
+    dynamic_bytes: int,
+) -> tuple[str, int, str]:
+    """A fault at a byte of shared memory: array, element and message, by the array that was probably meant.
+
+    That is the one at `base`, from which the address was made; where that is unknown (-1) the last one before.
+    """
+    made_from = [v for v in variables if v.offset == base]
+    before = sorted((v for v in variables if v.offset <= offset), key=lambda v: v.offset)
+    if not variables:
+        return SHARED_BUFFER, offset, message
+    variable = (made_from or before[-1:] or list(variables))[0]
+    name, element = source_name(variable.name), (offset - variable.offset) // access_bytes
+    verb, _, rest = message.partition(f" {SHARED_BUFFER}[{offset}]")
+    if "behind a multiple" not in rest:
+        rest = f", {outside(element, (variable.size_bytes or dynamic_bytes) // access_bytes)}"
+    return name, element, f"{verb} {name}[{element}]{rest}"
+
+
+def outside(element: int, count: int) -> str:
+    """How far an element lies outside of an array of `count`."""
+    if element < 0:
+        return "before its start"
+    if element < count:
+        return "which reaches past the end"
+    return "one past the end" if element == count else f"{element - count + 1} past the end"
+
+
+_NOTICE_REMEDIES: Final[dict[HazardKind, str]] = {
+    "absent_lanes": "Take the operation out of the branch, or name in its mask only the lanes that execute it: "
+    "`__ballot_sync(~0u, condition)` before the branch gives them.",
+    "unnamed_caller": "Each lane's mask must name the lane itself.",
+    "mixed_masks": "All lanes that one mask names must execute the operation with that same mask.",
+    "inactive_source": "Have every lane that is read from execute the shuffle, or use the value only where its "
+    "source takes part.",
+    "unnamed_source": "Name in the mask every lane that is read from.",
+    "partial_matrix": "Have all 32 lanes execute it.",
+    "partial_barrier": "Move `__syncthreads()` out of the condition: every thread of the block must reach it.",
+    "split_barrier": "Put one `__syncthreads()` behind the condition, where both branches meet.",
+    "activemask": "Make the mask with `__ballot_sync` where all lanes still run together, or use "
+    "`cooperative_groups::coalesced_threads()` and its `sync()`.",
+}
+
+
+def read_notices(lines: list[str]) -> tuple[tuple[str, ...], tuple[Notice, ...]]:
+    """Every warning as text, and those that are of a kind; a line is `kind line message`."""
+    texts, notices = [], []
+    for text in lines:
+        number, place, message = text.split(" ", 2)
+        line = int(place) if int(place) > 0 else None
+        texts.append(f"line {line}: {message}" if line else message)
+        if int(number) < len(_KINDS):
+            kind = _KINDS[int(number)]
+            notices.append(Notice(kind, line, message, _NOTICE_REMEDIES[kind]))
+    return tuple(texts), tuple(notices)
 
 
 def _where(finding: HazardRecord, variables: tuple[SharedVariable, ...]) -> tuple[str, int]:
@@ -165,6 +264,7 @@ def _warp(thread: tuple[int, int, int], block: tuple[int, int, int]) -> int:
 _MISSING: Final = {
     "race": ", with nothing in between that orders the two",
     "harmless_race": ", with nothing in between that orders the two; the value is the same",
+    "lockstep": ", with only a shuffle or a vote in between, which orders no memory",
     "unfenced": "; an atomic stands between, but no fence before it",
     "unawaited_copy": " with a cp.async that nobody has waited for",
 }
@@ -178,6 +278,10 @@ def _remedy(kind: str, here: OtherThread, other: OtherThread, block: tuple[int, 
     """What to do; `other` came first."""
     if kind == "unfenced":
         return f"Put `__threadfence()` between the access{_on(other.line)} and the atomic that announces it."
+    if kind == "lockstep":
+        lines = sorted({line for line in (here.line, other.line) if line})
+        between = f" between line {lines[0]} and line {lines[1]}" if len(lines) == 2 else ""
+        return f"Put `__syncwarp()`{between}: it orders memory, and a shuffle, a vote or a match does not."
     if kind == "unawaited_copy":
         return (
             f"Wait for the copy{_on(other.line)} before its target is touched: `cp.async.wait_group` "

@@ -90,6 +90,20 @@ class CheckedPlan:
         """Of each kernel that it launches, by the demangled name."""
         return {call.entry.name: call.static_shared_bytes for call in self.calls.values()}
 
+    @property
+    def exchanged(self) -> str | None:
+        """Two arguments of a launch that look exchanged: either parameter is named as what the other gets."""
+        for call in self.calls.values():
+            given = [v.buffer if isinstance(v, Pointer) else str(v) for v in call.values]
+            taken = [(parameter.name, parameter.kind) for parameter in call.entry.parameters]
+            for (one, kind), gets in zip(taken, given, strict=True):
+                if one != gets and (gets, kind) in taken and given[taken.index((gets, kind))] == one:
+                    return (
+                        f"In {call.place} the parameter {one} gets {gets}, and {gets} gets {one}: exchange the two "
+                        "in `args` if that is not meant."
+                    )
+        return None
+
     def at(
         self, sizes: Sizes, memory_bytes: int = 8 << 30, scalars: Mapping[str, float] = MappingProxyType({})
     ) -> SizedPlan | Ruling:

@@ -7,9 +7,10 @@ on larger ones pairs of neighbouring blocks, chosen at random.
 from dataclasses import dataclass
 from typing import Final
 
-from common.contract import Fault, Phase, Status
-from evaluator.backends.session import Hazard, RunOutcome, Watch
+from common.contract import Fault, HazardWarning, Phase, Status
+from evaluator.backends.session import Hazard, HazardKind, RunOutcome, Watch
 from evaluator.errors import Ruling
+from evaluator.stages.verify.severity import RULES
 
 _MAX_INSTRUCTIONS: Final = 4_000_000
 """Thread-instructions of watched blocks, in one run."""
@@ -23,6 +24,8 @@ class Seen:
     """What a watched run showed."""
 
     warnings: tuple[str, ...]
+    hazards: tuple[HazardWarning, ...] = ()
+    """What was warned of."""
     ruling: Ruling | None = None
     """For a race that can change the result."""
     fault: Fault | None = None
@@ -38,7 +41,7 @@ class Watching:
         self.spent = 0
         self.undefined: Hazard | None = None
         """The last run's first read of undefined memory."""
-        self._harmless: set[frozenset[int]] = set()
+        self._told: set[tuple[str, frozenset[int]]] = set()
         self._watched: dict[str, tuple[int, int]] = {}
 
     def plan(self, thread_instructions: int, explains: bool = False) -> Watch | None:
@@ -59,33 +62,44 @@ class Watching:
         self.spent += outcome.thread_instructions * watched // max(ran, 1)
         before = self._watched.get(place, (0, 0))
         self._watched[place] = (before[0] + watched, before[1] + ran)
-        by_kind: dict[str, list[Hazard]] = {}
+        by_kind: dict[HazardKind, list[Hazard]] = {}
         for found in outcome.hazards:
             by_kind.setdefault(found.kind, []).append(found)
         self.undefined = next(iter(by_kind.get("undefined_read", ())), None)
-        races = (*by_kind.get("unawaited_copy", ()), *by_kind.get("race", ()))
+        races = tuple(
+            found for kind, each in by_kind.items() if RULES[kind].severity == "incorrect" for found in each
+        )
+        races = tuple(sorted(races, key=lambda found: found.kind != "unawaited_copy"))
+        warned = [
+            HazardWarning(
+                kind=found.kind,
+                message=("a race that changed nothing: " if found.kind == "harmless_race" else "")
+                + sentence(found.fault, source_lines),
+                line=found.fault.line,
+                remedy=found.remedy,
+            )
+            for found in outcome.hazards
+            if RULES[found.kind].severity == "warning"
+            and not (races and found.kind == "harmless_race")
+            and self._is_new(found)
+        ]
         warnings = tuple(
-            f"a race that changed nothing: {sentence(found.fault, source_lines)}"
-            for found in by_kind.get("harmless_race", ())
-            if not races and self._is_new(found.fault)
-        ) + tuple(
-            f"{sentence(found.fault, source_lines)}. {found.remedy}"
-            for found in by_kind.get("unfenced", ())
-            if self._is_new(found.fault)
+            said.message if said.kind == "harmless_race" else f"{said.message}. {said.remedy}" for said in warned
         )
         if not races:
-            return Seen(warnings)
+            return Seen(warnings, tuple(warned))
         first, *others = races
         lines = sorted(set().union(*map(_lines, others)) - _lines(first))
         plural = "s" * (len(lines) > 1)
         more = f" Other races were seen on line{plural} {', '.join(map(str, lines))}." if lines else ""
         message = f"At {place} two threads race: {sentence(first.fault, source_lines)}.{more}"
-        return Seen(warnings, Ruling(Status.INCORRECT, Phase.VERIFY, message, first.remedy), first.fault)
+        ruling = Ruling(Status.INCORRECT, Phase.VERIFY, message, first.remedy)
+        return Seen(warnings, tuple(warned), ruling, first.fault)
 
-    def _is_new(self, fault: Fault) -> bool:
-        lines = frozenset(_lines(fault))
-        new = lines not in self._harmless
-        self._harmless.add(lines)
+    def _is_new(self, found: Hazard) -> bool:
+        said = (found.kind, frozenset(_lines(found.fault)))
+        new = said not in self._told
+        self._told.add(said)
         return new
 
     @property
@@ -103,7 +117,9 @@ def sentence(fault: Fault, source_lines: int) -> str:
     """`scale: thread 3 of block (1, 2, 0) wrote y[8], one past the end, line 7`; 0 lines are an unknown number."""
     kernel = f"{fault.kernel}: " if fault.kernel else ""
     who = f"thread {_place(fault.thread)} of block {_place(fault.block)} " if fault.thread and fault.block else ""
-    line = f", line {fault.line}" if fault.line and fault.kind not in ("race", "undefined_read") else ""
+    line = (
+        f", line {fault.line}" if fault.line and fault.kind not in ("race", "undefined_read", "array_overrun") else ""
+    )
     if fault.line and 0 < source_lines < fault.line:
         line += f" by the source's own #line (the file has {source_lines})"
     return f"{kernel}{who}{fault.message}{line}"

@@ -340,5 +340,10 @@ def _symptom(verified: Verified) -> _Symptom | None:
         return _Symptom(ruling.status, fault.kind, fault.kernel)
     if ruling.status is Status.REJECTED:
         return _Symptom(ruling.status, "changed input")
-    undefined = fault is not None or _mismatch(verified) is None or "never written" in ruling.message
+    undefined = (
+        fault is not None
+        or _mismatch(verified) is None
+        or "never written" in ruling.message
+        or "undefined memory" in ruling.message
+    )
     return _Symptom(ruling.status, "undefined" if undefined else "wrong")

@@ -11,15 +11,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from common.contract import Correctness, Fault, Phase, Settings, Status, Trial
-from evaluator.backends.session import PlanRun, RunOutcome, Session, Watch
+from common.contract import Correctness, Fault, HazardWarning, Phase, Settings, Status, Trial
+from evaluator.backends.session import PlanRun, Pointer, RunOutcome, Session, Watch
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
+from evaluator.stages.verify.fault_rulings import RACE_HINT, bounds_hint, ruling_on
 from evaluator.stages.verify.race_checks import Watching, sentence
 from evaluator.stages.verify.trials import PlannedTrial, at
+from evaluator.stages.verify.undefined_memory import UNWRITTEN_HINT, doubtful, how_to_initialise, origin
 
 POISONS: Final = (0xFF, 0x5B)
 """Bytes of undefined memory: NaN in every float format, then a large finite number."""
@@ -98,6 +100,7 @@ class Examination:
         self.limit_s = settings.run_timeout_s
         self.trials: list[Trial] = []
         self.warnings: dict[str, None] = {}
+        self.hazards: dict[HazardWarning, None] = {}
         self.printed = ""
         self.fault: Fault | None = None
         self.thread_instructions = 0
@@ -122,9 +125,12 @@ class Examination:
             binding=self.checked_plan.binding,
             fault=self.fault,
             warnings=tuple(self.warnings),
+            hazards=tuple(self.hazards),
             printed=self.printed,
             watched=self.watching.said,
         )
+        if ruling is not None and (exchanged := self.checked_plan.exchanged):
+            ruling = replace(ruling, hint=f"{exchanged} {ruling.hint or ''}".rstrip())
         return Verified(ruling, correctness, self.thread_instructions, self.facts)
 
     def run(self, trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
@@ -158,7 +164,7 @@ class Examination:
             if race is not None:
                 return replace(race, message=f"{race.message} {ruling.message}")
             if other.fault is None and self._right(trial, inputs, self.tensors(other, sized_plan)):
-                return replace(ruling, hint=f"With blocks and warps run in another order it is right. {_RACE_HINT}")
+                return replace(ruling, hint=f"With blocks and warps run in another order it is right. {RACE_HINT}")
         return ruling
 
     def _again(
@@ -177,7 +183,7 @@ class Examination:
         ruling = self._race(outcome, trial) or self.fault_ruling(outcome, trial)
         if ruling is None:
             second = self.tensors(outcome, sized_plan)
-            ruling = self._undefined(first, second, trial, unwritten_too)
+            ruling = self._undefined(first, second, trial, unwritten_too, outcome.first_unwritten)
             if ruling is not None and not self.session.reorders and self._written(first, second):
                 # A device that runs threads in an order of its own gives other roundings each time, where a kernel
                 # adds by atomics. Then both answers must be right, and that is all that can be asked.
@@ -207,6 +213,7 @@ class Examination:
             return None
         seen = self.watching.look(outcome, trial.place, self.checked_plan.source_lines)
         self.warnings.update(dict.fromkeys(seen.warnings))
+        self.hazards.update(dict.fromkeys(seen.hazards))
         self.fault = seen.fault or self.fault
         return seen.ruling
 
@@ -245,7 +252,7 @@ class Examination:
                     return replace(
                         ruling,
                         message=f"With blocks and warps run in another order. {ruling.message}",
-                        hint=_RACE_HINT,
+                        hint=RACE_HINT,
                     )
         return None
 
@@ -272,11 +279,23 @@ class Examination:
         if self.left_s < 0 and outcome.fault is None:
             outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
         self.thread_instructions += outcome.thread_instructions
-        self.warnings.update(dict.fromkeys(outcome.warnings))
+        self._heed(outcome)
         for name, count in outcome.facts.items():
             self.facts[name] = self.facts.get(name, 0) + count
         self.printed = self.printed or outcome.printed
         return outcome
+
+    def _heed(self, outcome: RunOutcome) -> None:
+        """Keep what a run warned of: of what lanes did, one warning of each kind for each line."""
+        known = {(hazard.kind, hazard.line) for hazard in self.hazards}
+        repeated = {notice.message for notice in outcome.notices if (notice.kind, notice.line) in known}
+        for text in outcome.warnings:
+            if not any(text.endswith(message) for message in repeated):
+                self.warnings[text] = None
+        for notice in outcome.notices:
+            if (notice.kind, notice.line) not in known:
+                told = HazardWarning(kind=notice.kind, message=notice.message, line=notice.line, remedy=notice.remedy)
+                self.hazards[told] = None
 
     def tensors(self, outcome: RunOutcome, sized_plan: SizedPlan, role: str = "output") -> dict[str, Array]:
         """What the outputs (or the inputs) hold after a run, in their dtypes and shapes."""
@@ -300,7 +319,14 @@ class Examination:
         if fault is None:
             return None
         self.fault = fault
-        return ruling_on(fault, trial.place, self.checked_plan.source_lines, self.limit_s)
+        ruling = ruling_on(fault, trial.place, self.checked_plan.source_lines, self.limit_s)
+        hint = bounds_hint(fault, self._own_names(), self._temporaries())
+        return replace(ruling, hint=hint) if hint else ruling
+
+    def _own_names(self) -> set[str]:
+        """Of what is no array of the kernel's own."""
+        tensors = {tensor.name for tensor in (*self.problem.inputs, *self.problem.outputs)}
+        return tensors | self._temporaries() | {"local memory", "parameters"}
 
     def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
         changed = [
@@ -327,9 +353,18 @@ class Examination:
         return None
 
     def _undefined(
-        self, first: Mapping[str, Array], second: Mapping[str, Array], trial: PlannedTrial, unwritten_too: bool
+        self,
+        first: Mapping[str, Array],
+        second: Mapping[str, Array],
+        trial: PlannedTrial,
+        unwritten_too: bool,
+        known: Mapping[str, int | None],
     ) -> Ruling | None:
-        """The same inputs on two kinds of undefined memory must give the same bits."""
+        """The same inputs on two kinds of undefined memory must give the same bits.
+
+        `known`: the first element of each output that nobody wrote, where the second run was watched. What holds the
+        pattern of undefined memory, and was written, was copied or computed from such memory.
+        """
         for name, one in first.items():
             xp = namespace(one)
             differing = xp.any(element_bytes(one) != element_bytes(second[name]), axis=-1)
@@ -342,26 +377,39 @@ class Examination:
             if not len(elements):
                 continue
             element = int(elements[0])
-            if unwritten[element]:
+            all_written = known.get(name, 0) is None
+            if unwritten[element] and not all_written:
                 undefined = self.watching.undefined
+                element = known.get(name) or element
                 return Ruling(
                     Status.INCORRECT,
                     Phase.VERIFY,
                     f"At {trial.place}: {name}[{element}] was never written "
                     f"({int(differ.sum())} of {differ.size} elements differ between two runs on the same input)."
                     f"{self._reader()}",
-                    undefined.remedy if undefined else _UNWRITTEN_HINT,
+                    undefined.remedy if undefined else UNWRITTEN_HINT,
                 )
             return Ruling(
                 Status.INCORRECT,
                 Phase.VERIFY,
-                f"At {trial.place}: {name}[{element}] depends on memory that was never written: two runs on the "
+                f"At {trial.place}: {name}[{element}] {origin(self.watching.undefined, name)}: two runs on the "
                 f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} "
                 f"elements.{self._reader()}",
-                "Initialise what you read: shared memory, local arrays and temporaries are undefined at the start, "
-                "and an output that is accumulated into needs `// assay: fill NAME value=0` or an earlier launch.",
+                how_to_initialise(self.watching.undefined, name, self._temporaries(), self._later()),
             )
         return None
+
+    def _later(self) -> str | None:
+        """A launch behind the one that read undefined memory, which takes the same buffer: the order may be wrong."""
+        fault = self.watching.undefined.fault if self.watching.undefined else None
+        calls = [call for _, call in sorted(self.checked_plan.calls.items())]
+        taking = [call for call in calls if fault and Pointer(fault.buffer or "") in call.values]
+        if not fault or not taking or not fault.kernel or f"{fault.kernel}(" not in taking[0].entry.name:
+            return None
+        return next((call.launch.kernel for call in taking[1:] if call.entry != taking[0].entry), None)
+
+    def _temporaries(self) -> set[str]:
+        return {temporary.name for temporary in self.checked_plan.plan.temporaries}
 
     def _reader(self) -> str:
         """Who read what nobody had written, where a watched run saw it."""
@@ -395,8 +443,14 @@ class Examination:
             f"At {trial.place} with {trial.distribution.name} inputs: {mismatch.pattern}. "
             f"Worst: {mismatch.output}[{index}] is {mismatch.actual}, expected {mismatch.expected}{how_far}."
         )
-        if "never written" in mismatch.pattern:
+        undefined = self.watching.undefined
+        if "written" in mismatch.pattern:
+            if undefined is not None and undefined.fault.buffer not in self._own_names() - {"local memory"}:
+                # It may be stored all right, and be made of what was not.
+                message = doubtful(message)
             message += self._reader()
+            if undefined is not None:
+                return Ruling(Status.INCORRECT, Phase.VERIFY, message, undefined.remedy)
         advice = " ".join((self._advice(trial), *(f"Note: {warning}." for warning in list(self.warnings)[:2])))
         return Ruling(Status.INCORRECT, Phase.VERIFY, message, advice)
 
@@ -438,51 +492,4 @@ def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = 
     )
 
 
-def ruling_on(fault: Fault, place: str, source_lines: int, limit_s: float) -> Ruling:
-    """What a fault at `place` (`n=1000`) means; `limit_s` is what all runs may take."""
-    status = _FAULT_STATUS.get(fault.kind, Status.RUNTIME_ERROR)
-    limit = f" (limit {limit_s:g} s)" if fault.kind == "watchdog" else ""
-    message = f"At {place}: {sentence(fault, source_lines)}{limit}."
-    return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))
-
-
-_RACE_HINT: Final = (
-    "Nothing orders the blocks of a launch, or the warps between two barriers: this is a race. Use atomics, a "
-    "barrier, or a second launch."
-)
-_UNWRITTEN_HINT: Final = (
-    "Outputs hold no defined value before the first launch: every element must be written. Check the grid's extent "
-    "and the condition that guards the store."
-)
 _OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
-_FAULT_STATUS: Final = {
-    "watchdog": Status.TIMEOUT,
-    "deadlock": Status.TIMEOUT,
-    "out_of_memory": Status.OUT_OF_MEMORY,
-    "race": Status.INCORRECT,
-}
-_FAULT_HINTS: Final = {
-    "race": _RACE_HINT,
-    "watchdog": "Check that every loop ends for every thread, also at the smallest and at odd sizes.",
-    "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions "
-    "that depend on the thread, and do not return before it.",
-    "out_of_bounds": "Guard the access with the tensor's extent: the last block usually has threads beyond the end.",
-    "null": "No tensor is null: check how the pointer was computed, and which argument of the plan is 0.",
-    "misaligned": "A vector access needs an address that is a multiple of its size: use it only where the row's "
-    "start is aligned, and handle the rest element by element.",
-    "write_to_constant": "Constant memory and parameters cannot be written.",
-    "assert": "The kernel's own assertion failed on this input.",
-    "trap": "The kernel stopped itself (`__trap()`), or fell off a function that must return a value.",
-    "stack_overflow": "Make recursion shallower, or large local arrays smaller.",
-    "out_of_memory": "Ask for smaller temporaries.",
-    "bad_free": "Free what malloc returned, once, and nothing else; tensors and temporaries are not yours to free.",
-    "use_after_free": "Do not touch a block after its free: another thread may have got the memory.",
-    "bad_string": "printf needs a format and, for each %s, a text that ends with a zero byte.",
-    "divergent_barrier": "A barrier inside a function must be reached by whole warps.",
-    "too_many_resources": "Use smaller blocks, or let the compiler use fewer registers (`__launch_bounds__`, "
-    "`-maxrregcount`).",
-    "context_destroyed": "Write to nothing but the plan's buffers.",
-    "bad_call": "A function pointer holds the address of a device function of its own type: set every entry of a "
-    "table before it is called, and do not cast between types of functions.",
-    "bad_barrier": "Barriers have numbers 0 to 15 and thread counts that are multiples of 32, one for all of a warp.",
-}

@@ -110,6 +110,17 @@ def test_a_tampered_signature_is_refused(path, value, words):
     assert words in failed(changed(path, value))["signature"]
 
 
+def test_a_reward_of_an_older_version_is_computed_as_it_was_then():
+    """It is no forgery: `versions` says what it is, and the reward still has to follow from the facts."""
+    older = changed("reward.version", 1)
+    older["reward"]["terms"] = [term for term in older["reward"]["terms"] if term["name"] != "hazards"]
+    found = failed(signed_again(older, SIGNER))
+    assert list(found) == ["versions"]
+    assert "reward 1 (here 2)" in found["versions"]
+    older["reward"]["value"] += 0.1
+    assert "reward.value is" in failed(signed_again(older, SIGNER))["reward"]
+
+
 LEAVES = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(0, 2) | st.text("ab1", max_size=3)
 
 

@@ -19,6 +19,7 @@ from evaluator.backends.sim.codegen.layout import (
 from evaluator.backends.sim.codegen.paths import Paths
 from evaluator.backends.sim.ptx.model import (
     TYPE_BYTES,
+    Address,
     Function,
     Immediate,
     Instruction,
@@ -55,6 +56,9 @@ _SPECIALS_64 = {
 """Those of 64 bits."""
 
 
+_TO_THE_END = 0xFFFFFFFF
+"""Dynamic shared memory reaches as far as the launch says."""
+
 Sizes = tuple[tuple[int, ...], tuple[int, ...]]
 """Bytes of a function's results, and of its parameters."""
 
@@ -68,6 +72,12 @@ class CallShape:
     """The only functions that it may reach; None: all of these sizes."""
 
 
+class Bases(Protocol):
+    """From which shared arrays addresses are made."""
+
+    def of(self, operand: Operand) -> frozenset[str]: ...
+
+
 class ModuleScope(Protocol):
     """What the text of a function needs to know of its module."""
 
@@ -77,11 +87,13 @@ class ModuleScope(Protocol):
     indexes: dict[str, int]
     """Functions by name: the numbers of their C++ names."""
 
-    def site(self, line: int, strength: str = "PLAIN") -> str: ...
+    def site(self, line: int, strength: str = "PLAIN", extents: tuple[tuple[int, int], ...] = ()) -> str: ...
 
     def place(self, line: int) -> int: ...
 
     def shared_offsets(self, function: Function) -> dict[str, int]: ...
+
+    def shared_sizes(self, function: Function) -> dict[str, int]: ...
 
     def call_shape(self, function: Function, said: str) -> CallShape | None: ...
 
@@ -109,6 +121,9 @@ class Context:
                 raise UnsupportedError(f"the 128-bit register {name}")
         self.frame, self.frame_bytes = local_frame(function)
         self.shared = module.shared_offsets(function)
+        self.shared_bytes = module.shared_sizes(function)
+        self.bases: Bases | None = None
+        """Known once the flow of the function is."""
         self.parameters, _ = parameter_layout(function) if function.is_entry else ({}, 0)
         self.slots: dict[str, tuple[str, int]] = {}
         """Call parameters: name to (C++ pointer, stride)."""
@@ -224,7 +239,15 @@ class Context:
 
     def site(self, strength: str = "PLAIN") -> str:
         """A new site for what the current instruction does in memory; `strength` as in runtime/machine.h."""
-        return self.module.site(self.instruction.line, strength)
+        return self.module.site(self.instruction.line, strength, self._extents())
+
+    def _extents(self) -> tuple[tuple[int, int], ...]:
+        """Where the shared arrays lie that the instruction's address is made from; none where that is not known."""
+        addresses = [operand for operand in self.instruction.operands if isinstance(operand, Address)]
+        if self.bases is None or len(addresses) != 1:  # a copy has two addresses, and they share a site's words
+            return ()
+        found = ((self.shared[name], self.shared_bytes[name]) for name in self.bases.of(addresses[0].base))
+        return tuple(sorted((low, low + size if size else _TO_THE_END) for low, size in found))
 
     # Results
 

@@ -13,7 +13,7 @@ from evaluator.backends.sim.codegen.context import Context, ModuleScope
 from evaluator.backends.sim.codegen.control_flow import control_flow
 from evaluator.backends.sim.codegen.instructions import entry_of, lowered
 from evaluator.backends.sim.codegen.layout import signature
-from evaluator.backends.sim.codegen.masks import lane_masks, registers_in
+from evaluator.backends.sim.codegen.masks import SharedBases, lane_masks, registers_in
 from evaluator.backends.sim.codegen.steps import operations, step_of
 from evaluator.backends.sim.counters import Step
 from evaluator.backends.sim.ptx.model import Function, Instruction
@@ -43,6 +43,7 @@ class FunctionText:
         self.flow = control_flow(function)
         self.waited_for = _waited_for(self.flow)
         self.context = Context(module, function, self.flow, lane_masks(self.flow), self.waited_for)
+        self.context.bases = SharedBases(self.flow, self.context.shared)
 
     def text(self) -> str:
         c = self.context
@@ -58,7 +59,7 @@ class FunctionText:
         lines += [f"Slot<{v.size_bytes}> c{n};" for n, v in enumerate(c.call_slots)]
         start = "w.live" if self.function.is_entry else "entering"
         lines.append(f"Pending<{count}> pending; u32 m = {start}, cc = 0, returned = 0; int at = 0; u32 turns = 0;")
-        lines.append("u32 bar_number = 0, bar_threads = 0; i32 bar_line = 0;")
+        lines.append("u32 bar_number = 0, bar_threads = 0, missing = 0; i32 bar_line = 0;")
         if not self.function.is_entry:
             lines.append("u32 local_top = w.local_top;")
             lines.append("if ((u8 *)__builtin_frame_address(0) < w.stack_limit)")
@@ -81,6 +82,8 @@ class FunctionText:
         yield "dispatch:"
         yield f"if (pending.next == {count}) {{"
         yield "if (pending.parked & w.live) {"
+        yield "if (missing & ~pending.parked) partial_barrier(missing & ~pending.parked, bar_line);"
+        yield "missing = 0;"
         yield "barrier(w, bar_number, bar_threads, NO_REDUCTION, 0, true, bar_line);"
         yield "pending.unpark(); goto dispatch; }"
         if self.function.is_entry:

@@ -1,14 +1,28 @@
 """Liveness of registers, and which writes need a lane mask.
 
 A lane that waits at another block must find its registers as it left them: a write keeps them where it may need them.
+And from which shared arrays the addresses in registers are made (`SharedBases`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
+from typing import Final
 
 from evaluator.backends.sim.codegen.blocks import Block, ControlFlow, Masks
 from evaluator.backends.sim.codegen.instructions import entry_of
-from evaluator.backends.sim.ptx.model import Address, Instruction, Negated, Operand, Pair, Part, Register, Vector
+from evaluator.backends.sim.ptx.model import (
+    Address,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Part,
+    Register,
+    Symbol,
+    Vector,
+)
 
 
 def registers_in(operand: Operand) -> Iterator[str]:
@@ -90,3 +104,88 @@ def _live(flow: ControlFlow, uses: list[set[str]], kills: list[set[str]]) -> tup
                 live_out[block.index], live_in[block.index] = out, into
                 changed = True
     return live_in, live_out
+
+
+_COMPUTED: Final = frozenset(
+    {"add", "sub", "mul", "mul24", "mad", "mad24", "shl", "shr", "shf", "and", "or", "xor", "not", "neg", "lop3"}
+    | {"mov", "cvta", "cvt", "bfi", "bfe", "prmt", "addc", "subc", "madc", "div", "rem", "abs", "lea"}
+)
+"""What makes an address from an address and numbers."""
+_CHOSEN: Final = frozenset({"selp", "slct", "min", "max"})
+"""What gives one of its operands."""
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """What a register may be made from."""
+
+    arrays: frozenset[str] = frozenset()
+    other: bool = False
+    """Whether also from none of them."""
+
+    def __or__(self, also: "_Origin") -> "_Origin":
+        return _Origin(self.arrays | also.arrays, self.other or also.other)
+
+    def __add__(self, also: "_Origin") -> "_Origin":
+        if self == _NOTHING or also == _NOTHING:
+            return _NOTHING
+        return _Origin(self.arrays | also.arrays, self.other and also.other)
+
+
+_NOTHING: Final = _Origin()
+"""Of a register that nothing has written yet."""
+_NUMBER: Final = _Origin(other=True)
+
+
+class SharedBases:
+    """The shared arrays behind each register of one function, as far as its text tells.
+
+    A flow-insensitive fixpoint over registers: each may hold addresses made from some shared variables, or something
+    else, of which nothing is known: a number, what was loaded or passed. An access whose address is made from shared
+    variables alone must stay within one of them. What comes through memory, a call or a shuffle is never judged.
+    """
+
+    def __init__(self, flow: ControlFlow, shared: Mapping[str, object]) -> None:
+        """`shared`: the names of the shared variables that the function can reach."""
+        self._shared = shared
+        self._origins: dict[str, _Origin] = {}
+        if len(shared) < 2:  # the bounds of all shared memory are those of the one array
+            return
+        body = [(i, names) for block in flow.blocks for i in block.body if (names := written(i))]
+        changed = True
+        while changed:
+            changed = False
+            for instruction, names in body:
+                made = self._made(instruction)
+                for name in names:
+                    before = self._origins.get(name, _NOTHING)
+                    if (after := before | made) != before:
+                        self._origins[name] = after
+                        changed = True
+
+    def of(self, operand: Operand) -> frozenset[str]:
+        """The arrays that an address must lie in one of; none where it may be any address."""
+        origin = self._origin(operand) if len(self._shared) > 1 else _NUMBER
+        return frozenset() if origin.other else origin.arrays
+
+    def _made(self, i: Instruction) -> _Origin:
+        sources = [self._origin(operand) for operand in i.operands[1:]]
+        if i.opcode in _COMPUTED and sources:
+            return reduce(_Origin.__add__, sources)
+        if i.opcode in _CHOSEN and len(sources) > 1:
+            return sources[0] | sources[1]
+        return _NUMBER
+
+    def _origin(self, operand: Operand) -> _Origin:
+        match operand:
+            case Register(name):
+                return self._origins.get(name, _NOTHING)
+            case Symbol(name) if name in self._shared:
+                return _Origin(frozenset({name}))
+            case Address(base, _):
+                return self._origin(base)
+            case Vector(parts):
+                return reduce(_Origin.__add__, map(self._origin, parts), _NUMBER)
+            case Pair(first, _):
+                return self._origin(first)
+        return _NUMBER

@@ -25,6 +25,7 @@ from evaluator.backends.sim.ptx.model import (
     Module,
     Prototype,
     Relocation,
+    Special,
     Symbol,
     Variable,
 )
@@ -51,6 +52,8 @@ class Translation:
     """What the program's counts mean."""
     shared: Mapping[str, tuple[SharedVariable, ...]]
     """Shared variables by kernel."""
+    grid_wide: bool = False
+    """Whether anything in it waits for the whole grid, which takes a cooperative launch."""
 
 
 def translate(module: Module) -> Translation:
@@ -69,7 +72,9 @@ class _ModuleText:
         self.sharing = [f for f in self.functions if any(v.space == "shared" for v in f.variables.values())]
         """Those that declare shared memory."""
         self.indexes = {function.name: index for index, function in enumerate(self.functions)}
-        self.sites: list[tuple[int, str]] = []
+        self.sites: list[tuple[int, str, int, int]] = []
+        self.extents: dict[tuple[tuple[int, int], ...], int] = {}
+        """Sets of shared arrays that an address may be made from, and how many arrays stand before each."""
         self.lines: list[int] = []
         self.steps: list[list[Step]] = []
         self.flows: list[ControlFlow] = []
@@ -87,9 +92,10 @@ class _ModuleText:
         if self.size > MAX_INSTRUCTIONS:
             raise UnsupportedError(f"a program of {self.size} instructions (the simulator takes {MAX_INSTRUCTIONS})")
 
-    def site(self, line: int, strength: str = "PLAIN") -> str:
-        """A new memory instruction's site; `strength` as in runtime/machine.h."""
-        self.sites.append((self.place(line), strength))
+    def site(self, line: int, strength: str = "PLAIN", extents: tuple[tuple[int, int], ...] = ()) -> str:
+        """A new memory instruction's site; `strength` and `extents` as in runtime/machine.h."""
+        first = self.extents.setdefault(extents, sum(map(len, self.extents))) if extents else 0
+        self.sites.append((self.place(line), strength, first, len(extents)))
         return f"S[{len(self.sites) - 1}]"
 
     @property
@@ -154,13 +160,15 @@ class _ModuleText:
             self.flows.append(made.flow)
             bodies.append(made.text())
         declarations = [f"{signature(self.indexes[f.name], f)};" for f in self.functions if not f.is_entry]
-        sites = _joined(f"{{0, 0, {place}, {strength}}}" for place, strength in self.sites) or "{}"
+        extents = _joined(f"{{{low}u, {high}u}}" for each in self.extents for low, high in each) or "{}"
+        sites = _joined(f"{{0, 0, {', '.join(map(str, site))}}}" for site in self.sites) or "{}"
         text = "\n".join(
             [
                 '#include "operations.h"',
                 f"static Site S[] = {{{sites}}};",
                 f"static BlockCount N[{len(self.steps) + 1}];",
                 f"static u64 G[{self.guards + 1}];",
+                f"static const Extent E[] = {{{extents}}};",
                 *declarations,
                 *map(self._dispatcher_text, self.dispatchers.items()),
                 *bodies,
@@ -170,7 +178,9 @@ class _ModuleText:
         kernels = tuple(function.name for function in self.functions if function.is_entry)
         ledger = Ledger(tuple(map(tuple, self.steps)))
         shared = {f.name: tuple(self._shared_variables(f)) for f in self.functions if f.is_entry}
-        return Translation(text, tuple(self.lines), kernels, tuple(v.name for v in self.globals), ledger, shared)
+        return Translation(
+            text, tuple(self.lines), kernels, tuple(v.name for v in self.globals), ledger, shared, self._grid_wide()
+        )
 
     def _shared_variables(self, function: Function) -> Iterator[SharedVariable]:
         offsets = self.shared_offsets(function)
@@ -231,7 +241,7 @@ class _ModuleText:
         ]
         yield f"static const Kernel K[] = {{{_joined(kernels) or '{}'}}};"
         counted = f"N, {len(self.steps)}, G, {self.guards}"
-        yield f"const Program PROGRAM = {{K, {len(kernels)}, V, {len(rows)}, S, {len(self.sites)}, {counted}}};"
+        yield f"const Program PROGRAM = {{K, {len(kernels)}, V, {len(rows)}, S, {len(self.sites)}, {counted}, E}};"
 
     def _content(self, variable: Variable) -> bytes:
         """The bytes of an initialised variable, addresses of other variables and of functions included."""
@@ -278,6 +288,10 @@ class _ModuleText:
         top = -(-top // 16) * 16
         return offsets | {v.name: top for v in self._shared(function) if not v.size_bytes}
 
+    def shared_sizes(self, function: Function) -> dict[str, int]:
+        """Bytes of each shared variable that it can reach, 0 for dynamic shared memory."""
+        return {variable.name: variable.size_bytes for variable in self._shared(function)}
+
     def _shared_bytes(self, function: Function) -> int:
         static = [v for v in self._shared(function) if v.size_bytes]
         offsets = self.shared_offsets(function)
@@ -305,6 +319,12 @@ class _ModuleText:
     def _spreads(self) -> bool:
         """Whether blocks may run at once, in processes of their own."""
         return not any(isinstance(i, Instruction) and keeps_order(i) for f in self.functions for i in f.body)
+
+    def _grid_wide(self) -> bool:
+        """Whether any instruction asks for the cooperative launch's workspace (`%envreg1` and `%envreg2`)."""
+        asked = {Special("%envreg1"), Special("%envreg2")}
+        instructions = (i for f in self.functions for i in f.body if isinstance(i, Instruction))
+        return any(not asked.isdisjoint(i.operands) for i in instructions if i.opcode == "mov")
 
     def _warps_wait(self) -> bool:
         """Whether a warp may wait for another one of its block: at a barrier, or for what that one writes."""

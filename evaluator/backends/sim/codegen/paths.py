@@ -36,7 +36,13 @@ class Paths:
             yield f"goto B{target};"
         else:
             yield f"if (__builtin_expect(pending.next > {target}, 1)) goto B{target};"
-            yield f"pending.add({target}, m); goto dispatch;"
+            yield f"{self.wait(target, 'm')} goto dispatch;"
+
+    def wait(self, target: int, lanes: str) -> str:
+        """Have lanes wait at a block. Those that only end there count as gone for what the others do together."""
+        body = self.flow.blocks[target].body
+        ends = self.function.is_entry and body and all(i.opcode in ("ret", "exit") for i in body)
+        return f"pending.add({target}, {lanes});" + (f" w.leaving |= {lanes};" if ends else "")
 
     def _look_at_clock(self, here: int, target: int, line: int) -> Iterator[str]:
         yield self.burn(self.ends[here + 1] - self.ends[target], self.place(line))

@@ -91,6 +91,8 @@ class Instruction:
     """Line of the submission's source, 0 when unknown."""
     guard: Register | None = None
     guard_negated: bool = False
+    from_header: bool = False
+    """Whether it comes from a file that the submission includes."""
 
     @property
     def text(self) -> str:

@@ -54,6 +54,7 @@ class _Parser:
         self.index = 0
         self.result = Module()
         self.line = 0
+        self.from_header = False
         self.scopes: list[dict[str, str]] = []
         self.serial = 0
         self.depth = 0
@@ -370,6 +371,7 @@ class _Parser:
                 if self.peek() in ("+", "-"):
                     self.take()
                     self.take()
+        self.from_header = file != self.main_file
         if file == self.main_file:
             # `#line` and inline assembly may claim any number; one that is no line number says nothing.
             self.line = line if 0 <= line <= MAX_LINE else 0
@@ -444,7 +446,7 @@ class _Parser:
         self.expect(";")
         if not re.fullmatch(r"[a-z]\w*", opcode):
             raise UnsupportedError(f"PTX {word!r}", self.line or None)
-        return Instruction(opcode, tuple(modifiers), tuple(operands), self.line, guard, negated)
+        return Instruction(opcode, tuple(modifiers), tuple(operands), self.line, guard, negated, self.from_header)
 
     def _operand(self, function: Function) -> Operand:
         first = self._atom(function)

@@ -210,7 +210,7 @@ void meet_copies(Warp &w, u32 mask, const U64 &address, int bytes, const Site &s
                         char text[160];
                         format(text, "%s shared memory that a cp.async of line %d has not been waited for", writes ? "wrote" : "read",
                                line_of(e.site->place));
-                        warn(site.place, text);
+                        warn(NOTE, site.place, text);
                         return;
                     }
                 }

@@ -14,6 +14,21 @@ u32 ARRIVED[BARRIERS]; // threads that only arrive (bar.arrive)
 bool TOGETHER;         // the blocks of this launch run by turns
 bool GAVE_WAY;         // a warp of the block that runs waits for what others do
 
+// `__syncthreads()` in both branches of a condition: one barrier to the hardware, and undefined in CUDA.
+void check_places(u32 number) {
+    const Warp *first = nullptr;
+    for (u32 i = 0; i < BLOCK.warp_count; i++) {
+        const Warp &w = WARPS[i];
+        if (w.waits_at != (i32)number || !w.aligned || w.expects || !line_of(w.wait_place)) continue;
+        if (!first) first = &w;
+        if (same_line(first->wait_place, w.wait_place)) continue;
+        char text[160];
+        format(text, "some warps of a block waited here, and others at the barrier on line %d, in another branch", line_of(w.wait_place));
+        warn(SPLIT_BARRIER, first->wait_place, text);
+        return;
+    }
+}
+
 // Release the warps of every barrier that is complete. Returns whether any was.
 bool release() {
     bool any = false;
@@ -33,6 +48,7 @@ bool release() {
         if (WATCHING && !expects)
             for (u32 i = 0; i < BLOCK.warp_count; i++)
                 if (WARPS[i].waits_at == -2) watch_arrival(WARPS[i], (u32)number); // who has ended has arrived
+        check_places((u32)number);
         u32 count = 0, every = 1, some = 0;
         for (u32 i = 0; i < BLOCK.warp_count; i++) {
             if (WARPS[i].waits_at != number) continue;
@@ -93,7 +109,7 @@ void begin_block(const Kernel &kernel) {
         Warp &w = WARPS[i];
         u32 rest = threads - i * LANES;
         w.live = rest >= LANES ? ~0u : (1u << rest) - 1;
-        w.touched = 0;
+        w.touched = w.leaving = 0;
         w.waits_at = -1;
         w.local_top = 0;
         w.fuel = FUEL;

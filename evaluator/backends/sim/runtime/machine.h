@@ -18,11 +18,17 @@ struct Site {
     u64 low, count;
     i32 place;
     Strength strength;
+    u16 first_extent, extents; // of PROGRAM.extents: the shared arrays that its address is made from; 0 where unknown
+};
+// Bytes of shared memory, from where it begins, that one array takes.
+struct Extent {
+    u32 low, high;
 };
 
 struct Block;
 struct Warp {
     u32 live;  // lanes that have not exited
+    u32 leaving; // those of them that have nothing left to do but exit
     u32 index; // in its block
     u32 home;  // among all warps that live now: whose local memory this is
     U32 tid[3];
@@ -37,6 +43,7 @@ struct Warp {
     void *saved;
     i32 waits_at; // barrier number, -1 when runnable, -2 when done
     u32 expects;  // threads that the barrier waits for, 0 for all
+    bool aligned; // whether all threads of the block must wait at one place
     i32 wait_place;
     u32 vote, reduced; // for bar.red
     u32 touched;       // lanes that used memory, while counting
@@ -75,6 +82,7 @@ struct Program {
     u32 block_count;
     u64 *guards; // lanes that executed each guarded arithmetic instruction
     u32 guard_count;
+    const Extent *extents;
 };
 extern const Program PROGRAM;
 extern bool COUNTING; // whether this run counts
@@ -95,8 +103,9 @@ struct Block {
 };
 extern bool WATCHING; // whether the block that runs is watched for races and undefined reads (shadow.h)
 void watch_fence(Warp &w);
-// A warp-wide operation of the lanes `mask` brings each of them together with those that its own mask names.
-void watch_members(Warp &w, u32 mask, const U32 &members);
+// A warp-wide operation of the lanes `mask` brings each of them together with those that its own mask names. `orders`:
+// what they did in memory before is known to all of them then, as behind `__syncwarp`, but not behind a shuffle.
+void watch_members(Warp &w, u32 mask, const U32 &members, bool orders);
 INLINE void fence(Warp &w) {
     if (__builtin_expect(WATCHING, 0)) watch_fence(w);
 }
@@ -111,13 +120,20 @@ template <class F> INLINE void each_group(u32 mask, const U32 &members, F f) {
     }
 }
 
-INLINE void warp_sync(Warp &w, u32 mask, const U32 &members) {
-    if (__builtin_expect(WATCHING, 0) && mask) watch_members(w, mask, members);
+INLINE void warp_sync(Warp &w, u32 mask, const U32 &members, bool orders) {
+    if (__builtin_expect(WATCHING, 0) && mask) watch_members(w, mask, members, orders);
 }
 
 // Faults end the session. `lanes` tells which thread to name (the first).
 [[noreturn]] void fault(Warp &w, u32 lanes, const char *kind, i32 place, const char *message);
-void warn(i32 place, const char *message);
+// What PTX leaves undefined, or what no kernel may rely on, and what then happens all the same: said once for each
+// line. The kinds stand in shadow.h.
+enum HazardKind : u32;
+void warn(HazardKind kind, i32 place, const char *message);
+void absent_members(i32 place, const char *operation, u32 named, u32 absent);
+void unnamed_members(i32 place, const char *operation, u32 lanes);
+void partial_barrier(u32 missing, i32 place);
+u32 active_lanes(Warp &w, u32 lanes, bool asked, i32 place); // `asked`: by the submission itself, not by a header of CUDA
 void watchdog(Warp &w, u32 lanes, i32 place); // returns while there is time left
 
 // Calls through registers: the lanes among `left` that hold the same address as the first of them, and that address.
@@ -201,7 +217,7 @@ U32 elect(Warp &w, u32 mask, const U32 &members, u32 *leads, i32 place);
 enum Reduction { NO_REDUCTION, POPC, AND, OR };
 // Faults where lanes of one warp wait at barriers of different lines.
 void diverged(Warp &w, u32 lanes, u32 others, i32 place, i32 other_place);
-u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place);
+u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place, bool aligned = false);
 
 void device_printf(Warp &w, u32 mask, const U64 &format, const U64 &arguments, U32 *count, i32 place);
 [[noreturn]] void device_assert(Warp &w, u32 mask, const u8 *slots[], const u32 strides[], i32 place);

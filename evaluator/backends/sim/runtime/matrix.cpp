@@ -10,7 +10,7 @@
 // A fragment is made of registers that hold units of 8 rows: lane 4g + t has row g, columns from t on. That is the
 // layout that PTX fixes for `mma`; for `wmma`, whose layout is opaque, it is the one that GPUs from sm_80 on have.
 #include "matrix.h"
-#include "runtime.h"
+#include "shadow.h"
 #include <math.h>
 
 namespace {
@@ -68,8 +68,8 @@ float towards_zero(double x) {
 }
 
 void check_lanes(Warp &w, u32 mask, i32 place) {
-    warp_sync(w, mask, all32(mask));
-    if (mask != ~0u) warn(place, "a matrix instruction is executed by part of a warp: undefined");
+    warp_sync(w, mask, all32(mask), false);
+    if (mask != ~0u) warn(PARTIAL_MATRIX, place, "a matrix instruction is executed by part of a warp: undefined");
 }
 
 double A_FLOAT[DEEPEST][MOST], B_FLOAT[DEEPEST][MOST];

@@ -233,9 +233,9 @@ INLINE U32 lane_ids() {
 
 // bar.warp.sync
 INLINE void sync_members(Warp &w, u32 mask, const U32 &members, i32 place) {
-    warp_sync(w, mask, members);
+    warp_sync(w, mask, members, true);
     u32 unnamed = mask & eq_b32(and_b32(members, shl_b32(all32(1), lane_ids())), all32(0));
-    if (__builtin_expect(unnamed != 0, 0)) warn(place, "`__syncwarp` is executed by lanes that its mask does not name: undefined");
+    if (__builtin_expect(unnamed != 0, 0)) unnamed_members(place, "`__syncwarp`", unnamed);
 }
 
 // A barrier's number or thread count: warps arrive as wholes, so all lanes must give the same.

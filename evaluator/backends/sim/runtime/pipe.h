@@ -61,6 +61,7 @@ void put_hazards(char **kernel_names) {
         put(SLOTS[h.slot].item);
         put(h.offset);
         put(h.bytes);
+        put(h.base);
     }
 }
 

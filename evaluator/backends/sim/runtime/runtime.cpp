@@ -27,6 +27,7 @@ u64 SAMPLE_BLOCKS, DICE; // most blocks of a launch that run, 0 for all; state o
 u64 BEGAN_NS, DEADLINE_NS, EXECUTED, UNWATCHED;
 u64 CORES = 1, SPREAD_LAUNCHES; // how many cores a launch may use; launches of this run that used several
 const char *CURRENT_KERNEL = "";
+u64 BLOCKS_BEHIND; // of a launch whose blocks may wait for others: those that have not begun
 const char *const TIME_IS_UP = "was still running when its time was up";
 char NAMES[1 << 16]; // buffer names of the current run
 enum : i64 { FUEL = 4096, SHORT_TURN = 256 };
@@ -86,6 +87,8 @@ void put_facts() {
     for (int i = 0; i < 3; i++) put(block ? block[i] : 0);
     put_text(FAULT.buffer ? FAULT.buffer : "");
     put((u64)FAULT.element);
+    put(FAULT.bytes);
+    put((u64)FAULT.base);
     put(FAULT.has_other);
     put_party(FAULT.other);
     _exit(0);
@@ -93,13 +96,63 @@ void put_facts() {
 
 } // namespace
 
-void warn(i32 place, const char *message) {
-    char text[256];
-    i32 line = line_of(place);
-    int n = line > 0 ? format(text, "line %d: %s\n", line, message) : format(text, "%s\n", message);
-    if (n <= 0 || WARNINGS_BYTES + n > sizeof WARNINGS || memmem(WARNINGS, WARNINGS_BYTES, text, n)) return;
-    memcpy(WARNINGS + WARNINGS_BYTES, text, n);
-    WARNINGS_BYTES += n;
+namespace {
+// One line of text, `kind line message`, unless there is one of its kind and line. A message may differ from block to
+// block, in the lanes that it names.
+void keep_warning(const char *text, u32 bytes) {
+    const char *message = text;
+    for (int spaces = 0; message < text + bytes && (spaces += *message == ' ') < 2;) message++;
+    u64 key = (u64)(message - text) + 1;
+    for (u32 at = 0; at < WARNINGS_BYTES;) {
+        if (WARNINGS_BYTES - at >= key && !memcmp(WARNINGS + at, text, key)) return;
+        const char *end = (const char *)memchr(WARNINGS + at, '\n', WARNINGS_BYTES - at);
+        at = end ? (u32)(end - WARNINGS) + 1 : WARNINGS_BYTES;
+    }
+    if (WARNINGS_BYTES + bytes > sizeof WARNINGS) return;
+    memcpy(WARNINGS + WARNINGS_BYTES, text, bytes);
+    WARNINGS_BYTES += bytes;
+}
+} // namespace
+
+void warn(HazardKind kind, i32 place, const char *message) {
+    char text[320];
+    int n = format(text, "%u %d %s\n", (u32)kind, line_of(place), message);
+    if (n > 0 && n < (int)sizeof text) keep_warning(text, (u32)n);
+}
+
+namespace {
+// `lane 3`, `lanes 16 to 31`, `lanes 1, 3 and others`.
+struct LaneWords {
+    char text[48];
+    explicit LaneWords(u32 lanes) {
+        u32 first = (u32)__builtin_ctz(lanes), last = 31 - (u32)__builtin_clz(lanes), rest = lanes & (lanes - 1);
+        if (first == last) format(text, "lane %u", first);
+        else if ((lanes >> first) + 1 == (last == 31 && !first ? 0 : 1u << (last - first + 1))) format(text, "lanes %u to %u", first, last);
+        else format(text, "lanes %u, %u%s", first, (u32)__builtin_ctz(rest), rest & (rest - 1) ? " and others" : "");
+    }
+};
+} // namespace
+
+void absent_members(i32 place, const char *operation, u32 named, u32 absent) {
+    char text[240];
+    format(text, "%s names lanes that do not take part in it: its mask is 0x%x, and %s did not come, being in another branch",
+           operation, named, LaneWords(absent).text);
+    warn(ABSENT, place, text);
+}
+void unnamed_members(i32 place, const char *operation, u32 lanes) {
+    char text[200];
+    format(text, "%s is executed by lanes that its mask does not name, such as %s: undefined", operation, LaneWords(lanes).text);
+    warn(UNNAMED, place, text);
+}
+void partial_barrier(u32 missing, i32 place) {
+    char text[200];
+    format(text, "a barrier was reached by part of a warp: %s went past it", LaneWords(missing).text);
+    warn(PARTIAL_BARRIER, place, text);
+}
+u32 active_lanes(Warp &w, u32 lanes, bool asked, i32 place) {
+    if (asked && lanes != w.live)
+        warn(ACTIVEMASK, place, "`__activemask()` was taken in a branch: it says which lanes run just then, and lanes of one branch need not run together");
+    return lanes;
 }
 
 void out_of_memory(const char *what, u64 bytes) {
@@ -134,7 +187,11 @@ Party party(const Warp &w, u32 lanes, i32 place, Act act) {
 }
 
 void look_at_clock(Warp &w, u32 lanes, i32 place) {
-    if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, TIME_IS_UP);
+    if (now_ns() < DEADLINE_NS) return;
+    if (!BLOCKS_BEHIND) fault(w, lanes, "watchdog", place, TIME_IS_UP);
+    format(FAULT.message, "%s: it reads again and again what another block may write, and the %llu blocks behind this one begin only when it has ended",
+           TIME_IS_UP, (unsigned long long)BLOCKS_BEHIND);
+    fault(w, lanes, "watchdog", place, FAULT.message);
 }
 
 #include "blocks.h"
@@ -191,6 +248,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
     for (u64 i = 0; i < (together ? 0 : chosen); i++) {
         u64 number = chosen < blocks ? drawn(i, chosen, blocks) : BACKWARDS && !kernel.polls ? blocks - 1 - i : i;
         set_block(number);
+        BLOCKS_BEHIND = kernel.polls && chosen == blocks ? blocks - i - 1 : 0;
         watch_block(BLOCK, number);
         run_block(kernel);
         if (spreads) {
@@ -206,6 +264,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
             look_at_clock(WARPS[0], 1, -1);
         }
     }
+    BLOCKS_BEHIND = 0;
     if (COUNTING) end_launch_counts(&kernel - PROGRAM.kernels, blocks, chosen);
     for (u32 i = 0; i < BLOCK.warp_count; i++) EXECUTED += WARPS[i].executed;
 }
@@ -227,7 +286,7 @@ void give_way(Warp &w) {
 
 Warp &warp_of_block(u32 index) { return WARPS[index]; }
 
-u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place) {
+u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place, bool aligned) {
     if (number >= BARRIERS) fault(w, w.live, "bad_barrier", place, "named a barrier above 15");
     if (threads % LANES) fault(w, w.live, "bad_barrier", place, "gave a barrier a thread count that is not a multiple of 32");
     if (!wait) {
@@ -239,6 +298,7 @@ u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate
     w.waits_at = (i32)number;
     w.expects = threads;
     w.wait_place = place;
+    w.aligned = aligned;
     w.vote = predicate;
     w.reduced = (u32)reduction;
     suspend(w);
@@ -343,6 +403,7 @@ void run_plan() {
     const void *record = record_of_counts(record_bytes);
     put(recorded_launches());
     put_text((const char *)record, record_bytes);
+    for (u64 i = 0; i < returning; i++) put(first_unwritten(returned[i]));
     for (u64 i = 0; i < returning; i++) write_all((void *)slot_address(returned[i]), SLOTS[returned[i]].size);
 }
 

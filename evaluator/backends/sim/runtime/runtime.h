@@ -62,6 +62,8 @@ struct Fault {
     const char *buffer;
     i64 element;
     u64 lane_address;
+    u64 bytes; // of the access
+    i64 base;  // in shared memory: where the array begins that the address was made from; -1 where unknown
     Party other; // whom it was with, where it took two
     bool has_other;
 };

@@ -1,4 +1,4 @@
-#include "shadow.h"
+#include "marks.h"
 #include <sys/mman.h>
 #include <utility>
 
@@ -8,52 +8,13 @@ u64 WATCH_SEED, BLOCKS_WATCHED, BLOCKS_RUN;
 
 namespace {
 
-enum : u32 { MOST_WARPS = 32, GATES = 16, MOST_HAZARDS = 16, WORD = 4, ALL_WATCHED = 1 << 16 };
 enum : u64 { MOST_SHADOW_BYTES = 2ull << 30 };
 
-struct Mark {
-    u32 tick, block, place;
-    u16 thread;
-    u8 touched : 4, changed : 4; // bytes of the word
-    Act act;
-};
-struct Cell {
-    Mark write, reads[2]; // two reads of different warps
-    u32 born;             // the tick from which on this content counts
-    u32 defined;          // bytes
-};
-struct Shadow {
-    Cell *cells;
-    u64 bytes; // of the slot's memory that `cells` cover
-    u32 born;
-    bool defined;
-};
 Shadow SHADOWS[SLOT_COUNT];
 u64 SHADOW_BYTES;
 
 u32 TICK = 1, LAUNCHED, KERNEL;
 bool SAMPLED; // some blocks are not watched: what they did is not known
-
-// What one warp knows: of each warp of its block, of what was behind a fence, and of other blocks.
-struct Clock {
-    u32 known[MOST_WARPS], fenced[MOST_WARPS], horizon;
-    u32 together; // lanes of the warp know each other's acts up to here
-    u32 barrier;  // when it last left one
-    bool after_fence;
-    u32 lanes[LANES][LANES]; // beyond that, up to where the first lane knows the second
-};
-struct Gate {
-    u32 known[MOST_WARPS], fenced[MOST_WARPS], horizon;
-};
-} // namespace
-
-struct BlockWatch {
-    u32 ordinal;
-    Clock clocks[MOST_WARPS];
-    Gate gates[GATES];
-};
-
-namespace {
 
 BlockWatch WATCH;
 
@@ -70,6 +31,7 @@ u32 HAZARD_COUNT;
 u8 *GUARDED; // by place: reads that an atomic of the same warp on the same word follows
 u32 GUARDED_ROOM;
 
+bool is_slot(u64 address, u64 slot) { return (address - SLOT_BASE) >> SLOT_SHIFT == slot; }
 INLINE u32 later(u32 a, u32 b) { return a > b ? a : b; }
 void join(u32 *into, const u32 *from) {
     for (u32 i = 0; i < MOST_WARPS; i++) into[i] = later(into[i], from[i]);
@@ -100,7 +62,8 @@ Cell *cell_at(u64 slot, u64 offset) {
     return cell;
 }
 
-enum Order { ORDERED, BY_CHANCE, UNORDERED }; // BY_CHANCE: an atomic stands between, but no fence before it
+// BY_CHANCE: an atomic stands between, but no fence before it. IN_STEP: a shuffle or a vote does.
+enum Order { ORDERED, BY_CHANCE, IN_STEP, UNORDERED };
 Order order(const Mark &m, Warp &w, u32 lane) {
     if (m.tick <= LAUNCHED) return ORDERED;
     BlockWatch &watch = *w.block->watch;
@@ -108,7 +71,8 @@ Order order(const Mark &m, Warp &w, u32 lane) {
     u32 warp = m.thread / LANES, its_lane = m.thread % LANES;
     if (m.block == watch.ordinal) {
         if (warp != w.index) return m.tick <= c.known[warp] ? ORDERED : UNORDERED;
-        return its_lane == lane || m.tick <= c.together || m.tick <= c.lanes[lane][its_lane] ? ORDERED : UNORDERED;
+        if (its_lane == lane || m.tick <= c.together || m.tick <= c.lanes[lane][its_lane]) return ORDERED;
+        return m.tick <= c.met || m.tick <= c.groups[lane][its_lane] ? IN_STEP : UNORDERED;
     }
     if (m.tick > c.horizon) return UNORDERED;
     const Published &p = PUBLISHED[m.block];
@@ -155,7 +119,7 @@ void locate(u32 *thread, u32 linear) {
 }
 
 // One of each kind for each pair of lines. Between warps is worth more than within one: there a barrier must stand.
-void note(HazardKind kind, Warp &w, u32 lane, const Site &site, Act act, const Mark *other, u64 address, int bytes, bool rewrites = false) {
+void note(HazardKind kind, Warp &w, u32 lane, const Site &site, Act act, const Mark *other, u64 address, int bytes, bool rewrites = false, u64 base = 0) {
     i32 other_place = other ? (i32)other->place : -1;
     bool in_warp = other && other->block == w.block->watch->ordinal && other->thread / LANES == w.index;
     u32 at = HAZARD_COUNT;
@@ -180,6 +144,7 @@ void note(HazardKind kind, Warp &w, u32 lane, const Site &site, Act act, const M
     h.slot = (u32)((address - SLOT_BASE) >> SLOT_SHIFT);
     h.offset = address - SLOTS[h.slot].low;
     h.bytes = (u64)bytes;
+    h.base = base;
     locate(h.here.thread, w.index * LANES + lane);
     memcpy(h.here.block, w.block->id, sizeof h.here.block);
     h.here.place = site.place;
@@ -192,6 +157,16 @@ void note(HazardKind kind, Warp &w, u32 lane, const Site &site, Act act, const M
     }
 }
 
+// An access behind the end, or before the start, of every array that its address is made from.
+INLINE void check_extents(Warp &w, u32 lane, const Site &site, Act act, u64 address, int bytes) {
+    if (!site.extents || !is_slot(address, SHARED_SLOT)) return;
+    const Extent *e = PROGRAM.extents + site.first_extent;
+    u64 offset = address - SLOTS[SHARED_SLOT].low;
+    for (u32 i = 0; i < site.extents; i++)
+        if (offset >= e[i].low && offset + (u64)bytes <= e[i].high) return;
+    note(OVERRUN, w, lane, site, act, nullptr, address, bytes, false, e->low);
+}
+
 // Compare an access with an earlier one of the same bytes. `harmless`: it leaves what is there, or found it so.
 void meet(const Mark &m, u32 bits, bool harmless, Warp &w, u32 lane, const Site &site, Act act, u64 address, int bytes, bool shared, bool rewrites = false) {
     if (!(m.touched & bits)) return;
@@ -199,12 +174,12 @@ void meet(const Mark &m, u32 bits, bool harmless, Warp &w, u32 lane, const Site 
     bool strong = m.act == STRONG || act == STRONG || (atomic && (m.act == FLAG || act == FLAG));
     if (strong || (m.act >= ATOMIC && act >= ATOMIC) || (reads && atomic && !shared)) return;
     Order found = order(m, w, lane);
-    if (found == ORDERED) return;
+    if (found == ORDERED || (harmless && found == IN_STEP)) return;
     if (harmless) {
         bool one_instruction = (i32)m.place == site.place && m.tick == TICK && m.thread / LANES == w.index;
         if (one_instruction && m.block == w.block->watch->ordinal) return;
     }
-    HazardKind kind = harmless ? HARMLESS : found == BY_CHANCE ? UNFENCED : reads && atomic ? WITH_ATOMIC : RACE;
+    HazardKind kind = harmless ? HARMLESS : found == BY_CHANCE ? UNFENCED : found == IN_STEP ? LOCKSTEP : reads && atomic ? WITH_ATOMIC : RACE;
     note(kind, w, lane, site, act, &m, address, bytes, rewrites);
 }
 
@@ -242,7 +217,6 @@ template <class F> INLINE void words(u64 address, int bytes, F f) {
         done += (int)count;
     }
 }
-bool is_slot(u64 address, u64 slot) { return (address - SLOT_BASE) >> SLOT_SHIFT == slot; }
 bool defined_is_known(u64 address) {
     return !SAMPLED || is_slot(address, SHARED_SLOT) || is_slot(address, LOCAL_SLOT);
 }
@@ -275,6 +249,18 @@ void watch_slot(u64 number, bool defined) {
 }
 void watch_undefined(u64 address, u64 bytes) { set_defined(address, bytes, false); }
 void watch_defined(u64 address, u64 bytes) { set_defined(address, bytes, true); }
+
+u64 first_unwritten(u64 slot) {
+    if (SAMPLED || !WATCHED_SHARE) return ~0ull;
+    u64 size = SLOTS[slot].size;
+    for (u64 offset = 0; offset < size; offset += WORD) {
+        const Cell *cell = cell_at(slot, offset);
+        if (!cell) return ~0ull;
+        u32 bits = size - offset < WORD ? (1u << (size - offset)) - 1 : 15;
+        if (u32 lacking = bits & ~cell->defined) return offset + (u32)__builtin_ctz(lacking);
+    }
+    return size;
+}
 
 void watch_run() {
     HAZARD_COUNT = 0;
@@ -344,6 +330,7 @@ void watch_load(Warp &w, u32 mask, const A64 &address, const Site &site, int byt
         u64 a = address.e[lane];
         bool shared = is_slot(a, SHARED_SLOT), local = is_slot(a, LOCAL_SLOT), known = defined_is_known(a);
         if (is_slot(a, PARAMETER_SLOT)) continue;
+        check_extents(w, lane, site, READ, a, bytes);
         words(a, bytes, [&](Cell &cell, u32 bits, int, u32) {
             if (known && bits & ~cell.defined) note(UNDEFINED, w, lane, site, READ, nullptr, a, bytes);
             if (local) return;
@@ -369,6 +356,7 @@ void watch_store(Warp &w, u32 mask, const A64 &address, const Site &site, int by
         u64 a = address.e[lane];
         bool shared = is_slot(a, SHARED_SLOT), local = is_slot(a, LOCAL_SLOT);
         local_only &= local;
+        check_extents(w, lane, site, act, a, bytes);
         if (WATCHING)
             words(a, bytes, [&](Cell &cell, u32 bits, int at, u32 count) {
                 cell.defined |= bits;
@@ -403,6 +391,7 @@ void watch_store(Warp &w, u32 mask, const A64 &address, const Site &site, int by
 void watch_atomic(Warp &w, u32 lane, u64 address, const Site &site, int bytes, Atomic operation, bool changed) {
     bool shared = is_slot(address, SHARED_SLOT), known = defined_is_known(address);
     if (is_slot(address, LOCAL_SLOT)) return;
+    check_extents(w, lane, site, ATOMIC, address, bytes);
     if (site.strength == FENCED) watch_fence(w);
     Clock &c = clock_of(w);
     Act act = operation == A_CAS || operation == A_EXCH ? EXCHANGE : ATOMIC;
@@ -440,19 +429,20 @@ void watch_fence(Warp &w) {
 }
 
 // Who is named but not here may have met these lanes at another instruction, which is believed.
-void watch_members(Warp &w, u32 mask, const U32 &members) {
+void watch_members(Warp &w, u32 mask, const U32 &members, bool orders) {
     Clock &c = clock_of(w);
     u32 now = TICK++, before[LANES][LANES];
+    u32 &all = orders ? c.together : c.met, (&each)[LANES][LANES] = orders ? c.lanes : c.groups;
     U32 named = and_b32(members, all32(w.live));
     if (!(mask & ~eq_b32(named, all32(w.live)))) {
-        c.together = now;
+        all = now;
         return;
     }
-    memcpy(before, c.lanes, sizeof before);
+    memcpy(before, each, sizeof before);
     each_group(mask, named, [&](u32 group, u32 lanes) {
         u32 row[LANES] = {};
         for (u32 left = group; left; left &= left - 1) join(row, before[__builtin_ctz(left)]), row[__builtin_ctz(left)] = now;
-        for (u32 left = group & (lanes | ~mask); left; left &= left - 1) join(c.lanes[__builtin_ctz(left)], row);
+        for (u32 left = group & (lanes | ~mask); left; left &= left - 1) join(each[__builtin_ctz(left)], row);
     });
 }
 

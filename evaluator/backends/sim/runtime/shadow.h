@@ -34,6 +34,7 @@ void watch_store(Warp &w, u32 mask, const A64 &address, const Site &site, int by
 void watch_atomic(Warp &w, u32 lane, u64 address, const Site &site, int bytes, Atomic operation, bool changed);
 // A copy in the background, of a thread of this block, has not been waited for.
 void watch_unawaited(Warp &w, u32 lane, const Site &site, u64 address, int bytes, bool writes, u32 copier, i32 place);
+u64 first_unwritten(u64 slot); // the first byte of a slot that holds no defined value; its size: none; ~0: not known
 void watch_undefined(u64 address, u64 bytes); // these bytes hold no defined value any more
 void watch_defined(u64 address, u64 bytes);
 
@@ -42,13 +43,20 @@ void watch_departure(Warp &w, u32 number);
 void watch_completion(Block &block, u32 number);
 void watch_places(u64 count); // how many places there are
 
-// What was found: at most one for each pair of lines.
-enum HazardKind : u32 { RACE, HARMLESS, UNFENCED, UNDEFINED, UNAWAITED, WITH_ATOMIC };
+// What was found: at most one for each pair of lines. evaluator/stages/verify/severity.py says what each means.
+enum HazardKind : u32 {
+    RACE, HARMLESS, UNFENCED, UNDEFINED, UNAWAITED, WITH_ATOMIC,
+    LOCKSTEP, // in one warp, with only a shuffle or a vote in between
+    OVERRUN,  // an address made from one shared array reaches another
+    // The rest needs no watching.
+    ABSENT, UNNAMED, MIXED, INACTIVE, FOREIGN, PARTIAL_MATRIX, PARTIAL_BARRIER, SPLIT_BARRIER, ACTIVEMASK,
+    NOTE // of no kind
+};
 struct Hazard {
     HazardKind kind;
     u32 kernel;
     Party here, other;
     u32 slot, rewrites; // whether what is written over had been written in order: a later round of a loop
-    u64 offset, bytes;
+    u64 offset, bytes, base; // base: where the array begins that the address was made from
 };
 u32 hazards(const Hazard **found); // without those that turned out to be none

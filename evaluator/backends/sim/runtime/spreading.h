@@ -117,10 +117,7 @@ void merge_warnings(const char *lines, u32 bytes) {
     for (u32 at = 0; at < bytes;) {
         const char *end = (const char *)memchr(lines + at, '\n', bytes - at);
         u32 size = end ? (u32)(end - lines) + 1 - at : bytes - at;
-        if (WARNINGS_BYTES + size <= sizeof WARNINGS && !memmem(WARNINGS, WARNINGS_BYTES, lines + at, size)) {
-            memcpy(WARNINGS + WARNINGS_BYTES, lines + at, size);
-            WARNINGS_BYTES += size;
-        }
+        keep_warning(lines + at, size);
         at += size;
     }
 }

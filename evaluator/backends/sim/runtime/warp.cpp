@@ -2,26 +2,31 @@
 //
 // Each lane goes by its own member mask: lanes that execute one instruction together may belong to different groups, as
 // the tiles and partitions of cooperative groups do.
-#include "runtime.h"
+#include "shadow.h"
 
 namespace {
 
-// What PTX leaves undefined is taken as it comes, which a note says once: lanes that a mask names but that are not
+// What PTX leaves undefined is taken as it comes, which a warning says once: lanes that a mask names but that are not
 // here, or are here with another mask, and lanes whose own mask does not name them.
 // Returns whether each mask names the whole warp.
-bool check_members(Warp &w, u32 mask, const U32 &members, i32 place) {
-    warp_sync(w, mask, members);
+bool check_members(Warp &w, u32 mask, const U32 &members, const char *operation, i32 place) {
+    warp_sync(w, mask, members, false);
     bool whole = !(mask & ~eq_b32(members, all32(~0u)));
-    u32 absent = whole ? w.live & ~mask : 0, others = 0, unnamed = 0;
+    u32 away = w.live & ~w.leaving & ~mask, absent = whole ? away : 0, others = 0, unnamed = 0, naming = ~0u;
     if (!whole)
         each_group(mask, members, [&](u32 named, u32 lanes) {
-            absent |= named & w.live & ~mask;
+            if (named & away) naming = named;
+            absent |= named & away;
             others |= named & mask & ~lanes;
             unnamed |= lanes & ~named;
         });
-    if (absent) warn(place, "a warp-wide operation names lanes that do not take part in it");
-    if (unnamed) warn(place, "a warp-wide operation is executed by lanes that its mask does not name: undefined");
-    else if (others) warn(place, "a warp-wide operation names lanes that take part in it with another mask: undefined");
+    if (absent) absent_members(place, operation, naming, absent & naming);
+    if (unnamed) unnamed_members(place, operation, unnamed);
+    else if (others) {
+        char text[160];
+        format(text, "%s names lanes that take part in it with another mask: undefined", operation);
+        warn(MIXED, place, text);
+    }
     return whole;
 }
 
@@ -31,7 +36,7 @@ void check_sources(u32 reading, const A32 &from, const A32 &members, i32 place) 
     for (u32 left = reading; left; left &= left - 1) {
         u32 lane = (u32)__builtin_ctz(left), source = from.e[lane];
         if (source == lane || members.e[lane] >> source & 1) continue;
-        warn(place, "a shuffle reads from a lane that its mask does not name: undefined");
+        warn(FOREIGN, place, "a shuffle reads from a lane that its mask does not name: undefined");
         return;
     }
 }
@@ -64,7 +69,7 @@ template <class A> U32 match_all_of(u32 mask, const A &a, const A32 &members, u3
 } // namespace
 
 U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, const U32 &c, const U32 &members, u32 *valid, i32 place) {
-    bool whole = check_members(w, mask, members, place);
+    bool whole = check_members(w, mask, members, "a shuffle", place);
     SHUFFLES++;
     A32 a = spread(value), lanes = spread(b), clamp = spread(c), from, r;
     *valid = 0;
@@ -89,13 +94,13 @@ U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, con
         absent |= (u32)!here << lane;
         *valid |= (u32)in << lane;
     }
-    if (absent & mask) warn(place, "a shuffle reads from a lane that does not take part in it: undefined, taken as 0");
+    if (absent & mask) warn(INACTIVE, place, "a shuffle reads from a lane that does not take part in it: undefined, taken as 0");
     if (!whole) check_sources(mask & ~absent, from, spread(members), place);
     return gather(r);
 }
 
 u32 vote(Warp &w, u32 mask, Vote mode, u32 predicate, const U32 &members, i32 place) {
-    bool whole = check_members(w, mask, members, place);
+    bool whole = check_members(w, mask, members, "a vote", place);
     u32 r = 0;
     auto count = [&](u32 named, u32 lanes) {
         u32 taking = mask & named, yes = predicate & taking;
@@ -108,29 +113,29 @@ u32 vote(Warp &w, u32 mask, Vote mode, u32 predicate, const U32 &members, i32 pl
 }
 
 U32 ballot(Warp &w, u32 mask, u32 predicate, const U32 &members, i32 place) {
-    check_members(w, mask, members, place);
+    check_members(w, mask, members, "a ballot", place);
     return and_b32(members, all32(mask & predicate));
 }
 
 U32 match_any(Warp &w, u32 mask, const U32 &value, const U32 &members, i32 place) {
-    check_members(w, mask, members, place);
+    check_members(w, mask, members, "a match", place);
     return match_any_of(mask, spread(value), spread(members));
 }
 U32 match_any(Warp &w, u32 mask, const U64 &value, const U32 &members, i32 place) {
-    check_members(w, mask, members, place);
+    check_members(w, mask, members, "a match", place);
     return match_any_of(mask, spread(value), spread(members));
 }
 U32 match_all(Warp &w, u32 mask, const U32 &value, const U32 &members, u32 *same, i32 place) {
-    check_members(w, mask, members, place);
+    check_members(w, mask, members, "a match", place);
     return match_all_of(mask, spread(value), spread(members), same);
 }
 U32 match_all(Warp &w, u32 mask, const U64 &value, const U32 &members, u32 *same, i32 place) {
-    check_members(w, mask, members, place);
+    check_members(w, mask, members, "a match", place);
     return match_all_of(mask, spread(value), spread(members), same);
 }
 
 U32 reduce(Warp &w, u32 mask, Atomic operation, const U32 &value, const U32 &members, i32 place) {
-    check_members(w, mask, members, place);
+    check_members(w, mask, members, "a reduction", place);
     A32 a = spread(value);
     U32 all = all32(0);
     each_group(mask, members, [&](u32 named, u32 lanes) {
@@ -159,7 +164,7 @@ U32 reduce(Warp &w, u32 mask, Atomic operation, const U32 &value, const U32 &mem
 
 // The lowest lane of each group leads it, as on GPUs (measured); PTX leaves open which one.
 U32 elect(Warp &w, u32 mask, const U32 &members, u32 *leads, i32 place) {
-    check_members(w, mask, members, place);
+    check_members(w, mask, members, "an election", place);
     U32 r = all32(0);
     *leads = 0;
     each_group(mask, members, [&](u32 named, u32 lanes) {

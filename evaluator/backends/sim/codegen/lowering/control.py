@@ -50,7 +50,7 @@ def _bra(c: Context, i: Instruction) -> Iterator[str]:
         first, second = min(taken, otherwise), max(taken, otherwise)
         waiting = "taken" if second == taken else "(m & ~taken)"
         yield f"u32 waiting = {waiting}; if (waiting != m) {{"
-        yield f"if (waiting) {{ N[{c.block_number}].diverged++; pending.add({second}, waiting); m &= ~waiting; }}"
+        yield f"if (waiting) {{ N[{c.block_number}].diverged++; {c.paths.wait(second, 'waiting')} m &= ~waiting; }}"
         yield from c.paths.go(here, first, i.line)
         yield "}"
         yield from c.paths.go(here, second, i.line)
@@ -59,7 +59,7 @@ def _bra(c: Context, i: Instruction) -> Iterator[str]:
         looping = "taken" if back == taken else "(m & ~taken)"
         yield f"u32 looping = {looping}; if (looping) {{"
         yield f"if (looping != m) {{ N[{c.block_number}].diverged++;"
-        yield f"pending.add({ahead}, m & ~looping); m = looping; }}"
+        yield f"{c.paths.wait(ahead, '(m & ~looping)')} m = looping; }}"
         yield from c.paths.go(here, back, i.line)
         yield "}"
         yield from c.paths.go(here, ahead, i.line)
@@ -117,10 +117,13 @@ def _sync(c: Context, i: Instruction) -> Iterator[str]:
     number, threads = _who(c, i, place)
     if c.function.is_entry:
         yield f"if (m == w.live && pending.next == {len(c.flow.blocks)}) {{"
-        yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {place});"
+        aligned = str(i.opcode == "bar" or "aligned" in i.modifiers).lower()
+        yield f"barrier(w, {number}, {threads}, NO_REDUCTION, 0, true, {place}, {aligned});"
         yield "} else {"
         if i.opcode == "bar" or "aligned" in i.modifiers:
-            yield f'warn({place}, "a barrier was reached by part of a warp");'
+            if later := sorted(_behind_and_beyond(c) & c.paths.waited_for):
+                yield f"static const int later[] = {{{', '.join(map(str, later))}}};"
+                yield "for (int at : later) missing |= pending.lanes[at] & ~w.leaving;"
             yield f"if (pending.parked & w.live) diverged(w, m, pending.parked & w.live, {place}, bar_line);"
         yield f"bar_number = {number}; bar_threads = {threads}; bar_line = {place};"
         yield f"pending.park({following if following is not None else 0}, m); goto dispatch; }}"
@@ -164,6 +167,17 @@ def _reduce(c: Context, i: Instruction) -> Iterator[str]:
     assert isinstance(destination, Register)
     yield c.set(destination, "all32(voted)" if reduction == "POPC" else "(voted ? ~0u : 0u)")
     yield from c.paths.go(c.block.index, following, i.line)
+
+
+def _behind_and_beyond(c: Context) -> set[int]:
+    """Blocks that lanes behind this barrier can come to. Who waits there now has gone past it, or comes to it yet."""
+    found: set[int] = set()
+    front = list(c.block.successors)
+    while front:
+        if (block := front.pop()) not in found:
+            found.add(block)
+            front += c.flow.blocks[block].successors
+    return found
 
 
 def _behind(c: Context, i: Instruction) -> int | None:

@@ -111,7 +111,8 @@ def _createpolicy(c: Context, i: Instruction) -> str:
 
 @lowers("activemask", types={"b32"}, operand_count=1, result="last", counted="shuffle")
 def _activemask(c: Context, i: Instruction) -> str:
-    return f"all32({c.mask})"
+    asked = str(not c.instruction.from_header).lower()
+    return f"all32(active_lanes(w, {c.mask}, {asked}, {c.place()}))"
 
 
 @lowers(

@@ -80,6 +80,6 @@ def _elect(c: Context, i: Instruction) -> Iterator[str]:
 def _sync_warp(c: Context, i: Instruction) -> Iterator[str]:
     members = f"{c.mask}, {c.b32(i.operands[0])}"
     if isinstance(i.operands[0], Immediate) and i.operands[0].bits & 0xFFFFFFFF == 0xFFFFFFFF:
-        yield f"warp_sync(w, {members});"  # which names every lane
+        yield f"warp_sync(w, {members}, true);"  # which names every lane
     else:
         yield f"sync_members(w, {members}, {c.place()});"

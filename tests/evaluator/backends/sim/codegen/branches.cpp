@@ -1,7 +1,8 @@
 #include "operations.h"
-static Site S[] = {{0, 0, 5, PLAIN}};
+static Site S[] = {{0, 0, 5, PLAIN, 0, 0}};
 static BlockCount N[8];
 static u64 G[1];
+static const Extent E[] = {{}};
 static void k0(Warp &w) {
 u32 r0;
 u32 r1;
@@ -10,11 +11,13 @@ U32 r3;
 U32 r4;
 U64 r5;
 Pending<7> pending; u32 m = w.live, cc = 0, returned = 0; int at = 0; u32 turns = 0;
-u32 bar_number = 0, bar_threads = 0; i32 bar_line = 0;
+u32 bar_number = 0, bar_threads = 0, missing = 0; i32 bar_line = 0;
 goto B0;
 dispatch:
 if (pending.next == 7) {
 if (pending.parked & w.live) {
+if (missing & ~pending.parked) partial_barrier(missing & ~pending.parked, bar_line);
+missing = 0;
 barrier(w, bar_number, bar_threads, NO_REDUCTION, 0, true, bar_line);
 pending.unpark(); goto dispatch; }
 return; }
@@ -63,7 +66,7 @@ r0 = pick(m, t, r0);
 u32 taken = m & r0;
 u32 looping = taken; if (looping) {
 if (looping != m) { N[3].diverged++;
-pending.add(4, m & ~looping); m = looping; }
+pending.add(4, (m & ~looping)); m = looping; }
 if (__builtin_expect((w.fuel -= 1) < 0, 0)) watchdog(w, m, 2);
 goto B1;
 }
@@ -80,9 +83,10 @@ goto B5;
 B5: {
 enter(w, N[5], m, 1);
 if (m == w.live && pending.next == 7) {
-barrier(w, of_warp(w, m, all32(0u), 4), 0, NO_REDUCTION, 0, true, 4);
+barrier(w, of_warp(w, m, all32(0u), 4), 0, NO_REDUCTION, 0, true, 4, true);
 } else {
-warn(4, "a barrier was reached by part of a warp");
+static const int later[] = {6};
+for (int at : later) missing |= pending.lanes[at] & ~w.leaving;
 if (pending.parked & w.live) diverged(w, m, pending.parked & w.live, 4, bar_line);
 bar_number = of_warp(w, m, all32(0u), 4); bar_threads = 0; bar_line = 4;
 pending.park(6, m); goto dispatch; }
@@ -102,4 +106,4 @@ goto dispatch;
 static const u8 v0[] = {1, 0, 0, 0, 2, 0, 0, 0};
 static const ModuleVariable V[] = {{8, 1, v0, false}};
 static const Kernel K[] = {{k0, 12, 4, 0, 266240, true, false, true}};
-const Program PROGRAM = {K, 1, V, 1, S, 1, N, 7, G, 0};
+const Program PROGRAM = {K, 1, V, 1, S, 1, N, 7, G, 0, E};

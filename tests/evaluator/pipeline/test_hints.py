@@ -1,0 +1,97 @@
+"""Beginners' mistakes, and the words for them: message and hint must name what is wrong, not what it looks like."""
+
+import pytest
+
+from common.contract import Submission
+from evaluator.pipeline.pipeline import evaluate
+
+SUM = "for (int i = blockIdx.x * 32 + threadIdx.x; i < n; i += gridDim.x * 32) s += x[i];"
+# What is wrong: (problem, source, words of the message, words of the hint)
+MISTAKES = {
+    "an output that is accumulated into and never set": (
+        "reduce_sum",
+        "// assay: launch k grid=(8) block=(32) args=(x, total, n)\n"
+        f"__global__ void k(const float* x, float* total, int n) {{ float s = 0; {SUM} atomicAdd(total, s); }}",
+        "total[0] was read or accumulated into, but never set before",
+        "add `// assay: fill total value=0`",
+    ),
+    "a temporary that is accumulated into and never set": (
+        "reduce_sum",
+        "// assay: temp acc float32 (1)\n// assay: launch k grid=(8) block=(32) args=(x, acc, n)\n"
+        "// assay: copy acc total\n"
+        f"__global__ void k(const float* x, float* acc, int n) {{ float s = 0; {SUM} atomicAdd(acc, s); }}",
+        "total[0] was computed from acc[0], which nobody had written",
+        "add `// assay: fill acc value=0`",
+    ),
+    "launches in the wrong order": (
+        "reduce_sum",
+        "// assay: temp part float32 (256)\n// assay: launch b grid=(1) block=(1) args=(part, total)\n"
+        "// assay: launch a grid=(8) block=(32) args=(x, part, n)\n"
+        f"__global__ void a(const float* x, float* part, int n) {{ float s = 0; {SUM}\n"
+        "  part[blockIdx.x * 32 + threadIdx.x] = s; }\n"
+        "__global__ void b(const float* part, float* total) { float s = 0;\n"
+        "  for (int i = 0; i < 256; i++) s += part[i]; *total = s; }",
+        "total[0] was computed from part[",
+        "The launch of a takes part too, and comes later",
+    ),
+    "two arguments exchanged": (
+        "saxpy",
+        "// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(y, x, out, alpha, n)\n"
+        "__global__ void k(const float* x, const float* y, float* out, float alpha, int n) {\n"
+        "  int i = blockIdx.x * 256 + threadIdx.x; if (i < n) out[i] = alpha * x[i] + y[i]; }",
+        "out[",
+        "the parameter x gets y, and y gets x",
+    ),
+    "input and output exchanged": (
+        "relu",
+        "// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(y, x, n)\n"
+        "__global__ void k(const float* x, float* y, int n) {\n"
+        "  int i = blockIdx.x * 256 + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.f); }",
+        "The input x was changed",
+        "the parameter x gets y, and y gets x",
+    ),
+    "grid.sync() in an ordinary launch": (
+        "relu",
+        "// assay: launch k grid=(4) block=(32) args=(x, y, n)\n#include <cooperative_groups.h>\n"
+        "__global__ void k(const float* x, float* y, int n) { cooperative_groups::this_grid().sync();\n"
+        "  for (int i = blockIdx.x * 32 + threadIdx.x; i < n; i += 128) y[i] = fmaxf(x[i], 0.f); }",
+        "called `grid.sync()` in a launch that is not cooperative",
+        "Add `cooperative` to the launch",
+    ),
+    "a shared array that is too small for the block": (
+        "relu",
+        "// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)\n"
+        "__global__ void k(const float* x, float* y, int n) { __shared__ float s[128];\n"
+        "  int i = blockIdx.x * 256 + threadIdx.x; s[threadIdx.x] = i < n ? x[i] : 0.f; __syncthreads();\n"
+        "  if (i < n) y[i] = fmaxf(s[threadIdx.x], 0.f); }",
+        "wrote s[128], one past the end",
+        "make s as large as the largest index",
+    ),
+    "a temporary that is too small": (
+        "relu",
+        "// assay: temp t float32 (100)\n// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(x, y, t, n)\n"
+        "__global__ void k(const float* x, float* y, float* t, int n) {\n"
+        "  int i = blockIdx.x * 256 + threadIdx.x; if (i < n) { t[i] = x[i]; y[i] = fmaxf(t[i], 0.f); } }",
+        "wrote t[1",
+        "Make the temporary t as large",
+    ),
+    "shared memory that nobody wrote": (
+        "relu",
+        "// assay: launch k grid=(ceil_div(n, 128)) block=(128) args=(x, y, n)\n"
+        "__global__ void k(const float* x, float* y, int n) { __shared__ float s[129];\n"
+        "  int i = blockIdx.x * 128 + threadIdx.x; if (i < n) s[threadIdx.x] = fmaxf(x[i], 0.f); __syncthreads();\n"
+        "  if (i < n) y[i] = s[threadIdx.x + 1]; }",
+        "reads s[128] on line 4, which was never written",
+        "Write it first, for every index that is read",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_beginners_mistake_is_named(name, toolbox):
+    problem, source, message, hint = MISTAKES[name]
+    verdict = evaluate(Submission(problem=problem, source=source, backend="sim"), toolbox)
+    assert verdict.status.value in ("incorrect", "runtime_error", "rejected"), verdict.message
+    assert message in verdict.message
+    assert hint in (verdict.hint or ""), verdict.hint
+    assert "shared memory[" not in verdict.message
