@@ -153,6 +153,9 @@ class PlanRun:
     jitter: int = 0
     """Where within their documented error the results of approximate instructions lie, on a backend that computes
     them itself: below 2^64; 0 computes them accurately."""
+    instruction_limit: int = 0
+    """Thread-instructions after which the run ends, where the backend counts them; 0 for no such end. A warp's
+    instruction counts for eight of them at least, however few lanes execute it: so much time it takes."""
 
 
 @dataclass(frozen=True)

@@ -327,6 +327,7 @@ class SimulatorSession:
         parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ns))
         parts.append(struct.pack("<3Q", run.count, run.sample_blocks, run.sample_seed))
         parts.append(struct.pack("<3Q", round(min(watch.share, 1) * _ALL_WATCHED), watch.seed, run.jitter))
+        parts.append(struct.pack("<Q", run.instruction_limit))
         for index, buffer in enumerate(run.buffers):
             numbers[buffer.name] = index
             flags = (buffer.content is not None) | (buffer.role != "temporary") << 1

@@ -18,6 +18,8 @@ from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, names
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
+from evaluator.stages.verify.fault_rulings import RACE_HINT, ruling_on
+from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
 from evaluator.stages.verify.race_checks import Watching, sentence
 from evaluator.stages.verify.trials import PlannedTrial, at
 
@@ -96,6 +98,8 @@ class Examination:
         self.planned = planned
         self.left_s = settings.run_timeout_s
         self.limit_s = settings.run_timeout_s
+        self.instruction_limit = 0
+        """Of a run of the trial that is under way."""
         self.trials: list[Trial] = []
         self.warnings: dict[str, None] = {}
         self.printed = ""
@@ -131,6 +135,7 @@ class Examination:
         """One trial: run, judge, and where it is cheap run again on other undefined memory."""
         inputs = trial.distribution.draw(self.rng, trial.sizes)
         self.watching.undefined = None
+        self.instruction_limit = instruction_limit(self.problem, trial.sizes)
         first = self.execute(sized_plan, inputs, POISONS[0])
         ruling = self.intact(first, trial, inputs)
         if ruling is not None:
@@ -158,7 +163,7 @@ class Examination:
             if race is not None:
                 return replace(race, message=f"{race.message} {ruling.message}")
             if other.fault is None and self._right(trial, inputs, self.tensors(other, sized_plan)):
-                return replace(ruling, hint=f"With blocks and warps run in another order it is right. {_RACE_HINT}")
+                return replace(ruling, hint=f"With blocks and warps run in another order it is right. {RACE_HINT}")
         return ruling
 
     def _again(
@@ -226,6 +231,7 @@ class Examination:
             sized_plan = self.checked_plan.at(sizes)
             assert isinstance(sized_plan, SizedPlan)
             trial = PlannedTrial(sizes, typical, self.problem.tolerance, True)
+            self.instruction_limit = instruction_limit(self.problem, sizes)
             inputs = typical.draw(self.rng, sizes)
             watch = self.watching.plan(self.order_costs[name])
             outcome = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch)
@@ -245,7 +251,7 @@ class Examination:
                     return replace(
                         ruling,
                         message=f"With blocks and warps run in another order. {ruling.message}",
-                        hint=_RACE_HINT,
+                        hint=RACE_HINT,
                     )
         return None
 
@@ -265,7 +271,17 @@ class Examination:
         buffers = sized_plan.buffers_with(inputs)
         limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s
         started_s = time.monotonic()
-        run = PlanRun(buffers, sized_plan.steps, poison, limit_s, backwards, look, watch=watch, jitter=self.jitter)
+        run = PlanRun(
+            buffers,
+            sized_plan.steps,
+            poison,
+            limit_s,
+            backwards,
+            look,
+            watch=watch,
+            jitter=self.jitter,
+            instruction_limit=self.instruction_limit,
+        )
         outcome = self.session.run(run)
         took_s = time.monotonic() - started_s if outcome.own_s is None else outcome.own_s
         self.left_s -= 0 if watch else took_s  # watching is ours too
@@ -300,6 +316,9 @@ class Examination:
         if fault is None:
             return None
         self.fault = fault
+        if fault.kind == "instruction_limit":
+            told = f"{fault.message}, {times_naive(self.problem, trial.sizes)}"
+            fault = fault.model_copy(update={"message": told})
         return ruling_on(fault, trial.place, self.checked_plan.source_lines, self.limit_s)
 
     def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
@@ -438,51 +457,8 @@ def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = 
     )
 
 
-def ruling_on(fault: Fault, place: str, source_lines: int, limit_s: float) -> Ruling:
-    """What a fault at `place` (`n=1000`) means; `limit_s` is what all runs may take."""
-    status = _FAULT_STATUS.get(fault.kind, Status.RUNTIME_ERROR)
-    limit = f" (limit {limit_s:g} s)" if fault.kind == "watchdog" else ""
-    message = f"At {place}: {sentence(fault, source_lines)}{limit}."
-    return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))
-
-
-_RACE_HINT: Final = (
-    "Nothing orders the blocks of a launch, or the warps between two barriers: this is a race. Use atomics, a "
-    "barrier, or a second launch."
-)
 _UNWRITTEN_HINT: Final = (
     "Outputs hold no defined value before the first launch: every element must be written. Check the grid's extent "
     "and the condition that guards the store."
 )
 _OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
-_FAULT_STATUS: Final = {
-    "watchdog": Status.TIMEOUT,
-    "deadlock": Status.TIMEOUT,
-    "out_of_memory": Status.OUT_OF_MEMORY,
-    "race": Status.INCORRECT,
-}
-_FAULT_HINTS: Final = {
-    "race": _RACE_HINT,
-    "watchdog": "Check that every loop ends for every thread, also at the smallest and at odd sizes.",
-    "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions "
-    "that depend on the thread, and do not return before it.",
-    "out_of_bounds": "Guard the access with the tensor's extent: the last block usually has threads beyond the end.",
-    "null": "No tensor is null: check how the pointer was computed, and which argument of the plan is 0.",
-    "misaligned": "A vector access needs an address that is a multiple of its size: use it only where the row's "
-    "start is aligned, and handle the rest element by element.",
-    "write_to_constant": "Constant memory and parameters cannot be written.",
-    "assert": "The kernel's own assertion failed on this input.",
-    "trap": "The kernel stopped itself (`__trap()`), or fell off a function that must return a value.",
-    "stack_overflow": "Make recursion shallower, or large local arrays smaller.",
-    "out_of_memory": "Ask for smaller temporaries.",
-    "bad_free": "Free what malloc returned, once, and nothing else; tensors and temporaries are not yours to free.",
-    "use_after_free": "Do not touch a block after its free: another thread may have got the memory.",
-    "bad_string": "printf needs a format and, for each %s, a text that ends with a zero byte.",
-    "divergent_barrier": "A barrier inside a function must be reached by whole warps.",
-    "too_many_resources": "Use smaller blocks, or let the compiler use fewer registers (`__launch_bounds__`, "
-    "`-maxrregcount`).",
-    "context_destroyed": "Write to nothing but the plan's buffers.",
-    "bad_call": "A function pointer holds the address of a device function of its own type: set every entry of a "
-    "table before it is called, and do not cast between types of functions.",
-    "bad_barrier": "Barriers have numbers 0 to 15 and thread counts that are multiples of 32, one for all of a warp.",
-}

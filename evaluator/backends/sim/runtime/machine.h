@@ -27,7 +27,7 @@ struct Warp {
     u32 home;  // among all warps that live now: whose local memory this is
     U32 tid[3];
     Block *block;
-    u64 executed; // thread-instructions
+    u64 executed, issued; // thread-instructions and the warp's own, since they went to the run's account
     i64 fuel;     // backward branches and calls, weighed by length, until the next look at the clock
     u32 local_top;
     const u8 *parameters;
@@ -61,6 +61,7 @@ struct BlockCount {
 INLINE void enter(Warp &w, BlockCount &count, u32 m, u32 instructions) {
     u64 lanes = (u64)__builtin_popcount(m);
     w.executed += lanes * instructions;
+    w.issued += instructions;
     count.warps++;
     count.lanes += lanes;
 }

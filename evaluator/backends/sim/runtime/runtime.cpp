@@ -24,13 +24,16 @@ char WARNINGS[4096];
 u32 WARNINGS_BYTES;
 bool BACKWARDS; // blocks and warps run last first
 u64 SAMPLE_BLOCKS, DICE; // most blocks of a launch that run, 0 for all; state of the numbers that choose them
-u64 BEGAN_NS, DEADLINE_NS, EXECUTED, UNWATCHED;
+u64 BEGAN_NS, DEADLINE_NS, UNWATCHED;
+u64 EXECUTED, ISSUED, MOST_EXECUTED; // instructions of threads and of warps in this run, and how many it may execute
 u64 CORES = 1, SPREAD_LAUNCHES; // how many cores a launch may use; launches of this run that used several
 const char *CURRENT_KERNEL = "";
 const char *const TIME_IS_UP = "was still running when its time was up";
 char NAMES[1 << 16]; // buffer names of the current run
 enum : i64 { FUEL = 4096, SHORT_TURN = 256 };
 enum : u64 { MOST_UNWATCHED = 1 << 18 };
+// A warp's instruction counts for eight lanes at least: it takes as long whether one of them runs or all.
+enum : u64 { LEAST_LANES = 8 };
 
 u64 now_ns() { // of this program alone: a machine that is busy with others takes nothing from a run's time
     timespec t;
@@ -41,6 +44,26 @@ u64 now_ns() { // of this program alone: a machine that is busy with others take
 } // namespace
 
 namespace {
+
+void account(Warp &w) {
+    EXECUTED += w.executed;
+    ISSUED += w.issued;
+    w.executed = w.issued = 0;
+}
+// Whether the run has executed more than it may: the same on every machine, which time is not.
+bool over_budget() { return MOST_EXECUTED && (EXECUTED > MOST_EXECUTED || ISSUED > MOST_EXECUTED / LEAST_LANES); }
+const char *over_budget_said() {
+    bool of_threads = EXECUTED > MOST_EXECUTED;
+    char digits[24], said[40];
+    u32 count = (u32)format(digits, "%llu", (unsigned long long)(of_threads ? MOST_EXECUTED : MOST_EXECUTED / LEAST_LANES)), at = 0;
+    for (u32 i = 0; i < count; i++) {
+        if (i && (count - i) % 3 == 0) said[at++] = ',';
+        said[at++] = digits[i];
+    }
+    const char *whose = of_threads ? "" : " of warps with few lanes (each counts for 8 of threads)";
+    format(FAULT.message, "executed more than %.*s instructions%s", (int)at, said, whose);
+    return FAULT.message;
+}
 
 // Of processes that a launch is spread over (spreading.h).
 bool in_worker();
@@ -111,7 +134,7 @@ void out_of_memory(const char *what, u64 bytes) {
 void fault(Warp &w, u32 lanes, const char *kind, i32 place, const char *message) {
     u32 lane = lanes ? __builtin_ctz(lanes) : 0, thread[3];
     for (int i = 0; i < 3; i++) thread[i] = spread(w.tid[i]).e[lane];
-    EXECUTED += w.executed;
+    account(w);
     answer_fault(kind, message, place, thread, w.block->id);
 }
 
@@ -134,6 +157,8 @@ Party party(const Warp &w, u32 lanes, i32 place, Act act) {
 }
 
 void look_at_clock(Warp &w, u32 lanes, i32 place) {
+    account(w);
+    if (over_budget()) fault(w, lanes, "instruction_limit", place, over_budget_said());
     if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, TIME_IS_UP);
 }
 
@@ -169,7 +194,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
         Warp &w = WARPS[i];
         w.index = w.home = i;
         w.block = &BLOCK;
-        w.executed = 0;
+        w.executed = w.issued = 0;
         w.parameters = parameters;
         A32 t[3];
         for (u32 lane = 0; lane < LANES; lane++) {
@@ -207,7 +232,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
         }
     }
     if (COUNTING) end_launch_counts(&kernel - PROGRAM.kernels, blocks, chosen);
-    for (u32 i = 0; i < BLOCK.warp_count; i++) EXECUTED += WARPS[i].executed;
+    for (u32 i = 0; i < BLOCK.warp_count; i++) account(WARPS[i]);
 }
 
 } // namespace
@@ -255,7 +280,7 @@ void diverged(Warp &w, u32 lanes, u32 others, i32 place, i32 other_place) {
 }
 
 U32 special_clock(Warp &w, int word) {
-    u64 clock = w.executed / LANES;
+    u64 clock = (EXECUTED + w.executed) / LANES;
     return all32(word ? (u32)(clock >> 32) : (u32)clock);
 }
 
@@ -263,6 +288,7 @@ namespace {
 
 // Between launches, where no thread can be named.
 void check_time() {
+    if (over_budget()) answer_fault("instruction_limit", over_budget_said(), -1, nullptr, nullptr);
     if (now_ns() >= DEADLINE_NS) answer_fault("watchdog", TIME_IS_UP, -1, nullptr, nullptr);
 }
 
@@ -277,7 +303,8 @@ void run_plan() {
     WATCHED_SHARE = (u32)get();
     WATCH_SEED = get();
     JITTER = get();
-    EXECUTED = SHUFFLES = LOST_PRINTS = SPREAD_LAUNCHES = 0;
+    MOST_EXECUTED = get();
+    EXECUTED = ISSUED = SHUFFLES = LOST_PRINTS = SPREAD_LAUNCHES = 0;
     begin_heap();
     watch_run();
     PRINTED_BYTES = WARNINGS_BYTES = 0;
