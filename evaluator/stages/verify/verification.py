@@ -19,6 +19,7 @@ from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
 from evaluator.stages.verify.fault_rulings import RACE_HINT, ruling_on
+from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
 from evaluator.stages.verify.race_checks import Watching, sentence
 from evaluator.stages.verify.trials import PlannedTrial, at
@@ -29,6 +30,8 @@ _TWICE_INSTRUCTIONS: Final = 4_000_000
 _TWICE_MOST: Final = 5
 _OTHER_ORDER_INSTRUCTIONS: Final = 20_000_000
 _OTHER_ORDER_S: Final = 2.0
+_PLAIN: Final = 0
+"""Special registers of one multiprocessor, on which all blocks run."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ class Examination:
         self.planned = planned
         self.left_s = settings.run_timeout_s
         self.limit_s = settings.run_timeout_s
+        self.registers = FreeRegisters(session.free_registers, seed)
         self.instruction_limit = 0
         """Of a run of the trial that is under way."""
         self.trials: list[Trial] = []
@@ -134,9 +138,14 @@ class Examination:
     def run(self, trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
         """One trial: run, judge, and where it is cheap run again on other undefined memory."""
         inputs = trial.distribution.draw(self.rng, trial.sizes)
+        ruling = self._examine(trial, sized_plan, inputs)
+        return self._by_registers(ruling, trial, sized_plan, inputs) if ruling and self.registers.read else ruling
+
+    def _examine(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling | None:
         self.watching.undefined = None
         self.instruction_limit = instruction_limit(self.problem, trial.sizes)
         first = self.execute(sized_plan, inputs, POISONS[0])
+        draw = self.registers.drawn
         ruling = self.intact(first, trial, inputs)
         if ruling is not None:
             return ruling
@@ -152,19 +161,47 @@ class Examination:
             ruling = self._again(trial, sized_plan, inputs, outputs, watch, unwritten_too=cheap)
             if ruling is not None:
                 return ruling
+        for _ in range(self.registers.more(first.thread_instructions <= _TWICE_INSTRUCTIONS)):
+            other = self.execute(sized_plan, inputs, POISONS[0])
+            ruling = self.intact(other, trial, inputs)
+            if ruling is None and not self._right(trial, inputs, self.tensors(other, sized_plan)):
+                ruling = self.judge(trial, inputs, self.tensors(other, sized_plan))
+            if ruling is not None:
+                return ruling
         ruling = self.judge(trial, inputs, outputs)
         if ruling is not None and self.session.reorders:
             # Also of a large run, of which fewer blocks are watched: what is missing is worth one run more.
             watch = self.watching.plan(first.thread_instructions, explains=True)
             if watch is None and first.thread_instructions > _OTHER_ORDER_INSTRUCTIONS:
                 return ruling
-            other = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch)
+            other = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch, registers=draw)
             race = self._race(other, trial) if watch else None
             if race is not None:
                 return replace(race, message=f"{race.message} {ruling.message}")
             if other.fault is None and self._right(trial, inputs, self.tensors(other, sized_plan)):
                 return replace(ruling, hint=f"With blocks and warps run in another order it is right. {RACE_HINT}")
         return ruling
+
+    def _by_registers(self, ruling: Ruling, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling:
+        """The ruling with what registers that change from run to run have to do with it."""
+        if self.fault is not None:  # it ended the session
+            hint = f"{ruling.hint or ''} The kernel reads {self.registers}. {REGISTERS_HINT}".strip()
+            return replace(ruling, hint=hint) if self.fault.kind not in ("race", "undefined_read") else ruling
+        seen: set[int] = set()
+        for draw in (_PLAIN, None, None, None) if ruling.status is Status.INCORRECT else ():
+            outcome = self.execute(sized_plan, inputs, POISONS[0], registers=draw)
+            if outcome.fault is not None:
+                return ruling
+            outputs = self.tensors(outcome, sized_plan)
+            if self._right(trial, inputs, outputs):
+                message = f"The answer depends on {self.registers}: with other values it is right. {ruling.message}"
+                return replace(ruling, message=message, hint=REGISTERS_HINT)
+            if draw != _PLAIN:
+                seen.add(hash(tuple(to_numpy(array).tobytes() for array in outputs.values())))
+        if len(seen) < 2:
+            return ruling
+        message = f"{ruling.message} The same input gave other outputs with other values of {self.registers}."
+        return replace(ruling, message=message, hint=REGISTERS_HINT)
 
     def _again(
         self,
@@ -176,6 +213,7 @@ class Examination:
         unwritten_too: bool,
     ) -> Ruling | None:
         """The same inputs on other undefined memory: what differs was computed from it."""
+        draw = self.registers.drawn
         outcome = self.execute(sized_plan, inputs, POISONS[1], watch=watch)
         if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):
             outcome = self.execute(sized_plan, inputs, POISONS[1])  # it may be our watching that took so much
@@ -183,9 +221,18 @@ class Examination:
         if ruling is None:
             second = self.tensors(outcome, sized_plan)
             ruling = self._undefined(first, second, trial, unwritten_too)
-            if ruling is not None and not self.session.reorders and self._written(first, second):
+            free = not self.session.reorders
+            if ruling is not None and self.registers.read:
+                # Which of both made the difference: the undefined memory, or the special registers?
+                outcome = self.execute(sized_plan, inputs, POISONS[1], registers=draw)
+                same = self.fault_ruling(outcome, trial) or self._undefined(
+                    first, self.tensors(outcome, sized_plan), trial, unwritten_too
+                )
+                ruling, free = same or ruling, same is None
+            if ruling is not None and free and self._written(first, second):
                 # A device that runs threads in an order of its own gives other roundings each time, where a kernel
-                # adds by atomics. Then both answers must be right, and that is all that can be asked.
+                # adds by atomics. Then both answers must be right, and that is all that can be asked; likewise of one
+                # that shares out work by the multiprocessor.
                 self.deterministic = False
                 return None if self._right(trial, inputs, second) else self.judge(trial, inputs, second)
         if ruling is not None:
@@ -263,8 +310,12 @@ class Examination:
         backwards: bool = False,
         look: bool = True,
         watch: Watch | None = None,
+        registers: int | None = None,
     ) -> RunOutcome:
-        """Run the plan on these inputs within what is left of the time limit."""
+        """Run the plan on these inputs within what is left of the time limit.
+
+        `registers`: a draw of special registers that an earlier run had; None is a new one.
+        """
         # Only the submission's own time counts: drawing inputs and computing answers is ours.
         if self.left_s <= 0:
             return RunOutcome({}, _OUT_OF_TIME)
@@ -280,6 +331,7 @@ class Examination:
             look,
             watch=watch,
             jitter=self.jitter,
+            registers=self.registers.draw() if registers is None else registers,
             instruction_limit=self.instruction_limit,
         )
         outcome = self.session.run(run)

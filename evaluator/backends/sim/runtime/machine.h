@@ -209,7 +209,12 @@ void device_printf(Warp &w, u32 mask, const U64 &format, const U64 &arguments, U
 U64 device_malloc(Warp &w, u32 mask, const U64 &size);
 void device_free(Warp &w, u32 mask, const U64 &address, i32 place);
 void discard(Warp &w, u32 mask, const U64 &address, Site &site); // 128 bytes become undefined
-U32 special_clock(Warp &w, int word);
+// Special registers that the ISA leaves to the machine (registers.cpp).
+enum FreeRegister { WARPID, NWARPID, SMID, NSMID };
+U32 free_register(Warp &w, FreeRegister which);
+U64 clock_register(Warp &w);
+U64 timer_register(Warp &w);
+U64 grid_register();
 
 // Lanes that wait to run, by block of the flow graph; the lowest block runs first. `parked` lanes wait at a barrier
 // for the rest of their warp, and go on at the block behind it.

@@ -279,10 +279,7 @@ void diverged(Warp &w, u32 lanes, u32 others, i32 place, i32 other_place) {
     fault(w, lanes, "divergent_barrier", place, FAULT.message);
 }
 
-U32 special_clock(Warp &w, int word) {
-    u64 clock = (EXECUTED + w.executed) / LANES;
-    return all32(word ? (u32)(clock >> 32) : (u32)clock);
-}
+u64 issued_so_far(const Warp &w) { return ISSUED + w.issued; }
 
 namespace {
 
@@ -304,6 +301,7 @@ void run_plan() {
     WATCH_SEED = get();
     JITTER = get();
     MOST_EXECUTED = get();
+    draw_registers(get());
     EXECUTED = ISSUED = SHUFFLES = LOST_PRINTS = SPREAD_LAUNCHES = 0;
     begin_heap();
     watch_run();
