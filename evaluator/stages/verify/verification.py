@@ -7,7 +7,7 @@ memory holds afterwards. Every trial has its own content, so nothing that was se
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
 from evaluator.stages.verify.fault_rulings import RACE_HINT, ruling_on
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
+from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
 from evaluator.stages.verify.race_checks import Watching, sentence
 from evaluator.stages.verify.trials import PlannedTrial, at
@@ -248,7 +249,7 @@ class Examination:
 
     def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
         """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
-        ruling = self.fault_ruling(outcome, trial) or self._changed_inputs(outcome, inputs)
+        ruling = self.fault_ruling(outcome, trial) or changed_input(outcome.contents, inputs)
         if ruling is not None:
             self.trials.append(_trial(trial, False))
         return ruling
@@ -373,30 +374,6 @@ class Examination:
             fault = fault.model_copy(update={"message": told})
         return ruling_on(fault, trial.place, self.checked_plan.source_lines, self.limit_s)
 
-    def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
-        changed = [
-            memory.view(word) != outcome.contents[name].view(word)
-            for name, given in inputs.items()
-            for memory, word in [_in_words(given)]
-        ]
-        xp = namespace(*changed)
-        if not bool(xp.any(xp.stack([xp.any(words) for words in changed]))):
-            return None
-        for name, given in inputs.items():
-            memory = given.reshape(-1).view(xp.uint8)
-            differs = memory != outcome.contents[name]
-            if not bool(xp.any(differs)):
-                continue
-            element = int(xp.argmax(xp.astype(differs, xp.uint8))) // given.dtype.itemsize
-            return Ruling(
-                Status.REJECTED,
-                Phase.VERIFY,
-                f"The input {name} was changed: {name}[{element}] is the first of the elements that differ.",
-                "Inputs are read only. Write results to the outputs and scratch values to a temporary "
-                "(`// assay: temp NAME DTYPE (extents)`).",
-            )
-        return None
-
     def _undefined(
         self, first: Mapping[str, Array], second: Mapping[str, Array], trial: PlannedTrial, unwritten_too: bool
     ) -> Ruling | None:
@@ -488,13 +465,6 @@ class Examination:
             sizes = "; ".join(dict.fromkeys(at(done.sizes) for done in passed))
             return f"It was right at {sizes}. Look for what depends on the size: tails, strides, the grid's extent."
         return f"The same size was right with other inputs. These inputs are hostile: {trial.distribution.reason}"
-
-
-def _in_words(array: Array) -> tuple[Array, Any]:
-    """The memory of an array as bytes, and the widest integer type that divides it: comparing is faster by words."""
-    xp = namespace(array)
-    memory = array.reshape(-1).view(xp.uint8)
-    return memory, xp.int64 if memory.shape[0] % 8 == 0 else xp.uint8
 
 
 def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = None) -> Trial:
