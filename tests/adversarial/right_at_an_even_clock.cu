@@ -1,7 +1,7 @@
 // problem: relu
 // attack: right where the lowest bit of the clock is 0
 // expect: incorrect
-// message: %clock (line
+// message: %clock64 (line
 // because: a special register may hold anything that some GPU gives it, and is drawn anew for each run
 // assay: launch relu grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
 

@@ -8,12 +8,15 @@ __global__ void row_sum(const float* x, float* y, int* taken, int rows, int cols
 {
     unsigned start;
     asm volatile("mov.u32 %0, %%smid;" : "=r"(start));
+    __shared__ int row;
     for (int turn = 0; turn < 8; turn++) {
         int share = (start + turn) % 8, first = (int)((long long)rows * share / 8);
         int beyond = (int)((long long)rows * (share + 1) / 8);
         for (;;) {
-            int mine = threadIdx.x == 0 ? first + atomicAdd(&taken[share], 1) : 0;
-            mine = __shfl_sync(~0u, mine, 0);
+            if (threadIdx.x == 0) row = first + atomicAdd(&taken[share], 1);
+            __syncthreads();
+            int mine = row;
+            __syncthreads();
             if (mine >= beyond) break;
             float sum = 0.0f;
             for (int i = threadIdx.x; i < cols; i += 32) sum += x[(size_t)mine * cols + i];
