@@ -6,7 +6,7 @@ A session decides nothing. It reports outputs and faults as facts; the referee (
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import ClassVar, Literal, Protocol, Self
+from typing import ClassVar, Final, Literal, Protocol, Self
 
 from common.contract import Fault
 from common.contract.counters import LaunchCounts
@@ -113,6 +113,8 @@ class Watch:
     seed: int = 0
 
 
+TYPICAL_REGISTERS: Final = 2
+"""A draw of `PlanRun.registers` for runs whose answer does not matter: an H100's 132 multiprocessors."""
 HazardKind = Literal[
     "race",
     "harmless_race",
@@ -181,6 +183,12 @@ class PlanRun:
     jitter: int = 0
     """Where within their documented error the results of approximate instructions lie, on a backend that computes
     them itself: below 2^64; 0 computes them accurately."""
+    registers: int = 0
+    """Draws special registers that PTX leaves to the machine (`%smid`, clocks, …), on a backend that makes them up:
+    below 2^64; 0 is the plainest machine."""
+    instruction_limit: int = 0
+    """Thread-instructions after which the run ends, where the backend counts them; 0 for no such end. A warp's
+    instruction counts for eight of them at least, however few lanes execute it: so much time it takes."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +235,13 @@ class Session(Protocol):
     @property
     def reorders(self) -> bool:
         """Whether `PlanRun.backwards` has an effect here."""
+
+    @property
+    def free_registers(self) -> Mapping[str, int | None]:
+        """Special registers that the program reads and `PlanRun.registers` draws, with a line of each.
+
+        Empty where the backend draws none.
+        """
 
     def run(self, run: PlanRun) -> RunOutcome:
         """Run a plan. Raises InfrastructureError for our own failures only."""

@@ -1,8 +1,8 @@
 // problem: relu
 // attack: every thread loops for ever
 // expect: timeout
-// because: a run has a limit
-// run_timeout_s: 3
+// message: times what the naive kernel takes
+// because: a run may execute so many instructions, on a slow machine too
 // assay: launch relu grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
 
 __global__ void relu(const float* x, volatile float* y, int n)

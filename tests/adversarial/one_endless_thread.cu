@@ -2,7 +2,6 @@
 // attack: the right answer, but one thread never ends
 // expect: timeout
 // because: a launch ends when all of its threads have
-// run_timeout_s: 3
 // assay: launch matvec grid=(ceil_div(m, 64)) block=(64) args=(a, x, y, m, k)
 
 __global__ void matvec(const float* a, const float* x, volatile float* y, int m, int k)

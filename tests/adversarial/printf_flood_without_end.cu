@@ -1,8 +1,8 @@
 // problem: relu
 // attack: prints for minutes
 // expect: timeout
-// because: what is not kept is not formatted, and the clock is looked at
-// run_timeout_s: 0.5
+// because: what is not kept is not formatted, and what is executed is counted
+// message: times what the naive kernel takes
 
 #include <cstdio>
 

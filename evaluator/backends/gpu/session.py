@@ -9,9 +9,9 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
 import numpy as np
@@ -198,6 +198,8 @@ class GpuSession:
     """One program in one runner."""
 
     reorders = False
+    free_registers: Mapping[str, int | None] = MappingProxyType({})
+    """A GPU has its own."""
 
     def __init__(
         self, runtime: GpuRuntime, runner: Runner, slot: Slot, program: Program, attributes: bool, leaves_traces: bool

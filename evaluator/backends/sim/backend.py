@@ -58,6 +58,7 @@ _RUNTIME_SOURCES: Final = (
     "printing.cpp",
     "counting.cpp",
     "shadow.cpp",
+    "registers.cpp",
     "runtime.cpp",
 )
 _HEADERS: Final = (
@@ -268,6 +269,7 @@ class SimulatorSession:
         self.process = process
         self.entries = {entry.symbol: entry for entry in entries}
         self.translated = translated
+        self.free_registers = translated.free_registers
         self._introduced = False
 
     def __enter__(self) -> Self:
@@ -328,6 +330,7 @@ class SimulatorSession:
         parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ns))
         parts.append(struct.pack("<3Q", run.count, run.sample_blocks, run.sample_seed))
         parts.append(struct.pack("<3Q", round(min(watch.share, 1) * _ALL_WATCHED), watch.seed, run.jitter))
+        parts.append(struct.pack("<2Q", run.instruction_limit, run.registers))
         for index, buffer in enumerate(run.buffers):
             numbers[buffer.name] = index
             flags = (buffer.content is not None) | (buffer.role != "temporary") << 1

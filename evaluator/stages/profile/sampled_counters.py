@@ -13,7 +13,7 @@ import numpy as np
 
 from common.contract import Settings
 from common.contract.counters import Evidence
-from evaluator.backends.session import Buffer, PlanRun, Session
+from evaluator.backends.session import TYPICAL_REGISTERS, Buffer, PlanRun, Session
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng, rng_seed, to_numpy
 from evaluator.problems.problem import Sizes
@@ -63,6 +63,7 @@ def count_at(
         count=True,
         sample_blocks=blocks,
         sample_seed=rng_seed(rng),
+        registers=TYPICAL_REGISTERS,
     )
     outcome = session.run(run)
     if not outcome.counts:

@@ -7,7 +7,7 @@ from typing import Final
 
 from common.contract import Settings
 from common.contract.counters import Evidence
-from evaluator.backends.session import PlanRun, Session
+from evaluator.backends.session import TYPICAL_REGISTERS, PlanRun, Session
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Rng, rng_seed
 from evaluator.problems.problem import Sizes
@@ -39,7 +39,13 @@ def tally(
         return None
     inputs = problem.distributions[0].draw(rng, sizes)
     chosen = PlanRun(
-        sized_plan.buffers_with(inputs), sized_plan.steps, _POISON, _COUNTING_S, count=True, sample_seed=rng_seed(rng)
+        sized_plan.buffers_with(inputs),
+        sized_plan.steps,
+        _POISON,
+        _COUNTING_S,
+        count=True,
+        sample_seed=rng_seed(rng),
+        registers=TYPICAL_REGISTERS,
     )
     for blocks in _SAMPLES:
         run = replace(chosen, sample_blocks=blocks)

@@ -337,7 +337,9 @@ def _symptom(verified: Verified) -> _Symptom | None:
         return None
     fault = correctness.fault
     if fault is not None and fault.kind != "undefined_read":
-        return _Symptom(ruling.status, fault.kind, fault.kernel)
+        # Whether time or instructions end it first depends on the size.
+        kind = "watchdog" if fault.kind == "instruction_limit" else fault.kind
+        return _Symptom(ruling.status, kind, fault.kernel)
     if ruling.status is Status.REJECTED:
         return _Symptom(ruling.status, "changed input")
     undefined = (

@@ -7,7 +7,7 @@ memory holds afterwards. Every trial has its own content, so nothing that was se
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
 from evaluator.stages.verify.fault_rulings import RACE_HINT, bounds_hint, ruling_on
+from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
+from evaluator.stages.verify.input_check import changed_input
+from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
 from evaluator.stages.verify.race_checks import Watching, sentence
 from evaluator.stages.verify.trials import PlannedTrial, at
 from evaluator.stages.verify.undefined_memory import UNWRITTEN_HINT, doubtful, how_to_initialise, origin
@@ -29,6 +32,8 @@ _TWICE_INSTRUCTIONS: Final = 4_000_000
 _TWICE_MOST: Final = 5
 _OTHER_ORDER_INSTRUCTIONS: Final = 20_000_000
 _OTHER_ORDER_S: Final = 2.0
+_PLAIN: Final = 0
+"""Special registers of one multiprocessor, on which all blocks run."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,9 @@ class Examination:
         self.planned = planned
         self.left_s = settings.run_timeout_s
         self.limit_s = settings.run_timeout_s
+        self.registers = FreeRegisters(session.free_registers, seed)
+        self.instruction_limit = 0
+        """Of a run of the trial that is under way."""
         self.trials: list[Trial] = []
         self.warnings: dict[str, None] = {}
         self.hazards: dict[HazardWarning, None] = {}
@@ -136,8 +144,14 @@ class Examination:
     def run(self, trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
         """One trial: run, judge, and where it is cheap run again on other undefined memory."""
         inputs = trial.distribution.draw(self.rng, trial.sizes)
+        ruling = self._examine(trial, sized_plan, inputs)
+        return self._by_registers(ruling, trial, sized_plan, inputs) if ruling and self.registers.read else ruling
+
+    def _examine(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling | None:
         self.watching.undefined = None
+        self.instruction_limit = instruction_limit(self.problem, trial.sizes)
         first = self.execute(sized_plan, inputs, POISONS[0])
+        draw = self.registers.drawn
         ruling = self.intact(first, trial, inputs)
         if ruling is not None:
             return ruling
@@ -153,19 +167,47 @@ class Examination:
             ruling = self._again(trial, sized_plan, inputs, outputs, watch, unwritten_too=cheap)
             if ruling is not None:
                 return ruling
+        for _ in range(self.registers.more(first.thread_instructions <= _TWICE_INSTRUCTIONS)):
+            other = self.execute(sized_plan, inputs, POISONS[0])
+            ruling = self.intact(other, trial, inputs)
+            if ruling is None and not self._right(trial, inputs, self.tensors(other, sized_plan)):
+                ruling = self.judge(trial, inputs, self.tensors(other, sized_plan))
+            if ruling is not None:
+                return ruling
         ruling = self.judge(trial, inputs, outputs)
         if ruling is not None and self.session.reorders:
             # Also of a large run, of which fewer blocks are watched: what is missing is worth one run more.
             watch = self.watching.plan(first.thread_instructions, explains=True)
             if watch is None and first.thread_instructions > _OTHER_ORDER_INSTRUCTIONS:
                 return ruling
-            other = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch)
+            other = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch, registers=draw)
             race = self._race(other, trial) if watch else None
             if race is not None:
                 return replace(race, message=f"{race.message} {ruling.message}")
             if other.fault is None and self._right(trial, inputs, self.tensors(other, sized_plan)):
                 return replace(ruling, hint=f"With blocks and warps run in another order it is right. {RACE_HINT}")
         return ruling
+
+    def _by_registers(self, ruling: Ruling, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling:
+        """The ruling with what registers that change from run to run have to do with it."""
+        if self.fault is not None:  # it ended the session
+            hint = f"{ruling.hint or ''} The kernel reads {self.registers}. {REGISTERS_HINT}".strip()
+            return replace(ruling, hint=hint) if self.fault.kind not in ("race", "undefined_read") else ruling
+        seen: set[int] = set()
+        for draw in (_PLAIN, None, None, None) if ruling.status is Status.INCORRECT else ():
+            outcome = self.execute(sized_plan, inputs, POISONS[0], registers=draw)
+            if outcome.fault is not None:
+                return ruling
+            outputs = self.tensors(outcome, sized_plan)
+            if self._right(trial, inputs, outputs):
+                message = f"The answer depends on {self.registers}: with other values it is right. {ruling.message}"
+                return replace(ruling, message=message, hint=REGISTERS_HINT)
+            if draw != _PLAIN:
+                seen.add(hash(tuple(to_numpy(array).tobytes() for array in outputs.values())))
+        if len(seen) < 2:
+            return ruling
+        message = f"{ruling.message} The same input gave other outputs with other values of {self.registers}."
+        return replace(ruling, message=message, hint=REGISTERS_HINT)
 
     def _again(
         self,
@@ -177,6 +219,7 @@ class Examination:
         unwritten_too: bool,
     ) -> Ruling | None:
         """The same inputs on other undefined memory: what differs was computed from it."""
+        draw = self.registers.drawn
         outcome = self.execute(sized_plan, inputs, POISONS[1], watch=watch)
         if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):
             outcome = self.execute(sized_plan, inputs, POISONS[1])  # it may be our watching that took so much
@@ -184,9 +227,18 @@ class Examination:
         if ruling is None:
             second = self.tensors(outcome, sized_plan)
             ruling = self._undefined(first, second, trial, unwritten_too, outcome.first_unwritten)
-            if ruling is not None and not self.session.reorders and self._written(first, second):
+            free = not self.session.reorders
+            if ruling is not None and self.registers.read:
+                # Which of both made the difference: the undefined memory, or the special registers?
+                outcome = self.execute(sized_plan, inputs, POISONS[1], registers=draw)
+                same = self.fault_ruling(outcome, trial) or self._undefined(
+                    first, self.tensors(outcome, sized_plan), trial, unwritten_too, outcome.first_unwritten
+                )
+                ruling, free = same or ruling, same is None
+            if ruling is not None and free and self._written(first, second):
                 # A device that runs threads in an order of its own gives other roundings each time, where a kernel
-                # adds by atomics. Then both answers must be right, and that is all that can be asked.
+                # adds by atomics. Then both answers must be right, and that is all that can be asked; likewise of one
+                # that shares out work by the multiprocessor.
                 self.deterministic = False
                 return None if self._right(trial, inputs, second) else self.judge(trial, inputs, second)
         if ruling is not None:
@@ -202,7 +254,7 @@ class Examination:
 
     def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
         """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
-        ruling = self.fault_ruling(outcome, trial) or self._changed_inputs(outcome, inputs)
+        ruling = self.fault_ruling(outcome, trial) or changed_input(outcome.contents, inputs)
         if ruling is not None:
             self.trials.append(_trial(trial, False))
         return ruling
@@ -233,6 +285,7 @@ class Examination:
             sized_plan = self.checked_plan.at(sizes)
             assert isinstance(sized_plan, SizedPlan)
             trial = PlannedTrial(sizes, typical, self.problem.tolerance, True)
+            self.instruction_limit = instruction_limit(self.problem, sizes)
             inputs = typical.draw(self.rng, sizes)
             watch = self.watching.plan(self.order_costs[name])
             outcome = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch)
@@ -264,15 +317,30 @@ class Examination:
         backwards: bool = False,
         look: bool = True,
         watch: Watch | None = None,
+        registers: int | None = None,
     ) -> RunOutcome:
-        """Run the plan on these inputs within what is left of the time limit."""
+        """Run the plan on these inputs within what is left of the time limit.
+
+        `registers`: a draw of special registers that an earlier run had; None is a new one.
+        """
         # Only the submission's own time counts: drawing inputs and computing answers is ours.
         if self.left_s <= 0:
             return RunOutcome({}, _OUT_OF_TIME)
         buffers = sized_plan.buffers_with(inputs)
         limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s
         started_s = time.monotonic()
-        run = PlanRun(buffers, sized_plan.steps, poison, limit_s, backwards, look, watch=watch, jitter=self.jitter)
+        run = PlanRun(
+            buffers,
+            sized_plan.steps,
+            poison,
+            limit_s,
+            backwards,
+            look,
+            watch=watch,
+            jitter=self.jitter,
+            registers=self.registers.draw() if registers is None else registers,
+            instruction_limit=self.instruction_limit,
+        )
         outcome = self.session.run(run)
         took_s = time.monotonic() - started_s if outcome.own_s is None else outcome.own_s
         self.left_s -= 0 if watch else took_s  # watching is ours too
@@ -319,6 +387,9 @@ class Examination:
         if fault is None:
             return None
         self.fault = fault
+        if fault.kind == "instruction_limit":
+            told = f"{fault.message}, {times_naive(self.problem, trial.sizes)}"
+            fault = fault.model_copy(update={"message": told})
         ruling = ruling_on(fault, trial.place, self.checked_plan.source_lines, self.limit_s)
         hint = bounds_hint(fault, self._own_names(), self._temporaries())
         return replace(ruling, hint=hint) if hint else ruling
@@ -327,30 +398,6 @@ class Examination:
         """Of what is no array of the kernel's own."""
         tensors = {tensor.name for tensor in (*self.problem.inputs, *self.problem.outputs)}
         return tensors | self._temporaries() | {"local memory", "parameters"}
-
-    def _changed_inputs(self, outcome: RunOutcome, inputs: Arrays) -> Ruling | None:
-        changed = [
-            memory.view(word) != outcome.contents[name].view(word)
-            for name, given in inputs.items()
-            for memory, word in [_in_words(given)]
-        ]
-        xp = namespace(*changed)
-        if not bool(xp.any(xp.stack([xp.any(words) for words in changed]))):
-            return None
-        for name, given in inputs.items():
-            memory = given.reshape(-1).view(xp.uint8)
-            differs = memory != outcome.contents[name]
-            if not bool(xp.any(differs)):
-                continue
-            element = int(xp.argmax(xp.astype(differs, xp.uint8))) // given.dtype.itemsize
-            return Ruling(
-                Status.REJECTED,
-                Phase.VERIFY,
-                f"The input {name} was changed: {name}[{element}] is the first of the elements that differ.",
-                "Inputs are read only. Write results to the outputs and scratch values to a temporary "
-                "(`// assay: temp NAME DTYPE (extents)`).",
-            )
-        return None
 
     def _undefined(
         self,
@@ -471,13 +518,6 @@ class Examination:
             sizes = "; ".join(dict.fromkeys(at(done.sizes) for done in passed))
             return f"It was right at {sizes}. Look for what depends on the size: tails, strides, the grid's extent."
         return f"The same size was right with other inputs. These inputs are hostile: {trial.distribution.reason}"
-
-
-def _in_words(array: Array) -> tuple[Array, Any]:
-    """The memory of an array as bytes, and the widest integer type that divides it: comparing is faster by words."""
-    xp = namespace(array)
-    memory = array.reshape(-1).view(xp.uint8)
-    return memory, xp.int64 if memory.shape[0] % 8 == 0 else xp.uint8
 
 
 def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = None) -> Trial:

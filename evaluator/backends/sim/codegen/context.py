@@ -36,24 +36,32 @@ _SPECIALS = {
     "%ntid.x": "all32(LAUNCH.block[0])", "%ntid.y": "all32(LAUNCH.block[1])", "%ntid.z": "all32(LAUNCH.block[2])",
     "%ctaid.x": "all32(w.block->id[0])", "%ctaid.y": "all32(w.block->id[1])", "%ctaid.z": "all32(w.block->id[2])",
     "%nctaid.x": "all32(LAUNCH.grid[0])", "%nctaid.y": "all32(LAUNCH.grid[1])", "%nctaid.z": "all32(LAUNCH.grid[2])",
-    "%laneid": "lane_ids()", "%warpid": "all32(w.index)", "%nwarpid": "all32(w.block->warp_count)",
-    "%smid": "all32(0)", "%nsmid": "all32(1)", "%clock": "special_clock(w, 0)", "%clock_hi": "special_clock(w, 1)",
+    "%laneid": "lane_ids()", "%warpid": "free_register(w, WARPID)", "%nwarpid": "free_register(w, NWARPID)",
+    "%smid": "free_register(w, SMID)", "%nsmid": "free_register(w, NSMID)",
+    "%clock": "narrow(clock_register(w))", "%clock_hi": "high32(clock_register(w))",
     "%lanemask_eq": "shl_b32(all32(1), lane_ids())",
     "%lanemask_lt": "sub_b32(shl_b32(all32(1), lane_ids()), all32(1))",
     "%lanemask_le": "sub_b32(shl_b32(all32(2), lane_ids()), all32(1))",
     "%lanemask_ge": "neg_b32(shl_b32(all32(1), lane_ids()))",
     "%lanemask_gt": "neg_b32(shl_b32(all32(2), lane_ids()))",
-    "%globaltimer_lo": "special_clock(w, 0)", "%globaltimer_hi": "special_clock(w, 1)",
+    "%globaltimer_lo": "narrow(timer_register(w))", "%globaltimer_hi": "high32(timer_register(w))",
     "%envreg1": "all32((u32)(LAUNCH.workspace >> 32))", "%envreg2": "all32((u32)LAUNCH.workspace)",
-    "%dynamic_smem_size": "all32(LAUNCH.dynamic_bytes)", "%total_smem_size": "all32(LAUNCH.shared_bytes)",
+    "%dynamic_smem_size": "all32(LAUNCH.dynamic_bytes)",
+    "%total_smem_size": "all32((LAUNCH.shared_bytes + 127) / 128 * 128)",
 }  # fmt: skip
 """Special registers of 32 bits (PTX ISA 9.0, section 10); any other one is unsupported by name."""
 _SPECIALS_64 = {
-    "%clock64": "pack64(special_clock(w, 0), special_clock(w, 1))",
-    "%globaltimer": "pack64(special_clock(w, 0), special_clock(w, 1))",
-    "%gridid": "all64(LAUNCH.grid_id)",
+    "%clock64": "clock_register(w)",
+    "%globaltimer": "timer_register(w)",
+    "%gridid": "grid_register()",
 }
 """Those of 64 bits."""
+FREE_REGISTERS = frozenset(
+    name
+    for name in (*_SPECIALS, *_SPECIALS_64)
+    if name.startswith(("%warpid", "%nwarpid", "%smid", "%nsmid", "%clock", "%globaltimer", "%gridid"))
+)
+"""Those whose values the ISA leaves to the machine, so that nothing but a schedule may depend on them."""
 
 
 _TO_THE_END = 0xFFFFFFFF

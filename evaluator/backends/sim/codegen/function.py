@@ -64,7 +64,8 @@ class FunctionText:
             lines.append("u32 local_top = w.local_top;")
             lines.append("if ((u8 *)__builtin_frame_address(0) < w.stack_limit)")
             lines.append('fault(w, m, "stack_overflow", -1, "called functions too deep");')
-            lines.append(c.paths.burn_all(-1))
+            first = next((i.line for b in self.flow.blocks for i in b.body), 0)
+            lines.append(c.paths.burn_all(self.module.place(first)))
         if c.frame_bytes:
             lines.append(f"U64 frame = local_frame(w, m, {c.frame_bytes}, -1);")
         lines.append("goto B0;")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.codegen.blocks import ControlFlow
-from evaluator.backends.sim.codegen.context import CallShape, Sizes
+from evaluator.backends.sim.codegen.context import FREE_REGISTERS, CallShape, Sizes
 from evaluator.backends.sim.codegen.function import FunctionText
 from evaluator.backends.sim.codegen.instructions import entry_of
 from evaluator.backends.sim.codegen.layout import (
@@ -52,6 +52,8 @@ class Translation:
     """What the program's counts mean."""
     shared: Mapping[str, tuple[SharedVariable, ...]]
     """Shared variables by kernel."""
+    free_registers: Mapping[str, int | None]
+    """Special registers that the ISA leaves to the machine, and the first line that reads each."""
     grid_wide: bool = False
     """Whether anything in it waits for the whole grid, which takes a cooperative launch."""
 
@@ -178,9 +180,9 @@ class _ModuleText:
         kernels = tuple(function.name for function in self.functions if function.is_entry)
         ledger = Ledger(tuple(map(tuple, self.steps)))
         shared = {f.name: tuple(self._shared_variables(f)) for f in self.functions if f.is_entry}
-        return Translation(
-            text, tuple(self.lines), kernels, tuple(v.name for v in self.globals), ledger, shared, self._grid_wide()
-        )
+        variables = tuple(v.name for v in self.globals)
+        free = self._free_registers()
+        return Translation(text, tuple(self.lines), kernels, variables, ledger, shared, free, self._grid_wide())
 
     def _shared_variables(self, function: Function) -> Iterator[SharedVariable]:
         offsets = self.shared_offsets(function)
@@ -315,6 +317,14 @@ class _ModuleText:
         return any(
             block.in_cycle and any(map(polls_global, block.body)) for flow in self.flows for block in flow.blocks
         )
+
+    def _free_registers(self) -> dict[str, int | None]:
+        found: dict[str, int | None] = {}
+        for i in (i for f in self.functions for i in f.body if isinstance(i, Instruction)):
+            for operand in i.operands:
+                if isinstance(operand, Special) and operand.name in FREE_REGISTERS:
+                    found.setdefault(operand.name, i.line or None)
+        return found
 
     def _spreads(self) -> bool:
         """Whether blocks may run at once, in processes of their own."""

@@ -4,6 +4,7 @@ from evaluator.backends.sim.codegen.instructions import entry_of
 from evaluator.backends.sim.ptx.model import Instruction, Special, Symbol
 
 _ORDERED_CALLS = ("vprintf", "malloc", "free")
+_CLOCKS = ("%clock", "%globaltimer")
 
 
 def may_wait(instruction: Instruction) -> bool:
@@ -25,5 +26,5 @@ def keeps_order(instruction: Instruction) -> bool:
         return not any(modifier.split("::")[0] == "shared" for modifier in instruction.modifiers)
     if instruction.opcode == "call":
         return any(isinstance(o, Symbol) and o.name in _ORDERED_CALLS for o in instruction.operands)
-    clocks = any(isinstance(o, Special) and o.name.lstrip("%").startswith("clock") for o in instruction.operands)
+    clocks = any(isinstance(o, Special) and o.name.startswith(_CLOCKS) for o in instruction.operands)
     return may_wait(instruction) or clocks

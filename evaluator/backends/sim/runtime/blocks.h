@@ -92,11 +92,12 @@ bool release() {
 }
 
 // Straight code looks at no clock, so what a warp executed is counted off here.
-void watch(Warp &w, u64 before) {
-    UNWATCHED += w.executed - before;
+void watch(Warp &w) {
+    UNWATCHED += w.executed;
+    account(w);
     if (UNWATCHED < MOST_UNWATCHED) return;
     UNWATCHED = 0;
-    look_at_clock(w, 1, -1);
+    look_at_clock(w, w.live ? w.live : 1, w.waits_at >= 0 ? w.wait_place : -1);
 }
 
 u32 ordered(u32 i) { return BACKWARDS ? BLOCK.warp_count - 1 - i : i; }
@@ -127,9 +128,8 @@ bool advance_block() {
         for (u32 i = 0; i < BLOCK.warp_count; i++) {
             Warp &w = WARPS[ordered(i)];
             if (w.waits_at == -1) {
-                u64 before = w.executed;
                 resume(w);
-                watch(w, before);
+                watch(w);
                 ran = true;
             }
             unfinished |= w.waits_at != -2;
@@ -148,9 +148,8 @@ void run_block(const Kernel &kernel) {
     }
     for (u32 i = 0; i < BLOCK.warp_count; i++) {
         Warp &w = WARPS[ordered(i)];
-        u64 before = w.executed;
         kernel.run(w);
-        watch(w, before);
+        watch(w);
     }
 }
 
@@ -249,10 +248,7 @@ void run_together(const Kernel &kernel, u64 blocks) {
         }
         look_at_clock(WARPS[0], 1, -1);
     }
-    for (u64 i = 0; i < blocks * count; i++) {
-        munmap(warps[i].stack - 4096, stack + 4096);
-        first[i % count].executed += warps[i].executed;
-    }
+    for (u64 i = 0; i < blocks * count; i++) munmap(warps[i].stack - 4096, stack + 4096);
     for (u64 i = 0; i < blocks; i++) {
         forget_copies(all[i].background);
         forget_watch(all[i].watch);

@@ -33,7 +33,7 @@ struct Warp {
     u32 home;  // among all warps that live now: whose local memory this is
     U32 tid[3];
     Block *block;
-    u64 executed; // thread-instructions
+    u64 executed, issued; // thread-instructions and the warp's own, since they went to the run's account
     i64 fuel;     // backward branches and calls, weighed by length, until the next look at the clock
     u32 local_top;
     const u8 *parameters;
@@ -68,6 +68,7 @@ struct BlockCount {
 INLINE void enter(Warp &w, BlockCount &count, u32 m, u32 instructions) {
     u64 lanes = (u64)__builtin_popcount(m);
     w.executed += lanes * instructions;
+    w.issued += instructions;
     count.warps++;
     count.lanes += lanes;
 }
@@ -224,7 +225,12 @@ void device_printf(Warp &w, u32 mask, const U64 &format, const U64 &arguments, U
 U64 device_malloc(Warp &w, u32 mask, const U64 &size);
 void device_free(Warp &w, u32 mask, const U64 &address, i32 place);
 void discard(Warp &w, u32 mask, const U64 &address, Site &site); // 128 bytes become undefined
-U32 special_clock(Warp &w, int word);
+// Special registers that the ISA leaves to the machine (registers.cpp).
+enum FreeRegister { WARPID, NWARPID, SMID, NSMID };
+U32 free_register(Warp &w, FreeRegister which);
+U64 clock_register(Warp &w);
+U64 timer_register(Warp &w);
+U64 grid_register();
 
 // Lanes that wait to run, by block of the flow graph; the lowest block runs first. `parked` lanes wait at a barrier
 // for the rest of their warp, and go on at the block behind it.

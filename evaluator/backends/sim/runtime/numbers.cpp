@@ -88,10 +88,18 @@ INLINE float from_narrow(Narrow kind, u32 h) { return kind == F16 ? half_to_floa
 // double on that side of it whose last bit is set (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums:
 // proved algorithms using rounding to odd", IEEE Transactions on Computers 57, 2008).
 double odd_sum(double x, double y) {
-    volatile double sum = x + y, of_x = sum - y, of_y = sum - of_x;
+    double sum = x + y, of_x = sum - y, of_y = sum - of_x;
     double rest = (x - of_x) + (y - of_y);
-    if (rest == 0 || rest != rest || fabs(sum) == INFINITY || bits((double)sum) & 1) return sum;
+    if (rest == 0 || rest != rest || fabs(sum) == INFINITY || bits(sum) & 1) return sum;
     return nextafter(sum, rest > 0 ? INFINITY : -INFINITY);
+}
+// The same of float32, by integers and without a branch, so that a loop over lanes becomes vector code. A difference that
+// is not a number, as of infinities, is no rest.
+INLINE float odd_sum(float x, float y) {
+    float sum = x + y, of_x = sum - y, of_y = sum - of_x, rest = (x - of_x) + (y - of_y);
+    u32 pattern = bits(sum), rests = (u32)(rest < 0) | (u32)(rest > 0), even = ~pattern & 1;
+    u32 inward = (bits(rest) ^ pattern) >> 31;
+    return f32_of(pattern + (rests & even) * (1 - 2 * inward));
 }
 // A float16 result below the smallest normal number, with an exponent without bounds, becomes a zero.
 double without_tiny_half(double x) { return fabs(x) < 0x1p-14 * (1 - 0x1p-12) ? copysign(0.0, x) : x; }
@@ -219,11 +227,47 @@ U32 narrow_f8(Eighth kind, bool relu, U32 x) {
         },
         x);
 }
+namespace {
+// x * y + z of narrow floats in float32, and the lanes where that is not exact. The product of two float16 always is; of
+// two bfloat16 it is where float32 has all its bits: it neither overflows nor falls below the normal numbers.
+u32 fused(Narrow kind, bool tiny_to_zero, const A32 &x, const A32 &y, const A32 &z, A32 &r) {
+    if (kind == F16) {
+        float least = tiny_to_zero ? 0x1p-14f * (1 - 0x1p-12f) : 0;
+        for (int i = 0; i < LANES; i++) {
+            float sum = odd_sum(half_to_float(x.e[i] & 0xffff) * half_to_float(y.e[i] & 0xffff), half_to_float(z.e[i] & 0xffff));
+            r.e[i] = nearest_f16(fabsf(sum) < least ? bits(sum) & 1u << 31 : bits(sum));
+        }
+        return 0;
+    }
+    if (tiny_to_zero) return ~0u;
+    A32 odd;
+    for (int i = 0; i < LANES; i++) {
+        float p = f32_of(x.e[i] << 16), q = f32_of(y.e[i] << 16), product = p * q, size = fabsf(product);
+        r.e[i] = nearest_bf16(bits(odd_sum(product, f32_of(z.e[i] << 16))));
+        // Infinities and what is not a number among the factors go the other way too, with what overflows.
+        odd.e[i] = (u32)!((size >= 0x1p-126f && size < 0x1p127f) || p == 0 || q == 0);
+    }
+    u32 lanes = 0;
+    for (int i = 0; i < LANES; i++) lanes |= odd.e[i] << i;
+    return lanes;
+}
+} // namespace
+
 // A float32 sum, difference or product of two narrow floats rounds once more without harm (24 >= 2 * 11 + 2 bits), but
 // for a product below what float32 has all its bits for. Of a fused product, whose factors a double holds exactly, the
 // sum is rounded to odd first.
 U32 half_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c) {
     A32 x = spread(a), y = spread(b), z = spread(c), r;
+    if (operation == H_FMA || operation == H_FMA_FTZ) {
+        u32 inexact = fused(kind, operation == H_FMA_FTZ, x, y, z, r);
+        for (; inexact; inexact &= inexact - 1) {
+            int i = __builtin_ctz(inexact);
+            double product = (double)from_narrow(kind, x.e[i]) * (double)from_narrow(kind, y.e[i]);
+            double exact = odd_sum(product, (double)from_narrow(kind, z.e[i]));
+            r.e[i] = to_narrow(kind, NEAREST, operation == H_FMA ? exact : without_tiny_half(exact));
+        }
+        return gather(r);
+    }
     for (int i = 0; i < LANES; i++) {
         float p = from_narrow(kind, x.e[i]), q = from_narrow(kind, y.e[i]), s = 0;
         switch (operation) {
@@ -236,11 +280,7 @@ U32 half_operation(Narrow kind, Half operation, U32 a, U32 b, U32 c) {
             continue;
         case H_MUL_FTZ: s = (float)without_tiny_half(p * q); break;
         case H_FMA:
-        case H_FMA_FTZ: {
-            double exact = odd_sum((double)p * (double)q, (double)from_narrow(kind, z.e[i]));
-            r.e[i] = to_narrow(kind, NEAREST, operation == H_FMA ? exact : without_tiny_half(exact));
-            continue;
-        }
+        case H_FMA_FTZ: break; // above
         case H_MIN: s = p != p ? q : q != q ? p : p < q || (p == q && signbit(p)) ? p : q; break;
         case H_MAX: s = p != p ? q : q != q ? p : p > q || (p == q && !signbit(p)) ? p : q; break;
         case H_TANH: s = approximate_half(kind, operation, p, tanhf(p)); break;

@@ -24,7 +24,8 @@ char WARNINGS[4096];
 u32 WARNINGS_BYTES;
 bool BACKWARDS; // blocks and warps run last first
 u64 SAMPLE_BLOCKS, DICE; // most blocks of a launch that run, 0 for all; state of the numbers that choose them
-u64 BEGAN_NS, DEADLINE_NS, EXECUTED, UNWATCHED;
+u64 BEGAN_NS, DEADLINE_NS, UNWATCHED;
+u64 EXECUTED, ISSUED, MOST_EXECUTED; // instructions of threads and of warps in this run, and how many it may execute
 u64 CORES = 1, SPREAD_LAUNCHES; // how many cores a launch may use; launches of this run that used several
 const char *CURRENT_KERNEL = "";
 u64 BLOCKS_BEHIND; // of a launch whose blocks may wait for others: those that have not begun
@@ -32,6 +33,8 @@ const char *const TIME_IS_UP = "was still running when its time was up";
 char NAMES[1 << 16]; // buffer names of the current run
 enum : i64 { FUEL = 4096, SHORT_TURN = 256 };
 enum : u64 { MOST_UNWATCHED = 1 << 18 };
+// A warp's instruction counts for eight lanes at least: it takes as long whether one of them runs or all.
+enum : u64 { LEAST_LANES = 8 };
 
 u64 now_ns() { // of this program alone: a machine that is busy with others takes nothing from a run's time
     timespec t;
@@ -42,6 +45,26 @@ u64 now_ns() { // of this program alone: a machine that is busy with others take
 } // namespace
 
 namespace {
+
+void account(Warp &w) {
+    EXECUTED += w.executed;
+    ISSUED += w.issued;
+    w.executed = w.issued = 0;
+}
+// Whether the run has executed more than it may: the same on every machine, which time is not.
+bool over_budget() { return MOST_EXECUTED && (EXECUTED > MOST_EXECUTED || ISSUED > MOST_EXECUTED / LEAST_LANES); }
+const char *over_budget_said() {
+    bool of_threads = EXECUTED > MOST_EXECUTED;
+    char digits[24], said[40];
+    u32 count = (u32)format(digits, "%llu", (unsigned long long)(of_threads ? MOST_EXECUTED : MOST_EXECUTED / LEAST_LANES)), at = 0;
+    for (u32 i = 0; i < count; i++) {
+        if (i && (count - i) % 3 == 0) said[at++] = ',';
+        said[at++] = digits[i];
+    }
+    const char *whose = of_threads ? "" : " of warps with few lanes (each counts for 8 of threads)";
+    format(FAULT.message, "executed more than %.*s instructions%s", (int)at, said, whose);
+    return FAULT.message;
+}
 
 // Of processes that a launch is spread over (spreading.h).
 bool in_worker();
@@ -164,7 +187,7 @@ void out_of_memory(const char *what, u64 bytes) {
 void fault(Warp &w, u32 lanes, const char *kind, i32 place, const char *message) {
     u32 lane = lanes ? __builtin_ctz(lanes) : 0, thread[3];
     for (int i = 0; i < 3; i++) thread[i] = spread(w.tid[i]).e[lane];
-    EXECUTED += w.executed;
+    account(w);
     answer_fault(kind, message, place, thread, w.block->id);
 }
 
@@ -186,12 +209,23 @@ Party party(const Warp &w, u32 lanes, i32 place, Act act) {
     return p;
 }
 
+namespace {
+
+// What has run too long may do so because it waits for a block that begins only after it.
+const char *and_blocks_behind(const char *said) {
+    static char text[sizeof FAULT.message];
+    if (!BLOCKS_BEHIND) return said;
+    format(text, "%s: it reads again and again what another block may write, and the %llu blocks behind this one begin only when it has ended",
+           said, (unsigned long long)BLOCKS_BEHIND);
+    return text;
+}
+
+} // namespace
+
 void look_at_clock(Warp &w, u32 lanes, i32 place) {
-    if (now_ns() < DEADLINE_NS) return;
-    if (!BLOCKS_BEHIND) fault(w, lanes, "watchdog", place, TIME_IS_UP);
-    format(FAULT.message, "%s: it reads again and again what another block may write, and the %llu blocks behind this one begin only when it has ended",
-           TIME_IS_UP, (unsigned long long)BLOCKS_BEHIND);
-    fault(w, lanes, "watchdog", place, FAULT.message);
+    account(w);
+    if (over_budget()) fault(w, lanes, "instruction_limit", place, and_blocks_behind(over_budget_said()));
+    if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, and_blocks_behind(TIME_IS_UP));
 }
 
 #include "blocks.h"
@@ -226,7 +260,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
         Warp &w = WARPS[i];
         w.index = w.home = i;
         w.block = &BLOCK;
-        w.executed = 0;
+        w.executed = w.issued = 0;
         w.parameters = parameters;
         A32 t[3];
         for (u32 lane = 0; lane < LANES; lane++) {
@@ -266,7 +300,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
     }
     BLOCKS_BEHIND = 0;
     if (COUNTING) end_launch_counts(&kernel - PROGRAM.kernels, blocks, chosen);
-    for (u32 i = 0; i < BLOCK.warp_count; i++) EXECUTED += WARPS[i].executed;
+    for (u32 i = 0; i < BLOCK.warp_count; i++) account(WARPS[i]);
 }
 
 } // namespace
@@ -314,15 +348,13 @@ void diverged(Warp &w, u32 lanes, u32 others, i32 place, i32 other_place) {
     fault(w, lanes, "divergent_barrier", place, FAULT.message);
 }
 
-U32 special_clock(Warp &w, int word) {
-    u64 clock = w.executed / LANES;
-    return all32(word ? (u32)(clock >> 32) : (u32)clock);
-}
+u64 issued_so_far(const Warp &w) { return ISSUED + w.issued; }
 
 namespace {
 
 // Between launches, where no thread can be named.
 void check_time() {
+    if (over_budget()) answer_fault("instruction_limit", over_budget_said(), -1, nullptr, nullptr);
     if (now_ns() >= DEADLINE_NS) answer_fault("watchdog", TIME_IS_UP, -1, nullptr, nullptr);
 }
 
@@ -337,7 +369,9 @@ void run_plan() {
     WATCHED_SHARE = (u32)get();
     WATCH_SEED = get();
     JITTER = get();
-    EXECUTED = SHUFFLES = LOST_PRINTS = SPREAD_LAUNCHES = 0;
+    MOST_EXECUTED = get();
+    draw_registers(get());
+    EXECUTED = ISSUED = SHUFFLES = LOST_PRINTS = SPREAD_LAUNCHES = 0;
     begin_heap();
     watch_run();
     PRINTED_BYTES = WARNINGS_BYTES = 0;

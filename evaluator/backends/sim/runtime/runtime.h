@@ -23,8 +23,10 @@ INLINE const SlotInfo *slot_of(u64 address) {
 enum : u64 { WORKSPACE_BYTES = 256 };
 void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant);
 void map_repeated(u64 number, u64 size, const char *name, u64 item, u64 bytes);
-void look_at_clock(Warp &w, u32 lanes, i32 place); // ends the run where its time is up
+void look_at_clock(Warp &w, u32 lanes, i32 place); // ends the run where its time is up, or its instructions are
 i32 line_of(i32 place);
+u64 issued_so_far(const Warp &w); // instructions of all warps in this run; `w` is the one that runs
+void draw_registers(u64 draw);    // for the run that begins
 void give_way(Warp &w);         // let other warps of the block run
 Warp &warp_of_block(u32 index); // of the block that runs
 void check_write(Warp &w, u32 mask, const U64 &address, Site &site, int bytes); // bounds and alignment

@@ -25,7 +25,7 @@ struct Verdict {
     char message[400];
 };
 struct Worker {
-    u64 executed, shuffles, spent_ns;
+    u64 executed, issued, shuffles, spent_ns;
     u32 warnings_bytes;
     char warnings[4096];
     Verdict verdict;
@@ -125,14 +125,15 @@ void merge_warnings(const char *lines, u32 bytes) {
 [[noreturn]] void work(const Kernel &kernel, Worker &worker, u64 blocks, u64 left_ns) {
     SELF = &worker;
     DEADLINE_NS = left_ns; // a process of its own has a clock of its own
-    for (u32 i = 0; i < BLOCK.warp_count; i++) WARPS[i].executed = 0;
+    u64 executed = EXECUTED, issued = ISSUED; // before: what is spread may not take up more than is left
     SHUFFLES = 0;
     for (u64 block; take_block(block, blocks);) {
         set_block(block);
         run_block(kernel);
         look_at_clock(WARPS[0], 1, -1);
     }
-    for (u32 i = 0; i < BLOCK.warp_count; i++) worker.executed += WARPS[i].executed;
+    worker.executed = EXECUTED - executed;
+    worker.issued = ISSUED - issued;
     worker.shuffles = SHUFFLES;
     worker.spent_ns = now_ns();
     worker.warnings_bytes = WARNINGS_BYTES;
@@ -173,6 +174,7 @@ bool finish_spread(const Kernel &kernel, u64 first, u64 blocks) {
     for (u64 i = 0; i < count; i++) {
         const Worker &worker = POOL->workers[i];
         EXECUTED += worker.executed;
+        ISSUED += worker.issued;
         SHUFFLES += worker.shuffles;
         merge_warnings(worker.warnings, worker.warnings_bytes);
     }

@@ -207,7 +207,8 @@ def _fence(c: Context, i: Instruction) -> Iterator[str]:
     yield "fence(w);"
 
 
-@lowers("fence.proxy", "membar.proxy", modifiers=_PROXIES, types=_NO_TYPE, counted="barrier", destination=False)
+@lowers("membar.proxy", modifiers={"alias"}, types=_NO_TYPE, counted="barrier", destination=False)
+@lowers("fence.proxy", modifiers=_PROXIES, types=_NO_TYPE, counted="barrier", destination=False)
 @lowers("fence.mbarrier_init", modifiers={"release", "cluster"}, types=_NO_TYPE, counted="barrier", destination=False)
 @lowers("brkpt", types=_NO_TYPE, counted="control", destination=False)
 @lowers("nanosleep", types={"u32"}, counted="control", destination=False)

@@ -1,0 +1,42 @@
+"""Whether a run left its inputs as they were."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from common.contract import Phase, Status
+from evaluator.errors import Ruling
+from evaluator.problems.arrays import Array, namespace
+from evaluator.problems.problem import Arrays
+
+
+def changed_input(contents: Mapping[str, Array], inputs: Arrays) -> Ruling | None:
+    """A ruling on the first input that does not hold what it was given; `contents` are bytes after a run."""
+    changed = [
+        memory.view(word) != contents[name].view(word)
+        for name, given in inputs.items()
+        for memory, word in [_in_words(given)]
+    ]
+    xp = namespace(*changed)
+    if not bool(xp.any(xp.stack([xp.any(words) for words in changed]))):
+        return None
+    for name, given in inputs.items():
+        memory = given.reshape(-1).view(xp.uint8)
+        differs = memory != contents[name]
+        if not bool(xp.any(differs)):
+            continue
+        element = int(xp.argmax(xp.astype(differs, xp.uint8))) // given.dtype.itemsize
+        return Ruling(
+            Status.REJECTED,
+            Phase.VERIFY,
+            f"The input {name} was changed: {name}[{element}] is the first of the elements that differ.",
+            "Inputs are read only. Write results to the outputs and scratch values to a temporary "
+            "(`// assay: temp NAME DTYPE (extents)`).",
+        )
+    return None
+
+
+def _in_words(array: Array) -> tuple[Array, Any]:
+    """The memory of an array as bytes, and the widest integer type that divides it: comparing is faster by words."""
+    xp = namespace(array)
+    memory = array.reshape(-1).view(xp.uint8)
+    return memory, xp.int64 if memory.shape[0] % 8 == 0 else xp.uint8
