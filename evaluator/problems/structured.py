@@ -96,8 +96,15 @@ def extreme_ends(factor: float) -> Maker:
 
 
 def negligible(rng: Rng, shape: Shape, axis: int = -1) -> Array:
-    """Non-zero values of both signs over three decades, whose 1-norm along `axis` is below 2**-32."""
-    return rng.signs(shape) * 10.0 ** rng.uniform(-3.0, 0.0, shape) * (_NEGLIGIBLE / shape[axis])
+    """Values of both signs whose 1-norm along `axis` is below 2**-32: normal ones, of which none exceeds 8."""
+    return rng.normal(shape) * (_NEGLIGIBLE / (8 * shape[axis]))
+
+
+def _one_place(rng: Rng, shape: Shape, axis: int) -> Array:
+    """True at one random place along `axis` for each position of the other axes."""
+    length = shape[axis]
+    chosen = rng.integers(0, length - 1, _with_extent(shape, axis, 1))
+    return rng.xp.reshape(rng.arange(length), _with_extent((1,) * len(shape), axis, length)) == chosen
 
 
 def dominated(values: Maker, axis: int = -1) -> Maker:
@@ -107,10 +114,7 @@ def dominated(values: Maker, axis: int = -1) -> Maker:
     """
 
     def make(rng: Rng, shape: Shape) -> Array:
-        length = shape[axis]
-        chosen = rng.integers(0, length - 1, _with_extent(shape, axis, 1))
-        places = rng.xp.reshape(rng.arange(length), _with_extent((1,) * len(shape), axis, length))
-        return rng.xp.where(places == chosen, values(rng, shape), negligible(rng, shape, axis))
+        return rng.xp.where(_one_place(rng, shape, axis), values(rng, shape), negligible(rng, shape, axis))
 
     return make
 
@@ -128,10 +132,9 @@ def few_matter(values: Maker) -> Maker:
     """
 
     def make(rng: Rng, shape: Shape) -> Array:
-        one = dominated(values)(rng, shape)
         share = float(shape[-1]) ** -rng.uniform(0.0, 1.0, (*shape[:-1], 1))
-        also = rng.uniform(0.0, 1.0, shape) < share
-        return rng.xp.where(also, values(rng, shape), one)
+        matters = _one_place(rng, shape, -1) | (rng.uniform(0.0, 1.0, shape) < share)
+        return rng.xp.where(matters, values(rng, shape), negligible(rng, shape))
 
     return make
 
