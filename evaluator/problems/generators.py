@@ -12,13 +12,12 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from evaluator.problems.arrays import Array, Rng, Shape, cast
+from evaluator.problems.error_bounds import EPSILON, random_walk
 from evaluator.problems.problem import Distribution, Probe, Sizes, Tensor, Tolerance
 
 Maker: TypeAlias = Callable[[Rng, Shape], Array]
 """Draws the contents of a tensor of the given shape; floating point, or int64 for integer tensors."""
 
-EPSILON: Final = 2.0**-24
-"""Largest relative error of one float32 rounding to nearest."""
 EPSILON_F16: Final = 2.0**-11
 """Largest relative error of one float16 rounding to nearest."""
 SMALLEST_NORMAL: Final = 2.0**-126
@@ -132,35 +131,23 @@ def mixed_scales(decades: float = 6.0) -> Maker:
 def fine(bits: int = 23) -> Maker:
     """Values in (1, 2) and (-2, -1) that need all `bits` fraction bits: the next lower precision cannot hold one.
 
-    The last bits - 10 of them are an odd number near the middle of their range, so that rounding to TF32's 10,
-    float16's 10 or bfloat16's 7 fraction bits moves every value by at least 2**-13 of it, whichever way it rounds.
+    The last bits - 10 of them are an odd number near the middle of their range, and so are the last bits - 15 of
+    those, where they are more than two. So
+    rounding to TF32's 10, float16's 10 or bfloat16's 7 fraction bits moves every value by at least 2**-13 of it,
+    and rounding to the 16 bits of two bfloat16 numbers by at least 2**-18, whichever way it rounds.
     """
 
     def make(rng: Rng, shape: Shape) -> Array:
-        low_bits = bits - 10
+        low_bits, last_bits = bits - 10, bits - 15
         quarter = 1 << (low_bits - 2)
         high = rng.integers(0, (1 << 10) - 1, shape) << low_bits
-        low = rng.integers(quarter, 3 * quarter - 1, shape) | 1
-        return rng.signs(shape) * (1.0 + rng.xp.astype(high + low, rng.xp.float64) * 2.0**-bits)
+        low = rng.integers(quarter, 3 * quarter - 1, shape)
+        if last_bits > 2:
+            last = 1 << (last_bits - 2)
+            low = (low >> last_bits << last_bits) + rng.integers(last, 3 * last - 1, shape)
+        return rng.signs(shape) * (1.0 + rng.xp.astype(high + (low | 1), rng.xp.float64) * 2.0**-bits)
 
     return make
-
-
-def sparse(values: Maker, axis: int = -1) -> Maker:
-    """One element of `values` at a random place along `axis` for each position of the other axes, +0 elsewhere."""
-
-    def make(rng: Rng, shape: Shape) -> Array:
-        length = shape[axis]
-        chosen = rng.integers(0, length - 1, _with_extent(shape, axis, 1))
-        places = rng.xp.reshape(rng.arange(length), _with_extent((1,) * len(shape), axis, length))
-        return rng.xp.where(places == chosen, values(rng, shape), 0.0)
-
-    return make
-
-
-def _with_extent(shape: Shape, axis: int, extent: int) -> Shape:
-    at = axis % len(shape)
-    return (*shape[:at], extent, *shape[at + 1 :])
 
 
 def constant(value: float) -> Maker:
@@ -173,7 +160,12 @@ def constant(value: float) -> Maker:
 
 
 def distribution(
-    name: str, reason: str, tensors: Sequence[Tensor], maker: Maker, own: Mapping[str, Maker] | None = None
+    name: str,
+    reason: str,
+    tensors: Sequence[Tensor],
+    maker: Maker,
+    own: Mapping[str, Maker] | None = None,
+    structured: bool = False,
 ) -> Distribution:
     """A distribution that draws each of `tensors` by its maker in `own`, else by `maker`."""
     makers = {tensor.name: (own or {}).get(tensor.name, maker) for tensor in tensors}
@@ -183,7 +175,7 @@ def distribution(
             tensor.name: cast(makers[tensor.name](rng, tensor.shape_at(sizes)), tensor.dtype) for tensor in tensors
         }
 
-    return Distribution(name, reason, draw)
+    return Distribution(name, reason, draw, structured=structured)
 
 
 def usual_distributions(
@@ -273,22 +265,22 @@ def summation(chain: int, extra: float = 4.0, absolute: float = SMALLEST_NORMAL,
     always such. So the scale counts the sum itself as one more term. `extra` admits the roundings that make each term
     and finish the result; `why` says what they are.
     """
-    relative = (4.0 * math.sqrt(chain) + extra) * EPSILON
     return Tolerance(
-        relative,
+        float(random_walk(chain, extra)),
         absolute,
         f"Admits any order of summation in float32 with chains of up to {chain} additions: "
-        f"(4 * sqrt({chain}) + {extra:g}) * 2^-24 of the 2-norm of the terms and the sum. "
+        f"(4 * sqrt({chain}) + {extra:g}) * 2^-24 of the 2-norm of the terms and the sum; of a sum of fewer terms "
+        f"that count, with their number in place of {chain}. "
         + (f"{why} " if why else "")
         + "The absolute part admits denormals that are flushed to zero.",
     )
 
 
 def one_term(count: float = 4.0, absolute: float = SMALLEST_NORMAL) -> Tolerance:
-    """For probes: one non-zero term for each output, so that adding is exact and few roundings remain."""
+    """For probes: one term of each output outweighs the rest, so that adding is exact and few roundings remain."""
     return Tolerance(
         count * EPSILON,
         absolute,
-        f"One non-zero term makes each output, so the sum is exact in any order and {count:g} roundings of 2^-24 are "
-        "enough; TF32, float16 and bfloat16 inside are off by at least 2^-13.",
+        f"Next to one term of each output the others come to nothing, so {count:g} roundings of 2^-24 are enough in "
+        "any order; TF32, float16 and bfloat16 inside are off by at least 2^-13, 16 bits by at least 2^-18.",
     )

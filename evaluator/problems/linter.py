@@ -39,7 +39,7 @@ def lint(problem: Problem, seed: int = 0) -> tuple[str, ...]:
 def within(actual: Array, expected: Expected, tolerance: Tolerance) -> bool:
     """Whether every element of `actual` is as close to the expected value as the tolerance asks."""
     error = np.abs(np.asarray(actual, np.float64) - expected.value)
-    return bool(np.all(error <= tolerance.relative * expected.scale + tolerance.absolute))
+    return bool(np.all(error <= tolerance.allowed(expected)))
 
 
 def keep_bits(values: Array, bits: int) -> Array:

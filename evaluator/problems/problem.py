@@ -1,9 +1,11 @@
 """What a problem is: named tensors and sizes, inputs, a float64 oracle, tolerances and probes.
 
 The error of an element is measured against the 2-norm of the terms that make it (not against the element, which may
-cancel): an element passes when |actual - expected| <= relative * scale + absolute.
+cancel): an element passes when |actual - expected| <= relative * scale + absolute, where relative is the tolerance's
+or, where that is less, what the very terms of the element explain.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -13,7 +15,7 @@ import numpy as np
 from common.contract import ProblemFace, ScalarFace, TensorFace
 from common.expressions import evaluate_expression
 from common.wire import DType
-from evaluator.problems.arrays import Array, Rng
+from evaluator.problems.arrays import Array, Rng, namespace
 
 Arrays: TypeAlias = Mapping[str, Array]
 Sizes: TypeAlias = Mapping[str, int]
@@ -53,6 +55,11 @@ class Expected:
     scale: Array
     """2-norm of the terms that make each element, a sum itself among them; broadcast to the output's shape. 0 asks
     for exactness."""
+    relative: Array | float = math.inf
+    """The share of the scale by which an honest answer to these very inputs may be off, broadcast likewise.
+
+    The tolerance's relative part holds for the longest sums, this for those at hand: see error_bounds.py.
+    """
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,13 @@ class Tolerance:
     absolute: float
     """Admits flushed denormals and the output type's smallest step."""
     reason: str
+
+    def allowed(self, expected: Expected) -> Array:
+        """By how much each element may be off: float64, of the scale's shape or one that broadcasts with it."""
+        own = expected.relative
+        if isinstance(own, float | int):
+            return min(self.relative, own) * expected.scale + self.absolute
+        return namespace(own).clip(own, None, self.relative) * expected.scale + self.absolute
 
     @property
     def rule(self) -> str:
@@ -86,14 +100,17 @@ class Distribution:
     draw: Callable[[Rng, Sizes], dict[str, Array]]
     as_published: bool = False
     """Whether it is made for the published values of the scalars, and loses its point with others."""
+    structured: bool = False
+    """Whether it holds ordinary values in a special arrangement, and stands in for the typical one at some hidden
+    sizes; the others each have a trial of their own."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Extra inputs that a lower precision inside the kernel cannot survive.
+    """Extra inputs that a lower precision inside the kernel cannot survive, dense as all others are.
 
-    One non-zero term for each output element, with values that differ below the mantissa of the next lower
-    precision, so that an honest kernel is exact to a few roundings whatever its order of summation.
+    One term of each output element outweighs all others together, and needs every bit of its mantissa, so that an
+    honest kernel is exact to a few roundings whatever its order of summation.
     """
 
     distribution: Distribution

@@ -3,6 +3,7 @@
 import math
 from typing import Final
 
+from evaluator.problems import error_bounds
 from evaluator.problems.arrays import doubles
 from evaluator.problems.families.softmax import few_terms, positive_sums, softened
 from evaluator.problems.generators import (
@@ -16,10 +17,10 @@ from evaluator.problems.generators import (
     one_term,
     probe,
     signed_zeros,
-    sparse,
     tiny,
 )
 from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Work
+from evaluator.problems.structured import dominated, structured_distributions
 
 _SHAPE = ("heads", "seq", "dim")
 _IN = (Tensor("q", _SHAPE), Tensor("k", _SHAPE), Tensor("v", _SHAPE))
@@ -29,15 +30,23 @@ _OUT = (Tensor("o", _SHAPE),)
 def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     """The scale joins the terms p * v, the element itself (it is divided by a sum), and what the scores contribute.
 
-    A score whose terms q * k / sqrt(dim) have the 2-norm s moves p by p * s times its relative error, and the element
-    by that times (v - o): v and o count apart, so that nothing cancels in the scale.
+    A score that has, with its terms q * k / sqrt(dim), the 2-norm s moves p by p * s times its relative error, and
+    the element by that times (v - o): v and o count apart, so that nothing cancels in the scale.
     """
     xp, q, k, v = doubles(inputs, "q", "k", "v")
-    p = softened(q @ k.mT / math.sqrt(sizes["dim"]))
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    p = softened(scores)
     o = p @ v
-    moved = p**2 * (q**2 @ (k**2).mT) / sizes["dim"]
+    moved = p**2 * (q**2 @ (k**2).mT / q.shape[-1] + scores**2)
     scale = xp.sqrt((p**2 + moved) @ v**2 + (1.0 + xp.sum(moved, axis=-1, keepdims=True)) * o**2)
-    return {"o": Expected(o, scale)}
+    count, lost = error_bounds.counting(p)
+    rest = xp.sum(xp.where(lost, p, 0.0), axis=-1)[..., None] * xp.max(xp.abs(v), axis=-2, keepdims=True)
+    sums = error_bounds.one_sign(count, _ROUNDINGS)[..., None] + error_bounds.random_walk(q.shape[-1], 0.0)
+    return {"o": Expected(o, scale, sums + rest / xp.where(scale > 0, scale, 1.0))}
+
+
+_ROUNDINGS: Final = 64
+"""Beside those of the sums: exp, also as __expf, factors that join tiles, the quotient."""
 
 
 def _work(sizes: Sizes) -> Work:
@@ -231,6 +240,7 @@ ATTENTION: Final = Problem(
         ),
         distribution("signed_zeros", "+0, -0 and small values mixed", _IN, signed_zeros()),
         distribution("constant_rows", "one value for each row", _IN, constant_rows()),
+        *structured_distributions(_IN, 16.0),
     ),
     probes=(
         probe(
@@ -243,21 +253,21 @@ ATTENTION: Final = Problem(
         ),
         probe(
             "one_score_term",
-            "one non-zero element in each row of q; all factors need all 24 bits",
+            "one element of each row of q outweighs all others; all factors need all 24 bits",
             _IN,
             fine(),
             few_terms(128, 28, "one product for each score, exp, the final quotient"),
             {"heads": 4, "seq": 128, "dim": 64},
-            {"q": sparse(fine())},
+            {"q": dominated(fine())},
         ),
         probe(
             "sharp_score_term",
-            "one non-zero element in each row of q, and scores of up to 30, on whose last bits exp depends",
+            "the same, and scores of up to 30, on whose last bits exp depends",
             _IN,
             fine(),
             few_terms(128, 28, "one product for each score, exp, the final quotient"),
             {"heads": 4, "seq": 128, "dim": 64},
-            {"q": lambda rng, shape: 32.0 * sparse(fine())(rng, shape)},
+            {"q": lambda rng, shape: 32.0 * dominated(fine())(rng, shape)},
         ),
     ),
     tolerance=positive_sums(

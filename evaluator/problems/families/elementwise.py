@@ -23,6 +23,7 @@ from evaluator.problems.problem import (
     Tensor,
     Work,
 )
+from evaluator.problems.structured import structured_distributions
 
 FLAT_SIZES: Final = ({"n": 1 << 18}, {"n": 1000}, {"n": 100_003})
 FLAT_TIMING: Final = {"n": 1 << 24}
@@ -38,7 +39,8 @@ _ALPHAS: Final = (0.0, -3.25, 1.0, 4096.5, 0.015625)
 def plain_distributions(tensors: tuple[Tensor, ...]) -> tuple[Distribution, ...]:
     """The usual distributions without the one that only sums can feel, and values of very different magnitudes."""
     usual = tuple(d for d in usual_distributions(tensors) if d.name != "cancellation")
-    return (*usual, distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", tensors, mixed_scales()))
+    spread = distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", tensors, mixed_scales())
+    return (*usual, spread, *structured_distributions(tensors))
 
 
 def _opposed(first: Tensor, second: Tensor, alpha: float) -> Distribution:

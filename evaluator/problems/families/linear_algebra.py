@@ -1,14 +1,16 @@
 """Products of matrices and vectors: matvec, matmul, linear_gelu, matmul_f16.
 
-Precision is caught in two ways beside the ordinary trials: probes with one non-zero term for each output, whose
-factors need all 24 bits, and probes whose every partial sum is a float32 number, so that float32 is exact in any
-order while anything shorter, of operands or of the accumulator, is not.
+Precision is caught by every trial, for the oracles state what sums of so few terms explain. Two kinds of inputs are
+narrower still: those of which one term, or a few, outweigh all others and need all 24 bits, and those whose every
+partial sum is a float32 number, so that float32 is exact in any order while anything shorter, of operands or of the
+accumulator, is not.
 """
 
 import math
 from typing import Final
 
 from common.wire import DType
+from evaluator.problems import error_bounds
 from evaluator.problems.arrays import Array, Rng, Shape, cast, doubles, normal_below
 from evaluator.problems.families.product_kernel import tiled_product
 from evaluator.problems.freivalds import product_check
@@ -30,7 +32,6 @@ from evaluator.problems.generators import (
     repeated,
     roundings,
     signed_zeros,
-    sparse,
     summation,
     tiny,
     uniform,
@@ -47,6 +48,7 @@ from evaluator.problems.problem import (
     Tolerance,
     Work,
 )
+from evaluator.problems.structured import FEW_MATTER, dominated, few_matter, structured_distributions
 
 _CHAIN: Final = 4096
 """Longest chain of additions that the tolerances admit."""
@@ -76,7 +78,9 @@ def _product_distributions(tensors: tuple[Tensor, ...], right_axis: int) -> tupl
         ),
         distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", tensors, mixed_scales()),
         distribution("signed_zeros", "+0, -0 and small values mixed", tensors, signed_zeros(), {right: normal()}),
+        distribution("few_matter", FEW_MATTER, tensors, fine(), {left: few_matter(fine())}),
         distribution("constant_rows", "one value for each row", tensors, constant_rows()),
+        *structured_distributions(tensors),
     )
 
 
@@ -90,12 +94,12 @@ def _product_probes(
     return (
         probe(
             "one_term",
-            "one non-zero term for each output; both factors need all 24 bits",
+            "one term of each output outweighs all others; both factors need all 24 bits",
             tensors,
             fine(),
             one_term(count),
             sizes[0],
-            rest | {right: sparse(fine(), right_axis)},
+            rest | {right: dominated(fine(), right_axis)},
         ),
         probe(
             f"exact_sums_{left}",
@@ -131,7 +135,9 @@ _MATVEC_OUT = (Tensor("y", ("m",)),)
 def _matvec_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, a, x = doubles(inputs, "a", "x")
     value = a @ x
-    return {"y": Expected(value, xp.sqrt(a**2 @ x**2 + value**2))}
+    scale = xp.sqrt(a**2 @ x**2 + value**2)
+    relative = error_bounds.of_products(a, x[:, None], scale[:, None], _ROUNDINGS)
+    return {"y": Expected(value, scale, relative if isinstance(relative, float) else relative[:, 0])}
 
 
 _MATVEC_NAIVE = r"""
@@ -190,12 +196,12 @@ MATVEC: Final = Problem(
         *_product_probes(_MATVEC_IN, 0, ({"m": 256, "k": 128}, {"m": 131, "k": 1021}), _ROUNDINGS, exact())[1:],
         probe(
             "one_term",
-            "one non-zero element in each row of a; both factors need all 24 bits",
+            "one element of each row of a outweighs all others; both factors need all 24 bits",
             _MATVEC_IN,
             fine(),
             one_term(_ROUNDINGS),
             {"m": 1024, "k": 1024},
-            {"a": sparse(fine())},
+            {"a": dominated(fine())},
         ),
     ),
     tolerance=summation(_CHAIN),
@@ -216,7 +222,8 @@ _MATMUL_OUT = (Tensor("c", ("m", "n")),)
 def _matmul_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, a, b = doubles(inputs, "a", "b")
     value = a @ b
-    return {"c": Expected(value, xp.sqrt(a**2 @ b**2 + value**2))}
+    scale = xp.sqrt(a**2 @ b**2 + value**2)
+    return {"c": Expected(value, scale, error_bounds.of_products(a, b, scale, _ROUNDINGS))}
 
 
 _MATMUL_NAIVE = r"""
@@ -282,7 +289,9 @@ def _linear_gelu_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, x, weight, bias = doubles(inputs, "x", "weight", "bias")
     before = x @ weight.mT + bias
     scale = xp.sqrt(x**2 @ (weight**2).mT + bias**2 + before**2)
-    return {"y": Expected(before * normal_below(before), scale)}
+    # The bias is one term more, and evaluating GELU takes a few roundings.
+    relative = error_bounds.of_products(x, weight.mT, scale, _ROUNDINGS + 16)
+    return {"y": Expected(before * normal_below(before), scale, relative)}
 
 
 _LINEAR_GELU_NAIVE = r"""
@@ -362,9 +371,13 @@ _HALF_OUT = (Tensor("c", ("m", "n"), DType.FLOAT16),)
 
 
 def _matmul_f16_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
+    """The one rounding to float16 is relative to the element, the others, in float32, to the 2-norm of its terms."""
     xp, a, b = doubles(inputs, "a", "b")
     value = a @ b
-    return {"c": Expected(value, xp.sqrt(a**2 @ b**2 + value**2))}
+    scale = xp.sqrt(a**2 @ b**2 + value**2)
+    share = xp.abs(value) / xp.where(scale > 0, scale, 1.0)
+    relative = EPSILON_F16 * share + 2.0 * error_bounds.of_products(a, b, scale, _ROUNDINGS)
+    return {"c": Expected(value, scale, relative)}
 
 
 def _draw_lost_partials(rng: Rng, sizes: Sizes) -> dict[str, Array]:
@@ -441,6 +454,7 @@ MATMUL_F16: Final = Problem(
         ),
         distribution("signed_zeros", "+0, -0 and small values mixed", _HALF_IN, signed_zeros(), {"b": normal()}),
         distribution("constant_rows", "one value for each row", _HALF_IN, constant_rows()),
+        *structured_distributions(_HALF_IN, 16.0),
     ),
     probes=(
         Probe(_LOST_PARTIALS, exact(), {"m": 128, "n": 128, "k": 128}),

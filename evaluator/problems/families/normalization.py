@@ -4,8 +4,17 @@ from typing import Final
 
 import numpy as np
 
+from evaluator.problems import error_bounds
 from evaluator.problems.arrays import doubles
-from evaluator.problems.families.softmax import CHAIN, ROW_SIZES, SOFTMAX, TIMING_ROWS, few_terms, positive_sums
+from evaluator.problems.families.softmax import (
+    CHAIN,
+    ROW_SIZES,
+    SOFTMAX,
+    TIMING_ROWS,
+    few_terms,
+    positive_sums,
+    random_rows,
+)
 from evaluator.problems.generators import (
     cancellation,
     constant,
@@ -21,6 +30,7 @@ from evaluator.problems.generators import (
     tiny,
 )
 from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Scalar, Sizes, Tensor, Work
+from evaluator.problems.structured import FEW_MATTER, few_matter, structured_distributions
 
 __all__ = ["LAYER_NORM", "PROBLEMS", "RMS_NORM", "SOFTMAX"]
 
@@ -29,6 +39,9 @@ _WEIGHT = Tensor("weight", ("cols",))
 _BIAS = Tensor("bias", ("cols",))
 _OUT = (Tensor("y", ("rows", "cols")),)
 _EPS: Final = Scalar("eps", 1e-5, others=(1e-3, 1e-6, 0.125))
+
+_ROUNDINGS: Final = 24
+"""Beside those of the sums: mean, deviations, their squares, the root or its inverse by rsqrtf, three products."""
 
 _BLOCK_SUM = r"""
 // The sum over the block of 256 threads, in every thread; `parts` holds 8 floats and is free again afterwards.
@@ -58,7 +71,9 @@ def _layer_norm_oracle(inputs: Arrays, sizes: Sizes, eps: float = _EPS.value) ->
     mean = xp.mean(x, axis=-1, keepdims=True)
     rate = 1.0 / xp.sqrt(xp.mean((x - mean) ** 2, axis=-1, keepdims=True) + float(np.float32(eps)))
     scale = xp.sqrt((x**2 + xp.mean(x**2, axis=-1, keepdims=True)) * rate**2 * weight**2 + bias**2)
-    return {"y": Expected((x - mean) * rate * weight + bias, scale)}
+    # Where few elements count, the others' deviations are the mean, all alike: their roundings do add up.
+    relative = error_bounds.one_sign(x.shape[-1], _ROUNDINGS)
+    return {"y": Expected((x - mean) * rate * weight + bias, scale, relative)}
 
 
 _LAYER_NORM_NAIVE = r"""
@@ -155,6 +170,7 @@ LAYER_NORM: Final = Problem(
         distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", _LAYER_IN, normal(), {"x": mixed_scales()}),
         distribution("signed_zeros", "+0, -0 and small values mixed", _LAYER_IN, normal(), {"x": signed_zeros()}),
         distribution("constant_rows", "one value for each row", _LAYER_IN, normal(), {"x": constant_rows()}),
+        *structured_distributions(_LAYER_IN),
     ),
     probes=(
         probe(
@@ -167,13 +183,12 @@ LAYER_NORM: Final = Problem(
             {"bias": constant(0.0)},
         ),
         probe(
-            "fine_rows",
-            "rows of 256 values that need all 24 bits, as does weight; bias is zero",
+            "long_rows",
+            "standard normal values, whose sums round both ways",
             _LAYER_IN,
-            fine(),
-            few_terms(256, 12, "mean, deviation, root, products"),
-            {"rows": 256, "cols": 256},
-            {"bias": constant(0.0)},
+            normal(),
+            random_rows(1021, _ROUNDINGS, "mean, deviation, root, products"),
+            {"rows": 64, "cols": 1021},
         ),
         probe(
             "fine_bias",
@@ -211,7 +226,11 @@ def _rms_norm_oracle(inputs: Arrays, sizes: Sizes, eps: float = _EPS.value) -> d
     """The scale is the element itself: nothing cancels in it, so its relative error counts."""
     xp, x, weight = doubles(inputs, "x", "weight")
     y = x / xp.sqrt(xp.mean(x**2, axis=-1, keepdims=True) + float(np.float32(eps))) * weight
-    return {"y": Expected(y, xp.abs(y))}
+    squares = x**2
+    count, lost = error_bounds.counting(squares)
+    total = xp.sum(squares, axis=-1)
+    rest = xp.sum(xp.where(lost, squares, 0.0), axis=-1) / xp.where(total > 0, total, 1.0)
+    return {"y": Expected(y, xp.abs(y), (error_bounds.one_sign(count, _ROUNDINGS) + rest)[..., None])}
 
 
 _RMS_NORM_NAIVE = r"""
@@ -284,8 +303,10 @@ RMS_NORM: Final = Problem(
         distribution("large", "normal values times 1e15", _RMS_IN, normal(), {"x": large()}),
         distribution("tiny", "normal values times 1e-4: eps rules", _RMS_IN, normal(), {"x": tiny(1e-4)}),
         distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", _RMS_IN, normal(), {"x": mixed_scales()}),
+        distribution("few_matter", FEW_MATTER, _RMS_IN, fine(), {"x": few_matter(fine())}),
         distribution("signed_zeros", "+0, -0 and small values mixed", _RMS_IN, normal(), {"x": signed_zeros()}),
         distribution("constant_rows", "one value for each row", _RMS_IN, normal(), {"x": constant_rows()}),
+        *structured_distributions(_RMS_IN),
     ),
     probes=(
         probe(
@@ -297,12 +318,12 @@ RMS_NORM: Final = Problem(
             {"rows": 999, "cols": 4},
         ),
         probe(
-            "fine_rows",
-            "rows of 256; x and weight need all 24 bits",
+            "long_rows",
+            "standard normal values, whose squares round both ways in their sums",
             _RMS_IN,
-            fine(),
-            few_terms(256, 12, "squares, root, products"),
-            {"rows": 256, "cols": 256},
+            normal(),
+            random_rows(1021, _ROUNDINGS, "squares, root, products"),
+            {"rows": 64, "cols": 1021},
         ),
     ),
     tolerance=positive_sums(CHAIN, 64, "The scale is the element itself."),

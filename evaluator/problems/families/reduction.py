@@ -3,6 +3,7 @@
 from typing import Final
 
 from common.wire import DType
+from evaluator.problems import error_bounds
 from evaluator.problems.arrays import Array, Rng, Shape, counts, doubles
 from evaluator.problems.generators import (
     Maker,
@@ -13,7 +14,6 @@ from evaluator.problems.generators import (
     mixed_scales,
     one_term,
     probe,
-    sparse,
     summation,
     uniform_int,
     usual_distributions,
@@ -28,16 +28,18 @@ from evaluator.problems.problem import (
     Tensor,
     Work,
 )
+from evaluator.problems.structured import FEW_MATTER, dominated, few_matter, structured_distributions
 
 _X = Tensor("x", ("n",))
 _MATRIX = Tensor("x", ("rows", "cols"))
-ONE_TERM_REASON: Final = "one non-zero term that needs all 23 fraction bits of float32"
+ONE_TERM_REASON: Final = "one term that outweighs all others, and needs all 24 bits"
 
 
 def summed_distributions(tensor: Tensor) -> tuple[Distribution, ...]:
     """The usual distributions, and values of very different magnitudes."""
+    few = distribution("few_matter", FEW_MATTER, (tensor,), few_matter(fine()))
     spread = distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", (tensor,), mixed_scales())
-    return (*usual_distributions((tensor,)), spread)
+    return (*usual_distributions((tensor,)), few, spread, *structured_distributions((tensor,)))
 
 
 # reduce_sum ---------------------------------------------------------------------------------------------------------
@@ -46,7 +48,8 @@ def summed_distributions(tensor: Tensor) -> tuple[Distribution, ...]:
 def _reduce_sum_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, x = doubles(arrays, "x")
     total = xp.sum(x, keepdims=True)
-    return {"total": Expected(total, xp.sqrt(xp.sum(x * x, keepdims=True) + total * total))}
+    scale = xp.sqrt(xp.sum(x * x, keepdims=True) + total * total)
+    return {"total": Expected(total, scale, error_bounds.of_sums(x[None], scale, 4.0))}
 
 
 _REDUCE_SUM_NAIVE = """\
@@ -118,10 +121,7 @@ REDUCE_SUM: Final = Problem(
     example_sizes=({"n": 1 << 18}, {"n": 1000}, {"n": 100_003}),
     hidden_sizes=hidden_sizes(n=1 << 17),
     distributions=summed_distributions(_X),
-    probes=(
-        probe("one_term", ONE_TERM_REASON, (_X,), sparse(fine()), one_term(), {"n": 1}),
-        probe("one_term_long", ONE_TERM_REASON, (_X,), sparse(fine()), one_term(), {"n": 4099}),
-    ),
+    probes=(probe("one_term", ONE_TERM_REASON, (_X,), dominated(fine()), one_term(), {"n": 4099}),),
     tolerance=summation(1 << 20),
     oracle=_reduce_sum_oracle,
     work=lambda sizes: Work(4 * sizes["n"], 4, sizes["n"] - 1),
@@ -140,7 +140,8 @@ REDUCE_SUM: Final = Problem(
 def _row_sum_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, x = doubles(arrays, "x")
     total = xp.sum(x, axis=1)
-    return {"y": Expected(total, xp.sqrt(xp.sum(x * x, axis=1) + total * total))}
+    scale = xp.sqrt(xp.sum(x * x, axis=1) + total * total)
+    return {"y": Expected(total, scale, error_bounds.of_sums(x, scale, 4.0))}
 
 
 _ROW_SUM_NAIVE = """\
@@ -218,7 +219,9 @@ ROW_SUM: Final = Problem(
     example_sizes=({"rows": 256, "cols": 1024}, {"rows": 100, "cols": 33}, {"rows": 3, "cols": 20_000}),
     hidden_sizes=hidden_sizes(rows=300, cols=1100),
     distributions=summed_distributions(_MATRIX),
-    probes=(probe("one_term", ONE_TERM_REASON, (_MATRIX,), sparse(fine()), one_term(), {"rows": 67, "cols": 259}),),
+    probes=(
+        probe("one_term", ONE_TERM_REASON, (_MATRIX,), dominated(fine()), one_term(), {"rows": 67, "cols": 259}),
+    ),
     tolerance=summation(1 << 16),
     oracle=_row_sum_oracle,
     work=lambda sizes: Work(

@@ -2,10 +2,12 @@
 
 from typing import Final
 
+from evaluator.problems import error_bounds
 from evaluator.problems.arrays import doubles
-from evaluator.problems.families.reduction import ONE_TERM_REASON, summed_distributions
-from evaluator.problems.generators import fine, hidden_sizes, one_term, probe, sparse, summation
+from evaluator.problems.families.reduction import summed_distributions
+from evaluator.problems.generators import fine, hidden_sizes, probe, summation
 from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Work
+from evaluator.problems.structured import FEW_MATTER, few_matter
 
 _X = Tensor("x", ("n",))
 
@@ -13,7 +15,8 @@ _X = Tensor("x", ("n",))
 def _oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, x = doubles(arrays, "x")
     total = xp.cumulative_sum(x)
-    return {"y": Expected(total, xp.sqrt(xp.cumulative_sum(x * x) + total * total))}
+    scale = xp.sqrt(xp.cumulative_sum(x * x) + total * total)
+    return {"y": Expected(total, scale, error_bounds.of_prefixes(x, scale, 4.0))}
 
 
 _NAIVE = """\
@@ -155,10 +158,7 @@ PREFIX_SUM: Final = Problem(
     example_sizes=({"n": 1 << 18}, {"n": 1000}, {"n": 100_003}),
     hidden_sizes=hidden_sizes(n=1 << 17),
     distributions=summed_distributions(_X),
-    probes=(
-        probe("one_term", ONE_TERM_REASON, (_X,), sparse(fine()), one_term(), {"n": 1}),
-        probe("one_term_long", ONE_TERM_REASON, (_X,), sparse(fine()), one_term(), {"n": 4099}),
-    ),
+    probes=(probe("few_matter_long", FEW_MATTER, (_X,), few_matter(fine()), summation(1 << 20), {"n": 4099}),),
     tolerance=summation(1 << 20),
     oracle=_oracle,
     work=lambda sizes: Work(4 * sizes["n"], 4 * sizes["n"], sizes["n"] - 1),

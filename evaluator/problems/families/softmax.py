@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from evaluator.problems import error_bounds
 from evaluator.problems.arrays import Array, Rng, Shape, doubles, namespace
+from evaluator.problems.error_bounds import EPSILON, one_sign, random_walk
 from evaluator.problems.generators import (
-    EPSILON,
     SMALLEST_NORMAL,
     Maker,
     constant_rows,
@@ -27,6 +28,7 @@ from evaluator.problems.problem import (
     Tolerance,
     Work,
 )
+from evaluator.problems.structured import few_high, structured_distributions
 
 CHAIN: Final = 4096
 """Longest chain of additions that the tolerances admit."""
@@ -46,7 +48,7 @@ _Y = Tensor("y", ("rows", "cols"))
 def positive_sums(chain: int, extra: float, why: str) -> Tolerance:
     """Sums of terms of one sign: partial sums grow with the chain, and so does the error."""
     return Tolerance(
-        (chain / 2 + extra) * EPSILON,
+        float(one_sign(chain, extra)),
         SMALLEST_NORMAL,
         f"Admits sums of terms of one sign in float32, in any order with chains of up to {chain} additions, where "
         f"roundings average half of their most: ({chain} / 2 + {extra:g}) * 2^-24 of the scale. {why} "
@@ -61,6 +63,16 @@ def few_terms(cols: int, extra: float, why: str) -> Tolerance:
         SMALLEST_NORMAL,
         f"Rows of {cols} leave at most {cols} roundings to summation and {extra:g} to the rest ({why}), each of "
         "2^-24 of the scale; float16 and bfloat16 inside are off by 2^-13 or more.",
+    )
+
+
+def random_rows(cols: int, extra: float, why: str) -> Tolerance:
+    """For probes: long rows of independent values, where roundings of a sum go both ways though its terms do not."""
+    return Tolerance(
+        float(random_walk(cols, extra)),
+        SMALLEST_NORMAL,
+        f"The values are random, so roundings do not add up in one direction: (4 * sqrt({cols}) + {extra:g}) * 2^-24 "
+        f"of the scale, of which {extra:g} beside summation ({why}).",
     )
 
 
@@ -87,11 +99,25 @@ def softened(x: Array) -> Array:
     return powers / xp.sum(powers, axis=-1, keepdims=True)
 
 
+_POWER: Final = 32
+"""Roundings of exp, also as __expf, of the quotient and of the products that join partial sums."""
+
+
 def _softmax_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    """The scale is the element itself: nothing cancels in it, so its relative error counts."""
-    _, x = doubles(inputs, "x")
-    y = softened(x)
-    return {"y": Expected(y, y)}
+    """The scale is the element itself: nothing cancels in it, so its relative error counts.
+
+    An exponent and the maximum enter exp with as many roundings as they are large, times log2(e) where it is done in
+    powers of two; 4 of each admits that twice over, and __expf.
+    """
+    xp, x = doubles(inputs, "x")
+    high = xp.max(x, axis=-1, keepdims=True)
+    powers = xp.exp(x - high)
+    total = xp.sum(powers, axis=-1, keepdims=True)
+    y = powers / total
+    count, lost = error_bounds.counting(powers)
+    rest = xp.sum(xp.where(lost, powers, 0.0), axis=-1, keepdims=True) / total
+    entered = 4.0 * EPSILON * (xp.abs(x) + xp.abs(high))
+    return {"y": Expected(y, y, error_bounds.one_sign(count, _POWER)[..., None] + rest + entered)}
 
 
 _SOFTMAX_NAIVE = r"""
@@ -204,7 +230,9 @@ SOFTMAX: Final = Problem(
         distribution("wide", "rows that span 60 about a value of their own", (_X,), _around(uniform(-30, 30), 500.0)),
         distribution("staircase", "rising and falling rows", (_X,), _staircase),
         distribution("signed_zeros", "+0, -0 and small values mixed", (_X,), signed_zeros()),
+        distribution("few_high", "in each row 1, 2 or more elements far above all others", (_X,), few_high()),
         distribution("constant_rows", "one value for each row", (_X,), constant_rows()),
+        *structured_distributions((_X,), 64.0),
     ),
     probes=(
         probe(
@@ -216,12 +244,12 @@ SOFTMAX: Final = Problem(
             {"rows": 999, "cols": 4},
         ),
         probe(
-            "fine_rows",
-            "rows of 256 values that need all 24 bits",
+            "long_rows",
+            "standard normal values, whose powers round both ways in their sums",
             (_X,),
-            fine(),
-            few_terms(256, 28, "differences of up to 4 enter exp with as many roundings"),
-            {"rows": 64, "cols": 256},
+            normal(),
+            random_rows(1021, _POWER, "exponents enter exp with as many roundings as they are large"),
+            {"rows": 64, "cols": 1021},
         ),
     ),
     tolerance=positive_sums(

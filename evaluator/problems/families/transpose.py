@@ -13,6 +13,7 @@ from evaluator.problems.generators import (
     usual_distributions,
 )
 from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Work
+from evaluator.problems.structured import structured_distributions
 
 _X = Tensor("x", ("rows", "cols"))
 
@@ -84,6 +85,7 @@ TRANSPOSE: Final = Problem(
     distributions=(
         *(d for d in usual_distributions((_X,)) if d.name != "cancellation"),
         distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", (_X,), mixed_scales()),
+        *structured_distributions((_X,)),
     ),
     probes=(
         probe(

@@ -42,13 +42,12 @@ def compare_output(name: str, actual: Array, expected: Expected, tolerance: Tole
             # Large integers that differ may be one number in float64.
             same = xp.astype(actual, xp.int64) == xp.astype(wanted, xp.int64)
             error = xp.where(same, error, xp.maximum(error, 1.0))
-        scale = xp.astype(xp.broadcast_to(expected.scale, shape), xp.float64, copy=False)
+        allowed = xp.broadcast_to(xp.astype(tolerance.allowed(expected), xp.float64, copy=False), shape)
         # `_TINY` changes no allowance but 0, of which it makes something to divide 0 by.
-        ratio = error / (tolerance.relative * scale + (tolerance.absolute + _TINY))
+        ratio = error / (allowed + _TINY)
         worst = float(xp.max(ratio))
         if worst < _SURELY_RIGHT:
             return Comparison(worst, None)
-        allowed = tolerance.relative * scale + tolerance.absolute
         right = error <= allowed
         if bool(xp.all(right)):
             return Comparison(worst, None)

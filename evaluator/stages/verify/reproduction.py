@@ -131,9 +131,8 @@ class _Writer:
 
     def _wanted(self, buffer: BufferFacts) -> tuple[Any, Any]:
         expected, tolerance = self.expected[buffer.name], tolerance_of(self.problem, self.candidate)
-        scale = np.broadcast_to(np.asarray(expected.scale, np.float64), buffer.shape)
         value = np.broadcast_to(np.asarray(expected.value), buffer.shape)
-        return value, tolerance.relative * scale + tolerance.absolute
+        return value, np.broadcast_to(np.asarray(tolerance.allowed(expected), np.float64), buffer.shape)
 
     @staticmethod
     def _array(name: str, values: Any) -> str:

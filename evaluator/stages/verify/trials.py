@@ -39,18 +39,21 @@ def plan_trials(
 ) -> tuple[PlannedTrial, ...]:
     """Which trials to run: the published sizes, hidden ones with every distribution in turn, then the probes.
 
+    Of the distributions with structure a few are drawn, in the place of the typical one.
+
     `timed_too` adds the size that a GPU is timed at, which is much work for a simulator.
     """
-    typical, *hostile = problem.distributions
+    typical, *hostile = (one for one in problem.distributions if not one.structured)
     published = (*problem.example_sizes, *((problem.timing_sizes,) if timed_too and settings.sizes is None else ()))
     trials = [PlannedTrial(sizes, typical, problem.tolerance, False) for sizes in published]
     if settings.sizes is not None:
         trials.append(PlannedTrial(asked_sizes(problem, settings.sizes), typical, problem.tolerance, False))
     hidden = problem.hidden_sizes(generator)
+    everyday = _everyday(problem, len(hidden), generator)
     turns = max(len(hidden), len(hostile))
     for turn in range(turns):
         sizes = hidden[turn % len(hidden)]
-        kinds = [typical] if turn < len(hidden) else []
+        kinds = [everyday[turn]] if turn < len(hidden) else []
         kinds += [hostile[turn % len(hostile)]] if hostile else []
         trials += [PlannedTrial(sizes, kind, problem.tolerance, True) for kind in kinds]
     trials += [PlannedTrial(p.sizes, p.distribution, p.tolerance, True) for p in problem.probes]
@@ -59,6 +62,16 @@ def plan_trials(
         if trial.hidden and not trial.distribution.as_published
         else trial
         for turn, trial in enumerate(trials, -len([trial for trial in trials if not trial.hidden]))
+    )
+
+
+def _everyday(problem: Problem, count: int, generator: np.random.Generator) -> tuple[Distribution, ...]:
+    """For each hidden size the typical distribution or, at every second one, one with structure, none twice."""
+    structured = [one for one in problem.distributions if one.structured]
+    drawn = generator.permutation(len(structured))
+    return tuple(
+        structured[drawn[turn // 2]] if turn % 2 and turn // 2 < len(drawn) else problem.distributions[0]
+        for turn in range(count)
     )
 
 

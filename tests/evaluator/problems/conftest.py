@@ -34,7 +34,15 @@ def _trials(problem: Problem, seed: int) -> Iterator[tuple[str, dict[str, Array]
     generator = np.random.default_rng(seed)
     hidden = problem.hidden_sizes(generator)
     for distribution in problem.distributions:
-        for sizes in (problem.example_sizes[1], *hidden):
+        # Those with structure are many, and stand in for the typical one at a few sizes.
+        for sizes in (
+            (problem.example_sizes[1], hidden[-2])
+            if distribution.structured
+            else (
+                problem.example_sizes[1],
+                *hidden,
+            )
+        ):
             yield distribution.name, distribution.draw(NumpyRng(generator), sizes), sizes, problem.tolerance
     for probe in problem.probes:
         yield (

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.problems import generators
+from evaluator.problems import generators, structured
 from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.linter import keep_bits
 from evaluator.problems.problem import Tensor
@@ -20,8 +20,16 @@ MAKERS = {
     "constant_rows": generators.constant_rows(),
     "mixed_scales": generators.mixed_scales(),
     "fine": generators.fine(),
-    "sparse": generators.sparse(generators.fine()),
-    "sparse_ones": generators.sparse(generators.constant(1.0)),
+    "several_scales": structured.several_scales,
+    "clusters": structured.clusters,
+    "ties": structured.ties,
+    "ordered": structured.ordered,
+    "signs_by_place": structured.signs_by_place,
+    "unlike_first_warp": structured.unlike_first_warp(1e3),
+    "extreme_ends": structured.extreme_ends(1e3),
+    "dominated": structured.dominated(generators.fine()),
+    "few_matter": structured.few_matter(generators.fine()),
+    "few_high": structured.few_high(),
 }
 
 shapes = st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple)
@@ -58,13 +66,17 @@ def test_fine_values_are_float32_and_move_however_they_are_rounded(bits):
     truncated = np.trunc(values * 2.0**bits) / 2.0**bits
     for lower in (keep_bits(values, bits), truncated):
         assert (np.abs(lower - values) / np.abs(values)).min() >= 2.0**-13
+    assert (np.abs(keep_bits(values, 15) - values) / np.abs(values)).min() >= 2.0**-18
 
 
 @given(shape=shapes, seed=seeds, axis=st.integers(0, 2))
-def test_sparse_keeps_one_element_along_the_axis(shape, seed, axis):
+def test_dominated_has_one_element_along_the_axis_next_to_which_none_is_felt(shape, seed, axis):
     axis %= len(shape)
-    values = generators.sparse(generators.fine(), axis)(NumpyRng(np.random.default_rng(seed)), shape)
-    assert (np.count_nonzero(values, axis=axis) == 1).all()
+    values = structured.dominated(generators.fine(), axis)(NumpyRng(np.random.default_rng(seed)), shape)
+    magnitudes = np.abs(values)
+    assert values.all()
+    assert ((magnitudes >= 1).sum(axis=axis) == 1).all()
+    assert (magnitudes.sum(axis=axis) - magnitudes.max(axis=axis) <= 2.0**-32).all()
 
 
 @given(rows=st.integers(1, 5), half=st.integers(8, 400), odd=st.booleans(), seed=seeds)

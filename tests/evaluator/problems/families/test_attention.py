@@ -141,7 +141,8 @@ def slow_row(q, k, v):
     """One row of one head: elements and scales by loops; `q` is the query, `k` and `v` the head's lists of rows."""
     dim = len(q)
     scores = [math.fsum(x * y for x, y in zip(q, key, strict=True)) / math.sqrt(dim) for key in k]
-    noise = [math.fsum((x * y) ** 2 for x, y in zip(q, key, strict=True)) / dim for key in k]
+    pairs = zip(k, scores, strict=True)
+    noise = [math.fsum((x * y) ** 2 for x, y in zip(q, key, strict=True)) / dim + s**2 for key, s in pairs]
     powers = [math.exp(score - max(scores)) for score in scores]
     p = [power / math.fsum(powers) for power in powers]
     o = [math.fsum(weight * row[d] for weight, row in zip(p, v, strict=True)) for d in range(dim)]

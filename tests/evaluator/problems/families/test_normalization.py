@@ -158,7 +158,7 @@ def test_sums_in_lower_precision_fail(problem, lower_precision, failed_trials):
     compute = kernel(problem, PLAIN[problem.id], add, lambda name, values: values.astype(np.float64))
     failed = " ".join(failed_trials(problem, compute))
     assert "normal" in failed
-    assert "fine_rows" in failed
+    assert "long_rows" in failed
 
 
 def test_softmax_without_the_maximum_fails(failed_trials):

@@ -139,6 +139,7 @@ def test_lower_precision_inside_fails_the_probes(problem, lower_precision, faile
     failed = failed_trials(problem, compute)
     for probe in problem.probes:
         assert f"{probe.distribution.name} at {dict(probe.sizes)}" in failed
+    assert any(trial.startswith("normal") for trial in failed)
 
 
 @pytest.mark.parametrize("bits", [7, 10], ids=["bfloat16", "float16"])

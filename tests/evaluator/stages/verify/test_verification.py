@@ -35,7 +35,23 @@ def test_trials_cover_published_and_hidden_sizes_all_distributions_and_all_probe
     assert published == list(problem.example_sizes)
     assert any(trial.hidden and trial.sizes not in published for trial in trials)
     used = {trial.distribution.name for trial in trials}
-    assert {each.name for each in problem.distributions} | {p.distribution.name for p in problem.probes} == used
+    always = {each.name for each in problem.distributions if not each.structured}
+    always |= {p.distribution.name for p in problem.probes}
+    assert always <= used <= always | {each.name for each in problem.distributions}
+
+
+def test_distributions_with_structure_take_turns_in_the_place_of_the_typical_one():
+    problem = find_problem("row_sum")
+    structured = {each.name for each in problem.distributions if each.structured}
+    drawn = []
+    for seed in range(12):
+        trials = plan_trials(problem, Settings(), np.random.default_rng(seed))
+        drawn.append([trial.distribution.name for trial in trials if trial.distribution.structured])
+        assert len(set(drawn[-1])) == len(drawn[-1]) > 0
+        hidden = [trial for trial in trials if trial.hidden and trial.distribution is problem.distributions[0]]
+        assert len(hidden) >= len(drawn[-1])
+    assert {name for names in drawn for name in names} == structured
+    assert len({tuple(names) for names in drawn}) > 1
 
 
 def test_hidden_sizes_follow_the_seed_alone():

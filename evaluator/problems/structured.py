@@ -1,0 +1,167 @@
+"""Inputs with structure, as real ones have it: scales, clusters, ties, sorted rows, extremes where tiles end.
+
+Each is as large as standard normal values are, give or take three decades, and its sums stay near the 2-norm of their
+terms: either signs are drawn, or all are one, and then the sum itself is in the norm.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from evaluator.problems.arrays import Array, Rng, Shape
+from evaluator.problems.generators import Maker, distribution
+from evaluator.problems.problem import Distribution, Tensor
+
+FEW_MATTER: Final = "in each row 1, 2 or more elements that outweigh all others together, and need all 24 bits"
+
+_TILES: Final = (16, 32, 64, 128, 256)
+"""Lengths of tiles and blocks that kernels use."""
+_WARP: Final = 32
+_SORTED: Final = 1024
+_NEGLIGIBLE: Final = 2.0**-32
+"""The most that all elements that do not matter come to, next to one that does: a 256th of its last rounding."""
+
+
+def _drawn(rng: Rng, *choices: int) -> int:
+    return choices[int(rng.integers(0, len(choices) - 1, (1,))[0])]
+
+
+def _places(rng: Rng, shape: Shape) -> Array:
+    return rng.xp.broadcast_to(rng.arange(shape[-1]), shape)
+
+
+def several_scales(rng: Rng, shape: Shape) -> Array:
+    """Stretches of 1 to 64 elements along the last axis, each of its own scale in 1/64 to 64."""
+    length = _drawn(rng, 1, 3, 8, 32, 64)
+    stretches = -(-shape[-1] // length)
+    scales = 2.0 ** rng.uniform(-6.0, 6.0, (*shape[:-1], stretches))
+    return rng.normal(shape) * rng.xp.repeat(scales, length, axis=-1)[..., : shape[-1]]
+
+
+def clusters(rng: Rng, shape: Shape) -> Array:
+    """Values within a thousandth of one of five centres, or of its opposite: of one sign they would round alike."""
+    centres = rng.normal((5,))
+    return rng.signs(shape) * centres[rng.integers(0, 4, shape)] + 1e-3 * rng.normal(shape)
+
+
+def ties(rng: Rng, shape: Shape) -> Array:
+    """Few different values, of few bits, so that the largest is there many times."""
+    return rng.signs(shape) * 0.25 * rng.integers(1, 4, shape)
+
+
+def ordered(rng: Rng, shape: Shape) -> Array:
+    """Rows of one sign, sorted, 1,024 at a time: rising ones and falling ones mixed.
+
+    None is near zero, and no stretch is longer: a million would end with thousands alike, which one accumulator in
+    float32 rounds in the same direction.
+    """
+    values = 0.5 + rng.xp.abs(rng.normal(shape))
+    stretches = [values[..., at : at + _SORTED] for at in range(0, shape[-1], _SORTED)]
+    values = rng.xp.concat([rng.xp.sort(stretch, axis=-1) for stretch in stretches], axis=-1)
+    falls = rng.integers(0, 1, (*shape[:-1], 1)) == 1
+    return rng.xp.where(falls, rng.xp.flip(values, axis=-1), values)
+
+
+def signs_by_place(rng: Rng, shape: Shape) -> Array:
+    """Normal values whose signs alternate along the last axis, after 3, 5 or 7 elements.
+
+    No period divides a power of two: threads that add every 32nd element would else add those of one sign.
+    """
+    period = _drawn(rng, 3, 5, 7)
+    negative = _places(rng, shape) // period % 2 == 1
+    values = rng.xp.abs(rng.normal(shape))
+    return rng.xp.where(negative, -values, values)
+
+
+def unlike_first_warp(factor: float) -> Maker:
+    """Normal values, those of the first 32 places along the last axis times `factor` or over it."""
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        scale = factor if _drawn(rng, 0, 1) else 1.0 / factor
+        return rng.normal(shape) * rng.xp.where(_places(rng, shape) < _WARP, scale, 1.0)
+
+    return make
+
+
+def extreme_ends(factor: float) -> Maker:
+    """Normal values, times `factor` where a tile of 16, 32 … 256 begins or ends along the last axis."""
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        tile = _drawn(rng, *_TILES)
+        places = _places(rng, shape)
+        at_end = (places % tile == 0) | (places % tile == tile - 1)
+        return rng.normal(shape) * rng.xp.where(at_end, factor, 1.0)
+
+    return make
+
+
+def negligible(rng: Rng, shape: Shape, axis: int = -1) -> Array:
+    """Values of both signs whose 1-norm along `axis` is below 2**-32: normal ones, of which none exceeds 8."""
+    return rng.normal(shape) * (_NEGLIGIBLE / (8 * shape[axis]))
+
+
+def _one_place(rng: Rng, shape: Shape, axis: int) -> Array:
+    """True at one random place along `axis` for each position of the other axes."""
+    length = shape[axis]
+    chosen = rng.integers(0, length - 1, _with_extent(shape, axis, 1))
+    return rng.xp.reshape(rng.arange(length), _with_extent((1,) * len(shape), axis, length)) == chosen
+
+
+def dominated(values: Maker, axis: int = -1) -> Maker:
+    """One element of `values` at a random place along `axis`; next to it all others come to nothing in float32.
+
+    So a sum is exact to a few roundings in any order, though no element is zero. `values` are at least 1.
+    """
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        return rng.xp.where(_one_place(rng, shape, axis), values(rng, shape), negligible(rng, shape, axis))
+
+    return make
+
+
+def _with_extent(shape: Shape, axis: int, extent: int) -> Shape:
+    at = axis % len(shape)
+    return (*shape[:at], extent, *shape[at + 1 :])
+
+
+def few_matter(values: Maker) -> Maker:
+    """Rows of which some elements are of `values`, 1 or all or any number between, and the rest negligible.
+
+    How many differs from row to row, evenly in the logarithm, so that a row's tolerance is anything from a few
+    roundings to that of a row of ordinary values: nothing tells a probe from an ordinary row.
+    """
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        share = float(shape[-1]) ** -rng.uniform(0.0, 1.0, (*shape[:-1], 1))
+        matters = _one_place(rng, shape, -1) | (rng.uniform(0.0, 1.0, shape) < share)
+        return rng.xp.where(matters, values(rng, shape), negligible(rng, shape))
+
+    return make
+
+
+def few_high(spread: float = 3.0) -> Maker:
+    """Rows of exponents: as `few_matter`, of powers of e. The rest lies 25 and more below, and below its number."""
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        marks = few_matter(lambda rng, shape: rng.full(shape, 1.0))(rng, shape)
+        low = rng.uniform(-45.0, -25.0, shape) - math.log(shape[-1])
+        around = rng.uniform(-spread, spread, (*shape[:-1], 1))
+        return rng.xp.where(marks == 1.0, rng.uniform(-spread, spread, shape), low) + around
+
+    return make
+
+
+def structured_distributions(
+    tensors: Sequence[Tensor], factor: float = 1e3, own: Mapping[str, Maker] | None = None
+) -> tuple[Distribution, ...]:
+    """Those that stand in for the typical one at some hidden sizes; `own` keeps tensors out of it."""
+    makers: tuple[tuple[str, str, Maker], ...] = (
+        ("several_scales", "scales that differ from stretch to stretch", several_scales),
+        ("clusters", "values near five centres", clusters),
+        ("ties", "eight different values", ties),
+        ("ordered", "rows of one sign that rise or fall", ordered),
+        ("signs_by_place", "signs that alternate along a row", signs_by_place),
+        ("first_warp", f"the first 32 of a row {factor:g} times larger or smaller", unlike_first_warp(factor)),
+        ("tile_ends", f"the ends of tiles of 16 to 256 times {factor:g}", extreme_ends(factor)),
+    )
+    return tuple(distribution(name, reason, tensors, maker, own, structured=True) for name, reason, maker in makers)
