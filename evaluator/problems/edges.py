@@ -67,7 +67,7 @@ MATRIX_EDGES: Final = edge_sizes(*_ROW_DRAWS, {"rows": above(1 << 12), "cols": a
 """For functions of the elements of a matrix, which kernels also see as one vector."""
 
 MOST_PRODUCT: Final[Sizes] = {"m": 1 << 18, "n": 1 << 18, "k": 1 << 17}
-"""For products of matrices: the longest side makes 16,384 blocks of 16 rows in y, a quarter of what a grid may have."""
+"""For products of matrices: the longest side makes 16,384 blocks of 16 rows, a quarter of the most in y."""
 
 PRODUCT_EDGES: Final = edge_sizes(
     {"m": above(BLOCKS_IN_Y, 1 << 17), "n": between(1, 3), "k": between(1, 5)},
