@@ -55,8 +55,8 @@ MOST_ROWS: Final[Sizes] = {"rows": 1 << 17, "cols": 40_000}
 """Twice what a grid may have in y; a row of floats still fits in the 163 KiB of shared memory of an A100's block."""
 
 _ROW_DRAWS: Final[tuple[Mapping[str, Extent], ...]] = (
+    # The dearest by far: many kernels have a block of 256 threads for each row, however short it is.
     {"rows": above(BLOCKS_IN_Y), "cols": between(1, 4)},
-    {"rows": above(1 << 14), "cols": between(5, 40)},
     *({"rows": between(1, 3), "cols": above(edge)} for edge in COLUMN_EDGES),
     {"rows": between(1, 3), "cols": above(1 << 15, step=4)},  # where rows are read by vectors of four
     {"rows": between(2, 3), "cols": between(36_000, 40_000)},

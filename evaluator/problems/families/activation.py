@@ -83,7 +83,8 @@ RELU: Final = Problem(
     tier=0,
     title="Rectified linear unit",
     statement=(
-        "y[i] = max(x[i], 0) for 0 <= i < n, in float32. Either sign of zero will do where x[i] is zero or negative."
+        "y[i] = max(x[i], 0) for 0 <= i < n, in float32. Either sign of zero will do where x[i] is zero or negative. "
+        "n may be any size in its range."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),
@@ -163,7 +164,7 @@ GELU: Final = Problem(
     title="Gaussian error linear unit (exact)",
     statement=(
         "y[i] = 0.5 * x[i] * (1 + erf(x[i] / sqrt(2))) for 0 <= i < n, in float32: the exact GELU, not its tanh "
-        "approximation. For large |x[i]| the answer is x[i] or 0, never NaN."
+        "approximation. For large |x[i]| the answer is x[i] or 0, never NaN. n may be any size in its range."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),
@@ -261,7 +262,7 @@ SWIGLU: Final = Problem(
     statement=(
         "y[r, c] = silu(gate[r, c]) * up[r, c] with silu(g) = g / (1 + exp(-g)), in float32; all three matrices are "
         "row-major of shape rows x cols. For gates of large magnitude silu is g or 0: exp may overflow, the answer "
-        "may not become NaN. cols need not be a multiple of 4."
+        "may not become NaN. rows and cols may be any sizes in their ranges, and cols need not be a multiple of 4."
     ),
     inputs=(_GATE, _UP),
     outputs=(Tensor("y", ("rows", "cols")),),

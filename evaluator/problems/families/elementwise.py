@@ -106,8 +106,8 @@ VECTOR_ADD: Final = Problem(
     tier=0,
     title="Vector addition",
     statement=(
-        "Add two vectors: c[i] = a[i] + b[i] for 0 <= i < n, in float32. n need not be a multiple of "
-        "the block or of 4."
+        "Add two vectors: c[i] = a[i] + b[i] for 0 <= i < n, in float32. n may be any size in its range, "
+        "also one that is not a multiple of the block or of 4."
     ),
     inputs=(_A, _B),
     outputs=(Tensor("c", ("n",)),),
@@ -188,7 +188,7 @@ SCALAR_MULTIPLY: Final = Problem(
     title="Vector times scalar",
     statement=(
         "Multiply a vector by a scalar: y[i] = alpha * x[i] for 0 <= i < n, in float32. alpha is passed as a kernel "
-        "parameter and differs from trial to trial."
+        "parameter and differs from trial to trial. n may be any size in its range."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),
@@ -271,7 +271,7 @@ SAXPY: Final = Problem(
     statement=(
         "out[i] = alpha * x[i] + y[i] for 0 <= i < n, in float32. y must stay as it is: the result goes to out. "
         "alpha is passed as a kernel parameter and differs from trial to trial. A fused multiply-add "
-        "is as good as two roundings."
+        "is as good as two roundings. n may be any size in its range."
     ),
     inputs=(_X, _Y),
     outputs=(Tensor("out", ("n",)),),

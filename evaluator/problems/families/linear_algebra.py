@@ -280,7 +280,7 @@ MATMUL: Final = Problem(
     ),
     timing_sizes={"m": 2048, "n": 2048, "k": 2048},
     baseline="torch.matmul(a, b)",
-    sketch=product_check("a", "b", "c"),
+    sketch=product_check("a", "b", "c", _CHAIN),
 )
 
 # --- linear_gelu ------------------------------------------------------------------------------------------------
@@ -483,7 +483,7 @@ MATMUL_F16: Final = Problem(
     ),
     timing_sizes={"m": 4096, "n": 4096, "k": 2048},
     baseline="torch.matmul(a, b)",
-    sketch=product_check("a", "b", "c"),
+    sketch=product_check("a", "b", "c", _CHAIN),
 )
 
 PROBLEMS: Final = (MATVEC, MATMUL, LINEAR_GELU, MATMUL_F16)

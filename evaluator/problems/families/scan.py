@@ -201,7 +201,7 @@ PREFIX_SUM: Final = Problem(
     statement=(
         "y[i] is the sum of x[0] to x[i], x[i] included, for 0 <= i < n, in float32, added in any order. Each y[i] "
         "is judged against the 2-norm of its own terms x[0] to x[i], so it must not be the difference of longer "
-        "sums."
+        "sums. n may be any size in its range."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),

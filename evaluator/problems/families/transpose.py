@@ -98,7 +98,8 @@ TRANSPOSE: Final = Problem(
     title="Matrix transpose",
     statement=(
         "y[c, r] = x[r, c] for 0 <= r < rows and 0 <= c < cols: x is row-major of shape rows x cols, y row-major of "
-        "shape cols x rows, both float32. rows and cols need not be equal or multiples of a tile."
+        "shape cols x rows, both float32. rows and cols may be any sizes in their ranges and need not be equal or "
+        "multiples of a tile."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("cols", "rows")),),
