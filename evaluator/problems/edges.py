@@ -66,8 +66,8 @@ ROW_EDGES: Final = edge_sizes(*_ROW_DRAWS)
 MATRIX_EDGES: Final = edge_sizes(*_ROW_DRAWS, {"rows": above(1 << 12), "cols": above(1 << 10)})
 """For functions of the elements of a matrix, which kernels also see as one vector."""
 
-MOST_PRODUCT: Final[Sizes] = {"m": 1 << 18, "n": 1 << 18, "k": 1 << 17}
-"""For products of matrices: the longest side makes 16,384 blocks of 16 rows, a quarter of the most in y."""
+MOST_PRODUCT: Final[Sizes] = {"m": 4 * BLOCKS_IN_Y, "n": 4 * BLOCKS_IN_Y, "k": 1 << 17}
+"""For products of matrices: blocks of four rows still fit in y, and those of a tile of 16 four times."""
 
 PRODUCT_EDGES: Final = edge_sizes(
     {"m": above(BLOCKS_IN_Y, 1 << 17), "n": between(1, 3), "k": between(1, 5)},
