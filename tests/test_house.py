@@ -145,6 +145,11 @@ def test_the_page_of_problems_lists_every_problem_as_it_is():
     assert table("The problems", "docs/problems.md") == expected
 
 
+def test_the_page_of_problems_states_the_range_of_every_problem():
+    expected = [[f"`{face.id}`", face.serves] for face in (problem.face for problem in problems().values())]
+    assert table("Sizes that a kernel must serve", "docs/problems.md") == expected
+
+
 def test_the_page_of_verdicts_lists_every_status_in_order():
     rows = table("Statuses", "docs/verdicts.md")
     assert [row[0] for row in rows] == [f"`{status}`" for status in Status]

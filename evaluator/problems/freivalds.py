@@ -31,6 +31,7 @@ from typing import Final
 import numpy as np
 
 from evaluator.problems.arrays import Array, Rng, namespace
+from evaluator.problems.generators import longer_sums
 from evaluator.problems.problem import Arrays, Sizes, Sketch, Tolerance
 
 ROUNDS: Final = 32
@@ -42,16 +43,18 @@ _TINY: Final = 2.0**-1022
 Check = Callable[[Rng, Arrays, Arrays, Sizes, Tolerance], Sketch]
 
 
-def product_check(left: str, right: str, output: str) -> Check:
+def product_check(left: str, right: str, output: str, chain: int) -> Check:
     """The check of output[m, n] = left[m, k] · right[k, n].
 
-    The scale of an element counts the element itself beside its terms, as the oracles of products do.
+    The scale of an element counts the element itself beside its terms, as the oracles of products do, and more where
+    there are more terms than `chain` (`longer_sums`).
     """
 
     def check(rng: Rng, inputs: Arrays, outputs: Arrays, sizes: Sizes, tolerance: Tolerance) -> Sketch:
         a, b, c = inputs[left], inputs[right], outputs[output]
         xp = namespace(a, b, c)
         inner, columns = b.shape
+        relative = tolerance.relative * longer_sums(inner, chain)
         signs = rng.signs((columns, ROUNDS))
         b_signs, b_squares, b_sizes = _mapped(b, lambda rows: (rows @ signs, xp.sum(rows**2, axis=1), _sizes(rows)))
         product, squares, most = _mapped(a, lambda r: (r @ b_signs, r**2 @ b_squares, xp.abs(r) @ b_sizes))
@@ -60,9 +63,9 @@ def product_check(left: str, right: str, output: str) -> Check:
         scale = xp.sqrt(squares)
         absolute = tolerance.absolute * math.sqrt(columns)
         # The 2-norm of a row of a·b, at most: that of c, and what an honest c may differ by.
-        value = (xp.sqrt(c_squares) + tolerance.relative * scale + absolute) / (1.0 - tolerance.relative)
+        value = (xp.sqrt(c_squares) + relative * scale + absolute) / (1.0 - relative)
         scale = xp.hypot(scale, value)
-        allowed = _DEVIATIONS * (tolerance.relative * scale + absolute)
+        allowed = _DEVIATIONS * (relative * scale + absolute)
         allowed = allowed + (inner + columns + 2) * 2.0**-53 * (2.0 * most + c_sizes)
         with np.errstate(all="ignore"):
             residual = xp.max(xp.abs(claimed - product), axis=1)

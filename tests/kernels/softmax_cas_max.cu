@@ -4,9 +4,9 @@
 // assay: temp sums float32 (rows)
 // assay: fill tops value=-3.4028234e38
 // assay: fill sums value=0
-// assay: launch raise_tops grid=(ceil_div(cols, 256), rows) block=(64) args=(x, tops, cols)
-// assay: launch add_exponentials grid=(ceil_div(cols, 64), rows) block=(64) args=(x, tops, sums, y, cols)
-// assay: launch divide grid=(ceil_div(cols, 64), rows) block=(64) args=(sums, y, cols)
+// assay: launch raise_tops grid=(rows, ceil_div(cols, 256)) block=(64) args=(x, tops, cols)
+// assay: launch add_exponentials grid=(rows, ceil_div(cols, 64)) block=(64) args=(x, tops, sums, y, cols)
+// assay: launch divide grid=(rows, ceil_div(cols, 64)) block=(64) args=(sums, y, cols)
 
 __device__ void atomic_max(float* address, float value)
 {
@@ -23,37 +23,37 @@ __device__ void atomic_max(float* address, float value)
 
 __global__ void raise_tops(const float* x, float* tops, int cols)
 {
-    const int first = blockIdx.x * 256 + threadIdx.x;
+    const int first = blockIdx.y * 256 + threadIdx.x;
     if (first >= cols) {
         return;
     }
-    float top = x[(size_t)blockIdx.y * cols + first];
-    for (int col = first + 64; col < min(cols, (int)(blockIdx.x + 1) * 256); col += 64) {
-        top = fmaxf(top, x[(size_t)blockIdx.y * cols + col]);
+    float top = x[(size_t)blockIdx.x * cols + first];
+    for (int col = first + 64; col < min(cols, (int)(blockIdx.y + 1) * 256); col += 64) {
+        top = fmaxf(top, x[(size_t)blockIdx.x * cols + col]);
     }
-    atomic_max(tops + blockIdx.y, top);
+    atomic_max(tops + blockIdx.x, top);
 }
 
 __global__ void add_exponentials(const float* x, const float* tops, float* sums, float* y, int cols)
 {
-    const int col = blockIdx.x * 64 + threadIdx.x;
+    const int col = blockIdx.y * 64 + threadIdx.x;
     float e = 0.0f;
     if (col < cols) {
-        e = expf(x[(size_t)blockIdx.y * cols + col] - tops[blockIdx.y]);
-        y[(size_t)blockIdx.y * cols + col] = e;
+        e = expf(x[(size_t)blockIdx.x * cols + col] - tops[blockIdx.x]);
+        y[(size_t)blockIdx.x * cols + col] = e;
     }
     for (int offset = 16; offset; offset >>= 1) {
         e += __shfl_down_sync(0xffffffffu, e, offset);
     }
     if (threadIdx.x % 32 == 0) {
-        atomicAdd(sums + blockIdx.y, e);
+        atomicAdd(sums + blockIdx.x, e);
     }
 }
 
 __global__ void divide(const float* sums, float* y, int cols)
 {
-    const int col = blockIdx.x * 64 + threadIdx.x;
+    const int col = blockIdx.y * 64 + threadIdx.x;
     if (col < cols) {
-        y[(size_t)blockIdx.y * cols + col] /= sums[blockIdx.y];
+        y[(size_t)blockIdx.x * cols + col] /= sums[blockIdx.x];
     }
 }

@@ -4,7 +4,7 @@
 // assay: temp sums float32 (rows)
 // assay: launch row_tops grid=(ceil_div(rows, 32)) block=(32) args=(x, tops, rows, cols)
 // assay: launch row_exp_sums grid=(rows) block=(64) args=(x, tops, sums, cols)
-// assay: launch divide grid=(ceil_div(cols, 128), rows) block=(128) args=(x, tops, sums, y, cols)
+// assay: launch divide grid=(rows, ceil_div(cols, 128)) block=(128) args=(x, tops, sums, y, cols)
 
 __global__ void row_tops(const float* x, float* tops, int rows, int cols)
 {
@@ -38,9 +38,9 @@ __global__ void row_exp_sums(const float* x, const float* tops, float* sums, int
 
 __global__ void divide(const float* x, const float* tops, const float* sums, float* y, int cols)
 {
-    const int col = blockIdx.x * 128 + threadIdx.x;
+    const int col = blockIdx.y * 128 + threadIdx.x;
     if (col < cols) {
-        const size_t i = (size_t)blockIdx.y * cols + col;
-        y[i] = expf(x[i] - tops[blockIdx.y]) / sums[blockIdx.y];
+        const size_t i = (size_t)blockIdx.x * cols + col;
+        y[i] = expf(x[i] - tops[blockIdx.x]) / sums[blockIdx.x];
     }
 }

@@ -6,12 +6,15 @@ import numpy as np
 
 from evaluator.problems import error_bounds
 from evaluator.problems.arrays import doubles
+from evaluator.problems.edges import ROW_EDGES
 from evaluator.problems.families.softmax import (
     CHAIN,
+    ROW_RANGE,
     ROW_SIZES,
     SOFTMAX,
     TIMING_ROWS,
     few_terms,
+    longer_rows,
     positive_sums,
     random_rows,
 )
@@ -30,6 +33,7 @@ from evaluator.problems.generators import (
     tiny,
 )
 from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Scalar, Sizes, Tensor, Work
+from evaluator.problems.sampling import row_wise
 from evaluator.problems.structured import FEW_MATTER, few_matter, structured_distributions
 
 __all__ = ["LAYER_NORM", "PROBLEMS", "RMS_NORM", "SOFTMAX"]
@@ -73,7 +77,8 @@ def _layer_norm_oracle(inputs: Arrays, sizes: Sizes, eps: float = _EPS.value) ->
     scale = xp.sqrt((x**2 + xp.mean(x**2, axis=-1, keepdims=True)) * rate**2 * weight**2 + bias**2)
     # Where few elements count, the others' deviations are the mean, all alike: their roundings do add up.
     relative = error_bounds.one_sign(x.shape[-1], _ROUNDINGS)
-    return {"y": Expected((x - mean) * rate * weight + bias, scale, relative)}
+    y = (x - mean) * rate * weight + bias
+    return {"y": Expected(y, scale, relative, longer_rows(sizes["cols"]))}
 
 
 _LAYER_NORM_NAIVE = r"""
@@ -145,12 +150,12 @@ __global__ void __launch_bounds__(256) layer_norm_fast(
 
 LAYER_NORM: Final = Problem(
     id="layer_norm",
-    version="2",
+    version="3",
     tier=2,
     title="Layer normalisation",
     statement=(
         "y[i, j] = (x[i, j] - mean[i]) / sqrt(variance[i] + eps) * weight[j] + bias[j], with the mean and the "
-        "(biased) variance of row i, for row-major float32 x and y of rows rows and cols columns, both at least 1. "
+        "(biased) variance of row i, for row-major float32 x and y of rows rows and cols columns. "
         "A row can have a mean of thousands of standard deviations, where E[x^2] - E[x]^2 in float32 is lost: take "
         "the variance from deviations from the mean (two passes, or Welford). "
         "A constant row gives the bias. eps is passed as a kernel parameter and differs from trial to trial."
@@ -161,6 +166,8 @@ LAYER_NORM: Final = Problem(
     sizes=("rows", "cols"),
     example_sizes=ROW_SIZES,
     hidden_sizes=hidden_sizes(rows=513, cols=1025),
+    serves=ROW_RANGE,
+    edge_sizes=ROW_EDGES,
     distributions=(
         distribution("normal", "standard normal values", _LAYER_IN, normal()),
         distribution("far_mean", "mean 4000, standard deviation 1", _LAYER_IN, normal(), {"x": normal(1.0, 4000.0)}),
@@ -206,6 +213,7 @@ LAYER_NORM: Final = Problem(
         "The scale is the 2-norm of x * r * weight, rms * r * weight and bias, r = 1 / sqrt(variance + eps).",
     ),
     oracle=_layer_norm_oracle,
+    sampler=row_wise("x", length="cols", width="cols"),
     work=lambda s: Work(4 * (s["rows"] + 2) * s["cols"], 4 * s["rows"] * s["cols"], 7 * s["rows"] * s["cols"]),
     naive=Kernel("layer_norm_naive", _LAYER_NORM_NAIVE, "One thread for each row, three passes, uncoalesced."),
     fast=Kernel(
@@ -230,7 +238,8 @@ def _rms_norm_oracle(inputs: Arrays, sizes: Sizes, eps: float = _EPS.value) -> d
     count, lost = error_bounds.counting(squares)
     total = xp.sum(squares, axis=-1)
     rest = xp.sum(xp.where(lost, squares, 0.0), axis=-1) / xp.where(total > 0, total, 1.0)
-    return {"y": Expected(y, xp.abs(y), (error_bounds.one_sign(count, _ROUNDINGS) + rest)[..., None])}
+    relative = (error_bounds.one_sign(count, _ROUNDINGS) + rest)[..., None]
+    return {"y": Expected(y, xp.abs(y), relative, longer_rows(sizes["cols"]))}
 
 
 _RMS_NORM_NAIVE = r"""
@@ -284,11 +293,12 @@ __global__ void __launch_bounds__(256) rms_norm_fast(
 
 RMS_NORM: Final = Problem(
     id="rms_norm",
+    version="2",
     tier=2,
     title="Root-mean-square normalisation",
     statement=(
         "y[i, j] = x[i, j] / sqrt(mean over l of x[i, l]^2 + eps) * weight[j], for row-major float32 x and y of rows "
-        "rows and cols columns, both at least 1 and not necessarily multiples of anything. Squares of x do not "
+        "rows and cols columns, not necessarily multiples of anything. Squares of x do not "
         "overflow, nor do their sums. Each element is judged by its relative error. eps is passed "
         "as a kernel parameter and differs from trial to trial."
     ),
@@ -298,6 +308,8 @@ RMS_NORM: Final = Problem(
     sizes=("rows", "cols"),
     example_sizes=ROW_SIZES,
     hidden_sizes=hidden_sizes(rows=513, cols=1025),
+    serves=ROW_RANGE,
+    edge_sizes=ROW_EDGES,
     distributions=(
         distribution("normal", "standard normal values", _RMS_IN, normal()),
         distribution("large", "normal values times 1e15", _RMS_IN, normal(), {"x": large()}),
@@ -328,6 +340,7 @@ RMS_NORM: Final = Problem(
     ),
     tolerance=positive_sums(CHAIN, 64, "The scale is the element itself."),
     oracle=_rms_norm_oracle,
+    sampler=row_wise("x", length="cols", width="cols"),
     work=lambda s: Work(4 * (s["rows"] + 1) * s["cols"], 4 * s["rows"] * s["cols"], 4 * s["rows"] * s["cols"]),
     naive=Kernel("rms_norm_naive", _RMS_NORM_NAIVE, "One thread for each row, two passes, uncoalesced."),
     fast=Kernel("rms_norm_fast", _RMS_NORM_FAST, "One block for each row, which stays in registers; warp shuffles."),

@@ -157,5 +157,6 @@ def test_problems_are_shown_with_all_a_kernel_author_needs(width):
         for tensor in (*face.inputs, *face.outputs):
             assert f"{tensor.name}[{','.join(tensor.shape)}]".replace(" ", "") in text
         assert face.tolerance.replace(" ", "") in text
+        assert face.serves.replace(" ", "") in text
         assert "".join(face.starter.split()) in text
     assert max(cell_len(line) for line in table.splitlines()) <= width

@@ -245,3 +245,17 @@ def test_lost_partials_are_exact_in_float16():
         value = MATMUL_F16.oracle(inputs, sizes)["c"].value
         assert (value.astype(np.float16) == value).all()
         assert sizes["k"] == 1 or np.abs(value).max() > 0
+
+
+@pytest.mark.parametrize("problem", [MATVEC, MATMUL, MATMUL_F16], ids=lambda problem: problem.id)
+def test_adding_the_longest_sums_in_order_passes(problem):
+    """The plainest loop of all, at the end of the range."""
+    sizes = dict.fromkeys(problem.sizes, 3) | {"k": problem.serves.most["k"]}
+    for distribution in problem.distributions:
+        inputs = distribution.draw(NumpyRng(np.random.default_rng(3)), sizes)
+        left, right = (array.astype(np.float32) for array in inputs.values())
+        terms = left[:, :, None] * right.reshape(sizes["k"], -1)[None]
+        total = np.cumsum(terms, axis=1, dtype=np.float32)[:, -1]
+        ((_, expected),) = problem.oracle(inputs, sizes).items()
+        actual = total.astype(inputs["a"].dtype).reshape(expected.value.shape)
+        assert within(actual, expected, problem.tolerance), distribution.name

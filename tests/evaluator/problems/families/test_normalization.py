@@ -268,3 +268,18 @@ def test_oracle_agrees_with_loops(problem):
             values, scale = slow_row(problem, inputs, row)
             assert np.allclose(expected.scale[row], scale, rtol=1e-12, atol=0)
             assert (np.abs(expected.value[row] - values) <= 1e-9 * np.array(scale)).all()
+
+
+@BY_ID
+def test_adding_the_longest_rows_in_order_passes(problem):
+    """One thread for each row. Like terms all round the same way: softmax errs by more than short rows may."""
+    sizes = {"rows": 2, "cols": problem.serves.most["cols"]}
+    compute = {"softmax": softmax, "layer_norm": layer_norm, "rms_norm": rms_norm}[problem.id]
+    for distribution in problem.distributions:
+        inputs = distribution.draw(NumpyRng(np.random.default_rng(7)), sizes)
+        expected = problem.oracle(inputs, sizes)["y"]
+        assert within(compute(*inputs.values(), last_sum), expected, problem.tolerance), distribution.name
+
+
+def last_sum(values):
+    return np.cumsum(values, axis=1, dtype=np.float32)[:, -1:]

@@ -187,3 +187,14 @@ def test_guesses_fail(problem, passing_guesses):
 def test_near_misses_fail(problem, wrong, failed_trials):
     output = problem.outputs[0].name
     assert failed_trials(problem, lambda inputs, sizes: {output: wrong(inputs)})
+
+
+@pytest.mark.parametrize("name", ["normal", "constant_rows"])
+def test_adding_the_longest_vector_in_order_passes(name):
+    (distribution,) = (d for d in PREFIX_SUM.distributions if d.name == name)
+    sizes = dict(PREFIX_SUM.serves.most)
+    inputs = distribution.draw(NumpyRng(np.random.default_rng(4)), sizes)
+    sums = np.cumsum(inputs["x"], dtype=F)
+    places = np.concatenate([np.arange(100), np.linspace(100, sizes["n"] - 1, 1000, dtype=np.int64)])
+    assert within(sums[places], PREFIX_SUM.oracle_at(inputs, sizes, {"y": places})["y"], PREFIX_SUM.tolerance)
+    assert within(sums[-1:], REDUCE_SUM.oracle(inputs, sizes)["total"], REDUCE_SUM.tolerance)

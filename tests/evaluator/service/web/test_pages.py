@@ -335,7 +335,14 @@ def test_all_problems_are_listed_and_told(site):
     face = problems()["layer_norm"].face
     page = site.page("/problems/layer_norm")
     said = (face.statement, "eps scalar 1e-05 other values in hidden trials float32", "y output [rows, cols] float32")
-    for words in (*said, face.tolerance, face.baseline, "rows = 8,192, cols = 2,048", *face.probes):
+    for words in (
+        *said,
+        f"A kernel must serve {face.serves}.",
+        face.tolerance,
+        face.baseline,
+        "rows = 8,192, cols = 2,048",
+        *face.probes,
+    ):
         assert words in page.words
     text = site.browser.get("/problems/layer_norm").text
     shown = [
