@@ -3,7 +3,7 @@
 The exported JSON schema is `common/schema/contract.json`; a change to it needs a new `CONTRACT_VERSION`.
 """
 
-from common.contract.correctness import Correctness, Fault, Mismatch, OtherThread, Smallest, Trial
+from common.contract.correctness import Correctness, Fault, Mismatch, OtherThread, Smallest, Trial, Verification
 from common.contract.problem import ProblemFace, ScalarFace, TensorFace
 from common.contract.submission import (
     MAX_FLAG,
@@ -35,7 +35,7 @@ from common.contract.verdict import (
     Verdict,
 )
 
-CONTRACT_VERSION = "1.1"
+CONTRACT_VERSION = "1.2"
 
 __all__ = [
     "CONTRACT_VERSION",
@@ -74,4 +74,5 @@ __all__ = [
     "Timing",
     "Trial",
     "Verdict",
+    "Verification",
 ]

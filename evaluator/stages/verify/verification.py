@@ -7,7 +7,8 @@ memory holds afterwards. Every trial has its own content, so nothing that was se
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -15,11 +16,11 @@ from common.contract import Correctness, Fault, Phase, Settings, Status, Trial
 from evaluator.backends.session import PlanRun, RunOutcome, Session, Watch
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
-from evaluator.problems.problem import Arrays, Sizes
+from evaluator.problems.problem import Arrays, Problem, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
 from evaluator.stages.verify.race_checks import Watching, sentence
-from evaluator.stages.verify.trials import PlannedTrial, at
+from evaluator.stages.verify.trials import PlannedTrial, at, fits, work_at
 
 POISONS: Final = (0xFF, 0x5B)
 """Bytes of undefined memory: NaN in every float format, then a large finite number."""
@@ -54,13 +55,19 @@ def verify(
     trials: Sequence[PlannedTrial],
     progress: Callable[[int, int], None] = lambda done, planned: None,
     seed: int = 0,
+    large: "LargeTrials | None" = None,
+    left_out: Sequence[str] = (),
 ) -> Verified:
     """Run `trials` on `session`, up to the first that fails, with contents from `rng`.
 
     `seed` (secret, below 2^62) draws which blocks are watched, and where within their documented error approximate
-    instructions lie; 0 has them computed accurately.
+    instructions lie; 0 has them computed accurately. `large` judges the trials that it takes, which come last;
+    without it they are run as all others. `left_out`: what a full verification would have, and these trials lack.
     Raises UnsupportedError, InfrastructureError.
     """
+    refused = _timed_launch_refused(checked_plan, settings)
+    if refused is not None:
+        return Verified(refused, None)
     concretes: list[SizedPlan] = []
     for trial in trials:
         sized_plan = checked_plan.at(trial.sizes, settings.memory_bytes, trial.scalars)
@@ -68,13 +75,38 @@ def verify(
             return Verified(sized_plan, None)
         concretes.append(sized_plan)
     examination = Examination(checked_plan, session, settings, rng, len(trials), seed)
+    examination.left_out = list(left_out)
+    small = [trial for trial in trials if large is None or not large.takes(checked_plan.problem, trial)]
     for number, (trial, sized_plan) in enumerate(zip(trials, concretes, strict=True)):
         progress(number, len(trials))
-        ruling = examination.run(trial, sized_plan)
+        if number == len(small) and session.reorders and (ruling := examination.other_order()):
+            return examination.verified(ruling)
+        judge = examination.run if number < len(small) or large is None else partial(large.judge, examination)
+        ruling = judge(trial, sized_plan)
         if ruling is not None:
             return examination.verified(ruling)
     progress(len(trials), len(trials))
-    return examination.verified(examination.other_order() if session.reorders else None)
+    reorders = session.reorders and len(small) == len(trials)
+    return examination.verified(examination.other_order() if reorders else None)
+
+
+class LargeTrials(Protocol):
+    """Judges trials whose tensors are too large for the usual way."""
+
+    def takes(self, problem: Problem, trial: PlannedTrial) -> bool:
+        """Whether this trial is one."""
+
+    def judge(self, examination: "Examination", trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
+        """Run and judge it. Raises UnsupportedError, InfrastructureError."""
+
+
+def _timed_launch_refused(checked_plan: CheckedPlan, settings: Settings) -> Ruling | None:
+    """Why the plan cannot be launched at the size of the timing, where it cannot."""
+    problem, sizes = checked_plan.problem, checked_plan.problem.timing_sizes
+    # Where the tensors leave no room, that is no fault of the submission, and only the launches are looked at.
+    room = settings.memory_bytes if fits(problem, sizes, settings) else 1 << 62
+    sized_plan = checked_plan.at(sizes, room)
+    return sized_plan if isinstance(sized_plan, Ruling) else None
 
 
 class Examination:
@@ -93,7 +125,11 @@ class Examination:
         self.problem = checked_plan.problem
         self.session = session
         self.rng = rng
+        self.settings = settings
         self.planned = planned
+        self.left_out: list[str] = []
+        self.costliest = (0.0, 0)
+        """Of the trials that were right: the most work that the problem took, and thread-instructions for it."""
         self.left_s = settings.run_timeout_s
         self.limit_s = settings.run_timeout_s
         self.trials: list[Trial] = []
@@ -116,6 +152,8 @@ class Examination:
             passed=ruling is None,
             trials=tuple(self.trials),
             planned_trials=self.planned,
+            verification=self.settings.verification,
+            left_out=tuple(self.left_out),
             worst_error=max(errors, default=None),
             deterministic=self.deterministic if self.twice and ruling is None else None,
             plan_source=self.checked_plan.plan_source,
@@ -135,6 +173,7 @@ class Examination:
         ruling = self.intact(first, trial, inputs)
         if ruling is not None:
             return ruling
+        self.costliest = max(self.costliest, (work_at(self.problem, trial.sizes), first.thread_instructions))
         outputs = self.tensors(first, sized_plan)
         if first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
             self._consider_for_order(trial.sizes, first.thread_instructions)
@@ -184,7 +223,7 @@ class Examination:
                 self.deterministic = False
                 return None if self._right(trial, inputs, second) else self.judge(trial, inputs, second)
         if ruling is not None:
-            self.trials.append(_trial(trial, False))
+            self.trials.append(trial_of(trial, False))
         return ruling
 
     @staticmethod
@@ -198,7 +237,7 @@ class Examination:
         """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
         ruling = self.fault_ruling(outcome, trial) or self._changed_inputs(outcome, inputs)
         if ruling is not None:
-            self.trials.append(_trial(trial, False))
+            self.trials.append(trial_of(trial, False))
         return ruling
 
     def _race(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
@@ -231,7 +270,7 @@ class Examination:
             outcome = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch)
             race = self._race(outcome, trial)
             if race is not None:
-                self.trials.append(_trial(trial, False))
+                self.trials.append(trial_of(trial, False))
                 return race
             if outcome.fault is not None:
                 self.warnings[f"not judged with blocks in another order: {sentence(outcome.fault, 0)}"] = None
@@ -240,8 +279,8 @@ class Examination:
             for name, actual in self.tensors(outcome, sized_plan).items():
                 comparison = compare_output(name, actual, expected[name], trial.tolerance, POISONS[0])
                 if comparison.mismatch is not None:
-                    self.trials.append(_trial(trial, False, comparison))
-                    ruling = self._incorrect(trial, comparison)
+                    self.trials.append(trial_of(trial, False, comparison))
+                    ruling = self.incorrect(trial, comparison)
                     return replace(
                         ruling,
                         message=f"With blocks and warps run in another order. {ruling.message}",
@@ -264,11 +303,15 @@ class Examination:
             return RunOutcome({}, _OUT_OF_TIME)
         buffers = sized_plan.buffers_with(inputs)
         limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s
-        started_s = time.monotonic()
         run = PlanRun(buffers, sized_plan.steps, poison, limit_s, backwards, look, watch=watch, jitter=self.jitter)
+        return self.carry_out(run, ours=watch is not None)
+
+    def carry_out(self, run: PlanRun, ours: bool = False) -> RunOutcome:
+        """Run it, and take account of what it took and said; `ours`: its time is not the submission's."""
+        started_s = time.monotonic()
         outcome = self.session.run(run)
         took_s = time.monotonic() - started_s if outcome.own_s is None else outcome.own_s
-        self.left_s -= 0 if watch else took_s  # watching is ours too
+        self.left_s -= 0 if ours else took_s
         if self.left_s < 0 and outcome.fault is None:
             outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
         self.thread_instructions += outcome.thread_instructions
@@ -317,13 +360,7 @@ class Examination:
             if not bool(xp.any(differs)):
                 continue
             element = int(xp.argmax(xp.astype(differs, xp.uint8))) // given.dtype.itemsize
-            return Ruling(
-                Status.REJECTED,
-                Phase.VERIFY,
-                f"The input {name} was changed: {name}[{element}] is the first of the elements that differ.",
-                "Inputs are read only. Write results to the outputs and scratch values to a temporary "
-                "(`// assay: temp NAME DTYPE (extents)`).",
-            )
+            return changed_input(name, f"{name}[{element}] is the first of the elements that differ")
         return None
 
     def _undefined(
@@ -378,13 +415,13 @@ class Examination:
             comparison = compare_output(name, actual, expected[name], trial.tolerance, POISONS[0])
             comparisons.append(comparison)
             if comparison.mismatch is not None:
-                self.trials.append(_trial(trial, False, comparison))
-                return self._incorrect(trial, comparison)
+                self.trials.append(trial_of(trial, False, comparison))
+                return self.incorrect(trial, comparison)
         worst = max(comparisons, key=lambda comparison: comparison.worst_error or 0.0)
-        self.trials.append(_trial(trial, True, worst))
+        self.trials.append(trial_of(trial, True, worst))
         return None
 
-    def _incorrect(self, trial: PlannedTrial, comparison: Comparison) -> Ruling:
+    def incorrect(self, trial: PlannedTrial, comparison: Comparison) -> Ruling:
         mismatch = comparison.mismatch
         assert mismatch is not None
         index = ", ".join(map(str, mismatch.index))
@@ -426,7 +463,25 @@ def _in_words(array: Array) -> tuple[Array, Any]:
     return memory, xp.int64 if memory.shape[0] % 8 == 0 else xp.uint8
 
 
-def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = None) -> Trial:
+def changed_input(name: str, how: str) -> Ruling:
+    """An input that did not come back as it was."""
+    return Ruling(
+        Status.REJECTED,
+        Phase.VERIFY,
+        f"The input {name} was changed: {how}.",
+        "Inputs are read only. Write results to the outputs and scratch values to a temporary "
+        "(`// assay: temp NAME DTYPE (extents)`).",
+    )
+
+
+def trial_of(
+    planned: PlannedTrial,
+    passed: bool,
+    comparison: Comparison | None = None,
+    compared: int | None = None,
+    blocks: str | None = None,
+) -> Trial:
+    """A trial that ran, as the verdict shows it."""
     return Trial(
         sizes=dict(planned.sizes),
         scalars=dict(planned.scalars),
@@ -435,6 +490,8 @@ def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = 
         passed=passed,
         worst_error=comparison.worst_error if comparison else None,
         mismatch=comparison.mismatch if comparison else None,
+        compared=compared,
+        blocks=blocks,
     )
 
 

@@ -138,6 +138,7 @@ void look_at_clock(Warp &w, u32 lanes, i32 place) {
 }
 
 #include "blocks.h"
+#include "samples.h"
 #include "spreading.h"
 
 namespace {
@@ -266,8 +267,9 @@ void check_time() {
     if (now_ns() >= DEADLINE_NS) answer_fault("watchdog", TIME_IS_UP, -1, nullptr, nullptr);
 }
 
-void run_plan() {
-    u64 count = get(), names = 0, returned[SLOT_COUNT - BUFFER_SLOT], returning = 0;
+void run_plan(u64 count) {
+    u64 names = 0, returned[SLOT_COUNT - BUFFER_SLOT], returning = 0;
+    forget_samples();
     POISON = (u8)get();
     BACKWARDS = get() != 0;
     DEADLINE_NS = (BEGAN_NS = now_ns()) + get();
@@ -294,9 +296,11 @@ void run_plan() {
             u64 bytes = get();
             map_repeated(BUFFER_SLOT + i, size, name, item, bytes);
             read_all((void *)slot_address(BUFFER_SLOT + i), bytes);
+            if (flags & 8) sample_slot(BUFFER_SLOT + i, bytes);
             continue;
         }
         map_slot(BUFFER_SLOT + i, size, name, item, false);
+        if (flags & 8) sample_slot(BUFFER_SLOT + i, 0);
         watch_slot(BUFFER_SLOT + i, flags & 1);
         if (flags & 1) read_all((void *)slot_address(BUFFER_SLOT + i), size);
         else memset((void *)slot_address(BUFFER_SLOT + i), POISON, size);
@@ -344,6 +348,7 @@ void run_plan() {
     put(recorded_launches());
     put_text((const char *)record, record_bytes);
     for (u64 i = 0; i < returning; i++) write_all((void *)slot_address(returned[i]), SLOTS[returned[i]].size);
+    put_samples();
 }
 
 } // namespace
@@ -379,5 +384,9 @@ int main(int count, char **arguments) {
         watch_slot(MODULE_SLOT + i, true);
         if (v.content) memcpy((void *)slot_address(MODULE_SLOT + i), v.content, v.size);
     }
-    for (;;) run_plan();
+    for (;;) {
+        u64 count = get();
+        if (count == ELEMENTS) give_elements();
+        else run_plan(count);
+    }
 }
