@@ -48,3 +48,5 @@ class ProblemFace(Wire):
     probes: tuple[str, ...]
     starter: str
     """A source file to start from: right signature, empty body."""
+    serves: str = ""
+    """The sizes that a kernel must serve, in words; nothing in faces from before they were stated."""

@@ -109,12 +109,14 @@ def constant_rows(steps: int = 8) -> Maker:
     """One value for each row (all of a 1-D tensor), a non-zero multiple of 1/4 of at most `steps` / 4 in magnitude.
 
     So few bits that sums of 2**21 of them, and of 2**18 products of two, are exact in float32 in every order: values
-    of one sign would otherwise let roundings add up beyond any tolerance that is measured against the 2-norm.
+    of one sign would otherwise let roundings add up beyond any tolerance that is measured against the 2-norm. Longer
+    rows take smaller multiples for that, down to 1/4 at 2**24.
     """
 
     def make(rng: Rng, shape: Shape) -> Array:
         rows = (*shape[:-1], 1)
-        value = rng.integers(1, steps, rows) * 0.25 * rng.signs(rows)
+        most = max(1, min(steps, (1 << 24) // shape[-1]))
+        value = rng.integers(1, most, rows) * 0.25 * rng.signs(rows)
         return rng.xp.broadcast_to(value, shape)
 
     return make
@@ -263,6 +265,14 @@ def roundings(count: float, why: str, absolute: float = SMALLEST_NORMAL) -> Tole
     )
 
 
+def longer_sums(terms: int, chain: int) -> float:
+    """What the scale of a sum is multiplied by where its terms are more than the `chain` of its `summation`.
+
+    So that adding them in order is right at every length, and short sums are judged as strictly as without it.
+    """
+    return math.sqrt(max(1.0, terms / chain))
+
+
 def summation(chain: int, extra: float = 4.0, absolute: float = SMALLEST_NORMAL, why: str = "") -> Tolerance:
     """Sums of independent terms in any order whose longest chain of additions is at most `chain`.
 
@@ -278,7 +288,8 @@ def summation(chain: int, extra: float = 4.0, absolute: float = SMALLEST_NORMAL,
         relative,
         absolute,
         f"Admits any order of summation in float32 with chains of up to {chain} additions: "
-        f"(4 * sqrt({chain}) + {extra:g}) * 2^-24 of the 2-norm of the terms and the sum. "
+        f"(4 * sqrt({chain}) + {extra:g}) * 2^-24 of the 2-norm of the terms and the sum; where there are more "
+        "terms, in proportion to the square root of their number. "
         + (f"{why} " if why else "")
         + "The absolute part admits denormals that are flushed to zero.",
     )

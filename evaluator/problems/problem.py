@@ -4,19 +4,23 @@ The error of an element is measured against the 2-norm of the terms that make it
 cancel): an element passes when |actual - expected| <= relative * scale + absolute.
 """
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.contract import ProblemFace, ScalarFace, TensorFace
 from common.expressions import evaluate_expression
 from common.wire import DType
-from evaluator.problems.arrays import Array, Rng
+from evaluator.problems.arrays import Array, Rng, elements_of, namespace
 
 Arrays: TypeAlias = Mapping[str, Array]
 Sizes: TypeAlias = Mapping[str, int]
+Elements: TypeAlias = Mapping[str, NDArray[np.int64]]
+"""Some elements of each output: flat row-major indices, in any order, a place as often as one likes."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,42 @@ class Tensor:
     def shape_at(self, sizes: Sizes) -> tuple[int, ...]:
         """The extents at `sizes`."""
         return tuple(evaluate_expression(extent, sizes) for extent in self.shape)
+
+
+MOST_ELEMENTS: Final = 1 << 26
+"""Of any one tensor: 256 MiB of float32, which every GPU holds several times, and whose indices fit in an int."""
+
+
+@dataclass(frozen=True)
+class SizeRange:
+    """The sizes that a kernel must serve, as the problem's page states them."""
+
+    most: Sizes
+    """Each size is 1 to this."""
+    tensors: tuple[Tensor, ...] = ()
+    """Those whose elements are counted."""
+    most_elements: int = MOST_ELEMENTS
+    """Of any one tensor."""
+    products: Mapping[str, int] = field(default_factory=dict)
+    """The most that expressions over the sizes may be, where a launch would else not fit: `batch * out_channels`."""
+
+    def admits(self, sizes: Sizes) -> bool:
+        """Whether a kernel must serve `sizes`, which name all sizes of the problem and no others."""
+        return (
+            set(sizes) == set(self.most)
+            and all(1 <= sizes[name] <= most for name, most in self.most.items())
+            and all(math.prod(tensor.shape_at(sizes)) <= self.most_elements for tensor in self.tensors)
+            and all(evaluate_expression(text, sizes) <= most for text, most in self.products.items())
+        )
+
+    @property
+    def text(self) -> str:
+        """The range in plain words; what follows from the single sizes is left out."""
+        said = [", ".join(f"{name} from 1 to {most:,}" for name, most in self.most.items())]
+        said += [f"{text} at most {most:,}" for text, most in self.products.items()]
+        if any(math.prod(tensor.shape_at(self.most)) > self.most_elements for tensor in self.tensors):
+            said.append(f"at most {self.most_elements:,} elements in a tensor")
+        return "; ".join(said)
 
 
 @dataclass(frozen=True)
@@ -52,7 +92,14 @@ class Expected:
     value: Array
     scale: Array
     """2-norm of the terms that make each element, a sum itself among them; broadcast to the output's shape. 0 asks
-    for exactness."""
+    for exactness. More by `longer_sums` where there are more terms than the tolerance's chain."""
+
+    def at(self, places: NDArray[np.int64]) -> "Expected":
+        """What is expected at these flat row-major places, 1-D, in their order."""
+        scale = self.scale
+        if scale.shape != self.value.shape:
+            scale = namespace(self.value, scale).broadcast_to(scale, self.value.shape)
+        return Expected(elements_of(self.value, places), elements_of(scale, places))
 
 
 @dataclass(frozen=True)
@@ -131,6 +178,13 @@ class Kernel:
     """What makes it naive or fast."""
 
 
+Oracle: TypeAlias = Callable[..., dict[str, Expected]]
+"""`oracle(inputs, sizes, **scalars)`; a scalar that is not given has its published value."""
+
+Sampler: TypeAlias = Callable[[Oracle, Arrays, Sizes, Elements, Mapping[str, Any]], dict[str, Expected]]
+"""`sampler(oracle, inputs, sizes, elements, scalars)`: what the oracle says of just these elements, as 1-D arrays."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One problem. Every function in it is pure; randomness comes in as dice or a generator."""
@@ -146,15 +200,19 @@ class Problem:
     """Published; the first is the typical one. Small enough for the simulator (about 2e8 thread-instructions)."""
     hidden_sizes: Callable[[np.random.Generator], tuple[Sizes, ...]]
     """Sizes that only the referee knows: 1, odd, prime, one off a multiple of 32 and 256, and random ones."""
+    serves: SizeRange
+    """Published. All other sizes of the problem are within it."""
+    edge_sizes: Callable[[np.random.Generator], tuple[Sizes, ...]]
+    """Sizes that only the referee knows, larger than all published ones and where kernels are known to break.
+
+    In each one size passes an edge and the others are small, so that all together cost little.
+    """
     distributions: tuple[Distribution, ...]
     """The first is the typical one, the others are hostile (large, tiny, cancellation, signed zeros, constant)."""
     probes: tuple[Probe, ...]
     tolerance: Tolerance
-    oracle: Callable[..., dict[str, Expected]]
-    """`oracle(inputs, sizes, **scalars)`: each output's expected value, computed in float64 (int64 for integers).
-
-    A scalar that is not given has its published value.
-    """
+    oracle: Oracle
+    """Each output's expected value, computed in float64 (int64 for integers)."""
     work: Callable[[Sizes], Work]
     naive: Kernel
     fast: Kernel
@@ -169,7 +227,20 @@ class Problem:
     scalars: tuple[Scalar, ...] = ()
     sketch: Callable[[Rng, Arrays, Arrays, Sizes, Tolerance], Sketch] | None = None
     """`sketch(dice, inputs, outputs, sizes, tolerance)`: a much cheaper check than the oracle, of known power."""
+    sampler: Sampler | None = None
+    """How the oracle is asked for some elements alone; without it, everything is computed and the elements taken."""
     version: str = "1"
+
+    def oracle_at(self, inputs: Arrays, sizes: Sizes, elements: Elements, **scalars: Any) -> dict[str, Expected]:
+        """What `oracle` says of just these elements of each output: 1-D arrays, in the order of the indices.
+
+        Work and memory are in proportion to what these elements need, not to the output, but for sums and counts of
+        everything, which are made in pieces. At least one index of each output.
+        """
+        if self.sampler is not None:
+            return self.sampler(self.oracle, inputs, sizes, elements, scalars)
+        whole = self.oracle(inputs, sizes, **scalars)
+        return {name: expected.at(elements[name]) for name, expected in whole.items()}
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -207,6 +278,7 @@ class Problem:
             distributions=tuple(f"{d.name}: {d.reason}" for d in self.distributions),
             probes=tuple(f"{p.distribution.name}: {p.distribution.reason}" for p in self.probes),
             starter=starter(self),
+            serves=self.serves.text,
         )
 
 

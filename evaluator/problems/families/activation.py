@@ -4,7 +4,15 @@ import math
 from typing import Final
 
 from evaluator.problems.arrays import doubles, erfc, sigmoid
-from evaluator.problems.families.elementwise import FLAT_SIZES, FLAT_TIMING, MOST, PROBE_SIZES, plain_distributions
+from evaluator.problems.edges import FLAT_EDGES, MATRIX_EDGES, MOST_ROWS
+from evaluator.problems.families.elementwise import (
+    FLAT_RANGE,
+    FLAT_SIZES,
+    FLAT_TIMING,
+    MOST,
+    PROBE_SIZES,
+    plain_distributions,
+)
 from evaluator.problems.generators import (
     constant_rows,
     distribution,
@@ -21,10 +29,12 @@ from evaluator.problems.problem import (
     Expected,
     Kernel,
     Problem,
+    SizeRange,
     Sizes,
     Tensor,
     Work,
 )
+from evaluator.problems.sampling import element_wise
 
 _X = Tensor("x", ("n",))
 
@@ -69,21 +79,24 @@ __global__ void __launch_bounds__(256) relu_float4(const float* __restrict__ x, 
 
 RELU: Final = Problem(
     id="relu",
+    version="2",
     tier=0,
     title="Rectified linear unit",
     statement=(
-        "y[i] = max(x[i], 0) for 0 <= i < n, in float32. Either sign of zero will do where x[i] is zero or negative. "
-        "n may be any size from 1."
+        "y[i] = max(x[i], 0) for 0 <= i < n, in float32. Either sign of zero will do where x[i] is zero or negative."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),
     sizes=("n",),
     example_sizes=FLAT_SIZES,
     hidden_sizes=hidden_sizes(n=MOST),
+    serves=FLAT_RANGE,
+    edge_sizes=FLAT_EDGES,
     distributions=plain_distributions((_X,)),
     probes=(probe("fine", "values that need all 23 fraction bits of float32", (_X,), fine(), exact(), PROBE_SIZES),),
     tolerance=exact(),
     oracle=_relu_oracle,
+    sampler=element_wise,
     work=lambda sizes: Work(4 * sizes["n"], 4 * sizes["n"], sizes["n"]),
     naive=Kernel("relu_kernel", _RELU_NAIVE, "one thread for each element"),
     fast=Kernel("relu_float4", _RELU_FAST, "float4 loads and stores, grid-stride loop, scalar tail"),
@@ -145,17 +158,20 @@ _GELU_ROUNDINGS = (
 
 GELU: Final = Problem(
     id="gelu",
+    version="2",
     tier=0,
     title="Gaussian error linear unit (exact)",
     statement=(
         "y[i] = 0.5 * x[i] * (1 + erf(x[i] / sqrt(2))) for 0 <= i < n, in float32: the exact GELU, not its tanh "
-        "approximation. For large |x[i]| the answer is x[i] or 0, never NaN. n may be any size from 1."
+        "approximation. For large |x[i]| the answer is x[i] or 0, never NaN."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),
     sizes=("n",),
     example_sizes=FLAT_SIZES,
     hidden_sizes=hidden_sizes(n=MOST),
+    serves=FLAT_RANGE,
+    edge_sizes=FLAT_EDGES,
     distributions=(*plain_distributions((_X,)), distribution("wide", "normal values times 4", (_X,), normal(4.0))),
     probes=(
         probe(
@@ -169,6 +185,7 @@ GELU: Final = Problem(
     ),
     tolerance=roundings(16, _GELU_ROUNDINGS),
     oracle=_gelu_oracle,
+    sampler=element_wise,
     work=lambda sizes: Work(4 * sizes["n"], 4 * sizes["n"], 4 * sizes["n"]),
     naive=Kernel("gelu_kernel", _GELU_NAIVE, "one thread for each element, the formula as it stands"),
     fast=Kernel("gelu_float4", _GELU_FAST, "float4 loads and stores, no division, one fused multiply-add at the end"),
@@ -238,18 +255,21 @@ _SWIGLU_ROUNDINGS = (
 
 SWIGLU: Final = Problem(
     id="swiglu",
+    version="2",
     tier=3,
     title="SwiGLU",
     statement=(
         "y[r, c] = silu(gate[r, c]) * up[r, c] with silu(g) = g / (1 + exp(-g)), in float32; all three matrices are "
         "row-major of shape rows x cols. For gates of large magnitude silu is g or 0: exp may overflow, the answer "
-        "may not become NaN. rows and cols may be any size from 1, and cols need not be a multiple of 4."
+        "may not become NaN. cols need not be a multiple of 4."
     ),
     inputs=(_GATE, _UP),
     outputs=(Tensor("y", ("rows", "cols")),),
     sizes=("rows", "cols"),
     example_sizes=({"rows": 256, "cols": 1024}, {"rows": 33, "cols": 500}),
     hidden_sizes=hidden_sizes(rows=300, cols=600),
+    serves=SizeRange(MOST_ROWS, (_GATE, _UP)),
+    edge_sizes=MATRIX_EDGES,
     distributions=(
         distribution("normal", "standard normal values", (_GATE, _UP), normal()),
         distribution("wide", "gates times 10: most are saturated", (_GATE, _UP), normal(), {"gate": normal(10.0)}),
@@ -270,6 +290,7 @@ SWIGLU: Final = Problem(
     ),
     tolerance=roundings(16, _SWIGLU_ROUNDINGS),
     oracle=_swiglu_oracle,
+    sampler=element_wise,
     work=lambda sizes: Work(
         8 * sizes["rows"] * sizes["cols"], 4 * sizes["rows"] * sizes["cols"], 5 * sizes["rows"] * sizes["cols"]
     ),

@@ -1,10 +1,14 @@
 """Attention without a mask, all heads apart."""
 
 import math
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
 
 from evaluator.problems.arrays import doubles
-from evaluator.problems.families.softmax import few_terms, positive_sums, softened
+from evaluator.problems.edges import above, between, edge_sizes
+from evaluator.problems.families.softmax import CHAIN, few_terms, longer_rows, positive_sums, softened
 from evaluator.problems.generators import (
     cancellation,
     constant_rows,
@@ -19,7 +23,19 @@ from evaluator.problems.generators import (
     sparse,
     tiny,
 )
-from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Work
+from evaluator.problems.problem import (
+    Arrays,
+    Elements,
+    Expected,
+    Kernel,
+    Oracle,
+    Problem,
+    SizeRange,
+    Sizes,
+    Tensor,
+    Work,
+)
+from evaluator.problems.sampling import AT_ONCE, Indices, in_order, of_rows, rows_of
 
 _SHAPE = ("heads", "seq", "dim")
 _IN = (Tensor("q", _SHAPE), Tensor("k", _SHAPE), Tensor("v", _SHAPE))
@@ -37,7 +53,23 @@ def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     o = p @ v
     moved = p**2 * (q**2 @ (k**2).mT) / sizes["dim"]
     scale = xp.sqrt((p**2 + moved) @ v**2 + (1.0 + xp.sum(moved, axis=-1, keepdims=True)) * o**2)
-    return {"o": Expected(o, scale)}
+    return {"o": Expected(o, scale * longer_rows(sizes["seq"]))}
+
+
+def _sample(
+    oracle: Oracle, inputs: Arrays, sizes: Sizes, elements: Elements, scalars: Mapping[str, Any]
+) -> dict[str, Expected]:
+    """Each head alone, with just the queries that are touched."""
+    seq, dim = sizes["seq"], sizes["dim"]
+
+    def compute(piece: Indices) -> Expected:
+        head = int(piece[0]) // (seq * dim)
+        queries, places = np.unique(piece // dim - head * seq, return_inverse=True)
+        one = {"q": rows_of(inputs["q"][head], queries), "k": inputs["k"][head], "v": inputs["v"][head]}
+        return oracle(one, sizes)["o"].at(places * dim + piece % dim)
+
+    height = max(1, AT_ONCE // seq)
+    return {"o": in_order(elements["o"], compute, lambda ordered: of_rows(ordered, dim, height, rows_together=seq))}
 
 
 def _work(sizes: Sizes) -> Work:
@@ -196,12 +228,13 @@ __global__ void attention_fast(
 
 ATTENTION: Final = Problem(
     id="attention",
+    version="2",
     tier=3,
     title="Attention",
     statement=(
         "For each head h: o[h] = softmax(q[h] k[h]^T / sqrt(dim)) v[h], the softmax over keys (the last axis of the "
-        "scores), without a mask, for contiguous row-major float32 tensors [heads, seq, dim]. heads and seq are at "
-        "least 1, dim is between 1 and 128; none need be a multiple of anything. Scores can be so large that exp "
+        "scores), without a mask, for contiguous row-major float32 tensors [heads, seq, dim]. No "
+        "size need be a multiple of anything. Scores can be so large that exp "
         "overflows: subtract each row's maximum, at once or online. Inputs are finite and no sum overflows. Scores "
         "and weighted sums must keep float32's 24 bits; the order of summation is free."
     ),
@@ -214,6 +247,14 @@ ATTENTION: Final = Problem(
         {"heads": 2, "seq": 96, "dim": 128},
     ),
     hidden_sizes=hidden_sizes(heads=3, seq=129, dim=128),
+    # All scores in a temporary are at most 1 GiB.
+    serves=SizeRange({"heads": 1024, "seq": 1 << 14, "dim": 128}, _IN, products={"heads * seq * seq": 1 << 28}),
+    edge_sizes=edge_sizes(
+        {"heads": between(513, 1024), "seq": between(1, 4), "dim": between(1, 8)},
+        {"heads": between(17, 40), "seq": between(30, 70), "dim": between(65, 128)},
+        {"heads": between(1, 2), "seq": above(1 << 10), "dim": between(1, 8)},
+        {"heads": between(1, 1), "seq": above(1 << 11), "dim": between(1, 4)},
+    ),
     distributions=(
         distribution("normal", "standard normal values", _IN, normal()),
         distribution("sharp", "scores of hundreds, where exp overflows and one key takes all", _IN, normal(10.0)),
@@ -261,12 +302,13 @@ ATTENTION: Final = Problem(
         ),
     ),
     tolerance=positive_sums(
-        4096,
+        CHAIN,
         64,
         "The scale is the 2-norm of the terms p * v, the element itself, and both times the 2-norm of the scores' "
         "terms.",
     ),
     oracle=_oracle,
+    sampler=_sample,
     work=_work,
     naive=Kernel("attention_naive", _NAIVE, "Three launches, all scores in a temporary; a thread for each element."),
     fast=Kernel(

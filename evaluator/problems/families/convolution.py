@@ -1,9 +1,13 @@
 """Convolution: conv2d, 3 x 3, stride 1, padding 1."""
 
 import math
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from evaluator.problems.arrays import Array, Rng, Shape, doubles, namespace, with_border
+import numpy as np
+
+from evaluator.problems.arrays import Array, Rng, Shape, doubles, elements_of, namespace, on_device_of, with_border
+from evaluator.problems.edges import above, between, edge_sizes
 from evaluator.problems.generators import (
     EPSILON,
     SMALLEST_NORMAL,
@@ -13,6 +17,7 @@ from evaluator.problems.generators import (
     fine,
     hidden_sizes,
     large,
+    longer_sums,
     normal,
     probe,
     signed_zeros,
@@ -20,7 +25,31 @@ from evaluator.problems.generators import (
     summation,
     tiny,
 )
-from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Tolerance, Work
+from evaluator.problems.problem import (
+    Arrays,
+    Elements,
+    Expected,
+    Kernel,
+    Oracle,
+    Problem,
+    SizeRange,
+    Sizes,
+    Tensor,
+    Tolerance,
+    Work,
+)
+from evaluator.problems.sampling import AT_ONCE, Indices, in_order, of_rows, rows_of
+
+_CHAIN: Final = 4096
+"""Longest chain of additions that the tolerance admits as it is."""
+
+_FEW: Final = {
+    "batch": between(1, 3),
+    "in_channels": between(1, 3),
+    "out_channels": between(1, 3),
+    "height": between(1, 3),
+    "width": between(1, 3),
+}
 
 _IN = (
     Tensor("x", ("batch", "in_channels", "height", "width")),
@@ -29,12 +58,11 @@ _IN = (
 _OUT = (Tensor("y", ("batch", "out_channels", "height", "width")),)
 
 
-def _correlate(x: Array, weight: Array) -> Array:
-    """The 3 x 3 cross-correlation with a border of zeros: one matrix product for each of the nine taps."""
-    height, width = x.shape[2:]
-    padded = with_border(x, 1)
+def _correlate(padded: Array, weight: Array) -> Array:
+    """The 3 x 3 cross-correlation of images that have a border of one: a matrix product for each of the nine taps."""
+    height, width = padded.shape[-2] - 2, padded.shape[-1] - 2
     taps = (
-        _mixed(weight[:, :, row, column], padded[:, :, row : row + height, column : column + width])
+        _mixed(weight[..., row, column], padded[:, :, row : row + height, column : column + width])
         for row in range(3)
         for column in range(3)
     )
@@ -42,30 +70,63 @@ def _correlate(x: Array, weight: Array) -> Array:
 
 
 def _mixed(weight: Array, x: Array) -> Array:
-    """Each pixel's channels times weight[out_channels, in_channels]."""
+    """Each pixel's channels times weight[out_channels, in_channels], or one such matrix for each image."""
     xp = namespace(weight, x)
-    return xp.moveaxis(xp.tensordot(weight, x, axes=((1,), (1,))), 0, 1)
+    batch, channels, height, width = x.shape
+    mixed = weight @ xp.reshape(x, (batch, channels, height * width))
+    return xp.reshape(mixed, (batch, weight.shape[-2], height, width))
 
 
-def _box_sum(x: Array) -> Array:
-    """Sums over 5 x 5 neighbourhoods, with a border of zeros."""
-    height, width = x.shape[2:]
-    padded = with_border(x, 2)
+def _box_sum(padded: Array) -> Array:
+    """Sums over 5 x 5 neighbourhoods of images that have a border of two."""
+    height, width = padded.shape[-2] - 4, padded.shape[-1] - 4
     rows = sum(padded[:, :, i : i + height, :] for i in range(5))
     return sum(rows[:, :, :, i : i + width] for i in range(5))
 
 
-def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    """The scale is the 2-norm of element and terms, or of those that a Winograd transform adds where that is more.
+def _expected(padded: Array, weight: Array) -> Expected:
+    """Of images[batch, in_channels, height, width] that have a border of two, all in float64.
 
+    The scale is the 2-norm of element and terms, or of those that a Winograd transform adds where that is more.
     Winograd's F(2x2, 3x3) is honest, but an element of it also sees neighbours within two of it, and all taps: terms
     that cancel exactly only without rounding. They count as (5 x 5 neighbours' squares) * (mean square of the taps).
     """
-    xp, x, weight = doubles(inputs, "x", "weight")
-    direct = _correlate(x**2, weight**2)
-    nearby = _mixed(xp.mean(weight**2, axis=(2, 3)), _box_sum(x**2))
-    value = _correlate(x, weight)
-    return {"y": Expected(value, xp.sqrt(xp.maximum(direct, nearby) + value**2))}
+    xp = namespace(padded, weight)
+    inner = padded[:, :, 1:-1, 1:-1]
+    direct = _correlate(inner**2, weight**2)
+    nearby = _mixed(xp.mean(weight**2, axis=(-2, -1)), _box_sum(padded**2))
+    value = _correlate(inner, weight)
+    scale = xp.sqrt(xp.maximum(direct, nearby) + value**2)
+    return Expected(value, scale * longer_sums(9 * padded.shape[1], _CHAIN))
+
+
+def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
+    _, x, weight = doubles(inputs, "x", "weight")
+    return {"y": _expected(with_border(x, 2), weight)}
+
+
+def _sample(
+    oracle: Oracle, inputs: Arrays, sizes: Sizes, elements: Elements, scalars: Mapping[str, Any]
+) -> dict[str, Expected]:
+    """Each element is the one pixel of an image of its own, its 5 x 5 neighbourhood, with taps of its own."""
+    channels, height, width = sizes["in_channels"], sizes["height"], sizes["width"]
+    shape = sizes["batch"], sizes["out_channels"], height, width
+    near = np.arange(-2, 3)
+
+    def compute(piece: Indices) -> Expected:
+        image, to, row, column = np.unravel_index(piece, shape)
+        rows, columns = row[:, None] + near, column[:, None] + near
+        inside = ((rows >= 0) & (rows < height))[:, :, None] & ((columns >= 0) & (columns < width))[:, None, :]
+        pixels = np.where(inside, rows[:, :, None] * width + columns[:, None, :], 0)
+        planes = image[:, None] * channels + np.arange(channels)
+        places = planes[:, :, None, None] * (height * width) + pixels[:, None, :, :]
+        _, x, weight = doubles(
+            {"x": elements_of(inputs["x"], places), "weight": rows_of(inputs["weight"], to)}, "x", "weight"
+        )
+        return _expected(x * on_device_of(x, inside[:, None]), weight[:, None]).at(np.arange(piece.size))
+
+    height_of_pieces = max(1, AT_ONCE // (25 * channels))
+    return {"y": in_order(elements["y"], compute, lambda ordered: of_rows(ordered, 1, height_of_pieces))}
 
 
 def _one_tap(rng: Rng, shape: Shape) -> Array:
@@ -189,12 +250,13 @@ _PROBE_TOLERANCE: Final = Tolerance(
 
 CONV2D: Final = Problem(
     id="conv2d",
+    version="2",
     tier=2,
     title="3 x 3 convolution",
     statement=(
         "y[b, o, r, c] = sum over i, s, t of x[b, i, r + s - 1, c + t - 1] * weight[o, i, s, t], with s and t in "
         "0..2 and x zero outside the image (stride 1, padding 1; not flipped, as in torch.nn.functional.conv2d), in "
-        "float32, all tensors contiguous and row-major. Every size is at least 1 and need not be a multiple of "
+        "float32, all tensors contiguous and row-major. No size need be a multiple of "
         "anything; inputs are finite and no sum overflows. Products and sums must keep float32's 24 bits; the order "
         "of summation is free and Winograd's F(2x2, 3x3) is welcome."
     ),
@@ -207,6 +269,22 @@ CONV2D: Final = Problem(
         {"batch": 4, "in_channels": 32, "out_channels": 24, "height": 16, "width": 16},
     ),
     hidden_sizes=hidden_sizes(batch=3, in_channels=13, out_channels=13, height=33, width=33),
+    serves=SizeRange(
+        {"batch": 65_535, "in_channels": 1024, "out_channels": 65_535, "height": 65_535, "width": 65_535},
+        (*_IN, *_OUT),
+        # The most that a grid may have in y and in z: kernels put a plane of the output there.
+        products={"batch * out_channels": 65_535},
+    ),
+    edge_sizes=edge_sizes(
+        _FEW | {"width": above(1 << 10, 1 << 12, 1 << 14), "height": between(1, 2)},
+        _FEW | {"width": above(1 << 15), "height": between(1, 1)},
+        _FEW | {"height": above(1 << 10, 1 << 12, 1 << 14), "width": between(1, 2)},
+        _FEW | {"height": above(1 << 15), "width": between(1, 1)},
+        _FEW | {"batch": above(1 << 8, 1 << 10, 1 << 12), "out_channels": between(1, 2)},
+        _FEW | {"out_channels": above(1 << 7, 1 << 9, 1 << 10, 1 << 12)},
+        _FEW | {"out_channels": above(1 << 15), "batch": between(1, 1)},
+        _FEW | {"in_channels": above(1 << 6, 1 << 7, 1 << 8, 1 << 9)},
+    ),
     distributions=(
         distribution("normal", "standard normal values", _IN, normal()),
         distribution("large", "normal values times 1e15: products near 1e30", _IN, large()),
@@ -238,8 +316,9 @@ CONV2D: Final = Problem(
             )
         ),
     ),
-    tolerance=summation(4096),
+    tolerance=summation(_CHAIN),
     oracle=_oracle,
+    sampler=_sample,
     work=_work,
     naive=Kernel("conv2d_naive", _NAIVE, "One thread for each element of y, everything read from global memory."),
     fast=Kernel(

@@ -3,6 +3,7 @@
 from typing import Final
 
 from evaluator.problems.arrays import Array, Rng, cast, doubles
+from evaluator.problems.edges import FLAT_EDGES
 from evaluator.problems.generators import (
     distribution,
     fine,
@@ -19,14 +20,19 @@ from evaluator.problems.problem import (
     Kernel,
     Problem,
     Scalar,
+    SizeRange,
     Sizes,
     Tensor,
     Work,
 )
+from evaluator.problems.sampling import element_wise
 
 FLAT_SIZES: Final = ({"n": 1 << 18}, {"n": 1000}, {"n": 100_003})
 FLAT_TIMING: Final = {"n": 1 << 24}
 MOST: Final = 1 << 17
+"""Of hidden sizes."""
+FLAT_RANGE: Final = SizeRange({"n": 1 << 25})
+"""Twice the timed size: 128 MiB of float32, whose index and number of bytes fit in an int."""
 PROBE_SIZES: Final = {"n": 4099}
 
 SCALAR_MULTIPLY_ALPHA: Final = 2.5
@@ -96,17 +102,20 @@ add_float4(const float* __restrict__ a, const float* __restrict__ b, float* __re
 
 VECTOR_ADD: Final = Problem(
     id="vector_add",
+    version="2",
     tier=0,
     title="Vector addition",
     statement=(
-        "Add two vectors: c[i] = a[i] + b[i] for 0 <= i < n, in float32. n may be any size from 1, also one that is "
-        "not a multiple of the block or of 4."
+        "Add two vectors: c[i] = a[i] + b[i] for 0 <= i < n, in float32. n need not be a multiple of "
+        "the block or of 4."
     ),
     inputs=(_A, _B),
     outputs=(Tensor("c", ("n",)),),
     sizes=("n",),
     example_sizes=FLAT_SIZES,
     hidden_sizes=hidden_sizes(n=MOST),
+    serves=FLAT_RANGE,
+    edge_sizes=FLAT_EDGES,
     distributions=(*plain_distributions((_A, _B)), _opposed(_A, _B, 1.0)),
     probes=(
         probe(
@@ -120,6 +129,7 @@ VECTOR_ADD: Final = Problem(
     ),
     tolerance=roundings(4, "one addition rounds once; the scale is the 2-norm of a[i] and b[i]"),
     oracle=_vector_add_oracle,
+    sampler=element_wise,
     work=lambda sizes: Work(8 * sizes["n"], 4 * sizes["n"], sizes["n"]),
     naive=Kernel("add_kernel", _VECTOR_ADD_NAIVE, "one thread for each element, one load at a time"),
     fast=Kernel("add_float4", _VECTOR_ADD_FAST, "float4 loads and stores, grid-stride loop, scalar tail"),
@@ -173,11 +183,12 @@ scale_float4(const float* __restrict__ x, float* __restrict__ y, float alpha, in
 
 SCALAR_MULTIPLY: Final = Problem(
     id="scalar_multiply",
+    version="2",
     tier=0,
     title="Vector times scalar",
     statement=(
         "Multiply a vector by a scalar: y[i] = alpha * x[i] for 0 <= i < n, in float32. alpha is passed as a kernel "
-        "parameter and differs from trial to trial. n may be any size from 1."
+        "parameter and differs from trial to trial."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),
@@ -185,6 +196,8 @@ SCALAR_MULTIPLY: Final = Problem(
     sizes=("n",),
     example_sizes=FLAT_SIZES,
     hidden_sizes=hidden_sizes(n=MOST),
+    serves=FLAT_RANGE,
+    edge_sizes=FLAT_EDGES,
     distributions=plain_distributions((_X,)),
     probes=(
         probe(
@@ -198,6 +211,7 @@ SCALAR_MULTIPLY: Final = Problem(
     ),
     tolerance=roundings(2, "one multiplication rounds once; the scale is |alpha * x[i]|"),
     oracle=_scalar_multiply_oracle,
+    sampler=element_wise,
     work=lambda sizes: Work(4 * sizes["n"], 4 * sizes["n"], sizes["n"]),
     naive=Kernel("scale_kernel", _SCALAR_MULTIPLY_NAIVE, "one thread for each element"),
     fast=Kernel("scale_float4", _SCALAR_MULTIPLY_FAST, "float4 loads and stores, grid-stride loop, scalar tail"),
@@ -251,13 +265,13 @@ saxpy_float4(const float* __restrict__ x, const float* __restrict__ y, float* __
 
 SAXPY: Final = Problem(
     id="saxpy",
+    version="2",
     tier=0,
     title="Scaled vector addition (saxpy)",
     statement=(
         "out[i] = alpha * x[i] + y[i] for 0 <= i < n, in float32. y must stay as it is: the result goes to out. "
         "alpha is passed as a kernel parameter and differs from trial to trial. A fused multiply-add "
-        "is as good as two roundings. n may be any "
-        "size from 1."
+        "is as good as two roundings."
     ),
     inputs=(_X, _Y),
     outputs=(Tensor("out", ("n",)),),
@@ -265,6 +279,8 @@ SAXPY: Final = Problem(
     sizes=("n",),
     example_sizes=FLAT_SIZES,
     hidden_sizes=hidden_sizes(n=MOST),
+    serves=FLAT_RANGE,
+    edge_sizes=FLAT_EDGES,
     distributions=(*plain_distributions((_X, _Y)), _opposed(_X, _Y, SAXPY_ALPHA)),
     probes=(
         probe(
@@ -278,6 +294,7 @@ SAXPY: Final = Problem(
     ),
     tolerance=roundings(4, "product and sum round once each; the scale is the 2-norm of alpha * x[i] and y[i]"),
     oracle=_saxpy_oracle,
+    sampler=element_wise,
     work=lambda sizes: Work(8 * sizes["n"], 4 * sizes["n"], 2 * sizes["n"]),
     naive=Kernel("saxpy_kernel", _SAXPY_NAIVE, "one thread for each element"),
     fast=Kernel("saxpy_float4", _SAXPY_FAST, "float4 loads and stores, fused multiply-add, grid-stride loop"),

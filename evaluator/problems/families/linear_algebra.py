@@ -10,6 +10,7 @@ from typing import Final
 
 from common.wire import DType
 from evaluator.problems.arrays import Array, Rng, Shape, cast, doubles, normal_below
+from evaluator.problems.edges import MATVEC_EDGES, MOST_MATVEC, MOST_PRODUCT, PRODUCT_EDGES
 from evaluator.problems.families.product_kernel import tiled_product
 from evaluator.problems.freivalds import product_check
 from evaluator.problems.generators import (
@@ -23,6 +24,7 @@ from evaluator.problems.generators import (
     fine,
     hidden_sizes,
     large,
+    longer_sums,
     mixed_scales,
     normal,
     one_term,
@@ -42,14 +44,16 @@ from evaluator.problems.problem import (
     Kernel,
     Probe,
     Problem,
+    SizeRange,
     Sizes,
     Tensor,
     Tolerance,
     Work,
 )
+from evaluator.problems.sampling import dot_products, row_wise
 
 _CHAIN: Final = 4096
-"""Longest chain of additions that the tolerances admit."""
+"""Longest chain of additions that the tolerances admit as they are."""
 
 _ROUNDINGS: Final = 16
 """Roundings of one product: 1 in float32, more where it is put together from shorter numbers without a loss."""
@@ -131,7 +135,7 @@ _MATVEC_OUT = (Tensor("y", ("m",)),)
 def _matvec_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, a, x = doubles(inputs, "a", "x")
     value = a @ x
-    return {"y": Expected(value, xp.sqrt(a**2 @ x**2 + value**2))}
+    return {"y": Expected(value, xp.sqrt(a**2 @ x**2 + value**2) * longer_sums(sizes["k"], _CHAIN))}
 
 
 _MATVEC_NAIVE = r"""
@@ -173,11 +177,12 @@ __global__ void matvec_fast(const float* __restrict__ a, const float* __restrict
 
 MATVEC: Final = Problem(
     id="matvec",
+    version="2",
     tier=2,
     title="Matrix times vector",
     statement=(
         "y[i] = sum over j of a[i, j] * x[j], for a row-major matrix a of m rows and k columns, in float32. "
-        "m and k are at least 1 and need not be multiples of anything; inputs are finite and no sum overflows. "
+        "m and k need not be multiples of anything; inputs are finite and no sum overflows. "
         "Products and sums must keep float32's 24 bits; the order of summation is free."
     ),
     inputs=_MATVEC_IN,
@@ -185,6 +190,8 @@ MATVEC: Final = Problem(
     sizes=("m", "k"),
     example_sizes=({"m": 1024, "k": 1024}, {"m": 37, "k": 4096}, {"m": 5000, "k": 63}),
     hidden_sizes=hidden_sizes(m=1100, k=1100),
+    serves=SizeRange(MOST_MATVEC, _MATVEC_IN),
+    edge_sizes=MATVEC_EDGES,
     distributions=_product_distributions(_MATVEC_IN, 0),
     probes=(
         *_product_probes(_MATVEC_IN, 0, ({"m": 256, "k": 128}, {"m": 131, "k": 1021}), _ROUNDINGS, exact())[1:],
@@ -200,6 +207,7 @@ MATVEC: Final = Problem(
     ),
     tolerance=summation(_CHAIN),
     oracle=_matvec_oracle,
+    sampler=row_wise("a", length="k"),
     work=lambda s: Work(_bytes(_MATVEC_IN, s), _bytes(_MATVEC_OUT, s), 2 * s["m"] * s["k"]),
     naive=Kernel("matvec_naive", _MATVEC_NAIVE, "One thread for each row: neighbours read k elements apart."),
     fast=Kernel("matvec_fast", _MATVEC_FAST, "One warp for each row, 16-byte loads where aligned, warp shuffles."),
@@ -216,7 +224,7 @@ _MATMUL_OUT = (Tensor("c", ("m", "n")),)
 def _matmul_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, a, b = doubles(inputs, "a", "b")
     value = a @ b
-    return {"c": Expected(value, xp.sqrt(a**2 @ b**2 + value**2))}
+    return {"c": Expected(value, xp.sqrt(a**2 @ b**2 + value**2) * longer_sums(sizes["k"], _CHAIN))}
 
 
 _MATMUL_NAIVE = r"""
@@ -241,11 +249,12 @@ _MATMUL_FAST = tiled_product(
 
 MATMUL: Final = Problem(
     id="matmul",
+    version="2",
     tier=2,
     title="Matrix times matrix",
     statement=(
         "c[i, j] = sum over l of a[i, l] * b[l, j], for row-major matrices a[m, k], b[k, n] and c[m, n], in float32. "
-        "m, n and k are at least 1 and need not be multiples of anything; inputs are finite and no sum overflows. "
+        "m, n and k need not be multiples of anything; inputs are finite and no sum overflows. "
         "Products and sums must keep float32's 24 bits (no TF32, no float16); the order of summation is free."
     ),
     inputs=_MATMUL_IN,
@@ -253,12 +262,15 @@ MATMUL: Final = Problem(
     sizes=("m", "n", "k"),
     example_sizes=({"m": 128, "n": 128, "k": 128}, {"m": 64, "n": 96, "k": 160}, {"m": 256, "n": 256, "k": 256}),
     hidden_sizes=hidden_sizes(m=129, n=129, k=257),
+    serves=SizeRange(MOST_PRODUCT, (*_MATMUL_IN, *_MATMUL_OUT)),
+    edge_sizes=PRODUCT_EDGES,
     distributions=_product_distributions(_MATMUL_IN, 0),
     probes=_product_probes(
         _MATMUL_IN, 0, ({"m": 128, "n": 128, "k": 128}, {"m": 61, "n": 67, "k": 257}), _ROUNDINGS, exact()
     ),
     tolerance=summation(_CHAIN),
     oracle=_matmul_oracle,
+    sampler=dot_products("a", "b"),
     work=lambda s: Work(_bytes(_MATMUL_IN, s), _bytes(_MATMUL_OUT, s), 2 * s["m"] * s["n"] * s["k"]),
     naive=Kernel("matmul_naive", _MATMUL_NAIVE, "One thread for each element of c, in blocks of 16 x 16."),
     fast=Kernel(
@@ -282,7 +294,7 @@ def _linear_gelu_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, x, weight, bias = doubles(inputs, "x", "weight", "bias")
     before = x @ weight.mT + bias
     scale = xp.sqrt(x**2 @ (weight**2).mT + bias**2 + before**2)
-    return {"y": Expected(before * normal_below(before), scale)}
+    return {"y": Expected(before * normal_below(before), scale * longer_sums(sizes["k"], _CHAIN))}
 
 
 _LINEAR_GELU_NAIVE = r"""
@@ -310,13 +322,14 @@ _LINEAR_GELU_FAST = tiled_product(
 
 LINEAR_GELU: Final = Problem(
     id="linear_gelu",
+    version="2",
     tier=3,
     title="Linear layer with GELU",
     statement=(
         "y[i, j] = gelu(bias[j] + sum over l of x[i, l] * weight[j, l]), for row-major x[m, k], weight[n, k] (a row "
         "for each output feature, as in torch.nn.Linear) and y[m, n], in float32. "
         "gelu(z) = z * (1 + erf(z / sqrt(2))) / 2 exactly, not its tanh approximation. "
-        "m, n and k are at least 1 and need not be multiples of anything; "
+        "m, n and k need not be multiples of anything; "
         "inputs are finite and no sum overflows. Products and sums must keep float32's 24 bits; the order of "
         "summation is free."
     ),
@@ -325,6 +338,8 @@ LINEAR_GELU: Final = Problem(
     sizes=("m", "n", "k"),
     example_sizes=({"m": 128, "n": 128, "k": 128}, {"m": 64, "n": 96, "k": 160}, {"m": 96, "n": 256, "k": 64}),
     hidden_sizes=hidden_sizes(m=129, n=129, k=257),
+    serves=SizeRange(MOST_PRODUCT, (*_LINEAR_IN, *_LINEAR_OUT)),
+    edge_sizes=PRODUCT_EDGES,
     distributions=(
         *_product_distributions(_LINEAR_IN, -1),
         distribution(
@@ -344,6 +359,7 @@ LINEAR_GELU: Final = Problem(
     ),
     tolerance=summation(_CHAIN, 16.0, why="GELU's slope is at most 1.13, and evaluating it takes a few roundings."),
     oracle=_linear_gelu_oracle,
+    sampler=dot_products("x", "weight", transposed=True, by_column=("bias",)),
     work=lambda s: Work(_bytes(_LINEAR_IN, s), _bytes(_LINEAR_OUT, s), 2 * s["m"] * s["n"] * s["k"]),
     naive=Kernel("linear_gelu_naive", _LINEAR_GELU_NAIVE, "One thread for each element of y, in blocks of 16 x 16."),
     fast=Kernel(
@@ -364,7 +380,7 @@ _HALF_OUT = (Tensor("c", ("m", "n"), DType.FLOAT16),)
 def _matmul_f16_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, a, b = doubles(inputs, "a", "b")
     value = a @ b
-    return {"c": Expected(value, xp.sqrt(a**2 @ b**2 + value**2))}
+    return {"c": Expected(value, xp.sqrt(a**2 @ b**2 + value**2) * longer_sums(sizes["k"], _CHAIN))}
 
 
 def _draw_lost_partials(rng: Rng, sizes: Sizes) -> dict[str, Array]:
@@ -413,12 +429,13 @@ _MATMUL_F16_FAST = tiled_product(
 
 MATMUL_F16: Final = Problem(
     id="matmul_f16",
+    version="2",
     tier=3,
     title="Matrix times matrix in float16",
     statement=(
         "c[i, j] = sum over l of a[i, l] * b[l, j], for row-major matrices a[m, k], b[k, n] and c[m, n] of float16. "
         "Products are added in float32 and rounded to float16 once, at the end: adding in float16 is wrong. "
-        "m, n and k are at least 1 and need not be multiples of anything; inputs are finite and no element of c "
+        "m, n and k need not be multiples of anything; inputs are finite and no element of c "
         "overflows float16, though partial sums may. The order of summation is free."
     ),
     inputs=_HALF_IN,
@@ -426,6 +443,8 @@ MATMUL_F16: Final = Problem(
     sizes=("m", "n", "k"),
     example_sizes=({"m": 128, "n": 128, "k": 128}, {"m": 64, "n": 96, "k": 160}, {"m": 256, "n": 256, "k": 256}),
     hidden_sizes=hidden_sizes(m=129, n=129, k=257),
+    serves=SizeRange(MOST_PRODUCT, (*_HALF_IN, *_HALF_OUT)),
+    edge_sizes=PRODUCT_EDGES,
     distributions=(
         distribution("normal", "standard normal values", _HALF_IN, normal()),
         distribution(
@@ -454,6 +473,7 @@ MATMUL_F16: Final = Problem(
         "The absolute part is float16's smallest step.",
     ),
     oracle=_matmul_f16_oracle,
+    sampler=dot_products("a", "b"),
     work=lambda s: Work(_bytes(_HALF_IN, s), _bytes(_HALF_OUT, s), 2 * s["m"] * s["n"] * s["k"]),
     naive=Kernel("matmul_f16_naive", _MATMUL_F16_NAIVE, "One thread for each element of c, in blocks of 16 x 16."),
     fast=Kernel(

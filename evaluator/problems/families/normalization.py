@@ -5,7 +5,17 @@ from typing import Final
 import numpy as np
 
 from evaluator.problems.arrays import doubles
-from evaluator.problems.families.softmax import CHAIN, ROW_SIZES, SOFTMAX, TIMING_ROWS, few_terms, positive_sums
+from evaluator.problems.edges import ROW_EDGES
+from evaluator.problems.families.softmax import (
+    CHAIN,
+    ROW_RANGE,
+    ROW_SIZES,
+    SOFTMAX,
+    TIMING_ROWS,
+    few_terms,
+    longer_rows,
+    positive_sums,
+)
 from evaluator.problems.generators import (
     cancellation,
     constant,
@@ -21,6 +31,7 @@ from evaluator.problems.generators import (
     tiny,
 )
 from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Scalar, Sizes, Tensor, Work
+from evaluator.problems.sampling import row_wise
 
 __all__ = ["LAYER_NORM", "PROBLEMS", "RMS_NORM", "SOFTMAX"]
 
@@ -58,7 +69,7 @@ def _layer_norm_oracle(inputs: Arrays, sizes: Sizes, eps: float = _EPS.value) ->
     mean = xp.mean(x, axis=-1, keepdims=True)
     rate = 1.0 / xp.sqrt(xp.mean((x - mean) ** 2, axis=-1, keepdims=True) + float(np.float32(eps)))
     scale = xp.sqrt((x**2 + xp.mean(x**2, axis=-1, keepdims=True)) * rate**2 * weight**2 + bias**2)
-    return {"y": Expected((x - mean) * rate * weight + bias, scale)}
+    return {"y": Expected((x - mean) * rate * weight + bias, scale * longer_rows(sizes["cols"]))}
 
 
 _LAYER_NORM_NAIVE = r"""
@@ -130,12 +141,12 @@ __global__ void __launch_bounds__(256) layer_norm_fast(
 
 LAYER_NORM: Final = Problem(
     id="layer_norm",
-    version="2",
+    version="3",
     tier=2,
     title="Layer normalisation",
     statement=(
         "y[i, j] = (x[i, j] - mean[i]) / sqrt(variance[i] + eps) * weight[j] + bias[j], with the mean and the "
-        "(biased) variance of row i, for row-major float32 x and y of rows rows and cols columns, both at least 1. "
+        "(biased) variance of row i, for row-major float32 x and y of rows rows and cols columns. "
         "A row can have a mean of thousands of standard deviations, where E[x^2] - E[x]^2 in float32 is lost: take "
         "the variance from deviations from the mean (two passes, or Welford). "
         "A constant row gives the bias. eps is passed as a kernel parameter and differs from trial to trial."
@@ -146,6 +157,8 @@ LAYER_NORM: Final = Problem(
     sizes=("rows", "cols"),
     example_sizes=ROW_SIZES,
     hidden_sizes=hidden_sizes(rows=513, cols=1025),
+    serves=ROW_RANGE,
+    edge_sizes=ROW_EDGES,
     distributions=(
         distribution("normal", "standard normal values", _LAYER_IN, normal()),
         distribution("far_mean", "mean 4000, standard deviation 1", _LAYER_IN, normal(), {"x": normal(1.0, 4000.0)}),
@@ -191,6 +204,7 @@ LAYER_NORM: Final = Problem(
         "The scale is the 2-norm of x * r * weight, rms * r * weight and bias, r = 1 / sqrt(variance + eps).",
     ),
     oracle=_layer_norm_oracle,
+    sampler=row_wise("x", length="cols", width="cols"),
     work=lambda s: Work(4 * (s["rows"] + 2) * s["cols"], 4 * s["rows"] * s["cols"], 7 * s["rows"] * s["cols"]),
     naive=Kernel("layer_norm_naive", _LAYER_NORM_NAIVE, "One thread for each row, three passes, uncoalesced."),
     fast=Kernel(
@@ -211,7 +225,7 @@ def _rms_norm_oracle(inputs: Arrays, sizes: Sizes, eps: float = _EPS.value) -> d
     """The scale is the element itself: nothing cancels in it, so its relative error counts."""
     xp, x, weight = doubles(inputs, "x", "weight")
     y = x / xp.sqrt(xp.mean(x**2, axis=-1, keepdims=True) + float(np.float32(eps))) * weight
-    return {"y": Expected(y, xp.abs(y))}
+    return {"y": Expected(y, xp.abs(y) * longer_rows(sizes["cols"]))}
 
 
 _RMS_NORM_NAIVE = r"""
@@ -265,11 +279,12 @@ __global__ void __launch_bounds__(256) rms_norm_fast(
 
 RMS_NORM: Final = Problem(
     id="rms_norm",
+    version="2",
     tier=2,
     title="Root-mean-square normalisation",
     statement=(
         "y[i, j] = x[i, j] / sqrt(mean over l of x[i, l]^2 + eps) * weight[j], for row-major float32 x and y of rows "
-        "rows and cols columns, both at least 1 and not necessarily multiples of anything. Squares of x do not "
+        "rows and cols columns, not necessarily multiples of anything. Squares of x do not "
         "overflow, nor do their sums. Each element is judged by its relative error. eps is passed "
         "as a kernel parameter and differs from trial to trial."
     ),
@@ -279,6 +294,8 @@ RMS_NORM: Final = Problem(
     sizes=("rows", "cols"),
     example_sizes=ROW_SIZES,
     hidden_sizes=hidden_sizes(rows=513, cols=1025),
+    serves=ROW_RANGE,
+    edge_sizes=ROW_EDGES,
     distributions=(
         distribution("normal", "standard normal values", _RMS_IN, normal()),
         distribution("large", "normal values times 1e15", _RMS_IN, normal(), {"x": large()}),
@@ -307,6 +324,7 @@ RMS_NORM: Final = Problem(
     ),
     tolerance=positive_sums(CHAIN, 64, "The scale is the element itself."),
     oracle=_rms_norm_oracle,
+    sampler=row_wise("x", length="cols", width="cols"),
     work=lambda s: Work(4 * (s["rows"] + 1) * s["cols"], 4 * s["rows"] * s["cols"], 4 * s["rows"] * s["cols"]),
     naive=Kernel("rms_norm_naive", _RMS_NORM_NAIVE, "One thread for each row, two passes, uncoalesced."),
     fast=Kernel("rms_norm_fast", _RMS_NORM_FAST, "One block for each row, which stays in registers; warp shuffles."),

@@ -1,15 +1,18 @@
 """Reductions: reduce_sum, row_sum and histogram."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from common.wire import DType
-from evaluator.problems.arrays import Array, Rng, Shape, counts, doubles
+from evaluator.problems.arrays import Array, Rng, Shape, counts, doubles, namespace
+from evaluator.problems.edges import MOST_ROWS, ROW_EDGES, above, edge_sizes
 from evaluator.problems.generators import (
     Maker,
     distribution,
     exact,
     fine,
     hidden_sizes,
+    longer_sums,
     mixed_scales,
     one_term,
     probe,
@@ -24,10 +27,12 @@ from evaluator.problems.problem import (
     Expected,
     Kernel,
     Problem,
+    SizeRange,
     Sizes,
     Tensor,
     Work,
 )
+from evaluator.problems.sampling import row_wise
 
 _X = Tensor("x", ("n",))
 _MATRIX = Tensor("x", ("rows", "cols"))
@@ -43,10 +48,29 @@ def summed_distributions(tensor: Tensor) -> tuple[Distribution, ...]:
 # reduce_sum ---------------------------------------------------------------------------------------------------------
 
 
+FLAT_CHAIN: Final = 1 << 20
+"""Longest chain of additions that the tolerances of sums of vectors admit as they are."""
+FLAT_SUMS: Final = SizeRange({"n": 1 << 24})
+"""Four times the timed size. Up to here float32 counts in ones, and sums a constant in order without an error."""
+FLAT_SUM_EDGES: Final = edge_sizes(
+    {"n": above(1 << 18)}, {"n": above(1 << 20, 1 << 21)}, {"n": above(1 << 22)}, {"n": above(1 << 23)}
+)
+"""1,024 partial results of blocks of 256, 1,024 and 2,048 elements, the timed size, and the largest power of two."""
+_PIECE: Final = 1 << 20
+"""Elements in float64 at a time."""
+
+
+def double_pieces(arrays: Arrays) -> Iterator[Array]:
+    """The vector x in float64, a piece at a time."""
+    for first in range(0, arrays["x"].shape[0], _PIECE):
+        yield doubles({"x": arrays["x"][first : first + _PIECE]}, "x")[1]
+
+
 def _reduce_sum_oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    xp, x = doubles(arrays, "x")
-    total = xp.sum(x, keepdims=True)
-    return {"total": Expected(total, xp.sqrt(xp.sum(x * x, keepdims=True) + total * total))}
+    xp = namespace(arrays["x"])
+    parts = [(xp.sum(x, keepdims=True), xp.sum(x * x, keepdims=True)) for x in double_pieces(arrays)]
+    total, squares = (xp.sum(xp.concat(sums), keepdims=True) for sums in zip(*parts, strict=True))
+    return {"total": Expected(total, xp.sqrt(squares + total**2) * longer_sums(sizes["n"], FLAT_CHAIN))}
 
 
 _REDUCE_SUM_NAIVE = """\
@@ -105,24 +129,27 @@ block_sums(const float* __restrict__ x, float* __restrict__ sums, int n)
 
 REDUCE_SUM: Final = Problem(
     id="reduce_sum",
+    version="2",
     tier=1,
     title="Sum of a vector",
     statement=(
         "total[0] is the sum of x[0] to x[n - 1], in float32, added in any order. total holds no defined value at "
         "the start: a kernel that accumulates into it needs `// assay: fill total value=0`, or a launch of its own "
-        "that clears it. n may be any size from 1."
+        "that clears it."
     ),
     inputs=(_X,),
     outputs=(Tensor("total", ("1",)),),
     sizes=("n",),
     example_sizes=({"n": 1 << 18}, {"n": 1000}, {"n": 100_003}),
     hidden_sizes=hidden_sizes(n=1 << 17),
+    serves=FLAT_SUMS,
+    edge_sizes=FLAT_SUM_EDGES,
     distributions=summed_distributions(_X),
     probes=(
         probe("one_term", ONE_TERM_REASON, (_X,), sparse(fine()), one_term(), {"n": 1}),
         probe("one_term_long", ONE_TERM_REASON, (_X,), sparse(fine()), one_term(), {"n": 4099}),
     ),
-    tolerance=summation(1 << 20),
+    tolerance=summation(FLAT_CHAIN),
     oracle=_reduce_sum_oracle,
     work=lambda sizes: Work(4 * sizes["n"], 4, sizes["n"] - 1),
     naive=Kernel("sum_kernel", _REDUCE_SUM_NAIVE, "every element is added to one place by an atomic"),
@@ -205,11 +232,12 @@ block_row_sum(const float* __restrict__ x, float* __restrict__ y, int rows, int 
 
 ROW_SUM: Final = Problem(
     id="row_sum",
+    version="2",
     tier=1,
     title="Sum of each row",
     statement=(
         "y[r] is the sum of x[r, 0] to x[r, cols - 1] for 0 <= r < rows, in float32, added in any order; x is "
-        "row-major of shape rows x cols. rows and cols may be any size from 1, so a row need not start at a multiple "
+        "row-major of shape rows x cols. A row need not start at a multiple "
         "of 16 bytes, and there may be one long row or many short ones."
     ),
     inputs=(_MATRIX,),
@@ -217,10 +245,13 @@ ROW_SUM: Final = Problem(
     sizes=("rows", "cols"),
     example_sizes=({"rows": 256, "cols": 1024}, {"rows": 100, "cols": 33}, {"rows": 3, "cols": 20_000}),
     hidden_sizes=hidden_sizes(rows=300, cols=1100),
+    serves=SizeRange(MOST_ROWS, (_MATRIX,)),
+    edge_sizes=ROW_EDGES,
     distributions=summed_distributions(_MATRIX),
     probes=(probe("one_term", ONE_TERM_REASON, (_MATRIX,), sparse(fine()), one_term(), {"rows": 67, "cols": 259}),),
     tolerance=summation(1 << 16),
     oracle=_row_sum_oracle,
+    sampler=row_wise("x", length="cols"),
     work=lambda sizes: Work(
         4 * sizes["rows"] * sizes["cols"], 4 * sizes["rows"], sizes["rows"] * (sizes["cols"] - 1)
     ),
@@ -322,18 +353,21 @@ private_histograms(const int* __restrict__ values, int* __restrict__ counts, int
 
 HISTOGRAM: Final = Problem(
     id="histogram",
+    version="2",
     tier=1,
     title="Histogram of bytes",
     statement=(
         "counts[v] is how many of values[0] to values[n - 1] equal v, for 0 <= v < 256; all integers are int32 and "
         "every value lies in 0..255. counts holds no defined value at the start: clear it first, for example with "
-        "`// assay: fill counts value=0`. n may be any size from 1, and all values may be equal."
+        "`// assay: fill counts value=0`. All values may be equal."
     ),
     inputs=(_VALUES,),
     outputs=(Tensor("counts", ("256",), DType.INT32),),
     sizes=("n",),
     example_sizes=({"n": 1 << 18}, {"n": 1000}, {"n": 100_003}),
     hidden_sizes=hidden_sizes(n=1 << 17),
+    serves=SizeRange({"n": 1 << 25}),
+    edge_sizes=edge_sizes({"n": above(1 << 18, 1 << 20)}, {"n": above(1 << 22)}, {"n": above(1 << 24)}),
     distributions=tuple(distribution(name, reason, (_VALUES,), maker) for name, reason, maker in _HISTOGRAM_INPUTS),
     probes=(probe("full_bin", "a count that 16 bits cannot hold", (_VALUES,), _one_value, _COUNTED, {"n": 70_001}),),
     tolerance=_COUNTED,

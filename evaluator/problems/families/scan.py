@@ -1,19 +1,72 @@
 """Scans: prefix_sum."""
 
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from evaluator.problems.arrays import doubles
-from evaluator.problems.families.reduction import ONE_TERM_REASON, summed_distributions
+import numpy as np
+
+from evaluator.problems.arrays import Array, elements_of, namespace, on_device_of
+from evaluator.problems.families.reduction import (
+    FLAT_CHAIN,
+    FLAT_SUM_EDGES,
+    FLAT_SUMS,
+    ONE_TERM_REASON,
+    double_pieces,
+    summed_distributions,
+)
 from evaluator.problems.generators import fine, hidden_sizes, one_term, probe, sparse, summation
-from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Work
+from evaluator.problems.problem import (
+    Arrays,
+    Elements,
+    Expected,
+    Kernel,
+    Oracle,
+    Problem,
+    Sizes,
+    Tensor,
+    Work,
+)
+from evaluator.problems.sampling import put_back
 
 _X = Tensor("x", ("n",))
 
 
+def _sums(arrays: Arrays) -> Iterator[tuple[Array, Array]]:
+    """The sums up to each element and those of the squares, a piece at a time."""
+    total = squares = 0.0
+    for x in double_pieces(arrays):
+        xp = namespace(x)
+        totals, all_squares = xp.cumulative_sum(x) + total, xp.cumulative_sum(x * x) + squares
+        yield totals, all_squares
+        total, squares = totals[-1:], all_squares[-1:]
+
+
+def _expected(totals: Array, squares: Array, terms: Array) -> Expected:
+    xp = namespace(totals, squares)
+    longer = xp.maximum(xp.astype(terms, xp.float64) / FLAT_CHAIN, 1.0)  # as `longer_sums`, for each element
+    return Expected(totals, xp.sqrt((squares + totals**2) * longer))
+
+
 def _oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
-    xp, x = doubles(arrays, "x")
-    total = xp.cumulative_sum(x)
-    return {"y": Expected(total, xp.sqrt(xp.cumulative_sum(x * x) + total * total))}
+    xp = namespace(arrays["x"])
+    totals, squares = (xp.concat(parts) for parts in zip(*_sums(arrays), strict=True))
+    return {"y": _expected(totals, squares, xp.cumulative_sum(xp.ones_like(totals)))}
+
+
+def _sample(
+    oracle: Oracle, inputs: Arrays, sizes: Sizes, elements: Elements, scalars: Mapping[str, Any]
+) -> dict[str, Expected]:
+    """The sums up to these elements alone are kept."""
+    wanted = elements["y"]
+    order = np.argsort(wanted, kind="stable")
+    first, kept = 0, []
+    for totals, squares in _sums(inputs):
+        begin, end = np.searchsorted(wanted, (first, first + totals.shape[0]), sorter=order)
+        places = wanted[order[begin:end]]
+        at = places - first
+        kept.append(_expected(elements_of(totals, at), elements_of(squares, at), on_device_of(totals, places + 1)))
+        first += totals.shape[0]
+    return {"y": put_back(kept, order)}
 
 
 _NAIVE = """\
@@ -142,25 +195,29 @@ chunk_scans(const float* __restrict__ x, const float* __restrict__ before, float
 
 PREFIX_SUM: Final = Problem(
     id="prefix_sum",
+    version="2",
     tier=1,
     title="Prefix sum (inclusive)",
     statement=(
         "y[i] is the sum of x[0] to x[i], x[i] included, for 0 <= i < n, in float32, added in any order. Each y[i] "
         "is judged against the 2-norm of its own terms x[0] to x[i], so it must not be the difference of longer "
-        "sums. n may be any size from 1."
+        "sums."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),
     sizes=("n",),
     example_sizes=({"n": 1 << 18}, {"n": 1000}, {"n": 100_003}),
     hidden_sizes=hidden_sizes(n=1 << 17),
+    serves=FLAT_SUMS,
+    edge_sizes=FLAT_SUM_EDGES,
     distributions=summed_distributions(_X),
     probes=(
         probe("one_term", ONE_TERM_REASON, (_X,), sparse(fine()), one_term(), {"n": 1}),
         probe("one_term_long", ONE_TERM_REASON, (_X,), sparse(fine()), one_term(), {"n": 4099}),
     ),
-    tolerance=summation(1 << 20),
+    tolerance=summation(FLAT_CHAIN),
     oracle=_oracle,
+    sampler=_sample,
     work=lambda sizes: Work(4 * sizes["n"], 4 * sizes["n"], sizes["n"] - 1),
     naive=Kernel("scan_kernel", _NAIVE, "one thread adds from the first element to the last"),
     fast=Kernel(

@@ -3,6 +3,7 @@
 from typing import Final
 
 from evaluator.problems.arrays import Array, Rng, Shape, doubles, namespace
+from evaluator.problems.edges import MOST_ROWS, ROW_EDGES
 from evaluator.problems.generators import (
     EPSILON,
     SMALLEST_NORMAL,
@@ -22,14 +23,16 @@ from evaluator.problems.problem import (
     Expected,
     Kernel,
     Problem,
+    SizeRange,
     Sizes,
     Tensor,
     Tolerance,
     Work,
 )
+from evaluator.problems.sampling import row_wise
 
 CHAIN: Final = 4096
-"""Longest chain of additions that the tolerances admit."""
+"""Longest chain of additions that the tolerances admit as they are."""
 
 ROW_SIZES: Final[tuple[Sizes, ...]] = (
     {"rows": 256, "cols": 1024},
@@ -40,7 +43,16 @@ ROW_SIZES: Final[tuple[Sizes, ...]] = (
 TIMING_ROWS: Final[Sizes] = {"rows": 8192, "cols": 2048}
 
 _X = Tensor("x", ("rows", "cols"))
+ROW_RANGE: Final = SizeRange(MOST_ROWS, (_X,))
 _Y = Tensor("y", ("rows", "cols"))
+
+
+def longer_rows(terms: int) -> float:
+    """What the scale is multiplied by where a sum of one sign has more terms than `CHAIN`.
+
+    So that adding them in order is right at every length, and short rows are judged as strictly as without it.
+    """
+    return max(1.0, terms / CHAIN)
 
 
 def positive_sums(chain: int, extra: float, why: str) -> Tolerance:
@@ -49,7 +61,8 @@ def positive_sums(chain: int, extra: float, why: str) -> Tolerance:
         (chain / 2 + extra) * EPSILON,
         SMALLEST_NORMAL,
         f"Admits sums of terms of one sign in float32, in any order with chains of up to {chain} additions, where "
-        f"roundings average half of their most: ({chain} / 2 + {extra:g}) * 2^-24 of the scale. {why} "
+        f"roundings average half of their most: ({chain} / 2 + {extra:g}) * 2^-24 of the scale; where there are "
+        f"more terms, in proportion to their number. {why} "
         "The absolute part admits denormals that are flushed to zero.",
     )
 
@@ -91,7 +104,7 @@ def _softmax_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     """The scale is the element itself: nothing cancels in it, so its relative error counts."""
     _, x = doubles(inputs, "x")
     y = softened(x)
-    return {"y": Expected(y, y)}
+    return {"y": Expected(y, y * longer_rows(sizes["cols"]))}
 
 
 _SOFTMAX_NAIVE = r"""
@@ -182,11 +195,12 @@ __global__ void __launch_bounds__(256) softmax_fast(const float* __restrict__ x,
 
 SOFTMAX: Final = Problem(
     id="softmax",
+    version="2",
     tier=2,
     title="Softmax over rows",
     statement=(
         "y[i, j] = exp(x[i, j]) / sum over l of exp(x[i, l]), for row-major float32 x and y of rows rows and cols "
-        "columns, both at least 1 and not necessarily multiples of anything. Values of x can be so large or so small "
+        "columns, not necessarily multiples of anything. Values of x can be so large or so small "
         "that exp overflows or vanishes: subtract the row's maximum first. Each element is judged by its relative "
         "error; results below float32's normal range may be flushed to zero."
     ),
@@ -195,6 +209,8 @@ SOFTMAX: Final = Problem(
     sizes=("rows", "cols"),
     example_sizes=ROW_SIZES,
     hidden_sizes=hidden_sizes(rows=513, cols=1025),
+    serves=ROW_RANGE,
+    edge_sizes=ROW_EDGES,
     distributions=(
         distribution("normal", "standard normal values", (_X,), normal()),
         distribution("large", "normal values times 200: one element takes all", (_X,), normal(200.0)),
@@ -230,6 +246,7 @@ SOFTMAX: Final = Problem(
         "Exponents down to -104 enter exp with as many roundings; unshifted ones, times log2(e), with more.",
     ),
     oracle=_softmax_oracle,
+    sampler=row_wise("x", length="cols", width="cols"),
     work=lambda s: Work(4 * s["rows"] * s["cols"], 4 * s["rows"] * s["cols"], 4 * s["rows"] * s["cols"]),
     naive=Kernel("softmax_naive", _SOFTMAX_NAIVE, "One thread for each row, three passes, uncoalesced."),
     fast=Kernel("softmax_fast", _SOFTMAX_FAST, "One block for each row, online softmax, shuffles, 16-byte loads."),

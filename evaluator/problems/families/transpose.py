@@ -1,8 +1,12 @@
 """Moving data without changing it: transpose."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from evaluator.problems.arrays import doubles
+import numpy as np
+
+from evaluator.problems.arrays import doubles, elements_of
+from evaluator.problems.edges import BLOCKS_IN_Y, above, between, edge_sizes
 from evaluator.problems.generators import (
     distribution,
     exact,
@@ -12,7 +16,18 @@ from evaluator.problems.generators import (
     probe,
     usual_distributions,
 )
-from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Sizes, Tensor, Work
+from evaluator.problems.problem import (
+    Arrays,
+    Elements,
+    Expected,
+    Kernel,
+    Oracle,
+    Problem,
+    SizeRange,
+    Sizes,
+    Tensor,
+    Work,
+)
 
 _X = Tensor("x", ("rows", "cols"))
 
@@ -20,6 +35,15 @@ _X = Tensor("x", ("rows", "cols"))
 def _oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp, x = doubles(arrays, "x")
     return {"y": Expected(x.mT, xp.zeros_like(x.mT))}
+
+
+def _sample(
+    oracle: Oracle, inputs: Arrays, sizes: Sizes, elements: Elements, scalars: Mapping[str, Any]
+) -> dict[str, Expected]:
+    """The elements of x that come to these places, as a column."""
+    col, row = np.divmod(elements["y"], sizes["rows"])
+    there = elements_of(inputs["x"], row * sizes["cols"] + col)[:, None]
+    return {"y": oracle({"x": there}, sizes)["y"].at(np.arange(row.size))}
 
 
 _NAIVE = """\
@@ -69,18 +93,28 @@ _COPIED = exact("Elements are copied, never rounded, so every bit counts (+0 and
 
 TRANSPOSE: Final = Problem(
     id="transpose",
+    version="2",
     tier=1,
     title="Matrix transpose",
     statement=(
         "y[c, r] = x[r, c] for 0 <= r < rows and 0 <= c < cols: x is row-major of shape rows x cols, y row-major of "
-        "shape cols x rows, both float32. rows and cols may be any size from 1 and need not be equal or multiples of "
-        "a tile."
+        "shape cols x rows, both float32. rows and cols need not be equal or multiples of a tile."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("cols", "rows")),),
     sizes=("rows", "cols"),
     example_sizes=({"rows": 512, "cols": 512}, {"rows": 100, "cols": 300}),
     hidden_sizes=hidden_sizes(rows=520, cols=520),
+    serves=SizeRange({"rows": 1 << 18, "cols": 1 << 18}, (_X,)),
+    edge_sizes=edge_sizes(
+        {"rows": above(BLOCKS_IN_Y), "cols": between(1, 5)},
+        {"rows": between(1, 5), "cols": above(BLOCKS_IN_Y)},
+        {"rows": above(1 << 15, 1 << 17), "cols": between(1, 3)},
+        {"rows": between(1, 3), "cols": above(1 << 15, 1 << 17)},
+        {"rows": above(1 << 12), "cols": between(33, 65)},
+        {"rows": between(33, 65), "cols": above(1 << 12)},
+        {"rows": above(1 << 11), "cols": above(1 << 11)},
+    ),
     distributions=(
         *(d for d in usual_distributions((_X,)) if d.name != "cancellation"),
         distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", (_X,), mixed_scales()),
@@ -97,6 +131,7 @@ TRANSPOSE: Final = Problem(
     ),
     tolerance=_COPIED,
     oracle=_oracle,
+    sampler=_sample,
     work=lambda sizes: Work(4 * sizes["rows"] * sizes["cols"], 4 * sizes["rows"] * sizes["cols"], 0),
     naive=Kernel("transpose_kernel", _NAIVE, "one thread for each element: reads in order, writes scattered"),
     fast=Kernel("transpose_tiles", _FAST, "32 x 32 tiles through padded shared memory, so both sides are coalesced"),

@@ -1,0 +1,91 @@
+"""Sizes at the edges where kernels break, drawn so that nobody knows them.
+
+What breaks there: launches of more than 65,535 blocks in y or z, block and column indices of 16 bits, second passes
+over 1,024 partial results, grids and shared arrays of a fixed size, indices that pass through a float (up to 2^24).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from evaluator.problems.problem import Sizes
+
+Extent: TypeAlias = Callable[[np.random.Generator], int]
+"""Draws one size."""
+
+SPREAD: Final = 64
+"""A size is drawn from the 64th part of its edge above it: few enough to stay at the edge, too many to foresee."""
+LEAST_SPREAD: Final = 16
+
+COLUMN_EDGES: Final = (1 << 10, 1 << 11, 1 << 12, 1 << 13, 3 << 12, 1 << 14, 1 << 15)
+"""Where an array in shared memory of a fixed length, 48 KiB of floats (3 << 12) and an index of 16 bits end."""
+BLOCKS_IN_Y: Final = 65_535
+"""The most that a grid may have in y and in z."""
+
+
+def above(*edges: int, step: int = 1) -> Extent:
+    """Just above one of `edges`, at a multiple of `step` from it."""
+
+    def draw(generator: np.random.Generator) -> int:
+        edge = int(generator.choice(edges))
+        return edge + step * int(generator.integers(1, max(LEAST_SPREAD, edge // SPREAD) // step, endpoint=True))
+
+    return draw
+
+
+def between(least: int, most: int) -> Extent:
+    """Any size from `least` to `most`, both included."""
+    return lambda generator: int(generator.integers(least, most, endpoint=True))
+
+
+def edge_sizes(*draws: Mapping[str, Extent]) -> Callable[[np.random.Generator], tuple[Sizes, ...]]:
+    """One set of sizes for each of `draws`."""
+
+    def draw(generator: np.random.Generator) -> tuple[Sizes, ...]:
+        return tuple({name: extent(generator) for name, extent in extents.items()} for extents in draws)
+
+    return draw
+
+
+FLAT_EDGES: Final = edge_sizes({"n": above(1 << 16)}, {"n": above(1 << 18, 1 << 20)}, {"n": above(1 << 24)})
+"""For work on each of n elements: grids of a fixed size, block indices of 16 bits, indices in a float end here."""
+
+MOST_ROWS: Final[Sizes] = {"rows": 1 << 17, "cols": 40_000}
+"""Twice what a grid may have in y; a row of floats still fits in the 163 KiB of shared memory of an A100's block."""
+
+_ROW_DRAWS: Final[tuple[Mapping[str, Extent], ...]] = (
+    {"rows": above(BLOCKS_IN_Y), "cols": between(1, 4)},
+    {"rows": above(1 << 14), "cols": between(5, 40)},
+    *({"rows": between(1, 3), "cols": above(edge)} for edge in COLUMN_EDGES),
+    {"rows": between(1, 3), "cols": above(1 << 15, step=4)},  # where rows are read by vectors of four
+    {"rows": between(2, 3), "cols": between(36_000, 40_000)},
+)
+ROW_EDGES: Final = edge_sizes(*_ROW_DRAWS)
+"""For functions of rows, where each is `cols` long."""
+MATRIX_EDGES: Final = edge_sizes(*_ROW_DRAWS, {"rows": above(1 << 12), "cols": above(1 << 10)})
+"""For functions of the elements of a matrix, which kernels also see as one vector."""
+
+MOST_PRODUCT: Final[Sizes] = {"m": 1 << 18, "n": 1 << 18, "k": 1 << 17}
+"""For products of matrices: the longest side makes 16,384 blocks of 16 rows, a quarter of the most in y."""
+
+PRODUCT_EDGES: Final = edge_sizes(
+    {"m": above(BLOCKS_IN_Y, 1 << 17), "n": between(1, 3), "k": between(1, 5)},
+    {"m": between(1, 3), "n": above(BLOCKS_IN_Y, 1 << 17), "k": between(1, 5)},
+    {"m": above(1 << 11, 1 << 12), "n": between(17, 40), "k": between(1, 3)},
+    {"m": between(17, 40), "n": above(1 << 11, 1 << 12), "k": between(1, 3)},
+    {"m": above(1 << 9), "n": above(1 << 9), "k": between(1, 3)},
+    {"m": between(1, 5), "n": between(1, 5), "k": above(1 << 11, 1 << 12, 1 << 13)},
+    {"m": between(1, 3), "n": between(1, 3), "k": above(1 << 15, 1 << 16)},
+)
+
+MOST_MATVEC: Final[Sizes] = {"m": 1 << 18, "k": 40_000}
+"""For matrix times vector: as for rows, the vector fits in shared memory."""
+
+MATVEC_EDGES: Final = edge_sizes(
+    {"m": above(BLOCKS_IN_Y), "k": between(1, 5)},
+    {"m": above(1 << 17), "k": between(1, 3)},
+    {"m": above(1 << 13), "k": between(33, 65)},
+    *({"m": between(1, 3), "k": above(edge)} for edge in COLUMN_EDGES),
+    {"m": between(1, 3), "k": above(1 << 15, step=4)},
+)
