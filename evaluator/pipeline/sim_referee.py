@@ -57,9 +57,9 @@ class SimulatorReferee:
 
         with prepare() as session:
             rng, seed = NumpyRng(generator), int(generator.integers(1, 1 << 62))
-            large = SampledTrials(session)
+            beyond = SampledTrials(session)
             verified = verify(
-                checked_plan, session, request.settings, rng, trials, by_trials(progress), seed, large, left_out
+                checked_plan, session, request.settings, rng, trials, by_trials(progress), seed, beyond, left_out
             )
             if verified.ruling:
                 return JudgeResult(verified)

@@ -5,7 +5,7 @@ the elements that are compared, chosen after the run. Where all blocks together 
 and what they wrote is compared; a launch whose blocks write too little for that is run whole.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Final
@@ -26,8 +26,9 @@ from evaluator.stages.verify.verification import POISONS, Examination, changed_i
 
 _LARGE_BYTES: Final = 4 << 20
 """Of all tensors: below, drawing, sending and comparing everything takes a few tens of milliseconds."""
-_WHOLE_INSTRUCTIONS: Final = 1_500_000_000
-"""Thread-instructions of a run that is made whole: about a second on one core."""
+_WHOLE_INSTRUCTIONS: Final = 2_500_000_000
+"""Thread-instructions of a run that is made whole: about half a second on two cores. It admits every edge of all
+problems' own kernels but one, and the size of the timing of all whose work is in proportion to their memory."""
 _WHOLE_S: Final = 5.0
 """For such a run; the prediction is only as good as the problem's work is proportional to the kernel's."""
 _SAMPLED_INSTRUCTIONS: Final = 200_000_000
@@ -75,20 +76,20 @@ class SampledTrials:
         self._too_slow: float | None = None
         """The least work at which a run did not come to its end in time."""
 
-    def takes(self, problem: Problem, trial: PlannedTrial) -> bool:
-        """Whether the trial is beyond the published sizes, and too large for the usual way."""
-        return trial.kind != "usual" and tensor_bytes(problem, trial.sizes) > _LARGE_BYTES
-
     def judge(self, examination: Examination, trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
         """Run it as far as it can be afforded, and compare elements. Raises UnsupportedError, InfrastructureError."""
-        problem = examination.problem
+        problem, work = examination.problem, work_at(examination.problem, trial.sizes)
+        if examination.ended:
+            self._session.renew()
+            examination.ended = False
+        if self._too_slow is not None and work >= self._too_slow:
+            return self._left_out(examination, trial, "a smaller run took too long")
+        cost = predicted(examination.costs, work, sized_plan.threads)
+        if cost <= _WHOLE_INSTRUCTIONS and tensor_bytes(problem, trial.sizes) <= _LARGE_BYTES:
+            return self._usual(examination, trial, sized_plan)
         inputs = tuple(facts for facts in sized_plan.buffers if facts.role == "input")
         pieces = draw_pieces(inputs, trial.distribution, examination.rng, problem.example_sizes[0])
         large = LargeTrial(trial, sized_plan, pieces)
-        work, instructions = examination.costliest
-        cost = work_at(problem, trial.sizes) * instructions / max(work, 1.0)
-        if self._too_slow is not None and work_at(problem, trial.sizes) >= self._too_slow:
-            return self._left_out(examination, trial, "a smaller run took too long")
         if cost <= _WHOLE_INSTRUCTIONS:
             return self._whole(examination, large, min(_WHOLE_S, examination.left_s))
         launch = _the_launch(sized_plan)
@@ -103,11 +104,27 @@ class SampledTrials:
         few = max(_LEAST_BLOCKS, min(_MOST_BLOCKS, int(_SAMPLED_INSTRUCTIONS / cost * blocks)))
         return self._blocks(examination, large, few, blocks)
 
+    def _usual(self, examination: Examination, trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
+        """As every trial, but that a run without an end is not held against the submission."""
+        left_s, allowed_s = examination.left_s, min(_WHOLE_S, examination.left_s)
+        examination.left_s = allowed_s
+        before = examination.fault
+        ruling = examination.run(trial, sized_plan)
+        examination.left_s += left_s - allowed_s
+        if ruling is None or examination.fault is None or examination.fault.kind not in _HAS_NO_END:
+            return ruling
+        examination.trials.pop()
+        examination.fault = before
+        return self._without_end(examination, trial, allowed_s)
+
+    def _without_end(self, examination: Examination, trial: PlannedTrial, limit_s: float) -> Ruling | None:
+        self._too_slow = work_at(examination.problem, trial.sizes)
+        return self._left_out(examination, trial, f"it had not come to its end after {limit_s:.3g} s")
+
     def _whole(self, examination: Examination, large: LargeTrial, limit_s: float) -> Ruling | None:
         outcome = self._run(examination, large, limit_s)
         if outcome.fault is not None and outcome.fault.kind in _HAS_NO_END:
-            self._too_slow = work_at(examination.problem, large.planned.sizes)
-            return self._left_out(examination, large.planned, f"it had not come to its end after {limit_s:.3g} s")
+            return self._without_end(examination, large.planned, limit_s)
         ruling = examination.fault_ruling(outcome, large.planned) or self._changed(outcome, large)
         if ruling is not None:
             examination.trials.append(trial_of(large.planned, False))
@@ -168,6 +185,7 @@ class SampledTrials:
         outcome = examination.carry_out(replace(run, sample_blocks=blocks, sample_seed=seed))
         if outcome.fault is not None:
             self._session.renew()
+            examination.ended = False
         return outcome
 
     @staticmethod
@@ -225,9 +243,28 @@ class SampledTrials:
         return None
 
     @staticmethod
-    def _left_out(examination: Examination, trial: PlannedTrial, why: str) -> None:
+    def _left_out(examination: Examination, trial: PlannedTrial, why: str) -> Ruling | None:
         examination.left_out.append(f"{at(trial.sizes)}: {why}")
         examination.trials.append(trial_of(trial, True, compared=0))
+        return None
+
+
+def predicted(costs: Sequence[tuple[float, int, int]], work: float, threads: int) -> float:
+    """Thread-instructions to expect of a run with so much work and so many threads, after what others took.
+
+    `costs`: work, threads and thread-instructions of each. Least squares of the relative error, no term negative.
+    """
+    if not costs:
+        return 0.0
+    terms = np.array([(one, many) for one, many, _ in costs], np.float64)
+    terms /= np.maximum([[took] for _, _, took in costs], 1.0)
+    ones = np.ones(len(costs))
+    factors = np.linalg.lstsq(terms, ones, rcond=None)[0]
+    if (factors < 0).any():
+        kept = int(np.argmax(factors))
+        factors = np.zeros(2)
+        factors[kept] = terms[:, kept].sum() / max(float((terms[:, kept] ** 2).sum()), 1e-300)
+    return float(factors @ (work, threads))
 
 
 def _the_launch(sized_plan: SizedPlan) -> KernelLaunch | None:

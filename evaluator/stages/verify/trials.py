@@ -14,12 +14,13 @@ from evaluator.problems.problem import Distribution, Problem, Sizes, Tolerance
 _MAX_ASKED_BYTES: Final = 1 << 30
 """The float64 oracle and the comparison take about ten times as much on the host."""
 _REHEARSED_WORK: Final = 4_000_000
+"""Operations and words of memory: what a simulator does in some milliseconds."""
 _REHEARSED_MOST: Final = 4
 _HOSTILE_BYTES: Final = 1 << 20
-"""Up to this size of all tensors an edge is tried with a hostile distribution too: the oracle takes milliseconds."""
+"""Up to this size of all tensors an edge is tried with a hostile distribution too, where its work is small."""
 
 TrialKind: TypeAlias = Literal["usual", "edge", "timed"]
-"""`edge`: a hidden size above every published one. `timed`: the size of the timing. A quick verification has neither."""
+"""`edge`: a hidden size above every published one. `timed`: the size of the timing. Neither is in a quick one."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def _edge_trials(problem: Problem, generator: np.random.Generator) -> tuple[Plan
     edges = sorted(problem.edge_sizes(generator), key=lambda sizes: tensor_bytes(problem, sizes))
     for turn, sizes in enumerate(edges):
         kinds = [typical]
-        if hostile and tensor_bytes(problem, sizes) <= _HOSTILE_BYTES:
+        if hostile and tensor_bytes(problem, sizes) <= _HOSTILE_BYTES and work_at(problem, sizes) <= _REHEARSED_WORK:
             kinds.append(hostile[turn % len(hostile)])
         for kind in kinds:
             scalars = {} if kind.as_published else problem.scalars_of_turn(turn)

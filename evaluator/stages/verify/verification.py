@@ -16,7 +16,7 @@ from common.contract import Correctness, Fault, Phase, Settings, Status, Trial
 from evaluator.backends.session import PlanRun, RunOutcome, Session, Watch
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
-from evaluator.problems.problem import Arrays, Problem, Sizes
+from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
 from evaluator.stages.verify.race_checks import Watching, sentence
@@ -55,14 +55,15 @@ def verify(
     trials: Sequence[PlannedTrial],
     progress: Callable[[int, int], None] = lambda done, planned: None,
     seed: int = 0,
-    large: "LargeTrials | None" = None,
+    beyond: "BeyondUsual | None" = None,
     left_out: Sequence[str] = (),
 ) -> Verified:
     """Run `trials` on `session`, up to the first that fails, with contents from `rng`.
 
     `seed` (secret, below 2^62) draws which blocks are watched, and where within their documented error approximate
-    instructions lie; 0 has them computed accurately. `large` judges the trials that it takes, which come last;
-    without it they are run as all others. `left_out`: what a full verification would have, and these trials lack.
+    instructions lie; 0 has them computed accurately. `beyond` judges the trials beyond the usual ones, which come
+    last; without it they are run as all others. `left_out`: what a full verification would have, and these trials
+    lack.
     Raises UnsupportedError, InfrastructureError.
     """
     refused = _timed_launch_refused(checked_plan, settings)
@@ -76,28 +77,25 @@ def verify(
         concretes.append(sized_plan)
     examination = Examination(checked_plan, session, settings, rng, len(trials), seed)
     examination.left_out = list(left_out)
-    small = [trial for trial in trials if large is None or not large.takes(checked_plan.problem, trial)]
+    usual = len(trials) if beyond is None else sum(trial.kind == "usual" for trial in trials)
     for number, (trial, sized_plan) in enumerate(zip(trials, concretes, strict=True)):
         progress(number, len(trials))
-        if number == len(small) and session.reorders and (ruling := examination.other_order()):
+        if number == usual and session.reorders and (ruling := examination.other_order()):
             return examination.verified(ruling)
-        judge = examination.run if number < len(small) or large is None else partial(large.judge, examination)
+        judge = examination.run if number < usual or beyond is None else partial(beyond.judge, examination)
         ruling = judge(trial, sized_plan)
         if ruling is not None:
             return examination.verified(ruling)
     progress(len(trials), len(trials))
-    reorders = session.reorders and len(small) == len(trials)
+    reorders = session.reorders and usual == len(trials)
     return examination.verified(examination.other_order() if reorders else None)
 
 
-class LargeTrials(Protocol):
-    """Judges trials whose tensors are too large for the usual way."""
-
-    def takes(self, problem: Problem, trial: PlannedTrial) -> bool:
-        """Whether this trial is one."""
+class BeyondUsual(Protocol):
+    """Judges edges and the size of the timing, where all of them in the usual way would take too long."""
 
     def judge(self, examination: "Examination", trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
-        """Run and judge it. Raises UnsupportedError, InfrastructureError."""
+        """Run it as far as it can be afforded. Raises UnsupportedError, InfrastructureError."""
 
 
 def _timed_launch_refused(checked_plan: CheckedPlan, settings: Settings) -> Ruling | None:
@@ -128,8 +126,10 @@ class Examination:
         self.settings = settings
         self.planned = planned
         self.left_out: list[str] = []
-        self.costliest = (0.0, 0)
-        """Of the trials that were right: the most work that the problem took, and thread-instructions for it."""
+        self.costs: list[tuple[float, int, int]] = []
+        """Of each run of a trial: the problem's work, the threads of all launches, and thread-instructions."""
+        self.ended = False
+        """Whether the last run was one after which a simulator's process ends."""
         self.left_s = settings.run_timeout_s
         self.limit_s = settings.run_timeout_s
         self.trials: list[Trial] = []
@@ -173,7 +173,7 @@ class Examination:
         ruling = self.intact(first, trial, inputs)
         if ruling is not None:
             return ruling
-        self.costliest = max(self.costliest, (work_at(self.problem, trial.sizes), first.thread_instructions))
+        self.costs.append((work_at(self.problem, trial.sizes), sized_plan.threads, first.thread_instructions))
         outputs = self.tensors(first, sized_plan)
         if first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
             self._consider_for_order(trial.sizes, first.thread_instructions)
@@ -310,6 +310,7 @@ class Examination:
         """Run it, and take account of what it took and said; `ours`: its time is not the submission's."""
         started_s = time.monotonic()
         outcome = self.session.run(run)
+        self.ended = outcome.fault is not None
         took_s = time.monotonic() - started_s if outcome.own_s is None else outcome.own_s
         self.left_s -= 0 if ours else took_s
         if self.left_s < 0 and outcome.fault is None:
