@@ -15,6 +15,8 @@ from evaluator.problems.arrays import Array, NumpyRng
 from evaluator.problems.problem import Arrays, Distribution, Expected, Problem, Sizes, Tensor, Tolerance
 
 _REDRAWS = 4
+_SAMPLED = 16
+_SAME = Tolerance(2.0**-36, 0.0, "float64, added in another order")
 
 # Fraction bits that the next lower precision keeps: TF32 and float16 have 10, bfloat16 has 7.
 _LOWER_BITS: Mapping[DType, int] = {DType.FLOAT64: 23, DType.FLOAT32: 10, DType.FLOAT16: 7, DType.BFLOAT16: 4}
@@ -31,7 +33,8 @@ def lint(problem: Problem, seed: int = 0) -> tuple[str, ...]:
         return found  # nothing can be drawn from declarations that contradict each other
     try:
         found = tuple(dict.fromkeys(_consistency(problem, seed)))
-        return found or tuple(dict.fromkeys((*_degeneracy(problem, seed), *_precision(problem, seed))))
+        further = (_degeneracy, _precision, _sampling)
+        return found or tuple(dict.fromkeys(finding for rule in further for finding in rule(problem, seed)))
     except Exception as error:  # foreign problems bring their own code
         return (f"drawing inputs or computing the answer failed: {type(error).__name__}: {error}",)
 
@@ -71,6 +74,9 @@ def _declarations(problem: Problem) -> Iterator[str]:
         if name not in used:
             yield f"the size '{name}' does not appear in any shape"
     yield from _trial_names_clash(problem)
+    if set(problem.serves.most) != set(problem.sizes):
+        yield f"the range that a kernel must serve does not name exactly {', '.join(problem.sizes)}"
+        return
     published = (*problem.example_sizes, problem.timing_sizes, *(probe.sizes for probe in problem.probes))
     yield from _sizes_match(problem, published)
 
@@ -91,6 +97,21 @@ def _sizes_match(problem: Problem, sets: tuple[Sizes, ...]) -> Iterator[str]:
             yield f"the sizes {dict(sizes)} do not name exactly {', '.join(problem.sizes)}"
         elif any(value < 1 for value in sizes.values()):
             yield f"the sizes {dict(sizes)} are not all at least 1"
+        elif not problem.serves.admits(sizes):
+            yield f"the sizes {dict(sizes)} are outside what a kernel must serve: {problem.serves.text}"
+
+
+def _edges(problem: Problem, generator: np.random.Generator) -> Iterator[str]:
+    """A kernel that is right at the published sizes alone must meet one that it does not expect, in each name."""
+    edges = problem.edge_sizes(generator)
+    mismatched = tuple(_sizes_match(problem, edges))
+    if mismatched:
+        yield from mismatched
+        return
+    for name in problem.sizes:
+        published = max(sizes[name] for sizes in (*problem.example_sizes, problem.timing_sizes))
+        if published < problem.serves.most[name] and max(sizes[name] for sizes in edges) <= published:
+            yield f"no edge size has '{name}' above the published ones, of which the largest is {published}"
 
 
 @dataclass(frozen=True)
@@ -115,6 +136,7 @@ def _consistency(problem: Problem, seed: int) -> Iterator[str]:
     if mismatched:
         yield from mismatched
         return
+    yield from _edges(problem, np.random.default_rng(seed))
     if not any(1 in sizes.values() for sizes in hidden):
         yield "no hidden size is 1"
     typical = problem.distributions[0]
@@ -217,6 +239,28 @@ def _copied_inputs(problem: Problem, draw: _Draw) -> Iterator[str]:
             same_count = values.size == expected.value.size
             if same_count and within(values.reshape(expected.value.shape), expected, problem.tolerance):
                 yield f"the output '{output.name}' equals the input '{name}' on the typical distribution"
+
+
+def _sampling(problem: Problem, seed: int) -> Iterator[str]:
+    """The oracle that is asked for some elements must say what it says of all."""
+    generator = np.random.default_rng(seed)
+    for sizes in problem.hidden_sizes(generator):
+        inputs = problem.distributions[0].draw(NumpyRng(generator), sizes)
+        whole = _answer(problem, inputs, sizes)
+        some = {name: generator.integers(0, expected.value.size, _SAMPLED) for name, expected in whole.items()}
+        try:
+            with np.errstate(all="ignore"):
+                sampled = problem.oracle_at(inputs, sizes, some)
+        except Exception as error:  # a foreign problem's own code, beside findings that need none of it
+            yield f"the oracle fails where it is asked for some elements: {type(error).__name__}: {error}"
+            return
+        for name, expected in whole.items():
+            here = expected.at(some[name])
+            if not within(sampled[name].value, here, _SAME) or not within(
+                sampled[name].scale, Expected(here.scale, here.scale), _SAME
+            ):
+                yield f"the oracle that is asked for some elements of '{name}' says otherwise than of all of them"
+                return
 
 
 def _precision(problem: Problem, seed: int) -> Iterator[str]:

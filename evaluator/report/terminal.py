@@ -367,7 +367,7 @@ def _problem(face: ProblemFace, plain: bool) -> RenderableType:
         table.add_row(name, _text(plain, "\n".join(shapes)))
     if face.scalars:
         table.add_row("Scalars", _text(plain, "\n".join(map(_scalar, face.scalars))))
-    table.add_row("Sizes", _text(plain, ", ".join(face.sizes)))
+    table.add_row("Sizes", _text(plain, face.serves or ", ".join(face.sizes)))
     examples = (", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in face.example_sizes)
     table.add_row("Examples", _text(plain, "\n".join(examples)))
     timed = ", ".join(f"{name}={size}" for name, size in face.timing_sizes.items())

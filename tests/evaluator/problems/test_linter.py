@@ -9,9 +9,11 @@ from common.wire import DType
 from evaluator.problems.families.activation import RELU
 from evaluator.problems.families.elementwise import SCALAR_MULTIPLY, VECTOR_ADD
 from evaluator.problems.families.reduction import HISTOGRAM, ROW_SUM
+from evaluator.problems.families.transpose import TRANSPOSE
 from evaluator.problems.generators import constant, constant_rows, distribution, normal, probe, roundings, uniform
 from evaluator.problems.linter import keep_bits, lint, within
-from evaluator.problems.problem import Distribution, Expected, Scalar, Tensor, Tolerance
+from evaluator.problems.problem import Distribution, Expected, Scalar, SizeRange, Tensor, Tolerance
+from evaluator.problems.sampling import element_wise
 
 X = Tensor("x", ("n",))
 
@@ -47,6 +49,16 @@ def counts_as_floats(inputs, sizes):
 def twice_a(inputs, sizes):
     value = 2.0 * inputs["a"].astype(float)
     return {"c": Expected(value, np.abs(value))}
+
+
+def elements_of_the_input(oracle, inputs, sizes, elements, scalars):
+    value = inputs["x"].reshape(-1)[elements["y"]].astype(float)
+    return {"y": Expected(value, 0 * value)}
+
+
+def squares_as_scales(oracle, inputs, sizes, elements, scalars):
+    expected = oracle(inputs, sizes)["y"].at(elements["y"])
+    return {"y": Expected(expected.value, expected.scale**2)}
 
 
 def write_into(inputs, sizes):
@@ -151,6 +163,33 @@ DEGENERATE = {
     "hidden size of another name": (
         replace(RELU, hidden_sizes=lambda generator: ({"m": 1},)),
         "do not name exactly n",
+    ),
+    "example outside the range": (
+        replace(RELU, example_sizes=({"n": (1 << 25) + 1},)),
+        "are outside what a kernel must serve: n from 1 to 33,554,432",
+    ),
+    "timing outside the range": (replace(RELU, serves=SizeRange({"n": 1 << 20})), "{'n': 16777216} are outside"),
+    "hidden size outside the range": (
+        replace(RELU, hidden_sizes=lambda generator: ({"n": 1}, {"n": 1 << 26})),
+        "{'n': 67108864} are outside",
+    ),
+    "edge size outside the range": (
+        replace(RELU, edge_sizes=lambda generator: ({"n": 1 << 26},)),
+        "{'n': 67108864} are outside",
+    ),
+    "edge size below the published ones": (
+        replace(RELU, edge_sizes=lambda generator: ({"n": 1 << 24},)),
+        "no edge size has 'n' above the published ones, of which the largest is 16777216",
+    ),
+    "range of other names": (replace(RELU, serves=SizeRange({"m": 1 << 25})), "does not name exactly n"),
+    "sampler of other elements": (
+        replace(TRANSPOSE, sampler=elements_of_the_input),
+        "asked for some elements of 'y' says otherwise than of all",
+    ),
+    "sampler that fails": (replace(TRANSPOSE, sampler=element_wise), "fails where it is asked for some elements"),
+    "sampler of other scales": (
+        replace(ROW_SUM, sampler=squares_as_scales),
+        "asked for some elements of 'y' says otherwise than of all",
     ),
     "no hidden one": (replace(RELU, hidden_sizes=lambda _: ({"n": 33},)), "no hidden size is 1"),
     "two distributions of one name": (
