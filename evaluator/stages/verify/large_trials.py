@@ -24,7 +24,7 @@ from evaluator.stages.verify.spread_elements import choose, strides_of, written
 from evaluator.stages.verify.trials import PlannedTrial, at, tensor_bytes, work_at
 from evaluator.stages.verify.verification import POISONS, Examination, changed_input, trial_of
 
-_LARGE_BYTES: Final = 4 << 20
+_LARGE_BYTES: Final = 6 << 20
 """Of all tensors: below, drawing, sending and comparing everything takes a few tens of milliseconds."""
 _WHOLE_INSTRUCTIONS: Final = 2_500_000_000
 """Thread-instructions of a run that is made whole: about half a second on two cores. It admits every edge of all

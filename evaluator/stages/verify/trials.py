@@ -16,7 +16,7 @@ _MAX_ASKED_BYTES: Final = 1 << 30
 _REHEARSED_WORK: Final = 4_000_000
 """Operations and words of memory: what a simulator does in some milliseconds."""
 _REHEARSED_MOST: Final = 4
-_HOSTILE_BYTES: Final = 1 << 20
+_HOSTILE_BYTES: Final = 6 << 20
 """Up to this size of all tensors an edge is tried with a hostile distribution too, where its work is small."""
 
 TrialKind: TypeAlias = Literal["usual", "edge", "timed"]
@@ -67,7 +67,8 @@ def _edge_trials(problem: Problem, generator: np.random.Generator) -> tuple[Plan
     for turn, sizes in enumerate(edges):
         kinds = [typical]
         if hostile and tensor_bytes(problem, sizes) <= _HOSTILE_BYTES and work_at(problem, sizes) <= _REHEARSED_WORK:
-            kinds.append(hostile[turn % len(hostile)])
+            # Two at the smallest: a histogram's are many equal values and nothing else, which one bin takes all of.
+            kinds += [hostile[(turn + more) % len(hostile)] for more in range(2 if turn == 0 else 1)]
         for kind in kinds:
             scalars = {} if kind.as_published else problem.scalars_of_turn(turn)
             trials.append(PlannedTrial(sizes, kind, problem.tolerance, True, scalars, "edge"))

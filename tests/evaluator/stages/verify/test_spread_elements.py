@@ -1,4 +1,4 @@
-"""Which elements of a large output are compared: what nobody wrote, where kernels err, and something of every part."""
+"""Which elements of a large output are compared: what nobody wrote, where kernels err, and some of every part."""
 
 from math import prod
 
