@@ -97,6 +97,7 @@ _ALL_WATCHED: Final = 1 << 16
 _MAX_TEXT_BYTES: Final = 1 << 20
 _MAX_COUNTS_BYTES: Final = 64 << 20
 _MAX_WARPS_TOGETHER: Final = 4096
+_REPORT_IT: Final = "Please report it with the kernel's source."
 _ELEMENTS: Final = (1 << 64) - 1
 """In the place of a run's number of buffers; `runtime/samples.h` has the same."""
 
@@ -212,7 +213,7 @@ class Simulator:
                 raise InfrastructureError(
                     "The simulator's translation of this program does not compile: "
                     + finished.stderr.decode(errors="replace")[-1500:],
-                    "Please report it with the kernel's source.",
+                    _REPORT_IT,
                 )
             return {"program": finished.files["program"]}
 
@@ -490,12 +491,8 @@ class SimulatorSession:
 
 
 def _ended_unexpectedly(finished: JobResult) -> InfrastructureError:
-    return InfrastructureError(
-        "The simulator's process ended unexpectedly "
-        f"(exit code {finished.exit_code}, signal {finished.signal}): "
-        f"{finished.stderr.decode(errors='replace')[-500:]}",
-        "Please report it with the kernel's source.",
-    )
+    how, said = f"exit code {finished.exit_code}, signal {finished.signal}", finished.stderr.decode(errors="replace")
+    return InfrastructureError(f"The simulator's process ended unexpectedly ({how}): {said[-500:]}", _REPORT_IT)
 
 
 def _text(text: str) -> bytes:

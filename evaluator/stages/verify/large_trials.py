@@ -19,17 +19,18 @@ from evaluator.problems.arrays import dtype_in, namespace, rng_seed
 from evaluator.problems.problem import Problem
 from evaluator.stages.launch.checked_plan import BufferFacts, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_elements, compare_output
+from evaluator.stages.verify.fault_rulings import changed_input
 from evaluator.stages.verify.pieces import Piece, draw_pieces
-from evaluator.stages.verify.spread_elements import choose, strides_of, written
+from evaluator.stages.verify.spread_elements import spread_elements, strides_of, written_elements
 from evaluator.stages.verify.trials import PlannedTrial, at, tensor_bytes, work_at
-from evaluator.stages.verify.verification import POISONS, Examination, changed_input, trial_of
+from evaluator.stages.verify.verification import POISONS, Examination, trial_of
 
 _LARGE_BYTES: Final = 6 << 20
 """Of all tensors: below, drawing, sending and comparing everything takes a few tens of milliseconds."""
 _WHOLE_INSTRUCTIONS: Final = 2_500_000_000
 """Thread-instructions of a run that is made whole: about half a second on two cores. It admits every edge of all
 problems' own kernels but one, and the size of the timing of all whose work is in proportion to their memory."""
-_WHOLE_S: Final = 5.0
+_WHOLE_S: Final = 8.0
 """For such a run; the prediction is only as good as the problem's work is proportional to the kernel's."""
 _SAMPLED_INSTRUCTIONS: Final = 200_000_000
 """Of the blocks that are run where the whole takes more: a few tenths of a second."""
@@ -133,7 +134,9 @@ class SampledTrials:
         dice = np.random.default_rng(rng_seed(examination.rng))
         for facts in large.outputs:
             most, unwritten = _most_elements(examination.problem, large, facts), outcome.samples[facts.name].unwritten
-            chosen[facts.name] = choose(facts.shape, strides_of(large.sized_plan.steps), most, dice, unwritten)
+            chosen[facts.name] = spread_elements(
+                facts.shape, strides_of(large.sized_plan.steps), most, dice, unwritten
+            )
         lacking = {name: sample.unwritten for name, sample in outcome.samples.items() if sample.unwritten is not None}
         return self._compared(examination, large, chosen, {name: int(of.sum()) for name, of in lacking.items()})
 
@@ -167,7 +170,7 @@ class SampledTrials:
             done = {name: count[name] if gap is None else int((~gap).sum()) for name, gap in gaps.items()}
             if all(done[name] * blocks >= _WRITTEN_SHARE * count[name] * few for name in count):
                 chosen = {
-                    facts.name: written(
+                    facts.name: written_elements(
                         gaps[facts.name],
                         count[facts.name],
                         _most_elements(examination.problem, large, facts),

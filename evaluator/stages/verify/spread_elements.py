@@ -22,7 +22,7 @@ _GRID_LIMITS: Final = (65_535, 65_536)
 Elements = NDArray[np.int64]
 
 
-def choose(
+def spread_elements(
     shape: Sequence[int],
     strides: Sequence[int],
     most: int,
@@ -45,7 +45,9 @@ def choose(
     return np.unique(np.concatenate((likely, spread, _of_unwritten(unwritten, generator))))
 
 
-def written(unwritten: NDArray[np.bool_] | None, count: int, most: int, generator: np.random.Generator) -> Elements:
+def written_elements(
+    unwritten: NDArray[np.bool_] | None, count: int, most: int, generator: np.random.Generator
+) -> Elements:
     """At most `most` random ones of the elements that were written, sorted."""
     if unwritten is None:
         return np.unique(generator.integers(0, count, most))

@@ -19,6 +19,7 @@ from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, names
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
+from evaluator.stages.verify.fault_rulings import RACE_HINT, UNWRITTEN_HINT, changed_input, ruling_on
 from evaluator.stages.verify.race_checks import Watching, sentence
 from evaluator.stages.verify.trials import PlannedTrial, at, fits, work_at
 
@@ -28,6 +29,7 @@ _TWICE_INSTRUCTIONS: Final = 4_000_000
 _TWICE_MOST: Final = 5
 _OTHER_ORDER_INSTRUCTIONS: Final = 20_000_000
 _OTHER_ORDER_S: Final = 2.0
+_OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ class Examination:
             if race is not None:
                 return replace(race, message=f"{race.message} {ruling.message}")
             if other.fault is None and self._right(trial, inputs, self.tensors(other, sized_plan)):
-                return replace(ruling, hint=f"With blocks and warps run in another order it is right. {_RACE_HINT}")
+                return replace(ruling, hint=f"With blocks and warps run in another order it is right. {RACE_HINT}")
         return ruling
 
     def _again(
@@ -284,7 +286,7 @@ class Examination:
                     return replace(
                         ruling,
                         message=f"With blocks and warps run in another order. {ruling.message}",
-                        hint=_RACE_HINT,
+                        hint=RACE_HINT,
                     )
         return None
 
@@ -388,7 +390,7 @@ class Examination:
                     f"At {trial.place}: {name}[{element}] was never written "
                     f"({int(differ.sum())} of {differ.size} elements differ between two runs on the same input)."
                     f"{self._reader()}",
-                    undefined.remedy if undefined else _UNWRITTEN_HINT,
+                    undefined.remedy if undefined else UNWRITTEN_HINT,
                 )
             return Ruling(
                 Status.INCORRECT,
@@ -464,17 +466,6 @@ def _in_words(array: Array) -> tuple[Array, Any]:
     return memory, xp.int64 if memory.shape[0] % 8 == 0 else xp.uint8
 
 
-def changed_input(name: str, how: str) -> Ruling:
-    """An input that did not come back as it was."""
-    return Ruling(
-        Status.REJECTED,
-        Phase.VERIFY,
-        f"The input {name} was changed: {how}.",
-        "Inputs are read only. Write results to the outputs and scratch values to a temporary "
-        "(`// assay: temp NAME DTYPE (extents)`).",
-    )
-
-
 def trial_of(
     planned: PlannedTrial,
     passed: bool,
@@ -494,53 +485,3 @@ def trial_of(
         compared=compared,
         blocks=blocks,
     )
-
-
-def ruling_on(fault: Fault, place: str, source_lines: int, limit_s: float) -> Ruling:
-    """What a fault at `place` (`n=1000`) means; `limit_s` is what all runs may take."""
-    status = _FAULT_STATUS.get(fault.kind, Status.RUNTIME_ERROR)
-    limit = f" (limit {limit_s:g} s)" if fault.kind == "watchdog" else ""
-    message = f"At {place}: {sentence(fault, source_lines)}{limit}."
-    return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))
-
-
-_RACE_HINT: Final = (
-    "Nothing orders the blocks of a launch, or the warps between two barriers: this is a race. Use atomics, a "
-    "barrier, or a second launch."
-)
-_UNWRITTEN_HINT: Final = (
-    "Outputs hold no defined value before the first launch: every element must be written. Check the grid's extent "
-    "and the condition that guards the store."
-)
-_OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
-_FAULT_STATUS: Final = {
-    "watchdog": Status.TIMEOUT,
-    "deadlock": Status.TIMEOUT,
-    "out_of_memory": Status.OUT_OF_MEMORY,
-    "race": Status.INCORRECT,
-}
-_FAULT_HINTS: Final = {
-    "race": _RACE_HINT,
-    "watchdog": "Check that every loop ends for every thread, also at the smallest and at odd sizes.",
-    "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions "
-    "that depend on the thread, and do not return before it.",
-    "out_of_bounds": "Guard the access with the tensor's extent: the last block usually has threads beyond the end.",
-    "null": "No tensor is null: check how the pointer was computed, and which argument of the plan is 0.",
-    "misaligned": "A vector access needs an address that is a multiple of its size: use it only where the row's "
-    "start is aligned, and handle the rest element by element.",
-    "write_to_constant": "Constant memory and parameters cannot be written.",
-    "assert": "The kernel's own assertion failed on this input.",
-    "trap": "The kernel stopped itself (`__trap()`), or fell off a function that must return a value.",
-    "stack_overflow": "Make recursion shallower, or large local arrays smaller.",
-    "out_of_memory": "Ask for smaller temporaries.",
-    "bad_free": "Free what malloc returned, once, and nothing else; tensors and temporaries are not yours to free.",
-    "use_after_free": "Do not touch a block after its free: another thread may have got the memory.",
-    "bad_string": "printf needs a format and, for each %s, a text that ends with a zero byte.",
-    "divergent_barrier": "A barrier inside a function must be reached by whole warps.",
-    "too_many_resources": "Use smaller blocks, or let the compiler use fewer registers (`__launch_bounds__`, "
-    "`-maxrregcount`).",
-    "context_destroyed": "Write to nothing but the plan's buffers.",
-    "bad_call": "A function pointer holds the address of a device function of its own type: set every entry of a "
-    "table before it is called, and do not cast between types of functions.",
-    "bad_barrier": "Barriers have numbers 0 to 15 and thread counts that are multiples of 32, one for all of a warp.",
-}

@@ -1,0 +1,67 @@
+"""What a fault of a running kernel means for its verdict, and what to do about it."""
+
+from typing import Final
+
+from common.contract import Fault, Phase, Status
+from evaluator.errors import Ruling
+from evaluator.stages.verify.race_checks import sentence
+
+
+def ruling_on(fault: Fault, place: str, source_lines: int, limit_s: float) -> Ruling:
+    """What a fault at `place` (`n=1000`) means; `limit_s` is what all runs may take."""
+    status = _FAULT_STATUS.get(fault.kind, Status.RUNTIME_ERROR)
+    limit = f" (limit {limit_s:g} s)" if fault.kind == "watchdog" else ""
+    message = f"At {place}: {sentence(fault, source_lines)}{limit}."
+    return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))
+
+
+def changed_input(name: str, how: str) -> Ruling:
+    """An input that did not come back as it was."""
+    return Ruling(
+        Status.REJECTED,
+        Phase.VERIFY,
+        f"The input {name} was changed: {how}.",
+        "Inputs are read only. Write results to the outputs and scratch values to a temporary "
+        "(`// assay: temp NAME DTYPE (extents)`).",
+    )
+
+
+RACE_HINT: Final = (
+    "Nothing orders the blocks of a launch, or the warps between two barriers: this is a race. Use atomics, a "
+    "barrier, or a second launch."
+)
+UNWRITTEN_HINT: Final = (
+    "Outputs hold no defined value before the first launch: every element must be written. Check the grid's extent "
+    "and the condition that guards the store."
+)
+_FAULT_STATUS: Final = {
+    "watchdog": Status.TIMEOUT,
+    "deadlock": Status.TIMEOUT,
+    "out_of_memory": Status.OUT_OF_MEMORY,
+    "race": Status.INCORRECT,
+}
+_FAULT_HINTS: Final = {
+    "race": RACE_HINT,
+    "watchdog": "Check that every loop ends for every thread, also at the smallest and at odd sizes.",
+    "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions "
+    "that depend on the thread, and do not return before it.",
+    "out_of_bounds": "Guard the access with the tensor's extent: the last block usually has threads beyond the end.",
+    "null": "No tensor is null: check how the pointer was computed, and which argument of the plan is 0.",
+    "misaligned": "A vector access needs an address that is a multiple of its size: use it only where the row's "
+    "start is aligned, and handle the rest element by element.",
+    "write_to_constant": "Constant memory and parameters cannot be written.",
+    "assert": "The kernel's own assertion failed on this input.",
+    "trap": "The kernel stopped itself (`__trap()`), or fell off a function that must return a value.",
+    "stack_overflow": "Make recursion shallower, or large local arrays smaller.",
+    "out_of_memory": "Ask for smaller temporaries.",
+    "bad_free": "Free what malloc returned, once, and nothing else; tensors and temporaries are not yours to free.",
+    "use_after_free": "Do not touch a block after its free: another thread may have got the memory.",
+    "bad_string": "printf needs a format and, for each %s, a text that ends with a zero byte.",
+    "divergent_barrier": "A barrier inside a function must be reached by whole warps.",
+    "too_many_resources": "Use smaller blocks, or let the compiler use fewer registers (`__launch_bounds__`, "
+    "`-maxrregcount`).",
+    "context_destroyed": "Write to nothing but the plan's buffers.",
+    "bad_call": "A function pointer holds the address of a device function of its own type: set every entry of a "
+    "table before it is called, and do not cast between types of functions.",
+    "bad_barrier": "Barriers have numbers 0 to 15 and thread counts that are multiples of 32, one for all of a warp.",
+}
