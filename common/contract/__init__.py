@@ -3,7 +3,16 @@
 The exported JSON schema is `common/schema/contract.json`; a change to it needs a new `CONTRACT_VERSION`.
 """
 
-from common.contract.correctness import Correctness, Fault, HazardWarning, Mismatch, OtherThread, Smallest, Trial
+from common.contract.correctness import (
+    Correctness,
+    Fault,
+    HazardWarning,
+    Mismatch,
+    OtherThread,
+    Smallest,
+    Trial,
+    Verification,
+)
 from common.contract.problem import ProblemFace, ScalarFace, TensorFace
 from common.contract.submission import (
     MAX_FLAG,
@@ -75,4 +84,5 @@ __all__ = [
     "Timing",
     "Trial",
     "Verdict",
+    "Verification",
 ]

@@ -11,6 +11,10 @@ Content = Literal["zeros", "ones", "ramp", "one", "scrambled", "drawn"]
 0 and 0 elsewhere; a hash of i in [-1, 1), or in 0 to 255 for integers; what its problem's distribution draws."""
 
 
+Verification = Literal["full", "quick"]
+"""How much is verified: `quick` leaves out what lies above the published sizes."""
+
+
 class OtherThread(Wire):
     """The second thread of a race, and what it did."""
 
@@ -76,6 +80,10 @@ class Trial(Wire):
     worst_error: float | None = None
     """Largest error over the allowed error, all outputs; null where not measured or not finite."""
     mismatch: Mismatch | None = None
+    compared: int | None = None
+    """How many elements of the outputs were held against the oracle; null: all. 0: none, and `left_out` says why."""
+    blocks: str | None = None
+    """Which share of the launch ran, `32 of 16,384`; null: all of it."""
 
 
 class Smallest(Wire):
@@ -122,6 +130,8 @@ class Correctness(Wire):
     trials: tuple[Trial, ...]
     """Trials that ran, in order; verification stops after the first that fails."""
     planned_trials: int
+    verification: Verification | None = None
+    """What was to be verified; null in a verdict that is older than the choice."""
     worst_error: float | None = None
     """Largest error over the allowed error in all passed trials."""
     deterministic: bool | None = None
@@ -137,5 +147,7 @@ class Correctness(Wire):
     """What the kernels printed, up to the limit."""
     watched: tuple[str, ...] = ()
     """What was watched for races and reads of undefined memory, size by size: `n=1000: 4 of 4 blocks`."""
+    left_out: tuple[str, ...] = ()
+    """What a full verification did not judge, and why: `n=16777216: …`."""
     smallest: Smallest | None = None
     """Where it failed, and something smaller was asked for (`shrink_s`) and looked for."""

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from common.contract.correctness import Verification
 from common.launch_plan import LaunchPlan
 from common.wire import MaxLength, Request
 
@@ -57,6 +58,9 @@ class Settings(Request):
     """Wall-clock limit of all running, seconds."""
     memory_bytes: int = Field(default=8 << 30, gt=0, le=8 << 30)
     """Memory limit of each sandbox, bytes."""
+    verification: Verification = "full"
+    """`full` also grades at hidden sizes above every published one and at the size of the timing; `quick` only plans
+    their launches."""
     rehearse: bool = True
     """Try a few small inputs on the simulator before a GPU runs the submission: a GPU shows neither races nor bad
     reads."""

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import ClassVar, Final, Literal, Protocol, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from common.contract import Fault
 from common.contract.counters import LaunchCounts
 from common.wire import BYTES_AS_BASE64
@@ -63,8 +66,11 @@ class Buffer:
     content: Array | None
     """What it holds at the start; None is poison (outputs and temporaries)."""
     repeats: bool = False
-    """`content` is a piece of 64 KB or a multiple of it that repeats up to the end, None is zeros; it costs next to
-    nothing however large the buffer is. For counting, where the backend can: a write shows in all repetitions."""
+    """`content` is a piece of whole pages (4 KiB) that repeats up to the end, None is zeros; it costs next to nothing
+    however large the buffer is. Where the backend can: a write shows in all repetitions."""
+    sampled: bool = False
+    """An output or a repeated input that is not handed back: `RunOutcome.samples` says what is known of all its
+    elements, and `PieceSession.elements` takes some. Where the backend can."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +198,16 @@ class PlanRun:
 
 
 @dataclass(frozen=True)
+class BufferSample:
+    """What is known of a buffer that stayed where it was."""
+
+    changed: int | None = None
+    """Of an input: the first element of its piece that is another one now."""
+    unwritten: NDArray[np.bool_] | None = None
+    """Of an output: which elements hold nothing but poison; None where there is none."""
+
+
+@dataclass(frozen=True)
 class RunOutcome:
     """What a run left behind."""
 
@@ -218,6 +234,8 @@ class RunOutcome:
     """Counts that the backend took, for example `shuffles`."""
     counts: tuple[LaunchCounts, ...] = ()
     """Of each launch, where the run asked for them and the backend can count."""
+    samples: Mapping[str, BufferSample] = field(default_factory=dict)
+    """Of each buffer that was `sampled`; empty when the run faulted."""
 
 
 class UnsupportedError(Exception):
@@ -251,3 +269,16 @@ class Session(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+class PieceSession(Session, Protocol):
+    """A session that takes inputs as repeated pieces, and keeps what is too large to be handed back."""
+
+    def elements(self, buffer: str, chosen: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The bytes of these elements of a buffer of the last run, which did not fault: uint8[chosen, item_bytes].
+
+        Raises InfrastructureError.
+        """
+
+    def renew(self) -> None:
+        """Begin again, with a process that has run nothing: after a fault, or what leaves a state behind."""

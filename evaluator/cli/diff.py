@@ -29,6 +29,14 @@ _NOT_JUDGED: Final = (Status.INTERNAL_ERROR, Status.CANCELLED)
 @click.option("--backend", type=click.Choice(["auto", "gpu", "sim"]), default="auto", show_default=True)
 @click.option("--arch", help="GPU architecture to compile for, for example sm_90.")
 @click.option("--flag", "flags", multiple=True, help="An nvcc flag for both; repeatable.")
+@click.option(
+    "--verification",
+    type=click.Choice(["full", "quick"]),
+    default="full",
+    show_default=True,
+    help="quick leaves out the sizes above the published ones.",
+)
+@click.option("--quick", is_flag=True, help="The same as --verification quick.")
 @click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON and nothing else.")
 @click.option("--report", "report_name", metavar="FILE", help="Write it as an HTML page.")
 def diff(
@@ -38,6 +46,8 @@ def diff(
     backend: str,
     arch: str | None,
     flags: tuple[str, ...],
+    verification: str,
+    quick: bool,
     as_json: bool,
     report_name: str | None,
 ) -> None:
@@ -45,7 +55,9 @@ def diff(
     raws = [arguments.read_source(file) for file in (before, after)]
     problem = _problem(problem_id, (before, after), raws)
     outputs = [arguments.output_path(report_name, file) for file in (before, after) if report_name is not None]
-    settings = arguments.submission_settings({"arch": arch, "flags": flags})
+    settings = arguments.submission_settings(
+        {"arch": arch, "flags": flags, "verification": "quick" if quick else verification}
+    )
     submissions = [
         Submission.model_validate(
             {"problem": problem.id, "source": raw.decode(errors="replace"), "backend": backend, "settings": settings}

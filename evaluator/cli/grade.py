@@ -48,6 +48,14 @@ _SHRINK_S = 10.0
     show_default=True,
     help="Whose time to estimate where no GPU measures it.",
 )
+@click.option(
+    "--verification",
+    type=click.Choice(["full", "quick"]),
+    default="full",
+    show_default=True,
+    help="quick leaves out the sizes above the published ones.",
+)
+@click.option("--quick", is_flag=True, help="The same as --verification quick.")
 @click.option("--profile", is_flag=True, help="On a GPU, read its counters too (Nsight Compute).")
 @click.option("--shrink", is_flag=True, help="Where it fails, look for the smallest size that does (10 s).")
 @click.option("--shrink-s", type=float, metavar="S", help="Look so long, up to 30 seconds.")
@@ -70,6 +78,8 @@ def grade(
     timeout_s: float,
     compile_timeout_s: float,
     estimate_for: str,
+    verification: str,
+    quick: bool,
     profile: bool,
     shrink: bool,
     shrink_s: float | None,
@@ -96,6 +106,7 @@ def grade(
             "run_timeout_s": timeout_s,
             "compile_timeout_s": compile_timeout_s,
             "estimate_for": None if estimate_for == "none" else estimate_for,
+            "verification": "quick" if quick else verification,
             "profile": profile,
             "shrink_s": shrink_s if shrink_s is not None else _SHRINK_S * (shrink or repro_name is not None),
         }

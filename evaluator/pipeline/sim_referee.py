@@ -6,7 +6,7 @@ from math import prod
 from typing import Final, Literal
 
 from common.contract import Status
-from evaluator.backends.session import Session, UnsupportedError
+from evaluator.backends.session import PieceSession, UnsupportedError
 from evaluator.backends.sim.backend import Simulator
 from evaluator.pipeline.progress import ProgressCallback, by_trials, unheard
 from evaluator.pipeline.referee import JudgeRequest, JudgeResult, Referee
@@ -15,7 +15,8 @@ from evaluator.sandbox.retry import tried
 from evaluator.seed import Seed
 from evaluator.stages.profile.sampled_counters import sample, shortfall
 from evaluator.stages.profile.sim_counters import tally
-from evaluator.stages.verify.trials import plan_trials, rehearsal
+from evaluator.stages.verify.large_trials import SampledTrials
+from evaluator.stages.verify.trials import plan_trials, rehearsal, too_large
 from evaluator.stages.verify.verification import verify
 
 _REHEARSAL_S: Final = 5.0
@@ -47,15 +48,19 @@ class SimulatorReferee:
         generator = Seed(request.secret).generator()
         checked_plan = request.checked_plan
         trials = plan_trials(checked_plan.problem, request.settings, generator)
+        left_out = too_large(checked_plan.problem, request.settings, Seed(request.secret).generator())
         if self._rehearses:
             trials = rehearsal(checked_plan.problem, trials)
 
-        def prepare() -> Session:
+        def prepare() -> PieceSession:
             return self._simulator.prepare(request.program, request.settings)
 
         with prepare() as session:
             rng, seed = NumpyRng(generator), int(generator.integers(1, 1 << 62))
-            verified = verify(checked_plan, session, request.settings, rng, trials, by_trials(progress), seed)
+            beyond = SampledTrials(session)
+            verified = verify(
+                checked_plan, session, request.settings, rng, trials, by_trials(progress), seed, beyond, left_out
+            )
             if verified.ruling:
                 return JudgeResult(verified)
             evidence = tally(checked_plan, session, prepare, request.settings, rng)

@@ -102,8 +102,11 @@ class _Known:
     def praise(self) -> str:
         correctness = self.judged.result.verified.correctness if self.judged else None
         trials = correctness.trials if correctness else ()
-        sizes = len({tuple(trial.sizes.items()) for trial in trials})
-        right = f"Right in all {len(trials)} trials, at {sizes} sizes."
+        judged = [trial for trial in trials if trial.compared != 0]
+        sizes = len({tuple(trial.sizes.items()) for trial in judged})
+        right = f"Right in all {len(judged)} trials, at {sizes} sizes."
+        if correctness and correctness.left_out:
+            right = f"{right} Not judged at {' and at '.join(said.split(':')[0] for said in correctness.left_out)}."
         if self.timed is None:
             return right
         speed = self.timed.timing

@@ -114,6 +114,14 @@ class Expected:
 
         return Expected(elements_of(self.value, places), some(self.scale), some(self.relative), some(self.longer))
 
+    def shaped(self, shape: tuple[int, ...]) -> "Expected":
+        """The same of 1-D arrays that hold every element, in row-major order."""
+
+        def whole(values: Array | float) -> Array | float:
+            return values if isinstance(values, float | int) else values.reshape(shape)
+
+        return Expected(whole(self.value), whole(self.scale), whole(self.relative), whole(self.longer))
+
 
 @dataclass(frozen=True)
 class Tolerance:

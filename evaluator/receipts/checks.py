@@ -335,6 +335,11 @@ def _trials(shown: ParsedReceipt, beside: Expectations) -> str:
         sizes = asked_sizes(problem, settings.sizes) if settings.sizes else problem.timing_sizes
     except (UsageError, ValueError) as error:
         raise _CheckFailedError(f"No trials follow from this seed and these settings: {error}") from None
+    if correctness.verification != settings.verification:
+        raise _CheckFailedError(
+            f"The settings ask for {settings.verification} verification, and the verdict says "
+            f"{correctness.verification}."
+        )
     why = unlike(correctness, planned, _afterwards(shown.verdict.backend, problem, planned, sizes))
     if why is not None and shown.verdict.backend == "gpu" and not correctness.passed and settings.rehearse:
         # What the simulator found before the GPU's turn, in a few of the trials.

@@ -118,6 +118,8 @@ def _rest(before: Verdict, after: Verdict) -> Check:
             f"Compiled by {after.receipt.toolchain} here and {before.receipt.toolchain} there: programs and their "
             "resources may differ.",
         )
+    if _left_out(before) != _left_out(after):
+        return Check(name, CheckOutcome.SKIPPED, "How far a large trial comes in its time differs between machines.")
     # What went in explains what came out, so the receipt's part comes first.
     found = sorted(differences(_lasting(before), _lasting(after)), key=lambda said: not said.startswith("receipt."))
     if found:
@@ -138,6 +140,10 @@ def _speed(before: Verdict, after: Verdict) -> Check:
     if two.speedup_low > one.speedup_high or one.speedup_low > two.speedup_high:
         return Check(name, CheckOutcome.FAILED, f"The intervals of the speedups do not overlap: {said}.")
     return Check(name, CheckOutcome.OK, f"The intervals of the speedups overlap: {said}.")
+
+
+def _left_out(verdict: Verdict) -> tuple[str, ...]:
+    return verdict.correctness.left_out if verdict.correctness else ()
 
 
 def _lasting(verdict: Verdict) -> Any:

@@ -24,7 +24,7 @@ from evaluator.report.environment import template_environment
 from evaluator.report.heat_map import HeatMap
 from evaluator.report.line_costs import Access, LineCosts, Mark, Room
 from evaluator.report.svg import COLOURS
-from evaluator.report.terminal import line_of, where_it_ran
+from evaluator.report.terminal import how_verified, line_of, where_it_ran
 
 MAX_LINES = 3000
 """A longer source is shown around its remarks only."""
@@ -140,6 +140,10 @@ class _View:
     @property
     def symbol(self) -> str:
         return _TONES[self.verdict.status][1]
+
+    @property
+    def how_verified(self) -> str:
+        return how_verified(self.verdict)
 
     @property
     def where(self) -> str:

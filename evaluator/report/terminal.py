@@ -100,6 +100,12 @@ def where_it_ran(verdict: Verdict) -> str:
     return ", on a GPU" if verdict.backend == "gpu" else ", on the simulator"
 
 
+def how_verified(verdict: Verdict) -> str:
+    """` (quick)` where a submission passed a verification that was not full; else empty."""
+    passed = verdict.correctness if verdict.status is Status.PASSED else None
+    return " (quick)" if passed and passed.verification == "quick" else ""
+
+
 @dataclass(frozen=True)
 class _Card:
     verdict: Verdict
@@ -111,7 +117,7 @@ class _Card:
         plain = options.ascii_only
         head = _text(plain, look.ascii_symbol if plain else look.symbol, f"bold {look.style}")
         head.append(f" {verdict.status}", f"bold {look.style}")
-        head.append(f" in phase {verdict.phase}{where_it_ran(verdict)}", "dim")
+        head.append(f"{how_verified(verdict)} in phase {verdict.phase}{where_it_ran(verdict)}", "dim")
         parts: list[RenderableType] = [head, _text(plain, verdict.message)]
         if quoted := _quote(verdict, self.source, plain):
             parts.append(quoted)
@@ -291,7 +297,8 @@ def _trials(correctness: Correctness) -> list[str]:
         said += f", worst error {correctness.worst_error:.2g} of the allowed"
     if correctness.deterministic is not None:
         said += ", same bits each run" if correctness.deterministic else ", bits differ from run to run"
-    return [said, *(f"warning: {_short(warning)}" for warning in correctness.warnings[:2])]
+    left_out = [f"not judged at {_short(said)}" for said in correctness.left_out[:2]]
+    return [said, *left_out, *(f"warning: {_short(warning)}" for warning in correctness.warnings[:2])]
 
 
 def _speed(timing: Timing) -> list[str]:

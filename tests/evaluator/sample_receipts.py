@@ -72,7 +72,12 @@ def unsigned(*, pooled=True, seed=SEED):
     roofline = Roofline(problem.work(problem.timing_sizes), precision_of(problem), peaks_of(DEVICE))
     timing = summarise(measurement, roofline, others)
     correctness = Correctness(
-        passed=True, trials=trials, planned_trials=len(trials), worst_error=0.25, plan_source="directives"
+        passed=True,
+        trials=trials,
+        planned_trials=len(trials),
+        verification="full",
+        worst_error=0.25,
+        plan_source="directives",
     )
     kernel = KernelResources(
         kernel="saxpy()", registers=16, spill_store_bytes=0, spill_load_bytes=0, stack_bytes=0, shared_bytes=0,

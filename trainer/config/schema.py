@@ -13,7 +13,7 @@ from typing import Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from common.client.transport import checked
-from common.contract import RewardName
+from common.contract import RewardName, Verification
 from trainer.config.placement import gpus_of
 
 AgentRole = Literal["generator", "optimizer"]
@@ -279,6 +279,8 @@ class EvaluatorSection(Section):
     """Limit of all running [C8]."""
     memory_bytes: int = Field(default=8 << 30, gt=0, le=8 << 30)
     """Limit of each sandbox [C8]."""
+    verification: Verification = "full"
+    """`quick` leaves out the sizes above a problem's published ones, where a wrong kernel may then pass."""
     profile: bool = False
     """Ask for a profile by Nsight Compute where there is a GPU [C9]."""
     timing_precision: float = Field(default=0.01, ge=0.001, le=0.1)

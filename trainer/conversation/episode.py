@@ -100,6 +100,7 @@ def episode_settings(config: TrainingConfig) -> EpisodeSettings:
             compile_timeout_s=asked.compile_timeout_s,
             run_timeout_s=asked.run_timeout_s,
             memory_bytes=asked.memory_bytes,
+            verification=asked.verification,
             profile=asked.profile,
             timing_precision=asked.timing_precision,
         ),

@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 from common.contract import Fault, Settings
 from common.contract.counters import LaunchCounts
 from evaluator.backends.session import (
+    Buffer,
     BufferCopy,
     BufferFill,
+    BufferSample,
     Entry,
     KernelLaunch,
     PlanRun,
@@ -75,6 +77,7 @@ _HEADERS: Final = (
     "pipe.h",
     "coroutines.h",
     "blocks.h",
+    "samples.h",
     "spreading.h",
 )
 _RULES: Final = b"simulator 2\n"
@@ -96,6 +99,9 @@ _ALL_WATCHED: Final = 1 << 16
 _MAX_TEXT_BYTES: Final = 1 << 20
 _MAX_COUNTS_BYTES: Final = 64 << 20
 _MAX_WARPS_TOGETHER: Final = 4096
+_REPORT_IT: Final = "Please report it with the kernel's source."
+_ELEMENTS: Final = (1 << 64) - 1
+"""In the place of a run's number of buffers; `runtime/samples.h` has the same."""
 
 
 class Builds(Protocol):
@@ -151,7 +157,7 @@ class Simulator:
             memory_bytes=settings.memory_bytes,
         )
         job = Job(("./program", str(self.cores)), files={"program": executable}, limits=limits)
-        return SimulatorSession(self.sandbox.start(job), translated, program.entries)
+        return SimulatorSession(lambda: self.sandbox.start(job), translated, program.entries)
 
     def warm_up(self) -> None:
         """Build the runtime now, so that the first program does not wait for it."""
@@ -209,7 +215,7 @@ class Simulator:
                 raise InfrastructureError(
                     "The simulator's translation of this program does not compile: "
                     + finished.stderr.decode(errors="replace")[-1500:],
-                    "Please report it with the kernel's source.",
+                    _REPORT_IT,
                 )
             return {"program": finished.files["program"]}
 
@@ -262,15 +268,18 @@ class SimulatorSession:
 
     def __init__(
         self,
-        process: SandboxSession,
+        start: Callable[[], SandboxSession],
         translated: module.Translation,
         entries: Iterable[Entry],
     ) -> None:
-        self.process = process
+        self.start = start
+        self.process = start()
         self.entries = {entry.symbol: entry for entry in entries}
         self.translated = translated
         self.free_registers = translated.free_registers
         self._introduced = False
+        self._buffers: dict[str, tuple[int, int]] = {}
+        """Number and element size of each buffer of the last run."""
 
     def __enter__(self) -> Self:
         return self
@@ -282,7 +291,8 @@ class SimulatorSession:
 
     def run(self, run: PlanRun) -> RunOutcome:
         """Send the run, wait, and read what memory holds. Raises InfrastructureError when the process breaks."""
-        travelling_bytes = sum(buffer.size_bytes for buffer in run.buffers if buffer.role != "temporary") * 2
+        travelling_bytes = sum(b.size_bytes for b in run.buffers if b.role != "temporary" and not b.sampled) * 2
+        self._buffers = {buffer.name: (index, buffer.item_bytes) for index, buffer in enumerate(run.buffers)}
         allowed_s = run.time_limit_s + _SLACK_S + travelling_bytes / _PIPED_BYTES_PER_S
         # The program counts the time that it has a processor; this clock is for one that says nothing.
         allowed_s *= _STRETCH
@@ -303,12 +313,24 @@ class SimulatorSession:
                 return RunOutcome({}, Fault(kind="watchdog", message="was still running when its time was up"))
             if by := foreign(finished):
                 raise job_killed(f"The simulator's process was killed from outside ({by.name}).") from ended
-            raise InfrastructureError(
-                "The simulator's process ended unexpectedly "
-                f"(exit code {finished.exit_code}, signal {finished.signal}): "
-                f"{finished.stderr.decode(errors='replace')[-500:]}",
-                "Please report it with the kernel's source.",
-            ) from ended
+            raise _ended_unexpectedly(finished) from ended
+
+    def elements(self, buffer: str, chosen: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Elements of a buffer of the last run. Raises InfrastructureError when the process breaks."""
+        number, item_bytes = self._buffers[buffer]
+        self.process.allow(_STRETCH * (_SLACK_S + chosen.nbytes / _PIPED_BYTES_PER_S))
+        try:
+            self.process.send(struct.pack("<3Q", _ELEMENTS, number, chosen.size), chosen.astype("<u8").tobytes())
+            memory = self.process.receive(chosen.size * item_bytes)
+        except SessionEndedError as ended:
+            raise _ended_unexpectedly(self.process.finish()) from ended
+        return np.frombuffer(memory, np.uint8).reshape(chosen.size, item_bytes)
+
+    def renew(self) -> None:
+        """Begin again, with a process that has run nothing."""
+        self.process.finish()
+        self.process = self.start()
+        self._introduced = False
 
     def _introduction(self) -> list[bytes]:
         """Names and lines, which the translated text does not hold; sent once."""
@@ -333,8 +355,8 @@ class SimulatorSession:
         parts.append(struct.pack("<2Q", run.instruction_limit, run.registers))
         for index, buffer in enumerate(run.buffers):
             numbers[buffer.name] = index
-            flags = (buffer.content is not None) | (buffer.role != "temporary") << 1
-            flags |= buffer.repeats << 2
+            flags = (buffer.content is not None) | (buffer.role != "temporary" and not buffer.sampled) << 1
+            flags |= buffer.repeats << 2 | buffer.sampled << 3
             parts.append(struct.pack("<3Q", buffer.size_bytes, buffer.item_bytes, flags) + _text(buffer.name))
             if buffer.repeats:
                 parts.append(struct.pack("<Q", 0 if buffer.content is None else buffer.content.nbytes))
@@ -405,15 +427,17 @@ class SimulatorSession:
         contents: dict[str, NDArray[np.uint8]] = {}
         unwritten: dict[str, int | None] = {}
         counts: tuple[LaunchCounts, ...] = ()
+        samples: dict[str, BufferSample] = {}
         if fault is None:
             counts = self._counts(run)
-            returned = [buffer for buffer in run.buffers if buffer.role != "temporary"]
+            returned = [buffer for buffer in run.buffers if buffer.role != "temporary" and not buffer.sampled]
             for buffer in returned:
                 byte = self._number()
                 if byte <= buffer.size_bytes:
                     unwritten[buffer.name] = None if byte == buffer.size_bytes else byte // buffer.item_bytes
             for buffer in returned:
                 contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
+            samples = {buffer.name: self._sample(buffer) for buffer in run.buffers if buffer.sampled}
         # A process that claims to have been idle all the time is believed up to a limit only.
         own_s = max(own_ns / 1e9, (time.monotonic() - began_s) / _STRETCH)
         facts = {"shuffles": shuffles, "spread_launches": spread_launches}
@@ -430,7 +454,18 @@ class SimulatorSession:
             watched_blocks=(watched, ran),
             facts=facts,
             counts=counts,
+            samples=samples,
         )
+
+    def _sample(self, buffer: Buffer) -> BufferSample:
+        number = self._numbers(1)[0]
+        if buffer.role == "input":
+            return BufferSample(changed=None if number < 0 else number // buffer.item_bytes)
+        if number == 0:
+            return BufferSample()
+        items = buffer.size_bytes // buffer.item_bytes
+        bits = np.frombuffer(self.process.receive(-(-items // 8)), np.uint8)
+        return BufferSample(unwritten=np.unpackbits(bits, count=items, bitorder="little").view(np.bool_))
 
     def _counts(self, run: PlanRun) -> tuple[LaunchCounts, ...]:
         launches, size = self._numbers(2)
@@ -472,6 +507,11 @@ class SimulatorSession:
             element=element if buffer else None,
             other=other,
         )
+
+
+def _ended_unexpectedly(finished: JobResult) -> InfrastructureError:
+    how, said = f"exit code {finished.exit_code}, signal {finished.signal}", finished.stderr.decode(errors="replace")
+    return InfrastructureError(f"The simulator's process ended unexpectedly ({how}): {said[-500:]}", _REPORT_IT)
 
 
 def _text(text: str) -> bytes:

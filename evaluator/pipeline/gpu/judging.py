@@ -19,7 +19,7 @@ from evaluator.stages.profile.gpu_counters import count
 from evaluator.stages.time.measurement import Baseline, TimingRound, measure
 from evaluator.stages.time.statistics import below_floor
 from evaluator.stages.verify.sanitizer_run import sanitize
-from evaluator.stages.verify.trials import asked_sizes, plan_trials, rehearsal
+from evaluator.stages.verify.trials import asked_sizes, plan_trials, rehearsal, too_large
 from evaluator.stages.verify.verification import verify
 
 
@@ -68,7 +68,10 @@ def judge_and_time(
     look, second = None, None
     with open_session(checked_plan, _largest_bytes(checked_plan, [trial.sizes for trial in trials])) as session:
         clock.lap("context")
-        verified = verify(checked_plan, session, settings, rng, trials, by_trials(progress)).warned(warnings)
+        left_out = too_large(problem, settings, Seed(request.secret).generator())
+        verified = verify(
+            checked_plan, session, settings, rng, trials, by_trials(progress), left_out=left_out
+        ).warned(warnings)
         clock.lap("verify")
         if verified.ruling:
             return JudgeResult(verified, phases_s=clock.laps_s)

@@ -51,6 +51,11 @@ class SizedPlan:
     buffers: tuple[BufferFacts, ...]
     steps: tuple[KernelLaunch | BufferFill | BufferCopy, ...]
 
+    @property
+    def threads(self) -> int:
+        """Of all launches together."""
+        return sum(prod(step.grid) * prod(step.block) for step in self.steps if isinstance(step, KernelLaunch))
+
     def buffers_with(self, inputs: Arrays) -> tuple[Buffer, ...]:
         """The buffers of a run whose inputs hold these contents; everything else is undefined."""
         return tuple(

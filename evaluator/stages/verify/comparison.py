@@ -34,6 +34,26 @@ def compare_output(name: str, actual: Array, expected: Expected, tolerance: Tole
     `poison` is the byte that outputs were made of before the run: elements that still hold it were never written.
     Works where the arrays are, numpy's or torch's; what is wrong is copied to the host and described there.
     """
+    judged = _judge(actual, expected, tolerance)
+    if judged.right is None:
+        return Comparison(judged.worst, None)
+    right, wanted, ratio = to_numpy(judged.right), to_numpy(judged.wanted), to_numpy(judged.ratio)
+    unwritten = ~right & to_numpy(is_poison(actual, poison))
+    return _described(name, to_numpy(actual), wanted, ~right, ratio, unwritten)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Every element held against the oracle."""
+
+    worst: float
+    right: Array | None
+    """Which elements are; None where all are."""
+    wanted: Array
+    ratio: Array
+
+
+def _judge(actual: Array, expected: Expected, tolerance: Tolerance) -> _Judged:
     xp, shape = namespace(actual), tuple(actual.shape)
     wanted = xp.broadcast_to(expected.value, shape)
     with np.errstate(all="ignore"):
@@ -47,14 +67,58 @@ def compare_output(name: str, actual: Array, expected: Expected, tolerance: Tole
         ratio = error / (allowed + _TINY)
         worst = float(xp.max(ratio))
         if worst < _SURELY_RIGHT:
-            return Comparison(worst, None)
+            return _Judged(worst, None, wanted, ratio)
         right = error <= allowed
         if bool(xp.all(right)):
-            return Comparison(worst, None)
+            return _Judged(worst, None, wanted, ratio)
         # Where nothing is allowed, no number says how far off a wrong element is.
         ratio = xp.where(error == 0, 0.0, xp.where(allowed == 0, np.inf, ratio))
-    unwritten = to_numpy(~right & is_poison(actual, poison))
-    return _described(name, to_numpy(actual), to_numpy(wanted), ~to_numpy(right), to_numpy(ratio), unwritten)
+    return _Judged(worst, right, wanted, ratio)
+
+
+def compare_elements(
+    name: str,
+    shape: tuple[int, ...],
+    elements: NDArray[np.int64],
+    actual: _OnHost,
+    expected: Expected,
+    tolerance: Tolerance,
+    poison: int,
+    unwritten: int = 0,
+) -> Comparison:
+    """Judge some elements of an output of `shape`: those at the flat indices `elements`, sorted, all 1-D.
+
+    `unwritten`: how many of all elements are known to hold poison still; one of them at least is among these.
+    """
+    judged = _judge(actual, expected, tolerance)
+    if judged.right is None:
+        return Comparison(judged.worst, None)
+    wrong, poisoned = ~judged.right, is_poison(actual, poison)
+    found = _described(name, actual, judged.wanted, wrong, judged.ratio, wrong & poisoned)
+    assert found.mismatch is not None
+    total = int(np.prod(shape, dtype=np.int64))
+    first_wrong = int(np.argmax(wrong & poisoned if unwritten else wrong))
+    first = tuple(int(i) for i in np.unravel_index(int(elements[first_wrong]), shape))
+    place = str(first[0]) if len(first) == 1 else str(first)
+    if unwritten:
+        pattern = f"{unwritten} of {total} elements were never written, the first at {place}"
+    else:
+        pattern = (
+            f"{found.mismatch.wrong_count} of the {actual.size} elements that were compared (of {total}) are wrong, "
+            f"the first at {place}"
+        )
+    index = np.unravel_index(int(elements[found.mismatch.index[0]]), shape)
+    mismatch = found.mismatch.model_copy(
+        update={
+            "index": tuple(int(i) for i in index),
+            "shape": shape,
+            "count": total,
+            "wrong_count": max(found.mismatch.wrong_count, unwritten),
+            "pattern": pattern,
+            "heat": (),
+        }
+    )
+    return Comparison(found.worst_error, mismatch)
 
 
 def _described(

@@ -25,14 +25,19 @@ def changed_input(contents: Mapping[str, Array], inputs: Arrays) -> Ruling | Non
         if not bool(xp.any(differs)):
             continue
         element = int(xp.argmax(xp.astype(differs, xp.uint8))) // given.dtype.itemsize
-        return Ruling(
-            Status.REJECTED,
-            Phase.VERIFY,
-            f"The input {name} was changed: {name}[{element}] is the first of the elements that differ.",
-            "Inputs are read only. Write results to the outputs and scratch values to a temporary "
-            "(`// assay: temp NAME DTYPE (extents)`).",
-        )
+        return input_changed(name, f"{name}[{element}] is the first of the elements that differ")
     return None
+
+
+def input_changed(name: str, how: str) -> Ruling:
+    """An input that did not come back as it was."""
+    return Ruling(
+        Status.REJECTED,
+        Phase.VERIFY,
+        f"The input {name} was changed: {how}.",
+        "Inputs are read only. Write results to the outputs and scratch values to a temporary "
+        "(`// assay: temp NAME DTYPE (extents)`).",
+    )
 
 
 def _in_words(array: Array) -> tuple[Array, Any]:

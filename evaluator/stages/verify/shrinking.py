@@ -23,6 +23,7 @@ from evaluator.problems.arrays import NumpyRng, Rng
 from evaluator.problems.plain import IN_WORDS, SIMPLEST_FIRST, contents
 from evaluator.problems.problem import Arrays, Distribution, Problem, Sizes, Tolerance
 from evaluator.stages.launch.checked_plan import CheckedPlan
+from evaluator.stages.verify.large_trials import SampledTrials
 from evaluator.stages.verify.trials import PlannedTrial
 from evaluator.stages.verify.verification import Verified, verify
 
@@ -199,11 +200,13 @@ class _Search:
     def _verify(self, candidate: Candidate) -> Verified:
         tolerance = tolerance_of(self.problem, candidate)
 
+        plain = set(candidate.inputs.values()) != {"drawn"}
+
         def draw(rng: Rng, sizes: Sizes) -> dict[str, object]:
-            return dict(candidate.draw(self.problem))
+            piece = not plain and sizes != candidate.sizes  # of contents that are too large to be drawn whole
+            return dict(candidate.distribution.draw(rng, sizes) if piece else candidate.draw(self.problem))
 
         # Whatever the verification runs beside the trial, it is to run on this candidate's contents and scalars.
-        plain = set(candidate.inputs.values()) != {"drawn"}
         same = replace(candidate.distribution, name="plain" if plain else candidate.distribution.name, draw=draw)
         given = candidate.scalars
         problem = replace(
@@ -213,11 +216,12 @@ class _Search:
             scalars=tuple(replace(one, value=given.get(one.name, one.value)) for one in self.problem.scalars),
             oracle=partial(self.problem.oracle, **given),
         )
-        trial = PlannedTrial(candidate.sizes, same, tolerance, True, given)
+        trial = PlannedTrial(candidate.sizes, same, tolerance, True, given, "usual" if plain else "edge")
         rng = NumpyRng(np.random.default_rng(candidate.seed))
         with self.simulator.prepare(self.program, self.settings) as session:
             checked_plan = replace(self.checked_plan, problem=problem)
-            return verify(checked_plan, session, self.settings, rng, [trial], seed=self.seed)
+            beyond = SampledTrials(session)
+            return verify(checked_plan, session, self.settings, rng, [trial], seed=self.seed, beyond=beyond)
 
     # --- sizes -----------------------------------------------------------------------------------------------------
 

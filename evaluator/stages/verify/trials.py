@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,13 @@ from evaluator.problems.problem import Distribution, Problem, Sizes, Tolerance
 _MAX_ASKED_BYTES: Final = 1 << 30
 """The float64 oracle and the comparison take about ten times as much on the host."""
 _REHEARSED_WORK: Final = 4_000_000
+"""Operations and words of memory: what a simulator does in some milliseconds."""
 _REHEARSED_MOST: Final = 4
+_HOSTILE_BYTES: Final = 6 << 20
+"""Up to this size of all tensors an edge is tried with a hostile distribution too, where its work is small."""
+
+TrialKind: TypeAlias = Literal["usual", "edge", "timed"]
+"""`edge`: a hidden size above every published one. `timed`: the size of the timing. Neither is in a quick one."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,7 @@ class PlannedTrial:
     hidden: bool
     scalars: Mapping[str, float] = field(default_factory=dict)
     """Empty where they have their published values."""
+    kind: TrialKind = "usual"
 
     @property
     def place(self) -> str:
@@ -37,12 +44,74 @@ class PlannedTrial:
 def plan_trials(
     problem: Problem, settings: Settings, generator: np.random.Generator, timed_too: bool = False
 ) -> tuple[PlannedTrial, ...]:
-    """Which trials to run: the published sizes, hidden ones with every distribution in turn, then the probes.
+    """Which trials to run: the published sizes, hidden ones with every distribution in turn, then the probes; and in
+    a full verification the edges, the smallest first, and last of all the size of the timing.
 
     Of the distributions with structure a few are drawn, in the place of the typical one.
 
-    `timed_too` adds the size that a GPU is timed at, which is much work for a simulator.
+    `timed_too` has the size of the timing among the published ones, where it is no more work than any other.
     """
+    usual = _usual_trials(problem, settings, generator, timed_too)
+    if settings.verification == "quick":
+        return usual
+    beyond = _edge_trials(problem, generator)
+    if all(trial.sizes != problem.timing_sizes for trial in usual):
+        typical = problem.distributions[0]
+        beyond = (*beyond, PlannedTrial(problem.timing_sizes, typical, problem.tolerance, False, kind="timed"))
+    return (*usual, *(trial for trial in beyond if fits(problem, trial.sizes, settings)))
+
+
+def _edge_trials(problem: Problem, generator: np.random.Generator) -> tuple[PlannedTrial, ...]:
+    """The typical distribution at every edge; where that is cheap, a hostile one too, each in its turn."""
+    # None with structure: long stretches of it bias the roundings of one accumulator.
+    typical, *hostile = (one for one in problem.distributions if not one.structured)
+    trials: list[PlannedTrial] = []
+    edges = sorted(problem.edge_sizes(generator), key=lambda sizes: tensor_bytes(problem, sizes))
+    for turn, sizes in enumerate(edges):
+        kinds = [typical]
+        if hostile and tensor_bytes(problem, sizes) <= _HOSTILE_BYTES and work_at(problem, sizes) <= _REHEARSED_WORK:
+            # Two at the smallest: a histogram's are many equal values and nothing else, which one bin takes all of.
+            kinds += [hostile[(turn + more) % len(hostile)] for more in range(2 if turn == 0 else 1)]
+        for kind in kinds:
+            scalars = {} if kind.as_published else problem.scalars_of_turn(turn)
+            trials.append(PlannedTrial(sizes, kind, problem.tolerance, True, scalars, "edge"))
+    return tuple(trials)
+
+
+def tensor_bytes(problem: Problem, sizes: Sizes) -> int:
+    """All inputs and outputs together, in bytes."""
+    tensors = (*problem.inputs, *problem.outputs)
+    return sum(math.prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for tensor in tensors)
+
+
+def fits(problem: Problem, sizes: Sizes, settings: Settings) -> bool:
+    """Whether the problem's own tensors leave half of the memory limit to a submission's temporaries.
+
+    What does not fit is our choice of a size, and no fault of the submission.
+    """
+    return 2 * tensor_bytes(problem, sizes) <= settings.memory_bytes
+
+
+def too_large(problem: Problem, settings: Settings, generator: np.random.Generator) -> tuple[str, ...]:
+    """The sizes that a full verification would have, and leaves out for want of memory, in words.
+
+    `generator`: as it was before `plan_trials`.
+    """
+    if settings.verification == "quick":
+        return ()
+    _usual_trials(problem, settings, generator, timed_too=False)  # draws what comes before the edges
+    wanted = (*problem.edge_sizes(generator), problem.timing_sizes)
+    return tuple(
+        f"{at(sizes)}: its tensors take {tensor_bytes(problem, sizes) / (1 << 20):.4g} MiB, more than half of the "
+        f"memory limit"
+        for sizes in wanted
+        if not fits(problem, sizes, settings)
+    )
+
+
+def _usual_trials(
+    problem: Problem, settings: Settings, generator: np.random.Generator, timed_too: bool
+) -> tuple[PlannedTrial, ...]:
     typical, *hostile = (one for one in problem.distributions if not one.structured)
     published = (*problem.example_sizes, *((problem.timing_sizes,) if timed_too and settings.sizes is None else ()))
     trials = [PlannedTrial(sizes, typical, problem.tolerance, False) for sizes in published]
@@ -86,8 +155,7 @@ def asked_sizes(problem: Problem, sizes: Mapping[str, int]) -> Sizes:
     for name, size in asked.items():
         if not 1 <= size < 1 << 31:
             raise UsageError(f"The size {name}={size} is out of range.", "A size is at least 1 and below 2^31.")
-    tensors = (*problem.inputs, *problem.outputs)
-    needed = sum(math.prod(tensor.shape_at(asked)) * tensor.dtype.size_bytes for tensor in tensors)
+    needed = tensor_bytes(problem, asked)
     if needed > _MAX_ASKED_BYTES:
         raise UsageError(
             f"At {at(asked)} the tensors of {problem.id} take {needed / (1 << 30):.3g} GiB.",
@@ -100,11 +168,17 @@ def rehearsal(problem: Problem, trials: Sequence[PlannedTrial]) -> tuple[Planned
     """The few of `trials` that a simulator does in a moment: it sees races and bad reads, as no GPU does."""
 
     def cost(trial: PlannedTrial) -> float:
-        work = problem.work(trial.sizes)
-        return work.flops + (work.read_bytes + work.written_bytes) / 4
+        return work_at(problem, trial.sizes)
 
-    cheap = sorted((trial for trial in trials if cost(trial) <= _REHEARSED_WORK), key=cost)
+    usual = (trial for trial in trials if trial.kind == "usual")
+    cheap = sorted((trial for trial in usual if cost(trial) <= _REHEARSED_WORK), key=cost)
     return tuple(cheap if len(cheap) <= _REHEARSED_MOST else (cheap[0], *cheap[1 - _REHEARSED_MOST :]))
+
+
+def work_at(problem: Problem, sizes: Sizes) -> float:
+    """The problem's least work at `sizes`: operations, and words of memory that move."""
+    work = problem.work(sizes)
+    return work.flops + (work.read_bytes + work.written_bytes) / 4
 
 
 def at(sizes: Sizes) -> str:
@@ -120,6 +194,11 @@ def unlike(
     `afterwards`: which may come after all planned ones, in a verdict that did not pass.
     """
     trials = correctness.trials
+    unjudged = [trial for trial in trials if trial.compared == 0]
+    if any(
+        dict(trial.sizes) not in [dict(one.sizes) for one in planned if one.kind != "usual"] for trial in unjudged
+    ):
+        return "it has a trial that compared nothing, at a size where all is compared"
     if correctness.planned_trials != len(planned):
         return f"it says that {correctness.planned_trials} were planned, and should say {len(planned)}"
     if correctness.passed and len(trials) != len(planned):
@@ -127,8 +206,11 @@ def unlike(
     if correctness.passed and not all(trial.passed for trial in trials):
         return "it passed with a trial that did not"
     expected = [_described(one) for one in planned]
+    usual = sum(one.kind == "usual" for one in planned)
     for index, trial in enumerate(trials):
         allowed = expected[index : index + 1] or [_described(one) for one in afterwards]
+        if index >= usual and not trial.passed:  # large trials come after what a simulator does last
+            allowed = [*allowed, *(_described(one) for one in afterwards)]
         if index and not trials[index - 1].passed:  # a failure that two looks at the same run have found
             allowed = [*allowed, _described(trials[index - 1])]
         if _described(trial) not in allowed:

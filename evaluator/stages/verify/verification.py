@@ -7,7 +7,8 @@ memory holds afterwards. Every trial has its own content, so nothing that was se
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
 from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
 from evaluator.stages.verify.race_checks import Watching, sentence
-from evaluator.stages.verify.trials import PlannedTrial, at
+from evaluator.stages.verify.trials import PlannedTrial, at, fits, work_at
 from evaluator.stages.verify.undefined_memory import UNWRITTEN_HINT, doubtful, how_to_initialise, origin
 
 POISONS: Final = (0xFF, 0x5B)
@@ -32,6 +33,7 @@ _TWICE_INSTRUCTIONS: Final = 4_000_000
 _TWICE_MOST: Final = 5
 _OTHER_ORDER_INSTRUCTIONS: Final = 20_000_000
 _OTHER_ORDER_S: Final = 2.0
+_OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
 _PLAIN: Final = 0
 """Special registers of one multiprocessor, on which all blocks run."""
 
@@ -61,13 +63,20 @@ def verify(
     trials: Sequence[PlannedTrial],
     progress: Callable[[int, int], None] = lambda done, planned: None,
     seed: int = 0,
+    beyond: "BeyondUsual | None" = None,
+    left_out: Sequence[str] = (),
 ) -> Verified:
     """Run `trials` on `session`, up to the first that fails, with contents from `rng`.
 
     `seed` (secret, below 2^62) draws which blocks are watched, and where within their documented error approximate
-    instructions lie; 0 has them computed accurately.
+    instructions lie; 0 has them computed accurately. `beyond` judges the trials beyond the usual ones, which come
+    last; without it they are run as all others. `left_out`: what a full verification would have, and these trials
+    lack.
     Raises UnsupportedError, InfrastructureError.
     """
+    refused = _timed_launch_refused(checked_plan, settings)
+    if refused is not None:
+        return Verified(refused, None)
     concretes: list[SizedPlan] = []
     for trial in trials:
         sized_plan = checked_plan.at(trial.sizes, settings.memory_bytes, trial.scalars)
@@ -75,13 +84,35 @@ def verify(
             return Verified(sized_plan, None)
         concretes.append(sized_plan)
     examination = Examination(checked_plan, session, settings, rng, len(trials), seed)
+    examination.left_out = list(left_out)
+    usual = len(trials) if beyond is None else sum(trial.kind == "usual" for trial in trials)
     for number, (trial, sized_plan) in enumerate(zip(trials, concretes, strict=True)):
         progress(number, len(trials))
-        ruling = examination.run(trial, sized_plan)
+        if number == usual and session.reorders and (ruling := examination.other_order()):
+            return examination.verified(ruling)
+        judge = examination.run if number < usual or beyond is None else partial(beyond.judge, examination)
+        ruling = judge(trial, sized_plan)
         if ruling is not None:
             return examination.verified(ruling)
     progress(len(trials), len(trials))
-    return examination.verified(examination.other_order() if session.reorders else None)
+    reorders = session.reorders and usual == len(trials)
+    return examination.verified(examination.other_order() if reorders else None)
+
+
+class BeyondUsual(Protocol):
+    """Judges edges and the size of the timing, where all of them in the usual way would take too long."""
+
+    def judge(self, examination: "Examination", trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
+        """Run it as far as it can be afforded. Raises UnsupportedError, InfrastructureError."""
+
+
+def _timed_launch_refused(checked_plan: CheckedPlan, settings: Settings) -> Ruling | None:
+    """Why the plan cannot be launched at the size of the timing, where it cannot."""
+    problem, sizes = checked_plan.problem, checked_plan.problem.timing_sizes
+    # Where the tensors leave no room, that is no fault of the submission, and only the launches are looked at.
+    room = settings.memory_bytes if fits(problem, sizes, settings) else 1 << 62
+    sized_plan = checked_plan.at(sizes, room)
+    return sized_plan if isinstance(sized_plan, Ruling) else None
 
 
 class Examination:
@@ -100,7 +131,13 @@ class Examination:
         self.problem = checked_plan.problem
         self.session = session
         self.rng = rng
+        self.settings = settings
         self.planned = planned
+        self.left_out: list[str] = []
+        self.costs: list[tuple[float, int, int]] = []
+        """Of each run of a trial: the problem's work, the threads of all launches, and thread-instructions."""
+        self.ended = False
+        """Whether the last run was one after which a simulator's process ends."""
         self.left_s = settings.run_timeout_s
         self.limit_s = settings.run_timeout_s
         self.registers = FreeRegisters(session.free_registers, seed)
@@ -127,6 +164,8 @@ class Examination:
             passed=ruling is None,
             trials=tuple(self.trials),
             planned_trials=self.planned,
+            verification=self.settings.verification,
+            left_out=tuple(self.left_out),
             worst_error=max(errors, default=None),
             deterministic=self.deterministic if self.twice and ruling is None else None,
             plan_source=self.checked_plan.plan_source,
@@ -155,6 +194,7 @@ class Examination:
         ruling = self.intact(first, trial, inputs)
         if ruling is not None:
             return ruling
+        self.costs.append((work_at(self.problem, trial.sizes), sized_plan.threads, first.thread_instructions))
         outputs = self.tensors(first, sized_plan)
         if first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
             self._consider_for_order(trial.sizes, first.thread_instructions)
@@ -242,7 +282,7 @@ class Examination:
                 self.deterministic = False
                 return None if self._right(trial, inputs, second) else self.judge(trial, inputs, second)
         if ruling is not None:
-            self.trials.append(_trial(trial, False))
+            self.trials.append(trial_of(trial, False))
         return ruling
 
     @staticmethod
@@ -256,7 +296,7 @@ class Examination:
         """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
         ruling = self.fault_ruling(outcome, trial) or changed_input(outcome.contents, inputs)
         if ruling is not None:
-            self.trials.append(_trial(trial, False))
+            self.trials.append(trial_of(trial, False))
         return ruling
 
     def _race(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
@@ -291,7 +331,7 @@ class Examination:
             outcome = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch)
             race = self._race(outcome, trial)
             if race is not None:
-                self.trials.append(_trial(trial, False))
+                self.trials.append(trial_of(trial, False))
                 return race
             if outcome.fault is not None:
                 self.warnings[f"not judged with blocks in another order: {sentence(outcome.fault, 0)}"] = None
@@ -300,8 +340,8 @@ class Examination:
             for name, actual in self.tensors(outcome, sized_plan).items():
                 comparison = compare_output(name, actual, expected[name], trial.tolerance, POISONS[0])
                 if comparison.mismatch is not None:
-                    self.trials.append(_trial(trial, False, comparison))
-                    ruling = self._incorrect(trial, comparison)
+                    self.trials.append(trial_of(trial, False, comparison))
+                    ruling = self.incorrect(trial, comparison)
                     return replace(
                         ruling,
                         message=f"With blocks and warps run in another order. {ruling.message}",
@@ -328,7 +368,6 @@ class Examination:
             return RunOutcome({}, _OUT_OF_TIME)
         buffers = sized_plan.buffers_with(inputs)
         limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s
-        started_s = time.monotonic()
         run = PlanRun(
             buffers,
             sized_plan.steps,
@@ -341,9 +380,15 @@ class Examination:
             registers=self.registers.draw() if registers is None else registers,
             instruction_limit=self.instruction_limit,
         )
+        return self.carry_out(run, ours=watch is not None)
+
+    def carry_out(self, run: PlanRun, ours: bool = False) -> RunOutcome:
+        """Run it, and take account of what it took and said; `ours`: its time is not the submission's."""
+        started_s = time.monotonic()
         outcome = self.session.run(run)
+        self.ended = outcome.fault is not None
         took_s = time.monotonic() - started_s if outcome.own_s is None else outcome.own_s
-        self.left_s -= 0 if watch else took_s  # watching is ours too
+        self.left_s -= 0 if ours else took_s
         if self.left_s < 0 and outcome.fault is None:
             outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
         self.thread_instructions += outcome.thread_instructions
@@ -473,13 +518,13 @@ class Examination:
             comparison = compare_output(name, actual, expected[name], trial.tolerance, POISONS[0])
             comparisons.append(comparison)
             if comparison.mismatch is not None:
-                self.trials.append(_trial(trial, False, comparison))
-                return self._incorrect(trial, comparison)
+                self.trials.append(trial_of(trial, False, comparison))
+                return self.incorrect(trial, comparison)
         worst = max(comparisons, key=lambda comparison: comparison.worst_error or 0.0)
-        self.trials.append(_trial(trial, True, worst))
+        self.trials.append(trial_of(trial, True, worst))
         return None
 
-    def _incorrect(self, trial: PlannedTrial, comparison: Comparison) -> Ruling:
+    def incorrect(self, trial: PlannedTrial, comparison: Comparison) -> Ruling:
         mismatch = comparison.mismatch
         assert mismatch is not None
         index = ", ".join(map(str, mismatch.index))
@@ -520,7 +565,14 @@ class Examination:
         return f"The same size was right with other inputs. These inputs are hostile: {trial.distribution.reason}"
 
 
-def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = None) -> Trial:
+def trial_of(
+    planned: PlannedTrial,
+    passed: bool,
+    comparison: Comparison | None = None,
+    compared: int | None = None,
+    blocks: str | None = None,
+) -> Trial:
+    """A trial that ran, as the verdict shows it."""
     return Trial(
         sizes=dict(planned.sizes),
         scalars=dict(planned.scalars),
@@ -529,7 +581,6 @@ def _trial(planned: PlannedTrial, passed: bool, comparison: Comparison | None = 
         passed=passed,
         worst_error=comparison.worst_error if comparison else None,
         mismatch=comparison.mismatch if comparison else None,
+        compared=compared,
+        blocks=blocks,
     )
-
-
-_OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")

@@ -6,13 +6,15 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sample_receipts import SIGNER, SOURCE, STRANGER, members, signed_again, unsigned
+from sample_receipts import SEED, SIGNER, SOURCE, STRANGER, members, signed_again, unsigned
 
-from common.contract import Evaluation, Submission, Verdict
+from common.contract import Evaluation, Settings, Submission, Verdict
 from common.launch_plan import LaunchPlan, parse_directives
 from evaluator.pipeline.receipt import plan_sha256
+from evaluator.problems.catalogue import find_problem
 from evaluator.receipts.checks import CheckOutcome, Expectations, differences, examine_verdict, verified
 from evaluator.seed import Seed
+from evaluator.stages.verify.trials import plan_trials
 
 TRUSTED = {SIGNER.public_key: "one of these tests"}
 BESIDE = Expectations(SOURCE, None, TRUSTED)
@@ -70,6 +72,8 @@ TAMPERED = {
     "an easier distribution": ("correctness.trials.5.distribution", "zeros", "trials", "with zeros inputs"),
     "a trial left out": ("correctness.trials", lambda trials: trials[:-1], "trials", "it passed with"),
     "fewer trials planned": ("correctness.planned_trials", 1, "trials", "it says that 1 were planned"),
+    "a quick verification": ("correctness.verification", "quick", "trials", "ask for full verification"),
+    "a trial that compared nothing": ("correctness.trials.5.compared", 0, "trials", "compared nothing"),
     "a trial that failed": ("correctness.trials.2.passed", False, "trials", "a trial that did not"),
     "another scalar": ("correctness.trials.6.scalars", {"alpha": 1.0}, "trials", "alpha=1.0"),
     "another source": ("receipt.source_sha256", "0" * 64, "source", "The source is another one"),
@@ -224,6 +228,27 @@ def test_a_whole_evaluation_brings_its_submission():
     assert "problem is 'relu'" in failed(evaluation(problem="relu"))["submission"]
     assert "backend is 'sim'" in failed(evaluation(backend="sim"))["submission"]
     assert "settings." in failed(evaluation(settings={"target_speedup": 3}))["submission"]
+
+
+def test_the_trials_beyond_the_published_sizes_cannot_be_left_out():
+    """A forger who shows all but the edges, and plans no more, is found."""
+    found = copy.deepcopy(GENUINE)
+    usual = plan_trials(find_problem("saxpy"), Settings(verification="quick"), SEED.generator(), timed_too=True)
+    assert len(usual) < len(found["correctness"]["trials"])
+    del found["correctness"]["trials"][len(usual) :]
+    found["correctness"]["planned_trials"] = len(usual)
+    assert "were planned" in failed(signed_again(found, SIGNER))["trials"]
+
+
+def test_a_verdict_from_before_the_two_modes_is_of_another_version_and_no_forgery():
+    found = copy.deepcopy(GENUINE)
+    found["receipt"]["contract_version"] = "1.1"
+    del found["correctness"]["verification"], found["receipt"]["settings"]["verification"]
+    checks, _ = said(signed_again(found, SIGNER))
+    assert checks["signature"].outcome is CheckOutcome.OK
+    assert checks["trials"].outcome is CheckOutcome.SKIPPED
+    assert "other versions" in checks["trials"].detail
+    assert "contract 1.1" in checks["versions"].detail
 
 
 def test_a_verdict_of_another_seed_has_other_trials():

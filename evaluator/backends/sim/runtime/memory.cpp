@@ -404,9 +404,10 @@ void map_repeated(u64 number, u64 size, const char *name, u64 item, u64 bytes) {
     SLOTS[number].repeats = true;
     if (!bytes) return;
     u64 low = slot_address(number), end = low + SLOTS[number].mapped;
-    if (bytes % (64 << 10) || bytes > size) _exit(4); // a process has some 65 thousand mappings
+    if (bytes % 4096 || bytes > size || size / bytes > MOST_REPETITIONS) _exit(4);
     void *piece = mmap((void *)low, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     if (piece == MAP_FAILED) out_of_memory(name, size);
+    SLOTS[number].shared = true;
     for (u64 at = low + bytes; at < end; at += bytes) {
         u64 some = end - at < bytes ? end - at : bytes;
         // With an old size of 0 shared pages get one more place (mremap(2)).

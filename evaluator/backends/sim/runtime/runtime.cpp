@@ -229,6 +229,7 @@ void look_at_clock(Warp &w, u32 lanes, i32 place) {
 }
 
 #include "blocks.h"
+#include "samples.h"
 #include "spreading.h"
 
 namespace {
@@ -358,8 +359,9 @@ void check_time() {
     if (now_ns() >= DEADLINE_NS) answer_fault("watchdog", TIME_IS_UP, -1, nullptr, nullptr);
 }
 
-void run_plan() {
-    u64 count = get(), names = 0, returned[SLOT_COUNT - BUFFER_SLOT], returning = 0;
+void run_plan(u64 count) {
+    u64 names = 0, returned[SLOT_COUNT - BUFFER_SLOT], returning = 0;
+    forget_samples();
     POISON = (u8)get();
     BACKWARDS = get() != 0;
     DEADLINE_NS = (BEGAN_NS = now_ns()) + get();
@@ -388,9 +390,11 @@ void run_plan() {
             u64 bytes = get();
             map_repeated(BUFFER_SLOT + i, size, name, item, bytes);
             read_all((void *)slot_address(BUFFER_SLOT + i), bytes);
+            if (flags & 8) sample_slot(BUFFER_SLOT + i, bytes);
             continue;
         }
         map_slot(BUFFER_SLOT + i, size, name, item, false);
+        if (flags & 8) sample_slot(BUFFER_SLOT + i, 0);
         watch_slot(BUFFER_SLOT + i, flags & 1);
         if (flags & 1) read_all((void *)slot_address(BUFFER_SLOT + i), size);
         else memset((void *)slot_address(BUFFER_SLOT + i), POISON, size);
@@ -439,6 +443,7 @@ void run_plan() {
     put_text((const char *)record, record_bytes);
     for (u64 i = 0; i < returning; i++) put(first_unwritten(returned[i]));
     for (u64 i = 0; i < returning; i++) write_all((void *)slot_address(returned[i]), SLOTS[returned[i]].size);
+    put_samples();
 }
 
 } // namespace
@@ -474,5 +479,9 @@ int main(int count, char **arguments) {
         watch_slot(MODULE_SLOT + i, true);
         if (v.content) memcpy((void *)slot_address(MODULE_SLOT + i), v.content, v.size);
     }
-    for (;;) run_plan();
+    for (;;) {
+        u64 count = get();
+        if (count == ELEMENTS) give_elements();
+        else run_plan(count);
+    }
 }

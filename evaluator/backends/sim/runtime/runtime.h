@@ -20,7 +20,7 @@ INLINE const SlotInfo *slot_of(u64 address) {
     return slot < SLOT_COUNT ? &SLOTS[slot] : nullptr;
 }
 
-enum : u64 { WORKSPACE_BYTES = 256 };
+enum : u64 { WORKSPACE_BYTES = 256, MOST_REPETITIONS = 1 << 14 }; // a process has some 65 thousand mappings
 void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant);
 void map_repeated(u64 number, u64 size, const char *name, u64 item, u64 bytes);
 void look_at_clock(Warp &w, u32 lanes, i32 place); // ends the run where its time is up, or its instructions are

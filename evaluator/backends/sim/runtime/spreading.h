@@ -43,7 +43,7 @@ bool in_worker() { return SELF != nullptr; }
 // Make what a slot holds visible to the processes forked from now on. False where there is no room.
 bool share(SlotInfo &slot) {
     if (slot.shared || !slot.mapped || slot.constant) return true;
-    if (slot.repeats) return false;
+    if (slot.repeats) return false; // zeros, of which a copy would be all of them
     void *at = mmap(nullptr, slot.mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return false;
     memcpy(at, (void *)slot.low, slot.mapped);
