@@ -139,7 +139,7 @@ HazardKind = Literal[
     "split_barrier",
     "activemask",
 ]
-"""What no kernel may rely on; `stages/verify/severity.py` says what each means for a verdict."""
+"""What no kernel may rely on; `stages/verify/findings/severity.py` says what each means for a verdict."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from evaluator.sandbox.retry import tried
 from evaluator.seed import Seed
 from evaluator.stages.profile.sampled_counters import sample, shortfall
 from evaluator.stages.profile.sim_counters import tally
-from evaluator.stages.verify.large_trials import SampledTrials
+from evaluator.stages.verify.large.large_trials import SampledTrials
 from evaluator.stages.verify.trials import plan_trials, rehearsal, too_large
 from evaluator.stages.verify.verification import verify
 

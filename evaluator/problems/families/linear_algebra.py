@@ -130,8 +130,6 @@ def _bytes(tensors: tuple[Tensor, ...], sizes: Sizes) -> int:
     return sum(math.prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for tensor in tensors)
 
 
-# --- matvec -----------------------------------------------------------------------------------------------------
-
 _MATVEC_IN = (Tensor("a", ("m", "k")), Tensor("x", ("k",)))
 _MATVEC_OUT = (Tensor("y", ("m",)),)
 
@@ -222,8 +220,6 @@ MATVEC: Final = Problem(
     baseline="torch.mv(a, x)",
 )
 
-# --- matmul -----------------------------------------------------------------------------------------------------
-
 _MATMUL_IN = (Tensor("a", ("m", "k")), Tensor("b", ("k", "n")))
 _MATMUL_OUT = (Tensor("c", ("m", "n")),)
 
@@ -291,8 +287,6 @@ MATMUL: Final = Problem(
     baseline="torch.matmul(a, b)",
     sketch=product_check("a", "b", "c", _CHAIN),
 )
-
-# --- linear_gelu ------------------------------------------------------------------------------------------------
 
 _LINEAR_IN = (Tensor("x", ("m", "k")), Tensor("weight", ("n", "k")), Tensor("bias", ("n",)))
 _LINEAR_OUT = (Tensor("y", ("m", "n")),)
@@ -382,8 +376,6 @@ LINEAR_GELU: Final = Problem(
     timing_sizes={"m": 2048, "n": 2048, "k": 2048},
     baseline="F.gelu(F.linear(x, weight, bias))",
 )
-
-# --- matmul_f16 -------------------------------------------------------------------------------------------------
 
 _HALF_IN = (Tensor("a", ("m", "k"), DType.FLOAT16), Tensor("b", ("k", "n"), DType.FLOAT16))
 _HALF_OUT = (Tensor("c", ("m", "n"), DType.FLOAT16),)

@@ -16,8 +16,8 @@ from evaluator.problems.arrays import Rng
 from evaluator.problems.problem import Arrays, Problem, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.time.statistics import Clocks, Measurement, clocks_agree, enough
+from evaluator.stages.verify.examination import POISONS, Examination
 from evaluator.stages.verify.trials import PlannedTrial
-from evaluator.stages.verify.verification import POISONS, Examination
 
 _WARM_UPS: Final = 3
 _EMPTY_PLANS: Final = 5

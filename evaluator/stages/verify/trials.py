@@ -10,6 +10,7 @@ import numpy as np
 from common.contract import Correctness, Settings, Trial
 from evaluator.errors import UsageError
 from evaluator.problems.problem import Distribution, Problem, Sizes, Tolerance
+from evaluator.stages.verify.comparison import Comparison
 
 _MAX_ASKED_BYTES: Final = 1 << 30
 """The float64 oracle and the comparison take about ten times as much on the host."""
@@ -224,3 +225,24 @@ def _described(trial: PlannedTrial | Trial) -> str:
     sizes = [f"{one}={size}" for one, size in sorted(trial.sizes.items())]
     values = ", ".join(sizes + [f"{one}={float(value)!r}" for one, value in sorted(trial.scalars.items())])
     return f"{values} with {name} inputs{' (hidden)' if trial.hidden else ''}"
+
+
+def trial_of(
+    planned: PlannedTrial,
+    passed: bool,
+    comparison: Comparison | None = None,
+    compared: int | None = None,
+    blocks: str | None = None,
+) -> Trial:
+    """A trial that ran, as the verdict shows it."""
+    return Trial(
+        sizes=dict(planned.sizes),
+        scalars=dict(planned.scalars),
+        distribution=planned.distribution.name,
+        hidden=planned.hidden,
+        passed=passed,
+        worst_error=comparison.worst_error if comparison else None,
+        mismatch=comparison.mismatch if comparison else None,
+        compared=compared,
+        blocks=blocks,
+    )

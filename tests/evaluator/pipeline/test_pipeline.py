@@ -9,7 +9,8 @@ import pytest
 
 from common.contract import Phase, RewardName, Settings, Status, Submission, Verdict
 from common.source_lines import lines_of
-from evaluator.backends.sim.backend import Simulator, SimulatorSession
+from evaluator.backends.sim.backend import Simulator
+from evaluator.backends.sim.session import SimulatorSession
 from evaluator.disk_cache import Cache
 from evaluator.errors import UsageError
 from evaluator.pipeline.pipeline import evaluate

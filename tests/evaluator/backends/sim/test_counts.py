@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from common.contract import Settings
 from common.contract.counters import Counts, LaunchCounts
 from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Pointer, Program
-from evaluator.backends.sim.backend import Simulator, SimulatorSession
+from evaluator.backends.sim.backend import Simulator
 from evaluator.backends.sim.ptx import parser
+from evaluator.backends.sim.session import SimulatorSession
 
 # Every kernel begins with these 8 instructions: two parameters, five integers and moves, and one address of its own.
 PROLOGUE = """

@@ -9,8 +9,9 @@ from duel import HEADER, POISON, entries_of
 
 from common.contract import Settings
 from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Pointer, Program, RunOutcome
-from evaluator.backends.sim.backend import Simulator, SimulatorSession
+from evaluator.backends.sim.backend import Simulator
 from evaluator.backends.sim.ptx import parser
+from evaluator.backends.sim.session import SimulatorSession
 
 BLOCKS, THREADS = 1500, 128
 TURNS = 2500

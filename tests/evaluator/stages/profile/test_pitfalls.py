@@ -8,7 +8,7 @@ import pytest
 from common.contract import Settings, Submission
 from common.contract.counters import Evidence, LaunchCounts, Pitfall
 from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Pointer
-from evaluator.backends.sim.backend import SimulatorSession
+from evaluator.backends.sim.session import SimulatorSession
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.stages.compile.nvcc import Compiled, compile_source

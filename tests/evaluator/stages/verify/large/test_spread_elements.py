@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evaluator.backends.session import BufferFill, KernelLaunch
 from evaluator.problems.problem import Expected, Tolerance
 from evaluator.stages.verify.comparison import compare_elements
-from evaluator.stages.verify.spread_elements import spread_elements, strides_of, written_elements
+from evaluator.stages.verify.large.spread_elements import spread_elements, strides_of, written_elements
 
 SHAPES = st.lists(st.integers(1, 60), min_size=1, max_size=3).filter(lambda shape: prod(shape) > 1)
 EXACT = Tolerance(0.0, 0.0, "every bit")

@@ -19,12 +19,12 @@ from evaluator.problems.arrays import dtype_in, namespace, rng_seed
 from evaluator.problems.problem import Problem
 from evaluator.stages.launch.checked_plan import BufferFacts, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_elements, compare_output
+from evaluator.stages.verify.examination import POISONS, Examination
 from evaluator.stages.verify.input_check import input_changed
 from evaluator.stages.verify.instruction_limit import instruction_limit
-from evaluator.stages.verify.pieces import Piece, draw_pieces
-from evaluator.stages.verify.spread_elements import spread_elements, strides_of, written_elements
-from evaluator.stages.verify.trials import PlannedTrial, at, tensor_bytes, work_at
-from evaluator.stages.verify.verification import POISONS, Examination, trial_of
+from evaluator.stages.verify.large.pieces import Piece, draw_pieces
+from evaluator.stages.verify.large.spread_elements import spread_elements, strides_of, written_elements
+from evaluator.stages.verify.trials import PlannedTrial, at, tensor_bytes, trial_of, work_at
 
 _LARGE_BYTES: Final = 6 << 20
 """Of all tensors: below, drawing, sending and comparing everything takes a few tens of milliseconds."""
@@ -81,9 +81,6 @@ class SampledTrials:
     def judge(self, examination: Examination, trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
         """Run it as far as it can be afforded, and compare elements. Raises UnsupportedError, InfrastructureError."""
         problem, work = examination.problem, work_at(examination.problem, trial.sizes)
-        if examination.ended:
-            self._session.renew()
-            examination.ended = False
         if self._too_slow is not None and work >= self._too_slow:
             return self._left_out(examination, trial, "a smaller run took too long")
         cost = predicted(examination.costs, work, sized_plan.threads)
@@ -196,11 +193,7 @@ class SampledTrials:
             registers=examination.registers.draw(),
             instruction_limit=instruction_limit(examination.problem, large.planned.sizes),
         )
-        outcome = examination.carry_out(run)
-        if outcome.fault is not None:
-            self._session.renew()
-            examination.ended = False
-        return outcome
+        return examination.carry_out(run)
 
     @staticmethod
     def _changed(outcome: RunOutcome, large: LargeTrial) -> Ruling | None:

@@ -8,8 +8,8 @@ import pytest
 from common.contract import Fault
 from evaluator.backends.session import Hazard, HazardKind, RunOutcome
 from evaluator.backends.sim.hazards import read_notices
-from evaluator.stages.verify.race_checks import Watching
-from evaluator.stages.verify.severity import RULES, table
+from evaluator.stages.verify.findings.race_checks import Watching
+from evaluator.stages.verify.findings.severity import RULES, table
 
 ROOT = Path(__file__).parents[4]
 RUNTIME = ROOT / "evaluator/backends/sim/runtime"

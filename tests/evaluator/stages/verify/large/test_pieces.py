@@ -7,7 +7,7 @@ from common.wire import DType
 from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import problems
 from evaluator.stages.launch.checked_plan import BufferFacts
-from evaluator.stages.verify.pieces import Piece, draw_pieces
+from evaluator.stages.verify.large.pieces import Piece, draw_pieces
 
 
 def facts_at(problem, sizes):

@@ -10,7 +10,7 @@ from typing import Final
 from common.contract import Fault, HazardWarning, Phase, Status
 from evaluator.backends.session import Hazard, HazardKind, RunOutcome, Watch
 from evaluator.errors import Ruling
-from evaluator.stages.verify.severity import RULES
+from evaluator.stages.verify.findings.severity import RULES
 
 _MAX_INSTRUCTIONS: Final = 4_000_000
 """Thread-instructions of watched blocks, in one run."""

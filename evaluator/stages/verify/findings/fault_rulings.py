@@ -5,7 +5,7 @@ from typing import Final
 
 from common.contract import Fault, Phase, Status
 from evaluator.errors import Ruling
-from evaluator.stages.verify.race_checks import sentence
+from evaluator.stages.verify.findings.race_checks import sentence
 
 RACE_HINT: Final = (
     "Nothing orders the blocks of a launch, or the warps between two barriers: this is a race. Use atomics, a "

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from common.contract import Phase, Settings, Status, Submission
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.problems.catalogue import find_problem, problems
-from evaluator.stages.verify.large_trials import predicted
+from evaluator.stages.verify.large.large_trials import predicted
 from evaluator.stages.verify.trials import plan_trials, rehearsal, tensor_bytes, too_large
 
 RELU = """// assay: launch k grid=({grid}) block=(128) args=(x, y, n)

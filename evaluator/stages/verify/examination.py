@@ -1,0 +1,500 @@
+"""What one evaluation's trials are put to, and what they gave: runs, comparisons, watching, and other orders.
+
+The referee's side. It holds inputs and answers; the backend gets one trial's inputs at a time and returns what memory
+holds afterwards.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from common.contract import Correctness, Fault, HazardWarning, Phase, Settings, Status, Trial
+from evaluator.backends.session import PlanRun, Pointer, RunOutcome, Session, Watch
+from evaluator.errors import Ruling
+from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
+from evaluator.problems.problem import Arrays, Sizes
+from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
+from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
+from evaluator.stages.verify.findings.fault_rulings import RACE_HINT, bounds_hint, ruling_on
+from evaluator.stages.verify.findings.race_checks import Watching, sentence
+from evaluator.stages.verify.findings.undefined_memory import UNWRITTEN_HINT, doubtful, how_to_initialise, origin
+from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
+from evaluator.stages.verify.input_check import changed_input
+from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
+from evaluator.stages.verify.trials import PlannedTrial, at, trial_of, work_at
+
+POISONS: Final = (0xFF, 0x5B)
+"""Bytes of undefined memory: NaN in every float format, then a large finite number."""
+_TWICE_INSTRUCTIONS: Final = 4_000_000
+_TWICE_MOST: Final = 5
+_OTHER_ORDER_INSTRUCTIONS: Final = 20_000_000
+_OTHER_ORDER_S: Final = 2.0
+_OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
+_PLAIN: Final = 0  # special registers of one multiprocessor, on which all blocks run
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What verification gives."""
+
+    ruling: Ruling | None
+    correctness: Correctness | None
+    thread_instructions: int = 0
+    facts: Mapping[str, int] | None = None
+
+    def warned(self, warnings: tuple[str, ...]) -> "Verified":
+        """The same with these warnings behind its own; without a correctness there is no place for any."""
+        if not warnings or self.correctness is None:
+            return self
+        told = self.correctness.model_copy(update={"warnings": (*self.correctness.warnings, *warnings)})
+        return replace(self, correctness=told)
+
+
+class Examination:
+    """The trials of one evaluation and what they gave so far."""
+
+    def __init__(
+        self,
+        checked_plan: CheckedPlan,
+        session: Session,
+        settings: Settings,
+        rng: Rng,
+        planned: int,
+        seed: int = 0,
+    ) -> None:
+        self.checked_plan = checked_plan
+        self.problem = checked_plan.problem
+        self.session = session
+        self.rng = rng
+        self.settings = settings
+        self.planned = planned
+        self.left_out: list[str] = []
+        self.costs: list[tuple[float, int, int]] = []
+        """Of each run of a trial: the problem's work, the threads of all launches, and thread-instructions."""
+        self.left_s = settings.run_timeout_s
+        self.limit_s = settings.run_timeout_s
+        self.registers = FreeRegisters(session.free_registers, seed)
+        self.instruction_limit = 0
+        """Of a run of the trial that is under way."""
+        self.trials: list[Trial] = []
+        self.warnings: dict[str, None] = {}
+        self.hazards: dict[HazardWarning, None] = {}
+        self.printed = ""
+        self.fault: Fault | None = None
+        self.thread_instructions = 0
+        self.facts: dict[str, int] = {}
+        self.twice = 0
+        self.deterministic = True
+        self.order_sizes: dict[str, Sizes] = {}
+        self.order_costs: dict[str, int] = {}
+        self.watching = Watching(seed)
+        self.jitter = seed
+
+    def verified(self, ruling: Ruling | None) -> Verified:
+        """Everything seen, as the verdict will show it."""
+        errors = [trial.worst_error for trial in self.trials if trial.passed and trial.worst_error is not None]
+        correctness = Correctness(
+            passed=ruling is None,
+            trials=tuple(self.trials),
+            planned_trials=self.planned,
+            verification=self.settings.verification,
+            left_out=tuple(self.left_out),
+            worst_error=max(errors, default=None),
+            deterministic=self.deterministic if self.twice and ruling is None else None,
+            plan_source=self.checked_plan.plan_source,
+            binding=self.checked_plan.binding,
+            fault=self.fault,
+            warnings=tuple(self.warnings),
+            hazards=tuple(self.hazards),
+            printed=self.printed,
+            watched=self.watching.said,
+        )
+        if ruling is not None and (exchanged := self.checked_plan.exchanged):
+            ruling = replace(ruling, hint=f"{exchanged} {ruling.hint or ''}".rstrip())
+        return Verified(ruling, correctness, self.thread_instructions, self.facts)
+
+    def run(self, trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
+        """One trial: run, judge, and where it is cheap run again on other undefined memory."""
+        inputs = trial.distribution.draw(self.rng, trial.sizes)
+        ruling = self._examine(trial, sized_plan, inputs)
+        return self._by_registers(ruling, trial, sized_plan, inputs) if ruling and self.registers.read else ruling
+
+    def _examine(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling | None:
+        self.watching.undefined = None
+        self.instruction_limit = instruction_limit(self.problem, trial.sizes)
+        first = self.execute(sized_plan, inputs, POISONS[0])
+        draw = self.registers.drawn
+        ruling = self.intact(first, trial, inputs)
+        if ruling is not None:
+            return ruling
+        self.costs.append((work_at(self.problem, trial.sizes), sized_plan.threads, first.thread_instructions))
+        outputs = self.tensors(first, sized_plan)
+        if first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
+            self._consider_for_order(trial.sizes, first.thread_instructions)
+        cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
+        # A NaN keeps its bits through arithmetic: only other undefined memory tells "never written" from "computed
+        # from what is undefined".
+        if cheap or any(bool(is_poison(array, POISONS[0]).any()) for array in outputs.values()):
+            self.twice += cheap
+            watch = self.watching.plan(first.thread_instructions, not cheap) if self.session.reorders else None
+            ruling = self._again(trial, sized_plan, inputs, outputs, watch, unwritten_too=cheap)
+            if ruling is not None:
+                return ruling
+        for _ in range(self.registers.more(first.thread_instructions <= _TWICE_INSTRUCTIONS)):
+            other = self.execute(sized_plan, inputs, POISONS[0])
+            ruling = self.intact(other, trial, inputs)
+            if ruling is None and not self._right(trial, inputs, self.tensors(other, sized_plan)):
+                ruling = self.judge(trial, inputs, self.tensors(other, sized_plan))
+            if ruling is not None:
+                return ruling
+        ruling = self.judge(trial, inputs, outputs)
+        if ruling is not None and self.session.reorders:
+            # Also of a large run, of which fewer blocks are watched: what is missing is worth one run more.
+            watch = self.watching.plan(first.thread_instructions, explains=True)
+            if watch is None and first.thread_instructions > _OTHER_ORDER_INSTRUCTIONS:
+                return ruling
+            other = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch, registers=draw)
+            race = self._race(other, trial) if watch else None
+            if race is not None:
+                return replace(race, message=f"{race.message} {ruling.message}")
+            if other.fault is None and self._right(trial, inputs, self.tensors(other, sized_plan)):
+                return replace(ruling, hint=f"With blocks and warps run in another order it is right. {RACE_HINT}")
+        return ruling
+
+    def _by_registers(self, ruling: Ruling, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling:
+        """The ruling with what registers that change from run to run have to do with it."""
+        if self.fault is not None:  # it ended the session
+            hint = f"{ruling.hint or ''} The kernel reads {self.registers}. {REGISTERS_HINT}".strip()
+            return replace(ruling, hint=hint) if self.fault.kind not in ("race", "undefined_read") else ruling
+        seen: set[int] = set()
+        for draw in (_PLAIN, None, None, None) if ruling.status is Status.INCORRECT else ():
+            outcome = self.execute(sized_plan, inputs, POISONS[0], registers=draw)
+            if outcome.fault is not None:
+                return ruling
+            outputs = self.tensors(outcome, sized_plan)
+            if self._right(trial, inputs, outputs):
+                message = f"The answer depends on {self.registers}: with other values it is right. {ruling.message}"
+                return replace(ruling, message=message, hint=REGISTERS_HINT)
+            if draw != _PLAIN:
+                seen.add(hash(tuple(to_numpy(array).tobytes() for array in outputs.values())))
+        if len(seen) < 2:
+            return ruling
+        message = f"{ruling.message} The same input gave other outputs with other values of {self.registers}."
+        return replace(ruling, message=message, hint=REGISTERS_HINT)
+
+    def _again(
+        self,
+        trial: PlannedTrial,
+        sized_plan: SizedPlan,
+        inputs: Arrays,
+        first: Mapping[str, Array],
+        watch: Watch | None,
+        unwritten_too: bool,
+    ) -> Ruling | None:
+        """The same inputs on other undefined memory: what differs was computed from it."""
+        draw = self.registers.drawn
+        outcome = self.execute(sized_plan, inputs, POISONS[1], watch=watch)
+        if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):
+            outcome = self.execute(sized_plan, inputs, POISONS[1])  # it may be our watching that took so much
+        ruling = self._race(outcome, trial) or self.fault_ruling(outcome, trial)
+        if ruling is None:
+            second = self.tensors(outcome, sized_plan)
+            ruling = self._undefined(first, second, trial, unwritten_too, outcome.first_unwritten)
+            free = not self.session.reorders
+            if ruling is not None and self.registers.read:
+                # Which of both made the difference: the undefined memory, or the special registers?
+                outcome = self.execute(sized_plan, inputs, POISONS[1], registers=draw)
+                same = self.fault_ruling(outcome, trial) or self._undefined(
+                    first, self.tensors(outcome, sized_plan), trial, unwritten_too, outcome.first_unwritten
+                )
+                ruling, free = same or ruling, same is None
+            if ruling is not None and free and self._written(first, second):
+                # A device that runs threads in an order of its own gives other roundings each time, where a kernel
+                # adds by atomics. Then both answers must be right, and that is all that can be asked; likewise of one
+                # that shares out work by the multiprocessor.
+                self.deterministic = False
+                return None if self._right(trial, inputs, second) else self.judge(trial, inputs, second)
+        if ruling is not None:
+            self.trials.append(trial_of(trial, False))
+        return ruling
+
+    @staticmethod
+    def _written(first: Mapping[str, Array], second: Mapping[str, Array]) -> bool:
+        """Whether no element holds what undefined memory was made of in both runs."""
+        return not any(
+            bool((is_poison(first[n], POISONS[0]) & is_poison(second[n], POISONS[1])).any()) for n in first
+        )
+
+    def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
+        """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
+        ruling = self.fault_ruling(outcome, trial) or changed_input(outcome.contents, inputs)
+        if ruling is not None:
+            self.trials.append(trial_of(trial, False))
+        return ruling
+
+    def _race(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
+        """What watching showed, if it did."""
+        if not outcome.watched_blocks[1]:
+            return None
+        seen = self.watching.look(outcome, trial.place, self.checked_plan.source_lines)
+        self.warnings.update(dict.fromkeys(seen.warnings))
+        self.hazards.update(dict.fromkeys(seen.hazards))
+        self.fault = seen.fault or self.fault
+        return seen.ruling
+
+    def _right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
+        expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
+        compared = (compare_output(n, a, expected[n], trial.tolerance, POISONS[0]) for n, a in outputs.items())
+        return all(comparison.mismatch is None for comparison in compared)
+
+    def other_order(self) -> Ruling | None:
+        """Fresh inputs once more with blocks and warps last first: a race that the usual order hides shows here.
+
+        Last of all, because a kernel that waits for earlier blocks (as decoupled look-back does) never ends this way:
+        CUDA promises no order, but GPUs start blocks in theirs, so that is a note and not a fault.
+        """
+        typical = self.problem.distributions[0]
+        for name, sizes in self.order_sizes.items():
+            sized_plan = self.checked_plan.at(sizes)
+            assert isinstance(sized_plan, SizedPlan)
+            trial = PlannedTrial(sizes, typical, self.problem.tolerance, True)
+            self.instruction_limit = instruction_limit(self.problem, sizes)
+            inputs = typical.draw(self.rng, sizes)
+            watch = self.watching.plan(self.order_costs[name])
+            outcome = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch)
+            race = self._race(outcome, trial)
+            if race is not None:
+                self.trials.append(trial_of(trial, False))
+                return race
+            if outcome.fault is not None:
+                self.warnings[f"not judged with blocks in another order: {sentence(outcome.fault, 0)}"] = None
+                return None
+            expected = self.problem.oracle(inputs, sizes)
+            for name, actual in self.tensors(outcome, sized_plan).items():
+                comparison = compare_output(name, actual, expected[name], trial.tolerance, POISONS[0])
+                if comparison.mismatch is not None:
+                    self.trials.append(trial_of(trial, False, comparison))
+                    ruling = self.incorrect(trial, comparison)
+                    return replace(
+                        ruling,
+                        message=f"With blocks and warps run in another order. {ruling.message}",
+                        hint=RACE_HINT,
+                    )
+        return None
+
+    def execute(
+        self,
+        sized_plan: SizedPlan,
+        inputs: Arrays,
+        poison: int,
+        backwards: bool = False,
+        look: bool = True,
+        watch: Watch | None = None,
+        registers: int | None = None,
+    ) -> RunOutcome:
+        """Run the plan on these inputs within what is left of the time limit.
+
+        `registers`: a draw of special registers that an earlier run had; None is a new one.
+        """
+        # Only the submission's own time counts: drawing inputs and computing answers is ours.
+        if self.left_s <= 0:
+            return RunOutcome({}, _OUT_OF_TIME)
+        buffers = sized_plan.buffers_with(inputs)
+        limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s
+        run = PlanRun(
+            buffers,
+            sized_plan.steps,
+            poison,
+            limit_s,
+            backwards,
+            look,
+            watch=watch,
+            jitter=self.jitter,
+            registers=self.registers.draw() if registers is None else registers,
+            instruction_limit=self.instruction_limit,
+        )
+        return self.carry_out(run, ours=watch is not None)
+
+    def carry_out(self, run: PlanRun, ours: bool = False) -> RunOutcome:
+        """Run it, and take account of what it took and said; `ours`: its time is not the submission's."""
+        started_s = time.monotonic()
+        outcome = self.session.run(run)
+        took_s = time.monotonic() - started_s if outcome.own_s is None else outcome.own_s
+        self.left_s -= 0 if ours else took_s
+        if self.left_s < 0 and outcome.fault is None:
+            outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
+        self.thread_instructions += outcome.thread_instructions
+        self._heed(outcome)
+        for name, count in outcome.facts.items():
+            self.facts[name] = self.facts.get(name, 0) + count
+        self.printed = self.printed or outcome.printed
+        return outcome
+
+    def _heed(self, outcome: RunOutcome) -> None:
+        """Keep what a run warned of: of what lanes did, one warning of each kind for each line."""
+        known = {(hazard.kind, hazard.line) for hazard in self.hazards}
+        repeated = {notice.message for notice in outcome.notices if (notice.kind, notice.line) in known}
+        for text in outcome.warnings:
+            if not any(text.endswith(message) for message in repeated):
+                self.warnings[text] = None
+        for notice in outcome.notices:
+            if (notice.kind, notice.line) not in known:
+                told = HazardWarning(kind=notice.kind, message=notice.message, line=notice.line, remedy=notice.remedy)
+                self.hazards[told] = None
+
+    def tensors(self, outcome: RunOutcome, sized_plan: SizedPlan, role: str = "output") -> dict[str, Array]:
+        """What the outputs (or the inputs) hold after a run, in their dtypes and shapes."""
+        found: dict[str, Array] = {}
+        for buffer in sized_plan.buffers:
+            if buffer.role == role:
+                memory = outcome.contents[buffer.name]
+                found[buffer.name] = memory.view(dtype_in(namespace(memory), buffer.dtype)).reshape(buffer.shape)
+        return found
+
+    def _consider_for_order(self, sizes: Sizes, thread_instructions: int) -> None:
+        """Keep the largest size that is cheap, and the largest of a tenth of its cost."""
+        for name, most in (("large", _OTHER_ORDER_INSTRUCTIONS), ("small", _OTHER_ORDER_INSTRUCTIONS // 10)):
+            if self.order_costs.get(name, 0) < thread_instructions <= most:
+                self.order_costs[name] = thread_instructions
+                self.order_sizes[name] = sizes
+
+    def fault_ruling(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
+        """What a fault means, if there was one."""
+        fault = outcome.fault
+        if fault is None:
+            return None
+        self.fault = fault
+        if fault.kind == "instruction_limit":
+            told = f"{fault.message}, {times_naive(self.problem, trial.sizes)}"
+            fault = fault.model_copy(update={"message": told})
+        ruling = ruling_on(fault, trial.place, self.checked_plan.source_lines, self.limit_s)
+        hint = bounds_hint(fault, self._own_names(), self._temporaries())
+        return replace(ruling, hint=hint) if hint else ruling
+
+    def _own_names(self) -> set[str]:
+        """Of what is no array of the kernel's own."""
+        tensors = {tensor.name for tensor in (*self.problem.inputs, *self.problem.outputs)}
+        return tensors | self._temporaries() | {"local memory", "parameters"}
+
+    def _undefined(
+        self,
+        first: Mapping[str, Array],
+        second: Mapping[str, Array],
+        trial: PlannedTrial,
+        unwritten_too: bool,
+        known: Mapping[str, int | None],
+    ) -> Ruling | None:
+        """The same inputs on two kinds of undefined memory must give the same bits.
+
+        `known`: the first element of each output that nobody wrote, where the second run was watched. What holds the
+        pattern of undefined memory, and was written, was copied or computed from such memory.
+        """
+        for name, one in first.items():
+            xp = namespace(one)
+            differing = xp.any(element_bytes(one) != element_bytes(second[name]), axis=-1)
+            if not bool(xp.any(differing)):
+                continue
+            differ = to_numpy(differing).reshape(-1)
+            both = is_poison(one, POISONS[0]) & is_poison(second[name], POISONS[1])
+            unwritten = to_numpy(both).reshape(-1)
+            elements = np.flatnonzero(differ if unwritten_too else differ & ~unwritten)
+            if not len(elements):
+                continue
+            element = int(elements[0])
+            all_written = known.get(name, 0) is None
+            if unwritten[element] and not all_written:
+                undefined = self.watching.undefined
+                element = known.get(name) or element
+                return Ruling(
+                    Status.INCORRECT,
+                    Phase.VERIFY,
+                    f"At {trial.place}: {name}[{element}] was never written "
+                    f"({int(differ.sum())} of {differ.size} elements differ between two runs on the same input)."
+                    f"{self._reader()}",
+                    undefined.remedy if undefined else UNWRITTEN_HINT,
+                )
+            return Ruling(
+                Status.INCORRECT,
+                Phase.VERIFY,
+                f"At {trial.place}: {name}[{element}] {origin(self.watching.undefined, name)}: two runs on the "
+                f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} "
+                f"elements.{self._reader()}",
+                how_to_initialise(self.watching.undefined, name, self._temporaries(), self._later()),
+            )
+        return None
+
+    def _later(self) -> str | None:
+        """A launch behind the one that read undefined memory, which takes the same buffer: the order may be wrong."""
+        fault = self.watching.undefined.fault if self.watching.undefined else None
+        calls = [call for _, call in sorted(self.checked_plan.calls.items())]
+        taking = [call for call in calls if fault and Pointer(fault.buffer or "") in call.values]
+        if not fault or not taking or not fault.kernel or f"{fault.kernel}(" not in taking[0].entry.name:
+            return None
+        return next((call.launch.kernel for call in taking[1:] if call.entry != taking[0].entry), None)
+
+    def _temporaries(self) -> set[str]:
+        return {temporary.name for temporary in self.checked_plan.plan.temporaries}
+
+    def _reader(self) -> str:
+        """Who read what nobody had written, where a watched run saw it."""
+        if self.watching.undefined is None:
+            return ""
+        self.fault = self.watching.undefined.fault
+        return f" {sentence(self.fault, self.checked_plan.source_lines)}."
+
+    def judge(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> Ruling | None:
+        """Compare with the oracle, and record the trial."""
+        expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
+        comparisons: list[Comparison] = []
+        for name, actual in outputs.items():
+            comparison = compare_output(name, actual, expected[name], trial.tolerance, POISONS[0])
+            comparisons.append(comparison)
+            if comparison.mismatch is not None:
+                self.trials.append(trial_of(trial, False, comparison))
+                return self.incorrect(trial, comparison)
+        worst = max(comparisons, key=lambda comparison: comparison.worst_error or 0.0)
+        self.trials.append(trial_of(trial, True, worst))
+        return None
+
+    def incorrect(self, trial: PlannedTrial, comparison: Comparison) -> Ruling:
+        mismatch = comparison.mismatch
+        assert mismatch is not None
+        index = ", ".join(map(str, mismatch.index))
+        how_far = "" if mismatch.error is None else f", {mismatch.error:.3g} times the allowed error"
+        if trial.tolerance.relative == trial.tolerance.absolute == 0:
+            how_far = ", and must be exact"
+        message = (
+            f"At {trial.place} with {trial.distribution.name} inputs: {mismatch.pattern}. "
+            f"Worst: {mismatch.output}[{index}] is {mismatch.actual}, expected {mismatch.expected}{how_far}."
+        )
+        undefined = self.watching.undefined
+        if "written" in mismatch.pattern:
+            if undefined is not None and undefined.fault.buffer not in self._own_names() - {"local memory"}:
+                # It may be stored all right, and be made of what was not.
+                message = doubtful(message)
+            message += self._reader()
+            if undefined is not None:
+                return Ruling(Status.INCORRECT, Phase.VERIFY, message, undefined.remedy)
+        advice = " ".join((self._advice(trial), *(f"Note: {warning}." for warning in list(self.warnings)[:2])))
+        return Ruling(Status.INCORRECT, Phase.VERIFY, message, advice)
+
+    def _advice(self, trial: PlannedTrial) -> str:
+        """What the trials that passed say about the one that failed."""
+        passed = [done for done in self.trials if done.passed]
+        if any(probe.distribution is trial.distribution for probe in self.problem.probes):
+            return f"This input probes the precision: {trial.distribution.reason}"
+        if not passed:
+            return "No trial has passed: compare the kernel with the problem's statement, index by index."
+        if trial.scalars and all(done.scalars != trial.scalars for done in passed):
+            names = ", ".join(trial.scalars)
+            return (
+                f"It was right with other values of {names}. Take {names} from the parameter, not from a constant in "
+                "the source or the plan; or look for what depends on the size."
+            )
+        if all(done.sizes != trial.sizes for done in passed):
+            sizes = "; ".join(dict.fromkeys(at(done.sizes) for done in passed))
+            return f"It was right at {sizes}. Look for what depends on the size: tails, strides, the grid's extent."
+        return f"The same size was right with other inputs. These inputs are hostile: {trial.distribution.reason}"

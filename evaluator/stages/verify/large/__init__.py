@@ -1,0 +1,1 @@
+"""Large trials on the simulator: contents in pieces, comparison by sampled elements or blocks."""
