@@ -79,7 +79,7 @@ def _graded(case: _Case, backend: Any) -> Row:
         Submission(problem=case.head["problem"], source=source, backend=backend, settings=settings), _toolboxes[0]
     )
     shown = verdict.correctness
-    hazards = sorted({hazard.kind for hazard in getattr(shown, "hazards", ())}) if shown else []
+    hazards = sorted({hazard.kind for hazard in shown.hazards}) if shown else []
     return {
         "name": case.path.stem,
         "wrong": case.wrong,

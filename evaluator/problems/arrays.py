@@ -88,6 +88,11 @@ def namespace(*arrays: Array) -> Any:
     return np if all(map(is_numpy_array, arrays)) else array_namespace(*arrays)
 
 
+def is_on_host(array: Array) -> bool:
+    """Whether it is numpy's, so that asking for a value waits for nothing."""
+    return bool(is_numpy_array(array))
+
+
 def dtype_in(xp: Any, dtype: DType) -> Any:
     """An element type in the words of a namespace. Raises TypeError for bfloat16 in numpy, which has none."""
     found = getattr(xp, dtype.value, None)

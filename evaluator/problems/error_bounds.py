@@ -13,7 +13,7 @@ admitted beside the roundings of those that count. That holds in every order and
 import math
 from typing import Final
 
-from evaluator.problems.arrays import Array, namespace
+from evaluator.problems.arrays import Array, is_on_host, namespace
 
 EPSILON: Final = 2.0**-24
 """Largest relative error of one float32 rounding to nearest."""
@@ -52,8 +52,8 @@ def of_sums(terms: Array, scale: Array, extra: float) -> Array | float:
     xp = namespace(terms, scale)
     magnitudes = xp.abs(terms)
     most = random_walk(terms.shape[-1], extra)
-    if float(xp.min(magnitudes)) > NEGLIGIBLE * float(xp.max(magnitudes)):
-        return most  # all of them count, in every row
+    if _all_count(magnitudes):
+        return most
     count, lost = counting(magnitudes)
     rest = xp.sum(xp.where(lost, magnitudes, 0.0), axis=-1)
     return xp.clip(random_walk(count, extra) + _share(rest, scale), None, most)
@@ -68,11 +68,11 @@ def of_products(left: Array, right: Array, scale: Array, extra: float) -> Array 
     length = left.shape[-1]
     most = random_walk(length, extra)
     magnitudes = xp.abs(left)
-    if float(xp.min(magnitudes)) > NEGLIGIBLE * float(xp.max(magnitudes)):
+    if _all_count(magnitudes):
         return most
     count, lost = counting(magnitudes)
     few = count * _WORTH_IT <= length
-    if not bool(xp.any(few)):
+    if is_on_host(few) and not few.any():
         return most
     rest = xp.where(lost & few[..., None], magnitudes, 0.0) @ xp.abs(right)
     narrow = random_walk(count, extra)[..., None] + _share(rest, scale)
@@ -86,12 +86,17 @@ def of_prefixes(terms: Array, scale: Array, extra: float) -> Array:
     every = xp.cumulative_sum(xp.ones_like(magnitudes))
     most = random_walk(every, extra)
     lost = magnitudes <= NEGLIGIBLE * xp.max(magnitudes)
-    if not bool(xp.any(lost)):
+    if is_on_host(lost) and not lost.any():
         return most
     rest = xp.cumulative_sum(xp.where(lost, magnitudes, 0.0))
     count = every - xp.cumulative_sum(xp.astype(lost, xp.float64))
     narrow = random_walk(xp.clip(count, 1.0, None), extra) + _share(rest, scale)
-    return xp.where(every > int(xp.argmax(magnitudes)), xp.minimum(narrow, most), most)
+    return xp.where(every > xp.argmax(magnitudes), xp.minimum(narrow, most), most)
+
+
+def _all_count(magnitudes: Array) -> bool:
+    """Whether all surely count, in every row. On a GPU that is not asked: the answer would have to be waited for."""
+    return is_on_host(magnitudes) and bool(magnitudes.min() > NEGLIGIBLE * magnitudes.max())
 
 
 def _share(rest: Array, scale: Array) -> Array:

@@ -73,7 +73,11 @@ def test_torch_draws_what_numpy_draws(problem, distribution, sizes):
         assert theirs_here.is_contiguous()
         mine, other = ours_here.astype(np.float64), to_numpy(theirs_here).astype(np.float64)
         assert np.isfinite(other).all()
-        rows = mine.size if distribution.name not in ("constant_rows", "wide") else mine.size // mine.shape[-1]
+        rows = (
+            mine.size
+            if distribution.name not in ("constant_rows", "wide", "few_matter", "few_high")
+            else mine.size // mine.shape[-1]
+        )
         if distribution.structured or distribution.name in ("one_value", "full_bin", "skewed") or rows < 50:
             continue  # one draw decides about most elements: nothing to compare
         slack = 5 / np.sqrt(rows)

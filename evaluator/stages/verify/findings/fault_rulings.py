@@ -26,6 +26,7 @@ _ARRAY_HINT: Final = (
 )
 _FAULT_STATUS: Final = {
     "watchdog": Status.TIMEOUT,
+    "instruction_limit": Status.TIMEOUT,
     "deadlock": Status.TIMEOUT,
     "out_of_memory": Status.OUT_OF_MEMORY,
     "race": Status.INCORRECT,
@@ -33,6 +34,8 @@ _FAULT_STATUS: Final = {
 _FAULT_HINTS: Final = {
     "race": RACE_HINT,
     "watchdog": "Check that every loop ends for every thread, also at the smallest and at odd sizes.",
+    "instruction_limit": "Check that every loop ends for every thread, also at the smallest and at odd sizes. No "
+    "thread may wait for one that starts only after it.",
     "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions "
     "that depend on the thread, and do not return before it.",
     "out_of_bounds": "Guard the access with the tensor's extent: the last block usually has threads beyond the end.",

@@ -11,7 +11,7 @@ from evaluator.backends.sim.hazards import read_notices
 from evaluator.stages.verify.findings.race_checks import Watching
 from evaluator.stages.verify.findings.severity import RULES, table
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 RUNTIME = ROOT / "evaluator/backends/sim/runtime"
 
 

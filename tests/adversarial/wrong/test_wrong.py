@@ -1,0 +1,56 @@
+"""Wrong kernels that were written to be passed. None is `passed`, but where its header says that a warning is enough.
+
+// problem: id                  // class: sizes, precision, registers, warp, shared, contents or schedule
+// must: anything but passed    or: passed with a warning | anything but passed
+// why: why it is wrong, and where that shows
+// proof: how to see it
+
+Kernels of class `schedule` go wrong only under schedules or memory orders that the simulator does not draw: those may
+pass. `benchmarks/grading/wrong_and_right.py` counts them, and grades all of them on a GPU too.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from common.contract import Settings, Status, Submission
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.problems.catalogue import problems
+
+KERNELS = sorted(Path(__file__).parent.glob("*.cu"))
+CLASSES = {"sizes", "precision", "registers", "warp", "shared", "contents", "schedule"}
+# Not caught today. A file that is caught must leave this list.
+MISSED: set[str] = set()
+
+
+def header(source: str) -> dict[str, str]:
+    return dict(re.findall(r"^// (problem|class|must|why|proof|flags): (.*)$", source, re.MULTILINE))
+
+
+def judged(path, toolbox):
+    source = path.read_text()
+    head = header(source)
+    settings = Settings(estimate_for=None, flags=tuple(head.get("flags", "").split()))
+    return evaluate(
+        Submission(problem=head["problem"], source=source, backend="sim", settings=settings), toolbox
+    ), head
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+def test_a_wrong_kernel_does_not_pass(path, toolbox):
+    verdict, head = judged(path, toolbox)
+    assert verdict.status not in (Status.UNSUPPORTED, Status.INTERNAL_ERROR), verdict.message
+    warned = verdict.status is Status.PASSED and verdict.correctness.hazards and "warning" in head["must"]
+    caught = verdict.status is not Status.PASSED or bool(warned)
+    if head["class"].split()[0] != "schedule":
+        assert caught == (path.stem not in MISSED), verdict.message
+
+
+def test_the_corpus_covers_every_problem_and_class():
+    heads = [header(path.read_text()) for path in KERNELS]
+    assert len(heads) >= 60
+    assert {head["problem"] for head in heads} == set(problems())
+    assert {head["class"].split()[0] for head in heads} == CLASSES
+    assert all(len(head["why"]) > 20 and head["must"] for head in heads)
+    assert MISSED <= {path.stem for path in KERNELS}
