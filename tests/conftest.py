@@ -205,7 +205,7 @@ def tiers(items: list[pytest.Item]) -> dict[str, str]:
         if test.startswith(WHOLE) and not test.startswith(LONG):
             wanted = len(ids)
         quick, rest = spread(len(ids), QUICK_CASES), spread(len(ids), wanted)
-        if test.startswith("tests/kernels/") and len(ids) > len(problems()):
+        if test.startswith("tests/kernels/test_honest.py") and len(ids) > len(problems()):
             quick |= one_of_each_problem(ids)
         for index, nodeid in enumerate(ids):
             found[nodeid] = "quick" if index in quick else "rest" if index in rest else "corpora"

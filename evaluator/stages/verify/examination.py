@@ -116,15 +116,15 @@ class Examination:
             ruling = replace(ruling, hint=f"{exchanged} {ruling.hint or ''}".rstrip())
         return Verified(ruling, correctness, self.thread_instructions, self.facts)
 
-    def run(self, trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
-        """One trial: run, judge, and where it is cheap run again on other undefined memory."""
+    def run(self, trial: PlannedTrial, sized_plan: SizedPlan, least_limit: int = 0) -> Ruling | None:
+        """One trial: run, judge, and where it is cheap on other undefined memory. `least_limit`: of instructions."""
+        self.instruction_limit = max(instruction_limit(self.problem, trial.sizes), least_limit)
         inputs = trial.distribution.draw(self.rng, trial.sizes)
         ruling = self._examine(trial, sized_plan, inputs)
         return self._by_registers(ruling, trial, sized_plan, inputs) if ruling and self.registers.read else ruling
 
     def _examine(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling | None:
         self.watching.undefined = None
-        self.instruction_limit = instruction_limit(self.problem, trial.sizes)
         first = self.execute(sized_plan, inputs, POISONS[0])
         draw = self.registers.drawn
         ruling = self.intact(first, trial, inputs)
@@ -295,10 +295,7 @@ class Examination:
         watch: Watch | None = None,
         registers: int | None = None,
     ) -> RunOutcome:
-        """Run the plan on these inputs within what is left of the time limit.
-
-        `registers`: a draw of special registers that an earlier run had; None is a new one.
-        """
+        """Run the plan in what is left of the time; `registers` are those of an earlier run, None a new draw."""
         # Only the submission's own time counts: drawing inputs and computing answers is ours.
         if self.left_s <= 0:
             return RunOutcome({}, _OUT_OF_TIME)

@@ -44,7 +44,10 @@ _TERMS: Final = 4_000_000
 """Of the oracle, for the elements of one comparison: some tens of milliseconds."""
 _LEAST_ELEMENTS: Final = 256
 _MOST_ELEMENTS: Final = 4096
-_HAS_NO_END: Final = frozenset({"watchdog"})
+_LEAST_LIMIT: Final = 4 * _WHOLE_INSTRUCTIONS
+"""Instructions that any such run may execute. At the edges a right kernel may take hundreds of times what the naive
+one does (a block of 256 threads for a row of three elements), and it was foretold to stay below a quarter of this."""
+_HAS_NO_END: Final = frozenset({"watchdog", "instruction_limit"})
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class SampledTrials:
         left_s, allowed_s = examination.left_s, min(_WHOLE_S, examination.left_s)
         examination.left_s = allowed_s
         before = examination.fault
-        ruling = examination.run(trial, sized_plan)
+        ruling = examination.run(trial, sized_plan, _LEAST_LIMIT)
         examination.left_s += left_s - allowed_s
         if ruling is None or examination.fault is None or examination.fault.kind not in _HAS_NO_END:
             return ruling
@@ -118,7 +121,9 @@ class SampledTrials:
 
     def _without_end(self, examination: Examination, trial: PlannedTrial, limit_s: float) -> Ruling | None:
         self._too_slow = work_at(examination.problem, trial.sizes)
-        return self._left_out(examination, trial, f"it had not come to its end after {limit_s:.3g} s")
+        return self._left_out(
+            examination, trial, f"it did not end within {limit_s:.3g} s and {_LEAST_LIMIT:.0e} instructions"
+        )
 
     def _whole(self, examination: Examination, large: LargeTrial, limit_s: float) -> Ruling | None:
         outcome = self._run(examination, large, limit_s)
@@ -191,7 +196,7 @@ class SampledTrials:
             sample_seed=seed,
             jitter=examination.jitter,
             registers=examination.registers.draw(),
-            instruction_limit=instruction_limit(examination.problem, large.planned.sizes),
+            instruction_limit=max(instruction_limit(examination.problem, large.planned.sizes), _LEAST_LIMIT),
         )
         return examination.carry_out(run)
 
