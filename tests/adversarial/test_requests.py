@@ -36,7 +36,10 @@ def launch(**changes: object) -> dict[str, object]:
 
 def graded(toolbox, source: str, **fields: object):
     started = time.monotonic()
-    verdict = evaluate(Submission(problem="vector_add", source=source, **fields), toolbox)
+    verdict = evaluate(
+        Submission(problem="vector_add", source=source, **{"settings": Settings(verification="quick"), **fields}),
+        toolbox,
+    )
     assert time.monotonic() - started < 60
     return verdict
 

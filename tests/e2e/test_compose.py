@@ -11,7 +11,7 @@ import subprocess
 import pytest
 from deployment import ROOT, SECRETS, WORKERS, Deployment, compose_command, output, what_is_missing
 
-from common.contract import Submission
+from common.contract import Settings, Submission
 from common.signature import Signer
 
 pytestmark = pytest.mark.timeout(900)
@@ -51,7 +51,8 @@ def client(deployment, key):
 
 
 def submission(salt=""):
-    return Submission(problem="vector_add", source=f"{GOOD}// {salt or secrets.token_hex(8)}\n")
+    source = f"{GOOD}// {salt or secrets.token_hex(8)}\n"
+    return Submission(problem="vector_add", source=source, settings=Settings(verification="quick"))
 
 
 def test_a_kernel_is_graded_in_containers(client, deployment):
@@ -102,7 +103,7 @@ def test_without_the_key_there_is_no_verdict(deployment):
 GRADE = """
 import sys
 from common.client import Client
-from common.contract import Submission
+from common.contract import Settings, Submission
 with Client("http://api:8000", sys.argv[1]) as client:
     print(client.evaluate(Submission(problem="vector_add", source=sys.stdin.read())).status)
 """

@@ -45,7 +45,7 @@ def mix(count, seed):
         source = SOURCES[right]
         if chance.random() < UNCACHED:
             source += f"// {seed} {index}\n"
-        settings = Settings(run_timeout_s=1.0) if right is Status.TIMEOUT else Settings()
+        settings = Settings(verification="quick", run_timeout_s=1.0 if right is Status.TIMEOUT else 30.0)
         submission = Submission(problem="relu", source=source, backend="sim", settings=settings)
         found.append(Sent(submission, right, chance.random() >= REPEATED))
     return found

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from common.contract import Status, Submission
+from common.contract import Settings, Status, Submission
 from evaluator.cli import diff
 from evaluator.cli.main import main
 from evaluator.diff.compare import Quantity, _lines, compare, grade_both
@@ -33,7 +33,9 @@ HOSTILE = STRIDED.replace("{\n", "{  // <script>alert(1)</script> \x1b[31m \u202
 @pytest.fixture(scope="module")
 def difference(toolbox):
     sources = (STRIDED, SCATTERED)
-    submissions = [Submission(problem="transpose", source=source) for source in sources]
+    submissions = [
+        Submission(problem="transpose", source=source, settings=Settings(verification="quick")) for source in sources
+    ]
     verdicts = grade_both(submissions, [source.encode() for source in sources], toolbox, lambda text: None)
     assert [verdict.status for verdict in verdicts] == [Status.PASSED, Status.PASSED]
     trials = [[trial.sizes for trial in verdict.correctness.trials] for verdict in verdicts]
@@ -84,7 +86,10 @@ def test_a_terminal_shows_numbers_and_lines(difference):
 
 def test_a_page_lets_nothing_of_the_sources_act(toolbox):
     verdicts = grade_both(
-        [Submission(problem="transpose", source=HOSTILE)] * 2, [HOSTILE.encode()] * 2, toolbox, lambda text: None
+        [Submission(problem="transpose", source=HOSTILE, settings=Settings(verification="quick"))] * 2,
+        [HOSTILE.encode()] * 2,
+        toolbox,
+        lambda text: None,
     )
     told = compare(("a<b>.cu", HOSTILE, verdicts[0]), ("b.cu", STRIDED, verdicts[1]))
     shown = diff_page(told)

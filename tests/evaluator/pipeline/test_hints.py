@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.contract import Submission
+from common.contract import Settings, Submission
 from evaluator.pipeline.pipeline import evaluate
 
 SUM = "for (int i = blockIdx.x * 32 + threadIdx.x; i < n; i += gridDim.x * 32) s += x[i];"
@@ -90,7 +90,9 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_beginners_mistake_is_named(name, toolbox):
     problem, source, message, hint = MISTAKES[name]
-    verdict = evaluate(Submission(problem=problem, source=source, backend="sim"), toolbox)
+    verdict = evaluate(
+        Submission(problem=problem, source=source, backend="sim", settings=Settings(verification="quick")), toolbox
+    )
     assert verdict.status.value in ("incorrect", "runtime_error", "rejected"), verdict.message
     assert message in verdict.message
     assert hint in (verdict.hint or ""), verdict.hint

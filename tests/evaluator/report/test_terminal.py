@@ -85,7 +85,7 @@ def test_what_was_measured_is_told():
     assert "1 of 6 passed" in text
     text = flat(shown(verdict_card(passed(), SOURCE)))
     assert "block_sums: 24 registers, occupancy 100% (limited by threads)" in text
-    assert "1 of 1 (weighted): correct +0.75, compiled +0.25; not measured here: 2 of 4 terms" in text
+    assert "1 of 1 (weighted): correct +0.75, compiled +0.25; not measured here: 2 of 5 terms" in text
     text = flat(shown(verdict_card(passed_on_gpu(), SOURCE)))
     assert "1.62x (95% interval 1.55 to 1.69): 18.4 us, against 29.8 us of PyTorch 2.11.0 eager" in text
     assert "55% of the speed of light; 60 launches, pooled over 2 evaluations" in text

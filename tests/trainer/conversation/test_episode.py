@@ -253,7 +253,7 @@ def test_a_configuration_says_how_episodes_go():
                 "agents": {"optimizer": None},
                 "reward": {"name": "gated", "target_speedup": 3, "format_error": -0.5},
                 "flow": {"max_turns": 2, "report_tokens": 50},
-                "evaluator": {"backend": "sim"},
+                "evaluator": {"backend": "sim", "verification": "quick"},
                 "tasks": {"wording": "brief"},
             }
         )

@@ -19,7 +19,7 @@ NAIVE = "__global__ void k(const float* x, float* y, int n) { int i = threadIdx.
 
 
 def submission(number=0):
-    return Submission(problem="relu", source=f"{NAIVE} // {number}")
+    return Submission(problem="relu", source=f"{NAIVE} // {number}", settings=Settings(verification="quick"))
 
 
 def asked(url, count, settings=None, *, patience_s=20, key=None, first=0):

@@ -44,6 +44,7 @@ SETTINGS = (
     "rollout.turn_tokens=32",
     "rollout.sequence_tokens=768",
     "evaluator.embedded=false",
+    "evaluator.verification=quick",
     "checkpointing.evaluate_at_start=false",
     "checkpointing.every_episodes=4",
     "logging.tensorboard=false",

@@ -44,6 +44,8 @@ _FAULT_HINTS: Final = {
     "start is aligned, and handle the rest element by element.",
     "write_to_constant": "Constant memory and parameters cannot be written.",
     "assert": "The kernel's own assertion failed on this input.",
+    "not_cooperative": "Add `cooperative` to the launch, and launch no more blocks than a GPU holds at once: "
+    "`// assay: launch KERNEL cooperative grid=(…) block=(…) args=(…)`.",
     "trap": "The kernel stopped itself (`__trap()`), or fell off a function that must return a value.",
     "stack_overflow": "Make recursion shallower, or large local arrays smaller.",
     "out_of_memory": "Ask for smaller temporaries.",

@@ -243,7 +243,9 @@ WELL_TUNED = (
 def test_well_tuned_kernels_are_not_accused(toolbox: Toolbox, name: str) -> None:
     source = (Path(__file__).parents[3] / "kernels" / f"{name}.cu").read_text()
     problem = source.split("problem: ")[1].split()[0]
-    verdict = evaluate(Submission(problem=problem, source=source, backend="sim"), toolbox)
+    verdict = evaluate(
+        Submission(problem=problem, source=source, backend="sim", settings=Settings(verification="quick")), toolbox
+    )
     assert verdict.profile is not None
     assert verdict.profile.evidence is not None
     assert [pitfall for pitfall in verdict.profile.pitfalls if pitfall.weight > 0.1] == []

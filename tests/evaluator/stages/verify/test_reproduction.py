@@ -54,7 +54,9 @@ FAULTS = {
 
 
 def program(toolbox, problem: str, source: str, plan: LaunchPlan | None = None):
-    submission = Submission(problem=problem, source=source, plan=plan, settings=Settings(shrink_s=30))
+    submission = Submission(
+        problem=problem, source=source, plan=plan, settings=Settings(shrink_s=30, verification="quick")
+    )
     verdict = evaluate(submission, toolbox)
     return verdict, reproduce(submission, source.encode(), verdict, toolbox)
 
@@ -71,7 +73,10 @@ def test_a_program_compiles_and_its_device_half_shows_the_same_on_the_simulator(
     compiled = subprocess.run([*command, "-c", "-o", tmp_path / "repro.o", file], capture_output=True, text=True)
     assert compiled.returncode == 0, compiled.stderr
     assert "error" not in compiled.stderr
-    assert evaluate(Submission(problem=problem, source=text), toolbox).status == verdict.status
+    assert (
+        evaluate(Submission(problem=problem, source=text, settings=Settings(verification="quick")), toolbox).status
+        == verdict.status
+    )
 
 
 def test_a_mended_program_passes(toolbox):
@@ -94,7 +99,10 @@ def test_a_plan_of_its_own_becomes_directives(toolbox):
     plan = LaunchPlan(steps=(Launch(kernel="relu", grid=("ceil_div(n, 64)",), block=(64,), args=("x", "y", "n")),))
     verdict, text = program(toolbox, "relu", TAIL, plan)
     assert "// assay: launch relu grid=(ceil_div(n, 64)) block=(64) args=(x, y, n)" in text
-    assert evaluate(Submission(problem="relu", source=text), toolbox).status == verdict.status
+    assert (
+        evaluate(Submission(problem="relu", source=text, settings=Settings(verification="quick")), toolbox).status
+        == verdict.status
+    )
 
 
 def test_a_race_is_tried_many_times(toolbox):
@@ -113,7 +121,9 @@ def test_a_kernel_without_a_name_to_write_is_refused_in_words(toolbox):
         "    each<<<1, 1>>>((const float*)0, (float*)0, 0, f); }\n"
     )
     submission = Submission(
-        problem="relu", source=source, settings=Settings(shrink_s=30, flags=("--extended-lambda",))
+        problem="relu",
+        source=source,
+        settings=Settings(shrink_s=30, verification="quick", flags=("--extended-lambda",)),
     )
     verdict = evaluate(submission, toolbox)
     if verdict.correctness is None:  # what cannot be launched here cannot be written either

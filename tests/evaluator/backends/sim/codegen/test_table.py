@@ -194,7 +194,7 @@ def test_two_ways_to_say_the_same(ptx):
 def test_the_strength_of_an_access(ptx):
     text = translate(parse_ptx(statement(ptx))).text
     sites = next(line for line in text.splitlines() if line.startswith("static Site S[]"))
-    assert sites == f"static Site S[] = {{{{0, 0, 1, {STRENGTHS[ptx]}}}}};"
+    assert sites == f"static Site S[] = {{{{0, 0, 1, {STRENGTHS[ptx]}, 0, 0}}}};"
 
 
 @pytest.mark.parametrize("count", ELEMENTS)
