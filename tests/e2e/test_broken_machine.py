@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 ASSAY = Path(sys.executable).with_name("assay")
 
 NAIVE = ROOT / "examples" / "passes_naive.cu"
-ENDLESS = ROOT / "examples" / "loops_for_ever.cu"
+ENDLESS = ROOT / "tests" / "takes_half_a_minute.cu"
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else or mount a small disk")
 
 

@@ -221,7 +221,7 @@ class _Search:
         rng = NumpyRng(np.random.default_rng(candidate.seed))
         with self.simulator.prepare(self.program, self.settings) as session:
             checked_plan = replace(self.checked_plan, problem=problem)
-            beyond = SampledTrials(session)
+            beyond = SampledTrials(session, patient=False)
             return verify(checked_plan, session, self.settings, rng, [trial], seed=self.seed, beyond=beyond)
 
     # --- sizes -----------------------------------------------------------------------------------------------------

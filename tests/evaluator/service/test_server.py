@@ -29,7 +29,8 @@ from evaluator.service.server import is_loopback, prove_isolation, secret_of
 from evaluator.service.storage.storage import open_storage
 from evaluator.settings import MachineSettings, ServiceSettings
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples"
 
 
 @contextlib.contextmanager
@@ -123,7 +124,7 @@ def read_until(process, words):
 
 def begin_something_long(url, run_timeout_s):
     """An evaluation that runs until its time is up; its path, once a worker has it."""
-    body = submission(source=(EXAMPLES / "loops_for_ever.cu").read_text(), problem="relu")
+    body = submission(source=(ROOT / "tests" / "takes_half_a_minute.cu").read_text(), problem="relu")
     body["settings"] = {"run_timeout_s": run_timeout_s}
     path = httpx.post(f"{url}/evaluate", json=body, headers={"Prefer": "wait=0"}).headers["location"]
     deadline_s = time.monotonic() + 60

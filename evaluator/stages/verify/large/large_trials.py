@@ -76,8 +76,10 @@ class LargeTrial:
 class SampledTrials:
     """Judges large trials on a session that can sample."""
 
-    def __init__(self, session: PieceSession) -> None:
+    def __init__(self, session: PieceSession, patient: bool = True) -> None:
+        """`patient`: a run that comes to no end is left out, and not held against the submission."""
         self._session = session
+        self._forgiven = _HAS_NO_END if patient else frozenset[str]()
         self._too_slow: float | None = None
         """The least work at which a run did not come to its end in time."""
 
@@ -113,7 +115,7 @@ class SampledTrials:
         before = examination.fault
         ruling = examination.run(trial, sized_plan, _LEAST_LIMIT)
         examination.left_s += left_s - allowed_s
-        if ruling is None or examination.fault is None or examination.fault.kind not in _HAS_NO_END:
+        if ruling is None or examination.fault is None or examination.fault.kind not in self._forgiven:
             return ruling
         examination.trials.pop()
         examination.fault = before
@@ -127,7 +129,7 @@ class SampledTrials:
 
     def _whole(self, examination: Examination, large: LargeTrial, limit_s: float) -> Ruling | None:
         outcome = self._run(examination, large, limit_s)
-        if outcome.fault is not None and outcome.fault.kind in _HAS_NO_END:
+        if outcome.fault is not None and outcome.fault.kind in self._forgiven:
             return self._without_end(examination, large.planned, limit_s)
         ruling = examination.fault_ruling(outcome, large.planned) or self._changed(outcome, large)
         if ruling is not None:
