@@ -2,9 +2,11 @@
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import click
 from pydantic import ValidationError
 
 from common.contract import Settings
@@ -13,6 +15,18 @@ from evaluator.errors import UsageError
 from evaluator.validation_messages import in_plain_words
 
 MAX_BYTES: Final = 16 << 20
+
+
+def verification_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a command with `--verification` and `--quick`, which says the same in short."""
+    named = click.option(
+        "--verification",
+        type=click.Choice(["full", "quick"]),
+        default="full",
+        show_default=True,
+        help="quick leaves out the sizes above the published ones.",
+    )
+    return named(click.option("--quick", is_flag=True, help="The same as --verification quick.")(command))
 
 
 def read_source(file: Path, remedy: str = "Give the path of one CUDA source file.") -> bytes:

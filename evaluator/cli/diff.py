@@ -29,14 +29,7 @@ _NOT_JUDGED: Final = (Status.INTERNAL_ERROR, Status.CANCELLED)
 @click.option("--backend", type=click.Choice(["auto", "gpu", "sim"]), default="auto", show_default=True)
 @click.option("--arch", help="GPU architecture to compile for, for example sm_90.")
 @click.option("--flag", "flags", multiple=True, help="An nvcc flag for both; repeatable.")
-@click.option(
-    "--verification",
-    type=click.Choice(["full", "quick"]),
-    default="full",
-    show_default=True,
-    help="quick leaves out the sizes above the published ones.",
-)
-@click.option("--quick", is_flag=True, help="The same as --verification quick.")
+@arguments.verification_options
 @click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON and nothing else.")
 @click.option("--report", "report_name", metavar="FILE", help="Write it as an HTML page.")
 def diff(

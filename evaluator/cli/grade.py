@@ -48,14 +48,7 @@ _SHRINK_S = 10.0
     show_default=True,
     help="Whose time to estimate where no GPU measures it.",
 )
-@click.option(
-    "--verification",
-    type=click.Choice(["full", "quick"]),
-    default="full",
-    show_default=True,
-    help="quick leaves out the sizes above the published ones.",
-)
-@click.option("--quick", is_flag=True, help="The same as --verification quick.")
+@arguments.verification_options
 @click.option("--profile", is_flag=True, help="On a GPU, read its counters too (Nsight Compute).")
 @click.option("--shrink", is_flag=True, help="Where it fails, look for the smallest size that does (10 s).")
 @click.option("--shrink-s", type=float, metavar="S", help="Look so long, up to 30 seconds.")

@@ -1,12 +1,11 @@
 """Judging on the simulator, in this process: all of an evaluation, or a rehearsal before a GPU has it."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from math import prod
 from typing import Final, Literal
 
 from common.contract import Status
-from evaluator.backends.session import PieceSession, UnsupportedError
+from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.backend import Simulator
 from evaluator.pipeline.progress import ProgressCallback, by_trials, unheard
 from evaluator.pipeline.referee import JudgeRequest, JudgeResult, Referee
@@ -52,10 +51,7 @@ class SimulatorReferee:
         if self._rehearses:
             trials = rehearsal(checked_plan.problem, trials)
 
-        def prepare() -> PieceSession:
-            return self._simulator.prepare(request.program, request.settings)
-
-        with prepare() as session:
+        with self._simulator.prepare(request.program, request.settings) as session:
             rng, seed = NumpyRng(generator), int(generator.integers(1, 1 << 62))
             beyond = SampledTrials(session)
             verified = verify(
@@ -63,13 +59,12 @@ class SimulatorReferee:
             )
             if verified.ruling:
                 return JudgeResult(verified)
-            evidence = tally(checked_plan, session, prepare, request.settings, rng)
+            evidence = tally(checked_plan, session, request.settings, rng)
             if evidence is None or self._rehearses or request.settings.estimate_for is None:
                 return JudgeResult(verified, evidence=evidence)
-            # A run that was ended for its time has ended its session.
-            whole = all(one.counted_blocks == prod(one.grid) for one in evidence.launches)
-            with nullcontext(session) if whole else prepare() as sampling:
-                sampled = sample(checked_plan, sampling, request.settings, rng)
+            if any(one.counted_blocks != prod(one.grid) for one in evidence.launches):
+                session.renew()  # a few blocks have left it in a state that no launch ends in
+            sampled = sample(checked_plan, session, request.settings, rng)
             lacking = shortfall(sampled, evidence, checked_plan) if sampled else None
             if lacking:
                 return JudgeResult(verified.warned((lacking,)), evidence=evidence, sampled=evidence)

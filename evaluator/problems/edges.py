@@ -55,7 +55,7 @@ MOST_ROWS: Final[Sizes] = {"rows": 1 << 17, "cols": 40_000}
 """Twice what a grid may have in y; a row of floats still fits in the 163 KiB of shared memory of an A100's block."""
 
 _ROW_DRAWS: Final[tuple[Mapping[str, Extent], ...]] = (
-    # The dearest by far: many kernels have a block of 256 threads for each row, however short it is.
+    # The most expensive by far: many kernels have a block of 256 threads for each row, however short it is.
     {"rows": above(BLOCKS_IN_Y), "cols": between(1, 4)},
     *({"rows": between(1, 3), "cols": above(edge)} for edge in COLUMN_EDGES),
     {"rows": between(1, 3), "cols": above(1 << 15, step=4)},  # where rows are read by vectors of four

@@ -1,13 +1,11 @@
 """Counting: one more run of a kernel that was right, at the problem's typical size, for what a profiler would say."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Final
 
 from common.contract import Settings
 from common.contract.counters import Evidence
-from evaluator.backends.session import TYPICAL_REGISTERS, PlanRun, Session
+from evaluator.backends.session import TYPICAL_REGISTERS, PieceSession, PlanRun
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Rng, rng_seed
 from evaluator.problems.problem import Sizes
@@ -21,15 +19,14 @@ _POISON: Final = 0xFF
 
 def tally(
     checked_plan: CheckedPlan,
-    session: Session,
-    reopen: Callable[[], AbstractContextManager[Session]],
+    session: PieceSession,
     settings: Settings,
     rng: Rng,
     sizes: Sizes | None = None,
 ) -> Evidence | None:
     """Counts of each launch at `sizes` (the problem's typical ones by default), on contents from `rng`.
 
-    `session` may end with it; `reopen` gives another one for the same program. None where the backend does not count,
+    Where only some blocks were run, `session` holds what they left. None where the backend does not count,
     or not in time; that is never held against the submission. Raises UnsupportedError, InfrastructureError.
     """
     problem = checked_plan.problem
@@ -48,9 +45,9 @@ def tally(
         registers=TYPICAL_REGISTERS,
     )
     for blocks in _SAMPLES:
-        run = replace(chosen, sample_blocks=blocks)
-        with nullcontext(session) if blocks == 0 else reopen() as counting:
-            outcome = counting.run(run)
+        if blocks:
+            session.renew()
+        outcome = session.run(replace(chosen, sample_blocks=blocks))
         if outcome.counts:
             return Evidence(source="simulator", sizes=dict(sizes), launches=outcome.counts)
         if outcome.fault is None or outcome.fault.kind != "watchdog":

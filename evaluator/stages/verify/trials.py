@@ -52,14 +52,22 @@ def plan_trials(
 
     `timed_too` has the size of the timing among the published ones, where it is no more work than any other.
     """
+    wanted = _wanted_trials(problem, settings, generator, timed_too)
+    return tuple(trial for trial in wanted if trial.kind == "usual" or fits(problem, trial.sizes, settings))
+
+
+def _wanted_trials(
+    problem: Problem, settings: Settings, generator: np.random.Generator, timed_too: bool
+) -> tuple[PlannedTrial, ...]:
+    """All of `plan_trials`, were there room for them."""
     usual = _usual_trials(problem, settings, generator, timed_too)
     if settings.verification == "quick":
         return usual
-    beyond = _edge_trials(problem, generator)
-    if all(trial.sizes != problem.timing_sizes for trial in usual):
-        typical = problem.distributions[0]
-        beyond = (*beyond, PlannedTrial(problem.timing_sizes, typical, problem.tolerance, False, kind="timed"))
-    return (*usual, *(trial for trial in beyond if fits(problem, trial.sizes, settings)))
+    wanted = (*usual, *_edge_trials(problem, generator))
+    if any(trial.sizes == problem.timing_sizes for trial in usual):
+        return wanted
+    timed = PlannedTrial(problem.timing_sizes, problem.distributions[0], problem.tolerance, False, kind="timed")
+    return (*wanted, timed)
 
 
 def _edge_trials(problem: Problem, generator: np.random.Generator) -> tuple[PlannedTrial, ...]:
@@ -98,16 +106,15 @@ def too_large(problem: Problem, settings: Settings, generator: np.random.Generat
 
     `generator`: as it was before `plan_trials`.
     """
-    if settings.verification == "quick":
-        return ()
-    _usual_trials(problem, settings, generator, timed_too=False)  # draws what comes before the edges
-    wanted = (*problem.edge_sizes(generator), problem.timing_sizes)
-    return tuple(
+    wanted = _wanted_trials(problem, settings, generator, timed_too=False)
+    beyond = (trial.sizes for trial in wanted if trial.kind != "usual")
+    said = (
         f"{at(sizes)}: its tensors take {tensor_bytes(problem, sizes) / (1 << 20):.4g} MiB, more than half of the "
         f"memory limit"
-        for sizes in wanted
+        for sizes in beyond
         if not fits(problem, sizes, settings)
     )
+    return tuple(dict.fromkeys(said))
 
 
 def _usual_trials(
