@@ -75,7 +75,7 @@ format: $(VENV)/installed-dev ## Put the code into its format, and fix what ruff
 .PHONY: bench
 bench: $(VENV)/installed-dev compilers ## Measure again what the README claims
 	@$(INSTALL) -e '.[bench]'
-	@for each in grading/grade_latency simulator/simulator_speed; do $(PY) "benchmarks/$$each.py" || exit 1; done
+	@for each in grading/grade_latency grading/verification_modes simulator/simulator_speed; do $(PY) "benchmarks/$$each.py" || exit 1; done
 
 .PHONY: bench-gpu
 bench-gpu: gpu ## Measure on an NVIDIA GPU: throughput, how timings repeat, our kernels against PyTorch

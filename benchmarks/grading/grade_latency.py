@@ -1,5 +1,7 @@
 """How long a caller waits for a verdict on vector_add: one warm process, with a cold and with a warm cache.
 
+In the quick mode; verification_modes.py compares both, for each problem.
+
 Cold: every source is new to the cache (another constant in the arithmetic, so that nothing can be shared). The
 simulator's own runtime is compiled once for a machine, before the first measurement.
 """
@@ -10,12 +12,13 @@ import time
 from pathlib import Path
 
 from benchmarks._support.record import save
-from common.contract import Status, Submission
+from common.contract import Settings, Status, Submission
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 
 _COLD, _WARM = 20, 100
+_QUICK = Settings(verification="quick")
 _SOURCE = """__global__ void add_kernel(const float* a, const float* b, float* c, int n)
 {{
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -26,7 +29,7 @@ _SOURCE = """__global__ void add_kernel(const float* a, const float* b, float* c
 
 def _seconds(toolbox: Toolbox, source: str) -> float:
     started = time.perf_counter()
-    verdict = evaluate(Submission(problem="vector_add", source=source, backend="sim"), toolbox)
+    verdict = evaluate(Submission(problem="vector_add", source=source, backend="sim", settings=_QUICK), toolbox)
     took = time.perf_counter() - started
     assert verdict.status is Status.PASSED, verdict.message
     return took
@@ -55,7 +58,7 @@ def main() -> None:
 
 def _cache_hits(toolbox: Toolbox) -> list[float]:
     """What the compile phase takes when nothing has to be compiled."""
-    submission = Submission(problem="vector_add", source=_SOURCE.format(number=7), backend="sim")
+    submission = Submission(problem="vector_add", source=_SOURCE.format(number=7), backend="sim", settings=_QUICK)
     took = []
     for _ in range(_WARM):
         verdict = evaluate(submission, toolbox)

@@ -63,8 +63,8 @@ _ROW_DRAWS: Final[tuple[Mapping[str, Extent], ...]] = (
 )
 ROW_EDGES: Final = edge_sizes(*_ROW_DRAWS)
 """For functions of rows, where each is `cols` long."""
-MATRIX_EDGES: Final = edge_sizes(*_ROW_DRAWS, {"rows": above(1 << 12), "cols": above(1 << 10)})
-"""For functions of the elements of a matrix, which kernels also see as one vector."""
+MATRIX_EDGES: Final = edge_sizes(*_ROW_DRAWS, {"rows": above(1 << 12), "cols": above(1 << 12)})
+"""For functions of the elements of a matrix, which kernels also see as one vector: of more than 2^24 elements."""
 
 MOST_PRODUCT: Final[Sizes] = {"m": 4 * BLOCKS_IN_Y, "n": 4 * BLOCKS_IN_Y, "k": 1 << 17}
 """For products of matrices: blocks of four rows still fit in y, and those of a tile of 16 four times."""
@@ -77,6 +77,7 @@ PRODUCT_EDGES: Final = edge_sizes(
     {"m": above(1 << 9), "n": above(1 << 9), "k": between(1, 3)},
     {"m": between(1, 5), "n": between(1, 5), "k": above(1 << 11, 1 << 12, 1 << 13)},
     {"m": between(1, 3), "n": between(1, 3), "k": above(1 << 15, 1 << 16)},
+    {"m": above(1 << 12), "n": above(1 << 12), "k": between(1, 3)},  # more tiles than the timed size has
 )
 
 MOST_MATVEC: Final[Sizes] = {"m": 1 << 18, "k": 40_000}

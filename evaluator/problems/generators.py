@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluator.problems.arrays import Array, Rng, Shape, cast
 from evaluator.problems.error_bounds import EPSILON, random_walk
-from evaluator.problems.problem import Distribution, Probe, Sizes, Tensor, Tolerance
+from evaluator.problems.problem import Distribution, DistributionRole, Probe, Sizes, Tensor, Tolerance
 
 Maker: TypeAlias = Callable[[Rng, Shape], Array]
 """Draws the contents of a tensor of the given shape; floating point, or int64 for integer tensors."""
@@ -167,7 +167,7 @@ def distribution(
     tensors: Sequence[Tensor],
     maker: Maker,
     own: Mapping[str, Maker] | None = None,
-    structured: bool = False,
+    role: DistributionRole = "hostile",
 ) -> Distribution:
     """A distribution that draws each of `tensors` by its maker in `own`, else by `maker`."""
     makers = {tensor.name: (own or {}).get(tensor.name, maker) for tensor in tensors}
@@ -177,7 +177,7 @@ def distribution(
             tensor.name: cast(makers[tensor.name](rng, tensor.shape_at(sizes)), tensor.dtype) for tensor in tensors
         }
 
-    return Distribution(name, reason, draw, structured=structured)
+    return Distribution(name, reason, draw, role=role)
 
 
 def usual_distributions(
@@ -221,8 +221,9 @@ def hidden_sizes(**most: int) -> Callable[[np.random.Generator], tuple[Sizes, ..
     """Sizes that only the referee knows, each name between 1 and its `most`.
 
     All ones; where there are several names, each of them 1 once with the others awkward (a prime, or one off a
-    multiple of 32 or 256); three awkward ones, the largest drawn from the upper half of what `most` admits; and one
-    drawn log-uniformly. Keep the product small: the simulator does about 2e9 thread-instructions a second.
+    multiple of 32 or 256); three awkward ones, the largest drawn from the upper half of what `most` admits, and half
+    of the time square where names have the same limit; and one drawn log-uniformly. Keep the product small: the
+    simulator does about 2e9 thread-instructions a second.
     """
     pools = {name: [value for value in _AWKWARD if value <= limit] or [limit] for name, limit in most.items()}
 
@@ -235,7 +236,10 @@ def hidden_sizes(**most: int) -> Callable[[np.random.Generator], tuple[Sizes, ..
         sizes: list[dict[str, int]] = [dict.fromkeys(most, 1)]
         if len(most) > 1:
             sizes += [awkward() | {name: 1} for name in most]
-        sizes += [awkward(), awkward(), awkward(upper=True)]
+        upper = awkward(upper=True)
+        if generator.random() < 0.5:
+            upper = {name: upper[next(other for other in most if most[other] == most[name])] for name in most}
+        sizes += [awkward(), awkward(), upper]
         sizes.append({name: math.ceil(limit ** generator.random()) for name, limit in most.items()})
         return tuple(dict(entry) for entry in {tuple(entry.items()): entry for entry in sizes}.values())
 

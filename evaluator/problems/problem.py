@@ -8,7 +8,7 @@ or, where that is less, what the very terms of the element explain.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +154,12 @@ class Tolerance:
         return f"|actual - expected| <= {self.relative:g} * scale + {self.absolute:g}."
 
 
+DistributionRole: TypeAlias = Literal["hostile", "structured", "partial"]
+"""Of those that are not the typical one. `hostile`: has a trial of its own at one of the hidden sizes, each in turn.
+`structured`: ordinary values in a special arrangement; a few are drawn to stand in for the typical one. `partial`:
+needs room for what it arranges, and has its trial at the largest hidden size."""
+
+
 @dataclass(frozen=True)
 class Distribution:
     """One way to draw the inputs.
@@ -167,9 +173,7 @@ class Distribution:
     draw: Callable[[Rng, Sizes], dict[str, Array]]
     as_published: bool = False
     """Whether it is made for the published values of the scalars, and loses its point with others."""
-    structured: bool = False
-    """Whether it holds ordinary values in a special arrangement, and stands in for the typical one at some hidden
-    sizes; the others each have a trial of their own."""
+    role: DistributionRole = "hostile"
 
 
 @dataclass(frozen=True)

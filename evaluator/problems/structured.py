@@ -151,10 +151,75 @@ def few_high(spread: float = 3.0) -> Maker:
     return make
 
 
+_STRETCH: Final = 1024
+"""The length, along the last axis, of what has one special part: what a block of threads takes, and a look covers."""
+_ROWS_OF_TILES: Final = 16
+"""Tiles begin at its multiples."""
+_COLUMN_HEAD: Final = 64
+"""How much of a matrix's first column is like its first element: two warps."""
+_EXACT_SUM: Final = 64.0
+"""The most that equal elements of a stretch come to: more would leave what is added later with larger roundings."""
+_VANISHING: Final = 2.0**-63
+"""Its square is the smallest normal float32; of ordinary values over it a hundred squares exceed the largest."""
+_ENDS, _MIDDLE, _APART, _ALL, _NOTHING = range(5)
+_ZERO, _EQUAL, _ALTERNATING, _TINY, _LARGE = range(5)
+
+
+def special_parts(zeros: bool, factor: float) -> Maker:
+    """Normal values of which each stretch of 1,024 along the last axis has a special part of its own.
+
+    The part is both ends of the stretch, all but its ends, places 0, 15 and 31 of every 32, all of it or nothing. In
+    it all elements are zero, equal, alternating, vanishing, or `factor` times larger than ordinary ones. So whoever
+    looks at some elements, whichever, and takes the others to be alike is wrong somewhere.
+
+    Those that one look would be at for everything, the ends of the very first stretch and the first column of a
+    matrix, are zero or, without `zeros`, equal.
+    """
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        xp, (rows, columns) = rng.xp, (math.prod(shape[:-1]), shape[-1])
+        length = min(columns, _STRETCH)
+        stretches = (rows, -(-columns // length), 1)
+        part, content = rng.integers(_ENDS, _NOTHING, stretches), rng.integers(_ZERO, _LARGE, stretches)
+        width = xp.clip(2 ** rng.integers(0, 7, stretches), None, max(1, length // 4))
+        tiles, chosen = slice(_ROWS_OF_TILES, None, _ROWS_OF_TILES), rng.integers(0, 1, stretches) == 0
+        part[tiles] = xp.where(chosen[tiles], _ALL, part[tiles])  # a tile whose first row says nothing of the others
+        content[tiles] = xp.where(chosen[tiles] & (width[tiles] > 2), _ZERO, content[tiles])
+        part[0, 0], content[0, 0], width[0, 0] = _ENDS, _ZERO if zeros else _EQUAL, max(1, (length - 1) // 2)
+
+        place = rng.arange(length)
+        at_end = xp.minimum(place, length - 1 - place) < width
+        apart = (place % _WARP == 0) | (place % _WARP == _WARP // 2 - 1) | (place % _WARP == _WARP - 1)
+        special = ((part == _ENDS) & at_end) | ((part == _MIDDLE) & ~at_end) | ((part == _APART) & apart)
+        special = special | (part == _ALL)
+        count = xp.clip(xp.sum(xp.astype(special, xp.float64), axis=-1, keepdims=True), 1.0, None)
+        equal = 2.0 ** xp.clip(xp.floor(xp.log2(_EXACT_SUM / count)), None, 1.0)
+        few = (part == _APART) | ((part == _ENDS) & (width == 1))  # so many large ones that their sum stays near them
+        by_warp = 1.0 - 2.0 * (place // _WARP % 2)
+
+        filler = xp.where(content == _ALTERNATING, 1.0 - 2.0 * (place % 2), equal)
+        filler = xp.where((content == _LARGE) & few, factor * by_warp, filler)
+        filler = xp.where(content == _TINY, _VANISHING, filler)
+        filler = xp.where(content == _ZERO, 0.0, filler * rng.signs(stretches))
+        values = xp.where(special, filler, rng.normal((*stretches[:-1], length)))
+        values = xp.reshape(values, (rows, -1))[:, :columns]
+        if len(shape) > 1:
+            values[: min(_COLUMN_HEAD, max(1, rows * 3 // 4)), 0] = values[0, 0]
+        return xp.reshape(values, shape)
+
+    return make
+
+
 def structured_distributions(
-    tensors: Sequence[Tensor], factor: float = 1e3, own: Mapping[str, Maker] | None = None
+    tensors: Sequence[Tensor],
+    factor: float = 1e3,
+    own: Mapping[str, Maker] | None = None,
+    part_factor: float | None = None,
 ) -> tuple[Distribution, ...]:
-    """Those that stand in for the typical one at some hidden sizes; `own` keeps tensors out of it."""
+    """Ordinary values in special arrangements, of roles `structured` and `partial`; `own` keeps tensors out of them.
+
+    `factor`: how much larger the large ones are; `part_factor`: those of special parts, where that is another.
+    """
     makers: tuple[tuple[str, str, Maker], ...] = (
         ("several_scales", "scales that differ from stretch to stretch", several_scales),
         ("clusters", "values near five centres", clusters),
@@ -164,4 +229,14 @@ def structured_distributions(
         ("first_warp", f"the first 32 of a row {factor:g} times larger or smaller", unlike_first_warp(factor)),
         ("tile_ends", f"the ends of tiles of 16 to 256 times {factor:g}", extreme_ends(factor)),
     )
-    return tuple(distribution(name, reason, tensors, maker, own, structured=True) for name, reason, maker in makers)
+    parts: tuple[tuple[str, str, bool], ...] = (
+        ("zero_parts", "parts of rows that are zero, equal, tiny or large; the first is zero", True),
+        ("equal_parts", "parts of rows that are zero, equal, tiny or large; the first has equal values", False),
+    )
+    return (
+        *(distribution(name, reason, tensors, maker, own, role="structured") for name, reason, maker in makers),
+        *(
+            distribution(name, reason, tensors, special_parts(zeros, part_factor or factor), own, role="partial")
+            for name, reason, zeros in parts
+        ),
+    )

@@ -112,7 +112,7 @@ def test_a_repeat_costs_no_new_evaluation_unless_it_is_asked_for(service):
 
 
 def test_who_loses_interest_ends_the_job_that_runs(service):
-    source = "__global__ void relu(const float* x, float* y, int n) { for (int i = 0; ; ++i) y[0] = i; }"
+    source = (ROOT / "tests" / "takes_half_a_minute.cu").read_text()
     seen = []
 
     def leave_once_it_runs(evaluation):

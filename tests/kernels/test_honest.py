@@ -1,4 +1,7 @@
-"""Honest kernels in many styles: every one of them must pass, however odd it looks."""
+"""Honest kernels in many styles: every one of them must pass, however odd it looks.
+
+Verified quickly; those of `right/` are in full.
+"""
 
 import re
 from pathlib import Path
@@ -23,7 +26,7 @@ def header_of(path: Path) -> dict[str, str]:
 def submission(path: Path) -> Submission:
     source = path.read_bytes().decode()
     head = header(source)
-    settings = Settings(flags=tuple(head.get("flags", "").split()))
+    settings = Settings(verification="quick", flags=tuple(head.get("flags", "").split()))
     return Submission(problem=head["problem"], source=source, settings=settings)
 
 

@@ -280,7 +280,7 @@ SWIGLU: Final = Problem(
         distribution("signed_zeros", "+0, -0 and small values mixed", (_GATE, _UP), signed_zeros()),
         distribution("constant_rows", "one value for each row", (_GATE, _UP), constant_rows()),
         # Of gates below -88 exp overflows in float32 though the answer, times a large `up`, need not vanish.
-        *(d for d in structured_distributions((_GATE, _UP), 8.0) if d.name != "several_scales"),
+        *(d for d in structured_distributions((_GATE, _UP), 8.0, part_factor=64.0) if d.name != "several_scales"),
     ),
     probes=(
         probe(

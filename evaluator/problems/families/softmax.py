@@ -105,6 +105,16 @@ def _staircase(rng: Rng, shape: Shape) -> Array:
     return rng.xp.concat([values[:half], rng.xp.flip(values[half:], axis=-1)])
 
 
+def _plateaus(rng: Rng, shape: Shape) -> Array:
+    """Rows whose first 1 to 64 elements are near 0 and whose others lie around one value, at most 87.5.
+
+    exp of any single one is finite, and so few above the first that a maximum which is not moved for them lets the
+    sum overflow.
+    """
+    first = rng.xp.broadcast_to(rng.arange(shape[-1]), shape) < 2 ** rng.integers(0, 6, (*shape[:-1], 1))
+    return rng.xp.where(first, 0.0, rng.uniform(0.0, 87.0, (*shape[:-1], 1))) + rng.uniform(-0.5, 0.5, shape)
+
+
 def softened(x: Array) -> Array:
     """exp(x) over its sum along the last axis."""
     xp = namespace(x)
@@ -246,6 +256,7 @@ SOFTMAX: Final = Problem(
         distribution("tiny", "normal values times 1e-15: all elements alike", (_X,), tiny()),
         distribution("wide", "rows that span 60 about a value of their own", (_X,), _around(uniform(-30, 30), 500.0)),
         distribution("staircase", "rising and falling rows", (_X,), _staircase),
+        distribution("plateaus", "rows that rise once, by as much as exp can hold", (_X,), _plateaus),
         distribution("signed_zeros", "+0, -0 and small values mixed", (_X,), signed_zeros()),
         distribution("few_high", "in each row 1, 2 or more elements far above all others", (_X,), few_high()),
         distribution("constant_rows", "one value for each row", (_X,), constant_rows()),

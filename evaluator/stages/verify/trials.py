@@ -9,7 +9,7 @@ import numpy as np
 
 from common.contract import Correctness, Settings, Trial
 from evaluator.errors import UsageError
-from evaluator.problems.problem import Distribution, Problem, Sizes, Tolerance
+from evaluator.problems.problem import Distribution, DistributionRole, Problem, Sizes, Tolerance
 from evaluator.stages.verify.comparison import Comparison
 
 _MAX_ASKED_BYTES: Final = 1 << 30
@@ -48,7 +48,8 @@ def plan_trials(
     """Which trials to run: the published sizes, hidden ones with every distribution in turn, then the probes; and in
     a full verification the edges, the smallest first, and last of all the size of the timing.
 
-    Of the distributions with structure a few are drawn, in the place of the typical one.
+    Of the distributions with structure a few are drawn, in the place of the typical one; the partial ones are all in
+    it, at the largest hidden size.
 
     `timed_too` has the size of the timing among the published ones, where it is no more work than any other.
     """
@@ -71,9 +72,14 @@ def _wanted_trials(
 
 
 def _edge_trials(problem: Problem, generator: np.random.Generator) -> tuple[PlannedTrial, ...]:
-    """The typical distribution at every edge; where that is cheap, a hostile one too, each in its turn."""
-    # None with structure: long stretches of it bias the roundings of one accumulator.
-    typical, *hostile = (one for one in problem.distributions if not one.structured)
+    """The typical distribution at every edge; where that is cheap, a hostile one too, each in its turn.
+
+    None of another role: long stretches of it bias the roundings of one accumulator. Counts have no roundings, so
+    the largest edge has a hostile one in place of the typical one: a counter may be too narrow for one bin that takes
+    all.
+    """
+    typical, hostile = problem.distributions[0], _of_role(problem, "hostile")
+    counts = not any(tensor.dtype.is_float for tensor in problem.outputs)
     trials: list[PlannedTrial] = []
     edges = sorted(problem.edge_sizes(generator), key=lambda sizes: tensor_bytes(problem, sizes))
     for turn, sizes in enumerate(edges):
@@ -81,10 +87,17 @@ def _edge_trials(problem: Problem, generator: np.random.Generator) -> tuple[Plan
         if hostile and tensor_bytes(problem, sizes) <= _HOSTILE_BYTES and work_at(problem, sizes) <= _REHEARSED_WORK:
             # Two at the smallest: a histogram's are many equal values and nothing else, which one bin takes all of.
             kinds += [hostile[(turn + more) % len(hostile)] for more in range(2 if turn == 0 else 1)]
+        if hostile and counts and turn == len(edges) - 1:
+            kinds = [hostile[int(generator.integers(len(hostile)))]]
         for kind in kinds:
             scalars = {} if kind.as_published else problem.scalars_of_turn(turn)
             trials.append(PlannedTrial(sizes, kind, problem.tolerance, True, scalars, "edge"))
     return tuple(trials)
+
+
+def _of_role(problem: Problem, role: DistributionRole) -> tuple[Distribution, ...]:
+    """All but the typical one that have this role."""
+    return tuple(one for one in problem.distributions[1:] if one.role == role)
 
 
 def tensor_bytes(problem: Problem, sizes: Sizes) -> int:
@@ -120,17 +133,17 @@ def too_large(problem: Problem, settings: Settings, generator: np.random.Generat
 def _usual_trials(
     problem: Problem, settings: Settings, generator: np.random.Generator, timed_too: bool
 ) -> tuple[PlannedTrial, ...]:
-    typical, *hostile = (one for one in problem.distributions if not one.structured)
+    typical, hostile = problem.distributions[0], _of_role(problem, "hostile")
     published = (*problem.example_sizes, *((problem.timing_sizes,) if timed_too and settings.sizes is None else ()))
     trials = [PlannedTrial(sizes, typical, problem.tolerance, False) for sizes in published]
     if settings.sizes is not None:
         trials.append(PlannedTrial(asked_sizes(problem, settings.sizes), typical, problem.tolerance, False))
     hidden = problem.hidden_sizes(generator)
-    everyday = _everyday(problem, len(hidden), generator)
+    everyday = _everyday(problem, hidden, generator)
     turns = max(len(hidden), len(hostile))
     for turn in range(turns):
         sizes = hidden[turn % len(hidden)]
-        kinds = [everyday[turn]] if turn < len(hidden) else []
+        kinds = [*everyday[turn]] if turn < len(hidden) else []
         kinds += [hostile[turn % len(hostile)]] if hostile else []
         trials += [PlannedTrial(sizes, kind, problem.tolerance, True) for kind in kinds]
     trials += [PlannedTrial(p.sizes, p.distribution, p.tolerance, True) for p in problem.probes]
@@ -142,14 +155,22 @@ def _usual_trials(
     )
 
 
-def _everyday(problem: Problem, count: int, generator: np.random.Generator) -> tuple[Distribution, ...]:
-    """For each hidden size the typical distribution or, at every second one, one with structure, none twice."""
-    structured = [one for one in problem.distributions if one.structured]
+def _everyday(
+    problem: Problem, hidden: Sequence[Sizes], generator: np.random.Generator
+) -> list[tuple[Distribution, ...]]:
+    """For each hidden size the typical distribution or, at every second one, one with structure, none twice; at the
+    largest one all that are partial in their place.
+    """
+    structured, partial = _of_role(problem, "structured"), _of_role(problem, "partial")
     drawn = generator.permutation(len(structured))
-    return tuple(
-        structured[drawn[turn // 2]] if turn % 2 and turn // 2 < len(drawn) else problem.distributions[0]
-        for turn in range(count)
-    )
+    chosen: list[tuple[Distribution, ...]] = [
+        (structured[drawn[turn // 2]] if turn % 2 and turn // 2 < len(drawn) else problem.distributions[0],)
+        for turn in range(len(hidden))
+    ]
+    if partial:
+        largest = max(range(len(hidden)), key=lambda turn: tensor_bytes(problem, hidden[turn]))
+        chosen[largest] = partial
+    return chosen
 
 
 def asked_sizes(problem: Problem, sizes: Mapping[str, int]) -> Sizes:

@@ -37,7 +37,7 @@ def _trials(problem: Problem, seed: int) -> Iterator[tuple[str, dict[str, Array]
         # Those with structure are many, and stand in for the typical one at a few sizes.
         for sizes in (
             (problem.example_sizes[1], hidden[-2])
-            if distribution.structured
+            if distribution.role == "structured"
             else (
                 problem.example_sizes[1],
                 *hidden,

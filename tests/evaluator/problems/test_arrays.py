@@ -78,7 +78,7 @@ def test_torch_draws_what_numpy_draws(problem, distribution, sizes):
             if distribution.name not in ("constant_rows", "wide", "few_matter", "few_high")
             else mine.size // mine.shape[-1]
         )
-        if distribution.structured or distribution.name in ("one_value", "full_bin", "skewed") or rows < 50:
+        if distribution.role != "hostile" or distribution.name in ("one_value", "full_bin", "skewed") or rows < 50:
             continue  # one draw decides about most elements: nothing to compare
         slack = 5 / np.sqrt(rows)
         for count in (lambda a: a == 0, lambda a: a < 0):

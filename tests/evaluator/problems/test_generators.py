@@ -27,6 +27,8 @@ MAKERS = {
     "signs_by_place": structured.signs_by_place,
     "unlike_first_warp": structured.unlike_first_warp(1e3),
     "extreme_ends": structured.extreme_ends(1e3),
+    "zero_parts": structured.special_parts(True, 1e3),
+    "equal_parts": structured.special_parts(False, 1e3),
     "dominated": structured.dominated(generators.fine()),
     "few_matter": structured.few_matter(generators.fine()),
     "few_high": structured.few_high(),
@@ -126,3 +128,26 @@ def test_tolerances_say_what_they_admit():
     assert tolerance.relative == (4 * 256 + 4) * 2.0**-24
     assert "65536 additions" in tolerance.reason
     assert 0 < generators.one_term().relative < 2.0**-13 / 16
+
+
+@pytest.mark.parametrize("zeros", [True, False])
+@given(seed=seeds, columns=st.integers(100, 3000))
+def test_the_head_of_a_matrix_says_nothing_of_the_rest_of_it(zeros, seed, columns):
+    values = structured.special_parts(zeros, 1e3)(NumpyRng(np.random.default_rng(seed)), (70, columns))
+    head = values[0, : min(columns, 1024) // 2 - 1]
+    assert (head == values[0, 0]).all()
+    assert (values[0, 0] == 0) is np.bool_(zeros)
+    assert (values[:50, 0] == values[0, 0]).all()
+    assert len(np.unique(values)) > columns
+
+
+def test_special_parts_are_of_every_kind_at_some_place():
+    values = structured.special_parts(True, 1e3)(NumpyRng(np.random.default_rng(7)), (3000, 1024))[64:]
+    whole = values[(values == 0).all(axis=1)]
+    alternating = values[(values[:, 1:] == -values[:, :-1]).all(axis=1) & (values[:, 0] != 0)]
+    zero_warps = (values[:, :128] == 0).all(axis=1) & (values[:, 128:] != 0).any(axis=1)
+    large = np.abs(values) == 1e3
+    by_places = large[:, 0] & large[:, 15] & large[:, 31] & (large.sum(axis=1) == 96)
+    first_vanishes = (np.abs(values[:, 0]) == 2.0**-63) & (np.abs(values[:, 512]) > 1e-3)
+    for kind in (whole, alternating, *(values[rows] for rows in (zero_warps, by_places, first_vanishes))):
+        assert len(kind) > 5

@@ -25,7 +25,9 @@ NAIVE = problems()["relu"].naive.source
 FAST = problems()["relu"].fast.source
 WRONG = NAIVE.replace("i < n", "i < n - 1")
 BROKEN = NAIVE.replace(";", "", 1)
-SETTINGS = EpisodeSettings(grading=Settings(estimate_for="H100"), backend="sim", turn_tokens=4000)
+SETTINGS = EpisodeSettings(
+    grading=Settings(verification="quick", estimate_for="H100"), backend="sim", turn_tokens=4000
+)
 
 
 @pytest.fixture(scope="module")

@@ -55,9 +55,22 @@ bool readable(u64 address, u64 bytes) {
     return slot && address - slot->low < slot->size && slot->size - (address - slot->low) >= bytes;
 }
 
-void print_lane(const Caller &caller, u64 format_address, u64 arguments) {
-    char text[1024], out[2048], piece[1100];
-    if (!copy_string(text, sizeof text, format_address)) bad_string(caller, "a format", format_address);
+// How many arguments a format takes.
+u32 arguments_of(const char *format) {
+    u32 count = 0;
+    for (const char *p = format; *p;) {
+        if (*p++ != '%') continue;
+        if (*p == '%') p++;
+        else {
+            for (; *p && strchr("-+ #0123456789.*lhzjt", *p); p++) count += *p == '*';
+            if (*p) count++, p++;
+        }
+    }
+    return count;
+}
+
+void print_text(const Caller &caller, const char *text, u64 arguments) {
+    char out[2048], piece[1100];
     u64 used = 0, written = 0;
     for (const char *p = text; *p && written + 1100 < sizeof out;) {
         if (*p != '%') {
@@ -143,14 +156,18 @@ void print_lane(const Caller &caller, u64 format_address, u64 arguments) {
 
 void device_printf(Warp &w, u32 mask, const U64 &format, const U64 &arguments, U32 *count, i32 place) {
     A64 f = spread(format), a = spread(arguments);
+    A32 counts{};
     look_at_clock(w, mask, place);
     for (u32 left = mask; left; left &= left - 1) {
         u32 lane = __builtin_ctz(left);
+        char text[1024];
+        if (!copy_string(text, sizeof text, f.e[lane])) bad_string({w, lane, place}, "a format", f.e[lane]);
+        counts.e[lane] = arguments_of(text);
         // What does not fit is not formatted either: the first text that is lost ends the keeping.
         if (LOST_PRINTS) LOST_PRINTS++;
-        else print_lane({w, lane, place}, f.e[lane], a.e[lane]);
+        else print_text({w, lane, place}, text, a.e[lane]);
     }
-    *count = all32(0);
+    *count = gather(counts); // of arguments, unlike C's, which counts characters (section 10.32)
 }
 
 // __assertfail(message, file, place, function, character size): addresses of strings in `slots`.

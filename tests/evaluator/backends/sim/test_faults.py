@@ -126,7 +126,10 @@ def in_c(text: str, arguments: list) -> str:
 
 
 def printing_kernel(number: int, text: str, arguments: list) -> tuple[list[str], str]:
-    """Module variables and a kernel that prints as nvcc's code does: a format and a block of arguments."""
+    """Module variables and a kernel that prints as nvcc's code does: a format and a block of arguments.
+
+    It traps unless the value is the number of arguments (CUDA C++ Programming Guide, section 10.32).
+    """
     wanted = re.findall(r"(\*)|(hh|h|ll|l|z)?([diuxXocfFeEgGaAsp])(?=[^a-zA-Z]|$| )", re.sub("%%", "", text))
     wide = ["" if star else length or kind for star, length, kind in wanted]
     variables = [f"f{number}"]
@@ -145,10 +148,11 @@ def printing_kernel(number: int, text: str, arguments: list) -> tuple[list[str],
             stores.append(f"mov.u64 %a, {value & (1 << 64) - 1:#x}; st.local.u{64 if big else 32} [room+{at}], %a;")
         at += 8 if big else 4
     body = (
-        f".visible .entry p{number}() {{ .local .align 8 .b8 room[128]; .reg .b64 %a; .param .b64 q0; .param .b64 q1; "
+        f".visible .entry p{number}() {{ .local .align 8 .b8 room[128]; .reg .b64 %a; .reg .b32 %n; .reg .pred %p; "
+        ".param .b64 q0; .param .b64 q1; "
         f".param .b32 r; {' '.join(stores)} mov.u64 %a, {variables[0]}; cvta.global.u64 %a, %a; "
         "st.param.b64 [q0], %a; mov.u64 %a, room; cvta.local.u64 %a, %a; st.param.b64 [q1], %a; "
-        "call.uni (r), vprintf, (q0, q1); ret; }"
+        f"call.uni (r), vprintf, (q0, q1); ld.param.b32 %n, [r]; setp.ne.s32 %p, %n, {len(arguments)}; @%p trap; ret; }}"
     )
     return declared, body
 

@@ -60,7 +60,7 @@ def test_a_referee_without_runners_ends_so_that_the_next_grader_starts_another(t
 
 def judge_request(deed, ptx="", settings=None, **more):
     limit_s = 3 if deed.startswith("hang") else 30
-    settings = settings or Settings(sizes={"n": 3000}, run_timeout_s=limit_s, max_launches=20)
+    settings = settings or Settings(verification="quick", sizes={"n": 3000}, run_timeout_s=limit_s, max_launches=20)
     made = program(deed, ptx, **more)
     return JudgeRequest(made, relu_plan(made), settings, local_memory=False, secret=os.urandom(32))
 
@@ -105,7 +105,7 @@ def test_a_checked_plan_travels_as_it_was_checked():
 
 
 def test_a_right_kernel_is_verified_timed_and_checked_in_secret(referee):
-    found = judged(referee, "relu")
+    found = judged(referee, "relu", settings=Settings(sizes={"n": 3000}, run_timeout_s=30, max_launches=20))
     assert found.verified.ruling is None
     assert found.verified.correctness.binding == "as the plan says: k(x, y, n)"
     measurement = found.look.measurement
@@ -119,7 +119,7 @@ def test_a_right_kernel_is_verified_timed_and_checked_in_secret(referee):
 
 
 def test_timing_can_be_left_out(referee):
-    settings = Settings(sizes={"n": 3000}, timing=False)
+    settings = Settings(verification="quick", sizes={"n": 3000}, timing=False)
     found = judged(referee, "relu", settings=settings)
     assert found.look is None
     assert found.verified.ruling is None
@@ -138,7 +138,7 @@ def test_timing_can_be_left_out(referee):
     ],
 )
 def test_what_is_wrong_is_found_and_the_next_job_is_right(referee, deed, status, words):
-    settings = Settings(sizes={"n": 3000}, run_timeout_s=1)
+    settings = Settings(verification="quick", sizes={"n": 3000}, run_timeout_s=1)
     ruling = judged(referee, deed, settings=settings).verified.ruling
     assert (ruling.status, ruling.phase) == (status, Phase.VERIFY)
     assert words in ruling.message
@@ -150,7 +150,7 @@ def test_what_is_wrong_is_found_and_the_next_job_is_right(referee, deed, status,
     [("wrong 45", Status.INCORRECT), ("fault 45", Status.RUNTIME_ERROR), ("input 45", Status.REJECTED)],
 )
 def test_what_goes_wrong_only_while_it_is_timed_is_found_as_well(referee, deed, status):
-    settings = Settings(sizes={"n": 3000}, max_launches=200)
+    settings = Settings(verification="quick", sizes={"n": 3000}, max_launches=200)
     for _ in range(3):
         found = judged(referee, deed, settings=settings)
         assert found.verified.ruling is None, found.verified.ruling

@@ -182,7 +182,9 @@ def test_softmax_with_the_maximum_of_all_rows_fails(failed_trials):
 def test_variance_from_squares_in_float32_fails_only_where_it_cancels(add, failed_trials):
     failed = failed_trials(LAYER_NORM, kernel(LAYER_NORM, one_pass_layer_norm, add))
     assert any("far_mean" in trial for trial in failed)
-    assert [trial for trial in failed if "far_mean" not in trial and "short_rows" not in trial] == []
+    # `parts`: rows of equal values, but for a few, are far from 0 for their spread.
+    cancelling = ("far_mean", "short_rows", "_parts")
+    assert [trial for trial in failed if not any(name in trial for name in cancelling)] == []
 
 
 @pytest.mark.parametrize("mistake", ["no eps", "unbiased", "eps outside the root"])

@@ -8,7 +8,7 @@ from evaluator.errors import UsageError
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.catalogue import find_problem, problems
-from evaluator.stages.verify.trials import plan_trials
+from evaluator.stages.verify.trials import plan_trials, tensor_bytes
 
 QUICK = Settings(verification="quick")
 """What lies above the published sizes is test_large_trials' affair."""
@@ -39,23 +39,35 @@ def test_trials_cover_published_and_hidden_sizes_all_distributions_and_all_probe
     assert published == list(problem.example_sizes)
     assert any(trial.hidden and trial.sizes not in published for trial in trials)
     used = {trial.distribution.name for trial in trials}
-    always = {each.name for each in problem.distributions if not each.structured}
+    always = {each.name for each in problem.distributions if each.role != "structured"}
     always |= {p.distribution.name for p in problem.probes}
     assert always <= used <= always | {each.name for each in problem.distributions}
 
 
 def test_distributions_with_structure_take_turns_in_the_place_of_the_typical_one():
     problem = find_problem("row_sum")
-    structured = {each.name for each in problem.distributions if each.structured}
+    structured = {each.name for each in problem.distributions if each.role == "structured"}
     drawn = []
     for seed in range(12):
         trials = plan_trials(problem, Settings(), np.random.default_rng(seed))
-        drawn.append([trial.distribution.name for trial in trials if trial.distribution.structured])
+        drawn.append([trial.distribution.name for trial in trials if trial.distribution.role == "structured"])
         assert len(set(drawn[-1])) == len(drawn[-1]) > 0
         hidden = [trial for trial in trials if trial.hidden and trial.distribution is problem.distributions[0]]
         assert len(hidden) >= len(drawn[-1])
     assert {name for names in drawn for name in names} == structured
     assert len({tuple(names) for names in drawn}) > 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_partial_distributions_are_at_the_largest_hidden_size(seed):
+    problem = find_problem("matmul")
+    trials = plan_trials(problem, QUICK, np.random.default_rng(seed))
+    hidden = problem.hidden_sizes(np.random.default_rng(seed))
+    partial = [trial for trial in trials if trial.distribution.role == "partial"]
+    assert [trial.distribution.name for trial in partial] == ["zero_parts", "equal_parts"]
+    assert {tensor_bytes(problem, trial.sizes) for trial in partial} == {
+        max(tensor_bytes(problem, sizes) for sizes in hidden)
+    }
 
 
 def test_hidden_sizes_follow_the_seed_alone():
