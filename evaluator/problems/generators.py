@@ -221,7 +221,7 @@ def hidden_sizes(**most: int) -> Callable[[np.random.Generator], tuple[Sizes, ..
     """Sizes that only the referee knows, each name between 1 and its `most`.
 
     All ones; where there are several names, each of them 1 once with the others awkward (a prime, or one off a
-    multiple of 32 or 256); three awkward ones, the largest drawn from the upper half of what `most` admits, and half
+    multiple of 32 or 256); three awkward ones, the largest drawn from the upper third of what `most` admits, and half
     of the time square where names have the same limit; and one drawn log-uniformly. Keep the product small: the
     simulator does about 2e9 thread-instructions a second.
     """
@@ -230,7 +230,8 @@ def hidden_sizes(**most: int) -> Callable[[np.random.Generator], tuple[Sizes, ..
     def draw(generator: np.random.Generator) -> tuple[Sizes, ...]:
         def awkward(upper: bool = False) -> dict[str, int]:
             return {
-                name: int(generator.choice(pool[len(pool) // 2 :] if upper else pool)) for name, pool in pools.items()
+                name: int(generator.choice(pool[2 * len(pool) // 3 :] if upper else pool))
+                for name, pool in pools.items()
             }
 
         sizes: list[dict[str, int]] = [dict.fromkeys(most, 1)]

@@ -169,7 +169,8 @@ def special_parts(zeros: bool, factor: float) -> Maker:
     """Normal values of which each stretch of 1,024 along the last axis has a special part of its own.
 
     The part is both ends of the stretch, all but its ends, places 0, 15 and 31 of every 32, all of it or nothing. In
-    it all elements are zero, equal, alternating, vanishing, or `factor` times larger than ordinary ones. So whoever
+    it all elements are zero, equal or vanishing. Or the whole stretch alternates and adds up to 0, or few elements
+    (those of every 32, or the first and the last one alone) are `factor` times larger than ordinary ones. So whoever
     looks at some elements, whichever, and takes the others to be alike is wrong somewhere.
 
     Those that one look would be at for everything, the ends of the very first stretch and the first column of a
@@ -185,6 +186,9 @@ def special_parts(zeros: bool, factor: float) -> Maker:
         tiles, chosen = slice(_ROWS_OF_TILES, None, _ROWS_OF_TILES), rng.integers(0, 1, stretches) == 0
         part[tiles] = xp.where(chosen[tiles], _ALL, part[tiles])  # a tile whose first row says nothing of the others
         content[tiles] = xp.where(chosen[tiles] & (width[tiles] > 2), _ZERO, content[tiles])
+        part = xp.where(content == _ALTERNATING, _ALL, part)
+        alone = (content == _LARGE) & (part != _APART)
+        part, width = xp.where(alone, _ENDS, part), xp.where(alone, 1, width)
         part[0, 0], content[0, 0], width[0, 0] = _ENDS, _ZERO if zeros else _EQUAL, max(1, (length - 1) // 2)
 
         place = rng.arange(length)
@@ -194,11 +198,10 @@ def special_parts(zeros: bool, factor: float) -> Maker:
         special = special | (part == _ALL)
         count = xp.clip(xp.sum(xp.astype(special, xp.float64), axis=-1, keepdims=True), 1.0, None)
         equal = 2.0 ** xp.clip(xp.floor(xp.log2(_EXACT_SUM / count)), None, 1.0)
-        few = (part == _APART) | ((part == _ENDS) & (width == 1))  # so many large ones that their sum stays near them
         by_warp = 1.0 - 2.0 * (place // _WARP % 2)
 
         filler = xp.where(content == _ALTERNATING, 1.0 - 2.0 * (place % 2), equal)
-        filler = xp.where((content == _LARGE) & few, factor * by_warp, filler)
+        filler = xp.where(content == _LARGE, factor * by_warp, filler)
         filler = xp.where(content == _TINY, _VANISHING, filler)
         filler = xp.where(content == _ZERO, 0.0, filler * rng.signs(stretches))
         values = xp.where(special, filler, rng.normal((*stretches[:-1], length)))
