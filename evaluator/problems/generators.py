@@ -215,32 +215,33 @@ _AWKWARD: Final = (
     *(131071, 131073, 262139, 262143, 262145, 524287, 524289, 1048573, 1048577),
 )
 """Primes, and one off the multiples of 32 and 256."""
+_LAST_OF_ONE: Final = 0.2
+"""Of a pool: where there is one name, from there on a vector has room for many blocks of a thousand."""
+_LAST_OF_MANY: Final = 0.34
 
 
 def hidden_sizes(**most: int) -> Callable[[np.random.Generator], tuple[Sizes, ...]]:
     """Sizes that only the referee knows, each name between 1 and its `most`.
 
     All ones; where there are several names, each of them 1 once with the others awkward (a prime, or one off a
-    multiple of 32 or 256); three awkward ones, the largest drawn from the upper third of what `most` admits, and half
-    of the time square where names have the same limit; and one drawn log-uniformly. Keep the product small: the
-    simulator does about 2e9 thread-instructions a second.
+    multiple of 32 or 256); two awkward ones; one of the last awkward ones that `most` admits, square where names have
+    the same limit; and one drawn log-uniformly. Keep the product small: the simulator does about 2e9
+    thread-instructions a second.
     """
     pools = {name: [value for value in _AWKWARD if value <= limit] or [limit] for name, limit in most.items()}
 
     def draw(generator: np.random.Generator) -> tuple[Sizes, ...]:
-        def awkward(upper: bool = False) -> dict[str, int]:
+        def awkward(of_last: float = 1.0) -> dict[str, int]:
             return {
-                name: int(generator.choice(pool[2 * len(pool) // 3 :] if upper else pool))
-                for name, pool in pools.items()
+                name: int(generator.choice(pool[-math.ceil(of_last * len(pool)) :])) for name, pool in pools.items()
             }
 
         sizes: list[dict[str, int]] = [dict.fromkeys(most, 1)]
         if len(most) > 1:
             sizes += [awkward() | {name: 1} for name in most]
-        upper = awkward(upper=True)
-        if generator.random() < 0.5:
-            upper = {name: upper[next(other for other in most if most[other] == most[name])] for name in most}
-        sizes += [awkward(), awkward(), upper]
+        large = awkward(_LAST_OF_ONE if len(most) == 1 else _LAST_OF_MANY)
+        square = {name: large[next(other for other in most if most[other] == most[name])] for name in most}
+        sizes += [awkward(), awkward(), square]
         sizes.append({name: math.ceil(limit ** generator.random()) for name, limit in most.items()})
         return tuple(dict(entry) for entry in {tuple(entry.items()): entry for entry in sizes}.values())
 

@@ -187,7 +187,8 @@ def special_parts(zeros: bool, factor: float) -> Maker:
         part[tiles] = xp.where(chosen[tiles], _ALL, part[tiles])  # a tile whose first row says nothing of the others
         content[tiles] = xp.where(chosen[tiles] & (width[tiles] > 2), _ZERO, content[tiles])
         part = xp.where(content == _ALTERNATING, _ALL, part)
-        alone = (content == _LARGE) & (part != _APART)
+        alone = (content == _LARGE) & (part % 2 == 1)
+        part = xp.where((content == _LARGE) & ~alone, _APART, part)
         part, width = xp.where(alone, _ENDS, part), xp.where(alone, 1, width)
         part[0, 0], content[0, 0], width[0, 0] = _ENDS, _ZERO if zeros else _EQUAL, max(1, (length - 1) // 2)
 
