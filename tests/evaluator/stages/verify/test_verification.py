@@ -39,7 +39,7 @@ def test_trials_cover_published_and_hidden_sizes_all_distributions_and_all_probe
     assert published == list(problem.example_sizes)
     assert any(trial.hidden and trial.sizes not in published for trial in trials)
     used = {trial.distribution.name for trial in trials}
-    always = {each.name for each in problem.distributions if each.role != "structured"}
+    always = {each.name for each in problem.distributions if each.role == "hostile"}
     always |= {p.distribution.name for p in problem.probes}
     assert always <= used <= always | {each.name for each in problem.distributions}
 
@@ -61,10 +61,12 @@ def test_distributions_with_structure_take_turns_in_the_place_of_the_typical_one
 @pytest.mark.parametrize("seed", range(3))
 def test_partial_distributions_are_at_the_largest_hidden_size(seed):
     problem = find_problem("matmul")
-    trials = plan_trials(problem, QUICK, np.random.default_rng(seed))
+    trials = plan_trials(problem, Settings(), np.random.default_rng(seed))
+    quick = plan_trials(problem, QUICK, np.random.default_rng(seed))
     hidden = problem.hidden_sizes(np.random.default_rng(seed))
     partial = [trial for trial in trials if trial.distribution.role == "partial"]
     assert [trial.distribution.name for trial in partial] == ["zero_parts", "equal_parts"]
+    assert len([trial for trial in quick if trial.distribution.role == "partial"]) == 1
     assert {tensor_bytes(problem, trial.sizes) for trial in partial} == {
         max(tensor_bytes(problem, sizes) for sizes in hidden)
     }
