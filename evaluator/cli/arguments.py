@@ -104,6 +104,8 @@ def problem_of(given: str | None, raw: bytes, file: Path) -> str:
             "Leave --problem out, or change the line `// problem: ID`.",
         )
     chosen = given or named
+    if chosen is None and (not raw.strip() or b"\0" in raw):
+        raise UsageError(f"{file} is {'no text' if raw.strip() else 'empty'}.", "Grade a file of CUDA C++ source.")
     if chosen is None:
         raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to the file.")
     return chosen
@@ -115,7 +117,9 @@ def sizes_of(given: tuple[str, ...]) -> dict[str, int] | None:
     for text in given:
         match = re.fullmatch(r"([A-Za-z_]\w*)=([0-9]{1,12})", text)
         if match is None:
-            raise UsageError(f"--size {text} cannot be read.", "Write it as NAME=N, for example --size n=1000003.")
+            raise UsageError(
+                f"--size {text} cannot be read.", "Write it as NAME=N, once for each size: --size m=64 --size n=3."
+            )
         if match[1] in sizes:
             raise UsageError(f"--size gives {match[1]} twice.", "One more size can be asked for in each run.")
         sizes[match[1]] = int(match[2])

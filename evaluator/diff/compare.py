@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from common.contract import Submission, Verdict
+from common.contract import Status, Submission, Verdict
 from common.contract.counters import Counts, Evidence
 from common.source_lines import lines_of
 from common.wire import Json
@@ -133,8 +133,8 @@ def compare(before: Graded, after: Graded) -> Difference:
     comparable = evidence_a is not None and evidence_b is not None and evidence_a.sizes == evidence_b.sizes
     return Difference(
         problem=a.problem,
-        before=ComparedVersion(name_a, a.status, a.message),
-        after=ComparedVersion(name_b, b.status, b.message),
+        before=ComparedVersion(name_a, a.status, _said(a)),
+        after=ComparedVersion(name_b, b.status, _said(b)),
         counted_at=evidence_a.sizes if evidence_a is not None and comparable else None,
         quantities=tuple(
             Quantity(name, unit_a if one is not None else unit_b, one, other, better)
@@ -143,6 +143,15 @@ def compare(before: Graded, after: Graded) -> Difference:
         ),
         lines=tuple(_lines(source_a, source_b, _by_line(evidence_a), _by_line(evidence_b))),
     )
+
+
+def _said(verdict: Verdict) -> str:
+    """The message, and what qualifies it: a quick verification, and what nothing promises."""
+    seen = verdict.correctness if verdict.status is Status.PASSED else None
+    if seen is None:
+        return verdict.message
+    quick = ["Verified quickly, at no size above the published ones."] if seen.verification == "quick" else []
+    return " ".join((verdict.message, *quick, *(f"Warning: {hazard.message}." for hazard in seen.hazards)))
 
 
 def _evidence(verdict: Verdict) -> Evidence | None:

@@ -150,6 +150,15 @@ class _View:
         return where_it_ran(self.verdict)
 
     @property
+    def other_warnings(self) -> list[str]:
+        """Those that are not shown with the verdict as hazards."""
+        seen = self.verdict.correctness
+        if seen is None:
+            return []
+        shown = [hazard.message for hazard in seen.hazards]
+        return [warning for warning in seen.warnings if not any(message in warning for message in shown)]
+
+    @property
     def lines(self) -> list[_Line]:
         return _lines(self.source, _remarks(self.verdict), line_of(self.verdict), self.costs.marks)
 
@@ -356,4 +365,9 @@ def _next_steps(verdict: Verdict) -> Iterator[str]:
     if verdict.correctness and verdict.correctness.deterministic is False:
         yield "Two runs on the same input differ in their bits: look for atomics or a missing barrier."
     if verdict.status is Status.PASSED and verdict.backend == "sim":
-        yield "It is right. To learn how fast it is, grade it with --backend gpu on a machine that has one."
+        seen = verdict.correctness
+        if seen and seen.hazards:
+            yield "Its answers were right. Mend what nothing promises: it is charged for, and may be wrong elsewhere."
+        if seen and seen.verification == "quick":
+            yield "It was verified quickly: grade it in full for the sizes above the published ones."
+        yield "To learn how fast it is, grade it with --backend gpu on a machine that has one."

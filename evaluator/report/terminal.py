@@ -298,6 +298,8 @@ def _trials(correctness: Correctness) -> list[str]:
     if correctness.deterministic is not None:
         said += ", same bits each run" if correctness.deterministic else ", bits differ from run to run"
     left_out = [f"not judged at {_short(said)}" for said in correctness.left_out[:2]]
+    if correctness.passed and correctness.verification == "quick":
+        left_out.insert(0, "quick: no sizes above the published ones")
     return [said, *left_out, *(f"warning: {_short(warning)}" for warning in correctness.warnings[:2])]
 
 
@@ -321,8 +323,8 @@ def _speed(timing: Timing) -> list[str]:
 def _reward(reward: Reward) -> list[str]:
     if reward.value is None:
         return [f"none ({reward.name}). {reward.reason}"]
-    largest = sorted(reward.terms, key=lambda term: -abs(term.contribution))[:3]
-    told = ", ".join(f"{term.name} {term.contribution:+.3g}" for term in largest if term.contribution)
+    counted = sorted((term for term in reward.terms if term.contribution), key=lambda term: -term.contribution)
+    told = ", ".join(f"{term.name} {term.contribution:+.3g}" for term in counted)
     left_out = sum(term.value is None for term in reward.terms)
     said = f"{reward.value:.3g} of {reward.maximum:.3g} ({reward.name})" + (f": {told}" if told else "")
     return [said + (f"; not measured here: {left_out} of {len(reward.terms)} terms" if left_out else "")]

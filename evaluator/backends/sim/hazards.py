@@ -269,8 +269,8 @@ _MISSING: Final = {
     "unawaited_copy": " with a cp.async that nobody has waited for",
 }
 _REMEDY_UNDEFINED: Final = (
-    "Write it first, for every index that is read: shared memory, local arrays, temporaries and outputs are "
-    "undefined at the start."
+    "Write it first, for every index that is read: variables, shared memory, local arrays, temporaries and outputs "
+    "are undefined at the start."
 )
 
 
@@ -312,4 +312,7 @@ def _remedy(kind: str, here: OtherThread, other: OtherThread, block: tuple[int, 
     if rewrites and here.line < other.line:
         return f"Put {barrier} after line {other.line}, before line {here.line} comes round again."
     first, second = sorted((here.line, other.line))
-    return f"Put {barrier} between line {first} and line {second}."
+    return (
+        f"Put {barrier} between line {first} and line {second}. If one stands there, in a loop, put one after line "
+        f"{second} too, before line {first} comes round again."
+    )

@@ -18,13 +18,14 @@ from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, names
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
+from evaluator.stages.verify.findings.advice import advice
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT, bounds_hint, ruling_on
 from evaluator.stages.verify.findings.race_checks import Watching, sentence
 from evaluator.stages.verify.findings.undefined_memory import UNWRITTEN_HINT, doubtful, how_to_initialise, origin
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
 from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
-from evaluator.stages.verify.trials import PlannedTrial, at, trial_of, work_at
+from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
 
 POISONS: Final = (0xFF, 0x5B)
 """Bytes of undefined memory: NaN in every float format, then a large finite number."""
@@ -475,23 +476,6 @@ class Examination:
             message += self._reader()
             if undefined is not None:
                 return Ruling(Status.INCORRECT, Phase.VERIFY, message, undefined.remedy)
-        advice = " ".join((self._advice(trial), *(f"Note: {warning}." for warning in list(self.warnings)[:2])))
-        return Ruling(Status.INCORRECT, Phase.VERIFY, message, advice)
-
-    def _advice(self, trial: PlannedTrial) -> str:
-        """What the trials that passed say about the one that failed."""
-        passed = [done for done in self.trials if done.passed]
-        if any(probe.distribution is trial.distribution for probe in self.problem.probes):
-            return f"This input probes the precision: {trial.distribution.reason}"
-        if not passed:
-            return "No trial has passed: compare the kernel with the problem's statement, index by index."
-        if trial.scalars and all(done.scalars != trial.scalars for done in passed):
-            names = ", ".join(trial.scalars)
-            return (
-                f"It was right with other values of {names}. Take {names} from the parameter, not from a constant in "
-                "the source or the plan; or look for what depends on the size."
-            )
-        if all(done.sizes != trial.sizes for done in passed):
-            sizes = "; ".join(dict.fromkeys(at(done.sizes) for done in passed))
-            return f"It was right at {sizes}. Look for what depends on the size: tails, strides, the grid's extent."
-        return f"The same size was right with other inputs. These inputs are hostile: {trial.distribution.reason}"
+        told = advice(self.problem, self.trials, trial, mismatch)
+        hint = " ".join((told, *(f"Note: {warning}." for warning in list(self.warnings)[:2])))
+        return Ruling(Status.INCORRECT, Phase.VERIFY, message, hint)

@@ -23,7 +23,7 @@ from sample_verdicts import (
     timing,
 )
 
-from common.contract import DeviceState, Profile
+from common.contract import DeviceState, HazardWarning, Profile
 from evaluator.report.heat_map import shade
 from evaluator.report.html import MAX_LINES, render, render_many
 from evaluator.report.terminal import printable
@@ -141,6 +141,18 @@ def test_heat_by_line_and_the_same_as_numbers():
         assert f'input[value="{box["value"]}"]:checked) .q-{box["value"]}' in text
     assert "1,500 of 9,000 branches part a warp" in Page(text).words
     assert 'type="radio"' not in render(passed(), SOURCE)
+
+
+def test_what_nothing_promises_stands_with_the_verdict_and_only_there():
+    said = "k: thread 0 of block 0 reads red[256] on line 3, one past the end: zero[0] lies there"
+    hazard = HazardWarning(kind="array_overrun", message=said, line=3, remedy="Make red larger.")
+    verdict = passed()
+    seen = verdict.correctness.model_copy(
+        update={"hazards": (hazard,), "warnings": (f"{said}. Make red larger.", "another thing")}
+    )
+    words = Page(render(verdict.model_copy(update={"correctness": seen}), SOURCE)).words
+    assert words.count(said) == 1
+    assert words.index(said) < words.index("Reward") < words.index("another thing")
 
 
 def test_a_race_is_drawn_in_the_order_in_which_it_was_seen():

@@ -62,7 +62,7 @@ const char *over_budget_said() {
         said[at++] = digits[i];
     }
     const char *whose = of_threads ? "" : " of warps with few lanes (each counts for 8 of threads)";
-    format(FAULT.message, "executed more than %.*s instructions%s", (int)at, said, whose);
+    format(FAULT.message, "was running when the launch had executed more than %.*s instructions%s", (int)at, said, whose);
     return FAULT.message;
 }
 
