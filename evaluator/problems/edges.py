@@ -29,14 +29,25 @@ def above(*edges: int, step: int = 1) -> Extent:
 
     def draw(generator: np.random.Generator) -> int:
         edge = int(generator.choice(edges))
-        return edge + step * int(generator.integers(1, max(LEAST_SPREAD, edge // SPREAD) // step, endpoint=True))
+        return edge + step * int(generator.integers(1, (reach(edge) - edge) // step, endpoint=True))
 
     return draw
+
+
+def reach(edge: int) -> int:
+    """The largest size that `above(edge)` draws: where a problem's range ends, so that its end is always tried."""
+    return edge + max(LEAST_SPREAD, edge // SPREAD)
 
 
 def between(least: int, most: int) -> Extent:
     """Any size from `least` to `most`, both included."""
     return lambda generator: int(generator.integers(least, most, endpoint=True))
+
+
+def last(most: int) -> Extent:
+    """In the last 64th of what a range admits, `most` itself once in four times."""
+    least = most - most // SPREAD
+    return lambda generator: most if generator.integers(4) == 0 else int(generator.integers(least, most))
 
 
 def edge_sizes(*draws: Mapping[str, Extent]) -> Callable[[np.random.Generator], tuple[Sizes, ...]]:
@@ -48,39 +59,43 @@ def edge_sizes(*draws: Mapping[str, Extent]) -> Callable[[np.random.Generator], 
     return draw
 
 
-FLAT_EDGES: Final = edge_sizes({"n": above(1 << 16)}, {"n": above(1 << 18, 1 << 20)}, {"n": above(1 << 24)})
+LAST_FLAT: Final = 17 << 20
+"""Elements: beyond 2^24, from where on not every index is a float."""
+FLAT_EDGES: Final = edge_sizes({"n": above(1 << 16)}, {"n": above(1 << 18, 1 << 20)}, {"n": last(LAST_FLAT)})
 """For work on each of n elements: grids of a fixed size, block indices of 16 bits, indices in a float end here."""
 
-MOST_ROWS: Final[Sizes] = {"rows": 1 << 17, "cols": 40_000}
-"""Twice what a grid may have in y; a row of floats still fits in the 163 KiB of shared memory of an A100's block."""
+MOST_COLUMNS: Final = 40_000
+"""A row of floats still fits in the 163 KiB of shared memory of an A100's block."""
+LAST_COLUMNS: Final = last(MOST_COLUMNS)
+MOST_ROWS: Final[Sizes] = {"rows": reach(BLOCKS_IN_Y), "cols": MOST_COLUMNS}
 
 _ROW_DRAWS: Final[tuple[Mapping[str, Extent], ...]] = (
     # The most expensive by far: many kernels have a block of 256 threads for each row, however short it is.
     {"rows": above(BLOCKS_IN_Y), "cols": between(1, 4)},
     *({"rows": between(1, 3), "cols": above(edge)} for edge in COLUMN_EDGES),
     {"rows": between(1, 3), "cols": above(1 << 15, step=4)},  # where rows are read by vectors of four
-    {"rows": between(2, 3), "cols": between(36_000, 40_000)},
+    {"rows": between(2, 3), "cols": LAST_COLUMNS},
 )
 ROW_EDGES: Final = edge_sizes(*_ROW_DRAWS)
 """For functions of rows, where each is `cols` long."""
 MATRIX_EDGES: Final = edge_sizes(*_ROW_DRAWS, {"rows": above(1 << 12), "cols": above(1 << 12)})
 """For functions of the elements of a matrix, which kernels also see as one vector: of more than 2^24 elements."""
 
-MOST_PRODUCT: Final[Sizes] = {"m": 4 * BLOCKS_IN_Y, "n": 4 * BLOCKS_IN_Y, "k": 1 << 17}
-"""For products of matrices: blocks of four rows still fit in y, and those of a tile of 16 four times."""
+MOST_PRODUCT: Final[Sizes] = {"m": reach(BLOCKS_IN_Y), "n": reach(BLOCKS_IN_Y), "k": reach(1 << 16)}
+"""For products of matrices."""
 
 PRODUCT_EDGES: Final = edge_sizes(
-    {"m": above(BLOCKS_IN_Y, 1 << 17), "n": between(1, 3), "k": between(1, 5)},
-    {"m": between(1, 3), "n": above(BLOCKS_IN_Y, 1 << 17), "k": between(1, 5)},
+    {"m": above(BLOCKS_IN_Y), "n": between(1, 3), "k": between(1, 5)},
+    {"m": between(1, 3), "n": above(BLOCKS_IN_Y), "k": between(1, 5)},
     {"m": above(1 << 11, 1 << 12), "n": between(17, 40), "k": between(1, 3)},
     {"m": between(17, 40), "n": above(1 << 11, 1 << 12), "k": between(1, 3)},
     {"m": above(1 << 9), "n": above(1 << 9), "k": between(1, 3)},
     {"m": between(1, 5), "n": between(1, 5), "k": above(1 << 11, 1 << 12, 1 << 13)},
-    {"m": between(1, 3), "n": between(1, 3), "k": above(1 << 15, 1 << 16)},
+    {"m": between(1, 3), "n": between(1, 3), "k": above(1 << 16)},
     {"m": above(1 << 12), "n": above(1 << 12), "k": between(1, 3)},  # more tiles than the timed size has
 )
 
-MOST_MATVEC: Final[Sizes] = {"m": 1 << 18, "k": 40_000}
+MOST_MATVEC: Final[Sizes] = {"m": reach(1 << 17), "k": MOST_COLUMNS}
 """For matrix times vector: as for rows, the vector fits in shared memory."""
 
 MATVEC_EDGES: Final = edge_sizes(
@@ -89,4 +104,5 @@ MATVEC_EDGES: Final = edge_sizes(
     {"m": above(1 << 13), "k": between(33, 65)},
     *({"m": between(1, 3), "k": above(edge)} for edge in COLUMN_EDGES),
     {"m": between(1, 3), "k": above(1 << 15, step=4)},
+    {"m": between(1, 3), "k": LAST_COLUMNS},
 )

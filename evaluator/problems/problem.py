@@ -37,8 +37,8 @@ class Tensor:
         return tuple(evaluate_expression(extent, sizes) for extent in self.shape)
 
 
-MOST_ELEMENTS: Final = 1 << 26
-"""Of any one tensor: 256 MiB of float32, which every GPU holds several times, and whose indices fit in an int."""
+MOST_ELEMENTS: Final = 1 << 25
+"""Of any one tensor: 128 MiB of float32, which every GPU holds several times, and whose indices fit in an int."""
 
 
 @dataclass(frozen=True)

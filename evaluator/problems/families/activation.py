@@ -4,7 +4,7 @@ import math
 from typing import Final
 
 from evaluator.problems.arrays import doubles, erfc, sigmoid
-from evaluator.problems.edges import FLAT_EDGES, MATRIX_EDGES, MOST_ROWS
+from evaluator.problems.edges import FLAT_EDGES, LAST_FLAT, MATRIX_EDGES, MOST_ROWS
 from evaluator.problems.families.elementwise import (
     FLAT_RANGE,
     FLAT_SIZES,
@@ -270,7 +270,7 @@ SWIGLU: Final = Problem(
     sizes=("rows", "cols"),
     example_sizes=({"rows": 256, "cols": 1024}, {"rows": 33, "cols": 500}),
     hidden_sizes=hidden_sizes(rows=300, cols=600),
-    serves=SizeRange(MOST_ROWS, (_GATE, _UP)),
+    serves=SizeRange(MOST_ROWS, (_GATE, _UP), LAST_FLAT),
     edge_sizes=MATRIX_EDGES,
     distributions=(
         distribution("normal", "standard normal values", (_GATE, _UP), normal()),

@@ -8,7 +8,7 @@ import numpy as np
 
 from evaluator.problems import error_bounds
 from evaluator.problems.arrays import doubles
-from evaluator.problems.edges import above, between, edge_sizes
+from evaluator.problems.edges import above, between, edge_sizes, last, reach
 from evaluator.problems.families.softmax import CHAIN, few_terms, longer_rows, positive_sums, softened
 from evaluator.problems.generators import (
     cancellation,
@@ -258,12 +258,14 @@ ATTENTION: Final = Problem(
     ),
     hidden_sizes=hidden_sizes(heads=3, seq=129, dim=128),
     # All scores in a temporary are at most 1 GiB.
-    serves=SizeRange({"heads": 1024, "seq": 1 << 14, "dim": 128}, _IN, products={"heads * seq * seq": 1 << 28}),
+    serves=SizeRange(
+        {"heads": 1024, "seq": reach(1 << 12), "dim": 128}, _IN, products={"heads * seq * seq": 1 << 28}
+    ),
     edge_sizes=edge_sizes(
-        {"heads": between(513, 1024), "seq": between(1, 4), "dim": between(1, 8)},
-        {"heads": between(17, 40), "seq": between(30, 70), "dim": between(65, 128)},
+        {"heads": last(1024), "seq": between(1, 4), "dim": between(1, 8)},
+        {"heads": between(17, 40), "seq": between(30, 70), "dim": last(128)},
         {"heads": between(1, 2), "seq": above(1 << 10), "dim": between(1, 8)},
-        {"heads": between(1, 1), "seq": above(1 << 11, 1 << 12), "dim": between(1, 4)},
+        {"heads": between(1, 1), "seq": above(1 << 12), "dim": between(1, 4)},
     ),
     distributions=(
         distribution("normal", "standard normal values", _IN, normal()),

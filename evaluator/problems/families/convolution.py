@@ -8,7 +8,7 @@ import numpy as np
 
 from evaluator.problems import error_bounds
 from evaluator.problems.arrays import Array, Rng, Shape, doubles, elements_of, namespace, on_device_of, with_border
-from evaluator.problems.edges import above, between, edge_sizes
+from evaluator.problems.edges import above, between, edge_sizes, reach
 from evaluator.problems.error_bounds import EPSILON
 from evaluator.problems.generators import (
     SMALLEST_NORMAL,
@@ -277,20 +277,28 @@ CONV2D: Final = Problem(
     ),
     hidden_sizes=hidden_sizes(batch=3, in_channels=13, out_channels=13, height=33, width=33),
     serves=SizeRange(
-        {"batch": 65_535, "in_channels": 1024, "out_channels": 65_535, "height": 65_535, "width": 65_535},
+        {
+            "batch": reach(1 << 12),
+            "in_channels": reach(1 << 9),
+            "out_channels": reach(1 << 15),
+            "height": reach(1 << 15),
+            "width": reach(1 << 15),
+        },
         (*_IN, *_OUT),
-        # The most that a grid may have in y and in z: kernels put a plane of the output there.
-        products={"batch * out_channels": 65_535},
+        # Below what a grid may have in y and in z: kernels put a plane of the output there.
+        products={"batch * out_channels": reach(1 << 15)},
     ),
     edge_sizes=edge_sizes(
         _FEW | {"width": above(1 << 10, 1 << 12, 1 << 14), "height": between(1, 2)},
         _FEW | {"width": above(1 << 15), "height": between(1, 1)},
         _FEW | {"height": above(1 << 10, 1 << 12, 1 << 14), "width": between(1, 2)},
         _FEW | {"height": above(1 << 15), "width": between(1, 1)},
-        _FEW | {"batch": above(1 << 8, 1 << 10, 1 << 12), "out_channels": between(1, 2)},
+        _FEW | {"batch": above(1 << 8, 1 << 10), "out_channels": between(1, 2)},
+        _FEW | {"batch": above(1 << 12), "out_channels": between(1, 2)},
         _FEW | {"out_channels": above(1 << 7, 1 << 9, 1 << 10, 1 << 12)},
         _FEW | {"out_channels": above(1 << 15), "batch": between(1, 1)},
-        _FEW | {"in_channels": above(1 << 6, 1 << 7, 1 << 8, 1 << 9)},
+        _FEW | {"in_channels": above(1 << 6, 1 << 7, 1 << 8)},
+        _FEW | {"in_channels": above(1 << 9)},
     ),
     distributions=(
         distribution("normal", "standard normal values", _IN, normal()),

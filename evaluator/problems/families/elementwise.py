@@ -3,7 +3,7 @@
 from typing import Final
 
 from evaluator.problems.arrays import Array, Rng, cast, doubles
-from evaluator.problems.edges import FLAT_EDGES
+from evaluator.problems.edges import FLAT_EDGES, LAST_FLAT
 from evaluator.problems.generators import (
     distribution,
     fine,
@@ -32,8 +32,8 @@ FLAT_SIZES: Final = ({"n": 1 << 18}, {"n": 1000}, {"n": 100_003})
 FLAT_TIMING: Final = {"n": 1 << 24}
 MOST: Final = 1 << 17
 """Of hidden sizes."""
-FLAT_RANGE: Final = SizeRange({"n": 1 << 25})
-"""Twice the timed size: 128 MiB of float32, whose index and number of bytes fit in an int."""
+FLAT_RANGE: Final = SizeRange({"n": LAST_FLAT})
+"""Beyond the timed size and 2^24, from where on not every index is a float."""
 PROBE_SIZES: Final = {"n": 4099}
 
 SCALAR_MULTIPLY_ALPHA: Final = 2.5

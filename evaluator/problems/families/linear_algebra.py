@@ -12,7 +12,7 @@ from typing import Final
 from common.wire import DType
 from evaluator.problems import error_bounds
 from evaluator.problems.arrays import Array, Rng, Shape, cast, doubles, normal_below
-from evaluator.problems.edges import MATVEC_EDGES, MOST_MATVEC, MOST_PRODUCT, PRODUCT_EDGES
+from evaluator.problems.edges import LAST_FLAT, MATVEC_EDGES, MOST_MATVEC, MOST_PRODUCT, PRODUCT_EDGES
 from evaluator.problems.families.product_kernel import tiled_product
 from evaluator.problems.freivalds import product_check
 from evaluator.problems.generators import (
@@ -267,7 +267,7 @@ MATMUL: Final = Problem(
     sizes=("m", "n", "k"),
     example_sizes=({"m": 128, "n": 128, "k": 128}, {"m": 64, "n": 96, "k": 160}, {"m": 256, "n": 256, "k": 256}),
     hidden_sizes=hidden_sizes(m=129, n=129, k=257),
-    serves=SizeRange(MOST_PRODUCT, (*_MATMUL_IN, *_MATMUL_OUT)),
+    serves=SizeRange(MOST_PRODUCT, (*_MATMUL_IN, *_MATMUL_OUT), LAST_FLAT),
     edge_sizes=PRODUCT_EDGES,
     distributions=_product_distributions(_MATMUL_IN, 0),
     probes=_product_probes(
@@ -344,7 +344,7 @@ LINEAR_GELU: Final = Problem(
     sizes=("m", "n", "k"),
     example_sizes=({"m": 128, "n": 128, "k": 128}, {"m": 64, "n": 96, "k": 160}, {"m": 96, "n": 256, "k": 64}),
     hidden_sizes=hidden_sizes(m=129, n=129, k=257),
-    serves=SizeRange(MOST_PRODUCT, (*_LINEAR_IN, *_LINEAR_OUT)),
+    serves=SizeRange(MOST_PRODUCT, (*_LINEAR_IN, *_LINEAR_OUT), LAST_FLAT),
     edge_sizes=PRODUCT_EDGES,
     distributions=(
         *_product_distributions(_LINEAR_IN, -1),
@@ -451,7 +451,7 @@ MATMUL_F16: Final = Problem(
     sizes=("m", "n", "k"),
     example_sizes=({"m": 128, "n": 128, "k": 128}, {"m": 64, "n": 96, "k": 160}, {"m": 256, "n": 256, "k": 256}),
     hidden_sizes=hidden_sizes(m=129, n=129, k=257),
-    serves=SizeRange(MOST_PRODUCT, (*_HALF_IN, *_HALF_OUT)),
+    serves=SizeRange(MOST_PRODUCT, (*_HALF_IN, *_HALF_OUT), LAST_FLAT),
     edge_sizes=PRODUCT_EDGES,
     distributions=(
         distribution("normal", "standard normal values", _HALF_IN, normal()),

@@ -6,7 +6,7 @@ from typing import Final
 from common.wire import DType
 from evaluator.problems import error_bounds
 from evaluator.problems.arrays import Array, Rng, Shape, counts, doubles, namespace
-from evaluator.problems.edges import MOST_ROWS, ROW_EDGES, above, edge_sizes
+from evaluator.problems.edges import LAST_FLAT, MOST_ROWS, ROW_EDGES, above, edge_sizes, last
 from evaluator.problems.generators import (
     Maker,
     distribution,
@@ -52,10 +52,10 @@ def summed_distributions(tensor: Tensor) -> tuple[Distribution, ...]:
 
 FLAT_CHAIN: Final = 1 << 20
 """Longest chain of additions that the tolerances of sums of vectors admit as they are."""
-FLAT_SUMS: Final = SizeRange({"n": 1 << 24})
-"""Four times the timed size. Up to here float32 counts in ones, and sums a constant in order without an error."""
+FLAT_SUMS: Final = SizeRange({"n": 9 << 20})
+"""More than twice the timed size, and than 2^23."""
 FLAT_SUM_EDGES: Final = edge_sizes(
-    {"n": above(1 << 18)}, {"n": above(1 << 20, 1 << 21)}, {"n": above(1 << 22)}, {"n": above(1 << 23)}
+    {"n": above(1 << 18)}, {"n": above(1 << 20, 1 << 21)}, {"n": above(1 << 22)}, {"n": last(9 << 20)}
 )
 """1,024 partial results of blocks of 256, 1,024 and 2,048 elements, the timed size, and the largest power of two."""
 PIECE: Final = 1 << 20
@@ -373,8 +373,8 @@ HISTOGRAM: Final = Problem(
     sizes=("n",),
     example_sizes=({"n": 1 << 18}, {"n": 1000}, {"n": 100_003}),
     hidden_sizes=hidden_sizes(n=1 << 17),
-    serves=SizeRange({"n": 1 << 25}),
-    edge_sizes=edge_sizes({"n": above(1 << 18, 1 << 20)}, {"n": above(1 << 24)}),
+    serves=SizeRange({"n": LAST_FLAT}),
+    edge_sizes=edge_sizes({"n": above(1 << 18, 1 << 20)}, {"n": last(LAST_FLAT)}),
     distributions=tuple(distribution(name, reason, (_VALUES,), maker) for name, reason, maker in _HISTOGRAM_INPUTS),
     probes=(probe("full_bin", "a count that 16 bits cannot hold", (_VALUES,), _one_value, _COUNTED, {"n": 70_001}),),
     tolerance=_COUNTED,

@@ -4,7 +4,7 @@ from typing import Final
 
 from evaluator.problems import error_bounds
 from evaluator.problems.arrays import Array, Rng, Shape, doubles, namespace
-from evaluator.problems.edges import MOST_ROWS, ROW_EDGES
+from evaluator.problems.edges import LAST_FLAT, MOST_ROWS, ROW_EDGES
 from evaluator.problems.error_bounds import EPSILON, one_sign, random_walk
 from evaluator.problems.generators import (
     SMALLEST_NORMAL,
@@ -45,7 +45,7 @@ ROW_SIZES: Final[tuple[Sizes, ...]] = (
 TIMING_ROWS: Final[Sizes] = {"rows": 8192, "cols": 2048}
 
 _X = Tensor("x", ("rows", "cols"))
-ROW_RANGE: Final = SizeRange(MOST_ROWS, (_X,))
+ROW_RANGE: Final = SizeRange(MOST_ROWS, (_X,), LAST_FLAT)
 _Y = Tensor("y", ("rows", "cols"))
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from evaluator.problems.arrays import doubles, elements_of
-from evaluator.problems.edges import BLOCKS_IN_Y, above, between, edge_sizes
+from evaluator.problems.edges import BLOCKS_IN_Y, LAST_FLAT, above, between, edge_sizes, reach
 from evaluator.problems.generators import (
     distribution,
     exact,
@@ -107,12 +107,12 @@ TRANSPOSE: Final = Problem(
     sizes=("rows", "cols"),
     example_sizes=({"rows": 512, "cols": 512}, {"rows": 100, "cols": 300}),
     hidden_sizes=hidden_sizes(rows=520, cols=520),
-    serves=SizeRange({"rows": 1 << 18, "cols": 1 << 18}, (_X,)),
+    serves=SizeRange({"rows": reach(1 << 17), "cols": reach(1 << 17)}, (_X,), LAST_FLAT),
     edge_sizes=edge_sizes(
         {"rows": above(BLOCKS_IN_Y), "cols": between(1, 5)},
         {"rows": between(1, 5), "cols": above(BLOCKS_IN_Y)},
-        {"rows": above(1 << 15, 1 << 17), "cols": between(1, 3)},
-        {"rows": between(1, 3), "cols": above(1 << 15, 1 << 17)},
+        {"rows": above(1 << 17), "cols": between(1, 3)},
+        {"rows": between(1, 3), "cols": above(1 << 17)},
         {"rows": above(1 << 12), "cols": between(33, 65)},
         {"rows": between(33, 65), "cols": above(1 << 12)},
         {"rows": above(1 << 11), "cols": above(1 << 11)},
