@@ -32,7 +32,10 @@ def build(
 
     progress(Progress(Phase.LAUNCH))
     shared_bytes = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    planned = plan_launches(submitted.problem, compiled.program, submitted.plan, cleaned.source, shared_bytes)
+    registers = {kernel.kernel: kernel.registers for kernel in compiled.kernels}
+    planned = plan_launches(
+        submitted.problem, compiled.program, submitted.plan, cleaned.source, shared_bytes, registers
+    )
     if planned.checked_plan is None:
         return Ending(compiled_source, planned.ruling)
     return PlannedProgram(compiled_source, compiled.program, planned.checked_plan)

@@ -215,18 +215,26 @@ _AWKWARD: Final = (
     *(131071, 131073, 262139, 262143, 262145, 524287, 524289, 1048573, 1048577),
 )
 """Primes, and one off the multiples of 32 and 256."""
+_ROUND: Final = (*(1 << power for power in range(1, 18)), *(3 << power for power in range(1, 16)))
+"""Exact multiples of blocks and tiles; 0, 2, 4 or 6 more give every even residue of 8."""
 _LAST_OF_ONE: Final = 0.2
 """Of a pool: where there is one name, from there on a vector has room for many blocks of a thousand."""
 _LAST_OF_MANY: Final = 0.34
+
+
+def _even(most: int, generator: np.random.Generator) -> int:
+    """A multiple of a power of two, or a little more, up to `most`."""
+    pool = [value for value in _ROUND if value <= most] or [most]
+    return min(most, int(generator.choice(pool)) + int(generator.choice((0, 0, 2, 4, 6))))
 
 
 def hidden_sizes(**most: int) -> Callable[[np.random.Generator], tuple[Sizes, ...]]:
     """Sizes that only the referee knows, each name between 1 and its `most`.
 
     All ones; where there are several names, each of them 1 once with the others awkward (a prime, or one off a
-    multiple of 32 or 256); two awkward ones; one of the last awkward ones that `most` admits, square where names have
-    the same limit; and one drawn log-uniformly. Keep the product small: the simulator does about 2e9
-    thread-instructions a second.
+    multiple of 32 or 256); two awkward ones, or one and an even one; one of the last awkward ones that `most` admits,
+    square where names have the same limit; and one drawn log-uniformly. Keep the product small: the simulator does
+    about 2e9 thread-instructions a second.
     """
     pools = {name: [value for value in _AWKWARD if value <= limit] or [limit] for name, limit in most.items()}
 
@@ -241,7 +249,8 @@ def hidden_sizes(**most: int) -> Callable[[np.random.Generator], tuple[Sizes, ..
             sizes += [awkward() | {name: 1} for name in most]
         large = awkward(_LAST_OF_ONE if len(most) == 1 else _LAST_OF_MANY)
         square = {name: large[next(other for other in most if most[other] == most[name])] for name in most}
-        sizes += [awkward(), awkward(), square]
+        even = {name: _even(limit, generator) for name, limit in most.items()}
+        sizes += [awkward(), awkward() if generator.random() < 0.5 else even, square]
         sizes.append({name: math.ceil(limit ** generator.random()) for name, limit in most.items()})
         return tuple(dict(entry) for entry in {tuple(entry.items()): entry for entry in sizes}.values())
 

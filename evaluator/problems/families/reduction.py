@@ -300,8 +300,8 @@ def _ends(rng: Rng, shape: Shape) -> Array:
 
 _HISTOGRAM_INPUTS: Final[tuple[tuple[str, str, Maker], ...]] = (
     ("uniform", "every value equally likely", uniform_int(0, 255)),
-    ("skewed", "three values share four fifths of the elements", _skewed),
     ("one_value", "all elements equal: every atomic meets every other one", _one_value),
+    ("skewed", "three values share four fifths of the elements", _skewed),
     ("runs", "sorted, so that neighbours are equal", _runs),
     ("ends", "only 0 and 255", _ends),
 )

@@ -16,6 +16,7 @@ from evaluator.backends.session import Buffer, BufferCopy, BufferFill, Entry, Ke
 from evaluator.errors import Ruling
 from evaluator.problems.catalogue import ProblemById
 from evaluator.problems.problem import Arrays, Sizes
+from evaluator.stages.compile.resources import fitting_blocks
 from evaluator.stages.launch.arguments import ArgumentError, pack, takes_number
 
 PlanSource: TypeAlias = Literal["json", "directives", "inferred"]
@@ -73,6 +74,8 @@ class Call:
     values: tuple[Pointer | int | float | str, ...]
     static_shared_bytes: int
     place: str
+    registers: int = 0
+    """Of a thread; 0 where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +216,16 @@ class _Sized:
                 f"{place}, shared",
                 f"{shared} bytes of dynamic shared memory{static}: {self.checked_plan.arch} has {most} for a block",
                 "Use smaller tiles, or a `shared=` that does not grow with the sizes." if shared > 0 else None,
+            )
+        taken = shared + call.static_shared_bytes
+        fitting = fitting_blocks(call.registers, taken, prod(block), self.checked_plan.arch)
+        if not min(fitting.values()):
+            lacking = min(fitting, key=lambda resource: fitting[resource])
+            raise self._refused(
+                f"{place}, block",
+                f"not one block fits on a multiprocessor of {self.checked_plan.arch}, for want of {lacking}: it has "
+                f"{prod(block)} threads of {call.registers} registers",
+                "Use smaller blocks, or say `__launch_bounds__(threads)`: so the compiler keeps to fewer registers.",
             )
         cluster = None if launch.cluster is None else self._cluster(place, launch.cluster, grid)
         given = zip(call.values, call.launch.args, strict=True)

@@ -39,6 +39,14 @@ _SHOWN: Final = 8
 
 
 @dataclass(frozen=True)
+class _Needs:
+    """What ptxas says of each kernel, by `Entry.name`."""
+
+    static_shared_bytes: Mapping[str, int]
+    registers: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Planned:
     """What planning gave: exactly one of the two."""
 
@@ -52,19 +60,22 @@ def plan_launches(
     json_plan: LaunchPlan | None,
     source: str,
     static_shared_bytes: Mapping[str, int] = MappingProxyType({}),
+    registers: Mapping[str, int] = MappingProxyType({}),
 ) -> Planned:
     """The plan of a submission, checked against its problem and its compiled kernels.
 
-    `static_shared_bytes` is each kernel's static shared memory, by `Entry.name`; a kernel that is missing has none.
+    `static_shared_bytes` is each kernel's static shared memory, `registers` what each of its threads has, both by
+    `Entry.name`; a kernel that is missing has none.
     """
+    needs = _Needs(static_shared_bytes, registers)
     try:
-        return Planned(None, _plan(problem, program, json_plan, source, static_shared_bytes))
+        return Planned(None, _plan(problem, program, json_plan, source, needs))
     except PlanRefusedError as refused:
         return Planned(refused.ruling, None)
 
 
 def _plan(
-    problem: Problem, program: Program, json_plan: LaunchPlan | None, source: str, static: Mapping[str, int]
+    problem: Problem, program: Program, json_plan: LaunchPlan | None, source: str, needs: _Needs
 ) -> CheckedPlan:
     try:
         directives = parse_directives(source)
@@ -86,7 +97,7 @@ def _plan(
     scope = _Scope(problem, plan)
     try:
         calls = {
-            index: _call(f"step {index + 1}", step, program.entries, scope, source, static)
+            index: _call(f"step {index + 1}", step, program.entries, scope, source, needs)
             for index, step in enumerate(plan.steps)
             if isinstance(step, Launch)
         }
@@ -263,9 +274,7 @@ class _Scope:
             packed(f"{place} (fill {step.target})", step.value, self.dtypes[step.target])
 
 
-def _call(
-    step: str, launch: Launch, entries: Sequence[Entry], scope: _Scope, source: str, static: Mapping[str, int]
-) -> Call:
+def _call(step: str, launch: Launch, entries: Sequence[Entry], scope: _Scope, source: str, needs: _Needs) -> Call:
     entry = _entry(step, launch.kernel, entries, source)
     place = f"{step} (launch {launch.kernel})"
     parameters = entry.parameters
@@ -285,7 +294,14 @@ def _call(
         value = scope.value(here, argument)
         _check_type(here, argument, value, parameter, scope)
         values.append(value)
-    return Call(launch, entry, tuple(values), static.get(entry.name, 0), place)
+    return Call(
+        launch,
+        entry,
+        tuple(values),
+        needs.static_shared_bytes.get(entry.name, 0),
+        place,
+        needs.registers.get(entry.name, 0),
+    )
 
 
 def _extents(launch: Launch) -> tuple[tuple[str, tuple[Extent, ...]], ...]:

@@ -16,7 +16,7 @@ from evaluator.problems.arrays import Rng
 from evaluator.problems.problem import Arrays, Problem, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.time.statistics import Clocks, Measurement, clocks_agree, enough
-from evaluator.stages.verify.examination import POISONS, Examination
+from evaluator.stages.verify.examination import POISON, Examination
 from evaluator.stages.verify.trials import PlannedTrial
 
 _WARM_UPS: Final = 3
@@ -133,7 +133,7 @@ class _TimingHarness:
         # Which launches are verified is secret, because a kernel could tell the timed ones by their size.
         checked = self.next_check == 0 or self.baseline_timer is None
         inputs = self.trial.distribution.draw(self.rng, self.sizes)
-        outcome = self.examination.execute(self.sized_plan, inputs, POISONS[0], look=checked)
+        outcome = self.examination.execute(self.sized_plan, inputs, POISON, look=checked)
         self._read()
         ruling = self.examination.fault_ruling(outcome, self.trial)
         if ruling is None and checked:
@@ -162,7 +162,7 @@ class _TimingHarness:
         """One more launch, verified and not counted: it also shows what the others wrote outside of their buffers."""
         self._read()
         inputs = self.trial.distribution.draw(self.rng, self.sizes)
-        outcome = self.examination.execute(self.sized_plan, inputs, POISONS[0])
+        outcome = self.examination.execute(self.sized_plan, inputs, POISON)
         return self.examination.intact(outcome, self.trial, inputs) or self._check(inputs, outcome)
 
     def checked(self) -> tuple[Trial, ...]:
@@ -225,4 +225,4 @@ class _TimingHarness:
         return outcome.times_us
 
 
-_EMPTY: Final = PlanRun((), (), POISONS[0], 5.0, look=False)
+_EMPTY: Final = PlanRun((), (), POISON, 5.0, look=False)

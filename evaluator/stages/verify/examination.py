@@ -4,6 +4,7 @@ The referee's side. It holds inputs and answers; the backend gets one trial's in
 holds afterwards.
 """
 
+import itertools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,8 +28,10 @@ from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
 from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
 
-POISONS: Final = (0xFF, 0x5B)
-"""Bytes of undefined memory: NaN in every float format, then a large finite number."""
+POISON: Final = 0xFF
+"""Bytes of undefined memory: NaN in every float format."""
+OTHER_POISONS: Final = (0x00, 0x5B, 0x01, 0x80)
+"""In runs that are repeated, in turn: what new memory holds, a large finite number, and two with few bits."""
 _TWICE_INSTRUCTIONS: Final = 4_000_000
 _TWICE_MOST: Final = 5
 _OTHER_ORDER_INSTRUCTIONS: Final = 20_000_000
@@ -93,6 +96,9 @@ class Examination:
         self.order_costs: dict[str, int] = {}
         self.watching = Watching(seed)
         self.jitter = seed
+        first = seed % len(OTHER_POISONS)
+        self._poison_turns = itertools.cycle(OTHER_POISONS[first:] + OTHER_POISONS[:first])
+        self._other_poison = OTHER_POISONS[first]
 
     def verified(self, ruling: Ruling | None) -> Verified:
         """Everything seen, as the verdict will show it."""
@@ -126,7 +132,7 @@ class Examination:
 
     def _examine(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling | None:
         self.watching.undefined = None
-        first = self.execute(sized_plan, inputs, POISONS[0])
+        first = self.execute(sized_plan, inputs, POISON)
         draw = self.registers.drawn
         ruling = self.intact(first, trial, inputs)
         if ruling is not None:
@@ -138,14 +144,14 @@ class Examination:
         cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
         # A NaN keeps its bits through arithmetic: only other undefined memory tells "never written" from "computed
         # from what is undefined".
-        if cheap or any(bool(is_poison(array, POISONS[0]).any()) for array in outputs.values()):
+        if cheap or any(bool(is_poison(array, POISON).any()) for array in outputs.values()):
             self.twice += cheap
             watch = self.watching.plan(first.thread_instructions, not cheap) if self.session.reorders else None
             ruling = self._again(trial, sized_plan, inputs, outputs, watch, unwritten_too=cheap)
             if ruling is not None:
                 return ruling
         for _ in range(self.registers.more(first.thread_instructions <= _TWICE_INSTRUCTIONS)):
-            other = self.execute(sized_plan, inputs, POISONS[0])
+            other = self.execute(sized_plan, inputs, POISON)
             ruling = self.intact(other, trial, inputs)
             if ruling is None and not self._right(trial, inputs, self.tensors(other, sized_plan)):
                 ruling = self.judge(trial, inputs, self.tensors(other, sized_plan))
@@ -157,7 +163,7 @@ class Examination:
             watch = self.watching.plan(first.thread_instructions, explains=True)
             if watch is None and first.thread_instructions > _OTHER_ORDER_INSTRUCTIONS:
                 return ruling
-            other = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch, registers=draw)
+            other = self.execute(sized_plan, inputs, POISON, backwards=True, watch=watch, registers=draw)
             race = self._race(other, trial) if watch else None
             if race is not None:
                 return replace(race, message=f"{race.message} {ruling.message}")
@@ -172,7 +178,7 @@ class Examination:
             return replace(ruling, hint=hint) if self.fault.kind not in ("race", "undefined_read") else ruling
         seen: set[int] = set()
         for draw in (_PLAIN, None, None, None) if ruling.status is Status.INCORRECT else ():
-            outcome = self.execute(sized_plan, inputs, POISONS[0], registers=draw)
+            outcome = self.execute(sized_plan, inputs, POISON, registers=draw)
             if outcome.fault is not None:
                 return ruling
             outputs = self.tensors(outcome, sized_plan)
@@ -197,9 +203,10 @@ class Examination:
     ) -> Ruling | None:
         """The same inputs on other undefined memory: what differs was computed from it."""
         draw = self.registers.drawn
-        outcome = self.execute(sized_plan, inputs, POISONS[1], watch=watch)
+        poison = self._other_poison = next(self._poison_turns)
+        outcome = self.execute(sized_plan, inputs, poison, watch=watch)
         if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):
-            outcome = self.execute(sized_plan, inputs, POISONS[1])  # it may be our watching that took so much
+            outcome = self.execute(sized_plan, inputs, poison)  # it may be our watching that took so much
         ruling = self._race(outcome, trial) or self.fault_ruling(outcome, trial)
         if ruling is None:
             second = self.tensors(outcome, sized_plan)
@@ -207,7 +214,7 @@ class Examination:
             free = not self.session.reorders
             if ruling is not None and self.registers.read:
                 # Which of both made the difference: the undefined memory, or the special registers?
-                outcome = self.execute(sized_plan, inputs, POISONS[1], registers=draw)
+                outcome = self.execute(sized_plan, inputs, poison, registers=draw)
                 same = self.fault_ruling(outcome, trial) or self._undefined(
                     first, self.tensors(outcome, sized_plan), trial, unwritten_too, outcome.first_unwritten
                 )
@@ -222,11 +229,10 @@ class Examination:
             self.trials.append(trial_of(trial, False))
         return ruling
 
-    @staticmethod
-    def _written(first: Mapping[str, Array], second: Mapping[str, Array]) -> bool:
+    def _written(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> bool:
         """Whether no element holds what undefined memory was made of in both runs."""
         return not any(
-            bool((is_poison(first[n], POISONS[0]) & is_poison(second[n], POISONS[1])).any()) for n in first
+            bool((is_poison(first[n], POISON) & is_poison(second[n], self._other_poison)).any()) for n in first
         )
 
     def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
@@ -248,7 +254,7 @@ class Examination:
 
     def _right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
         expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
-        compared = (compare_output(n, a, expected[n], trial.tolerance, POISONS[0]) for n, a in outputs.items())
+        compared = (compare_output(n, a, expected[n], trial.tolerance, POISON) for n, a in outputs.items())
         return all(comparison.mismatch is None for comparison in compared)
 
     def other_order(self) -> Ruling | None:
@@ -265,7 +271,7 @@ class Examination:
             self.instruction_limit = instruction_limit(self.problem, sizes)
             inputs = typical.draw(self.rng, sizes)
             watch = self.watching.plan(self.order_costs[name])
-            outcome = self.execute(sized_plan, inputs, POISONS[0], backwards=True, watch=watch)
+            outcome = self.execute(sized_plan, inputs, POISON, backwards=True, watch=watch)
             race = self._race(outcome, trial)
             if race is not None:
                 self.trials.append(trial_of(trial, False))
@@ -275,7 +281,7 @@ class Examination:
                 return None
             expected = self.problem.oracle(inputs, sizes)
             for name, actual in self.tensors(outcome, sized_plan).items():
-                comparison = compare_output(name, actual, expected[name], trial.tolerance, POISONS[0])
+                comparison = compare_output(name, actual, expected[name], trial.tolerance, POISON)
                 if comparison.mismatch is not None:
                     self.trials.append(trial_of(trial, False, comparison))
                     ruling = self.incorrect(trial, comparison)
@@ -396,7 +402,7 @@ class Examination:
             if not bool(xp.any(differing)):
                 continue
             differ = to_numpy(differing).reshape(-1)
-            both = is_poison(one, POISONS[0]) & is_poison(second[name], POISONS[1])
+            both = is_poison(one, POISON) & is_poison(second[name], self._other_poison)
             unwritten = to_numpy(both).reshape(-1)
             elements = np.flatnonzero(differ if unwritten_too else differ & ~unwritten)
             if not len(elements):
@@ -448,7 +454,7 @@ class Examination:
         expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
         comparisons: list[Comparison] = []
         for name, actual in outputs.items():
-            comparison = compare_output(name, actual, expected[name], trial.tolerance, POISONS[0])
+            comparison = compare_output(name, actual, expected[name], trial.tolerance, POISON)
             comparisons.append(comparison)
             if comparison.mismatch is not None:
                 self.trials.append(trial_of(trial, False, comparison))

@@ -15,7 +15,7 @@ from evaluator.backends.session import PlanRun, Program
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.arrays import Rng
 from evaluator.stages.launch.checked_plan import CheckedPlan
-from evaluator.stages.verify.examination import POISONS, Verified
+from evaluator.stages.verify.examination import POISON, Verified
 from evaluator.stages.verify.findings.fault_rulings import ruling_on
 from evaluator.stages.verify.findings.race_checks import sentence
 from evaluator.stages.verify.trials import PlannedTrial
@@ -48,7 +48,7 @@ def sanitize(
         if isinstance(sized_plan, Ruling):
             return Sanitized(Verified(sized_plan, None))
         inputs = trial.distribution.draw(rng, trial.sizes)
-        runs.append(PlanRun(sized_plan.buffers_with(inputs), sized_plan.steps, POISONS[0], _RUN_S))
+        runs.append(PlanRun(sized_plan.buffers_with(inputs), sized_plan.steps, POISON, _RUN_S))
     if not runs:
         return Sanitized(None)
     try:

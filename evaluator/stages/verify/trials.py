@@ -75,8 +75,8 @@ def _edge_trials(problem: Problem, generator: np.random.Generator) -> tuple[Plan
     """The typical distribution at every edge; where that is cheap, a hostile one too, each in its turn.
 
     None of another role: long stretches of it bias the roundings of one accumulator. Counts have no roundings, so
-    the largest edge has a hostile one in place of the typical one: a counter may be too narrow for one bin that takes
-    all.
+    the largest edge has the first hostile one in place of the typical one: a counter may be too narrow for one bin
+    that takes all.
     """
     typical, hostile = problem.distributions[0], _of_role(problem, "hostile")
     counts = not any(tensor.dtype.is_float for tensor in problem.outputs)
@@ -88,7 +88,7 @@ def _edge_trials(problem: Problem, generator: np.random.Generator) -> tuple[Plan
             # Two at the smallest: a histogram's are many equal values and nothing else, which one bin takes all of.
             kinds += [hostile[(turn + more) % len(hostile)] for more in range(2 if turn == 0 else 1)]
         if hostile and counts and turn == len(edges) - 1:
-            kinds = [hostile[int(generator.integers(len(hostile)))]]
+            kinds = [hostile[0]]
         for kind in kinds:
             scalars = {} if kind.as_published else problem.scalars_of_turn(turn)
             trials.append(PlannedTrial(sizes, kind, problem.tolerance, True, scalars, "edge"))

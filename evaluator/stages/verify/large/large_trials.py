@@ -19,7 +19,7 @@ from evaluator.problems.arrays import dtype_in, namespace, rng_seed
 from evaluator.problems.problem import Problem
 from evaluator.stages.launch.checked_plan import BufferFacts, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_elements, compare_output
-from evaluator.stages.verify.examination import POISONS, Examination
+from evaluator.stages.verify.examination import POISON, Examination
 from evaluator.stages.verify.input_check import input_changed
 from evaluator.stages.verify.instruction_limit import instruction_limit
 from evaluator.stages.verify.large.pieces import Piece, draw_pieces
@@ -37,7 +37,7 @@ _SAMPLED_INSTRUCTIONS: Final = 200_000_000
 """Of the blocks that are run where the whole takes more: a few tenths of a second."""
 _LEAST_BLOCKS: Final = 4
 _MOST_BLOCKS: Final = 64
-_WRITTEN_SHARE: Final = 0.5
+_WRITTEN_SHARE: Final = 0.8
 """Of the outputs that the sampled blocks would write, were there as many as the launch has. Edge blocks write less,
 and blocks are few; a kernel that leaves elements out to be fast leaves out most."""
 _TERMS: Final = 4_000_000
@@ -192,7 +192,7 @@ class SampledTrials:
         run = PlanRun(
             large.buffers(),
             large.sized_plan.steps,
-            POISONS[0],
+            POISON,
             limit_s,
             sample_blocks=blocks,
             sample_seed=seed,
@@ -233,7 +233,7 @@ class SampledTrials:
             actual: NDArray[Any] = memory.reshape(-1).view(dtype_in(namespace(memory), facts.dtype))
             if places.size == prod(facts.shape):
                 whole = expected[facts.name].shaped(facts.shape)
-                found = compare_output(facts.name, actual.reshape(facts.shape), whole, trial.tolerance, POISONS[0])
+                found = compare_output(facts.name, actual.reshape(facts.shape), whole, trial.tolerance, POISON)
             else:
                 found = compare_elements(
                     facts.name,
@@ -242,7 +242,7 @@ class SampledTrials:
                     actual,
                     expected[facts.name],
                     trial.tolerance,
-                    POISONS[0],
+                    POISON,
                     unwritten.get(facts.name, 0),
                 )
             if found.mismatch is not None:

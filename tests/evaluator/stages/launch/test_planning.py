@@ -280,6 +280,13 @@ def test_static_and_dynamic_shared_memory_share_one_limit():
     refused(at(line, static_shared_bytes={ADD.name: 100001}), "beside 100001 static bytes")
 
 
+def test_a_block_whose_registers_do_not_fit_is_refused():
+    line = LINE.replace("(256)", "(1024)")
+    assert isinstance(at(line, registers={ADD.name: 64}), SizedPlan)
+    refused(at(line, registers={ADD.name: 65}), "for want of registers: it has 1024 threads of 65 registers")
+    assert isinstance(at(LINE, registers={ADD.name: 255}), SizedPlan)
+
+
 @pytest.mark.parametrize(
     ("arch", "kib"),
     [("sm_75", 64), ("sm_80", 163), ("sm_86", 99), ("sm_87", 163), ("sm_89", 99), ("sm_90", 227), ("sm_90a", 227),
