@@ -223,8 +223,8 @@ _LAST_OF_MANY: Final = 0.34
 
 
 def _even(most: int, generator: np.random.Generator) -> int:
-    """A multiple of a power of two, or a little more, up to `most`."""
-    pool = [value for value in _ROUND if value <= most] or [most]
+    """A multiple of a power of two or a little more, up to half of `most`: the last awkward ones stay the largest."""
+    pool = [value for value in _ROUND if value <= most // 2] or [most]
     return min(most, int(generator.choice(pool)) + int(generator.choice((0, 0, 2, 4, 6))))
 
 
@@ -232,9 +232,9 @@ def hidden_sizes(**most: int) -> Callable[[np.random.Generator], tuple[Sizes, ..
     """Sizes that only the referee knows, each name between 1 and its `most`.
 
     All ones; where there are several names, each of them 1 once with the others awkward (a prime, or one off a
-    multiple of 32 or 256); two awkward ones, or one and an even one; one of the last awkward ones that `most` admits,
-    square where names have the same limit; and one drawn log-uniformly. Keep the product small: the simulator does
-    about 2e9 thread-instructions a second.
+    multiple of 32 or 256); two awkward ones; one of the last awkward ones that `most` admits, square where names have
+    the same limit; and one even or drawn log-uniformly. Keep the product small: the simulator does about 2e9
+    thread-instructions a second.
     """
     pools = {name: [value for value in _AWKWARD if value <= limit] or [limit] for name, limit in most.items()}
 
@@ -249,9 +249,11 @@ def hidden_sizes(**most: int) -> Callable[[np.random.Generator], tuple[Sizes, ..
             sizes += [awkward() | {name: 1} for name in most]
         large = awkward(_LAST_OF_ONE if len(most) == 1 else _LAST_OF_MANY)
         square = {name: large[next(other for other in most if most[other] == most[name])] for name in most}
-        even = {name: _even(limit, generator) for name, limit in most.items()}
-        sizes += [awkward(), awkward() if generator.random() < 0.5 else even, square]
-        sizes.append({name: math.ceil(limit ** generator.random()) for name, limit in most.items()})
+        sizes += [awkward(), awkward(), square]
+        if generator.random() < 0.5:
+            sizes.append({name: _even(limit, generator) for name, limit in most.items()})
+        else:
+            sizes.append({name: math.ceil(limit ** generator.random()) for name, limit in most.items()})
         return tuple(dict(entry) for entry in {tuple(entry.items()): entry for entry in sizes}.values())
 
     return draw
