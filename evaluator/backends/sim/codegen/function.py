@@ -13,10 +13,10 @@ from evaluator.backends.sim.codegen.context import Context, ModuleScope
 from evaluator.backends.sim.codegen.control_flow import control_flow
 from evaluator.backends.sim.codegen.instructions import entry_of, lowered
 from evaluator.backends.sim.codegen.layout import signature
-from evaluator.backends.sim.codegen.masks import SharedBases, lane_masks, registers_in
+from evaluator.backends.sim.codegen.masks import SharedBases, lane_masks
 from evaluator.backends.sim.codegen.steps import operations, step_of
 from evaluator.backends.sim.counters import Step
-from evaluator.backends.sim.ptx.model import Function, Instruction
+from evaluator.backends.sim.ptx.model import Function, Instruction, registers_in
 
 _MALFORMED = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
 

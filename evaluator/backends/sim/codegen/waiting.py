@@ -1,10 +1,20 @@
 """What an instruction may wait for or depend on beside its operands: other threads, other blocks, the clock."""
 
+from collections.abc import Iterable, Iterator, Set
+from typing import Final
+
 from evaluator.backends.sim.codegen.instructions import entry_of
-from evaluator.backends.sim.ptx.model import Instruction, Special, Symbol
+from evaluator.backends.sim.ptx.model import Function, Instruction, Special, Symbol, registers_in
 
 _ORDERED_CALLS = ("vprintf", "malloc", "free")
 _CLOCKS = ("%clock", "%globaltimer")
+_WITHIN_BLOCK: Final = {"shared", "shared::cta", "local"}
+_PRIVATE: Final = {"param", "local"}
+_STRONG: Final = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "cv", "cg"}
+_ORDERING: Final = {"fence", "membar", "activemask"}
+_OPERATIONS: Final = {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"}
+_COMMUTING: Final = {"add", "min", "max", "and", "or", "xor"}
+"""Those that leave the same in any order where there are no others, but for roundings."""
 
 
 def may_wait(instruction: Instruction) -> bool:
@@ -15,9 +25,8 @@ def may_wait(instruction: Instruction) -> bool:
 
 def polls_global(instruction: Instruction) -> bool:
     """Whether a loop around this load may wait for another block."""
-    inside = {"shared", "shared::cta", "local"}
     found = set(instruction.modifiers)
-    return not entry_of(instruction).waits_with.isdisjoint(found) and inside.isdisjoint(found)
+    return not entry_of(instruction).waits_with.isdisjoint(found) and _WITHIN_BLOCK.isdisjoint(found)
 
 
 def keeps_order(instruction: Instruction) -> bool:
@@ -28,3 +37,51 @@ def keeps_order(instruction: Instruction) -> bool:
         return any(isinstance(o, Symbol) and o.name in _ORDERED_CALLS for o in instruction.operands)
     clocks = any(isinstance(o, Special) and o.name.startswith(_CLOCKS) for o in instruction.operands)
     return may_wait(instruction) or clocks
+
+
+def meets(instruction: Instruction, read: Set[str]) -> bool:
+    """Whether a loop around this may wait for another block; `read`: the registers that anything reads.
+
+    Beside loads that is an atomic whose old value decides something, as of a lock.
+    """
+    outside = instruction.opcode == "atom" and _WITHIN_BLOCK.isdisjoint(instruction.modifiers)
+    return polls_global(instruction) or (outside and _is_used(instruction, read))
+
+
+def registers_read(functions: Iterable[Function]) -> frozenset[str]:
+    """Registers that an instruction reads, by name, of all functions together."""
+    found: set[str] = set()
+    for instruction in _instructions(functions):
+        operands = instruction.operands[entry_of(instruction).destination :]
+        found.update(name for operand in operands for name in registers_in(operand))
+        if instruction.guard is not None:
+            found.add(instruction.guard.name)
+    return frozenset(found)
+
+
+def depends_on_schedule(functions: Iterable[Function]) -> bool:
+    """Whether an answer may depend on the order in which warps and blocks go on, and watching not tell.
+
+    That takes accesses that may meet without being a race: strong and volatile ones, and atomics. Atomics of one
+    kind whose old values nobody reads give the same in any order.
+    """
+    functions = tuple(functions)
+    read = registers_read(functions)
+    operations: set[str] = set()
+    for instruction in _instructions(functions):
+        opcode, modifiers = instruction.opcode, set(instruction.modifiers)
+        if opcode in _ORDERING or (opcode == "atom" and _is_used(instruction, read)):
+            return True
+        if opcode in ("ld", "st") and not _STRONG.isdisjoint(modifiers) and _PRIVATE.isdisjoint(modifiers):
+            return True
+        if opcode in ("atom", "red"):
+            operations |= modifiers & _OPERATIONS
+    return len(operations) > 1 or not operations <= _COMMUTING
+
+
+def _instructions(functions: Iterable[Function]) -> Iterator[Instruction]:
+    return (item for function in functions for item in function.body if isinstance(item, Instruction))
+
+
+def _is_used(atom: Instruction, read: Set[str]) -> bool:
+    return not read.isdisjoint(registers_in(atom.operands[0]))
