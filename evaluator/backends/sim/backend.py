@@ -55,6 +55,7 @@ _HEADERS: Final = (
     "marks.h",
     "pipe.h",
     "coroutines.h",
+    "apart.h",
     "schedule.h",
     "blocks.h",
     "turns.h",

@@ -52,7 +52,7 @@ def lane_masks(flow: ControlFlow) -> Masks:
         uses.append(used)
         kills.append(killed)
     live_in, live_out = _live(flow, uses, kills)
-    return Masks(live_in, live_out, definitions, frozenset(chain.from_iterable(live_in)), flow.spins)
+    return Masks(live_in, live_out, definitions, frozenset(chain.from_iterable(live_in)), flow.spins or flow.apart)
 
 
 def _touched(block: Block, definitions: dict[str, int]) -> tuple[set[str], set[str]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Set
 from typing import Final
 
 from evaluator.backends.sim.codegen.instructions import entry_of
-from evaluator.backends.sim.ptx.model import Function, Instruction, Special, Symbol, registers_in
+from evaluator.backends.sim.ptx.model import Function, Immediate, Instruction, Operand, Special, Symbol, registers_in
 
 _ORDERED_CALLS = ("vprintf", "malloc", "free")
 _CLOCKS = ("%clock", "%globaltimer")
@@ -12,6 +12,9 @@ _WITHIN_BLOCK: Final = {"shared", "shared::cta", "local"}
 _PRIVATE: Final = {"param", "local"}
 _STRONG: Final = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "cv", "cg"}
 _ORDERING: Final = {"fence", "membar", "activemask"}
+_ALL_LANES: Final = 0xFFFFFFFF
+_MEMBERS: Final = {"shfl": 4, "vote": 2, "match": 2, "redux": 2, "elect": 1}
+"""Which operand is the member mask."""
 _OPERATIONS: Final = {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"}
 _COMMUTING: Final = {"add", "min", "max", "and", "or", "xor"}
 """Those that leave the same in any order where there are no others, but for roundings."""
@@ -70,6 +73,9 @@ def depends_on_schedule(functions: Iterable[Function]) -> bool:
     operations: set[str] = set()
     for instruction in _instructions(functions):
         opcode, modifiers = instruction.opcode, set(instruction.modifiers)
+        members = members_of(instruction)
+        if members is not None and not _is_whole(members):
+            return True
         if opcode in _ORDERING or (opcode == "atom" and _is_used(instruction, read)):
             return True
         if opcode in ("ld", "st") and not _STRONG.isdisjoint(modifiers) and _PRIVATE.isdisjoint(modifiers):
@@ -77,6 +83,40 @@ def depends_on_schedule(functions: Iterable[Function]) -> bool:
         if opcode in ("atom", "red"):
             operations |= modifiers & _OPERATIONS
     return len(operations) > 1 or not operations <= _COMMUTING
+
+
+def members_of(instruction: Instruction) -> Operand | None:
+    """The member mask of what lanes do together; None of anything else."""
+    opcode, operands = instruction.opcode, instruction.operands
+    if opcode == "bar":
+        return operands[0] if instruction.modifiers[:1] == ("warp",) and operands else None
+    place = _MEMBERS.get(opcode)
+    return operands[place] if place is not None and len(operands) > place else None
+
+
+def gathers(instruction: Instruction, function: Function) -> bool:
+    """Whether lanes that have parted meet before this, as far as they come here: it is one step of a warp."""
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    if members_of(instruction) is not None or opcode == "call":
+        return True
+    if opcode in ("bar", "barrier"):  # others of a kernel have a place for lanes that are early
+        return "red" in modifiers or not function.is_entry
+    return "aligned" in modifiers
+
+
+def comes_apart(function: Function) -> bool:
+    """Whether it can matter which lanes of a warp run together: some ask, or wait for some of the others only."""
+    for instruction in _instructions((function,)):
+        members = members_of(instruction)
+        if instruction.opcode == "activemask":
+            return True
+        if members is not None and not _is_whole(members):
+            return True
+    return False
+
+
+def _is_whole(members: Operand) -> bool:
+    return isinstance(members, Immediate) and members.bits & _ALL_LANES == _ALL_LANES
 
 
 def _instructions(functions: Iterable[Function]) -> Iterator[Instruction]:

@@ -67,6 +67,10 @@ const char *over_budget_said() {
     return FAULT.message;
 }
 
+// In a run with a drawn schedule (turns.h): whether for half of its instructions no warp came further.
+bool nothing_changed();
+const char *const WAITS_FOR_EVER = "waits for ever: all that still run read again and again what no thread writes any more";
+
 // Of processes that a launch is spread over (spreading.h).
 bool in_worker();
 [[noreturn]] void leave_fault(const char *kind, const char *message, i32 place, const u32 thread[3], const u32 id[3]);
@@ -224,7 +228,10 @@ const char *and_blocks_behind(const char *said) {
 
 void look_at_clock(Warp &w, u32 lanes, i32 place) {
     account(w);
-    if (over_budget()) fault(w, lanes, "instruction_limit", place, and_blocks_behind(over_budget_said()));
+    if (over_budget()) {
+        if (SCHEDULED && nothing_changed()) fault(w, lanes, "deadlock", place, WAITS_FOR_EVER);
+        fault(w, lanes, "instruction_limit", place, and_blocks_behind(over_budget_said()));
+    }
     if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, and_blocks_behind(TIME_IS_UP));
 }
 
@@ -305,29 +312,6 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
 }
 
 } // namespace
-
-// A long loop may wait for what another warp of the block has yet to write, so that one gets its turn.
-void watchdog(Warp &w, u32 lanes, i32 place) {
-    w.fuel = turn_fuel();
-    look_at_clock(w, lanes, place);
-    GAVE_WAY = true;
-    give_way(w);
-}
-
-void give_way(Warp &w) {
-    if (!BODY || (!BY_TURNS && BLOCK.warp_count == 1)) return;
-    if (SCHEDULED) {
-        lower_priority(w.block->seat * LANES + w.index);
-        SPINNING++;
-    }
-    suspend(w);
-}
-
-void interleave(Warp &w) {
-    if (!change_comes()) return;
-    change_priority(w.block->seat * LANES + w.index);
-    suspend(w);
-}
 
 Warp &warp_of_block(u32 index) { return WARPS[index]; }
 

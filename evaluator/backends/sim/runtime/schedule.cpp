@@ -1,6 +1,6 @@
 #include "schedule.h"
 
-bool SCHEDULED;
+bool SCHEDULED, LANES_APART;
 u64 SCHEDULE, SCHEDULE_POINTS, SCHEDULE_TURNS;
 
 namespace {
@@ -42,8 +42,11 @@ void draw_schedule(u64 draw) {
     BLOCKWISE = strategy(2) % 4 == 0;
     static const u64 SPREADS[] = {1, 2, 3, 132};
     MULTIPROCESSORS = SPREADS[strategy(3) % 4];
+    LANES_APART = SCHEDULED && strategy(4) % 4;
     if (SCHEDULED) draw_gap();
 }
+
+u32 drawn_turn(u32 count) { return (u32)(schedule_number(ScheduleUse::LANES_APART, ++DRAWN) % count); }
 
 void begin_priorities(u64 seats) {
     if (seats * LANES <= ROOM) return;

@@ -12,6 +12,7 @@
 // share a first-level cache. The state of a block that does not run is moved out (turns.h, `exchange`): who keeps more
 // state by block can key it by `w.block->seat`, from `begin_seat` to `end_seat`.
 #pragma once
+#include "apart.h"
 #include "runtime.h"
 
 extern u64 SCHEDULE;                     // the draw; 0: blocks in their order, each to its end

@@ -13,8 +13,8 @@ namespace {
 enum : u64 { MULTIPROCESSORS = 132, WARPS_OF_ONE = 64, BLOCKS_OF_ONE = 32, SHARED_OF_ONE = 228 << 10, SHARED_OF_DRIVER = 1 << 10 };
 // Addresses that local memory of all blocks together may take; a page counts only when it is touched.
 enum : u64 { MOST_LOCAL_BYTES = 1ull << 30 };
-// Most of what spins in a row before another block begins, where a drawn schedule keeps few at once.
-enum : u64 { TURNS_OF_EACH = 3 };
+// Turns of each warp without one that comes to a barrier or its end, before more blocks begin than were drawn.
+enum : u64 { TURNS_OF_EACH = 8 };
 enum : u64 { NOBODY = ~0ull };
 
 // The place of a block that lives. Coroutines and pointers mean the one place where the running block's state lies, so
@@ -32,7 +32,6 @@ struct Seat {
 Seat *SEATS;
 u64 SEAT_COUNT, SEATED = NOBODY; // seats that are made; whose block is in
 Warp TEMPLATE[MAX_WARPS]; // warps as a launch begins them
-u64 SPINNING;             // turns in a row that warps gave away
 
 u64 least(u64 a, u64 b) { return a < b ? a : b; }
 
@@ -65,6 +64,26 @@ void sit(u64 number) {
     SEATED = number;
 }
 
+// Stacks of earlier launches, whose pages are there already.
+struct Stack {
+    u8 *low;
+    u64 bytes;
+};
+enum : u64 { MOST_STACKS = 1024 };
+Stack STACKS[MOST_STACKS];
+u64 STACK_COUNT;
+
+bool takes_stack(Warp &w, u64 bytes) {
+    if (!STACK_COUNT || STACKS[STACK_COUNT - 1].bytes < bytes) return gives_stack(w, bytes);
+    w.stack = STACKS[--STACK_COUNT].low;
+    w.stack_bytes = STACKS[STACK_COUNT].bytes;
+    return true;
+}
+void leave_stack(const Warp &w) {
+    if (STACK_COUNT < MOST_STACKS) STACKS[STACK_COUNT++] = {w.stack, w.stack_bytes};
+    else munmap(w.stack - 4096, w.stack_bytes + 4096);
+}
+
 // One more seat, empty. False where there is no memory for it.
 bool make_seat(const Kernel &kernel) {
     u64 count = BLOCK.warp_count, stack = least(kernel.stack_bytes, STACK_BYTES);
@@ -79,8 +98,8 @@ bool make_seat(const Kernel &kernel) {
     for (u64 i = 0; i < count; i++) {
         s.warps[i].home = (u32)(SEAT_COUNT * count + i);
         s.warps[i].saved = nullptr;
-        if (!gives_stack(s.warps[i], stack)) return false;
-        s.warps[i].stack_limit = s.warps[i].stack + stack / 4;
+        if (!takes_stack(s.warps[i], stack)) return false;
+        s.warps[i].stack_limit = s.warps[i].stack + s.warps[i].stack_bytes / 4;
     }
     SEAT_COUNT++;
     return true;
@@ -92,6 +111,8 @@ u64 free_seat(const Kernel &kernel, u64 most) {
     return SEAT_COUNT < most && make_seat(kernel) ? SEAT_COUNT - 1 : NOBODY;
 }
 
+u32 every_warp() { return BLOCK.warp_count == MAX_WARPS ? ~0u : (1u << BLOCK.warp_count) - 1; }
+
 void begin_seat(const Kernel &kernel, u64 seat, u64 number, bool watched) {
     sit(seat);
     SEATS[seat].taken = true;
@@ -101,7 +122,7 @@ void begin_seat(const Kernel &kernel, u64 seat, u64 number, bool watched) {
     if (watched) watch_block(BLOCK, number);
     else WATCHING = false, BLOCKS_RUN++;
     begin_block(kernel);
-    SEATS[seat].ready = BLOCK.warp_count == 32 ? ~0u : (1u << BLOCK.warp_count) - 1;
+    SEATS[seat].ready = every_warp();
 }
 
 // The block that is in has ended.
@@ -144,6 +165,28 @@ void run_in_order(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) 
     }
 }
 
+// What there is in memory, and how many times warps came to a barrier or their end. Where it stays the same for ten
+// times as long as a right program takes, whoever waits does so in vain: each warp has had its turn many times.
+u64 COMINGS, HALF_WAY; // `HALF_WAY`: the state when half of the instructions were executed
+u64 state_of_memory() {
+    u64 sum = COMINGS;
+    auto add = [&sum](const u8 *from, u64 bytes) {
+        for (u64 i = 0, word; i + 8 <= bytes; i += 8) {
+            memcpy(&word, from + i, 8);
+            sum = (sum ^ word) * 0x9e3779b97f4a7c15ull;
+            sum ^= sum >> 29;
+        }
+        for (u64 i = bytes & ~7ull; i < bytes; i++) sum = (sum ^ from[i]) * 0x100000001b3ull;
+    };
+    for (u64 number = HEAP_SLOT; number < SLOT_COUNT; number++)
+        if (SLOTS[number].size && !SLOTS[number].constant) add((const u8 *)SLOTS[number].low, least(SLOTS[number].size, SLOTS[number].mapped));
+    for (u64 i = 0; i < SEAT_COUNT; i++)
+        if (SEATS[i].taken) add(i == SEATED ? (const u8 *)SLOTS[SHARED_SLOT].low : SEATS[i].shared, LAUNCH.shared_bytes);
+    return sum | 1;
+}
+bool half_executed() { return MOST_EXECUTED && (EXECUTED > MOST_EXECUTED / 2 || ISSUED > MOST_EXECUTED / (2 * LEAST_LANES)); }
+bool nothing_changed() { return BY_TURNS && HALF_WAY && state_of_memory() == HALF_WAY; }
+
 // The warp of the highest priority among those that can go on, as `seat * 32 + index`.
 u64 next_unit() {
     u64 best = NOBODY, highest = 0;
@@ -169,8 +212,9 @@ u32 ready_warps(bool &unfinished) {
 void run_scheduled(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) {
     bool watched = !cooperative || all_are_watched();
     u64 begun = 0, ended = 0, at_once = cooperative ? blocks : least(most, most_at_once(blocks));
+    u64 in_vain = 0;
+    HALF_WAY = COMINGS = 0;
     begin_priorities(most);
-    SPINNING = 0;
     while (ended < blocks) {
         while (begun < blocks && LIVING < at_once) {
             u64 seat = free_seat(kernel, most);
@@ -185,25 +229,30 @@ void run_scheduled(const Kernel &kernel, u64 blocks, u64 most, bool cooperative)
         SCHEDULE_TURNS++;
         resume(w);
         watch(w);
-        if (w.waits_at != -1) {
-            SPINNING = 0;
-            if (w.waits_at >= 0) release();
-            bool unfinished;
+        if (!HALF_WAY && half_executed()) HALF_WAY = state_of_memory();
+        bool came = w.waits_at != -1, unfinished = true;
+        // Who only arrives at a barrier may have completed it, and goes on.
+        if (came || SEATS[SEATED].ready != every_warp()) {
+            release();
             SEATS[SEATED].ready = ready_warps(unfinished);
+        }
+        if (came) {
+            in_vain = 0;
+            COMINGS++;
             if (!unfinished) {
                 end_seat();
                 ended++;
-            } else if (!SEATS[SEATED].ready && !release()) {
+            } else if (!SEATS[SEATED].ready) {
                 deadlock();
             }
-        } else if (SPINNING > TURNS_OF_EACH * LIVING * BLOCK.warp_count) {
-            SPINNING = 0; // all wait, it may be for a block that has not begun
-            if (at_once < most) at_once++;
+        } else if (++in_vain > TURNS_OF_EACH * LIVING * BLOCK.warp_count) {
+            in_vain = 0; // all may wait for a block that has not begun
+            at_once = least(most, 2 * at_once);
         }
     }
 }
 
-// All blocks of a launch. What is mapped and allocated for them goes with them.
+// All blocks of a launch.
 void run_by_turns(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) {
     BY_TURNS = true;
     memcpy((void *)TEMPLATE, WARPS, sizeof TEMPLATE);
@@ -217,7 +266,7 @@ void run_by_turns(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) 
     else run_in_order(kernel, blocks, most, cooperative);
     for (u64 i = 0; i < SEAT_COUNT; i++) {
         Seat &s = SEATS[i];
-        for (u64 j = 0; j < BLOCK.warp_count; j++) munmap(s.warps[j].stack - 4096, s.warps[j].stack_bytes + 4096);
+        for (u64 j = 0; j < BLOCK.warp_count; j++) leave_stack(s.warps[j]);
         forget_copies(s.background);
         free(s.warps);
         free(s.shared);
@@ -230,3 +279,23 @@ void run_by_turns(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) 
 }
 
 } // namespace
+
+// A long loop may wait for what another warp of the block has yet to write, so that one gets its turn.
+void watchdog(Warp &w, u32 lanes, i32 place) {
+    w.fuel = turn_fuel();
+    look_at_clock(w, lanes, place);
+    GAVE_WAY = true;
+    give_way(w);
+}
+
+void give_way(Warp &w) {
+    if (!BODY || (!BY_TURNS && BLOCK.warp_count == 1)) return;
+    if (SCHEDULED) lower_priority(w.block->seat * LANES + w.index);
+    suspend(w);
+}
+
+void interleave(Warp &w) {
+    if (!change_comes()) return;
+    change_priority(w.block->seat * LANES + w.index);
+    suspend(w);
+}

@@ -28,6 +28,12 @@ MINE: membar.gl; st.volatile.global.u32 [%out], %b;""",
 AGAIN: atom.global.cas.b32 %r, [%out+4], 0, 1; setp.ne.u32 %q, %r, 0; @%q bra AGAIN;
 membar.gl; ld.volatile.global.u32 %r, [%out]; add.u32 %r, %r, 1; st.volatile.global.u32 [%out], %r;
 membar.gl; atom.global.exch.b32 %r, [%out+4], 0;""",
+    # Blocks take two locks in different orders: where each has one of them, both wait for ever.
+    "crosses": """@%p bra OVER; and.b32 %s, %b, 1; mul.wide.u32 %d, %s, 4; add.u64 %d, %out, %d;
+A: atom.global.cas.b32 %r, [%d+4], 0, 1; setp.ne.u32 %q, %r, 0; @%q bra A;
+xor.b32 %s, %s, 1; mul.wide.u32 %d, %s, 4; add.u64 %d, %out, %d;
+B: atom.global.cas.b32 %r, [%d+4], 0, 1; setp.ne.u32 %q, %r, 0; @%q bra B;
+atom.global.exch.b32 %r, [%out+4], 0; atom.global.exch.b32 %r, [%out+8], 0;""",
     # Warp after warp puts its number behind those before it.
     "files": """rem.u32 %s, %t, 32; setp.ne.u32 %p, %s, 0; @%p bra OVER; atom.global.add.u32 %r, [%out], 4;
 mul.wide.u32 %d, %r, 1; add.u64 %out, %out, %d; st.global.u32 [%out+4], %t;""",
@@ -46,7 +52,7 @@ def duel(simulator):
 
 def run(duel, name, schedule, blocks=6, threads=64, limit=0):
     words = np.zeros(64, np.uint32)
-    words[0] = 0 if name in ("adds", "locks", "files") else blocks + 1
+    words[0] = 0 if name in ("adds", "locks", "files", "crosses") else blocks + 1
     buffers = (Buffer("out", "output", words.nbytes, 4, words),)
     step = KernelLaunch(name, (blocks, 1, 1), (threads, 1, 1), 0, False, (Pointer("out"),))
     return duel.session.run(PlanRun(buffers, (step,), POISON, 20.0, schedule=schedule, instruction_limit=limit))
@@ -79,9 +85,16 @@ def test_blocks_that_live_at_once_wait_for_each_other(duel, name):
 
 
 def test_what_nobody_writes_is_waited_for_up_to_the_limit(duel):
-    for draw, blocks in ((0, 3), (1, 3), (2, 3000)):
+    for draw, blocks, kind in ((0, 3, "instruction_limit"), (1, 3, "deadlock"), (2, 3000, "deadlock")):
         fault = run(duel, "never", draw, blocks=blocks, limit=2_000_000).fault
-        assert fault.kind == "instruction_limit"
+        assert fault.kind == kind
+
+
+def test_who_waits_for_ever_in_some_schedules_is_told_from_who_takes_long(duel):
+    assert run(duel, "crosses", 0, limit=4_000_000).fault is None
+    faults = [run(duel, "crosses", draw, limit=4_000_000).fault for draw in range(1, 21)]
+    assert {fault and fault.kind for fault in faults} == {None, "deadlock"}
+    assert all("read again and again what no thread writes" in fault.message for fault in faults if fault)
 
 
 def test_a_lock_holds_in_any_schedule(duel):
@@ -97,3 +110,52 @@ def test_warps_of_a_block_come_in_varied_orders(duel):
     orders = {tuple(words_of(run(duel, "files", draw, blocks=1, threads=128))[1:5]) for draw in range(1, 21)}
     assert len(orders) >= 6
     assert all(sorted(order) == [0, 32, 64, 96] for order in orders)
+
+
+APART = """.reg .u32 %t, %m, %r, %s, %k; .reg .u64 %out, %d; .reg .pred %p, %q;
+ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mul.wide.u32 %d, %t, 4; add.u64 %out, %out, %d; mov.u32 %k, 0;
+AGAIN: add.u32 %k, %k, 1; setp.lt.u32 %q, %k, %t; @%q bra AGAIN;"""
+# After a loop that each lane leaves at another time.
+APART_KERNELS = {
+    # Who is active together is any of the lanes that have come so far.
+    "active": "activemask.b32 %m; st.global.u32 [%out], %m;",
+    # Halves of the warp shuffle by themselves: each lane adds what the other 15 of its half hold.
+    "halves": """setp.lt.u32 %p, %t, 16; selp.b32 %m, 0xffff, 0xffff0000, %p; mov.u32 %s, %t;
+shfl.sync.bfly.b32 %r, %s, 8, 31, %m; add.u32 %s, %s, %r; shfl.sync.bfly.b32 %r, %s, 4, 31, %m; add.u32 %s, %s, %r;
+shfl.sync.bfly.b32 %r, %s, 2, 31, %m; add.u32 %s, %s, %r; shfl.sync.bfly.b32 %r, %s, 1, 31, %m; add.u32 %s, %s, %r;
+st.global.u32 [%out], %s;""",
+    # Halves wait for each other by themselves, and read what the other half may not have written.
+    "reads": """setp.lt.u32 %p, %t, 16; selp.b32 %m, 0xffff, 0xffff0000, %p; shl.b32 %s, %t, 2; mov.u32 %r, tile;
+add.u32 %r, %r, %s; st.shared.u32 [%r], %t; bar.warp.sync %m; xor.b32 %s, %s, 64; mov.u32 %r, tile;
+add.u32 %r, %r, %s; ld.shared.u32 %s, [%r]; st.global.u32 [%out], %s;""",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def warp(simulator):
+    kernels = (
+        f".visible .entry {name}(.param .u64 out) {{ .shared .align 4 .b8 tile[128];\n{APART}\n{body}\nret; }}"
+        for name, body in APART_KERNELS.items()
+    )
+    with Duel(simulator, "\n".join((HEADER, *kernels))) as made:
+        yield made
+
+
+def of_draws(warp, name):
+    return [tuple(words_of(run(warp, name, draw, blocks=1, threads=32))[:32]) for draw in range(41)]
+
+
+def test_lanes_that_have_parted_go_on_by_themselves(warp):
+    masks = of_draws(warp, "active")
+    assert masks[0] == (0xFFFFFFFF,) * 32
+    assert len(set(masks)) > 20
+    for each in masks:
+        assert all(mask >> lane & 1 for lane, mask in enumerate(each))
+        assert all(each[other] == mask for mask in each for other in range(32) if mask >> other & 1)
+
+
+def test_those_that_a_mask_names_wait_for_each_other_and_for_nobody_else(warp):
+    assert set(of_draws(warp, "halves")) == {(120,) * 16 + (376,) * 16}
+    read = of_draws(warp, "reads")
+    assert read[0] == tuple(lane ^ 16 for lane in range(32))
+    assert len(set(read)) > 1
