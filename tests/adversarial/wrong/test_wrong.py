@@ -27,11 +27,8 @@ MISSED = {
     "swiglu_mul24_offsets",  # more than 2^24 elements
     "transpose_by_shared_window",  # another place of the first shared variable
     "vector_add_value_of_printf",  # the value of printf
-    "reduce_sum_sdk_volatile_tail",  # lanes that do not run together
-    "rms_norm_lanes_in_step",  # likewise, and a volatile access
     "matvec_undefined_tail_clamped",  # undefined memory times 0
     "histogram_bins_cleared_late",  # caught in some evaluations only, by the blocks that are watched
-    "softmax_named_barrier_shared_by_groups",  # likewise
 }
 # Of class `contents` are kernels that take a short cut where a part of the input looks simple: which contents a trial
 # has is drawn, so they are caught in some evaluations only.

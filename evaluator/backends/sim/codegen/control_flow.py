@@ -14,13 +14,13 @@ from evaluator.backends.sim.codegen.blocks import Block, ControlFlow
 from evaluator.backends.sim.codegen.instructions import entry_of
 from evaluator.backends.sim.codegen.lowering.calls import goes_through_register
 from evaluator.backends.sim.codegen.lowering.control import branch_labels
-from evaluator.backends.sim.codegen.waiting import comes_apart, gathers, may_wait
+from evaluator.backends.sim.codegen.waiting import comes_apart, gathers, may_wait, parts
 from evaluator.backends.sim.ptx.model import Function, Instruction, Label
 
 
 def control_flow(function: Function) -> ControlFlow:
     """Build the control-flow graph of `function`. Raises UnsupportedError for a branch to nowhere."""
-    apart = comes_apart(function)
+    apart = comes_apart((function,))
     blocks, labels = _split(function, apart)
     _add_latches(blocks)
     order = _reverse_postorder(blocks)
@@ -52,7 +52,7 @@ def _split(function: Function, apart: bool) -> tuple[list[Block], dict[str, int]
                 blocks.append(Block(len(blocks)))
             labels[item.name] = len(blocks) - 1
         else:
-            if apart and gathers(item, function) and blocks[-1].body:
+            if apart and (parts(item) or gathers(item, function)) and blocks[-1].body:
                 blocks.append(Block(len(blocks)))
             blocks[-1].body.append(item)
             if _splits(item):

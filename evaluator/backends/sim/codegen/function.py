@@ -15,7 +15,7 @@ from evaluator.backends.sim.codegen.instructions import entry_of, lowered
 from evaluator.backends.sim.codegen.layout import signature
 from evaluator.backends.sim.codegen.masks import SharedBases, lane_masks
 from evaluator.backends.sim.codegen.steps import operations, step_of
-from evaluator.backends.sim.codegen.waiting import gathers, members_of
+from evaluator.backends.sim.codegen.waiting import gathers, members_of, parts
 from evaluator.backends.sim.counters import Step
 from evaluator.backends.sim.ptx.model import Function, Instruction, registers_in
 
@@ -108,6 +108,8 @@ class FunctionText:
         c.block_number = self.module.begin_block()
         if self.flow.apart and block.body and gathers(block.body[0], self.function):
             yield from self._meet(block)
+        elif self.flow.apart and block.body and parts(block.body[0]):
+            yield f"if (LANES_APART) m = pending.part({block.index}, m);"
         if block.body:
             yield f"enter(w, N[{c.block_number}], m, {len(block.body)});"
         for instruction in block.body:

@@ -65,23 +65,43 @@ def registers_read(functions: Iterable[Function]) -> frozenset[str]:
 def depends_on_schedule(functions: Iterable[Function]) -> bool:
     """Whether an answer may depend on the order in which warps and blocks go on, and watching not tell.
 
-    That takes accesses that may meet without being a race: strong and volatile ones, and atomics. Atomics of one
-    kind whose old values nobody reads give the same in any order.
+    That takes accesses that may meet without being a race (`comes_apart`), or barriers that so many threads complete,
+    whoever they are. And where there are atomics and stores a race between blocks far apart may show only so.
+    """
+    functions = tuple(functions)
+    if any(map(_counts, _instructions(functions))) or comes_apart(functions):
+        return True
+    outside = [
+        i.opcode
+        for i in _instructions(functions)
+        if _WITHIN_BLOCK.isdisjoint(i.modifiers) and "param" not in i.modifiers
+    ]
+    return "st" in outside and not {"atom", "red"}.isdisjoint(outside)
+
+
+def _counts(instruction: Instruction) -> bool:
+    is_barrier = instruction.opcode in ("bar", "barrier") and "red" not in instruction.modifiers
+    return is_barrier and len(instruction.operands) > 1
+
+
+def comes_apart(functions: Iterable[Function]) -> bool:
+    """Whether it can matter which lanes of a warp run together, beside what watching tells.
+
+    That takes strong and volatile accesses, atomics, or that lanes ask for or wait for some of the others only.
+    Atomics of one kind whose old values nobody reads give the same in any order.
     """
     functions = tuple(functions)
     read = registers_read(functions)
     operations: set[str] = set()
     for instruction in _instructions(functions):
-        opcode, modifiers = instruction.opcode, set(instruction.modifiers)
+        opcode = instruction.opcode
         members = members_of(instruction)
-        if members is not None and not _is_whole(members):
+        if (members is not None and not _is_whole(members)) or _is_strong(instruction):
             return True
         if opcode in _ORDERING or (opcode == "atom" and _is_used(instruction, read)):
             return True
-        if opcode in ("ld", "st") and not _STRONG.isdisjoint(modifiers) and _PRIVATE.isdisjoint(modifiers):
-            return True
         if opcode in ("atom", "red"):
-            operations |= modifiers & _OPERATIONS
+            operations |= set(instruction.modifiers) & _OPERATIONS
     return len(operations) > 1 or not operations <= _COMMUTING
 
 
@@ -104,15 +124,15 @@ def gathers(instruction: Instruction, function: Function) -> bool:
     return "aligned" in modifiers
 
 
-def comes_apart(function: Function) -> bool:
-    """Whether it can matter which lanes of a warp run together: some ask, or wait for some of the others only."""
-    for instruction in _instructions((function,)):
-        members = members_of(instruction)
-        if instruction.opcode == "activemask":
-            return True
-        if members is not None and not _is_whole(members):
-            return True
-    return False
+def parts(instruction: Instruction) -> bool:
+    """Whether lanes may part before this, and each find what others have done by then."""
+    return instruction.opcode == "atom" or _is_strong(instruction)
+
+
+def _is_strong(instruction: Instruction) -> bool:
+    modifiers = set(instruction.modifiers)
+    access = instruction.opcode in ("ld", "st") and _PRIVATE.isdisjoint(modifiers)
+    return access and not _STRONG.isdisjoint(modifiers)
 
 
 def _is_whole(members: Operand) -> bool:
@@ -124,4 +144,4 @@ def _instructions(functions: Iterable[Function]) -> Iterator[Instruction]:
 
 
 def _is_used(atom: Instruction, read: Set[str]) -> bool:
-    return not read.isdisjoint(registers_in(atom.operands[0]))
+    return any(name in read for operand in atom.operands[:1] for name in registers_in(operand))

@@ -7,6 +7,8 @@
 extern bool LANES_APART; // of this run; where lanes meet as soon as they can, this is false
 u32 drawn_turn(u32 count); // below `count`
 
+enum : u32 { ONE_IN = 4 }; // accesses at which lanes part, if they are not apart yet
+
 template <int BLOCKS> struct Apart : Pending<BLOCKS> {
     u32 gathered[BLOCKS] = {}; // lanes that wait at the start of a block for others to come there
     bool all_came = false;     // who has not come by now does not come
@@ -23,6 +25,14 @@ template <int BLOCKS> struct Apart : Pending<BLOCKS> {
         do block = block + 1 < BLOCKS ? block + 1 : 0;
         while (!(this->any[block / 64] >> (block % 64) & 1));
         return block;
+    }
+    // Of the lanes that come to this block now and then only some go on: the others find what these have done.
+    inline u32 part(int block, u32 m) {
+        if (drawn_turn(ONE_IN)) return m;
+        u32 going = m & drawn_turn(~0u);
+        if (!going || going == m) return m;
+        this->add(block, m & ~going);
+        return going;
     }
     // Of the lanes that have come to this block, `came` among them, those whose members all have: they go on.
     inline u32 meet(int block, u32 came, const U32 &members, u32 awaited) {

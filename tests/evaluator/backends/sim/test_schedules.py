@@ -128,6 +128,11 @@ st.global.u32 [%out], %s;""",
     "reads": """setp.lt.u32 %p, %t, 16; selp.b32 %m, 0xffff, 0xffff0000, %p; shl.b32 %s, %t, 2; mov.u32 %r, tile;
 add.u32 %r, %r, %s; st.shared.u32 [%r], %t; bar.warp.sync %m; xor.b32 %s, %s, 64; mov.u32 %r, tile;
 add.u32 %r, %r, %s; ld.shared.u32 %s, [%r]; st.global.u32 [%out], %s;""",
+    # Each lane adds its neighbour's number to its own, in place: right where all read before any writes.
+    "steps": """bar.warp.sync -1; mov.u32 %r, tile; shl.b32 %s, %t, 2; add.u32 %r, %r, %s; st.shared.u32 [%r], %t;
+bar.warp.sync 0xffffffff; add.u32 %s, %s, 4; and.b32 %s, %s, 127; mov.u32 %m, tile;
+add.u32 %m, %m, %s; ld.volatile.shared.u32 %s, [%m]; add.u32 %s, %s, %t; st.volatile.shared.u32 [%r], %s;
+bar.warp.sync 0xffffffff; ld.shared.u32 %s, [%r]; st.global.u32 [%out], %s;""",
 }  # fmt: skip
 
 
@@ -159,3 +164,9 @@ def test_those_that_a_mask_names_wait_for_each_other_and_for_nobody_else(warp):
     read = of_draws(warp, "reads")
     assert read[0] == tuple(lane ^ 16 for lane in range(32))
     assert len(set(read)) > 1
+
+
+def test_lanes_part_at_volatile_accesses_too(warp):
+    sums = of_draws(warp, "steps")
+    assert sums[0] == tuple(lane + (lane + 1) % 32 for lane in range(32))
+    assert len(set(sums)) > 2
