@@ -4,7 +4,16 @@ from collections.abc import Iterable, Iterator, Set
 from typing import Final
 
 from evaluator.backends.sim.codegen.instructions import entry_of
-from evaluator.backends.sim.ptx.model import Function, Immediate, Instruction, Operand, Special, Symbol, registers_in
+from evaluator.backends.sim.ptx.model import (
+    Function,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Special,
+    Symbol,
+    registers_in,
+)
 
 _ORDERED_CALLS = ("vprintf", "malloc", "free")
 _CLOCKS = ("%clock", "%globaltimer")
@@ -92,11 +101,12 @@ def comes_apart(functions: Iterable[Function]) -> bool:
     """
     functions = tuple(functions)
     read = registers_read(functions)
+    if any(map(_names_some, functions)):
+        return True
     operations: set[str] = set()
     for instruction in _instructions(functions):
         opcode = instruction.opcode
-        members = members_of(instruction)
-        if (members is not None and not _is_whole(members)) or _is_strong(instruction):
+        if _is_strong(instruction):
             return True
         if opcode in _ORDERING or (opcode == "atom" and _is_used(instruction, read)):
             return True
@@ -133,6 +143,21 @@ def _is_strong(instruction: Instruction) -> bool:
     modifiers = set(instruction.modifiers)
     access = instruction.opcode in ("ld", "st") and _PRIVATE.isdisjoint(modifiers)
     return access and not _STRONG.isdisjoint(modifiers)
+
+
+def _names_some(function: Function) -> bool:
+    """Whether a member mask in it may name some of the lanes only."""
+    whole: dict[str, bool] = {}  # registers, by whether nothing but masks of all lanes is moved there
+    masks: list[Operand] = []
+    for instruction in _instructions((function,)):
+        members = members_of(instruction)
+        if members is not None:
+            masks.append(members)
+        if instruction.operands and entry_of(instruction).destination:
+            moved = instruction.opcode == "mov" and all(map(_is_whole, instruction.operands[1:]))
+            for name in registers_in(instruction.operands[0]):
+                whole[name] = moved and whole.get(name, True)
+    return not all(_is_whole(m) or (isinstance(m, Register) and whole.get(m.name, False)) for m in masks)
 
 
 def _is_whole(members: Operand) -> bool:
