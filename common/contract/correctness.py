@@ -147,6 +147,10 @@ class Correctness(Wire):
     """What the kernels printed, up to the limit."""
     watched: tuple[str, ...] = ()
     """What was watched for races and reads of undefined memory, size by size: `n=1000: 4 of 4 blocks`."""
+    schedules: tuple[str, ...] = ()
+    """How many drawn schedules of blocks and warps were run, size by size: `n=1000: 8`."""
+    schedule: int | None = None
+    """The draw of the schedule that was wrong, where one was: the same draw has the same order again."""
     left_out: tuple[str, ...] = ()
     """What a full verification did not judge, and why: `n=16777216: …`."""
     smallest: Smallest | None = None

@@ -69,6 +69,8 @@ class Settings(Request):
     shrink_s: float = Field(default=0.0, ge=0, le=30)
     """Where the verification fails: look so long, on the simulator, for the smallest sizes and simplest inputs that
     still show it; 0 does not look."""
+    schedule: int | None = Field(default=None, ge=1, lt=1 << 32)
+    """On the simulator, the one drawn schedule to try, such as a verdict names; null draws several from the seed."""
     profile: bool = False
     """Launch the plan once more under NVIDIA's Nsight Compute, where there is a GPU and the submission passed."""
     timing: bool = True

@@ -192,6 +192,9 @@ class PlanRun:
     registers: int = 0
     """Draws special registers that PTX leaves to the machine (`%smid`, clocks, …), on a backend that makes them up:
     below 2^64; 0 is the plainest machine."""
+    schedule: int = 0
+    """Draws in which order warps and blocks go on, where the backend can choose: below 2^64; the same draw gives the
+    same order again. 0: blocks one after another, as far as they do not wait for each other."""
     instruction_limit: int = 0
     """Thread-instructions after which the run ends, where the backend counts them; 0 for no such end. A warp's
     instruction counts for eight of them at least, however few lanes execute it: so much time it takes."""
@@ -260,6 +263,10 @@ class Session(Protocol):
 
         Empty where the backend draws none.
         """
+
+    @property
+    def schedules(self) -> bool:
+        """Whether `PlanRun.schedule` may have an effect on the program's answers."""
 
     def run(self, run: PlanRun) -> RunOutcome:
         """Run a plan. Raises InfrastructureError for our own failures only."""

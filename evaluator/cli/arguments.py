@@ -136,6 +136,7 @@ def submission_settings(given: dict[str, object]) -> Settings:
             ("run_timeout_s", "--timeout"),
             ("compile_timeout_s", "--compile-timeout"),
             ("shrink_s", "--shrink-s"),
+            ("schedule", "--schedule"),
         ):
             said = said.replace(name, option)
         raise UsageError(

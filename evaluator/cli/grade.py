@@ -50,6 +50,7 @@ _SHRINK_S = 10.0
 )
 @arguments.verification_options
 @click.option("--profile", is_flag=True, help="On a GPU, read its counters too (Nsight Compute).")
+@click.option("--schedule", type=int, metavar="N", help="The one schedule to try, such as a verdict names.")
 @click.option("--shrink", is_flag=True, help="Where it fails, look for the smallest size that does (10 s).")
 @click.option("--shrink-s", type=float, metavar="S", help="Look so long, up to 30 seconds.")
 @click.option("--repro", "repro_name", metavar="FILE", help="Write a program that shows the fault; shrinks too.")
@@ -74,6 +75,7 @@ def grade(
     verification: str,
     quick: bool,
     profile: bool,
+    schedule: int | None,
     shrink: bool,
     shrink_s: float | None,
     repro_name: str | None,
@@ -101,6 +103,7 @@ def grade(
             "estimate_for": None if estimate_for == "none" else estimate_for,
             "verification": "quick" if quick else verification,
             "profile": profile,
+            "schedule": schedule,
             "shrink_s": shrink_s if shrink_s is not None else _SHRINK_S * (shrink or repro_name is not None),
         }
     )

@@ -198,6 +198,7 @@ class GpuSession:
     """One program in one runner."""
 
     reorders = False
+    schedules = False
     free_registers: Mapping[str, int | None] = MappingProxyType({})
     """A GPU has its own."""
 

@@ -38,6 +38,7 @@ _RUNTIME_SOURCES: Final = (
     "printing.cpp",
     "counting.cpp",
     "shadow.cpp",
+    "schedule.cpp",
     "registers.cpp",
     "runtime.cpp",
 )
@@ -54,7 +55,10 @@ _HEADERS: Final = (
     "marks.h",
     "pipe.h",
     "coroutines.h",
+    "apart.h",
+    "schedule.h",
     "blocks.h",
+    "turns.h",
     "samples.h",
     "spreading.h",
 )

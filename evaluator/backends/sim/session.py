@@ -67,6 +67,7 @@ class SimulatorSession:
         self.entries = {entry.symbol: entry for entry in entries}
         self.translated = translated
         self.free_registers = translated.free_registers
+        self.schedules = translated.schedules
         self._introduced = False
         self._over = False
         """Whether the process has ended with its last run: one that faults does."""
@@ -154,7 +155,7 @@ class SimulatorSession:
         parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ns))
         parts.append(struct.pack("<3Q", run.count, run.sample_blocks, run.sample_seed))
         parts.append(struct.pack("<3Q", round(min(watch.share, 1) * _ALL_WATCHED), watch.seed, run.jitter))
-        parts.append(struct.pack("<2Q", run.instruction_limit, run.registers))
+        parts.append(struct.pack("<3Q", run.instruction_limit, run.registers, run.schedule))
         for index, buffer in enumerate(run.buffers):
             numbers[buffer.name] = index
             flags = (buffer.content is not None) | (buffer.role != "temporary" and not buffer.sampled) << 1
@@ -209,7 +210,7 @@ class SimulatorSession:
         return self.process.receive(size).decode(errors="replace")
 
     def _answer(self, run: PlanRun, began_s: float) -> RunOutcome:
-        faulted, executed, shuffles, lost_prints, spread_launches, own_ns = self._numbers(6)
+        faulted, executed, shuffles, lost_prints, spread_launches, points, turns, own_ns = self._numbers(8)
         printed = self._words()
         warnings, notices = read_notices(self._words().splitlines())
         watched, ran = self._numbers(2)
@@ -243,6 +244,8 @@ class SimulatorSession:
         # A process that claims to have been idle all the time is believed up to a limit only.
         own_s = max(own_ns / 1e9, (time.monotonic() - began_s) / _STRETCH)
         facts = {"shuffles": shuffles, "spread_launches": spread_launches}
+        if run.schedule:
+            facts |= {"schedule_points": points, "schedule_turns": turns}
         return RunOutcome(
             contents,
             fault,

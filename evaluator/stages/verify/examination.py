@@ -34,7 +34,8 @@ OTHER_POISONS: Final = (0x00, 0x5B, 0x01, 0x80)
 """In runs that are repeated, in turn: what new memory holds, a large finite number, and two with few bits."""
 _TWICE_INSTRUCTIONS: Final = 4_000_000
 _TWICE_MOST: Final = 5
-_OTHER_ORDER_INSTRUCTIONS: Final = 20_000_000
+ORDERED_INSTRUCTIONS: Final = (20_000_000, 2_000_000, 200_000, 20_000)
+"""Up to how many thread-instructions what is run in other orders takes in the usual one, the most expensive first."""
 _OTHER_ORDER_S: Final = 2.0
 _OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
 _PLAIN: Final = 0  # special registers of one multiprocessor, on which all blocks run
@@ -92,8 +93,13 @@ class Examination:
         self.facts: dict[str, int] = {}
         self.twice = 0
         self.deterministic = True
-        self.order_sizes: dict[str, Sizes] = {}
-        self.order_costs: dict[str, int] = {}
+        self.order_sizes: dict[int, Sizes] = {}
+        """By `ORDERED_INSTRUCTIONS`: the largest that costs so much at most."""
+        self.order_costs: dict[int, int] = {}
+        self.scheduled: dict[str, int] = {}
+        """Drawn schedules that were run, by place."""
+        self.schedule: int | None = None
+        """The one that showed something."""
         self.watching = Watching(seed)
         self.jitter = seed
         first = seed % len(OTHER_POISONS)
@@ -118,6 +124,8 @@ class Examination:
             hazards=tuple(self.hazards),
             printed=self.printed,
             watched=self.watching.said,
+            schedules=tuple(f"{place}: {count}" for place, count in self.scheduled.items()),
+            schedule=self.schedule,
         )
         if ruling is not None and (exchanged := self.checked_plan.exchanged):
             ruling = replace(ruling, hint=f"{exchanged} {ruling.hint or ''}".rstrip())
@@ -139,7 +147,7 @@ class Examination:
             return ruling
         self.costs.append((work_at(self.problem, trial.sizes), sized_plan.threads, first.thread_instructions))
         outputs = self.tensors(first, sized_plan)
-        if first.thread_instructions <= _OTHER_ORDER_INSTRUCTIONS:
+        if first.thread_instructions <= ORDERED_INSTRUCTIONS[0]:
             self._consider_for_order(trial.sizes, first.thread_instructions)
         cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
         # A NaN keeps its bits through arithmetic: only other undefined memory tells "never written" from "computed
@@ -161,10 +169,10 @@ class Examination:
         if ruling is not None and self.session.reorders:
             # Also of a large run, of which fewer blocks are watched: what is missing is worth one run more.
             watch = self.watching.plan(first.thread_instructions, explains=True)
-            if watch is None and first.thread_instructions > _OTHER_ORDER_INSTRUCTIONS:
+            if watch is None and first.thread_instructions > ORDERED_INSTRUCTIONS[0]:
                 return ruling
             other = self.execute(sized_plan, inputs, POISON, backwards=True, watch=watch, registers=draw)
-            race = self._race(other, trial) if watch else None
+            race = self.race(other, trial) if watch else None
             if race is not None:
                 return replace(race, message=f"{race.message} {ruling.message}")
             if other.fault is None and self._right(trial, inputs, self.tensors(other, sized_plan)):
@@ -207,7 +215,7 @@ class Examination:
         outcome = self.execute(sized_plan, inputs, poison, watch=watch)
         if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):
             outcome = self.execute(sized_plan, inputs, poison)  # it may be our watching that took so much
-        ruling = self._race(outcome, trial) or self.fault_ruling(outcome, trial)
+        ruling = self.race(outcome, trial) or self.fault_ruling(outcome, trial)
         if ruling is None:
             second = self.tensors(outcome, sized_plan)
             ruling = self._undefined(first, second, trial, unwritten_too, outcome.first_unwritten)
@@ -242,7 +250,7 @@ class Examination:
             self.trials.append(trial_of(trial, False))
         return ruling
 
-    def _race(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
+    def race(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
         """What watching showed, if it did."""
         if not outcome.watched_blocks[1]:
             return None
@@ -257,41 +265,6 @@ class Examination:
         compared = (compare_output(n, a, expected[n], trial.tolerance, POISON) for n, a in outputs.items())
         return all(comparison.mismatch is None for comparison in compared)
 
-    def other_order(self) -> Ruling | None:
-        """Fresh inputs once more with blocks and warps last first: a race that the usual order hides shows here.
-
-        Last of all, because a kernel that waits for earlier blocks (as decoupled look-back does) never ends this way:
-        CUDA promises no order, but GPUs start blocks in theirs, so that is a note and not a fault.
-        """
-        typical = self.problem.distributions[0]
-        for name, sizes in self.order_sizes.items():
-            sized_plan = self.checked_plan.at(sizes)
-            assert isinstance(sized_plan, SizedPlan)
-            trial = PlannedTrial(sizes, typical, self.problem.tolerance, True)
-            self.instruction_limit = instruction_limit(self.problem, sizes)
-            inputs = typical.draw(self.rng, sizes)
-            watch = self.watching.plan(self.order_costs[name])
-            outcome = self.execute(sized_plan, inputs, POISON, backwards=True, watch=watch)
-            race = self._race(outcome, trial)
-            if race is not None:
-                self.trials.append(trial_of(trial, False))
-                return race
-            if outcome.fault is not None:
-                self.warnings[f"not judged with blocks in another order: {sentence(outcome.fault, 0)}"] = None
-                return None
-            expected = self.problem.oracle(inputs, sizes)
-            for name, actual in self.tensors(outcome, sized_plan).items():
-                comparison = compare_output(name, actual, expected[name], trial.tolerance, POISON)
-                if comparison.mismatch is not None:
-                    self.trials.append(trial_of(trial, False, comparison))
-                    ruling = self.incorrect(trial, comparison)
-                    return replace(
-                        ruling,
-                        message=f"With blocks and warps run in another order. {ruling.message}",
-                        hint=RACE_HINT,
-                    )
-        return None
-
     def execute(
         self,
         sized_plan: SizedPlan,
@@ -301,13 +274,14 @@ class Examination:
         look: bool = True,
         watch: Watch | None = None,
         registers: int | None = None,
+        schedule: int = 0,
     ) -> RunOutcome:
         """Run the plan in what is left of the time; `registers` are those of an earlier run, None a new draw."""
         # Only the submission's own time counts: drawing inputs and computing answers is ours.
         if self.left_s <= 0:
             return RunOutcome({}, _OUT_OF_TIME)
         buffers = sized_plan.buffers_with(inputs)
-        limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s
+        limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards or schedule else self.left_s
         run = PlanRun(
             buffers,
             sized_plan.steps,
@@ -318,9 +292,10 @@ class Examination:
             watch=watch,
             jitter=self.jitter,
             registers=self.registers.draw() if registers is None else registers,
+            schedule=schedule,
             instruction_limit=self.instruction_limit,
         )
-        return self.carry_out(run, ours=watch is not None)
+        return self.carry_out(run, ours=watch is not None or schedule != 0)
 
     def carry_out(self, run: PlanRun, ours: bool = False) -> RunOutcome:
         """Run it, and take account of what it took and said; `ours`: its time is not the submission's."""
@@ -331,7 +306,8 @@ class Examination:
         if self.left_s < 0 and outcome.fault is None:
             outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
         self.thread_instructions += outcome.thread_instructions
-        self._heed(outcome)
+        if not run.schedule:  # what lanes that have parted do together is warned of where they meet as they can
+            self._heed(outcome)
         for name, count in outcome.facts.items():
             self.facts[name] = self.facts.get(name, 0) + count
         self.printed = self.printed or outcome.printed
@@ -359,11 +335,11 @@ class Examination:
         return found
 
     def _consider_for_order(self, sizes: Sizes, thread_instructions: int) -> None:
-        """Keep the largest size that is cheap, and the largest of a tenth of its cost."""
-        for name, most in (("large", _OTHER_ORDER_INSTRUCTIONS), ("small", _OTHER_ORDER_INSTRUCTIONS // 10)):
-            if self.order_costs.get(name, 0) < thread_instructions <= most:
-                self.order_costs[name] = thread_instructions
-                self.order_sizes[name] = sizes
+        """Keep the largest sizes up to some costs, to be run in other orders."""
+        for most in ORDERED_INSTRUCTIONS:
+            if self.order_costs.get(most, 0) < thread_instructions <= most:
+                self.order_costs[most] = thread_instructions
+                self.order_sizes[most] = sizes
 
     def fault_ruling(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
         """What a fault means, if there was one."""

@@ -14,6 +14,7 @@ from evaluator.errors import Ruling
 from evaluator.problems.arrays import Rng
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.examination import Examination, Verified
+from evaluator.stages.verify.orders import other_orders
 from evaluator.stages.verify.trials import PlannedTrial, fits
 
 
@@ -50,7 +51,7 @@ def verify(
     usual = len(trials) if beyond is None else sum(trial.kind == "usual" for trial in trials)
     for number, (trial, sized_plan) in enumerate(zip(trials, concretes, strict=True)):
         progress(number, len(trials))
-        if number == usual and session.reorders and (ruling := examination.other_order()):
+        if number == usual and session.reorders and (ruling := other_orders(examination)):
             return examination.verified(ruling)
         judge = examination.run if number < usual or beyond is None else partial(beyond.judge, examination)
         ruling = judge(trial, sized_plan)
@@ -58,7 +59,7 @@ def verify(
             return examination.verified(ruling)
     progress(len(trials), len(trials))
     reorders = session.reorders and usual == len(trials)
-    return examination.verified(examination.other_order() if reorders else None)
+    return examination.verified(other_orders(examination) if reorders else None)
 
 
 class BeyondUsual(Protocol):

@@ -23,11 +23,8 @@ CLASSES = {"sizes", "precision", "registers", "warp", "shared", "contents", "sch
 # Not caught today, and what it would take.
 MISSED = {
     "transpose_by_shared_window",  # another place of the first shared variable
-    "reduce_sum_sdk_volatile_tail",  # lanes that do not run together
-    "rms_norm_lanes_in_step",  # likewise, and a volatile access
     "matvec_undefined_tail_clamped",  # undefined memory times 0
     "histogram_bins_cleared_late",  # caught in some evaluations only, by the blocks that are watched
-    "softmax_named_barrier_shared_by_groups",  # likewise
 }
 
 

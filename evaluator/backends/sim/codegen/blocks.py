@@ -26,6 +26,8 @@ class ControlFlow:
     labels: Mapping[str, int]
     spins: bool
     """Whether a loop waits on memory, so that diverged lanes must take turns."""
+    apart: bool = False
+    """Whether diverged lanes may go on in any order, which a run draws: blocks begin where they must meet."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Masks:
     """How many instructions write a register."""
     crossing: Set[str]
     """Registers that are live at the start of any block."""
-    spins: bool
+    any_order: bool
+    """Whether lanes may come to a block behind others that have left it."""
 
     def needed(self, block: Block, register: str) -> bool:
         """Whether a write to `register` in `block` can meet an inactive lane that still needs its old value.
@@ -48,4 +51,4 @@ class Masks:
         """
         if self.definitions.get(register, 0) != 1:
             return register in self.crossing
-        return register in self.live_out[block.index] and (block.in_cycle or self.spins)
+        return register in self.live_out[block.index] and (block.in_cycle or self.any_order)

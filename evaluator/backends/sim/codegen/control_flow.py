@@ -14,13 +14,14 @@ from evaluator.backends.sim.codegen.blocks import Block, ControlFlow
 from evaluator.backends.sim.codegen.instructions import entry_of
 from evaluator.backends.sim.codegen.lowering.calls import goes_through_register
 from evaluator.backends.sim.codegen.lowering.control import branch_labels
-from evaluator.backends.sim.codegen.waiting import may_wait
+from evaluator.backends.sim.codegen.waiting import comes_apart, gathers, may_wait, parts
 from evaluator.backends.sim.ptx.model import Function, Instruction, Label
 
 
 def control_flow(function: Function) -> ControlFlow:
     """Build the control-flow graph of `function`. Raises UnsupportedError for a branch to nowhere."""
-    blocks, labels = _split(function)
+    apart = comes_apart((function,))
+    blocks, labels = _split(function, apart)
     _add_latches(blocks)
     order = _reverse_postorder(blocks)
     position = {old: new for new, old in enumerate(order)}
@@ -30,7 +31,7 @@ def control_flow(function: Function) -> ControlFlow:
         block.successors = [position[successor] for successor in block.successors]
     _mark_cycles(ordered)
     reachable_labels = {name: position[old] for name, old in labels.items() if old in position}
-    return ControlFlow(ordered, reachable_labels, any(map(_waits_on_memory, ordered)))
+    return ControlFlow(ordered, reachable_labels, any(map(_waits_on_memory, ordered)), apart)
 
 
 def _splits(instruction: Instruction) -> bool:
@@ -42,7 +43,7 @@ def _splits(instruction: Instruction) -> bool:
     return entry.ends or entry.barrier or goes_through_register(instruction)
 
 
-def _split(function: Function) -> tuple[list[Block], dict[str, int]]:
+def _split(function: Function, apart: bool) -> tuple[list[Block], dict[str, int]]:
     blocks = [Block(0)]  # in text order
     labels: dict[str, int] = {}
     for item in function.body:
@@ -51,6 +52,8 @@ def _split(function: Function) -> tuple[list[Block], dict[str, int]]:
                 blocks.append(Block(len(blocks)))
             labels[item.name] = len(blocks) - 1
         else:
+            if apart and (parts(item) or gathers(item, function)) and blocks[-1].body:
+                blocks.append(Block(len(blocks)))
             blocks[-1].body.append(item)
             if _splits(item):
                 blocks.append(Block(len(blocks)))

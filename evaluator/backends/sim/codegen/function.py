@@ -13,10 +13,11 @@ from evaluator.backends.sim.codegen.context import Context, ModuleScope
 from evaluator.backends.sim.codegen.control_flow import control_flow
 from evaluator.backends.sim.codegen.instructions import entry_of, lowered
 from evaluator.backends.sim.codegen.layout import signature
-from evaluator.backends.sim.codegen.masks import SharedBases, lane_masks, registers_in
+from evaluator.backends.sim.codegen.masks import SharedBases, lane_masks
 from evaluator.backends.sim.codegen.steps import operations, step_of
+from evaluator.backends.sim.codegen.waiting import gathers, members_of, parts
 from evaluator.backends.sim.counters import Step
-from evaluator.backends.sim.ptx.model import Function, Instruction
+from evaluator.backends.sim.ptx.model import Function, Instruction, registers_in
 
 _MALFORMED = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
 
@@ -41,7 +42,7 @@ class FunctionText:
         self.module = module
         self.function = function
         self.flow = control_flow(function)
-        self.waited_for = _waited_for(self.flow)
+        self.waited_for = set(range(len(self.flow.blocks))) if self.flow.apart else _waited_for(self.flow)
         self.context = Context(module, function, self.flow, lane_masks(self.flow), self.waited_for)
         self.context.bases = SharedBases(self.flow, self.context.shared)
 
@@ -58,7 +59,8 @@ class FunctionText:
             lines.append(f"{kind} {text}{self._poison(width) if poisoned else ''};")
         lines += [f"Slot<{v.size_bytes}> c{n};" for n, v in enumerate(c.call_slots)]
         start = "w.live" if self.function.is_entry else "entering"
-        lines.append(f"Pending<{count}> pending; u32 m = {start}, cc = 0, returned = 0; int at = 0; u32 turns = 0;")
+        kind = "Apart" if self.flow.apart else "Pending"
+        lines.append(f"{kind}<{count}> pending; u32 m = {start}, cc = 0, returned = 0; int at = 0; u32 turns = 0;")
         lines.append("u32 bar_number = 0, bar_threads = 0, missing = 0; i32 bar_line = 0;")
         if not self.function.is_entry:
             lines.append("u32 local_top = w.local_top;")
@@ -82,6 +84,8 @@ class FunctionText:
     def _dispatch(self, count: int) -> Iterator[str]:
         yield "dispatch:"
         yield f"if (pending.next == {count}) {{"
+        if self.flow.apart:
+            yield "if ((m = pending.give_up(at))) goto resume;"
         yield "if (pending.parked & w.live) {"
         yield "if (missing & ~pending.parked) partial_barrier(missing & ~pending.parked, bar_line);"
         yield "missing = 0;"
@@ -102,6 +106,10 @@ class FunctionText:
         c.block = block
         yield f"B{block.index}: {{"
         c.block_number = self.module.begin_block()
+        if self.flow.apart and block.body and gathers(block.body[0], self.function):
+            yield from self._meet(block)
+        elif self.flow.apart and block.body and parts(block.body[0]):
+            yield f"if (LANES_APART) m = pending.part({block.index}, m);"
         if block.body:
             yield f"enter(w, N[{c.block_number}], m, {len(block.body)});"
         for instruction in block.body:
@@ -110,6 +118,15 @@ class FunctionText:
             following = block.successors[-1] if block.successors else None
             yield from c.paths.go(block.index, following, block.body[-1].line if block.body else 0)
         yield "}"
+
+    def _meet(self, block: Block) -> Iterator[str]:
+        """Have lanes that have parted wait here for those that the first instruction needs."""
+        c, first = self.context, block.body[0]
+        c.instruction = first
+        members = members_of(first) if first.guard is None else None
+        named = "all32(~0u)" if members is None else c.b32(members)
+        came = f"pending.meet({block.index}, m, {named}, w.live & ~w.leaving)"
+        yield f"if (LANES_APART && !(m = {came})) goto dispatch;"
 
     def _instruction(self, i: Instruction) -> list[str]:
         c = self.context

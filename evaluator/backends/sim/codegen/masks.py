@@ -15,34 +15,13 @@ from evaluator.backends.sim.codegen.instructions import entry_of
 from evaluator.backends.sim.ptx.model import (
     Address,
     Instruction,
-    Negated,
     Operand,
     Pair,
-    Part,
     Register,
     Symbol,
     Vector,
+    registers_in,
 )
-
-
-def registers_in(operand: Operand) -> Iterator[str]:
-    """Names of all registers that an operand mentions."""
-    match operand:
-        case Register(name):
-            yield name
-        case Negated(register):
-            yield register.name
-        case Part(whole):
-            yield from registers_in(whole)
-        case Address(base, _):
-            if isinstance(base, Register):
-                yield base.name
-        case Vector(parts):
-            for part in parts:
-                yield from registers_in(part)
-        case Pair(first, second):
-            yield from registers_in(first)
-            yield from registers_in(second)
 
 
 def written(instruction: Instruction) -> tuple[str, ...]:
@@ -73,7 +52,7 @@ def lane_masks(flow: ControlFlow) -> Masks:
         uses.append(used)
         kills.append(killed)
     live_in, live_out = _live(flow, uses, kills)
-    return Masks(live_in, live_out, definitions, frozenset(chain.from_iterable(live_in)), flow.spins)
+    return Masks(live_in, live_out, definitions, frozenset(chain.from_iterable(live_in)), flow.spins or flow.apart)
 
 
 def _touched(block: Block, definitions: dict[str, int]) -> tuple[set[str], set[str]]:

@@ -15,7 +15,14 @@ from evaluator.backends.sim.codegen.layout import (
     parameter_layout,
     signature,
 )
-from evaluator.backends.sim.codegen.waiting import keeps_order, may_wait, polls_global
+from evaluator.backends.sim.codegen.waiting import (
+    depends_on_schedule,
+    keeps_order,
+    may_wait,
+    meets,
+    polls_global,
+    registers_read,
+)
 from evaluator.backends.sim.counters import Ledger, Step
 from evaluator.backends.sim.hazards import SharedVariable
 from evaluator.backends.sim.ptx.model import (
@@ -54,6 +61,8 @@ class Translation:
     """Shared variables by kernel."""
     free_registers: Mapping[str, int | None]
     """Special registers that the ISA leaves to the machine, and the first line that reads each."""
+    schedules: bool = False
+    """Whether an answer may depend on the order in which warps and blocks go on."""
     grid_wide: bool = False
     """Whether anything in it waits for the whole grid, which takes a cooperative launch."""
 
@@ -182,7 +191,9 @@ class _ModuleText:
         shared = {f.name: tuple(self._shared_variables(f)) for f in self.functions if f.is_entry}
         variables = tuple(v.name for v in self.globals)
         free = self._free_registers()
-        return Translation(text, tuple(self.lines), kernels, variables, ledger, shared, free, self._grid_wide())
+        schedules = depends_on_schedule(self.functions)
+        lines = tuple(self.lines)
+        return Translation(text, lines, kernels, variables, ledger, shared, free, schedules, self._grid_wide())
 
     def _shared_variables(self, function: Function) -> Iterator[SharedVariable]:
         offsets = self.shared_offsets(function)
@@ -234,10 +245,11 @@ class _ModuleText:
             for i, v in enumerate(self.globals)
         ]
         yield f"static const ModuleVariable V[] = {{{_joined(rows) or '{}'}}};"
+        facts = (self._warps_wait(), self._blocks_wait(), self._spreads(), self._blocks_meet())
+        said = _joined("true" if fact else "false" for fact in facts)
         kernels = [
             f"{{k{self.indexes[f.name]}, {parameter_layout(f)[1]}, {self._shared_bytes(f)}, "
-            f"{self._local_bytes()}, {self._stack_bytes()}, {'true' if self._warps_wait() else 'false'}, "
-            f"{'true' if self._blocks_wait() else 'false'}, {'true' if self._spreads() else 'false'}}}"
+            f"{self._local_bytes()}, {self._stack_bytes()}, {said}}}"
             for f in self.functions
             if f.is_entry
         ]
@@ -316,6 +328,13 @@ class _ModuleText:
         """Whether a loop reads again and again what another block may write: then blocks start in their order."""
         return any(
             block.in_cycle and any(map(polls_global, block.body)) for flow in self.flows for block in flow.blocks
+        )
+
+    def _blocks_meet(self) -> bool:
+        """Whether a loop may wait for what another block has yet to do: then those that live go on in turn."""
+        read = registers_read(self.functions)
+        return any(
+            block.in_cycle and any(meets(i, read) for i in block.body) for flow in self.flows for block in flow.blocks
         )
 
     def _free_registers(self) -> dict[str, int | None]:

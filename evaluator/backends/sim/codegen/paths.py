@@ -35,7 +35,8 @@ class Paths:
         elif target not in self.waited_for:
             yield f"goto B{target};"
         else:
-            yield f"if (__builtin_expect(pending.next > {target}, 1)) goto B{target};"
+            alone = f"(LANES_APART ? {len(self.flow.blocks) - 1} : {target})" if self.flow.apart else f"{target}"
+            yield f"if (__builtin_expect(pending.next > {alone}, 1)) goto B{target};"
             yield f"{self.wait(target, 'm')} goto dispatch;"
 
     def wait(self, target: int, lanes: str) -> str:
@@ -46,6 +47,9 @@ class Paths:
 
     def _look_at_clock(self, here: int, target: int, line: int) -> Iterator[str]:
         yield self.burn(self.ends[here + 1] - self.ends[target], self.place(line))
+        if self.flow.apart:
+            yield f"if (LANES_APART && pending.next != {len(self.flow.blocks)}) {{"
+            yield f"pending.add({target}, m); goto dispatch; }}"
         if self.flow.spins:
             count = len(self.flow.blocks)
             yield f"if (pending.next != {count} && ++turns >= 256) {{ turns = 0;"

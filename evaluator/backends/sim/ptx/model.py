@@ -1,5 +1,6 @@
 """PTX as values: a module of functions of typed instructions (PTX ISA 9.0, sections 4 to 6)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 TYPE_BYTES = {
@@ -78,6 +79,26 @@ class Part:
 
 
 Operand = Register | Special | Immediate | Symbol | Address | Vector | Pair | Negated | Part
+
+
+def registers_in(operand: Operand) -> Iterator[str]:
+    """Names of all registers that an operand mentions."""
+    match operand:
+        case Register(name):
+            yield name
+        case Negated(register):
+            yield register.name
+        case Part(whole):
+            yield from registers_in(whole)
+        case Address(base, _):
+            if isinstance(base, Register):
+                yield base.name
+        case Vector(parts):
+            for part in parts:
+                yield from registers_in(part)
+        case Pair(first, second):
+            yield from registers_in(first)
+            yield from registers_in(second)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-// The block that runs: its warps, its barriers and whose turn it is; and the blocks of a cooperative launch, which all
-// live at once. Part of runtime.cpp, which knows time and answers.
+// The block that runs: its warps, its barriers and whose turn it is. Part of runtime.cpp, which knows time and answers.
 #pragma once
 #include "coroutines.h"
+#include "schedule.h"
 #include "shadow.h"
 #include <sys/mman.h>
 
@@ -11,7 +11,7 @@ enum { MAX_WARPS = 32, BARRIERS = 16 };
 Warp WARPS[MAX_WARPS];
 Block BLOCK;
 u32 ARRIVED[BARRIERS]; // threads that only arrive (bar.arrive)
-bool TOGETHER;         // the blocks of this launch run by turns
+bool BY_TURNS;         // the blocks of this launch run by turns
 bool GAVE_WAY;         // a warp of the block that runs waits for what others do
 
 // `__syncthreads()` in both branches of a condition: one barrier to the hardware, and undefined in CUDA.
@@ -102,6 +102,9 @@ void watch(Warp &w) {
 
 u32 ordered(u32 i) { return BACKWARDS ? BLOCK.warp_count - 1 - i : i; }
 
+// A block by itself has all the time that it wants; of several that may wait for each other, each gets a short turn.
+i64 turn_fuel() { return LIVING > 1 ? SHORT_TURN : FUEL; }
+
 void begin_block(const Kernel &kernel) {
     begin_copies(LAUNCH.shared_bytes);
     if (kernel.shared_bytes + LAUNCH.dynamic_bytes) memset((void *)SLOTS[SHARED_SLOT].low, POISON, SLOTS[SHARED_SLOT].size);
@@ -113,10 +116,10 @@ void begin_block(const Kernel &kernel) {
         w.touched = w.leaving = 0;
         w.waits_at = -1;
         w.local_top = 0;
-        w.fuel = FUEL;
-        if (kernel.barriers) make_coroutine(w);
+        w.fuel = turn_fuel();
+        if (kernel.barriers || SCHEDULED) make_coroutine(w);
     }
-    BODY = kernel.barriers ? kernel.run : nullptr;
+    BODY = kernel.barriers || SCHEDULED ? kernel.run : nullptr;
     memset(ARRIVED, 0, sizeof ARRIVED);
 }
 
@@ -136,7 +139,7 @@ bool advance_block() {
         }
         if (!unfinished) return true;
         if (!release() && !ran) deadlock();
-        if (TOGETHER && GAVE_WAY) return false;
+        if (BY_TURNS && GAVE_WAY) return false;
     }
 }
 
@@ -154,18 +157,24 @@ void run_block(const Kernel &kernel) {
 }
 
 void set_block(u64 number) {
+    BLOCK.number = number;
+    BLOCK.multiprocessor = drawn_multiprocessor(number);
     BLOCK.id[0] = (u32)(number % LAUNCH.grid[0]);
     BLOCK.id[1] = (u32)(number / LAUNCH.grid[0] % LAUNCH.grid[1]);
     BLOCK.id[2] = (u32)(number / LAUNCH.grid[0] / LAUNCH.grid[1]);
 }
 
-void give_stack(Warp &w, u64 bytes) {
+bool gives_stack(Warp &w, u64 bytes) {
     // A page that cannot be touched below the stack: running over it would be our fault, and must not be silent.
     u8 *at = (u8 *)mmap(nullptr, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) out_of_memory("the simulator's stacks", bytes);
+    if (at == MAP_FAILED) return false;
     mprotect(at, 4096, PROT_NONE);
     w.stack = at + 4096;
     w.stack_bytes = bytes;
+    return true;
+}
+void give_stack(Warp &w, u64 bytes) {
+    if (!gives_stack(w, bytes)) out_of_memory("the simulator's stacks", bytes);
 }
 
 // One block at random out of each of `chosen` equal parts of the grid (splitmix64 by Vigna).
@@ -183,81 +192,6 @@ void count_idle_threads() {
         u32 rest = threads - i * LANES;
         count_idle(WARPS[i], rest >= LANES ? ~0u : (1u << rest) - 1);
     }
-}
-
-// A block that is not running now. Coroutines and pointers mean the one place where the running block's state lies, so
-// that state moves out and in.
-struct Parked {
-    Block block;
-    Warp *warps;
-    u32 arrived[BARRIERS];
-    u8 *shared;
-    Background *background;
-    ParkedWatch *watch;
-    bool done;
-};
-
-void exchange(Parked &p, bool in) {
-    auto move = [in](void *here, void *there, u64 bytes) { in ? memcpy(here, there, bytes) : memcpy(there, here, bytes); };
-    move(&BLOCK, &p.block, sizeof BLOCK);
-    move(WARPS, p.warps, BLOCK.warp_count * sizeof(Warp));
-    move(ARRIVED, p.arrived, sizeof ARRIVED);
-    move((void *)SLOTS[SHARED_SLOT].low, p.shared, LAUNCH.shared_bytes);
-    exchange_copies(p.background);
-    exchange_watch(p.watch);
-}
-
-// A cooperative launch: all blocks live at once, and each runs until it waits for others.
-void run_together(const Kernel &kernel, u64 blocks) {
-    TOGETHER = true;
-    u64 count = BLOCK.warp_count, stack = kernel.stack_bytes < STACK_BYTES ? kernel.stack_bytes : STACK_BYTES;
-    Parked *all = (Parked *)calloc(blocks, sizeof(Parked));
-    Warp *warps = (Warp *)aligned_alloc(alignof(Warp), blocks * count * sizeof(Warp));
-    u8 *shared = (u8 *)malloc(blocks * LAUNCH.shared_bytes + 1);
-    if (!all || !warps || !shared) out_of_memory("the simulator's waiting blocks", blocks * (count * sizeof(Warp) + LAUNCH.shared_bytes));
-    static Warp first[MAX_WARPS];
-    memcpy((void *)first, WARPS, sizeof first);
-    for (u64 i = 0; i < blocks; i++) {
-        Parked &p = all[i];
-        p.warps = warps + i * count;
-        p.shared = shared + i * LAUNCH.shared_bytes;
-        p.background = no_copies();
-        set_block(i);
-        // All are watched or none: what unwatched blocks do in between would not be known.
-        if (all_are_watched()) watch_block(BLOCK, i);
-        else WATCHING = false, BLOCKS_RUN++;
-        p.watch = park_watch(BLOCK);
-        for (u32 j = 0; j < count; j++) {
-            WARPS[j].home = (u32)(i * count + j);
-            give_stack(WARPS[j], stack);
-            WARPS[j].stack_limit = WARPS[j].stack + stack / 4;
-            WARPS[j].saved = nullptr;
-        }
-        begin_block(kernel);
-        exchange(p, false);
-    }
-    for (u64 left = blocks; left;) {
-        for (u64 i = 0; i < blocks; i++) {
-            Parked &p = all[BACKWARDS ? blocks - 1 - i : i];
-            if (p.done) continue;
-            exchange(p, true);
-            p.done = advance_block();
-            left -= p.done;
-            if (COUNTING && p.done) count_idle_threads();
-            exchange(p, false);
-        }
-        look_at_clock(WARPS[0], 1, -1);
-    }
-    for (u64 i = 0; i < blocks * count; i++) munmap(warps[i].stack - 4096, stack + 4096);
-    for (u64 i = 0; i < blocks; i++) {
-        forget_copies(all[i].background);
-        forget_watch(all[i].watch);
-    }
-    free(shared);
-    free(warps);
-    free(all);
-    memcpy((void *)WARPS, first, sizeof first);
-    TOGETHER = false;
 }
 
 } // namespace

@@ -55,6 +55,7 @@ struct Kernel {
     u32 parameter_bytes, shared_bytes, local_bytes, stack_bytes;
     bool barriers, polls; // whether it reads in a loop what another block may write
     bool spreads;         // whether blocks may run in any order and at once
+    bool meets;           // whether a block may wait for what another one has yet to do
 };
 struct ModuleVariable {
     u64 size, item;
@@ -100,8 +101,16 @@ struct BlockWatch;
 struct Block {
     u32 id[3];
     u32 warp_count;
-    BlockWatch *watch; // while it is watched
+    u64 number;         // in its grid
+    u32 seat;           // among the blocks that live at once: until it ends, no other one's
+    u32 multiprocessor; // where it runs to its end, as the schedule drew it; 0 where none was drawn
+    BlockWatch *watch;  // while it is watched
 };
+extern bool SCHEDULED;    // whether this run has a drawn schedule (schedule.h)
+void interleave(Warp &w); // other warps may go on here, of this block and of others
+INLINE void point(Warp &w) {
+    if (__builtin_expect(SCHEDULED, 0)) interleave(w);
+}
 extern bool WATCHING; // whether the block that runs is watched for races and undefined reads (shadow.h)
 void watch_fence(Warp &w);
 // A warp-wide operation of the lanes `mask` brings each of them together with those that its own mask names. `orders`:

@@ -1,5 +1,6 @@
 // Integer operations of PTX that are more than one vector word (PTX ISA 9.0, section 9.7.1 and 9.7.8).
 #pragma once
+#include "apart.h"
 #include "asynchronous.h"
 #include "matrix.h"
 #include "video.h"

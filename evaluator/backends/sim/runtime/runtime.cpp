@@ -4,6 +4,7 @@
 // length. One process serves all runs of one evaluation, so module variables keep their state from run to run.
 #include "coroutines.h"
 #include "pipe.h"
+#include "schedule.h"
 #include <errno.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -28,7 +29,7 @@ u64 BEGAN_NS, DEADLINE_NS, UNWATCHED;
 u64 EXECUTED, ISSUED, MOST_EXECUTED; // instructions of threads and of warps in this run, and how many it may execute
 u64 CORES = 1, SPREAD_LAUNCHES; // how many cores a launch may use; launches of this run that used several
 const char *CURRENT_KERNEL = "";
-u64 BLOCKS_BEHIND; // of a launch whose blocks may wait for others: those that have not begun
+u64 LIVING, BLOCKS_BEHIND; // of a launch whose blocks run by turns: those that have begun and not ended, and those to come
 const char *const TIME_IS_UP = "was still running when its time was up";
 char NAMES[1 << 16]; // buffer names of the current run
 enum : i64 { FUEL = 4096, SHORT_TURN = 256 };
@@ -66,6 +67,10 @@ const char *over_budget_said() {
     return FAULT.message;
 }
 
+// In a run with a drawn schedule (turns.h): whether for half of its instructions no warp came further.
+bool nothing_changed();
+const char *const WAITS_FOR_EVER = "waits for ever: all that still run read again and again what no thread writes any more";
+
 // Of processes that a launch is spread over (spreading.h).
 bool in_worker();
 [[noreturn]] void leave_fault(const char *kind, const char *message, i32 place, const u32 thread[3], const u32 id[3]);
@@ -89,6 +94,8 @@ void put_facts() {
     put(SHUFFLES);
     put(LOST_PRINTS);
     put(SPREAD_LAUNCHES);
+    put(SCHEDULE_POINTS);
+    put(SCHEDULE_TURNS);
     put(now_ns() - BEGAN_NS);
     put_text(PRINTED, PRINTED_BYTES);
     put_text(WARNINGS, WARNINGS_BYTES);
@@ -117,9 +124,6 @@ void put_facts() {
     _exit(0);
 }
 
-} // namespace
-
-namespace {
 // One line of text, `kind line message`, unless there is one of its kind and line. A message may differ from block to
 // block, in the lanes that it names.
 void keep_warning(const char *text, u32 bytes) {
@@ -215,8 +219,8 @@ namespace {
 const char *and_blocks_behind(const char *said) {
     static char text[sizeof FAULT.message];
     if (!BLOCKS_BEHIND) return said;
-    format(text, "%s: it reads again and again what another block may write, and the %llu blocks behind this one begin only when it has ended",
-           said, (unsigned long long)BLOCKS_BEHIND);
+    format(text, "%s, while %llu blocks had begun and not ended, and %llu had not begun", said, (unsigned long long)LIVING,
+           (unsigned long long)BLOCKS_BEHIND);
     return text;
 }
 
@@ -224,13 +228,16 @@ const char *and_blocks_behind(const char *said) {
 
 void look_at_clock(Warp &w, u32 lanes, i32 place) {
     account(w);
-    if (over_budget()) fault(w, lanes, "instruction_limit", place, and_blocks_behind(over_budget_said()));
+    if (over_budget()) {
+        if (SCHEDULED && nothing_changed()) fault(w, lanes, "deadlock", place, WAITS_FOR_EVER);
+        fault(w, lanes, "instruction_limit", place, and_blocks_behind(over_budget_said()));
+    }
     if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, and_blocks_behind(TIME_IS_UP));
 }
 
-#include "blocks.h"
 #include "samples.h"
 #include "spreading.h"
+#include "turns.h"
 
 namespace {
 
@@ -247,7 +254,10 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
     LOCAL_STRIDE = stride;
     u64 blocks = (u64)LAUNCH.grid[0] * LAUNCH.grid[1] * LAUNCH.grid[2];
     bool together = cooperative && kernel.barriers;
-    map_slot(LOCAL_SLOT, (together ? blocks : 1) * BLOCK.warp_count * LANES * stride, "local memory", 1, false);
+    u64 chosen = SAMPLE_BLOCKS && SAMPLE_BLOCKS < blocks && !together ? SAMPLE_BLOCKS : blocks;
+    bool by_turns = together || SCHEDULED || (kernel.meets && blocks > 1 && chosen == blocks);
+    u64 at_once = together ? blocks : by_turns ? most_resident(blocks) : 1;
+    map_slot(LOCAL_SLOT, at_once * BLOCK.warp_count * LANES * stride, "local memory", 1, false);
     LAUNCH.workspace = 0;
     if (cooperative) {
         map_slot(WORKSPACE_SLOT, WORKSPACE_BYTES, "the cooperative launch's workspace", 4, false);
@@ -275,15 +285,13 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
         w.stack_limit = kernel.barriers ? w.stack + (256 << 10) : (u8 *)__builtin_frame_address(0) - (5 << 20);
     }
     u32 until_look = 1;
-    u64 chosen = SAMPLE_BLOCKS && SAMPLE_BLOCKS < blocks && !together ? SAMPLE_BLOCKS : blocks;
     if (COUNTING) begin_launch_counts();
-    if (together) run_together(kernel, blocks);
+    if (by_turns) run_by_turns(kernel, blocks, at_once, together);
     bool spreads = CORES > 1 && kernel.spreads && !kernel.polls && !cooperative && !BACKWARDS && !COUNTING && !WATCHED_SHARE && chosen == blocks;
     u64 began_ns = now_ns();
-    for (u64 i = 0; i < (together ? 0 : chosen); i++) {
+    for (u64 i = 0; i < (by_turns ? 0 : chosen); i++) {
         u64 number = chosen < blocks ? drawn(i, chosen, blocks) : BACKWARDS && !kernel.polls ? blocks - 1 - i : i;
         set_block(number);
-        BLOCKS_BEHIND = kernel.polls && chosen == blocks ? blocks - i - 1 : 0;
         watch_block(BLOCK, number);
         run_block(kernel);
         if (spreads) {
@@ -299,25 +307,11 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
             look_at_clock(WARPS[0], 1, -1);
         }
     }
-    BLOCKS_BEHIND = 0;
     if (COUNTING) end_launch_counts(&kernel - PROGRAM.kernels, blocks, chosen);
     for (u32 i = 0; i < BLOCK.warp_count; i++) account(WARPS[i]);
 }
 
 } // namespace
-
-// A long loop may wait for what another warp of the block has yet to write, so that one gets its turn.
-void watchdog(Warp &w, u32 lanes, i32 place) {
-    w.fuel = TOGETHER ? SHORT_TURN : FUEL;
-    look_at_clock(w, lanes, place);
-    give_way(w);
-}
-
-void give_way(Warp &w) {
-    if (!BODY || (!TOGETHER && BLOCK.warp_count == 1)) return;
-    GAVE_WAY = true;
-    suspend(w);
-}
 
 Warp &warp_of_block(u32 index) { return WARPS[index]; }
 
@@ -373,6 +367,8 @@ void run_plan(u64 count) {
     JITTER = get();
     MOST_EXECUTED = get();
     draw_registers(get());
+    draw_schedule(get());
+    if (SAMPLE_BLOCKS) draw_schedule(0); // blocks by themselves have nobody to meet
     EXECUTED = ISSUED = SHUFFLES = LOST_PRINTS = SPREAD_LAUNCHES = 0;
     begin_heap();
     watch_run();

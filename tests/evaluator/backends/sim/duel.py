@@ -62,8 +62,10 @@ class Duel:
     ) -> None:
         self.session.__exit__(kind, error, trace)
 
-    def simulate(self, buffers: tuple[Buffer, ...], steps: tuple, time_limit_s: float = 60) -> RunOutcome:
-        return self.session.run(PlanRun(buffers, steps, POISON, time_limit_s))
+    def simulate(
+        self, buffers: tuple[Buffer, ...], steps: tuple, time_limit_s: float = 60, schedule: int = 0
+    ) -> RunOutcome:
+        return self.session.run(PlanRun(buffers, steps, POISON, time_limit_s, schedule=schedule))
 
     def interpret(self, buffers: tuple[Buffer, ...], steps: tuple) -> dict[str, bytes]:
         """What the interpreter leaves in the buffers."""
@@ -104,6 +106,7 @@ class Duel:
         block: int | tuple[int, int, int] = 32,
         shared_bytes: int = 0,
         time_limit_s: float = 60,
+        schedule: int = 0,
     ) -> tuple[bytes, bytes]:
         """Run `kernel(inputs…, out)` on both: the simulator's output, the interpreter's."""
         buffers = (
@@ -120,6 +123,6 @@ class Duel:
                 tuple(Pointer(b.name) for b in buffers),
             ),
         )
-        outcome = self.simulate(buffers, steps, time_limit_s)
+        outcome = self.simulate(buffers, steps, time_limit_s, schedule)
         assert outcome.fault is None, outcome.fault
         return bytes(outcome.contents["out"]), self.interpret(buffers, steps)["out"]

@@ -109,7 +109,7 @@ def _arrive_there(c: Context, i: Instruction) -> Iterator[str]:
     if "expect_tx" in i.modifiers:
         count, awaited = "all32(1)", count
     leaving = "true" if "arrive_drop" in i.modifiers else "false"
-    yield c.set(state, f"arrive(w, {c.mask}, {place}, {site}, {count}, {awaited}, {leaving})")
+    yield "point(w); " + c.set(state, f"arrive(w, {c.mask}, {place}, {site}, {count}, {awaited}, {leaving})")
 
 
 @lowers(
@@ -146,4 +146,4 @@ def _test_wait(c: Context, i: Instruction) -> Iterator[str]:
     parity = "parity" in i.modifiers
     state = f"widen_u({c.b32(phase)})" if parity else c.b64(phase)
     arguments = f"{c.mask}, {place}, {site}, {state}, {'true' if parity else 'false'}"
-    yield c.set(done, f"barrier_passed(w, {arguments})")
+    yield "point(w); " + c.set(done, f"barrier_passed(w, {arguments})")

@@ -204,7 +204,7 @@ def _who(c: Context, i: Instruction, place: int) -> tuple[str, str]:
     destination=False,
 )
 def _fence(c: Context, i: Instruction) -> Iterator[str]:
-    yield "fence(w);"
+    yield "point(w); fence(w);"
 
 
 @lowers("membar.proxy", modifiers={"alias"}, types=_NO_TYPE, counted="barrier", destination=False)

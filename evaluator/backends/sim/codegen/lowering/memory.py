@@ -77,6 +77,11 @@ def _site(c: Context, i: Instruction) -> str:
     return c.site("PLAIN" if _RELAXED.isdisjoint(i.modifiers) else "RELAXED")
 
 
+def _point(i: Instruction) -> str:
+    """Where other warps may come between in a run with a drawn schedule (runtime/schedule.h)."""
+    return "" if (_FENCED | _RELAXED).isdisjoint(i.modifiers) else "point(w); "
+
+
 def _shape(c: Context, i: Instruction) -> tuple[int, int]:
     """Bytes of an element, and elements."""
     size = TYPE_BYTES[i.type]
@@ -119,7 +124,7 @@ def _load(c: Context, i: Instruction) -> Iterator[str]:
         return
     kind = "U64" if size == 8 else "U32"
     place = address(c, i, source)
-    yield f"{kind} t[{parts}]; load<{size}, {parts}>(w, {c.mask}, {place}, {_site(c, i)}, t);"
+    yield f"{_point(i)}{kind} t[{parts}]; load<{size}, {parts}>(w, {c.mask}, {place}, {_site(c, i)}, t);"
     for n, register in enumerate(registers):
         yield c.set(register, _loaded(c, f"t[{n}]", i.type, register))
 
@@ -159,7 +164,7 @@ def _store(c: Context, i: Instruction) -> Iterator[str]:
     kind = "U64" if size == 8 else "U32"
     yield f"{kind} t[{parts}] = {{{', '.join(texts)}}};"
     place = address(c, i, target)
-    yield f"store<{size}, {parts}>(w, {c.mask}, {place}, {_site(c, i)}, t);"
+    yield f"{_point(i)}store<{size}, {parts}>(w, {c.mask}, {place}, {_site(c, i)}, t);"
 
 
 @lowers("atom", modifiers=_UPDATE, types=_UPDATED, guarding="skip", counted="atomic", waits=True, ordered=True)
@@ -201,7 +206,7 @@ def _update(c: Context, i: Instruction, destination: Operand, target: Operand, v
     texts += [f"all{bits}(0)"] * (2 - len(texts))
     place = address(c, i, target)
     call = f"atomic{size * 8}(w, {c.mask}, {place}, {_site(c, i)}, {name}, {texts[0]}, {texts[1]})"
-    return c.set(destination, call)
+    return f"point(w); {c.set(destination, call)}"
 
 
 def _of_each_element(

@@ -92,10 +92,10 @@ ld.param.u64 %from, [in]; ld.param.u64 %to, [out]; mov.u32 %t, %tid.x; mul.wide.
 add.s64 %from, %from, %off; add.s64 %to, %to, %off; ld.global.u32 %x, [%from]; setp.gt.u32 %p, %x, 25;"""
 
 
-def module() -> str:
+def module(first: str = "") -> str:
     kernels = [
-        f".visible .entry k{n}(.param .u64 in, .param .u64 out) {{ .shared .align 4 .b8 tile[512];\n{DECLARED}\n{body}\n"
-        "st.global.u32 [%to], %r; ret; }"
+        f".visible .entry k{n}(.param .u64 in, .param .u64 out) {{ .shared .align 4 .b8 tile[512];\n{DECLARED}\n{first}\n"
+        f"{body}\nst.global.u32 [%to], %r; ret; }}"
         for n, body in enumerate(SHAPES.values())
     ]
     return HEADER + "\n".join(kernels)
@@ -114,6 +114,23 @@ def test_every_thread_gets_what_it_would_get_alone(shape, seed, shapes):
     kernel = f"k{list(SHAPES).index(shape)}"
     mine, theirs = shapes.outputs({"in": x}, 4 * THREADS, kernel, block=THREADS)
     assert list(np.frombuffer(mine, np.uint32)) == list(np.frombuffer(theirs, np.uint32))
+
+
+@pytest.fixture(scope="module")
+def parted(simulator):
+    """The same with a question for the active lanes, so that a schedule may have them apart."""
+    with Duel(simulator, module("activemask.b32 %b;")) as duel:
+        yield duel
+
+
+# What this one gives depends on who is active together.
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "warp-wide of one side"])
+def test_and_so_it_does_in_any_order_of_the_lanes(shape, parted):
+    x = np.random.default_rng(3).integers(0, 60, THREADS).astype(np.uint32)
+    kernel = f"k{list(SHAPES).index(shape)}"
+    for draw in range(1, 13):
+        mine, theirs = parted.outputs({"in": x}, 4 * THREADS, kernel, block=THREADS, schedule=draw)
+        assert list(np.frombuffer(mine, np.uint32)) == list(np.frombuffer(theirs, np.uint32)), draw
 
 
 FUNCTIONS = (

@@ -33,7 +33,9 @@ def cpp_of(statements: str) -> str:
     module = parser.parse_ptx(HEADER + DECLARED + statements + "\nret; }")
     text = translate(module).text
     body = text[text.index("static void k1(Warp &w) {") :]
-    first = re.search(r"^B0: \{\nenter\(.*?\n(.*?)^\}\n(?:B1: \{|\})$", body, re.MULTILINE | re.DOTALL)
+    first = re.search(
+        r"^B0: \{\n(?:if \(LANES_APART.*\n)?enter\(.*?\n(.*?)^\}\n(?:B1: \{|\})$", body, re.MULTILINE | re.DOTALL
+    )
     assert first is not None
     names = list(module.functions["k"].registers)
     shown = re.sub(r"\br(\d+)\b", lambda number: names[int(number[1])], first[1])

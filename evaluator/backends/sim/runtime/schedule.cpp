@@ -1,0 +1,92 @@
+#include "schedule.h"
+
+bool SCHEDULED, LANES_APART;
+u64 SCHEDULE, SCHEDULE_POINTS, SCHEDULE_TURNS;
+
+namespace {
+
+enum : u64 { LOWEST = 1ull << 40 }; // what warps lose their priority to counts down from here; drawn ones lie above
+u64 *PRIORITIES;
+u64 ROOM, NEXT_LOWEST, DRAWN, UNTIL_CHANGE;
+u64 MEAN_GAP;      // points between two changes
+bool LOWERS;       // changes put a warp behind all others, else somewhere
+bool BLOCKWISE;    // the warps of a block have one priority, but for the last bits
+u64 MULTIPROCESSORS; // that blocks are spread over
+
+u64 mixed(u64 x) { // SplitMix64 (Vigna)
+    x += 0x9e3779b97f4a7c15ull;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    return x ^ x >> 31;
+}
+
+u64 strategy(u64 of) { return schedule_number(ScheduleUse::STRATEGY, of); }
+
+void draw_gap() { UNTIL_CHANGE = 1 + schedule_number(ScheduleUse::CHANGE, ++DRAWN) % (2 * MEAN_GAP); }
+
+u64 above_lowest(u64 drawn) { return LOWEST + (drawn >> 2); }
+
+} // namespace
+
+u64 schedule_number(ScheduleUse use, u64 of) { return mixed(mixed(SCHEDULE ^ (u64)use << 56) ^ of); }
+
+void draw_schedule(u64 draw) {
+    SCHEDULE = draw;
+    SCHEDULED = draw != 0;
+    SCHEDULE_POINTS = SCHEDULE_TURNS = DRAWN = 0;
+    NEXT_LOWEST = LOWEST;
+    // From a change at every point, which is a random walk, to hardly any, which leaves whole orders of warps or blocks.
+    static const u64 GAPS[] = {1, 1, 2, 4, 8, 16, 64, 256};
+    MEAN_GAP = GAPS[strategy(0) % 8];
+    LOWERS = strategy(1) & 1;
+    BLOCKWISE = strategy(2) % 4 == 0;
+    static const u64 SPREADS[] = {1, 2, 3, 132};
+    MULTIPROCESSORS = SPREADS[strategy(3) % 4];
+    LANES_APART = SCHEDULED && strategy(4) % 4;
+    if (SCHEDULED) draw_gap();
+}
+
+u32 drawn_turn(u32 count) { return (u32)(schedule_number(ScheduleUse::LANES_APART, ++DRAWN) % count); }
+
+void begin_priorities(u64 seats) {
+    if (seats * LANES <= ROOM) return;
+    free(PRIORITIES);
+    ROOM = seats * LANES;
+    PRIORITIES = (u64 *)calloc(ROOM, sizeof *PRIORITIES);
+    if (!PRIORITIES) out_of_memory("the simulator's priorities", ROOM * sizeof *PRIORITIES);
+}
+
+void give_priority(u32 unit) {
+    u64 drawn = above_lowest(schedule_number(ScheduleUse::PRIORITY, ++DRAWN));
+    if (BLOCKWISE && unit % LANES) drawn = (PRIORITIES[unit / LANES * LANES] & ~63ull) | (drawn & 63);
+    PRIORITIES[unit] = drawn;
+}
+
+u64 priority_of(u32 unit) { return PRIORITIES[unit]; }
+
+bool change_comes() {
+    SCHEDULE_POINTS++;
+    if (--UNTIL_CHANGE) return false;
+    draw_gap();
+    return true;
+}
+
+void lower_priority(u32 unit) { PRIORITIES[unit] = --NEXT_LOWEST; }
+
+void change_priority(u32 unit) {
+    u32 first = BLOCKWISE ? unit / LANES * LANES : unit, last = BLOCKWISE ? first + LANES : unit + 1;
+    for (u32 i = first; i < last; i++) {
+        if (LOWERS) lower_priority(i);
+        else give_priority(i);
+    }
+}
+
+u64 most_at_once(u64 blocks) {
+    static const u64 WINDOWS[] = {2, 3, 4, 6, 8, 16};
+    u64 window = WINDOWS[schedule_number(ScheduleUse::WINDOW, 0) % 6];
+    return window < blocks ? window : blocks;
+}
+
+u32 drawn_multiprocessor(u64 block) {
+    return SCHEDULED ? (u32)(schedule_number(ScheduleUse::PLACEMENT, block) % MULTIPROCESSORS) : 0;
+}

@@ -1,0 +1,301 @@
+// Blocks that live at once, and run by turns: those of a cooperative launch, those that wait for each other in an
+// ordinary one, and all blocks of a run with a drawn schedule (schedule.h). Part of runtime.cpp.
+//
+// Without a drawn schedule blocks run in their order, each to its end, until one spins; then another begins, as on a GPU
+// that has room for it, and when no more fit those that have begun go on in turn.
+#pragma once
+#include "blocks.h"
+
+namespace {
+
+// What an H100 or H200 holds (CUDA C++ Programming Guide 13.0, technical specifications by compute capability); how many
+// registers a kernel takes is not known here.
+enum : u64 { MULTIPROCESSORS = 132, WARPS_OF_ONE = 64, BLOCKS_OF_ONE = 32, SHARED_OF_ONE = 228 << 10, SHARED_OF_DRIVER = 1 << 10 };
+// Addresses that local memory of all blocks together may take; a page counts only when it is touched.
+enum : u64 { MOST_LOCAL_BYTES = 1ull << 30 };
+// Turns of each warp without one that comes to a barrier or its end, before more blocks begin than were drawn.
+enum : u64 { TURNS_OF_EACH = 8 };
+enum : u64 { NOBODY = ~0ull };
+
+// The place of a block that lives. Coroutines and pointers mean the one place where the running block's state lies, so
+// that state moves out and in.
+struct Seat {
+    Block block;
+    Warp *warps;
+    u32 arrived[BARRIERS];
+    u8 *shared;
+    Background *background;
+    ParkedWatch *watch; // of a watched block that was moved out
+    bool taken;
+    u32 ready; // warps that can go on
+};
+Seat *SEATS;
+u64 SEAT_COUNT, SEATED = NOBODY; // seats that are made; whose block is in
+Warp TEMPLATE[MAX_WARPS]; // warps as a launch begins them
+
+u64 least(u64 a, u64 b) { return a < b ? a : b; }
+
+// How many blocks a GPU holds at once, and the simulator too.
+u64 most_resident(u64 blocks) {
+    u64 warps = BLOCK.warp_count, each = least(BLOCKS_OF_ONE, WARPS_OF_ONE / warps);
+    each = least(each, SHARED_OF_ONE / (LAUNCH.shared_bytes + SHARED_OF_DRIVER));
+    u64 most = MULTIPROCESSORS * (each ? each : 1);
+    if (LOCAL_STRIDE) most = least(most, MOST_LOCAL_BYTES / (warps * LANES * LOCAL_STRIDE));
+    return least(blocks, most ? most : 1);
+}
+
+void exchange(Seat &s, bool in) {
+    auto move = [in](void *here, void *there, u64 bytes) { in ? memcpy(here, there, bytes) : memcpy(there, here, bytes); };
+    if (!in && s.taken && WATCHING && !s.watch) s.watch = park_watch(BLOCK);
+    move(&BLOCK, &s.block, sizeof BLOCK);
+    move(WARPS, s.warps, BLOCK.warp_count * sizeof(Warp));
+    move(ARRIVED, s.arrived, sizeof ARRIVED);
+    if (!s.taken) return;
+    move((void *)SLOTS[SHARED_SLOT].low, s.shared, LAUNCH.shared_bytes);
+    exchange_copies(s.background);
+    if (s.watch) exchange_watch(s.watch);
+}
+
+// Have the state of a seat's block in its place.
+void sit(u64 number) {
+    if (SEATED == number) return;
+    if (SEATED != NOBODY) exchange(SEATS[SEATED], false);
+    exchange(SEATS[number], true);
+    SEATED = number;
+}
+
+// Stacks of earlier launches, whose pages are there already.
+struct Stack {
+    u8 *low;
+    u64 bytes;
+};
+enum : u64 { MOST_STACKS = 1024 };
+Stack STACKS[MOST_STACKS];
+u64 STACK_COUNT;
+
+bool takes_stack(Warp &w, u64 bytes) {
+    if (!STACK_COUNT || STACKS[STACK_COUNT - 1].bytes < bytes) return gives_stack(w, bytes);
+    w.stack = STACKS[--STACK_COUNT].low;
+    w.stack_bytes = STACKS[STACK_COUNT].bytes;
+    return true;
+}
+void leave_stack(const Warp &w) {
+    if (STACK_COUNT < MOST_STACKS) STACKS[STACK_COUNT++] = {w.stack, w.stack_bytes};
+    else munmap(w.stack - 4096, w.stack_bytes + 4096);
+}
+
+// One more seat, empty. False where there is no memory for it.
+bool make_seat(const Kernel &kernel) {
+    u64 count = BLOCK.warp_count, stack = least(kernel.stack_bytes, STACK_BYTES);
+    Seat &s = SEATS[SEAT_COUNT];
+    s = {};
+    s.block = BLOCK;
+    s.warps = (Warp *)aligned_alloc(alignof(Warp), count * sizeof(Warp));
+    s.shared = (u8 *)malloc(LAUNCH.shared_bytes + 1);
+    if (!s.warps || !s.shared) return false;
+    s.background = no_copies();
+    memcpy((void *)s.warps, TEMPLATE, count * sizeof(Warp));
+    for (u64 i = 0; i < count; i++) {
+        s.warps[i].home = (u32)(SEAT_COUNT * count + i);
+        s.warps[i].saved = nullptr;
+        if (!takes_stack(s.warps[i], stack)) return false;
+        s.warps[i].stack_limit = s.warps[i].stack + s.warps[i].stack_bytes / 4;
+    }
+    SEAT_COUNT++;
+    return true;
+}
+
+u64 free_seat(const Kernel &kernel, u64 most) {
+    for (u64 i = 0; LIVING < SEAT_COUNT && i < SEAT_COUNT; i++)
+        if (!SEATS[i].taken) return i;
+    return SEAT_COUNT < most && make_seat(kernel) ? SEAT_COUNT - 1 : NOBODY;
+}
+
+u32 every_warp() { return BLOCK.warp_count == MAX_WARPS ? ~0u : (1u << BLOCK.warp_count) - 1; }
+
+void begin_seat(const Kernel &kernel, u64 seat, u64 number, bool watched) {
+    sit(seat);
+    SEATS[seat].taken = true;
+    LIVING++;
+    set_block(number);
+    BLOCK.seat = (u32)seat;
+    if (watched) watch_block(BLOCK, number);
+    else WATCHING = false, BLOCKS_RUN++;
+    begin_block(kernel);
+    SEATS[seat].ready = every_warp();
+}
+
+// The block that is in has ended.
+void end_seat() {
+    Seat &s = SEATS[SEATED];
+    if (COUNTING) count_idle_threads();
+    if (s.watch) {
+        exchange_watch(s.watch);
+        forget_watch(s.watch);
+    }
+    s.watch = nullptr;
+    s.taken = false;
+    WATCHING = false;
+    LIVING--;
+}
+
+// In their order, each until it ends or spins.
+void run_in_order(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) {
+    bool watched = !cooperative || all_are_watched(), backwards = BACKWARDS && (cooperative || !kernel.polls);
+    u64 begun = 0, ended = 0, until_look = 1, at = 0;
+    while (ended < blocks) {
+        u64 seat = begun < blocks ? free_seat(kernel, most) : NOBODY;
+        if (seat != NOBODY) {
+            begin_seat(kernel, seat, backwards ? blocks - 1 - begun : begun, watched);
+            begun++;
+        } else {
+            do at = at + 1 < SEAT_COUNT ? at + 1 : 0;
+            while (!SEATS[at].taken);
+            sit(at);
+        }
+        BLOCKS_BEHIND = blocks - begun;
+        if (advance_block()) {
+            end_seat();
+            ended++;
+        }
+        if (--until_look == 0) {
+            until_look = 64;
+            look_at_clock(WARPS[0], 1, -1);
+        }
+    }
+}
+
+// What there is in memory, and how many times warps came to a barrier or their end. Where it stays the same for ten
+// times as long as a right program takes, whoever waits does so in vain: each warp has had its turn many times.
+u64 COMINGS, HALF_WAY; // `HALF_WAY`: the state when half of the instructions were executed
+u64 state_of_memory() {
+    u64 sum = COMINGS;
+    auto add = [&sum](const u8 *from, u64 bytes) {
+        for (u64 i = 0, word; i + 8 <= bytes; i += 8) {
+            memcpy(&word, from + i, 8);
+            sum = (sum ^ word) * 0x9e3779b97f4a7c15ull;
+            sum ^= sum >> 29;
+        }
+        for (u64 i = bytes & ~7ull; i < bytes; i++) sum = (sum ^ from[i]) * 0x100000001b3ull;
+    };
+    for (u64 number = HEAP_SLOT; number < SLOT_COUNT; number++)
+        if (SLOTS[number].size && !SLOTS[number].constant) add((const u8 *)SLOTS[number].low, least(SLOTS[number].size, SLOTS[number].mapped));
+    for (u64 i = 0; i < SEAT_COUNT; i++)
+        if (SEATS[i].taken) add(i == SEATED ? (const u8 *)SLOTS[SHARED_SLOT].low : SEATS[i].shared, LAUNCH.shared_bytes);
+    return sum | 1;
+}
+bool half_executed() { return MOST_EXECUTED && (EXECUTED > MOST_EXECUTED / 2 || ISSUED > MOST_EXECUTED / (2 * LEAST_LANES)); }
+bool nothing_changed() { return BY_TURNS && HALF_WAY && state_of_memory() == HALF_WAY; }
+
+// The warp of the highest priority among those that can go on, as `seat * 32 + index`.
+u64 next_unit() {
+    u64 best = NOBODY, highest = 0;
+    for (u64 seat = 0; seat < SEAT_COUNT; seat++)
+        for (u32 left = SEATS[seat].taken ? SEATS[seat].ready : 0; left; left &= left - 1) {
+            u64 unit = seat * LANES + (u32)__builtin_ctz(left), priority = priority_of((u32)unit);
+            if (best == NOBODY || priority > highest) best = unit, highest = priority;
+        }
+    return best;
+}
+
+// Which warps of the block that is in can go on.
+u32 ready_warps(bool &unfinished) {
+    u32 ready = 0;
+    unfinished = false;
+    for (u32 i = 0; i < BLOCK.warp_count; i++) {
+        ready |= (u32)(WARPS[i].waits_at == -1) << i;
+        unfinished |= WARPS[i].waits_at != -2;
+    }
+    return ready;
+}
+
+void run_scheduled(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) {
+    bool watched = !cooperative || all_are_watched();
+    u64 begun = 0, ended = 0, at_once = cooperative ? blocks : least(most, most_at_once(blocks));
+    u64 in_vain = 0;
+    HALF_WAY = COMINGS = 0;
+    begin_priorities(most);
+    while (ended < blocks) {
+        while (begun < blocks && LIVING < at_once) {
+            u64 seat = free_seat(kernel, most);
+            if (seat == NOBODY) break;
+            begin_seat(kernel, seat, begun++, watched);
+            for (u32 i = 0; i < BLOCK.warp_count; i++) give_priority((u32)seat * LANES + i);
+        }
+        BLOCKS_BEHIND = blocks - begun;
+        u64 unit = next_unit();
+        sit(unit / LANES);
+        Warp &w = WARPS[unit % LANES];
+        SCHEDULE_TURNS++;
+        resume(w);
+        watch(w);
+        if (!HALF_WAY && half_executed()) HALF_WAY = state_of_memory();
+        bool came = w.waits_at != -1, unfinished = true;
+        // Who only arrives at a barrier may have completed it, and goes on.
+        if (came || SEATS[SEATED].ready != every_warp()) {
+            release();
+            SEATS[SEATED].ready = ready_warps(unfinished);
+        }
+        if (came) {
+            in_vain = 0;
+            COMINGS++;
+            if (!unfinished) {
+                end_seat();
+                ended++;
+            } else if (!SEATS[SEATED].ready) {
+                deadlock();
+            }
+        } else if (++in_vain > TURNS_OF_EACH * LIVING * BLOCK.warp_count) {
+            in_vain = 0; // all may wait for a block that has not begun
+            at_once = least(most, 2 * at_once);
+        }
+    }
+}
+
+// All blocks of a launch.
+void run_by_turns(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) {
+    BY_TURNS = true;
+    memcpy((void *)TEMPLATE, WARPS, sizeof TEMPLATE);
+    SEATS = (Seat *)calloc(most, sizeof(Seat));
+    if (!SEATS) out_of_memory("the simulator's waiting blocks", most * sizeof(Seat));
+    SEAT_COUNT = LIVING = 0;
+    SEATED = NOBODY;
+    u64 first = free_seat(kernel, most);
+    if (first == NOBODY) out_of_memory("the simulator's waiting blocks", BLOCK.warp_count * sizeof(Warp) + LAUNCH.shared_bytes);
+    if (SCHEDULED) run_scheduled(kernel, blocks, most, cooperative);
+    else run_in_order(kernel, blocks, most, cooperative);
+    for (u64 i = 0; i < SEAT_COUNT; i++) {
+        Seat &s = SEATS[i];
+        for (u64 j = 0; j < BLOCK.warp_count; j++) leave_stack(s.warps[j]);
+        forget_copies(s.background);
+        free(s.warps);
+        free(s.shared);
+    }
+    free(SEATS);
+    SEATS = nullptr;
+    memcpy((void *)WARPS, TEMPLATE, sizeof TEMPLATE);
+    BY_TURNS = false;
+    BLOCKS_BEHIND = LIVING = 0;
+}
+
+} // namespace
+
+// A long loop may wait for what another warp of the block has yet to write, so that one gets its turn.
+void watchdog(Warp &w, u32 lanes, i32 place) {
+    w.fuel = turn_fuel();
+    look_at_clock(w, lanes, place);
+    GAVE_WAY = true;
+    give_way(w);
+}
+
+void give_way(Warp &w) {
+    if (!BODY || (!BY_TURNS && BLOCK.warp_count == 1)) return;
+    if (SCHEDULED) lower_priority(w.block->seat * LANES + w.index);
+    suspend(w);
+}
+
+void interleave(Warp &w) {
+    if (!change_comes()) return;
+    change_priority(w.block->seat * LANES + w.index);
+    suspend(w);
+}

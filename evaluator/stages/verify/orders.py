@@ -1,0 +1,141 @@
+"""The same program with blocks and warps in other orders: the last ones first, and in drawn schedules.
+
+Last of all, on fresh inputs of sizes that were right in the usual order.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from common.contract import Status
+from evaluator.errors import Ruling
+from evaluator.problems.problem import Sizes
+from evaluator.stages.launch.checked_plan import SizedPlan
+from evaluator.stages.verify.comparison import compare_output
+from evaluator.stages.verify.examination import ORDERED_INSTRUCTIONS, POISON, Examination
+from evaluator.stages.verify.findings.fault_rulings import RACE_HINT
+from evaluator.stages.verify.findings.race_checks import sentence
+from evaluator.stages.verify.instruction_limit import instruction_limit
+from evaluator.stages.verify.trials import PlannedTrial, trial_of
+
+_BACKWARDS: Final = ORDERED_INSTRUCTIONS[:2]
+_SCHEDULED: Final = ORDERED_INSTRUCTIONS[1:]
+_DRAWS: Final = 8
+"""Schedules of each size."""
+_MOST_COST: Final = 150_000_000
+"""Of all schedules of an evaluation, in thread-instructions; what changing turns costs is counted as such."""
+_OF_A_TURN: Final = 3_000
+"""What it costs to move one block's state out and another one's in: a microsecond or two."""
+_SPINNING: Final = 30
+"""How many times as many instructions a run may take whose warps wait for those that have lower priorities."""
+_LEAST_LIMIT: Final = 20_000_000
+SCHEDULE_HINT: Final = (
+    "Blocks and warps go on in any order, and others may come between any two of their accesses, atomics included. "
+    "What must be one step belongs into one atomic; what must be done before belongs behind a barrier of all who do "
+    "it, or before an atomic or a flag that others wait for, with `__threadfence()` in between."
+)
+
+_WAITING_HINT: Final = (
+    "What a thread waits for must come in any order of blocks and warps: take several locks in one order, and let "
+    "nobody wait for a thread that may wait for it."
+)
+
+
+def other_orders(examination: Examination) -> Ruling | None:
+    """What other orders show: a race that the usual order hides, or an answer that depends on who comes first."""
+    return _backwards(examination) or _schedules(examination)
+
+
+def _backwards(examination: Examination) -> Ruling | None:
+    """Blocks and warps last first.
+
+    A kernel that waits for earlier blocks (as decoupled look-back does) may never end this way: CUDA promises no
+    order, but GPUs start blocks in theirs, so that is a note and not a fault.
+    """
+    for cost, sizes in examination.order_sizes.items():
+        if cost not in _BACKWARDS:
+            continue
+        sized_plan, trial = _again(examination, sizes)
+        inputs = trial.distribution.draw(examination.rng, sizes)
+        watch = examination.watching.plan(examination.order_costs[cost])
+        outcome = examination.execute(sized_plan, inputs, POISON, backwards=True, watch=watch)
+        race = examination.race(outcome, trial)
+        if race is not None:
+            examination.trials.append(trial_of(trial, False))
+            return race
+        if outcome.fault is not None:
+            told = f"not judged with blocks in another order: {sentence(outcome.fault, 0)}"
+            examination.warnings[told] = None
+            return None
+        expected = examination.problem.oracle(inputs, sizes)
+        for name, actual in examination.tensors(outcome, sized_plan).items():
+            comparison = compare_output(name, actual, expected[name], trial.tolerance, POISON)
+            if comparison.mismatch is not None:
+                examination.trials.append(trial_of(trial, False, comparison))
+                ruling = examination.incorrect(trial, comparison)
+                message = f"With blocks and warps run in another order. {ruling.message}"
+                return replace(ruling, message=message, hint=RACE_HINT)
+    return None
+
+
+def _schedules(examination: Examination) -> Ruling | None:
+    """Drawn schedules of what depends on them: every answer must be right."""
+    if not examination.session.schedules or not examination.jitter:
+        return None
+    left, places = float(_MOST_COST), [cost for cost in _SCHEDULED if cost in examination.order_sizes]
+    for cost in sorted(places):
+        sizes = examination.order_sizes[cost]
+        sized_plan, trial = _again(examination, sizes)
+        inputs = trial.distribution.draw(examination.rng, sizes)
+        expected = examination.problem.oracle(inputs, sizes)
+        usual = examination.order_costs[cost]
+        asked = examination.settings.schedule
+        for draw in _drawn(examination.jitter, trial.place) if asked is None else (asked,):
+            if left <= 0:
+                return None
+            examination.instruction_limit = _LEAST_LIMIT + _SPINNING * usual
+            outcome = examination.execute(sized_plan, inputs, POISON, schedule=draw)
+            left -= outcome.thread_instructions + _OF_A_TURN * outcome.facts.get("schedule_turns", 0)
+            examination.scheduled[trial.place] = examination.scheduled.get(trial.place, 0) + 1
+            if outcome.fault is not None and outcome.fault.kind in ("instruction_limit", "watchdog", "out_of_memory"):
+                # Which it may be for want of luck: who waits takes instructions, and time, from those that do not.
+                told = f"not judged in schedule {draw} at {trial.place}: {sentence(outcome.fault, 0)}"
+                examination.warnings[told] = None
+                return None
+            ruling = examination.fault_ruling(outcome, trial)
+            comparison = None
+            for name, actual in () if ruling else examination.tensors(outcome, sized_plan).items():
+                comparison = compare_output(name, actual, expected[name], trial.tolerance, POISON)
+                if comparison.mismatch is not None:
+                    ruling = examination.incorrect(trial, comparison)
+                    break
+            if ruling is not None:
+                examination.trials.append(trial_of(trial, False, comparison))
+                examination.schedule = draw
+                message = f"With blocks and warps interleaved as schedule {draw} has them. {ruling.message}"
+                hint = _hint(ruling)
+                return replace(ruling, message=message, hint=hint)
+    return None
+
+
+def _hint(ruling: Ruling) -> str | None:
+    if ruling.status is Status.INCORRECT:
+        return SCHEDULE_HINT
+    return _WAITING_HINT if ruling.status is Status.TIMEOUT else ruling.hint
+
+
+def _again(examination: Examination, sizes: Sizes) -> tuple[SizedPlan, PlannedTrial]:
+    """A trial of the usual kind at sizes that were right."""
+    sized_plan = examination.checked_plan.at(sizes)
+    assert isinstance(sized_plan, SizedPlan)
+    problem = examination.problem
+    examination.instruction_limit = instruction_limit(problem, sizes)
+    return sized_plan, PlannedTrial(sizes, problem.distributions[0], problem.tolerance, True)
+
+
+def _drawn(seed: int, place: str) -> Iterator[int]:
+    """Draws of one place, never 0."""
+    for number in range(_DRAWS):
+        digest = hashlib.sha256(f"schedule {seed} {place} {number}".encode()).digest()
+        yield int.from_bytes(digest[:4], "little") or 1  # short enough to be named

@@ -1,0 +1,74 @@
+"""Drawn schedules in a verification: what they show is named, can be had again, and costs others nothing."""
+
+import re
+
+from common.contract import Settings, Status, Submission
+from evaluator.pipeline.pipeline import evaluate
+
+# The ticket is taken before the block adds, so the last ticket's block may come before other blocks' sums.
+EARLY_TICKET = """
+// assay: temp sum float32 (1)
+// assay: temp tickets uint32 (1)
+// assay: fill sum value=0
+// assay: fill tickets value=0
+// assay: launch add grid=(ceil_div(n,256)) block=(64) args=(x,sum,tickets,total,n)
+__global__ void add(const float* x, float* sum, unsigned* tickets, float* total, int n)
+{
+    __shared__ float part[64];
+    unsigned ticket = 0;
+    if (threadIdx.x == 0) ticket = atomicAdd(tickets, 1u);
+    float s = 0;
+    for (int i = blockIdx.x * 256 + threadIdx.x; i < min(n, (int)blockIdx.x * 256 + 256); i += 64) s += x[i];
+    part[threadIdx.x] = s;
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    for (int i = 1; i < 64; i++) s += part[i];
+    atomicAdd(sum, s);
+    __threadfence();
+    if (ticket == gridDim.x - 1) *total = atomicAdd(sum, 0.0f);
+}
+"""
+LATE_TICKET = EARLY_TICKET.replace(
+    "unsigned ticket = 0;\n    if (threadIdx.x == 0) ticket = atomicAdd(tickets, 1u);", ""
+)
+LATE_TICKET = LATE_TICKET.replace(
+    "__threadfence();", "__threadfence();\n    unsigned ticket = atomicAdd(tickets, 1u);"
+)
+
+
+def graded(toolbox, source, **settings):
+    wanted = Settings(verification="quick", estimate_for=None, **settings)
+    return evaluate(Submission(problem="reduce_sum", source=source, backend="sim", settings=wanted), toolbox)
+
+
+def test_an_answer_that_depends_on_who_comes_first_is_incorrect_and_the_schedule_has_it_again(toolbox):
+    verdict = graded(toolbox, EARLY_TICKET)
+    assert verdict.status is Status.INCORRECT
+    named = re.search(r"interleaved as schedule (\d+) has them", verdict.message)
+    assert int(named[1]) == verdict.correctness.schedule
+    assert "`__threadfence()`" in verdict.hint
+    again = graded(toolbox, EARLY_TICKET, schedule=int(named[1]))
+    assert (again.status, again.correctness.schedule) == (Status.INCORRECT, int(named[1]))
+
+
+def test_what_is_right_in_any_order_passes_and_says_how_many_were_tried(toolbox):
+    verdict = graded(toolbox, LATE_TICKET)
+    assert verdict.status is Status.PASSED, verdict.message
+    assert sum(int(said.rsplit(": ", 1)[1]) for said in verdict.correctness.schedules) >= 8
+    assert verdict.correctness.schedule is None
+    assert verdict.correctness.warnings == ()
+
+
+def test_atomics_of_one_kind_that_nobody_reads_are_run_in_no_other_schedule(toolbox):
+    source = """
+// assay: fill total value=0
+// assay: launch add grid=(ceil_div(n,256)) block=(256) args=(x,total,n)
+__global__ void add(const float* x, float* total, int n)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) atomicAdd(total, x[i]);
+}
+"""
+    verdict = graded(toolbox, source)
+    assert verdict.status is Status.PASSED, verdict.message
+    assert verdict.correctness.schedules == ()
