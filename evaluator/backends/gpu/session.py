@@ -199,6 +199,7 @@ class GpuSession:
 
     reorders = False
     free_registers: Mapping[str, int | None] = MappingProxyType({})
+    shares_memory = False
     """A GPU has its own."""
 
     def __init__(

@@ -38,6 +38,7 @@ _RUNTIME_SOURCES: Final = (
     "printing.cpp",
     "counting.cpp",
     "shadow.cpp",
+    "weak_memory.cpp",
     "registers.cpp",
     "runtime.cpp",
 )
@@ -52,6 +53,8 @@ _HEADERS: Final = (
     "runtime.h",
     "shadow.h",
     "marks.h",
+    "weak_memory.h",
+    "store_buffers.h",
     "pipe.h",
     "coroutines.h",
     "blocks.h",

@@ -67,6 +67,7 @@ class SimulatorSession:
         self.entries = {entry.symbol: entry for entry in entries}
         self.translated = translated
         self.free_registers = translated.free_registers
+        self.shares_memory = translated.shares_memory
         self._introduced = False
         self._over = False
         """Whether the process has ended with its last run: one that faults does."""
@@ -154,7 +155,7 @@ class SimulatorSession:
         parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ns))
         parts.append(struct.pack("<3Q", run.count, run.sample_blocks, run.sample_seed))
         parts.append(struct.pack("<3Q", round(min(watch.share, 1) * _ALL_WATCHED), watch.seed, run.jitter))
-        parts.append(struct.pack("<2Q", run.instruction_limit, run.registers))
+        parts.append(struct.pack("<3Q", run.instruction_limit, run.registers, run.weak_memory))
         for index, buffer in enumerate(run.buffers):
             numbers[buffer.name] = index
             flags = (buffer.content is not None) | (buffer.role != "temporary" and not buffer.sampled) << 1

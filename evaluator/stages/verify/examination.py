@@ -17,14 +17,15 @@ from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
-from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
+from evaluator.stages.verify.comparison import Comparison, all_written, compare_output, is_poison
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT, bounds_hint, ruling_on
 from evaluator.stages.verify.findings.race_checks import Watching, sentence
 from evaluator.stages.verify.findings.undefined_memory import UNWRITTEN_HINT, doubtful, how_to_initialise, origin
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
 from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
-from evaluator.stages.verify.trials import PlannedTrial, at, trial_of, work_at
+from evaluator.stages.verify.trials import PlannedTrial, advice, trial_of, work_at
+from evaluator.stages.verify.weak_memory import WeakMemory, explained, is_ours, lost_updates
 
 POISONS: Final = (0xFF, 0x5B)
 """Bytes of undefined memory: NaN in every float format, then a large finite number."""
@@ -77,6 +78,7 @@ class Examination:
         self.left_s = settings.run_timeout_s
         self.limit_s = settings.run_timeout_s
         self.registers = FreeRegisters(session.free_registers, seed)
+        self.weak_memory = WeakMemory(session.shares_memory, seed)
         self.instruction_limit = 0
         """Of a run of the trial that is under way."""
         self.trials: list[Trial] = []
@@ -151,7 +153,9 @@ class Examination:
             if ruling is not None:
                 return ruling
         ruling = self.judge(trial, inputs, outputs)
-        if ruling is not None and self.session.reorders:
+        if ruling is None:
+            return self._in_weak_memory(trial, sized_plan, inputs, first.thread_instructions <= _TWICE_INSTRUCTIONS)
+        if self.session.reorders:
             # Also of a large run, of which fewer blocks are watched: what is missing is worth one run more.
             watch = self.watching.plan(first.thread_instructions, explains=True)
             if watch is None and first.thread_instructions > _OTHER_ORDER_INSTRUCTIONS:
@@ -163,6 +167,27 @@ class Examination:
             if other.fault is None and self._right(trial, inputs, self.tensors(other, sized_plan)):
                 return replace(ruling, hint=f"With blocks and warps run in another order it is right. {RACE_HINT}")
         return ruling
+
+    def _in_weak_memory(
+        self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays, cheap: bool
+    ) -> Ruling | None:
+        """A trial that passed once more where blocks see each other's stores as late as they may."""
+        for draw in self.weak_memory.draws(cheap and self.settings.verification == "full"):
+            outcome = self.execute(sized_plan, inputs, POISONS[0], weak_memory=draw)
+            if outcome.fault is not None and is_ours(outcome.fault):
+                self.warnings[f"not judged in weak memory: {sentence(outcome.fault, 0)}"] = None
+                return None
+            if outcome.fault is None and self._right(trial, inputs, self.tensors(outcome, sized_plan)):
+                self.hazards.update(dict.fromkeys(lost_updates(outcome, self.checked_plan.source_lines)))
+                continue
+            self.trials.pop()
+            ruling = self.intact(outcome, trial, inputs)
+            ruling = ruling or self.judge(trial, inputs, self.tensors(outcome, sized_plan))
+            assert ruling is not None
+            ruling, seen = explained(ruling, draw, outcome, self.checked_plan.source_lines)
+            self.fault = self.fault if outcome.fault is not None else seen
+            return ruling
+        return None
 
     def _by_registers(self, ruling: Ruling, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling:
         """The ruling with what registers that change from run to run have to do with it."""
@@ -211,7 +236,7 @@ class Examination:
                     first, self.tensors(outcome, sized_plan), trial, unwritten_too, outcome.first_unwritten
                 )
                 ruling, free = same or ruling, same is None
-            if ruling is not None and free and self._written(first, second):
+            if ruling is not None and free and all_written(first, second, POISONS):
                 # A device that runs threads in an order of its own gives other roundings each time, where a kernel
                 # adds by atomics. Then both answers must be right, and that is all that can be asked; likewise of one
                 # that shares out work by the multiprocessor.
@@ -220,13 +245,6 @@ class Examination:
         if ruling is not None:
             self.trials.append(trial_of(trial, False))
         return ruling
-
-    @staticmethod
-    def _written(first: Mapping[str, Array], second: Mapping[str, Array]) -> bool:
-        """Whether no element holds what undefined memory was made of in both runs."""
-        return not any(
-            bool((is_poison(first[n], POISONS[0]) & is_poison(second[n], POISONS[1])).any()) for n in first
-        )
 
     def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
         """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
@@ -294,13 +312,14 @@ class Examination:
         look: bool = True,
         watch: Watch | None = None,
         registers: int | None = None,
+        weak_memory: int = 0,
     ) -> RunOutcome:
         """Run the plan in what is left of the time; `registers` are those of an earlier run, None a new draw."""
         # Only the submission's own time counts: drawing inputs and computing answers is ours.
         if self.left_s <= 0:
             return RunOutcome({}, _OUT_OF_TIME)
         buffers = sized_plan.buffers_with(inputs)
-        limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards else self.left_s
+        limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards or weak_memory else self.left_s
         run = PlanRun(
             buffers,
             sized_plan.steps,
@@ -311,9 +330,10 @@ class Examination:
             watch=watch,
             jitter=self.jitter,
             registers=self.registers.draw() if registers is None else registers,
+            weak_memory=weak_memory,
             instruction_limit=self.instruction_limit,
         )
-        return self.carry_out(run, ours=watch is not None)
+        return self.carry_out(run, ours=watch is not None or weak_memory != 0)
 
     def carry_out(self, run: PlanRun, ours: bool = False) -> RunOutcome:
         """Run it, and take account of what it took and said; `ours`: its time is not the submission's."""
@@ -475,23 +495,6 @@ class Examination:
             message += self._reader()
             if undefined is not None:
                 return Ruling(Status.INCORRECT, Phase.VERIFY, message, undefined.remedy)
-        advice = " ".join((self._advice(trial), *(f"Note: {warning}." for warning in list(self.warnings)[:2])))
-        return Ruling(Status.INCORRECT, Phase.VERIFY, message, advice)
-
-    def _advice(self, trial: PlannedTrial) -> str:
-        """What the trials that passed say about the one that failed."""
-        passed = [done for done in self.trials if done.passed]
-        if any(probe.distribution is trial.distribution for probe in self.problem.probes):
-            return f"This input probes the precision: {trial.distribution.reason}"
-        if not passed:
-            return "No trial has passed: compare the kernel with the problem's statement, index by index."
-        if trial.scalars and all(done.scalars != trial.scalars for done in passed):
-            names = ", ".join(trial.scalars)
-            return (
-                f"It was right with other values of {names}. Take {names} from the parameter, not from a constant in "
-                "the source or the plan; or look for what depends on the size."
-            )
-        if all(done.sizes != trial.sizes for done in passed):
-            sizes = "; ".join(dict.fromkeys(at(done.sizes) for done in passed))
-            return f"It was right at {sizes}. Look for what depends on the size: tails, strides, the grid's extent."
-        return f"The same size was right with other inputs. These inputs are hostile: {trial.distribution.reason}"
+        notes = [f"Note: {warning}." for warning in list(self.warnings)[:2]]
+        hint = " ".join((advice(trial, self.trials, self.problem), *notes))
+        return Ruling(Status.INCORRECT, Phase.VERIFY, message, hint)

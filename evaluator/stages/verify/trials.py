@@ -253,3 +253,22 @@ def trial_of(
         compared=compared,
         blocks=blocks,
     )
+
+
+def advice(trial: PlannedTrial, done: Sequence[Trial], problem: Problem) -> str:
+    """What the trials that passed say about the one that failed."""
+    passed = [each for each in done if each.passed]
+    if any(probe.distribution is trial.distribution for probe in problem.probes):
+        return f"This input probes the precision: {trial.distribution.reason}"
+    if not passed:
+        return "No trial has passed: compare the kernel with the problem's statement, index by index."
+    if trial.scalars and all(each.scalars != trial.scalars for each in passed):
+        names = ", ".join(trial.scalars)
+        return (
+            f"It was right with other values of {names}. Take {names} from the parameter, not from a constant in "
+            "the source or the plan; or look for what depends on the size."
+        )
+    if all(each.sizes != trial.sizes for each in passed):
+        sizes = "; ".join(dict.fromkeys(at(each.sizes) for each in passed))
+        return f"It was right at {sizes}. Look for what depends on the size: tails, strides, the grid's extent."
+    return f"The same size was right with other inputs. These inputs are hostile: {trial.distribution.reason}"

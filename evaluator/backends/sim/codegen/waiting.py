@@ -4,6 +4,8 @@ from evaluator.backends.sim.codegen.instructions import entry_of
 from evaluator.backends.sim.ptx.model import Instruction, Special, Symbol
 
 _ORDERED_CALLS = ("vprintf", "malloc", "free")
+_INSIDE = {"shared", "shared::cta", "local"}
+_STRONG = {"volatile", "relaxed", "acquire", "release"}
 _CLOCKS = ("%clock", "%globaltimer")
 
 
@@ -15,9 +17,17 @@ def may_wait(instruction: Instruction) -> bool:
 
 def polls_global(instruction: Instruction) -> bool:
     """Whether a loop around this load may wait for another block."""
-    inside = {"shared", "shared::cta", "local"}
     found = set(instruction.modifiers)
-    return not entry_of(instruction).waits_with.isdisjoint(found) and inside.isdisjoint(found)
+    return not entry_of(instruction).waits_with.isdisjoint(found) and _INSIDE.isdisjoint(found)
+
+
+def shares_memory(instruction: Instruction) -> bool:
+    """Whether this is there for what blocks say to each other: a strong access to global memory, or a fence."""
+    words = set(instruction.modifiers)
+    if instruction.opcode in ("membar", "fence"):
+        return not words & {"proxy", "mbarrier_init"}
+    strong = instruction.opcode in ("atom", "red") or bool(words & _STRONG)
+    return instruction.opcode in ("ld", "st", "atom", "red") and strong and words.isdisjoint(_INSIDE)
 
 
 def keeps_order(instruction: Instruction) -> bool:

@@ -3,6 +3,7 @@
 #pragma once
 #include "coroutines.h"
 #include "shadow.h"
+#include "weak_memory.h"
 #include <sys/mman.h>
 
 namespace {
@@ -28,6 +29,17 @@ void check_places(u32 number) {
         return;
     }
 }
+
+u64 TURNS; // state of the numbers that say where blocks that take turns let others run
+
+} // namespace
+
+// Blocks that take turns: half of them go on, a quarter miss one turn, an eighth two ...
+void scheduling_point(Warp &w) {
+    while (TOGETHER && (TURNS = TURNS * 6364136223846793005ull + 1442695040888963407ull) >> 63) give_way(w);
+}
+
+namespace {
 
 // Release the warps of every barrier that is complete. Returns whether any was.
 bool release() {
@@ -226,6 +238,7 @@ void run_together(const Kernel &kernel, u64 blocks) {
         // All are watched or none: what unwatched blocks do in between would not be known.
         if (all_are_watched()) watch_block(BLOCK, i);
         else WATCHING = false, BLOCKS_RUN++;
+        weak_block(BLOCK, i);
         p.watch = park_watch(BLOCK);
         for (u32 j = 0; j < count; j++) {
             WARPS[j].home = (u32)(i * count + j);
@@ -242,6 +255,7 @@ void run_together(const Kernel &kernel, u64 blocks) {
             if (p.done) continue;
             exchange(p, true);
             p.done = advance_block();
+            if (p.done) weak_block_over(BLOCK);
             left -= p.done;
             if (COUNTING && p.done) count_idle_threads();
             exchange(p, false);

@@ -12,6 +12,13 @@ constexpr u64 slot_address(u64 slot) { return SLOT_BASE + (slot << SLOT_SHIFT) +
 
 // Accesses are plain, strong (volatile, relaxed), or strong with a fence (acquire, release).
 enum Strength : u32 { PLAIN, RELAXED, FENCED };
+// What else a strong access or a fence says (PTX ISA 9.0, section 8.4 and 8.5).
+enum Semantics : u32 {
+    ACQUIRES = 1,
+    RELEASES = 2,
+    OF_BLOCK = 4,   // its scope is the block
+    SEQUENTIAL = 8, // fence.sc
+};
 
 // One memory instruction: where it stands, and the last allocation that it found ([low, low + count) are valid starts).
 struct Site {
@@ -19,6 +26,7 @@ struct Site {
     i32 place;
     Strength strength;
     u16 first_extent, extents; // of PROGRAM.extents: the shared arrays that its address is made from; 0 where unknown
+    u32 semantics;
 };
 // Bytes of shared memory, from where it begins, that one array takes.
 struct Extent {
@@ -97,18 +105,24 @@ struct Launch {
 extern Launch LAUNCH;
 extern u8 POISON; // the byte that undefined memory and registers are made of
 struct BlockWatch;
+struct BlockView;
 struct Block {
     u32 id[3];
     u32 warp_count;
     BlockWatch *watch; // while it is watched
+    BlockView *view;   // of global memory, while memory is weak
 };
 extern bool WATCHING; // whether the block that runs is watched for races and undefined reads (shadow.h)
+extern bool WEAK;     // whether blocks of this run have views of their own of global memory (weak_memory.h)
 void watch_fence(Warp &w);
+void weak_fence(Warp &w, u32 semantics);
+void weak_meeting(Warp &w);
 // A warp-wide operation of the lanes `mask` brings each of them together with those that its own mask names. `orders`:
 // what they did in memory before is known to all of them then, as behind `__syncwarp`, but not behind a shuffle.
 void watch_members(Warp &w, u32 mask, const U32 &members, bool orders);
-INLINE void fence(Warp &w) {
+INLINE void fence(Warp &w, u32 semantics) {
     if (__builtin_expect(WATCHING, 0)) watch_fence(w);
+    if (__builtin_expect(WEAK, 0)) weak_fence(w, semantics);
 }
 
 // Call `f(named, lanes)` for each mask that executing lanes hold, with those that hold it: once, where all hold one.
@@ -123,6 +137,7 @@ template <class F> INLINE void each_group(u32 mask, const U32 &members, F f) {
 
 INLINE void warp_sync(Warp &w, u32 mask, const U32 &members, bool orders) {
     if (__builtin_expect(WATCHING, 0) && mask) watch_members(w, mask, members, orders);
+    if (__builtin_expect(WEAK, 0) && orders) weak_meeting(w);
 }
 
 // Faults end the session. `lanes` tells which thread to name (the first).

@@ -4,6 +4,7 @@
 // length. One process serves all runs of one evaluation, so module variables keep their state from run to run.
 #include "coroutines.h"
 #include "pipe.h"
+#include "weak_memory.h"
 #include <errno.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -242,6 +243,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
     LAUNCH.shared_bytes = kernel.shared_bytes + LAUNCH.dynamic_bytes;
     LAUNCH.grid_id++;
     watch_launch((u32)(&kernel - PROGRAM.kernels));
+    weak_launch((u32)(&kernel - PROGRAM.kernels));
     map_slot(SHARED_SLOT, LAUNCH.shared_bytes, "shared memory", 1, false);
     u64 stride = kernel.local_bytes;
     LOCAL_STRIDE = stride;
@@ -278,14 +280,16 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
     u64 chosen = SAMPLE_BLOCKS && SAMPLE_BLOCKS < blocks && !together ? SAMPLE_BLOCKS : blocks;
     if (COUNTING) begin_launch_counts();
     if (together) run_together(kernel, blocks);
-    bool spreads = CORES > 1 && kernel.spreads && !kernel.polls && !cooperative && !BACKWARDS && !COUNTING && !WATCHED_SHARE && chosen == blocks;
+    bool spreads = CORES > 1 && kernel.spreads && !kernel.polls && !cooperative && !BACKWARDS && !COUNTING && !WATCHED_SHARE && !WEAK && chosen == blocks;
     u64 began_ns = now_ns();
     for (u64 i = 0; i < (together ? 0 : chosen); i++) {
         u64 number = chosen < blocks ? drawn(i, chosen, blocks) : BACKWARDS && !kernel.polls ? blocks - 1 - i : i;
         set_block(number);
         BLOCKS_BEHIND = kernel.polls && chosen == blocks ? blocks - i - 1 : 0;
         watch_block(BLOCK, number);
+        weak_block(BLOCK, number);
         run_block(kernel);
+        weak_block_over(BLOCK);
         if (spreads) {
             u64 spent_ns = now_ns() - began_ns;
             if (spent_ns >= SERIAL_NS) {
@@ -299,6 +303,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
             look_at_clock(WARPS[0], 1, -1);
         }
     }
+    weak_launch_over();
     BLOCKS_BEHIND = 0;
     if (COUNTING) end_launch_counts(&kernel - PROGRAM.kernels, blocks, chosen);
     for (u32 i = 0; i < BLOCK.warp_count; i++) account(WARPS[i]);
@@ -324,6 +329,7 @@ Warp &warp_of_block(u32 index) { return WARPS[index]; }
 u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place, bool aligned) {
     if (number >= BARRIERS) fault(w, w.live, "bad_barrier", place, "named a barrier above 15");
     if (threads % LANES) fault(w, w.live, "bad_barrier", place, "gave a barrier a thread count that is not a multiple of 32");
+    if (WEAK) weak_meeting(w);
     if (!wait) {
         if (WATCHING) watch_arrival(w, number);
         ARRIVED[number] += LANES;
@@ -373,9 +379,11 @@ void run_plan(u64 count) {
     JITTER = get();
     MOST_EXECUTED = get();
     draw_registers(get());
+    u64 weak_seed = TURNS = get();
     EXECUTED = ISSUED = SHUFFLES = LOST_PRINTS = SPREAD_LAUNCHES = 0;
     begin_heap();
     watch_run();
+    weak_run(WATCHED_SHARE ? 0 : weak_seed); // the shadow memory watches one memory
     PRINTED_BYTES = WARNINGS_BYTES = 0;
     if (count > SLOT_COUNT - BUFFER_SLOT) _exit(4);
     for (u64 slot = BUFFER_SLOT; slot < SLOT_COUNT; slot++) SLOTS[slot].size = 0;
