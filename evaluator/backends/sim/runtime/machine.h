@@ -114,14 +114,14 @@ struct Block {
 };
 extern bool WATCHING; // whether the block that runs is watched for races and undefined reads (shadow.h)
 extern bool WEAK;     // whether blocks of this run have views of their own of global memory (weak_memory.h)
-void watch_fence(Warp &w);
+void watch_fence(Warp &w, u32 semantics);
 void weak_fence(Warp &w, u32 semantics);
 void weak_meeting(Warp &w);
 // A warp-wide operation of the lanes `mask` brings each of them together with those that its own mask names. `orders`:
 // what they did in memory before is known to all of them then, as behind `__syncwarp`, but not behind a shuffle.
 void watch_members(Warp &w, u32 mask, const U32 &members, bool orders);
 INLINE void fence(Warp &w, u32 semantics) {
-    if (__builtin_expect(WATCHING, 0)) watch_fence(w);
+    if (__builtin_expect(WATCHING, 0)) watch_fence(w, semantics);
     if (__builtin_expect(WEAK, 0)) weak_fence(w, semantics);
 }
 
