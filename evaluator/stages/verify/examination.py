@@ -178,14 +178,14 @@ class Examination:
                 self.warnings[f"not judged in weak memory: {sentence(outcome.fault, 0)}"] = None
                 return None
             if outcome.fault is None and self._right(trial, inputs, self.tensors(outcome, sized_plan)):
-                self.hazards.update(dict.fromkeys(lost_updates(outcome, self.checked_plan.source_lines)))
+                for lost in lost_updates(outcome, self.checked_plan.source_lines):
+                    self.hazards[lost] = self.warnings[f"{lost.message}. {lost.remedy}"] = None
                 continue
             self.trials.pop()
-            ruling = self.intact(outcome, trial, inputs)
-            ruling = ruling or self.judge(trial, inputs, self.tensors(outcome, sized_plan))
-            assert ruling is not None
-            ruling, seen = explained(ruling, draw, outcome, self.checked_plan.source_lines)
-            self.fault = self.fault if outcome.fault is not None else seen
+            if (wrong := self.intact(outcome, trial, inputs)) is None:
+                wrong = self.judge(trial, inputs, self.tensors(outcome, sized_plan))
+            assert wrong is not None
+            ruling, self.fault = explained(wrong, draw, outcome, self.checked_plan.source_lines)
             return ruling
         return None
 

@@ -58,13 +58,12 @@ def is_ours(fault: Fault) -> bool:
 
 def explained(ruling: Ruling, draw: int, outcome: RunOutcome, source_lines: int) -> tuple[Ruling, Fault | None]:
     """The ruling on a run in weak memory, with the pair of accesses that explains it, where one was seen."""
-    message, hint, fault = "In memory as weak as the PTX ISA allows it", WEAK_MEMORY_HINT, None
     explaining = (each for each in outcome.hazards if each.kind in _EXPLAIN)
-    found = sorted(explaining, key=lambda each: _EXPLAIN.index(each.kind))
-    if found:
-        hint, fault = found[0].remedy, found[0].fault
-    said = f" {sentence(fault, source_lines)}." if fault else ""
-    return replace(ruling, message=f"{message} (draw {draw}):{said} {ruling.message}", hint=hint), fault
+    found = min(explaining, key=lambda each: _EXPLAIN.index(each.kind), default=None)
+    said = f" {sentence(found.fault, source_lines)}." if found else ""
+    message = f"In memory as weak as the PTX ISA allows it (draw {draw}):{said} {ruling.message}"
+    ruling = replace(ruling, message=message, hint=found.remedy if found else WEAK_MEMORY_HINT)
+    return ruling, outcome.fault or (found.fault if found else None)
 
 
 def lost_updates(outcome: RunOutcome, source_lines: int) -> list[HazardWarning]:

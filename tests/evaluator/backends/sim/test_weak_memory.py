@@ -8,11 +8,12 @@ from benchmarks.simulator import litmus_tests
 from evaluator.backends.session import Buffer, KernelLaunch, PlanRun, Pointer, Watch
 
 DRAWS = 150
-TESTS = {test.name: test for test in litmus_tests.tests()}
+TESTS = {test.name: test for test in litmus_tests.litmus_tests()}
 # Allowed by the axioms, and to be seen under so many draws.
 SEEN = (
     "MP+none+none", "MP+none+sc.gpu", "MP+acq_rel.cta+acq_rel.cta", "MP+loaded+sc.gpu+none", "MP+release+acquire.cta",
-    "MP+atom.relaxed", "SB+acq_rel.gpu+relaxed.gpu", "2+2W+weak", "ISA2+none", "adds.cta", "lost update", "MP+barrier+none",
+    "MP+atom.relaxed", "SB+acq_rel.gpu+relaxed.gpu", "2+2W+weak", "ISA2+none", "adds.cta", "lost update",
+    "MP+barrier+none", "MP+flag.cta+acq_rel.gpu",
 )  # fmt: skip
 # Forbidden by them.
 NEVER = (
@@ -20,6 +21,7 @@ NEVER = (
     "MP+release+acquire.gpu", "SB+sc.gpu+weak", "LB+acq_rel.gpu", "CoRR+relaxed.gpu", "CoWW+weak", "CoWR+weak",
     "WRC+acq_rel.gpu", "IRIW+sc.gpu", "ISA2+acq_rel.gpu", "S+acq_rel.gpu", "adds.cta+one block", "adds.gpu",
     "MP through an atomic", "barrier", "MP+barrier+sc.gpu", "MP+read barrier+sc.gpu",
+    "MP+flag.cta+sc.gpu",
 )  # fmt: skip
 
 
