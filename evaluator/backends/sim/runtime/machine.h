@@ -125,6 +125,12 @@ INLINE void fence(Warp &w, u32 semantics) {
     if (__builtin_expect(WEAK, 0)) weak_fence(w, semantics);
 }
 
+// Of the lanes that loaded just now, those that do so once more behind later accesses (codegen/late_loads.py).
+u32 weak_late(u32 lanes);
+INLINE u32 late_lanes(u32 lanes) { return __builtin_expect(WEAK, 0) ? weak_late(lanes) : 0; }
+// Lanes whose two addresses are too far from each other for accesses of up to 32 bytes to meet.
+INLINE u32 apart(const U64 &a, const U64 &b) { return ~lt_u64(add_b64(sub_b64(a, b), all64(32)), all64(64)); }
+
 // Call `f(named, lanes)` for each mask that executing lanes hold, with those that hold it: once, where all hold one.
 template <class F> INLINE void each_group(u32 mask, const U32 &members, F f) {
     A32 masks = spread(members);

@@ -18,7 +18,7 @@ struct Author {
     u32 thread; // linear, in its block
     i32 place;
     Act act;
-    bool strong;
+    bool strong, of_block; // of_block: its scope is the block, so it is announced to no other
 };
 struct StoreEntry;
 // A word of global memory that somebody has stored to in this launch.
@@ -108,7 +108,7 @@ StoreEntry *entry_of(const Word *word, const BlockView *view) {
 }
 
 Author author(const Warp &w, u32 lane, const Site &site, Act act) {
-    return {w.block->view, w.index * LANES + lane, site.place, act, is_wide(site)};
+    return {w.block->view, w.index * LANES + lane, site.place, act, is_wide(site), (site.semantics & OF_BLOCK) != 0};
 }
 Party side(const Author &a) {
     Party p = {};
@@ -214,7 +214,7 @@ void land_all(BlockView *view) {
 }
 // One that is pending, behind what must come before it.
 void land_in_order(StoreEntry *p) {
-    if (!p->due) land_due(p->author.view);
+    if (!p->due && !p->author.of_block) land_due(p->author.view);
     land(p);
 }
 void land_own(BlockView *view, u64 address, int bytes) {

@@ -65,7 +65,7 @@ void give_up() {
 }
 
 void store_now(const Author &by, u64 address, int count, const u8 *fresh) {
-    land_due(by.view);
+    if (!by.of_block) land_due(by.view);
     land_own(by.view, address, count);
     bool followed = true;
     each_word(address, count, [&](u64 at, u32 bits, int from, int some) {
@@ -225,6 +225,8 @@ void weak_fence(Warp &w, u32 semantics) {
     if (wide && semantics & ACQUIRES) drop_sectors(view);
     view->epoch++;
 }
+
+u32 weak_late(u32 lanes) { return drawn(2) ? lanes : 0; }
 
 void weak_meeting(Warp &w) { w.block->view->epoch++; }
 

@@ -13,7 +13,7 @@ TESTS = {test.name: test for test in litmus_tests.litmus_tests()}
 SEEN = (
     "MP+none+none", "MP+none+sc.gpu", "MP+acq_rel.cta+acq_rel.cta", "MP+loaded+sc.gpu+none", "MP+release+acquire.cta",
     "MP+atom.relaxed", "SB+acq_rel.gpu+relaxed.gpu", "2+2W+weak", "ISA2+none", "adds.cta", "lost update",
-    "MP+barrier+none", "MP+flag.cta+acq_rel.gpu",
+    "MP+barrier+none", "MP+flag.cta+acq_rel.gpu", "LB+none", "MP+sc.gpu+none",
 )  # fmt: skip
 # Forbidden by them.
 NEVER = (
