@@ -37,7 +37,7 @@ u64 TURNS; // state of the numbers that say where blocks that take turns let oth
 // Where blocks take turns, each of a few goes on in one turn of eight, so that any of them may be the next, however far
 // ahead. Of many every second one goes on: a turn takes time.
 void scheduling_point(Warp &w) {
-    u64 missed = LAUNCH.grid[0] <= 8 ? 7 : 4;
+    u64 missed = (u64)LAUNCH.grid[0] * LAUNCH.grid[1] * LAUNCH.grid[2] <= 8 ? 7 : 4;
     while (TOGETHER && (TURNS = TURNS * 6364136223846793005ull + 1442695040888963407ull) >> 61 < missed) give_way(w);
 }
 
