@@ -129,6 +129,8 @@ HazardKind = Literal[
     "unawaited_copy",
     "lockstep",
     "array_overrun",
+    "stale_read",
+    "lost_update",
     "absent_lanes",
     "unnamed_caller",
     "mixed_masks",
@@ -195,6 +197,9 @@ class PlanRun:
     schedule: int = 0
     """Draws in which order warps and blocks go on, where the backend can choose: below 2^64; the same draw gives the
     same order again. 0: blocks one after another, as far as they do not wait for each other."""
+    weak_memory: int = 0
+    """Draws what each block sees of global memory, within what the PTX ISA allows, where the backend can: stores that
+    stay with their multiprocessor, lines that are read again from there. Below 2^64; 0 is one memory for all."""
     instruction_limit: int = 0
     """Thread-instructions after which the run ends, where the backend counts them; 0 for no such end. A warp's
     instruction counts for eight of them at least, however few lanes execute it: so much time it takes."""
@@ -267,6 +272,10 @@ class Session(Protocol):
     @property
     def schedules(self) -> bool:
         """Whether `PlanRun.schedule` may have an effect on the program's answers."""
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether the program's blocks may share memory on purpose, and `PlanRun.weak_memory` has an effect here."""
 
     def run(self, run: PlanRun) -> RunOutcome:
         """Run a plan. Raises InfrastructureError for our own failures only."""

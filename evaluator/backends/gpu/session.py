@@ -199,6 +199,7 @@ class GpuSession:
 
     reorders = False
     schedules = False
+    shares_memory = False
     free_registers: Mapping[str, int | None] = MappingProxyType({})
     """A GPU has its own."""
 

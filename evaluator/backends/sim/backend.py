@@ -39,6 +39,7 @@ _RUNTIME_SOURCES: Final = (
     "counting.cpp",
     "shadow.cpp",
     "schedule.cpp",
+    "weak_memory.cpp",
     "registers.cpp",
     "runtime.cpp",
 )
@@ -53,6 +54,8 @@ _HEADERS: Final = (
     "runtime.h",
     "shadow.h",
     "marks.h",
+    "weak_memory.h",
+    "store_buffers.h",
     "pipe.h",
     "coroutines.h",
     "apart.h",

@@ -21,6 +21,8 @@ _KINDS: Final[tuple[HazardKind, ...]] = (
     "race",
     "lockstep",
     "array_overrun",
+    "stale_read",
+    "lost_update",
     "absent_lanes",
     "unnamed_caller",
     "mixed_masks",
@@ -267,6 +269,8 @@ _MISSING: Final = {
     "lockstep": ", with only a shuffle or a vote in between, which orders no memory",
     "unfenced": "; an atomic stands between, but no fence before it",
     "unawaited_copy": " with a cp.async that nobody has waited for",
+    "stale_read": ", which it does not see: no fence between the two, or none of sufficient scope, makes it",
+    "lost_update": " after the value was read from which it is made, so that is lost",
 }
 _REMEDY_UNDEFINED: Final = (
     "Write it first, for every index that is read: variables, shared memory, local arrays, temporaries and outputs "
@@ -278,6 +282,16 @@ def _remedy(kind: str, here: OtherThread, other: OtherThread, block: tuple[int, 
     """What to do; `other` came first."""
     if kind == "unfenced":
         return f"Put `__threadfence()` between the access{_on(other.line)} and the atomic that announces it."
+    if kind == "stale_read":
+        if here.act == other.act == "atomic":
+            return "Use atomics whose scope is the GPU (`atomicAdd`, not `atomicAdd_block`): other blocks update it."
+        return (
+            f"Put `__threadfence()` behind the write{_on(other.line)}, before what announces it, and another one "
+            f"behind reading the announcement, before{_on(here.line) or ' it is used'}. `__threadfence_block()`, "
+            "`__syncthreads()` and atomics of a block's scope order nothing for other blocks."
+        )
+    if kind == "lost_update":
+        return "Use an atomic (`atomicAdd` …): a read and a write are two steps, `volatile` or not."
     if kind == "lockstep":
         lines = sorted({line for line in (here.line, other.line) if line})
         between = f" between line {lines[0]} and line {lines[1]}" if len(lines) == 2 else ""

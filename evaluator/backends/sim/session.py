@@ -68,6 +68,7 @@ class SimulatorSession:
         self.translated = translated
         self.free_registers = translated.free_registers
         self.schedules = translated.schedules
+        self.shares_memory = translated.shares_memory
         self._introduced = False
         self._over = False
         """Whether the process has ended with its last run: one that faults does."""
@@ -155,7 +156,7 @@ class SimulatorSession:
         parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ns))
         parts.append(struct.pack("<3Q", run.count, run.sample_blocks, run.sample_seed))
         parts.append(struct.pack("<3Q", round(min(watch.share, 1) * _ALL_WATCHED), watch.seed, run.jitter))
-        parts.append(struct.pack("<3Q", run.instruction_limit, run.registers, run.schedule))
+        parts.append(struct.pack("<4Q", run.instruction_limit, run.registers, run.schedule, run.weak_memory))
         for index, buffer in enumerate(run.buffers):
             numbers[buffer.name] = index
             flags = (buffer.content is not None) | (buffer.role != "temporary" and not buffer.sampled) << 1

@@ -1,5 +1,6 @@
 """Comparing one output with the oracle: is it right, where is it wrong, and how does that look."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -250,3 +251,8 @@ def heat(wrong: _OnHost) -> tuple[tuple[float, ...], ...]:
         plane, weight = np.add.reduceat(plane, edges, axis=axis), np.add.reduceat(weight, edges, axis=axis)
     share = np.divide(plane, weight, out=np.zeros_like(plane), where=weight > 0)
     return tuple(tuple(round(float(cell), 4) for cell in row) for row in share)
+
+
+def all_written(first: Mapping[str, Array], second: Mapping[str, Array], poisons: tuple[int, int]) -> bool:
+    """Whether no element holds what undefined memory was made of in both runs."""
+    return not any(bool((is_poison(first[n], poisons[0]) & is_poison(second[n], poisons[1])).any()) for n in first)

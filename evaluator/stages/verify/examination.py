@@ -18,7 +18,7 @@ from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
-from evaluator.stages.verify.comparison import Comparison, compare_output, is_poison
+from evaluator.stages.verify.comparison import Comparison, all_written, compare_output, is_poison
 from evaluator.stages.verify.findings.advice import advice
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT, bounds_hint, ruling_on
 from evaluator.stages.verify.findings.race_checks import Watching, sentence
@@ -27,6 +27,7 @@ from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
 from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
 from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
+from evaluator.stages.verify.weak_memory import WeakMemory, explained, is_ours, lost_updates
 
 POISON: Final = 0xFF
 """Bytes of undefined memory: NaN in every float format."""
@@ -82,6 +83,7 @@ class Examination:
         self.left_s = settings.run_timeout_s
         self.limit_s = settings.run_timeout_s
         self.registers = FreeRegisters(session.free_registers, seed)
+        self.weak_memory = WeakMemory(session.shares_memory, seed)
         self.instruction_limit = 0
         """Of a run of the trial that is under way."""
         self.trials: list[Trial] = []
@@ -166,7 +168,9 @@ class Examination:
             if ruling is not None:
                 return ruling
         ruling = self.judge(trial, inputs, outputs)
-        if ruling is not None and self.session.reorders:
+        if ruling is None:
+            return self._in_weak_memory(trial, sized_plan, inputs, first.thread_instructions <= _TWICE_INSTRUCTIONS)
+        if self.session.reorders:
             # Also of a large run, of which fewer blocks are watched: what is missing is worth one run more.
             watch = self.watching.plan(first.thread_instructions, explains=True)
             if watch is None and first.thread_instructions > ORDERED_INSTRUCTIONS[0]:
@@ -178,6 +182,27 @@ class Examination:
             if other.fault is None and self._right(trial, inputs, self.tensors(other, sized_plan)):
                 return replace(ruling, hint=f"With blocks and warps run in another order it is right. {RACE_HINT}")
         return ruling
+
+    def _in_weak_memory(
+        self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays, cheap: bool
+    ) -> Ruling | None:
+        """A trial that passed once more where blocks see each other's stores as late as they may."""
+        for draw in self.weak_memory.draws(cheap and self.settings.verification == "full"):
+            outcome = self.execute(sized_plan, inputs, POISON, weak_memory=draw)
+            if outcome.fault is not None and is_ours(outcome.fault):
+                self.warnings[f"not judged in weak memory: {sentence(outcome.fault, 0)}"] = None
+                return None
+            if outcome.fault is None and self._right(trial, inputs, self.tensors(outcome, sized_plan)):
+                for lost in lost_updates(outcome, self.checked_plan.source_lines):
+                    self.hazards[lost] = self.warnings[f"{lost.message}. {lost.remedy}"] = None
+                continue
+            self.trials.pop()
+            if (wrong := self.intact(outcome, trial, inputs)) is None:
+                wrong = self.judge(trial, inputs, self.tensors(outcome, sized_plan))
+            assert wrong is not None
+            ruling, self.fault = explained(wrong, draw, outcome, self.checked_plan.source_lines)
+            return ruling
+        return None
 
     def _by_registers(self, ruling: Ruling, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling:
         """The ruling with what registers that change from run to run have to do with it."""
@@ -227,7 +252,7 @@ class Examination:
                     first, self.tensors(outcome, sized_plan), trial, unwritten_too, outcome.first_unwritten
                 )
                 ruling, free = same or ruling, same is None
-            if ruling is not None and free and self._written(first, second):
+            if ruling is not None and free and all_written(first, second, (POISON, poison)):
                 # A device that runs threads in an order of its own gives other roundings each time, where a kernel
                 # adds by atomics. Then both answers must be right, and that is all that can be asked; likewise of one
                 # that shares out work by the multiprocessor.
@@ -236,12 +261,6 @@ class Examination:
         if ruling is not None:
             self.trials.append(trial_of(trial, False))
         return ruling
-
-    def _written(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> bool:
-        """Whether no element holds what undefined memory was made of in both runs."""
-        return not any(
-            bool((is_poison(first[n], POISON) & is_poison(second[n], self._other_poison)).any()) for n in first
-        )
 
     def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
         """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
@@ -275,13 +294,14 @@ class Examination:
         watch: Watch | None = None,
         registers: int | None = None,
         schedule: int = 0,
+        weak_memory: int = 0,
     ) -> RunOutcome:
         """Run the plan in what is left of the time; `registers` are those of an earlier run, None a new draw."""
         # Only the submission's own time counts: drawing inputs and computing answers is ours.
         if self.left_s <= 0:
             return RunOutcome({}, _OUT_OF_TIME)
         buffers = sized_plan.buffers_with(inputs)
-        limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards or schedule else self.left_s
+        limit_s = min(self.left_s, _OTHER_ORDER_S) if backwards or schedule or weak_memory else self.left_s
         run = PlanRun(
             buffers,
             sized_plan.steps,
@@ -293,9 +313,10 @@ class Examination:
             jitter=self.jitter,
             registers=self.registers.draw() if registers is None else registers,
             schedule=schedule,
+            weak_memory=weak_memory,
             instruction_limit=self.instruction_limit,
         )
-        return self.carry_out(run, ours=watch is not None or schedule != 0)
+        return self.carry_out(run, ours=bool(watch or schedule or weak_memory))
 
     def carry_out(self, run: PlanRun, ours: bool = False) -> RunOutcome:
         """Run it, and take account of what it took and said; `ours`: its time is not the submission's."""

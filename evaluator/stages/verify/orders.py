@@ -1,6 +1,7 @@
 """The same program with blocks and warps in other orders: the last ones first, and in drawn schedules.
 
-Last of all, on fresh inputs of sizes that were right in the usual order.
+Last of all, on fresh inputs of sizes that were right in the usual order. Where blocks share memory on purpose, every
+second schedule has memory as weak as the PTX ISA allows it too (weak_memory.py).
 """
 
 import hashlib
@@ -18,6 +19,7 @@ from evaluator.stages.verify.findings.fault_rulings import RACE_HINT
 from evaluator.stages.verify.findings.race_checks import sentence
 from evaluator.stages.verify.instruction_limit import instruction_limit
 from evaluator.stages.verify.trials import PlannedTrial, trial_of
+from evaluator.stages.verify.weak_memory import explained, is_ours
 
 _BACKWARDS: Final = ORDERED_INSTRUCTIONS[:2]
 _SCHEDULED: Final = ORDERED_INSTRUCTIONS[1:]
@@ -84,6 +86,7 @@ def _schedules(examination: Examination) -> Ruling | None:
     if not examination.session.schedules or not examination.jitter:
         return None
     left, places = float(_MOST_COST), [cost for cost in _SCHEDULED if cost in examination.order_sizes]
+    shares = examination.session.shares_memory
     for cost in sorted(places):
         sizes = examination.order_sizes[cost]
         sized_plan, trial = _again(examination, sizes)
@@ -95,14 +98,18 @@ def _schedules(examination: Examination) -> Ruling | None:
             if left <= 0:
                 return None
             examination.instruction_limit = _LEAST_LIMIT + _SPINNING * usual
-            outcome = examination.execute(sized_plan, inputs, POISON, schedule=draw)
+            weak = draw if shares and draw % 2 else 0
+            outcome = examination.execute(sized_plan, inputs, POISON, schedule=draw, weak_memory=weak)
             left -= outcome.thread_instructions + _OF_A_TURN * outcome.facts.get("schedule_turns", 0)
             examination.scheduled[trial.place] = examination.scheduled.get(trial.place, 0) + 1
-            if outcome.fault is not None and outcome.fault.kind in ("instruction_limit", "watchdog", "out_of_memory"):
+            if outcome.fault is not None and is_ours(outcome.fault):
                 # Which it may be for want of luck: who waits takes instructions, and time, from those that do not.
                 told = f"not judged in schedule {draw} at {trial.place}: {sentence(outcome.fault, 0)}"
                 examination.warnings[told] = None
-                return None
+                if not weak:
+                    return None
+                shares = False
+                continue
             ruling = examination.fault_ruling(outcome, trial)
             comparison = None
             for name, actual in () if ruling else examination.tensors(outcome, sized_plan).items():
@@ -113,9 +120,12 @@ def _schedules(examination: Examination) -> Ruling | None:
             if ruling is not None:
                 examination.trials.append(trial_of(trial, False, comparison))
                 examination.schedule = draw
+                ruling = replace(ruling, hint=_hint(ruling))
+                if weak:
+                    lines = examination.checked_plan.source_lines
+                    ruling, examination.fault = explained(ruling, draw, outcome, lines, ruling.hint)
                 message = f"With blocks and warps interleaved as schedule {draw} has them. {ruling.message}"
-                hint = _hint(ruling)
-                return replace(ruling, message=message, hint=hint)
+                return replace(ruling, message=message)
     return None
 
 
@@ -135,7 +145,8 @@ def _again(examination: Examination, sizes: Sizes) -> tuple[SizedPlan, PlannedTr
 
 
 def _drawn(seed: int, place: str) -> Iterator[int]:
-    """Draws of one place, never 0."""
+    """Draws of one place, even and odd ones in turn, never 0."""
     for number in range(_DRAWS):
         digest = hashlib.sha256(f"schedule {seed} {place} {number}".encode()).digest()
-        yield int.from_bytes(digest[:4], "little") or 1  # short enough to be named
+        random = int.from_bytes(digest[:4], "little")  # short enough to be named
+        yield random | 1 if number % 2 else random & ~1 or 2

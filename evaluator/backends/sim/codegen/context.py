@@ -95,7 +95,7 @@ class ModuleScope(Protocol):
     indexes: dict[str, int]
     """Functions by name: the numbers of their C++ names."""
 
-    def site(self, line: int, strength: str = "PLAIN", extents: tuple[tuple[int, int], ...] = ()) -> str: ...
+    def site(self, line: int, strength: str, extents: tuple[tuple[int, int], ...], semantics: str) -> str: ...
 
     def place(self, line: int) -> int: ...
 
@@ -245,9 +245,9 @@ class Context:
         """A number by which the text speaks of the current instruction's source line."""
         return self.module.place(self.instruction.line)
 
-    def site(self, strength: str = "PLAIN") -> str:
-        """A new site for what the current instruction does in memory; `strength` as in runtime/machine.h."""
-        return self.module.site(self.instruction.line, strength, self._extents())
+    def site(self, strength: str = "PLAIN", semantics: str = "") -> str:
+        """A new site for what the current instruction does in memory; both words as in runtime/machine.h."""
+        return self.module.site(self.instruction.line, strength, self._extents(), semantics)
 
     def _extents(self) -> tuple[tuple[int, int], ...]:
         """Where the shared arrays lie that the instruction's address is made from; none where that is not known."""

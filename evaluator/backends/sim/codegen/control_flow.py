@@ -7,7 +7,7 @@ wait there for those that are not, as a `shfl.sync` at the loop's head needs it.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.codegen.blocks import Block, ControlFlow
@@ -18,10 +18,13 @@ from evaluator.backends.sim.codegen.waiting import comes_apart, gathers, may_wai
 from evaluator.backends.sim.ptx.model import Function, Instruction, Label
 
 
-def control_flow(function: Function) -> ControlFlow:
-    """Build the control-flow graph of `function`. Raises UnsupportedError for a branch to nowhere."""
+def control_flow(function: Function, passed: Set[int] = frozenset()) -> ControlFlow:
+    """Build the control-flow graph of `function`. Raises UnsupportedError for a branch to nowhere.
+
+    `passed`: accesses, by their places in the function's body, that stay in one block with what stands before them.
+    """
     apart = comes_apart((function,))
-    blocks, labels = _split(function, apart)
+    blocks, labels = _split(function, apart, passed)
     _add_latches(blocks)
     order = _reverse_postorder(blocks)
     position = {old: new for new, old in enumerate(order)}
@@ -43,16 +46,17 @@ def _splits(instruction: Instruction) -> bool:
     return entry.ends or entry.barrier or goes_through_register(instruction)
 
 
-def _split(function: Function, apart: bool) -> tuple[list[Block], dict[str, int]]:
+def _split(function: Function, apart: bool, passed: Set[int]) -> tuple[list[Block], dict[str, int]]:
     blocks = [Block(0)]  # in text order
     labels: dict[str, int] = {}
-    for item in function.body:
+    for place, item in enumerate(function.body):
         if isinstance(item, Label):
             if blocks[-1].body or any(index == len(blocks) - 1 for index in labels.values()):
                 blocks.append(Block(len(blocks)))
             labels[item.name] = len(blocks) - 1
         else:
-            if apart and (parts(item) or gathers(item, function)) and blocks[-1].body:
+            begins = (parts(item) and place not in passed) or gathers(item, function)
+            if apart and begins and blocks[-1].body:
                 blocks.append(Block(len(blocks)))
             blocks[-1].body.append(item)
             if _splits(item):

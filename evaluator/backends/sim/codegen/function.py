@@ -13,7 +13,8 @@ from evaluator.backends.sim.codegen.context import Context, ModuleScope
 from evaluator.backends.sim.codegen.control_flow import control_flow
 from evaluator.backends.sim.codegen.instructions import entry_of, lowered
 from evaluator.backends.sim.codegen.layout import signature
-from evaluator.backends.sim.codegen.masks import SharedBases, lane_masks
+from evaluator.backends.sim.codegen.lowering.memory import address
+from evaluator.backends.sim.codegen.masks import SharedBases, lane_masks, late_loads, passed_accesses
 from evaluator.backends.sim.codegen.steps import operations, step_of
 from evaluator.backends.sim.codegen.waiting import gathers, members_of, parts
 from evaluator.backends.sim.counters import Step
@@ -41,7 +42,7 @@ class FunctionText:
     def __init__(self, module: CountedModule, function: Function) -> None:
         self.module = module
         self.function = function
-        self.flow = control_flow(function)
+        self.flow = control_flow(function, passed_accesses(function))
         self.waited_for = set(range(len(self.flow.blocks))) if self.flow.apart else _waited_for(self.flow)
         self.context = Context(module, function, self.flow, lane_masks(self.flow), self.waited_for)
         self.context.bases = SharedBases(self.flow, self.context.shared)
@@ -112,8 +113,19 @@ class FunctionText:
             yield f"if (LANES_APART) m = pending.part({block.index}, m);"
         if block.body:
             yield f"enter(w, N[{c.block_number}], m, {len(block.body)});"
-        for instruction in block.body:
+        late = late_loads(block.body)
+        for position, instruction in enumerate(block.body):
+            for load in late:
+                if position in load.passed:
+                    here, there = (address(c, instruction, place) for place in (load.address, load.passed[position]))
+                    yield f"late{load.position} &= apart({here}, {there});"
             yield from self._instruction(instruction)
+            for load in late:
+                if position == load.position:
+                    lanes = "m" if instruction.guard is None else f"m & {c.guard(instruction)}"
+                    yield f"u32 late{position} = late_lanes({lanes});"
+                elif position == max(load.passed):
+                    yield from self._performed_late(block.body[load.position], load.position)
         if not (block.body and _leaves(block.body[-1])):
             following = block.successors[-1] if block.successors else None
             yield from c.paths.go(block.index, following, block.body[-1].line if block.body else 0)
@@ -127,6 +139,15 @@ class FunctionText:
         named = "all32(~0u)" if members is None else c.b32(members)
         came = f"pending.meet({block.index}, m, {named}, w.live & ~w.leaving)"
         yield f"if (LANES_APART && !(m = {came})) goto dispatch;"
+
+    def _performed_late(self, i: Instruction, position: int) -> Iterator[str]:
+        """A load once more, for the lanes that are drawn; in one memory for all there are none."""
+        c = self.context
+        c.instruction, c.mask = i, "g"
+        yield f"if (__builtin_expect(late{position}, 0)) {{ u32 g = m & late{position};"
+        yield from lowered(c)
+        yield "}"
+        c.mask = "m"
 
     def _instruction(self, i: Instruction) -> list[str]:
         c = self.context

@@ -1,20 +1,23 @@
 """Liveness of registers, and which writes need a lane mask.
 
 A lane that waits at another block must find its registers as it left them: a write keeps them where it may need them.
-And from which shared arrays the addresses in registers are made (`SharedBases`).
+From which shared arrays the addresses in registers are made (`SharedBases`). And behind which later accesses a load
+may be performed, because nobody needs its registers before (`late_loads`).
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Final
 
 from evaluator.backends.sim.codegen.blocks import Block, ControlFlow, Masks
 from evaluator.backends.sim.codegen.instructions import entry_of
 from evaluator.backends.sim.ptx.model import (
     Address,
+    Function,
     Instruction,
+    Label,
     Operand,
     Pair,
     Register,
@@ -168,3 +171,78 @@ class SharedBases:
             case Pair(first, _):
                 return self._origin(first)
         return _NUMBER
+
+
+_STRONG: Final = {"relaxed", "volatile"}
+_ORDERED: Final = {"acquire", "release"}
+_INSIDE: Final = {"shared", "shared::cta", "local", "param", "const"}
+
+
+@dataclass(frozen=True)
+class LateLoad:
+    """A strong load at one position of a block, and the accesses that may come before it after all.
+
+    PTX orders a relaxed or volatile load neither with the loads and stores behind it nor by what depends on other
+    values (PTX ISA 9.0, section 8), and GPUs go on until somebody needs the value. So in weak memory such a load may
+    be performed once more behind later accesses of its block, up to the first use of its registers.
+    """
+
+    position: int
+    address: Address
+    passed: dict[int, Address]
+    """By position; the last of them is where it is performed at the latest."""
+
+
+def late_loads(body: tuple[Instruction, ...] | list[Instruction]) -> tuple[LateLoad, ...]:
+    """Of a block's instructions."""
+    return tuple(_late_loads(body))
+
+
+def passed_accesses(function: Function) -> frozenset[int]:
+    """The accesses behind which some load may be performed, by their places in the function's body."""
+    found: set[int] = set()
+    body = function.body
+    bounds = [-1, *(place for place, item in enumerate(body) if isinstance(item, Label)), len(body)]
+    for before, end in pairwise(bounds):
+        straight = [item for item in body[before + 1 : end] if isinstance(item, Instruction)]
+        found.update(before + 1 + number for load in _late_loads(straight) for number in load.passed)
+    return frozenset(found)
+
+
+def _late_loads(body: tuple[Instruction, ...] | list[Instruction]) -> Iterator[LateLoad]:
+    for position, i in enumerate(body):
+        words = set(i.modifiers)
+        if i.opcode != "ld" or not words & _STRONG or words & (_INSIDE | _ORDERED):
+            continue
+        source = i.operands[1] if len(i.operands) > 1 else None
+        if not isinstance(source, Address):
+            continue
+        results = set(written(i))
+        passed = _passed(body, position, source, results)
+        if passed and not results & set(registers_in(source)):
+            yield LateLoad(position, source, passed)
+
+
+def _passed(
+    body: tuple[Instruction, ...] | list[Instruction], position: int, source: Address, results: set[str]
+) -> dict[int, Address]:
+    found: dict[int, Address] = {}
+    for number, i in enumerate(body[position + 1 :], position + 1):
+        touched = {name for operand in i.operands for name in registers_in(operand)}
+        touched |= {i.guard.name} if i.guard is not None else set()
+        if touched & results or set(written(i)) & set(registers_in(source)) or _holds_back(i):
+            break
+        if i.opcode in ("ld", "st") and _INSIDE.isdisjoint(i.modifiers):
+            places = [operand for operand in i.operands if isinstance(operand, Address)]
+            if len(places) != 1:
+                break
+            found[number] = places[0]
+    return found
+
+
+def _holds_back(i: Instruction) -> bool:
+    """Whether no load is performed behind this that stands before it."""
+    if i.opcode in ("ld", "st"):
+        return not _ORDERED.isdisjoint(i.modifiers)
+    entry = entry_of(i)
+    return entry.guarding != "select" or entry.branches or entry.ends or entry.barrier or entry.counted == "barrier"

@@ -22,6 +22,7 @@ from evaluator.backends.sim.codegen.waiting import (
     meets,
     polls_global,
     registers_read,
+    shares_memory,
 )
 from evaluator.backends.sim.counters import Ledger, Step
 from evaluator.backends.sim.hazards import SharedVariable
@@ -63,6 +64,8 @@ class Translation:
     """Special registers that the ISA leaves to the machine, and the first line that reads each."""
     schedules: bool = False
     """Whether an answer may depend on the order in which warps and blocks go on."""
+    shares_memory: bool = False
+    """Whether blocks may share memory on purpose: by strong accesses, atomics and fences."""
     grid_wide: bool = False
     """Whether anything in it waits for the whole grid, which takes a cooperative launch."""
 
@@ -83,7 +86,8 @@ class _ModuleText:
         self.sharing = [f for f in self.functions if any(v.space == "shared" for v in f.variables.values())]
         """Those that declare shared memory."""
         self.indexes = {function.name: index for index, function in enumerate(self.functions)}
-        self.sites: list[tuple[int, str, int, int]] = []
+        self.sites: list[str] = []
+        """Their initial values."""
         self.extents: dict[tuple[tuple[int, int], ...], int] = {}
         """Sets of shared arrays that an address may be made from, and how many arrays stand before each."""
         self.lines: list[int] = []
@@ -103,10 +107,11 @@ class _ModuleText:
         if self.size > MAX_INSTRUCTIONS:
             raise UnsupportedError(f"a program of {self.size} instructions (the simulator takes {MAX_INSTRUCTIONS})")
 
-    def site(self, line: int, strength: str = "PLAIN", extents: tuple[tuple[int, int], ...] = ()) -> str:
-        """A new memory instruction's site; `strength` and `extents` as in runtime/machine.h."""
+    def site(self, line: int, strength: str, extents: tuple[tuple[int, int], ...], semantics: str) -> str:
+        """A new memory instruction's site; `strength`, `extents` and `semantics` as in runtime/machine.h."""
         first = self.extents.setdefault(extents, sum(map(len, self.extents))) if extents else 0
-        self.sites.append((self.place(line), strength, first, len(extents)))
+        said = f"0, 0, {self.place(line)}, {strength}, {first}, {len(extents)}"
+        self.sites.append(f"{{{said}, {semantics}}}" if semantics else f"{{{said}}}")
         return f"S[{len(self.sites) - 1}]"
 
     @property
@@ -172,7 +177,7 @@ class _ModuleText:
             bodies.append(made.text())
         declarations = [f"{signature(self.indexes[f.name], f)};" for f in self.functions if not f.is_entry]
         extents = _joined(f"{{{low}u, {high}u}}" for each in self.extents for low, high in each) or "{}"
-        sites = _joined(f"{{0, 0, {', '.join(map(str, site))}}}" for site in self.sites) or "{}"
+        sites = _joined(self.sites) or "{}"
         text = "\n".join(
             [
                 '#include "operations.h"',
@@ -192,8 +197,10 @@ class _ModuleText:
         variables = tuple(v.name for v in self.globals)
         free = self._free_registers()
         schedules = depends_on_schedule(self.functions)
-        lines = tuple(self.lines)
-        return Translation(text, lines, kernels, variables, ledger, shared, free, schedules, self._grid_wide())
+        shares = any(isinstance(i, Instruction) and shares_memory(i) for f in self.functions for i in f.body)
+        places = tuple(self.lines)
+        grid_wide = self._grid_wide()
+        return Translation(text, places, kernels, variables, ledger, shared, free, schedules, shares, grid_wide)
 
     def _shared_variables(self, function: Function) -> Iterator[SharedVariable]:
         offsets = self.shared_offsets(function)

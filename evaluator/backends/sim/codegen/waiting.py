@@ -41,6 +41,15 @@ def polls_global(instruction: Instruction) -> bool:
     return not entry_of(instruction).waits_with.isdisjoint(found) and _WITHIN_BLOCK.isdisjoint(found)
 
 
+def shares_memory(instruction: Instruction) -> bool:
+    """Whether this is there for what blocks say to each other: a strong access to global memory, or a fence."""
+    words = set(instruction.modifiers)
+    if instruction.opcode in ("membar", "fence"):
+        return not words & {"proxy", "mbarrier_init"}
+    strong = instruction.opcode in ("atom", "red") or bool(words & _STRONG)
+    return instruction.opcode in ("ld", "st", "atom", "red") and strong and words.isdisjoint(_WITHIN_BLOCK)
+
+
 def keeps_order(instruction: Instruction) -> bool:
     """Whether what this does may depend on which of two blocks comes first, or belongs to the whole program."""
     if entry_of(instruction).ordered:

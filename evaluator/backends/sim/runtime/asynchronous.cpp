@@ -67,6 +67,7 @@ void count_off(u64 address, u32 arrivals) {
 // Who arrives releases what it did, and who passes acquires it.
 void synchronise(Warp &w, u32 lane, u64 address, const Site &site, bool arrives = true) {
     if (WATCHING) watch_atomic(w, lane, address, site, 8, A_ADD, arrives);
+    if (WEAK) weak_meeting(w);
 }
 
 void land(Warp &w, Entry &e, u32 lanes) {

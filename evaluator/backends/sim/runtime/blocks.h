@@ -3,6 +3,7 @@
 #include "coroutines.h"
 #include "schedule.h"
 #include "shadow.h"
+#include "weak_memory.h"
 #include <sys/mman.h>
 
 namespace {

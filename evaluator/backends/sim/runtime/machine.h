@@ -12,6 +12,13 @@ constexpr u64 slot_address(u64 slot) { return SLOT_BASE + (slot << SLOT_SHIFT) +
 
 // Accesses are plain, strong (volatile, relaxed), or strong with a fence (acquire, release).
 enum Strength : u32 { PLAIN, RELAXED, FENCED };
+// What else a strong access or a fence says (PTX ISA 9.0, section 8.4 and 8.5).
+enum Semantics : u32 {
+    ACQUIRES = 1,
+    RELEASES = 2,
+    OF_BLOCK = 4,   // its scope is the block
+    SEQUENTIAL = 8, // fence.sc
+};
 
 // One memory instruction: where it stands, and the last allocation that it found ([low, low + count) are valid starts).
 struct Site {
@@ -19,6 +26,7 @@ struct Site {
     i32 place;
     Strength strength;
     u16 first_extent, extents; // of PROGRAM.extents: the shared arrays that its address is made from; 0 where unknown
+    u32 semantics;
 };
 // Bytes of shared memory, from where it begins, that one array takes.
 struct Extent {
@@ -98,6 +106,7 @@ struct Launch {
 extern Launch LAUNCH;
 extern u8 POISON; // the byte that undefined memory and registers are made of
 struct BlockWatch;
+struct BlockView;
 struct Block {
     u32 id[3];
     u32 warp_count;
@@ -105,20 +114,31 @@ struct Block {
     u32 seat;           // among the blocks that live at once: until it ends, no other one's
     u32 multiprocessor; // where it runs to its end, as the schedule drew it; 0 where none was drawn
     BlockWatch *watch;  // while it is watched
+    BlockView *view;    // of global memory, while memory is weak
 };
-extern bool SCHEDULED;    // whether this run has a drawn schedule (schedule.h)
+extern bool WATCHING; // whether the block that runs is watched for races and undefined reads (shadow.h)
+extern bool WEAK;     // whether blocks of this run have views of their own of global memory (weak_memory.h)
+extern bool SCHEDULED; // whether this run has a drawn schedule (schedule.h)
 void interleave(Warp &w); // other warps may go on here, of this block and of others
 INLINE void point(Warp &w) {
-    if (__builtin_expect(SCHEDULED, 0)) interleave(w);
+    if (__builtin_expect(SCHEDULED | WEAK, 0)) interleave(w);
 }
-extern bool WATCHING; // whether the block that runs is watched for races and undefined reads (shadow.h)
-void watch_fence(Warp &w);
+void watch_fence(Warp &w, u32 semantics);
+void weak_fence(Warp &w, u32 semantics);
+void weak_meeting(Warp &w);
 // A warp-wide operation of the lanes `mask` brings each of them together with those that its own mask names. `orders`:
 // what they did in memory before is known to all of them then, as behind `__syncwarp`, but not behind a shuffle.
 void watch_members(Warp &w, u32 mask, const U32 &members, bool orders);
-INLINE void fence(Warp &w) {
-    if (__builtin_expect(WATCHING, 0)) watch_fence(w);
+INLINE void fence(Warp &w, u32 semantics) {
+    if (__builtin_expect(WATCHING, 0)) watch_fence(w, semantics);
+    if (__builtin_expect(WEAK, 0)) weak_fence(w, semantics);
 }
+
+// Of the lanes that loaded just now, those that do so once more behind later accesses (codegen/late_loads.py).
+u32 weak_late(u32 lanes);
+INLINE u32 late_lanes(u32 lanes) { return __builtin_expect(WEAK, 0) ? weak_late(lanes) : 0; }
+// Lanes whose two addresses are too far from each other for accesses of up to 32 bytes to meet.
+INLINE u32 apart(const U64 &a, const U64 &b) { return ~lt_u64(add_b64(sub_b64(a, b), all64(32)), all64(64)); }
 
 // Call `f(named, lanes)` for each mask that executing lanes hold, with those that hold it: once, where all hold one.
 template <class F> INLINE void each_group(u32 mask, const U32 &members, F f) {
@@ -132,6 +152,7 @@ template <class F> INLINE void each_group(u32 mask, const U32 &members, F f) {
 
 INLINE void warp_sync(Warp &w, u32 mask, const U32 &members, bool orders) {
     if (__builtin_expect(WATCHING, 0) && mask) watch_members(w, mask, members, orders);
+    if (__builtin_expect(WEAK, 0) && orders) weak_meeting(w);
 }
 
 // Faults end the session. `lanes` tells which thread to name (the first).

@@ -4,9 +4,12 @@
 
 namespace {
 enum : u32 { MOST_WARPS = 32, GATES = 16, MOST_HAZARDS = 16, WORD = 4, ALL_WATCHED = 1 << 16 };
+inline bool is_slot(u64 address, u64 slot) { return (address - SLOT_BASE) >> SLOT_SHIFT == slot; }
+// What an access is to other blocks, where its scope is its own.
+inline Act beyond_block(Act act) { return act == READ ? READ : WRITE; }
 struct Mark {
     u32 tick, block, place;
-    u16 thread;
+    u16 thread : 15, of_block : 1; // of_block: a strong access whose scope is the block
     u8 touched : 4, changed : 4; // bytes of the word
     Act act;
 };

@@ -1,6 +1,7 @@
 // Checked memory: loads, stores and atomics of 32 lanes. The fast paths are a full warp on consecutive or equal
 // addresses inside the allocation that the instruction used last.
 #include "shadow.h"
+#include "weak_memory.h"
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -94,7 +95,7 @@ NOINLINE void resolve(Warp &w, u32 mask, const U64 &address, Site &site, int byt
         if (common && common != slot) same = false;
         common = slot;
     }
-    if (same && common && common->size >= (u64)bytes && !(writes && common->constant) && !WATCHING) {
+    if (same && common && common->size >= (u64)bytes && !(writes && common->constant) && !WATCHING && !WEAK) {
         site.low = common->low;
         site.count = common->size - bytes + 1;
     }
@@ -169,6 +170,14 @@ template <int BYTES, int PARTS> NOINLINE void load(Warp &w, u32 mask, const U64 
     check(w, mask, address, site, SIZE, false);
     A64 a = spread(address);
     if (__builtin_expect(WATCHING, 0)) watch_load(w, mask, a, site, SIZE);
+    if (__builtin_expect(WEAK, 0)) {
+        alignas(32) u8 seen[LANES][32] = {};
+        weak_load(w, mask, a, site, SIZE, seen);
+        for (int i = 0; i < LANES; i++)
+            for (int j = 0; j < PARTS; j++) r[j][i] = ((const item *)seen[i])[j];
+        __builtin_memcpy(out, r, sizeof r);
+        return;
+    }
     if (mask == ~0u) {
         for (int i = 0; i < LANES; i++)
             for (int j = 0; j < PARTS; j++) r[j][i] = ((const item *)a.e[i])[j];
@@ -205,11 +214,12 @@ NOINLINE void store(Warp &w, u32 mask, const U64 &address, Site &site, const typ
     check(w, mask, address, site, SIZE, true);
     __builtin_memcpy(r, in, sizeof r);
     A64 a = spread(address);
-    if (__builtin_expect(WATCHING, 0)) {
+    if (__builtin_expect(WATCHING | WEAK, 0)) {
         alignas(32) u8 fresh[LANES][32];
         for (int i = 0; i < LANES; i++)
             for (int j = 0; j < PARTS; j++) ((item *)fresh[i])[j] = (item)r[j][i];
-        watch_store(w, mask, a, site, SIZE, fresh);
+        if (WATCHING) watch_store(w, mask, a, site, SIZE, fresh);
+        else weak_store(w, mask, a, site, SIZE, fresh);
         return;
     }
     for (u32 left = mask; left; left &= left - 1) {
@@ -280,6 +290,18 @@ template <class T, class A, class F> INLINE A update(Warp &w, u32 mask, const A6
         }
         return old;
     }
+    if (__builtin_expect(WEAK, 0)) {
+        weak_atomics(w, site);
+        for (u32 left = mask; left; left &= left - 1) {
+            int i = __builtin_ctz(left);
+            T seen;
+            weak_atomic_read(w, (u32)i, a.e[i], site, sizeof(T), &seen);
+            old.e[i] = seen;
+            T now = after(i, seen);
+            weak_atomic_write(w, (u32)i, a.e[i], site, sizeof(T), &now, now != seen);
+        }
+        return old;
+    }
     for (u32 left = mask; left; left &= left - 1) {
         int i = __builtin_ctz(left);
         T *p = (T *)a.e[i];
@@ -326,6 +348,7 @@ void check_write(Warp &w, u32 mask, const U64 &address, Site &site, int bytes) {
 void discard(Warp &w, u32 mask, const U64 &address, Site &site) {
     check(w, mask, address, site, 128, true);
     A64 a = spread(address);
+    if (WEAK) weak_settle();
     for (u32 left = mask; left; left &= left - 1) {
         __builtin_memset((void *)a.e[__builtin_ctz(left)], POISON, 128);
         if (WATCHING) watch_undefined(a.e[__builtin_ctz(left)], 128);

@@ -5,6 +5,7 @@
 #include "coroutines.h"
 #include "pipe.h"
 #include "schedule.h"
+#include "weak_memory.h"
 #include <errno.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -67,7 +68,8 @@ const char *over_budget_said() {
     return FAULT.message;
 }
 
-// In a run with a drawn schedule (turns.h): whether for half of its instructions no warp came further.
+// In a run with a drawn schedule (turns.h): whether for half of its instructions no warp came further. In weak memory a
+// store may still be to come.
 bool nothing_changed();
 const char *const WAITS_FOR_EVER = "waits for ever: all that still run read again and again what no thread writes any more";
 
@@ -229,7 +231,7 @@ const char *and_blocks_behind(const char *said) {
 void look_at_clock(Warp &w, u32 lanes, i32 place) {
     account(w);
     if (over_budget()) {
-        if (SCHEDULED && nothing_changed()) fault(w, lanes, "deadlock", place, WAITS_FOR_EVER);
+        if (SCHEDULED && !WEAK && nothing_changed()) fault(w, lanes, "deadlock", place, WAITS_FOR_EVER);
         fault(w, lanes, "instruction_limit", place, and_blocks_behind(over_budget_said()));
     }
     if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, and_blocks_behind(TIME_IS_UP));
@@ -249,6 +251,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
     LAUNCH.shared_bytes = kernel.shared_bytes + LAUNCH.dynamic_bytes;
     LAUNCH.grid_id++;
     watch_launch((u32)(&kernel - PROGRAM.kernels));
+    weak_launch((u32)(&kernel - PROGRAM.kernels));
     map_slot(SHARED_SLOT, LAUNCH.shared_bytes, "shared memory", 1, false);
     u64 stride = kernel.local_bytes;
     LOCAL_STRIDE = stride;
@@ -287,13 +290,15 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
     u32 until_look = 1;
     if (COUNTING) begin_launch_counts();
     if (by_turns) run_by_turns(kernel, blocks, at_once, together);
-    bool spreads = CORES > 1 && kernel.spreads && !kernel.polls && !cooperative && !BACKWARDS && !COUNTING && !WATCHED_SHARE && chosen == blocks;
+    bool spreads = CORES > 1 && kernel.spreads && !kernel.polls && !cooperative && !BACKWARDS && !COUNTING && !WATCHED_SHARE && !WEAK && chosen == blocks;
     u64 began_ns = now_ns();
     for (u64 i = 0; i < (by_turns ? 0 : chosen); i++) {
         u64 number = chosen < blocks ? drawn(i, chosen, blocks) : BACKWARDS && !kernel.polls ? blocks - 1 - i : i;
         set_block(number);
         watch_block(BLOCK, number);
+        weak_block(BLOCK, number);
         run_block(kernel);
+        weak_block_over(BLOCK);
         if (spreads) {
             u64 spent_ns = now_ns() - began_ns;
             if (spent_ns >= SERIAL_NS) {
@@ -307,6 +312,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
             look_at_clock(WARPS[0], 1, -1);
         }
     }
+    weak_launch_over();
     if (COUNTING) end_launch_counts(&kernel - PROGRAM.kernels, blocks, chosen);
     for (u32 i = 0; i < BLOCK.warp_count; i++) account(WARPS[i]);
 }
@@ -318,6 +324,7 @@ Warp &warp_of_block(u32 index) { return WARPS[index]; }
 u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place, bool aligned) {
     if (number >= BARRIERS) fault(w, w.live, "bad_barrier", place, "named a barrier above 15");
     if (threads % LANES) fault(w, w.live, "bad_barrier", place, "gave a barrier a thread count that is not a multiple of 32");
+    if (WEAK) weak_meeting(w);
     if (!wait) {
         if (WATCHING) watch_arrival(w, number);
         ARRIVED[number] += LANES;
@@ -369,9 +376,11 @@ void run_plan(u64 count) {
     draw_registers(get());
     draw_schedule(get());
     if (SAMPLE_BLOCKS) draw_schedule(0); // blocks by themselves have nobody to meet
+    u64 weak_draw = TURNS = get();
     EXECUTED = ISSUED = SHUFFLES = LOST_PRINTS = SPREAD_LAUNCHES = 0;
     begin_heap();
     watch_run();
+    weak_run(WATCHED_SHARE ? 0 : weak_draw); // the shadow memory watches one memory
     PRINTED_BYTES = WARNINGS_BYTES = 0;
     if (count > SLOT_COUNT - BUFFER_SLOT) _exit(4);
     for (u64 slot = BUFFER_SLOT; slot < SLOT_COUNT; slot++) SLOTS[slot].size = 0;

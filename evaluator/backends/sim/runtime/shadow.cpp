@@ -1,4 +1,5 @@
 #include "marks.h"
+#include "weak_memory.h"
 #include <sys/mman.h>
 #include <utility>
 
@@ -31,7 +32,6 @@ u32 HAZARD_COUNT;
 u8 *GUARDED; // by place: reads that an atomic of the same warp on the same word follows
 u32 GUARDED_ROOM;
 
-bool is_slot(u64 address, u64 slot) { return (address - SLOT_BASE) >> SLOT_SHIFT == slot; }
 INLINE u32 later(u32 a, u32 b) { return a > b ? a : b; }
 void join(u32 *into, const u32 *from) {
     for (u32 i = 0; i < MOST_WARPS; i++) into[i] = later(into[i], from[i]);
@@ -80,10 +80,11 @@ Order order(const Mark &m, Warp &w, u32 lane) {
     return m.tick <= p.unfenced[warp] ? BY_CHANCE : UNORDERED;
 }
 
-void acquire(const Mark &m, Warp &w, u32 lane, bool sampled) {
+void acquire(const Mark &m, Warp &w, u32 lane, const Site &site, bool sampled) {
     BlockWatch &watch = *w.block->watch;
+    if (m.block != watch.ordinal && (m.of_block || site.semantics & OF_BLOCK)) return;
     Clock &c = watch.clocks[w.index];
-    if (sampled) c.horizon = TICK;
+    if (sampled && !(site.semantics & OF_BLOCK)) c.horizon = TICK;
     if (m.tick <= LAUNCHED || m.act == READ) return;
     u32 warp = m.thread / LANES, its_lane = m.thread % LANES;
     if (m.block != watch.ordinal) {
@@ -104,7 +105,8 @@ void acquire(const Mark &m, Warp &w, u32 lane, bool sampled) {
     }
 }
 
-void publish(Warp &w) {
+void publish(Warp &w, const Site &site) {
+    if (site.semantics & OF_BLOCK) return;
     Published &p = PUBLISHED[w.block->watch->ordinal];
     Clock &c = clock_of(w);
     join(p.released, c.fenced);
@@ -170,9 +172,12 @@ INLINE void check_extents(Warp &w, u32 lane, const Site &site, Act act, u64 addr
 // Compare an access with an earlier one of the same bytes. `harmless`: it leaves what is there, or found it so.
 void meet(const Mark &m, u32 bits, bool harmless, Warp &w, u32 lane, const Site &site, Act act, u64 address, int bytes, bool shared, bool rewrites = false) {
     if (!(m.touched & bits)) return;
-    bool reads = m.act == READ || act == READ, atomic = m.act >= ATOMIC || act >= ATOMIC;
-    bool strong = m.act == STRONG || act == STRONG || (atomic && (m.act == FLAG || act == FLAG));
-    if (strong || (m.act >= ATOMIC && act >= ATOMIC) || (reads && atomic && !shared)) return;
+    // Two are morally strong only if the scope of each includes the other's thread (PTX ISA 9.0, section 8.7.1).
+    bool apart = m.block != w.block->watch->ordinal;
+    Act there = apart && m.of_block ? beyond_block(m.act) : m.act, here = apart && site.semantics & OF_BLOCK ? beyond_block(act) : act;
+    bool reads = there == READ || here == READ, atomic = there >= ATOMIC || here >= ATOMIC;
+    bool strong = there == STRONG || here == STRONG || (atomic && (there == FLAG || here == FLAG));
+    if (strong || (there >= ATOMIC && here >= ATOMIC) || (reads && atomic && !shared)) return;
     Order found = order(m, w, lane);
     if (found == ORDERED || (harmless && found == IN_STEP)) return;
     if (harmless) {
@@ -189,6 +194,7 @@ Mark mark(Warp &w, u32 lane, const Site &site, Act act, u32 touched, u32 changed
     m.block = w.block->watch->ordinal;
     m.place = (u32)site.place;
     m.thread = (u16)(w.index * LANES + lane);
+    m.of_block = (site.semantics & OF_BLOCK) != 0;
     m.touched = touched & 15;
     m.changed = changed & 15;
     m.act = act;
@@ -324,7 +330,7 @@ void forget_watch(ParkedWatch *other) {
 }
 
 void watch_load(Warp &w, u32 mask, const A64 &address, const Site &site, int bytes) {
-    bool strong = site.strength != PLAIN;
+    bool strong = site.strength != PLAIN, narrow = site.semantics & OF_BLOCK;
     for (u32 left = mask; left && WATCHING; left &= left - 1) {
         u32 lane = (u32)__builtin_ctz(left);
         u64 a = address.e[lane];
@@ -335,9 +341,9 @@ void watch_load(Warp &w, u32 mask, const A64 &address, const Site &site, int byt
             if (known && bits & ~cell.defined) note(UNDEFINED, w, lane, site, READ, nullptr, a, bytes);
             if (local) return;
             if (strong) {
-                if (cell.write.touched & bits) acquire(cell.write, w, lane, SAMPLED && !shared);
-                else if (SAMPLED && !shared) clock_of(w).horizon = TICK;
-                return;
+                if (cell.write.touched & bits) acquire(cell.write, w, lane, site, SAMPLED && !shared);
+                else if (SAMPLED && !shared && !narrow) clock_of(w).horizon = TICK;
+                if (!narrow || shared || cell.write.block == w.block->watch->ordinal) return;
             }
             meet(cell.write, bits, !(cell.write.changed & bits), w, lane, site, READ, a, bytes, shared);
             remember_read(cell, mark(w, lane, site, READ, bits, 0));
@@ -347,9 +353,9 @@ void watch_load(Warp &w, u32 mask, const A64 &address, const Site &site, int byt
 
 void watch_store(Warp &w, u32 mask, const A64 &address, const Site &site, int bytes, const u8 (*fresh)[32]) {
     Clock &c = clock_of(w);
-    if (site.strength == FENCED) watch_fence(w);
+    if (site.semantics & RELEASES) watch_fence(w, site.semantics);
     Act act = site.strength != PLAIN ? STRONG : c.after_fence ? FLAG : WRITE;
-    if (act != WRITE) publish(w);
+    if (act != WRITE) publish(w, site);
     bool local_only = true, let_go = false;
     for (u32 left = mask; left; left &= left - 1) {
         u32 lane = (u32)__builtin_ctz(left);
@@ -371,9 +377,9 @@ void watch_store(Warp &w, u32 mask, const A64 &address, const Site &site, int by
                     last.block == w.block->watch->ordinal && last.thread / LANES == w.index) {
                     how = FLAG; // it holds this lock, and lets go of it
                     let_go = true;
-                    publish(w);
+                    publish(w, site);
                 }
-                if (how != STRONG) {
+                if (how != STRONG || site.semantics & OF_BLOCK) {
                     meet(cell.write, bits, !changed, w, lane, site, how, a, bytes, shared);
                     for (const Mark &read : cell.reads) {
                         bool rewrites = last.tick > LAUNCHED && last.touched & bits && last.tick <= read.tick && last.act != READ;
@@ -392,10 +398,10 @@ void watch_atomic(Warp &w, u32 lane, u64 address, const Site &site, int bytes, A
     bool shared = is_slot(address, SHARED_SLOT), known = defined_is_known(address);
     if (is_slot(address, LOCAL_SLOT)) return;
     check_extents(w, lane, site, ATOMIC, address, bytes);
-    if (site.strength == FENCED) watch_fence(w);
+    if (site.semantics & RELEASES) watch_fence(w, site.semantics);
     Clock &c = clock_of(w);
     Act act = operation == A_CAS || operation == A_EXCH ? EXCHANGE : ATOMIC;
-    if (changed) publish(w);
+    if (changed) publish(w, site);
     words(address, bytes, [&](Cell &cell, u32 bits, int, u32) {
         if (known && bits & ~cell.defined) note(UNDEFINED, w, lane, site, act, nullptr, address, bytes);
         cell.defined |= bits;
@@ -403,8 +409,8 @@ void watch_atomic(Warp &w, u32 lane, u64 address, const Site &site, int bytes, A
             if (read.tick > c.barrier && read.tick > LAUNCHED && read.block == w.block->watch->ordinal &&
                 read.thread / LANES == w.index && read.place < GUARDED_ROOM)
                 GUARDED[read.place] = 1;
-        if (cell.write.touched & bits && cell.write.act >= FLAG) acquire(cell.write, w, lane, SAMPLED && !shared);
-        else if (SAMPLED && !shared) c.horizon = TICK;
+        if (cell.write.touched & bits && cell.write.act >= FLAG) acquire(cell.write, w, lane, site, SAMPLED && !shared);
+        else if (SAMPLED && !shared && !(site.semantics & OF_BLOCK)) c.horizon = TICK;
         meet(cell.write, bits, false, w, lane, site, act, address, bytes, shared);
         if (!changed) return;
         meet(cell.reads[0], bits, false, w, lane, site, act, address, bytes, shared);
@@ -421,10 +427,13 @@ void watch_unawaited(Warp &w, u32 lane, const Site &site, u64 address, int bytes
     note(UNAWAITED, w, lane, site, writes ? WRITE : READ, &m, address, bytes);
 }
 
-void watch_fence(Warp &w) {
+void watch_fence(Warp &w, u32 semantics) {
     Clock &c = clock_of(w);
-    join(c.fenced, c.known);
-    c.fenced[w.index] = TICK++;
+    if (semantics & RELEASES && !(semantics & OF_BLOCK)) {
+        join(c.fenced, c.known);
+        c.fenced[w.index] = TICK;
+    }
+    TICK++;
     c.after_fence = true;
 }
 
@@ -471,6 +480,7 @@ void watch_places(u64 count) {
 }
 
 u32 hazards(const Hazard **found) {
+    if (u32 count = weak_findings(found)) return count;
     static Hazard sorted[MOST_HAZARDS];
     u32 kept = 0;
     for (u32 turn = 0; turn < 2 * HAZARD_COUNT; turn++) { // those within a warp come last

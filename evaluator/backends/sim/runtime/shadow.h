@@ -48,6 +48,8 @@ enum HazardKind : u32 {
     RACE, HARMLESS, UNFENCED, UNDEFINED, UNAWAITED, WITH_ATOMIC,
     LOCKSTEP, // in one warp, with only a shuffle or a vote in between
     OVERRUN,  // an address made from one shared array reaches another
+    STALE,    // in weak memory: what another block wrote was not seen
+    LOST,     // what another block wrote between a strong read and a strong write of one thread is overwritten
     // The rest needs no watching.
     ABSENT, UNNAMED, MIXED, INACTIVE, FOREIGN, PARTIAL_MATRIX, PARTIAL_BARRIER, SPLIT_BARRIER, ACTIVEMASK,
     NOTE // of no kind

@@ -31,6 +31,9 @@ struct Seat {
 };
 Seat *SEATS;
 u64 SEAT_COUNT, SEATED = NOBODY; // seats that are made; whose block is in
+// In weak memory without a drawn schedule: the state of the numbers that say where blocks let others run, and for how
+// many of eight they do.
+u64 TURNS, LET_OTHERS;
 Warp TEMPLATE[MAX_WARPS]; // warps as a launch begins them
 
 u64 least(u64 a, u64 b) { return a < b ? a : b; }
@@ -121,6 +124,7 @@ void begin_seat(const Kernel &kernel, u64 seat, u64 number, bool watched) {
     BLOCK.seat = (u32)seat;
     if (watched) watch_block(BLOCK, number);
     else WATCHING = false, BLOCKS_RUN++;
+    weak_block(BLOCK, number);
     begin_block(kernel);
     SEATS[seat].ready = every_warp();
 }
@@ -128,6 +132,7 @@ void begin_seat(const Kernel &kernel, u64 seat, u64 number, bool watched) {
 // The block that is in has ended.
 void end_seat() {
     Seat &s = SEATS[SEATED];
+    weak_block_over(BLOCK);
     if (COUNTING) count_idle_threads();
     if (s.watch) {
         exchange_watch(s.watch);
@@ -260,6 +265,9 @@ void run_by_turns(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) 
     if (!SEATS) out_of_memory("the simulator's waiting blocks", most * sizeof(Seat));
     SEAT_COUNT = LIVING = 0;
     SEATED = NOBODY;
+    // Each of a few blocks that all wait for each other goes on in one turn of eight, so that any of them may be the next,
+    // however far ahead; of many every second one. Elsewhere they do so now and then: a turn takes time.
+    LET_OTHERS = !cooperative ? 1 : blocks <= 8 ? 7 : 4;
     u64 first = free_seat(kernel, most);
     if (first == NOBODY) out_of_memory("the simulator's waiting blocks", BLOCK.warp_count * sizeof(Warp) + LAUNCH.shared_bytes);
     if (SCHEDULED) run_scheduled(kernel, blocks, most, cooperative);
@@ -295,7 +303,14 @@ void give_way(Warp &w) {
 }
 
 void interleave(Warp &w) {
-    if (!change_comes()) return;
-    change_priority(w.block->seat * LANES + w.index);
-    suspend(w);
+    if (SCHEDULED) {
+        if (!change_comes()) return;
+        change_priority(w.block->seat * LANES + w.index);
+        suspend(w);
+        return;
+    }
+    while (BY_TURNS && (TURNS = TURNS * 6364136223846793005ull + 1442695040888963407ull) >> 61 < LET_OTHERS) {
+        GAVE_WAY = true;
+        give_way(w);
+    }
 }

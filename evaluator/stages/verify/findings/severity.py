@@ -45,6 +45,16 @@ RULES: Final[Mapping[HazardKind, SeverityRule]] = MappingProxyType(
             "An access behind the end of one shared array reached another one: nothing promises which array lies "
             "there.",
         ),
+        "stale_read": SeverityRule(
+            "explains",
+            "Memory as the PTX ISA allows it decides: an answer that some run makes wrong is `incorrect`. Who polls "
+            "may read what is old, and a right kernel looks again.",
+        ),
+        "lost_update": SeverityRule(
+            "warning",
+            "A strong read and a strong write of one word, with another block's write in between: seen, but the "
+            "answer was right.",
+        ),
         "absent_lanes": SeverityRule(
             "warning", "The operation waits for lanes that are elsewhere; here, and on today's GPUs, it went on."
         ),

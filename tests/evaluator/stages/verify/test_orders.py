@@ -1,6 +1,7 @@
 """Drawn schedules in a verification: what they show is named, can be had again, and costs others nothing."""
 
 import re
+from pathlib import Path
 
 from common.contract import Settings, Status, Submission
 from evaluator.pipeline.pipeline import evaluate
@@ -36,9 +37,9 @@ LATE_TICKET = LATE_TICKET.replace(
 )
 
 
-def graded(toolbox, source, **settings):
+def graded(toolbox, source, problem="reduce_sum", **settings):
     wanted = Settings(verification="quick", estimate_for=None, **settings)
-    return evaluate(Submission(problem="reduce_sum", source=source, backend="sim", settings=wanted), toolbox)
+    return evaluate(Submission(problem=problem, source=source, backend="sim", settings=wanted), toolbox)
 
 
 def test_an_answer_that_depends_on_who_comes_first_is_incorrect_and_the_schedule_has_it_again(toolbox):
@@ -72,3 +73,12 @@ __global__ void add(const float* x, float* total, int n)
     verdict = graded(toolbox, source)
     assert verdict.status is Status.PASSED, verdict.message
     assert verdict.correctness.schedules == ()
+
+
+def test_memory_is_weak_in_odd_schedules(toolbox):
+    # Beside the drawn schedules a quick verification has no run in weak memory.
+    source = (Path(__file__).parents[3] / "adversarial" / "flag_before_its_value.cu").read_text()
+    verdict = graded(toolbox, source, problem="prefix_sum")
+    assert verdict.status is Status.INCORRECT
+    named = re.search(r"interleaved as schedule (\d+) has them\. In memory as weak as the PTX ISA", verdict.message)
+    assert int(named[1]) % 2 == 1

@@ -6,6 +6,7 @@ from functools import partial
 
 from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.codegen.context import Context
+from evaluator.backends.sim.codegen.lowering.memory import semantics
 from evaluator.backends.sim.codegen.table import lowers
 from evaluator.backends.sim.ptx.model import Function, Instruction, Register, Symbol
 
@@ -204,7 +205,11 @@ def _who(c: Context, i: Instruction, place: int) -> tuple[str, str]:
     destination=False,
 )
 def _fence(c: Context, i: Instruction) -> Iterator[str]:
-    yield "point(w); fence(w);"
+    # `membar` is `fence.sc` since sm_70, and a fence that says nothing is `fence.acq_rel`.
+    named = {"acquire", "release", "acq_rel", "sc"} & set(i.modifiers)
+    meant = "sc" if i.opcode == "membar" else "acq_rel"
+    full = i if named else replace(i, modifiers=(meant, *i.modifiers))
+    yield f"point(w); fence(w, {semantics(full)});"
 
 
 @lowers("membar.proxy", modifiers={"alias"}, types=_NO_TYPE, counted="barrier", destination=False)

@@ -37,6 +37,13 @@ _UPDATE = (
 _STORED = {"b8", "u8", "s8"} | BITS | INTEGERS | FLOATS
 _UPDATED = {"u32", "s32", "u64", "s64", "b16", "b32", "b64", "f32", "f64"} | _HALF_SUMS.keys()
 _FENCED = {"acquire", "release", "acq_rel"}
+_SEMANTICS = {
+    "ACQUIRES": {"acquire", "acq_rel", "sc"},
+    "RELEASES": {"release", "acq_rel", "sc"},
+    "OF_BLOCK": {"cta", "cluster"},
+    "SEQUENTIAL": {"sc"},
+}
+"""Of a cluster the simulator runs only those of one block."""
 _RELAXED = {"volatile", "relaxed", "cv", "cg"}
 """`ld.cg` and `ld.cv` pass the first cache by: who asks for that reads what other threads write."""
 
@@ -73,8 +80,15 @@ def _unhinted(i: Instruction) -> Instruction:
 def _site(c: Context, i: Instruction) -> str:
     """Its site, which says whether the access synchronises (PTX ISA 9.0, section 8.4, strong operations)."""
     if not _FENCED.isdisjoint(i.modifiers):
-        return c.site("FENCED")
-    return c.site("PLAIN" if _RELAXED.isdisjoint(i.modifiers) else "RELAXED")
+        return c.site("FENCED", semantics(i))
+    return c.site("PLAIN" if _RELAXED.isdisjoint(i.modifiers) else "RELAXED", semantics(i))
+
+
+def semantics(i: Instruction) -> str:
+    """Which sides a strong access or a fence orders, and its scope, as in runtime/machine.h; empty for neither."""
+    words = set(i.modifiers)
+    found = [name for name, said in _SEMANTICS.items() if words & said]
+    return " | ".join(found)
 
 
 def _point(i: Instruction) -> str:

@@ -51,8 +51,8 @@ CHANGE_NOTHING = {
     "fence.proxy{};": "alias async global shared::cta",
     "membar.proxy{};": "alias",
     "fence.mbarrier_init{};": "release cluster",
-    "fence{};": "sc acq_rel acquire release cta cluster gpu sys",
-    "membar{};": "cta gl sys",
+    "fence.sc{};": "gpu sys",
+    "membar{};": "gl sys",
     "bar{}.sync 0;": "cta",
     "bar{}.arrive 0, 64;": "cta",
     "bar{}.red.or.pred %p, 0, %q;": "cta",
@@ -108,23 +108,37 @@ SAME = {
         )
     },
 }  # fmt: skip
-# What an access says to threads that look on: the strength of its site.
+# What an access says to threads that look on: the strength of its site, and which sides it orders for whom.
 STRENGTHS = {
     "ld.relaxed.gpu.global.u32 %a, [%x];": "RELAXED",
     "ld.volatile.global.u32 %a, [%x];": "RELAXED",
     "ld.global.cg.u32 %a, [%x];": "RELAXED",
     "ld.global.cv.u32 %a, [%x];": "RELAXED",
-    "ld.acquire.gpu.global.u32 %a, [%x];": "FENCED",
+    "ld.acquire.gpu.global.u32 %a, [%x];": "FENCED ACQUIRES",
     "ld.global.u32 %a, [%x];": "PLAIN",
     "st.relaxed.gpu.global.u32 [%x], %a;": "RELAXED",
     "st.global.cg.u32 [%x], %a;": "RELAXED",
-    "st.release.gpu.global.u32 [%x], %a;": "FENCED",
-    "atom.acq_rel.gpu.global.add.u32 %a, [%x], 1;": "FENCED",
-    "atom.release.gpu.global.add.u32 %a, [%x], 1;": "FENCED",
+    "st.release.gpu.global.u32 [%x], %a;": "FENCED RELEASES",
+    "atom.acq_rel.gpu.global.add.u32 %a, [%x], 1;": "FENCED ACQUIRES | RELEASES",
+    "atom.release.gpu.global.add.u32 %a, [%x], 1;": "FENCED RELEASES",
     "atom.relaxed.gpu.global.add.u32 %a, [%x], 1;": "RELAXED",
-    "red.acq_rel.gpu.global.add.u32 [%x], 1;": "FENCED",
-    "red.acquire.gpu.global.add.u32 [%x], 1;": "FENCED",
-    "red.release.gpu.global.add.u32 [%x], 1;": "FENCED",
+    "red.acq_rel.gpu.global.add.u32 [%x], 1;": "FENCED ACQUIRES | RELEASES",
+    "red.acquire.gpu.global.add.u32 [%x], 1;": "FENCED ACQUIRES",
+    "red.release.gpu.global.add.u32 [%x], 1;": "FENCED RELEASES",
+    "ld.relaxed.cta.global.u32 %a, [%x];": "RELAXED OF_BLOCK",
+    "atom.cta.global.add.u32 %a, [%x], 1;": "PLAIN OF_BLOCK",
+    "ld.acquire.sys.global.u32 %a, [%x];": "FENCED ACQUIRES",
+}
+# What a fence orders.
+FENCES = {
+    "fence.gpu;": "ACQUIRES | RELEASES",
+    "fence.acq_rel.cta;": "ACQUIRES | RELEASES | OF_BLOCK",
+    "fence.acq_rel.cluster;": "ACQUIRES | RELEASES | OF_BLOCK",
+    "fence.acquire.gpu;": "ACQUIRES",
+    "fence.release.sys;": "RELEASES",
+    "fence.sc.gpu;": "ACQUIRES | RELEASES | SEQUENTIAL",
+    "membar.gl;": "ACQUIRES | RELEASES | SEQUENTIAL",
+    "membar.cta;": "ACQUIRES | RELEASES | OF_BLOCK | SEQUENTIAL",
 }
 # Updates of so many elements, each by itself.
 ELEMENTS = {
@@ -161,7 +175,7 @@ def inputs() -> Iterator[str]:
     yield test_calls.module(test_calls.BODIES)
     yield test_tensors.moves_kernel()
     yield test_tensors.fragments_kernel()
-    said = [ptx for _, ptx, _ in test_lowering.CASES] + [*SAME, *SAME.values(), *STRENGTHS]
+    said = [ptx for _, ptx, _ in test_lowering.CASES] + [*SAME, *SAME.values(), *STRENGTHS, *FENCES]
     said += itertools.starmap(of_elements, itertools.product(("atom", "red"), ELEMENTS))
     said += itertools.chain.from_iterable(words_in(*pair) for pair in CHANGE_NOTHING.items())
     yield from map(statement, said)
@@ -194,7 +208,14 @@ def test_two_ways_to_say_the_same(ptx):
 def test_the_strength_of_an_access(ptx):
     text = translate(parse_ptx(statement(ptx))).text
     sites = next(line for line in text.splitlines() if line.startswith("static Site S[]"))
-    assert sites == f"static Site S[] = {{{{0, 0, 1, {STRENGTHS[ptx]}, 0, 0}}}};"
+    strength, _, semantics = STRENGTHS[ptx].partition(" ")
+    said = f", {semantics}" if semantics else ""
+    assert sites == f"static Site S[] = {{{{0, 0, 1, {strength}, 0, 0{said}}}}};"
+
+
+@pytest.mark.parametrize("ptx", FENCES)
+def test_what_a_fence_orders(ptx):
+    assert test_lowering.cpp_of(ptx).strip() == f"point(w); fence(w, {FENCES[ptx]});"
 
 
 @pytest.mark.parametrize("count", ELEMENTS)
