@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(256) relu_float4(const float* __restrict__ x, 
 
 RELU: Final = Problem(
     id="relu",
-    version="2",
+    version="3",
     tier=0,
     title="Rectified linear unit",
     statement=(
@@ -160,7 +160,7 @@ _GELU_ROUNDINGS = (
 
 GELU: Final = Problem(
     id="gelu",
-    version="2",
+    version="3",
     tier=0,
     title="Gaussian error linear unit (exact)",
     statement=(
@@ -257,7 +257,7 @@ _SWIGLU_ROUNDINGS = (
 
 SWIGLU: Final = Problem(
     id="swiglu",
-    version="2",
+    version="3",
     tier=3,
     title="SwiGLU",
     statement=(

@@ -238,7 +238,7 @@ __global__ void attention_fast(
 
 ATTENTION: Final = Problem(
     id="attention",
-    version="2",
+    version="3",
     tier=3,
     title="Attention",
     statement=(

@@ -104,7 +104,7 @@ add_float4(const float* __restrict__ a, const float* __restrict__ b, float* __re
 
 VECTOR_ADD: Final = Problem(
     id="vector_add",
-    version="2",
+    version="3",
     tier=0,
     title="Vector addition",
     statement=(
@@ -185,7 +185,7 @@ scale_float4(const float* __restrict__ x, float* __restrict__ y, float alpha, in
 
 SCALAR_MULTIPLY: Final = Problem(
     id="scalar_multiply",
-    version="2",
+    version="3",
     tier=0,
     title="Vector times scalar",
     statement=(
@@ -267,7 +267,7 @@ saxpy_float4(const float* __restrict__ x, const float* __restrict__ y, float* __
 
 SAXPY: Final = Problem(
     id="saxpy",
-    version="2",
+    version="3",
     tier=0,
     title="Scaled vector addition (saxpy)",
     statement=(

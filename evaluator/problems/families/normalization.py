@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(256) rms_norm_fast(
 
 RMS_NORM: Final = Problem(
     id="rms_norm",
-    version="2",
+    version="3",
     tier=2,
     title="Root-mean-square normalisation",
     statement=(

@@ -57,7 +57,7 @@ FLAT_SUMS: Final = SizeRange({"n": 9 << 20})
 FLAT_SUM_EDGES: Final = edge_sizes(
     {"n": above(1 << 18)}, {"n": above(1 << 20, 1 << 21)}, {"n": above(1 << 22)}, {"n": last(9 << 20)}
 )
-"""1,024 partial results of blocks of 256, 1,024 and 2,048 elements, the timed size, and the largest power of two."""
+"""1,024 partial results of blocks of 256, 1,024 and 2,048 elements, the timed size, and 2^23."""
 PIECE: Final = 1 << 20
 """Elements in float64 at a time."""
 
@@ -136,7 +136,7 @@ block_sums(const float* __restrict__ x, float* __restrict__ sums, int n)
 
 REDUCE_SUM: Final = Problem(
     id="reduce_sum",
-    version="2",
+    version="3",
     tier=1,
     title="Sum of a vector",
     statement=(
@@ -237,7 +237,7 @@ block_row_sum(const float* __restrict__ x, float* __restrict__ y, int rows, int 
 
 ROW_SUM: Final = Problem(
     id="row_sum",
-    version="2",
+    version="3",
     tier=1,
     title="Sum of each row",
     statement=(
@@ -360,7 +360,7 @@ private_histograms(const int* __restrict__ values, int* __restrict__ counts, int
 
 HISTOGRAM: Final = Problem(
     id="histogram",
-    version="2",
+    version="3",
     tier=1,
     title="Histogram of bytes",
     statement=(

@@ -94,7 +94,7 @@ _COPIED = exact("Elements are copied, never rounded, so every bit counts (+0 and
 
 TRANSPOSE: Final = Problem(
     id="transpose",
-    version="2",
+    version="3",
     tier=1,
     title="Matrix transpose",
     statement=(

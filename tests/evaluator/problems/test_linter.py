@@ -166,7 +166,7 @@ DEGENERATE = {
     ),
     "example outside the range": (
         replace(RELU, example_sizes=({"n": (1 << 25) + 1},)),
-        "are outside what a kernel must serve: n from 1 to 33,554,432",
+        "are outside what a kernel must serve: n from 1 to 17,825,792",
     ),
     "timing outside the range": (replace(RELU, serves=SizeRange({"n": 1 << 20})), "{'n': 16777216} are outside"),
     "hidden size outside the range": (
