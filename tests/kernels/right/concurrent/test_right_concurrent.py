@@ -1,0 +1,52 @@
+"""Right kernels in which threads meet in memory: locks, look-back, last blocks, grid barriers, roles, tickets, rings.
+
+Each is right by the memory model of the PTX ISA, not only on the GPUs that there are: what is handed over is released
+and acquired in a scope that holds both sides, and a fence stands behind the barrier that gathers what it publishes.
+None may be refused, and none accused: a hazard in the verdict of one is a fault of the verdict.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from common.contract import Settings, Status, Submission
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.problems.catalogue import problems
+
+KERNELS = sorted(Path(__file__).parent.glob("*.cu"))
+# Refused today, and what it would take. A file that passes must leave this list.
+NOT_PASSED = {
+    "attention_queue_of_queries",  # lanes that come back to the head of a loop by two ways, the second waited for
+    "rms_norm_warps_poll_a_counter",  # a warp that spins gives way at once, not after some thousand instructions
+    "scalar_multiply_turns_of_warps",  # likewise
+}
+# Passed with a hazard that is no fault of the kernel. A file without one must leave this list.
+ACCUSED = {
+    "gelu_opportunistic_fast_path",  # `activemask`, where the answer does not depend on who is active
+}
+
+
+def header(source: str) -> dict[str, str]:
+    return dict(re.findall(r"^// (problem|style|flags): (.*)$", source, re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+def test_a_right_concurrent_kernel_passes_without_a_hazard(path, toolbox):
+    source = path.read_text()
+    head = header(source)
+    settings = Settings(estimate_for=None, flags=tuple(head.get("flags", "").split()), run_timeout_s=20)
+    verdict = evaluate(Submission(problem=head["problem"], source=source, backend="sim", settings=settings), toolbox)
+    assert verdict.status is not Status.INTERNAL_ERROR, verdict.message
+    assert (verdict.status is Status.PASSED) == (path.stem not in NOT_PASSED), f"{verdict.message}\n{verdict.hint}"
+    if verdict.status is Status.PASSED:
+        assert verdict.correctness is not None
+        assert bool(verdict.correctness.hazards) == (path.stem in ACCUSED), verdict.correctness.hazards
+
+
+def test_the_right_concurrent_kernels_cover_every_problem():
+    heads = [header(path.read_text()) for path in KERNELS]
+    assert len(heads) >= 60
+    assert {head["problem"] for head in heads} == set(problems())
+    assert len({head["style"] for head in heads}) == len(heads)
+    assert {path.stem for path in KERNELS} >= NOT_PASSED | ACCUSED
