@@ -43,11 +43,13 @@ MISSED = {
     "rms_norm_lock_of_block_scope",
     "row_sum_fence_of_block_scope",
     # Stores that are seen later than what follows them, and stale lines: passed without a warning.
+    "matvec_ldg_behind_the_fence",
     "matvec_release_without_acquire",
     "prefix_sum_look_back_volatile_only",
     "reduce_sum_last_block_reads_unfenced",
     "reduce_sum_peterson_without_fence",
     "rms_norm_store_release_load_relaxed",
+    "saxpy_relay_without_acquire",
     "swiglu_partner_without_block_fence",
     # Likewise: warned of as `unfenced`, and no wrong answer.
     "conv2d_lock_freed_by_a_store",
