@@ -11,7 +11,7 @@ __device__ void meet(unsigned* gate, unsigned& sense)
     if (threadIdx.x == 0) {
         __threadfence();
         if (atomicAdd(&gate[0], 1u) == gridDim.x - 1) {
-            gate[0] = 0;
+            atomicExch(&gate[0], 0u);
             __threadfence();
             atomicExch(&gate[1], sense);
         } else {
