@@ -59,7 +59,7 @@ class _Case:
 def _cases(only: str) -> list[_Case]:
     found = []
     for folder, wrong in ((_WRONG, True), (_RIGHT, False)):
-        for path in sorted(folder.glob("*.cu")):
+        for path in sorted(folder.rglob("*.cu"), key=lambda path: path.stem):
             source = path.read_bytes().decode()
             head = dict(re.findall(r"^// (problem|class|must|flags): (.*?)\r?$", source, re.MULTILINE))
             if only in path.stem or only == head.get("class"):

@@ -1,0 +1,49 @@
+"""Right kernels in which threads meet in memory: locks, look-back, last blocks, grid barriers, roles, tickets, rings.
+
+Each is right by the memory model of the PTX ISA, not only on the GPUs that there are: what is handed over is released
+and acquired in a scope that holds both sides, and a fence stands behind the barrier that gathers what it publishes.
+None may be refused, and none accused: a hazard in the verdict of one is a fault of the verdict.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from common.contract import Settings, Status, Submission
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.problems.catalogue import problems
+
+KERNELS = sorted(Path(__file__).parent.glob("*.cu"))
+# Refused or accused today, and what it would take. A file that passes without a hazard must leave this list.
+JUDGED_WRONG = {
+    "attention_queue_of_queries",  # lanes that come back to the head of a loop by two ways, the second waited for
+    "gelu_opportunistic_fast_path",  # no `activemask` where the answer does not depend on who is active
+    "rms_norm_co_resident_blocks",  # blocks of an ordinary launch wait for each other, as a GPU holds them at once
+    "rms_norm_warps_poll_a_counter",  # a warp that spins gives way at once, not after some thousand instructions
+    "scalar_multiply_turns_of_warps",  # likewise
+}
+
+
+def header(source: str) -> dict[str, str]:
+    return dict(re.findall(r"^// (problem|style|flags): (.*)$", source, re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+def test_a_right_concurrent_kernel_passes_without_a_hazard(path, toolbox):
+    source = path.read_text()
+    head = header(source)
+    settings = Settings(estimate_for=None, flags=tuple(head.get("flags", "").split()), run_timeout_s=20)
+    verdict = evaluate(Submission(problem=head["problem"], source=source, backend="sim", settings=settings), toolbox)
+    assert verdict.status is not Status.INTERNAL_ERROR, verdict.message
+    hazards = verdict.correctness.hazards if verdict.correctness else ()
+    clean = verdict.status is Status.PASSED and not hazards
+    assert clean == (path.stem not in JUDGED_WRONG), f"{verdict.message}\n{verdict.hint}\n{hazards}"
+
+
+def test_the_right_concurrent_kernels_cover_every_problem():
+    heads = [header(path.read_text()) for path in KERNELS]
+    assert len(heads) >= 60
+    assert {head["problem"] for head in heads} == set(problems())
+    assert len({head["style"] for head in heads}) == len(heads)
+    assert {path.stem for path in KERNELS} >= JUDGED_WRONG
