@@ -87,6 +87,11 @@ def _message_passing() -> Iterator[LitmusTest]:
             f"A: st.weak x 1; r2 = atom.release.{scope}.add y 1\nB: r0 = atom.acquire.{scope}.add y 0; r1 = ld.weak x"
         )
         yield LitmusTest(f"MP+atom.release+atom.acquire.{scope}", text, "r0=1 r1=0")
+    reader = "B: r0 = ld.acquire.gpu y; r1 = ld.weak x"
+    text = f"A: st.release.gpu y 1; st.weak x 1; st.release.gpu y 2\n{reader}"
+    yield LitmusTest("MP+one flag twice", text, "r0=2 r1=0")
+    text = f"A: st.weak x 1; st.release.gpu y 1; st.release.gpu z 1\n{reader}"
+    yield LitmusTest("MP+two flags", text, "r0=1 r1=0")
     # Two `fence.sc` are in an order whatever stands between; others synchronise only by what is morally strong.
     for fence in ("fence.acq_rel.gpu", "fence.sc.gpu"):
         text = f"A: st.weak x 1; {fence}; st.relaxed.cta y 1\nB: r0 = ld.relaxed.gpu y; {fence}; r1 = ld.weak x"

@@ -169,7 +169,7 @@ class Examination:
                 return ruling
         ruling = self.judge(trial, inputs, outputs)
         if ruling is None:
-            return self._in_weak_memory(trial, sized_plan, inputs, first.thread_instructions <= _TWICE_INSTRUCTIONS)
+            return self._in_weak_memory(trial, sized_plan, inputs, first.thread_instructions)
         if self.session.reorders:
             # Also of a large run, of which fewer blocks are watched: what is missing is worth one run more.
             watch = self.watching.plan(first.thread_instructions, explains=True)
@@ -184,11 +184,17 @@ class Examination:
         return ruling
 
     def _in_weak_memory(
-        self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays, cheap: bool
+        self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays, thread_instructions: int
     ) -> Ruling | None:
-        """A trial that passed once more where blocks see each other's stores as late as they may."""
+        """A trial that passed once more where blocks see each other's stores as late as they may.
+
+        In half of the cheapest runs blocks and warps are interleaved too: what is late may be missed only there.
+        """
+        cheap = thread_instructions <= _TWICE_INSTRUCTIONS
+        interleaves = self.session.schedules and thread_instructions <= ORDERED_INSTRUCTIONS[2]
         for draw in self.weak_memory.draws(cheap and self.settings.verification == "full"):
-            outcome = self.execute(sized_plan, inputs, POISON, weak_memory=draw)
+            schedule = draw if interleaves and draw % 2 else 0
+            outcome = self.execute(sized_plan, inputs, POISON, schedule=schedule, weak_memory=draw)
             if outcome.fault is not None and is_ours(outcome.fault):
                 self.warnings[f"not judged in weak memory: {sentence(outcome.fault, 0)}"] = None
                 return None

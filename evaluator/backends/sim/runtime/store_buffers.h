@@ -214,7 +214,12 @@ void land_all(BlockView *view) {
 }
 // One that is pending, behind what must come before it.
 void land_in_order(StoreEntry *p) {
-    if (!p->due && !p->author.of_block) land_due(p->author.view);
+    bool due = p->due;
+    // A strong one that a later fence has made due may come behind others that were due before it.
+    if (!p->author.of_block && (!due || p->author.strong)) {
+        land_due(p->author.view);
+        if (due) return;
+    }
     land(p);
 }
 void land_own(BlockView *view, u64 address, int bytes) {

@@ -40,6 +40,10 @@ bool keep(const Author &by, u64 address, u32 bits, const u8 *bytes) {
     Word *word = word_at(address, true);
     StoreEntry *p = entry_of(word, by.view);
     if (!word) return false;
+    if (p && p->due) { // what comes behind a fence does not become part of what stands before it
+        land_due(by.view);
+        p = nullptr;
+    }
     if (!p) {
         if (!(p = new_entry())) return false;
         BlockView *view = by.view;

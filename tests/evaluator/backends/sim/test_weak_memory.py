@@ -21,7 +21,7 @@ NEVER = (
     "MP+release+acquire.gpu", "SB+sc.gpu+weak", "LB+acq_rel.gpu", "CoRR+relaxed.gpu", "CoWW+weak", "CoWR+weak",
     "WRC+acq_rel.gpu", "IRIW+sc.gpu", "ISA2+acq_rel.gpu", "S+acq_rel.gpu", "adds.cta+one block", "adds.gpu",
     "MP through an atomic", "barrier", "MP+barrier+sc.gpu", "MP+read barrier+sc.gpu",
-    "MP+flag.cta+sc.gpu",
+    "MP+flag.cta+sc.gpu", "MP+one flag twice", "MP+two flags",
 )  # fmt: skip
 
 
