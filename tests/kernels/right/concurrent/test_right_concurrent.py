@@ -17,11 +17,8 @@ from evaluator.problems.catalogue import problems
 KERNELS = sorted(Path(__file__).parent.glob("*.cu"))
 # Refused or accused today, and what it would take. A file that passes without a hazard must leave this list.
 JUDGED_WRONG = {
-    "attention_queue_of_queries",  # lanes that come back to the head of a loop by two ways, the second waited for
     "gelu_opportunistic_fast_path",  # no `activemask` where the answer does not depend on who is active
-    "rms_norm_co_resident_blocks",  # blocks of an ordinary launch wait for each other, as a GPU holds them at once
-    "rms_norm_warps_poll_a_counter",  # a warp that spins gives way at once, not after some thousand instructions
-    "scalar_multiply_turns_of_warps",  # likewise
+    "scalar_multiply_turns_of_warps",  # a warp that spins gives way at once, not after some hundred instructions
 }
 
 
