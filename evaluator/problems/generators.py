@@ -220,6 +220,7 @@ _ROUND: Final = (*(1 << power for power in range(1, 18)), *(3 << power for power
 _LAST_OF_ONE: Final = 0.2
 """Of a pool: where there is one name, from there on a vector has room for many blocks of a thousand."""
 _LAST_OF_MANY: Final = 0.34
+"""Likewise where there are several names, whose sizes multiply."""
 
 
 def _even(most: int, generator: np.random.Generator) -> int:

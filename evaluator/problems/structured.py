@@ -170,8 +170,8 @@ def special_parts(zeros: bool, factor: float) -> Maker:
 
     The part is both ends of the stretch, all but its ends, places 0, 15 and 31 of every 32, all of it or nothing. In
     it all elements are zero, equal or vanishing. Or the whole stretch alternates and adds up to 0, or few elements
-    (those of every 32, or the first and the last one alone) are `factor` times larger than ordinary ones. So whoever
-    looks at some elements, whichever, and takes the others to be alike is wrong somewhere.
+    (those of every 32, or the first and the last one alone) are `factor` times larger than ordinary ones. So a
+    kernel that looks at some elements, whichever, and takes the others to be alike is wrong somewhere.
 
     Those that one look would be at for everything, the ends of the very first stretch and the first column of a
     matrix, are zero or, without `zeros`, equal.
@@ -187,7 +187,7 @@ def special_parts(zeros: bool, factor: float) -> Maker:
         part[tiles] = xp.where(chosen[tiles], _ALL, part[tiles])  # a tile whose first row says nothing of the others
         content[tiles] = xp.where(chosen[tiles] & (width[tiles] > 2), _ZERO, content[tiles])
         part = xp.where(content == _ALTERNATING, _ALL, part)
-        alone = (content == _LARGE) & (part % 2 == 1)
+        alone = (content == _LARGE) & (part % 2 == 1)  # else those of every 32
         part = xp.where((content == _LARGE) & ~alone, _APART, part)
         part, width = xp.where(alone, _ENDS, part), xp.where(alone, 1, width)
         part[0, 0], content[0, 0], width[0, 0] = _ENDS, _ZERO if zeros else _EQUAL, max(1, (length - 1) // 2)

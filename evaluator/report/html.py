@@ -367,7 +367,7 @@ def _next_steps(verdict: Verdict) -> Iterator[str]:
     if verdict.status is Status.PASSED and verdict.backend == "sim":
         seen = verdict.correctness
         if seen and seen.hazards:
-            yield "Its answers were right. Mend what nothing promises: it is charged for, and may be wrong elsewhere."
+            yield "Its answers were right. Fix what the hazard names: it costs reward, and may be wrong elsewhere."
         if seen and seen.verification == "quick":
             yield "It was verified quickly: grade it in full for the sizes above the published ones."
         yield "To learn how fast it is, grade it with --backend gpu on a machine that has one."
