@@ -265,7 +265,7 @@ ATTENTION: Final = Problem(
         {"heads": last(1024), "seq": between(1, 4), "dim": between(1, 8)},
         {"heads": between(17, 40), "seq": between(30, 70), "dim": last(128)},
         {"heads": between(1, 2), "seq": above(1 << 10), "dim": between(1, 8)},
-        {"heads": between(1, 1), "seq": above(1 << 12), "dim": between(1, 4)},
+        {"heads": between(1, 1), "seq": above(1 << 12), "dim": between(3, 4)},
     ),
     distributions=(
         distribution("normal", "standard normal values", _IN, normal()),

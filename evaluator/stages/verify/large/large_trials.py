@@ -28,6 +28,9 @@ from evaluator.stages.verify.trials import PlannedTrial, at, tensor_bytes, trial
 
 _LARGE_BYTES: Final = 6 << 20
 """Of all tensors: below, drawing, sending and comparing everything takes a few tens of milliseconds."""
+_LARGE_WORK: Final = 150_000_000
+"""Operations, and words that move: below, the oracle of all elements takes some tenths of a second. Attention of
+4,096 keys has few bytes, and 17 million scores."""
 _WHOLE_INSTRUCTIONS: Final = 2_500_000_000
 """Thread-instructions of a run that is made whole: about half a second on two cores. It admits every edge of all
 problems' own kernels but one, and the size of the timing of all whose work is in proportion to their memory."""
@@ -89,7 +92,8 @@ class SampledTrials:
         if self._too_slow is not None and work >= self._too_slow:
             return self._left_out(examination, trial, "a smaller run took too long")
         cost = predicted(examination.costs, work, sized_plan.threads)
-        if cost <= _WHOLE_INSTRUCTIONS and tensor_bytes(problem, trial.sizes) <= _LARGE_BYTES:
+        small = tensor_bytes(problem, trial.sizes) <= _LARGE_BYTES and work <= _LARGE_WORK
+        if cost <= _WHOLE_INSTRUCTIONS and small:
             return self._usual(examination, trial, sized_plan)
         inputs = tuple(facts for facts in sized_plan.buffers if facts.role == "input")
         pieces = draw_pieces(inputs, trial.distribution, examination.rng, problem.example_sizes[0])

@@ -1,0 +1,16 @@
+// problem: histogram
+// class: size x contents
+// why: counts in float32: a bin stops at 2^24 = 16,777,216; n goes to 33,554,432 and all values may be equal. Only one hostile distribution in five is tried at the largest edge
+// assay: temp f float32 (256)
+// assay: fill f value=0
+// assay: launch count grid=(min(ceil_div(n, 1024), 2048)) block=(256) args=(values, f, n)
+// assay: launch round grid=(1) block=(256) args=(f, counts)
+__global__ void count(const int* values, float* f, int n)
+{
+    __shared__ float h[256];
+    h[threadIdx.x] = 0; __syncthreads();
+    for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) atomicAdd(&h[values[i]], 1.0f);
+    __syncthreads();
+    if (h[threadIdx.x] > 0) atomicAdd(&f[threadIdx.x], h[threadIdx.x]);
+}
+__global__ void round(const float* f, int* counts) { counts[threadIdx.x] = (int)f[threadIdx.x]; }
