@@ -45,9 +45,13 @@ def between(least: int, most: int) -> Extent:
 
 
 def last(most: int) -> Extent:
-    """In the last 64th of what a range admits, `most` itself once in four times."""
-    least = most - most // SPREAD
-    return lambda generator: most if generator.integers(4) == 0 else int(generator.integers(least, most))
+    """An odd size in the last 64th of what a range admits, or once in four times `most` itself.
+
+    Odd, since counters in a float stay right beyond 2^24 as long as they grow by even numbers.
+    """
+    return lambda generator: (
+        most if generator.integers(4) == 0 else (most - 1 - int(generator.integers(most // SPREAD))) | 1
+    )
 
 
 def edge_sizes(*draws: Mapping[str, Extent]) -> Callable[[np.random.Generator], tuple[Sizes, ...]]:

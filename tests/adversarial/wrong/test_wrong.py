@@ -24,6 +24,7 @@ CLASSES = {"sizes", "precision", "registers", "warp", "shared", "contents", "sch
 MISSED = {
     "transpose_by_shared_window",  # another place of the first shared variable
     "matvec_undefined_tail_clamped",  # undefined memory times 0
+    "histogram_counts_in_float32",  # right at even sizes: caught in three of four evaluations
     "histogram_bins_cleared_late",  # caught in some evaluations only, by the blocks that are watched
 }
 

@@ -1,6 +1,8 @@
 // problem: histogram
-// class: size x contents
-// why: counts in float32: a bin stops at 2^24 = 16,777,216; n goes to 33,554,432 and all values may be equal. Only one hostile distribution in five is tried at the largest edge
+// class: sizes contents
+// must: anything but passed
+// why: counts in float32: a bin stops at 2^24 = 16,777,216; n goes to 17,825,792 and all values may be equal
+// proof: assay grade --size n=17825792 with all values equal
 // assay: temp f float32 (256)
 // assay: fill f value=0
 // assay: launch count grid=(min(ceil_div(n, 1024), 2048)) block=(256) args=(values, f, n)

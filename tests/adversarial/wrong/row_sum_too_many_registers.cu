@@ -1,6 +1,8 @@
 // problem: row_sum
-// class: host plan
+// class: registers
+// must: anything but passed
 // why: 96 and more registers for each of 1,024 threads: no GPU can launch that (65,536 for a block), and the launch fails
+// proof: cudaErrorLaunchOutOfResources on every GPU
 // assay: launch rs grid=(rows) block=(1024) args=(x, y, cols)
 __global__ void rs(const float* x, float* y, int cols)
 {

@@ -1,6 +1,8 @@
 // problem: matmul
-// class: refused (3xTF32 as CUTLASS writes it, accumulators in the tensor core)
-// why: 3xTF32 with wmma m16n16k8: big*big + big*small + small*big, float32 accumulators
+// class: precision
+// must: anything but passed
+// why: three TF32 products keep 22 bits of each factor, and sums that stay in the tensor core are cut, not rounded, at each step: 2^-19 is lost where one term is large and the others are small
+// proof: a row of one term of 1 and terms of 2^-20: on an H100 the sum loses one unit in the last place every eight terms
 // assay: launch mm grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(32) args=(a, b, c, m, n, k)
 #include <mma.h>
 using namespace nvcuda;

@@ -1,6 +1,8 @@
 // problem: saxpy
-// class: scalar/precision
-// why: alpha is kept as two bfloat16 parts (16 bits); alpha = 0.1f is off by 2^-18 of it; no trial has an alpha of more than 14 bits
+// class: precision
+// must: anything but passed
+// why: alpha is kept as two bfloat16 parts (16 bits): alpha = 0.1f is off by 2^-18 of it
+// proof: assay grade, an alpha of 24 bits is drawn
 // assay: launch axpy grid=(ceil_div(n, 256)) block=(256) args=(x, y, out, alpha, n)
 #include <cuda_bf16.h>
 __global__ void axpy(const float* x, const float* y, float* out, float alpha, int n)

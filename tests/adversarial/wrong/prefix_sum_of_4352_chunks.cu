@@ -1,6 +1,8 @@
 // problem: prefix_sum
-// class: size (end of the range)
+// class: sizes
+// must: anything but passed
 // why: the sums of 2,048 elements are scanned in a shared array of 4,352 floats; more chunks (n > 8,912,896) are left out
+// proof: assay grade --size n=17825792 refuses it
 // assay: temp part float32 (ceil_div(n, 2048))
 // assay: launch sums grid=(ceil_div(n, 2048)) block=(256) args=(x, part, n)
 // assay: launch scan1 grid=(1) block=(32) args=(part, ceil_div(n, 2048))
