@@ -35,10 +35,16 @@ class ExpressionError(ValueError):
 
 
 def caret(text: str, position: int) -> str:
-    """`text` on one line with a caret under `position`."""
-    start = max(0, position - 100)
-    shown = "".join(character if character.isprintable() else " " for character in text[start : position + 60])
+    """`text` on one line with a caret under `position`; of a long one the part around it, for 80 columns."""
+    start = max(0, min(position - _BEFORE, len(text) - _SHOWN))
+    shown = "".join(character if character.isprintable() else " " for character in text[start : start + _SHOWN])
     return f"    {shown}\n    {' ' * (position - start)}^"
+
+
+_SHOWN: Final = 72
+"""Characters that are quoted: an indent of four and a margin are left."""
+_BEFORE: Final = 12
+"""Of them, before the culprit, if there is more behind it."""
 
 
 @dataclass(frozen=True)

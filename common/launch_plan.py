@@ -175,7 +175,10 @@ def parse_directives(source: str) -> LaunchPlan | None:
 PREFIX: Final = "// assay:"
 _DIRECTIVES: Final = ("temp", "launch", "fill", "copy")
 _LAUNCH_KEYS: Final = ("grid", "block", "shared", "cluster", "cooperative", "args")
-_NOT_FINITE: Final = "a number must be finite: set an infinity or a NaN in a kernel"
+_NOT_FINITE: Final = (
+    "a number must be finite: take the least or largest float32, -3.4028234e38 or 3.4028234e38, or set an infinity "
+    "or a NaN in a kernel"
+)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INTEGER = re.compile(r"-?[0-9]+")

@@ -152,6 +152,7 @@ class Correctness(Wire):
     schedule: int | None = None
     """The draw of the schedule that was wrong, where one was: the same draw has the same order again."""
     left_out: tuple[str, ...] = ()
-    """What a full verification did not judge, and why: `n=16777216: …`."""
+    """What a full verification did not judge, and why: `n=16777216: …`. It counts neither for the kernel nor against
+    it."""
     smallest: Smallest | None = None
     """Where it failed, and something smaller was asked for (`shrink_s`) and looked for."""

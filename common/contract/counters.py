@@ -179,7 +179,8 @@ class LineCounts(Counts):
 
     line: int = Field(ge=1)
     patterns: tuple[AccessPattern, ...] = ()
-    """The dearest request to each kind of memory (most sectors, or most passes), for a launch's dearest lines."""
+    """The most expensive request to each kind of memory (most sectors, or most passes), for a launch's most expensive
+    lines."""
 
 
 class Reading(Wire):

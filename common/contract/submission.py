@@ -43,7 +43,8 @@ class Settings(Request):
     """What the caller may choose about an evaluation. Limits can only be lowered."""
 
     sizes: Annotated[dict[Annotated[str, MaxLength(MAX_SIZE_NAME)], int], MaxLength(MAX_SIZES)] | None = None
-    """Grade at these sizes as well (every size of the problem by name); null grades at the problem's own."""
+    """Grade at these sizes as well, within the range that the problem states; a size that is not named is that of its
+    first example. Null grades at the problem's own."""
     target_speedup: float = Field(default=2.0, gt=0, le=1000)
     """Speedup over the baseline at which the speed terms of a reward are full."""
     reward: RewardName = RewardName.WEIGHTED

@@ -173,7 +173,7 @@ class Profile(Wire):
     """What was asked for and could not be measured, and why; never held against the submission."""
     estimate: Estimate | None = None
     pitfalls: tuple[Pitfall, ...] = ()
-    """What costs time, the dearest first."""
+    """What costs time, the most expensive first."""
 
 
 class RewardTerm(Wire):

@@ -270,6 +270,10 @@ class Session(Protocol):
         """
 
     @property
+    def unset_lines(self) -> tuple[int, ...]:
+        """Source lines where the program reads a register that nothing may have set; empty where nobody looked."""
+
+    @property
     def schedules(self) -> bool:
         """Whether `PlanRun.schedule` may have an effect on the program's answers."""
 

@@ -104,6 +104,8 @@ def problem_of(given: str | None, raw: bytes, file: Path) -> str:
             "Leave --problem out, or change the line `// problem: ID`.",
         )
     chosen = given or named
+    if chosen is None and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UsageError(f"{file} is UTF-16 text, as some editors on Windows write it.", "Save it as UTF-8.")
     if chosen is None and (not raw.strip() or b"\0" in raw):
         raise UsageError(f"{file} is {'no text' if raw.strip() else 'empty'}.", "Grade a file of CUDA C++ source.")
     if chosen is None:

@@ -129,7 +129,7 @@ def grade(
         from evaluator.report import html
 
         arguments.write_output(
-            report_file, html.render(verdict, source, "standard input" if str(file) == "-" else file.name)
+            report_file, html.render(verdict, source, html.STANDARD_INPUT if str(file) == "-" else file.name)
         )
         if not as_json:
             with printing():
@@ -177,15 +177,20 @@ def evaluate_anywhere(
 
 
 def _reproduce(file: Path, submission: Submission, problem: Problem, raw: bytes, verdict: Verdict) -> None:
-    """Write the program that shows the fault, or say on stderr why there is none."""
+    """Write the program that shows the fault, or say on stderr why there is none: the verdict stands either way."""
     from evaluator.pipeline.reproduce import reproduce, why_none
     from evaluator.pipeline.toolbox import Toolbox
 
     why = why_none(verdict)
     if why is None:
         toolbox = Toolbox(MachineSettings.from_environment())
-        arguments.write_output(file, reproduce(submission, raw, verdict, toolbox, problem))
-    else:
+        try:
+            text = reproduce(submission, raw, verdict, toolbox, problem)
+        except UsageError as error:
+            why = " ".join(filter(None, (str(error), error.remedy))).rstrip(".")
+        else:
+            arguments.write_output(file, text)
+    if why is not None:
         click.echo(f"assay: {file} is not written: {terminal.printable(why)}.", err=True)
 
 

@@ -30,7 +30,9 @@ from evaluator.seed import Seed
 from evaluator.stages.compile.line_table import with_lines
 from evaluator.stages.time.sample_pool import TimingKey
 from evaluator.stages.time.statistics import Measurement, Pooled
+from evaluator.stages.verify.findings.undefined_memory import with_its_name
 from evaluator.stages.verify.shrinking import shrink
+from evaluator.stages.verify.trials import asked_sizes
 
 Outcome = TypeVar("Outcome")
 
@@ -56,6 +58,8 @@ def evaluate(
     (`cancelled`).
     """
     problem = problem or find_problem(submission.problem)
+    if submission.settings.sizes is not None:
+        asked_sizes(problem, submission.settings.sizes)  # before any work
     try:
         referee = toolbox.referee(submission)
     except InfrastructureError as fault:
@@ -133,6 +137,10 @@ def _judge(
         simulator, checked_plan = job.toolbox.simulator, planned.checked_plan
         smaller = shrink(checked_plan, planned.program, simulator, settings, result.verified, seed)
         result = replace(result, verified=smaller)
+    ruling, shown = result.verified.ruling, result.verified.correctness
+    if ruling is not None and shown is not None:
+        named = with_its_name(ruling, shown.fault, planned.compiled_source.screened.source)
+        result = replace(result, verified=replace(result.verified, ruling=named))
     judged = JudgedProgram(planned, result)
     return Ending(judged, result.verified.ruling) if result.verified.ruling or result.look is None else judged
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from markupsafe import Markup
 from pygments.lexers import CudaLexer
@@ -18,13 +18,14 @@ from pygments.token import Comment, Keyword, Name, Number, String
 
 from common.contract import Mismatch, Reward, RewardTerm, Severity, Status, Timing, Verdict
 from common.contract.counters import Pitfall
+from common.demangled import without_parameters
 from common.source_lines import lines_of
 from evaluator.report import charts, line_costs
 from evaluator.report.environment import template_environment
 from evaluator.report.heat_map import HeatMap
 from evaluator.report.line_costs import Access, LineCosts, Mark, Room
 from evaluator.report.svg import COLOURS
-from evaluator.report.terminal import how_verified, line_of, where_it_ran
+from evaluator.report.terminal import NOT_JUDGED, how_verified, line_of, named_as, where_it_ran
 
 MAX_LINES = 3000
 """A longer source is shown around its remarks only."""
@@ -51,6 +52,9 @@ _TONES: dict[Status, tuple[Tone, str]] = {
 }
 
 _TOKENS = ((Comment.Preproc, "p"), (Comment, "c"), (Keyword, "k"), (String, "s"), (Number, "n"), (Name.Function, "f"))
+
+STANDARD_INPUT: Final = "standard input"
+"""The title of what came from no file."""
 
 
 def render(verdict: Verdict, source: str, title: str | None = None) -> str:
@@ -140,6 +144,18 @@ class _View:
     @property
     def symbol(self) -> str:
         return _TONES[self.verdict.status][1]
+
+    @property
+    def message(self) -> str:
+        """The verdict's, with the file's own name."""
+        return named_as(
+            self.verdict.message, None if self.title in (self.verdict.problem, STANDARD_INPUT) else self.title
+        )
+
+    @property
+    def not_judged(self) -> str:
+        """What it means that a size was left out; empty where none was."""
+        return NOT_JUDGED if self.verdict.correctness and self.verdict.correctness.left_out else ""
 
     @property
     def how_verified(self) -> str:
@@ -346,14 +362,14 @@ def _next_steps(verdict: Verdict) -> Iterator[str]:
         [k.kernel for k in compilation.kernels if k.spill_store_bytes + k.spill_load_bytes] if compilation else []
     )
     if spilling:
-        name = spilling[0].split("(")[0]
+        name = without_parameters(spilling[0])
         yield f"{name} spills registers to memory: keep fewer values alive, or raise -maxrregcount."
     counted = profile is not None and profile.evidence is not None
     low = [launch for launch in profile.occupancy if launch.occupancy < 0.5] if profile and not counted else []
     if low:
         launch = low[0]
         yield (
-            f"{launch.kernel.split('(')[0]} reaches an occupancy of {launch.occupancy:.0%}, limited by "
+            f"{without_parameters(launch.kernel)} reaches an occupancy of {launch.occupancy:.0%}, limited by "
             f"{launch.limited_by}: use less of it, or give each thread more independent work."
         )
     timing = verdict.timing

@@ -8,8 +8,10 @@ direction marks become visible escapes, and rich's markup is never interpreted. 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from rich import box
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.panel import Panel
 from rich.table import Table
@@ -29,6 +31,7 @@ from common.contract import (
     Verdict,
 )
 from common.contract.counters import Estimate
+from common.demangled import without_parameters
 from common.source_lines import lines_of
 
 # C0 and C1 controls, zero-width and direction marks, line separators, surrogates: what changes how a line reads
@@ -46,6 +49,15 @@ def printable(text: str) -> str:
         return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
     return _UNSEEN.sub(escape, text.replace("\r\n", "\n"))
+
+
+def named_as(message: str, file: str | None) -> str:
+    """A compiler's message with the user's name of the file in the place of the one that it was compiled under."""
+    return message if file is None else _COMPILED_AS.sub(lambda _: file, message)
+
+
+_COMPILED_AS: Final = re.compile(r"^kernel\.cu(?=:)", re.MULTILINE)
+"""`stages/compile/diagnostics.py` names a submission so: the user's own name is no part of what is graded."""
 
 
 def line_of(verdict: Verdict) -> tuple[int, int | None] | None:
@@ -68,7 +80,7 @@ def line_of(verdict: Verdict) -> tuple[int, int | None] | None:
 
 def verdict_card(verdict: Verdict, source: str, title: str | None = None) -> RenderableType:
     """A verdict at a glance, for 40 columns and up. `title` names the file; the problem's id stands in for it."""
-    return _Card(verdict, source, title or verdict.problem)
+    return _Card(verdict, source, title or verdict.problem, title if title != "-" else None)
 
 
 @dataclass(frozen=True)
@@ -111,6 +123,8 @@ class _Card:
     verdict: Verdict
     source: str
     title: str
+    file: str | None
+    """The user's name of it; None for standard input."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         verdict, look = self.verdict, _LOOKS[self.verdict.status]
@@ -118,7 +132,7 @@ class _Card:
         head = _text(plain, look.ascii_symbol if plain else look.symbol, f"bold {look.style}")
         head.append(f" {verdict.status}", f"bold {look.style}")
         head.append(f"{how_verified(verdict)} in phase {verdict.phase}{where_it_ran(verdict)}", "dim")
-        parts: list[RenderableType] = [head, _text(plain, verdict.message)]
+        parts: list[RenderableType] = [head, *_paragraphs(named_as(verdict.message, self.file), plain)]
         if quoted := _quote(verdict, self.source, plain):
             parts.append(quoted)
         facts = _facts(verdict, plain)
@@ -147,6 +161,63 @@ def _text(plain: bool, text: str, style: str = "") -> Text:
     return Text(shown, style)
 
 
+def _paragraphs(text: str, plain: bool) -> list[RenderableType]:
+    """A message's lines.
+
+    One that quotes a source (it is indented) stays one line, with the caret below it in its place, however narrow the
+    card.
+    """
+    parts: list[RenderableType] = []
+    rows = text.split("\n")
+    while rows:
+        row = rows.pop(0)
+        if rows and _CARET.fullmatch(rows[0]):
+            mark = rows.pop(0)
+            parts.append(_Excerpt(row, mark.index("^"), mark.count("^"), plain))
+        else:
+            parts.append(_Excerpt(row, 0, 0, plain) if row.startswith("    ") else _text(plain, row))
+    return parts
+
+
+_CARET: Final = re.compile(r" *\^+")
+
+
+@dataclass(frozen=True)
+class _Excerpt:
+    """A line with marks below it. Of one that is too long for the card, the part around the marks is shown."""
+
+    line: str
+    offset: int
+    """Of the first mark, in characters of the line."""
+    count: int
+    """Of marks; 0 for none."""
+    plain: bool
+    gutter: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = max(options.max_width - len(self.gutter), 1)
+        dots = "..." if self.plain else "…"
+        begun = self.line[: self.offset]
+        before, shown = (_text(self.plain, part.expandtabs(4)).plain for part in (begun, self.line))
+        if cell_len(shown) > room and cell_len(before) > room // 2:
+            cut = dots + before[len(before) - room // 4 :]
+            before, shown = cut, cut + shown[len(before) :]
+        if cell_len(shown) > room:
+            shown = set_cell_size(shown, max(room - len(dots), 0)) + dots
+        offset = cell_len(before)
+        quoted = Text(self.gutter, "dim", no_wrap=True, overflow="crop")
+        quoted.append(shown, "not dim")
+        if not self.count:
+            yield quoted
+            return
+        quoted.append("\n" + self.gutter.translate(_NO_DIGITS), "dim")
+        quoted.append(" " * offset + "^" * max(min(self.count, room - offset), 1), "bold not dim")
+        yield quoted
+
+
+_NO_DIGITS: Final = dict.fromkeys(map(ord, "0123456789"), " ")
+
+
 def _quote(verdict: Verdict, source: str, plain: bool) -> RenderableType | None:
     """The source line that the verdict is about, with a caret below it."""
     place = line_of(verdict)
@@ -156,17 +227,13 @@ def _quote(verdict: Verdict, source: str, plain: bool) -> RenderableType | None:
     number, column = place
     line = lines[number - 1]
     indent = len(line) - len(line.lstrip())
-    before = line[indent : column - 1] if column else ""
-    shown, offset = printable(line[indent:].expandtabs(4)), len(printable(before.expandtabs(4)))
-    # A long line is cut so that the caret stays in sight on 80 columns.
-    if offset > 40:
-        shown, offset = "…" + shown[offset - 20 :], 21
-    marks = "^" if column else "^" * max(min(len(shown.rstrip()) - offset, 60), 1)
-    gutter = f"{number:>4} | "
-    quoted = Text(no_wrap=True, overflow="crop" if plain else "ellipsis")
-    quoted.append(gutter, "dim").append_text(_text(plain, shown[:500]))
-    quoted.append("\n" + " " * 4 + " | ", "dim").append(" " * offset + marks, "bold")
-    return quoted
+    shown = line.strip()[:_MOST_QUOTED]
+    offset = max(column - 1 - indent, 0) if column else 0
+    return _Excerpt(shown, offset, 1 if column else len(shown), plain, f"{number:>4} | ")
+
+
+_MOST_QUOTED: Final = 4000
+"""Characters of a line that are read: lines of generated code can have a million."""
 
 
 def _facts(verdict: Verdict, plain: bool) -> Table:
@@ -235,7 +302,7 @@ def _kernels(verdict: Verdict) -> list[str]:
     kernels = verdict.compile.kernels if verdict.compile else ()
     for kernel in kernels[:4]:
         spills = kernel.spill_store_bytes + kernel.spill_load_bytes
-        said = f"{_short(kernel.kernel.split('(')[0], 40)}: {kernel.registers} registers"
+        said = f"{_short(without_parameters(kernel.kernel), 40)}: {kernel.registers} registers"
         said += f", {spills} bytes of spills" if spills else ""
         if launch := launches.get(kernel.kernel):
             said += f", occupancy {launch.occupancy:.0%} (limited by {launch.limited_by})"
@@ -298,9 +365,14 @@ def _trials(correctness: Correctness) -> list[str]:
     if correctness.deterministic is not None:
         said += ", same bits each run" if correctness.deterministic else ", bits differ from run to run"
     left_out = [f"not judged at {_short(said)}" for said in correctness.left_out[:2]]
+    if left_out:
+        left_out.append(NOT_JUDGED)
     if correctness.passed and correctness.verification == "quick":
         left_out.insert(0, "quick: no sizes above the published ones")
     return [said, *left_out, *(f"warning: {_short(warning)}" for warning in correctness.warnings[:2])]
+
+
+NOT_JUDGED: Final = "What was not judged counts neither for the kernel nor against it."
 
 
 def _speed(timing: Timing) -> list[str]:

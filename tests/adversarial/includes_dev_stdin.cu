@@ -1,5 +1,5 @@
 // problem: vector_add
-// attack: an include that waits for ever
+// attack: an include that never ends
 // expect: rejected
 // because: the compiler has no input, and limits
 // compile_timeout_s: 5

@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from common.contract import Fault
+from common.demangled import without_parameters
 from evaluator.backends.gpu.pool import Runner, RunnerDiedError, RunnerError, RunnerHungError, RunnerPool, gpu_fault
 from evaluator.backends.gpu.shared_memory import Layout, Memory, layout, step_order
 from evaluator.backends.gpu.tensors import any_true, as_words, on_device, synchronize
@@ -202,6 +203,7 @@ class GpuSession:
     shares_memory = False
     free_registers: Mapping[str, int | None] = MappingProxyType({})
     """A GPU has its own."""
+    unset_lines: tuple[int, ...] = ()
 
     def __init__(
         self, runtime: GpuRuntime, runner: Runner, slot: Slot, program: Program, attributes: bool, leaves_traces: bool
@@ -374,7 +376,7 @@ class GpuSession:
     def _fault(self, broken: RunnerError, run: PlanRun) -> Fault:
         """The runner's fault as a fact; raises GpuError where it is not the program's."""
         kernels = [step.symbol for step in run.steps if isinstance(step, KernelLaunch)]
-        kernel = self._entries[kernels[0]].name.partition("(")[0] if len(set(kernels)) == 1 else None
+        kernel = without_parameters(self._entries[kernels[0]].name) if len(set(kernels)) == 1 else None
         return self._fault_of(broken, kernel)
 
     def _fault_of(self, broken: RunnerError, kernel: str | None) -> Fault:

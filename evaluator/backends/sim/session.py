@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import re
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from common.contract import Fault
 from common.contract.counters import LaunchCounts
+from common.demangled import without_parameters
 from evaluator.backends.session import (
     Buffer,
     BufferCopy,
@@ -67,6 +67,7 @@ class SimulatorSession:
         self.entries = {entry.symbol: entry for entry in entries}
         self.translated = translated
         self.free_registers = translated.free_registers
+        self.unset_lines = translated.unset_lines
         self.schedules = translated.schedules
         self.shares_memory = translated.shares_memory
         self._introduced = False
@@ -285,7 +286,7 @@ class SimulatorSession:
     def _kernel_name(self, symbol: str) -> str | None:
         """`ns::scale<float, 4>`: the kernel as its author calls it, without its parameters."""
         entry = self.entries.get(symbol)
-        return re.sub(r"\(.*", "", entry.name).removeprefix("void ") if entry else None
+        return without_parameters(entry.name) if entry else None
 
     def _fault(self, run: PlanRun) -> Fault:
         kind, message, symbol = self._words(), self._words(), self._words()

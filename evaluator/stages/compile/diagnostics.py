@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from common.contract import Diagnostic, Severity
+from common.source_lines import lines_of
 from evaluator.stages.compile.kernel_entries import demangled
 
 SOURCE_NAME: Final = "kernel.cu"
@@ -213,8 +214,7 @@ def hint(error: Diagnostic, source: str) -> str | None:
     if missing := re.search(r"([\w./+-]+): No such file or directory", text):
         return _about_missing_header(missing[1])
     if re.search(r'expected an? ";"', text):
-        before = error.line - 1 if error.line and error.line > 1 else error.line
-        return f"A semicolon is probably missing at the end of line {before}, or earlier." if before else None
+        return _about_missing_semicolon(error.line, lines_of(source)) if error.line else None
     if undefined := re.search(r'(?:identifier|name followed by "::") "?(\w+)"? is undefined', text):
         return _about_undefined(undefined[1], source)
     if called := re.search(r'calling a __host__ function\("?([^"(]+)', text):
@@ -229,11 +229,29 @@ def hint(error: Diagnostic, source: str) -> str | None:
         or "not supported on .target" in text
     ):
         return "The inline assembly is not valid PTX for this architecture: see the PTX ISA for what it allows."
+    if "kernel launch from __device__ or __global__" in text:
+        return (
+            "A kernel cannot launch another one here. Launch each of them from the plan: a line "
+            "`// assay: launch KERNEL grid=(…) block=(…) args=(…)` for each, in order."
+        )
+    if "has already been defined" in text or 'has "C" linkage' in text:
+        return "Keep one of the two, or give one another name: all versions of a kernel stand in one file."
     if "must return void" in text or 'a "__global__" function' in text or "__global__ function" in text:
         return "A kernel is a free (or static member) function that returns void and takes its arguments by value."
     if member := re.search(r'namespace "std" has no member "(\w+)"', text):
         return f"std::{member[1]} is a host library name: a kernel needs plain arrays, or <cuda/std/...>."
     return None
+
+
+def _about_missing_semicolon(line: int, lines: list[str]) -> str:
+    """The compiler names the line of what comes next: what lacks a semicolon ends there, or on the line before."""
+    code = [(number, text.strip()) for number, text in enumerate(lines[: line - 1], 1)]
+    before = [(number, text) for number, text in code if text and not text.startswith(("//", "#", "*", "/*"))]
+    if line > len(lines):
+        return f"A semicolon is probably missing at the end of line {line - 1}, or earlier."
+    if not before or before[-1][1].endswith((";", "{", "}", ":", ",", "(", "*/")):
+        return f"A semicolon is probably missing in line {line}, between two statements."
+    return f"A semicolon is probably missing at the end of line {before[-1][0]}."
 
 
 def _about_missing_header(name: str) -> str:

@@ -165,7 +165,13 @@ def _parts(tokens: list[str]) -> list[list[str]]:
 
 
 def _type(tokens: list[str], is_parameter: bool) -> str:
-    """One spelling for one type (or one template argument that is a value)."""
+    """One spelling for one type (or one template argument that is a value: `&(f(float))`, a function, is `f`)."""
+    if not is_parameter and tokens[:2] == ["&", "("] and tokens[-1] == ")":
+        tokens = tokens[2:-1]  # demangled as `&(f(float))`
+        if tokens[-1:] == [")"]:
+            tokens = tokens[: _opening(tokens, "(", ")")]
+    elif not is_parameter and tokens[:1] == ["&"]:
+        tokens = tokens[1:]
     depth = 0
     end = len(tokens)
     for index, token in enumerate(tokens):

@@ -9,8 +9,8 @@ from typing import Final, Literal, TypeAlias
 
 from common.contract import Phase, Status
 from common.expressions import ExpressionError, caret, evaluate_expression
-from common.gpu_limits import MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER_BLOCKS, MAX_GRID, limits_of
-from common.launch_plan import Extent, Fill, Launch, LaunchPlan
+from common.gpu_limits import GPU_LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER_BLOCKS, MAX_GRID, limits_of
+from common.launch_plan import Extent, Fill, Launch, LaunchPlan, as_directives
 from common.wire import DType
 from evaluator.backends.session import Buffer, BufferCopy, BufferFill, Entry, KernelLaunch, Parameter, Pointer
 from evaluator.errors import Ruling
@@ -77,6 +77,12 @@ class Call:
     registers: int = 0
     """Of a thread; 0 where it is not known."""
 
+    @property
+    def pointers(self) -> tuple[tuple[int, Parameter, str], ...]:
+        """Number (from 1), parameter and buffer of each argument that is a tensor or a temporary."""
+        pairs = enumerate(zip(self.values, self.entry.parameters, strict=True), 1)
+        return tuple((n, parameter, value.buffer) for n, (value, parameter) in pairs if isinstance(value, Pointer))
+
 
 @dataclass(frozen=True)
 class CheckedPlan:
@@ -100,7 +106,11 @@ class CheckedPlan:
 
     @property
     def exchanged(self) -> str | None:
-        """Two arguments of a launch that look exchanged: either parameter is named as what the other gets."""
+        """Two arguments of a launch that look exchanged, and what to do.
+
+        Either parameter is named as what the other gets; or an input goes where the kernel may write, and an output
+        where it may only read.
+        """
         for call in self.calls.values():
             given = [v.buffer if isinstance(v, Pointer) else str(v) for v in call.values]
             taken = [(parameter.name, parameter.kind) for parameter in call.entry.parameters]
@@ -110,6 +120,30 @@ class CheckedPlan:
                         f"In {call.place} the parameter {one} gets {gets}, and {gets} gets {one}: exchange the two "
                         "in `args` if that is not meant."
                     )
+            if (told := self._turned_round(call)) is not None:
+                return told
+        return None
+
+    def _turned_round(self, call: Call) -> str | None:
+        """An input that goes where the kernel may write, and an output that goes where it may only read."""
+        inputs, outputs = ({t.name for t in each} for each in (self.problem.inputs, self.problem.outputs))
+        to_write = [one for one in call.pointers if _may_write(one[1]) and one[2] in inputs]
+        to_read = [one for one in call.pointers if not _may_write(one[1]) and one[2] in outputs]
+        if not to_write or not to_read:
+            return None
+        (number, written, name), (other, read, output) = to_write[0], to_read[0]
+        return (
+            f"In {call.place} the input {name} goes to `{written.type} {written.name}` (argument {number}), and the "
+            f"output {output} to `{read.type} {read.name}` (argument {other}): exchange the two in `args`."
+            f"{_as_line(self.plan, name, output) if self.plan_source == 'inferred' else ''}"
+        )
+
+    def writer_of(self, name: str) -> str | None:
+        """Through which argument a kernel may write to this buffer, in words; None where there is none."""
+        for call in self.calls.values():
+            for number, parameter, buffer in call.pointers:
+                if buffer == name and _may_write(parameter):
+                    return f"{call.place} gives {name} to `{parameter.type} {parameter.name}` (argument {number})"
         return None
 
     def at(
@@ -125,6 +159,22 @@ class CheckedPlan:
             return _Sized(self, sizes, scalars).sized_plan(memory_bytes)
         except PlanRefusedError as refused:
             return refused.ruling
+
+
+def _may_write(parameter: Parameter) -> bool:
+    """Whether the type of a pointer lets its kernel write there."""
+    return "const" not in parameter.type.split("*")[0].split()
+
+
+def _as_line(plan: LaunchPlan, one: str, other: str) -> str:
+    """The plan as lines, with these two exchanged in `args`."""
+    renamed = {one: other, other: one}
+    steps = [
+        step.model_copy(update={"args": tuple(renamed.get(str(arg), arg) for arg in step.args)})
+        for step in plan.steps
+        if isinstance(step, Launch)
+    ]
+    return f" No plan was given; this line says so:\n{as_directives(plan.model_copy(update={'steps': tuple(steps)}))}"
 
 
 class _Sized:
@@ -215,7 +265,7 @@ class _Sized:
             raise self._refused(
                 f"{place}, shared",
                 f"{shared} bytes of dynamic shared memory{static}: {self.checked_plan.arch} has {most} for a block",
-                "Use smaller tiles, or a `shared=` that does not grow with the sizes." if shared > 0 else None,
+                _less_shared(shared + call.static_shared_bytes) if shared > 0 else None,
             )
         taken = shared + call.static_shared_bytes
         fitting = fitting_blocks(call.registers, taken, prod(block), self.checked_plan.arch)
@@ -274,6 +324,16 @@ class _Sized:
             quoted = f"\n{caret(value, 0)}" if isinstance(value, str) else ""
             reason = f"{misfit}, the type of `{parameter.type} {parameter.name}` ({self.where})"
             raise PlanRefusedError(f"{place}: {reason}{quoted}") from None
+
+
+def _less_shared(needed_bytes: int) -> str:
+    """What to do about too much dynamic shared memory, with the first architecture that has as much."""
+    hint = "Use smaller tiles, or a `shared=` that does not grow with the sizes."
+    able = [number for number, limits in GPU_LIMITS.items() if limits.shared_per_block_bytes >= needed_bytes]
+    if not able:
+        return hint
+    most = GPU_LIMITS[able[0]].shared_per_block_bytes
+    return f"{hint} Or compile for an architecture that has more: sm_{able[0]} has {most} (`--arch sm_{able[0]}`)."
 
 
 _TOO_LARGE: Final = {

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
+from common.demangled import without_parameters
 from common.expressions import ExpressionError, caret, names_in
 from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, PlanError, as_directives, parse_directives
 from common.wire import DType
@@ -394,5 +395,5 @@ def _describe(calls: Iterable[Call], entries: Sequence[Entry]) -> str:
 
 
 def _signature(entry: Entry) -> str:
-    head = re.split(r"\(", entry.name.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
+    head = without_parameters(entry.name.replace("(anonymous namespace)::", ""))
     return f"{head}({', '.join(f'{parameter.type} {parameter.name}' for parameter in entry.parameters)})"

@@ -9,13 +9,13 @@ by benchmarks/simulator/estimate_vs_gpu.py, which says on what, and how well oth
 """
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from common.contract import KernelResources
 from common.contract.counters import Estimate, Evidence, LaunchCounts, LaunchEstimate
+from common.demangled import without_parameters
 from evaluator.stages.compile.resources import occupancy
 from evaluator.stages.profile.gpu_models import Machine
 
@@ -103,7 +103,7 @@ def estimate(
 
 def _plain(kernel: str) -> str:
     """`ns::scale<float, 4>`: without what it returns and takes."""
-    return re.sub(r"\(.*", "", kernel).removeprefix("void ")
+    return without_parameters(kernel)
 
 
 def _round(time_us: float) -> float:

@@ -15,13 +15,13 @@ Thresholds, beside a weight of at least `MIN_WEIGHT`: see `_FINDERS`' functions;
 """
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from common.contract import KernelResources, Occupancy
 from common.contract.counters import Counts, Evidence, LaunchCounts, LineCounts, Pitfall, Traffic
+from common.demangled import without_parameters
 
 MIN_WEIGHT: Final = 0.02
 """What would save less of the plan's time is no pitfall."""
@@ -124,7 +124,7 @@ def find_pitfalls(
 
 def _plain(kernel: str) -> str:
     """`ns::scale<float, 4>`: without what it returns and takes."""
-    return re.sub(r"\(.*", "", kernel).removeprefix("void ")
+    return without_parameters(kernel)
 
 
 def _time(counts: LaunchCounts, local_memory: bool) -> _Time:

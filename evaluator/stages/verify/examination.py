@@ -6,7 +6,7 @@ holds afterwards.
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,7 +22,13 @@ from evaluator.stages.verify.comparison import Comparison, all_written, compare_
 from evaluator.stages.verify.findings.advice import advice
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT, bounds_hint, ruling_on
 from evaluator.stages.verify.findings.race_checks import Watching, sentence
-from evaluator.stages.verify.findings.undefined_memory import UNWRITTEN_HINT, doubtful, how_to_initialise, origin
+from evaluator.stages.verify.findings.undefined_memory import (
+    UNWRITTEN_HINT,
+    doubtful,
+    how_to_initialise,
+    origin,
+    unset_variable,
+)
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
 from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
@@ -270,7 +276,7 @@ class Examination:
 
     def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
         """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
-        ruling = self.fault_ruling(outcome, trial) or changed_input(outcome.contents, inputs)
+        ruling = self.fault_ruling(outcome, trial) or changed_input(outcome.contents, inputs, self.checked_plan)
         if ruling is not None:
             self.trials.append(trial_of(trial, False))
         return ruling
@@ -412,8 +418,8 @@ class Examination:
                 continue
             element = int(elements[0])
             all_written = known.get(name, 0) is None
+            undefined = self.watching.undefined
             if unwritten[element] and not all_written:
-                undefined = self.watching.undefined
                 element = known.get(name) or element
                 return Ruling(
                     Status.INCORRECT,
@@ -423,13 +429,14 @@ class Examination:
                     f"{self._reader()}",
                     undefined.remedy if undefined else UNWRITTEN_HINT,
                 )
+            unset = self.session.unset_lines if undefined is None else ()
             return Ruling(
                 Status.INCORRECT,
                 Phase.VERIFY,
-                f"At {trial.place}: {name}[{element}] {origin(self.watching.undefined, name)}: two runs on the "
+                f"At {trial.place}: {name}[{element}] {origin(undefined, name, bool(unset))}: two runs on the "
                 f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} "
-                f"elements.{self._reader()}",
-                how_to_initialise(self.watching.undefined, name, self._temporaries(), self._later()),
+                f"elements.{self._reader(unset)}",
+                how_to_initialise(undefined, name, self._temporaries(), self._later(), bool(unset)),
             )
         return None
 
@@ -445,8 +452,11 @@ class Examination:
     def _temporaries(self) -> set[str]:
         return {temporary.name for temporary in self.checked_plan.plan.temporaries}
 
-    def _reader(self) -> str:
-        """Who read what nobody had written, where a watched run saw it."""
+    def _reader(self, unset: Sequence[int] = ()) -> str:
+        """Who read what nobody had written, where a watched run saw it; or the lines that read an unset variable."""
+        if unset:
+            self.fault = unset_variable(unset)
+            return f" The kernel {self.fault.message}."
         if self.watching.undefined is None:
             return ""
         self.fault = self.watching.undefined.fault

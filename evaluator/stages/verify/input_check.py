@@ -1,15 +1,17 @@
 """Whether a run left its inputs as they were."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from common.contract import Phase, Status
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, namespace
 from evaluator.problems.problem import Arrays
+from evaluator.stages.launch.checked_plan import CheckedPlan
 
 
-def changed_input(contents: Mapping[str, Array], inputs: Arrays) -> Ruling | None:
+def changed_input(contents: Mapping[str, Array], inputs: Arrays, checked_plan: CheckedPlan) -> Ruling | None:
     """A ruling on the first input that does not hold what it was given; `contents` are bytes after a run."""
     changed = [
         memory.view(word) != contents[name].view(word)
@@ -25,7 +27,9 @@ def changed_input(contents: Mapping[str, Array], inputs: Arrays) -> Ruling | Non
         if not bool(xp.any(differs)):
             continue
         element = int(xp.argmax(xp.astype(differs, xp.uint8))) // given.dtype.itemsize
-        return input_changed(name, f"{name}[{element}] is the first of the elements that differ")
+        ruling = input_changed(name, f"{name}[{element}] is the first of the elements that differ")
+        writer = checked_plan.writer_of(name)
+        return replace(ruling, hint=f"{writer}. {ruling.hint}") if writer else ruling
     return None
 
 

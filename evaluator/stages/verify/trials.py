@@ -12,8 +12,6 @@ from evaluator.errors import UsageError
 from evaluator.problems.problem import Distribution, DistributionRole, Problem, Sizes, Tolerance
 from evaluator.stages.verify.comparison import Comparison
 
-_MAX_ASKED_BYTES: Final = 1 << 30
-"""The float64 oracle and the comparison take about ten times as much on the host."""
 _REHEARSED_WORK: Final = 4_000_000
 """Operations and words of memory: what a simulator does in some milliseconds."""
 _REHEARSED_MOST: Final = 4
@@ -176,7 +174,11 @@ def _everyday(
 
 
 def asked_sizes(problem: Problem, sizes: Mapping[str, int]) -> Sizes:
-    """The problem's typical sizes, but for those that the caller asks for. Raises UsageError for what cannot be."""
+    """The problem's typical sizes, but for those that the caller asks for.
+
+    Raises UsageError for what cannot be, and for what is outside of the range that a kernel must serve: a kernel that
+    fails there is not wrong. That range also bounds what one evaluation takes: below half a GiB of tensors.
+    """
     unknown = sorted(set(sizes) - set(problem.sizes))
     if unknown:
         raise UsageError(
@@ -184,13 +186,15 @@ def asked_sizes(problem: Problem, sizes: Mapping[str, int]) -> Sizes:
         )
     asked = {**problem.example_sizes[0], **sizes}
     for name, size in asked.items():
-        if not 1 <= size < 1 << 31:
-            raise UsageError(f"The size {name}={size} is out of range.", "A size is at least 1 and below 2^31.")
-    needed = tensor_bytes(problem, asked)
-    if needed > _MAX_ASKED_BYTES:
+        if not 1 <= size <= problem.serves.most[name]:
+            raise UsageError(
+                f"The size {name}={size} is out of range.", f"{problem.id} is graded with {problem.serves.text}."
+            )
+    if not problem.serves.admits(asked):
+        others = ", ".join(f"{name}={size}" for name, size in asked.items() if name not in sizes)
         raise UsageError(
-            f"At {at(asked)} the tensors of {problem.id} take {needed / (1 << 30):.3g} GiB.",
-            f"A size that is asked for may take up to {_MAX_ASKED_BYTES >> 30} GiB.",
+            f"The sizes {at(asked)} are out of range together{f' ({others} by default)' if others else ''}.",
+            f"{problem.id} is graded with {problem.serves.text}.",
         )
     return asked
 

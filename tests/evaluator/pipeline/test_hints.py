@@ -50,6 +50,38 @@ MISTAKES = {
         "The input x was changed",
         "the parameter x gets y, and y gets x",
     ),
+    "input and output exchanged, with names of the kernel's own": (
+        "relu",
+        "// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(y, x, n)\n"
+        "__global__ void k(const float* from, float* to, int n) {\n"
+        "  int i = blockIdx.x * 256 + threadIdx.x; if (i < n) to[i] = fmaxf(from[i], 0.f); }",
+        "The input x was changed",
+        "the input x goes to `float* to` (argument 2), and the output y to `const float* from` (argument 1)",
+    ),
+    "output before input, without a plan": (
+        "relu",
+        "__global__ void k(float* to, const float* from, int count) {\n"
+        "  int i = blockIdx.x * 256 + threadIdx.x; if (i < count) to[i] = fmaxf(from[i], 0.f); }",
+        "The input x was changed",
+        "// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(y, x, n)",
+    ),
+    "an input that is written to": (
+        "relu",
+        "__global__ void k(float* a, float* b, int count) {\n"
+        "  int i = blockIdx.x * 256 + threadIdx.x; if (i < count) b[i] = a[i] = fmaxf(a[i], 0.f); }",
+        "The input x was changed",
+        "step 1 (launch k) gives x to `float* a` (argument 1)",
+    ),
+    "a variable that is never set": (
+        "row_sum",
+        "__global__ void k(const float* x, float* y, int rows, int cols) {\n"
+        "  int r = blockIdx.x * 256 + threadIdx.x; float sum;\n"
+        "  if (r < rows) { for (int j = 0; j < cols; j++)\n"
+        "    sum += x[r * cols + j];\n"
+        "    y[r] = sum; } }",
+        "reads a variable that may not have been set, on line 4",
+        "`sum` has no value where it is declared, on line 2",
+    ),
     "grid.sync() in an ordinary launch": (
         "relu",
         "// assay: launch k grid=(4) block=(32) args=(x, y, n)\n#include <cooperative_groups.h>\n"

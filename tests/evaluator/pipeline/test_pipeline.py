@@ -258,3 +258,5 @@ def test_a_mistake_of_our_own_is_an_internal_error_without_a_reward(toolbox, mon
 def test_a_wrong_request_stays_the_callers_mistake(toolbox):
     with pytest.raises(UsageError):
         graded(toolbox, RIGHT, sizes={"nothing": 1})
+    with pytest.raises(UsageError, match="out of range"):  # before the compiler says what it is
+        graded(toolbox, "no CUDA", sizes={"n": 1 << 30})

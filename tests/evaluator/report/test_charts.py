@@ -1,3 +1,5 @@
+import cmath
+import math
 import re
 from xml.etree import ElementTree
 
@@ -60,6 +62,22 @@ def test_a_kernel_lies_under_its_roof(intensity, share, measured):
     x, y = map(float, NUMBERS.findall(dot.find("path").get("d"))[:2])
     assert 40 < x < WIDTH
     assert 20 < y < 230
+
+
+@pytest.mark.parametrize(("intensity", "share"), [(80, 1.0), (25, 1.0), (160, 0.97), (1.2, 1.0), (3, 1.0)])
+def test_no_dot_lies_on_the_letters_of_a_roof(intensity, share):
+    point = Point("k", intensity, share * min(intensity * 3350, 67_000), True)
+    root = shapes(roofline_chart(ROOF, (point,)))
+    (dot,) = [element for element in root if element.find("title") is not None]
+    x, y = map(float, NUMBERS.findall(dot.find("path").get("d"))[:2])
+    x += 5.5  # from its left edge
+    label = next(text for text in root.iter("text") if text.text.startswith("float32"))
+    right, base = float(label.get("x")), float(label.get("y"))
+    assert not (right - 5 * len(label.text) - 5 < x < right + 5 and base - 14 < y < base + 8)
+    slope = next(text for text in root.iter("text") if text.text.startswith("memory"))
+    at, level, degrees = map(float, NUMBERS.findall(slope.get("transform")))
+    turned = complex(x - at, y - level) * cmath.rect(1, -math.radians(degrees))  # along the words, and below them
+    assert not (0 < turned.real < 5 * len(slope.text) and -12 < turned.imag < 4)
 
 
 def test_what_limits_occupancy_stands_out():

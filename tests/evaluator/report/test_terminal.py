@@ -74,6 +74,42 @@ def test_a_fault_marks_its_whole_line():
     assert line_of(runtime_error()) == (10, None)
 
 
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("unicode", [True, False])
+def test_a_caret_stays_under_its_culprit_in_a_line_that_is_too_long(width, unicode):
+    plan = f"// assay: launch {'long_name_' * 6} grid=(ceil_div(n, 256)) blok=(256) args=(x, y, n) // {'日本' * 9}"
+    message = f"line 2: unknown key 'blok'\n    {plan}\n    {' ' * plan.index('blok')}^"
+    told = compile_error().model_copy(update={"message": message})
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8" if unicode else "ascii")
+    Console(file=out, width=width).print(verdict_card(told, SOURCE))
+    out.seek(0)
+    lines = out.read().splitlines()
+    under = next(line for line in lines if line.strip("│| ") == "^")
+    quoted = lines[lines.index(under) - 1]
+    assert quoted[under.index("^") :].startswith("blok")
+    assert max(map(cell_len, lines)) <= width
+
+
+def test_a_compile_error_names_the_file_that_was_given():
+    verdict = compile_error()
+    assert "kernel.cu:" in verdict.message
+    card = flat(shown(verdict_card(verdict, SOURCE, "src/row sum.cu"), 120))
+    assert f"src/row sum.cu:{verdict.message.partition('kernel.cu:')[2].splitlines()[0]}" in card
+    assert "kernel.cu" not in card
+    assert "kernel.cu:" in flat(shown(verdict_card(verdict, SOURCE, "-"), 120))
+    assert "row sum.cu:10" in html.render(verdict, SOURCE, "row sum.cu")
+    assert "kernel.cu:10" in html.render(verdict, SOURCE)
+
+
+def test_what_it_means_that_a_size_was_left_out_is_said_where_it_is_told():
+    verdict = passed()
+    seen = verdict.correctness.model_copy(update={"left_out": ("n=16777216: it takes too long",)})
+    verdict = verdict.model_copy(update={"correctness": seen})
+    for text in (flat(shown(verdict_card(verdict, SOURCE), 120)), html.render(verdict, SOURCE)):
+        assert "ot judged at n=16777216" in text
+        assert "counts neither for the kernel nor against it" in text
+
+
 def test_a_line_that_the_source_does_not_have_is_not_quoted():
     assert "^" not in shown(verdict_card(runtime_error(), "one line\n"))
     assert "^" not in shown(verdict_card(runtime_error(), ""))

@@ -1,4 +1,4 @@
-"""Whether the docker sandbox can be tried here."""
+"""Every kind of sandbox, and whether that of docker can be tried here."""
 
 import functools
 import os
@@ -7,6 +7,8 @@ import pytest
 
 from evaluator.errors import SandboxError
 from evaluator.sandbox.container.docker import DockerSandbox
+from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
+from evaluator.sandbox.host.process import ProcessSandbox
 
 
 @functools.cache
@@ -26,3 +28,22 @@ def docker_sandbox_works(tmp_path_factory):
         pytest.fail(fault)
     if fault is not None:
         pytest.skip(fault)
+
+
+@pytest.fixture(params=[ProcessSandbox, BubblewrapSandbox, DockerSandbox], ids=["process", "bubblewrap", "docker"])
+def sandbox(request, tmp_path):
+    if request.param is DockerSandbox:
+        request.getfixturevalue("docker_sandbox_works")
+    made = request.param(tmp_path / "jobs")
+    yield made
+    if request.param is DockerSandbox:
+        made.close()
+    assert list(made.root.iterdir()) == [], "a work folder was left behind"
+
+
+@pytest.fixture
+def on_the_host(sandbox):
+    """A sandbox whose jobs have their work folder and their warden on this machine itself."""
+    if sandbox.name == "docker":
+        pytest.skip("a container has neither a folder nor a warden on the host")
+    return sandbox

@@ -34,6 +34,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from common.contract.counters import Atomics, InstructionClass, LaunchCounts, Reading, SharedTraffic, Traffic
+from common.demangled import without_parameters
 from evaluator.backends.gpu.tools.launch import COUNTERS_REMEDY, REPORT, ToolMissingError, ToolRun, ToolRunner
 from evaluator.backends.session import KernelLaunch, PlanRun, Program
 
@@ -179,7 +180,7 @@ class Profiler:
         for row, launch in zip(rows, launches, strict=False):
             name = entries[launch.symbol].name
             shared_bytes = launch.shared_bytes + static_shared_bytes.get(name, 0)
-            kernel = re.sub(r"\(.*", "", name).removeprefix("void ")
+            kernel = without_parameters(name)
             found.append(launch_counts(row, kernel, launch, shared_bytes, has_half_arithmetic(program.ptx)))
         return tuple(found)
 

@@ -58,6 +58,32 @@ def lane_masks(flow: ControlFlow) -> Masks:
     return Masks(live_in, live_out, definitions, frozenset(chain.from_iterable(live_in)), flow.spins or flow.apart)
 
 
+def unset_reads(flow: ControlFlow, masks: Masks) -> tuple[Instruction, ...]:
+    """The first instructions that read a register which nothing has set on some way from the function's start.
+
+    A guarded write counts as one: compilers guard what is read under the same guard.
+    """
+    found: dict[int, Instruction] = {}
+    for name in masks.live_in[0]:
+        seen, left = {0}, [0]
+        while left:
+            block = flow.blocks[left.pop()]
+            for instruction in block.body:
+                writes = written(instruction)
+                operands = instruction.operands[1:] if writes else instruction.operands
+                guard = instruction.guard
+                if any(name in registers_in(one) for one in operands) or (guard is not None and guard.name == name):
+                    found[id(instruction)] = instruction
+                    break
+                if name in writes:
+                    break
+            else:
+                ahead = [s for s in block.successors if s not in seen and name in masks.live_in[s]]
+                seen.update(ahead)
+                left += ahead
+    return tuple(found.values())
+
+
 def _touched(block: Block, definitions: dict[str, int]) -> tuple[set[str], set[str]]:
     """What a block reads before it writes it, and what it writes; counts the writes."""
     used: set[str] = set()

@@ -15,6 +15,7 @@ from evaluator.backends.sim.codegen.layout import (
     parameter_layout,
     signature,
 )
+from evaluator.backends.sim.codegen.masks import unset_reads
 from evaluator.backends.sim.codegen.waiting import (
     depends_on_schedule,
     keeps_order,
@@ -62,6 +63,8 @@ class Translation:
     """Shared variables by kernel."""
     free_registers: Mapping[str, int | None]
     """Special registers that the ISA leaves to the machine, and the first line that reads each."""
+    unset_lines: tuple[int, ...] = ()
+    """Where registers are read that nothing may have set, in rising order; what has no line is left out."""
     schedules: bool = False
     """Whether an answer may depend on the order in which warps and blocks go on."""
     shares_memory: bool = False
@@ -171,10 +174,12 @@ class _ModuleText:
 
     def translation(self) -> Translation:
         bodies = []
+        unset: set[int] = set()
         for function in self.functions:
             made = FunctionText(self, function)
             self.flows.append(made.flow)
             bodies.append(made.text())
+            unset.update(i.line for i in unset_reads(made.flow, made.context.masks) if i.line > 0)
         declarations = [f"{signature(self.indexes[f.name], f)};" for f in self.functions if not f.is_entry]
         extents = _joined(f"{{{low}u, {high}u}}" for each in self.extents for low, high in each) or "{}"
         sites = _joined(self.sites) or "{}"
@@ -200,7 +205,19 @@ class _ModuleText:
         shares = any(isinstance(i, Instruction) and shares_memory(i) for f in self.functions for i in f.body)
         places = tuple(self.lines)
         grid_wide = self._grid_wide()
-        return Translation(text, places, kernels, variables, ledger, shared, free, schedules, shares, grid_wide)
+        return Translation(
+            text,
+            places,
+            kernels,
+            variables,
+            ledger,
+            shared,
+            free,
+            tuple(sorted(unset)),
+            schedules,
+            shares,
+            grid_wide,
+        )
 
     def _shared_variables(self, function: Function) -> Iterator[SharedVariable]:
         offsets = self.shared_offsets(function)

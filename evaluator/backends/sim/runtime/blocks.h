@@ -87,7 +87,7 @@ bool release() {
         FAULT.has_other = true;
         format(others, ", others wait at barrier %d on line %d", elsewhere->waits_at, line_of(elsewhere->wait_place));
     }
-    format(FAULT.message, "waits for ever at barrier %d: %u of the block's %u unfinished warps are there%s", first->waits_at,
+    format(FAULT.message, "waits without end at barrier %d: %u of the block's %u unfinished warps are there%s", first->waits_at,
            waiting, unfinished, others);
     fault(*first, first->live, "deadlock", first->wait_place, FAULT.message);
 }

@@ -55,31 +55,17 @@ bool readable(u64 address, u64 bytes) {
     return slot && address - slot->low < slot->size && slot->size - (address - slot->low) >= bytes;
 }
 
-// How many arguments a format takes.
-u32 arguments_of(const char *format) {
-    u32 count = 0;
-    for (const char *p = format; *p;) {
-        if (*p++ != '%') continue;
-        if (*p == '%') p++;
-        else {
-            for (; *p && strchr("-+ #0123456789.*lhzjt", *p); p++) count += *p == '*';
-            if (*p) count++, p++;
-        }
-    }
-    return count;
-}
-
-void print_text(const Caller &caller, const char *text, u64 arguments) {
+// Reads a format once: gives how many arguments it takes and, where the text is `kept`, formats and keeps it.
+// What has no room any more, or no readable argument, is counted all the same.
+u32 print_text(const Caller &caller, const char *text, u64 arguments, bool kept) {
     char out[2048], piece[1100];
     u64 used = 0, written = 0;
-    for (const char *p = text; *p && written + 1100 < sizeof out;) {
-        if (*p != '%') {
-            out[written++] = *p++;
-            continue;
-        }
-        if (p[1] == '%') {
-            out[written++] = '%';
-            p += 2;
+    u32 count = 0;
+    for (const char *p = text; *p;) {
+        kept = kept && written + 1100 < sizeof out;
+        if (*p != '%' || p[1] == '%') {
+            if (kept) out[written++] = *p;
+            p += *p == '%' ? 2 : 1;
             continue;
         }
         char spec[48];
@@ -89,8 +75,9 @@ void print_text(const Caller &caller, const char *text, u64 arguments) {
         for (int digits = 0; *p && strchr("-+ #0123456789.*", *p); p++) {
             if (*p == '*') { // the next argument is the width
                 i32 width = 0;
+                count++;
                 used = (used + 3) & ~3ull;
-                if (readable(arguments + used, 4)) memcpy(&width, (const void *)(arguments + used), 4);
+                if (kept && readable(arguments + used, 4)) memcpy(&width, (const void *)(arguments + used), 4);
                 used += 4;
                 if (n < 20 && width > -1000 && width < 1000) n += snprintf(spec + n, 6, "%d", width);
                 continue;
@@ -107,10 +94,12 @@ void print_text(const Caller &caller, const char *text, u64 arguments) {
         char kind = *p;
         if (!kind) break;
         p++;
+        count++;
         bool wide = longs || strchr("fFeEgGaAsp", kind);
         used = wide ? (used + 7) & ~7ull : (used + 3) & ~3ull;
         u64 value = 0;
-        if (!readable(arguments + used, wide ? 8 : 4)) break;
+        kept = kept && readable(arguments + used, wide ? 8 : 4);
+        if (!kept) continue;
         memcpy(&value, (const void *)(arguments + used), wide ? 8 : 4);
         used += wide ? 8 : 4;
         int length = 0;
@@ -150,6 +139,7 @@ void print_text(const Caller &caller, const char *text, u64 arguments) {
         }
     }
     append(out, written);
+    return count;
 }
 
 } // namespace
@@ -162,10 +152,10 @@ void device_printf(Warp &w, u32 mask, const U64 &format, const U64 &arguments, U
         u32 lane = __builtin_ctz(left);
         char text[1024];
         if (!copy_string(text, sizeof text, f.e[lane])) bad_string({w, lane, place}, "a format", f.e[lane]);
-        counts.e[lane] = arguments_of(text);
         // What does not fit is not formatted either: the first text that is lost ends the keeping.
-        if (LOST_PRINTS) LOST_PRINTS++;
-        else print_text({w, lane, place}, text, a.e[lane]);
+        bool kept = !LOST_PRINTS;
+        LOST_PRINTS += !kept;
+        counts.e[lane] = print_text({w, lane, place}, text, a.e[lane], kept);
     }
     *count = gather(counts); // of arguments, unlike C's, which counts characters (section 10.32)
 }

@@ -71,7 +71,7 @@ const char *over_budget_said() {
 // In a run with a drawn schedule (turns.h): whether for half of its instructions no warp came further. In weak memory a
 // store may still be to come.
 bool nothing_changed();
-const char *const WAITS_FOR_EVER = "waits for ever: all that still run read again and again what no thread writes any more";
+const char *const WAITS_WITHOUT_END = "waits without end: all that still run read again and again what no thread writes any more";
 
 // Of processes that a launch is spread over (spreading.h).
 bool in_worker();
@@ -231,7 +231,7 @@ const char *and_blocks_behind(const char *said) {
 void look_at_clock(Warp &w, u32 lanes, i32 place) {
     account(w);
     if (over_budget()) {
-        if (SCHEDULED && !WEAK && nothing_changed()) fault(w, lanes, "deadlock", place, WAITS_FOR_EVER);
+        if (SCHEDULED && !WEAK && nothing_changed()) fault(w, lanes, "deadlock", place, WAITS_WITHOUT_END);
         fault(w, lanes, "instruction_limit", place, and_blocks_behind(over_budget_said()));
     }
     if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, and_blocks_behind(TIME_IS_UP));
@@ -341,7 +341,7 @@ u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate
     return w.reduced;
 }
 
-// Lanes of one warp wait at two barriers; the hardware takes each for the other, or waits for ever.
+// Lanes of one warp wait at two barriers; the hardware takes each for the other, or waits without end.
 void diverged(Warp &w, u32 lanes, u32 others, i32 place, i32 other_place) {
     if (same_line(place, other_place)) return;
     FAULT.other = party(w, others, other_place, WAIT);

@@ -155,7 +155,7 @@ void weak_load(Warp &w, u32 mask, const A64 &address, const Site &site, int byte
             continue;
         }
         Author by = author(w, lane, site, READ);
-        // Who polls with too narrow a scope does not wait for ever either: multiprocessors forget what they keep.
+        // Who polls with too narrow a scope does not wait without end either: multiprocessors forget what they keep.
         if (site.strength != PLAIN && (wide || !drawn(FOUND_IN))) {
             find_others(view, a, bytes);
             drop_sector(view, a);

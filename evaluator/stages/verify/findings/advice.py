@@ -49,10 +49,16 @@ def _by_comparison(problem: Problem, judged: Sequence[Trial], failed: PlannedTri
 
 def _by_the_error(failed: PlannedTrial, mismatch: Mismatch) -> Iterator[str]:
     """What a small error means, if it is one. What is allowed is at most the tolerance's share of the terms."""
-    share = (mismatch.error or math.inf) * failed.tolerance.relative
+    share = min((mismatch.error or math.inf) * failed.tolerance.relative, _of_the_answer(mismatch))
     if 0 < share <= _SMALL_SHARE:
         yield (
             f"The error is at most {share:.2g} of the terms' size, little for a wrong index: look for a lower "
             "precision inside than the problem asks for (half, bfloat16, TF32, approximate functions), also in "
             "accumulators."
         )
+
+
+def _of_the_answer(mismatch: Mismatch) -> float:
+    """The error over the answer itself, which is one of the terms; infinite where that says nothing."""
+    actual, expected = float(mismatch.actual), float(mismatch.expected)
+    return abs(actual - expected) / abs(expected) if expected and math.isfinite(actual) else math.inf

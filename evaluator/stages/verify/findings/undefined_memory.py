@@ -1,9 +1,14 @@
 """Words for outputs that hold undefined memory, or were made of it: what it was, and what to do."""
 
-from collections.abc import Set
+import re
+from collections.abc import Sequence, Set
+from dataclasses import replace
 from typing import Final
 
+from common.contract import Fault
+from common.source_lines import lines_of
 from evaluator.backends.session import Hazard
+from evaluator.errors import Ruling
 
 UNWRITTEN_HINT: Final = (
     "Outputs hold no defined value before the first launch: every element must be written. Check the grid's extent "
@@ -24,8 +29,54 @@ def doubtful(message: str) -> str:
     return message
 
 
-def origin(undefined: Hazard | None, output: str) -> str:
-    """What memory an output depends on; `undefined` is a read of undefined memory that a watched run saw."""
+def unset_variable(lines: Sequence[int]) -> Fault:
+    """The read of a variable that nothing has set; `lines` are those where the program may do so."""
+    others = f" (so may line{'s' * (len(lines) > 2)} {', '.join(map(str, lines[1:4]))})" if lines[1:] else ""
+    message = f"reads a variable that may not have been set, on line {lines[0]}{others}"
+    return Fault(kind="undefined_read", message=message, line=lines[0])
+
+
+_UNSET_HINT: Final = "Set the variable where it is declared, such as `float sum = 0.0f;`, or on every way to its use."
+
+
+_DECLARATION: Final = re.compile(
+    r"\b(?:bool|char|short|int|unsigned|long|float[1-4]?|double[1-4]?|u?int[1-4]?|__half2?|half2?|"
+    r"(?:__)?nv_bfloat162?|size_t|u?int\d+_t)\s+(?P<names>\w+(?:\s*=[^;,]*)?(?:\s*,\s*\w+(?:\s*=[^;,]*)?)*)\s*;"
+)
+"""Of scalars and vectors, one or more of which may have no value. What it misses costs a name in a hint."""
+
+
+def with_its_name(ruling: Ruling, fault: Fault | None, source: str) -> Ruling:
+    """The ruling on the read of an unset variable, with a name of that line that was declared without a value.
+
+    Neither PTX nor its line table knows names; so this is read from the text, and says no more than it knows.
+    """
+    lines = lines_of(source)
+    if fault is None or fault.kind != "undefined_read" or fault.buffer is not None or not fault.line:
+        return ruling
+    if fault.line > len(lines):
+        return ruling
+    here = set(re.findall(r"[A-Za-z_]\w*", lines[fault.line - 1]))
+    for number, line in reversed(list(enumerate(lines[: fault.line], 1))):
+        for found in _DECLARATION.finditer(line[:_MOST_READ]):
+            unset = [name.strip() for name in found["names"].split(",") if "=" not in name and name.strip() in here]
+            if unset:
+                said = f"`{unset[0]}` has no value where it is declared, on line {number}."
+                return replace(ruling, hint=f"{said} {ruling.hint or ''}".strip())
+    return ruling
+
+
+_MOST_READ: Final = 400
+"""Characters of a line that are searched for a declaration."""
+
+
+def origin(undefined: Hazard | None, output: str, unset: bool = False) -> str:
+    """What memory an output depends on; `undefined` is a read of undefined memory that a watched run saw.
+
+    `unset`: the program may read a variable that it has not set.
+    """
+    if undefined is None and unset:
+        return "depends on a variable that was never set"
     if undefined is None or undefined.fault.buffer is None:
         return "depends on memory that was never written"
     if undefined.fault.buffer == output:
@@ -35,11 +86,15 @@ def origin(undefined: Hazard | None, output: str) -> str:
     return f"was computed from {undefined.fault.buffer}[{undefined.fault.element}], which nobody had written"
 
 
-def how_to_initialise(undefined: Hazard | None, output: str, temporaries: Set[str], later: str | None) -> str:
-    """What to do about what was read before anybody wrote it.
+def how_to_initialise(
+    undefined: Hazard | None, output: str, temporaries: Set[str], later: str | None, unset: bool = False
+) -> str:
+    """What to do about what was read before anybody wrote it; `unset` as of `origin`.
 
     `later`: a launch behind the one that read it, which takes the same buffer.
     """
+    if undefined is None and unset:
+        return _UNSET_HINT
     buffer = undefined.fault.buffer if undefined else None
     if later is not None and buffer != output:
         return f"The launch of {later} takes {buffer} too, and comes later: if it writes {buffer}, launch it first."

@@ -124,6 +124,8 @@ KERNELS = (
     entry("f(float const*, float* const*, long)", "float* x"),
     entry("(anonymous namespace)::hidden(__half*)", "float* x"),
     entry("void flag<true, unsigned long>(float4)", "float* x"),
+    entry("void map<&(relu(float))>(float*)", "float* x"),
+    entry("void map<&(ns::gelu(float))>(float*)", "float* x"),
 )
 
 
@@ -144,6 +146,11 @@ KERNELS = (
         ("scale<float>", []),
         ("void ns::scale<float, 4>(const float*, float* __restrict__, long long int, const float)", [2]),
         ("scale<float, 4>(float*, float*, long long, float)", []),
+        ("map<&relu>", [8]),
+        ("map<relu>", [8]),
+        ("map<ns::gelu>", [9]),
+        ("map<&(relu(float))>", [8]),
+        ("map<tanh>", []),
         ("f", [4, 5]),
         ("f(unsigned*, int)", [4]),
         ("f(const float *, float *const *, long int)", [5]),
@@ -169,7 +176,7 @@ def test_kernels_are_found_by_name_after_demangling(name, indexes):
 def test_the_shortest_name_means_one_kernel():
     assert [shortest(kernel, KERNELS) for kernel in KERNELS] == [
         "k", "ns::k", "scale<float, 4>", "scale<float, 8>", "f(unsigned int*, int)",
-        "f(float const*, float* const*, long)", "hidden", "flag",
+        "f(float const*, float* const*, long)", "hidden", "flag", "map<relu>", "map<ns::gelu>",
     ]  # fmt: skip
 
 
@@ -254,6 +261,7 @@ def test_integer_scalars_can_be_computed_with_and_float_scalars_cannot():
         ({"n": 7}, LINE.replace("(256)", "(32, 33)"), "use more blocks"),
         ({"n": 1025}, LINE.replace("(256)", "(n)"), "let each thread do several elements"),
         ({"n": 7}, LINE.replace("block", "shared=163 * 1024 + 1 block"), "sm_80 has 166912"),
+        ({"n": 7}, LINE.replace("block", "shared=163 * 1024 + 1 block"), "sm_90 has 232448 (`--arch sm_90`)"),
         ({"n": 7}, LINE.replace("block", "shared=n - 8 block"), "-1 bytes of dynamic shared memory"),
         ({"n": 1 << 31}, LINE, "The problem's own tensors take 24 GiB at n = 2147483648"),
         ({"n": 7}, "// assay: temp t float64 (n - 7)\n" + LINE, "an extent must be positive, and it is 0"),

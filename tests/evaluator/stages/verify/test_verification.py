@@ -88,11 +88,19 @@ def test_a_size_that_is_asked_for_is_one_more_trial_and_its_other_sizes_are_the_
     assert [t.sizes for t in more if t.sizes == {**problem.example_sizes[0], "k": 17}]
 
 
-@pytest.mark.parametrize("sizes", [{"n": 0}, {"n": -1}, {"n": 1 << 31}, {"n": (1 << 31) - 1}, {"m": 4}, {"": 1}])
+@pytest.mark.parametrize("sizes", [{"n": 0}, {"n": -1}, {"n": 1 << 31}, {"n": 17_825_793}, {"m": 4}, {"": 1}])
 def test_a_size_that_cannot_be_is_the_callers_mistake(sizes):
     with pytest.raises(UsageError) as caught:
         plan_trials(find_problem("relu"), Settings(sizes=sizes), np.random.default_rng(1))
     assert caught.value.remedy
+
+
+def test_sizes_that_are_out_of_range_only_together_are_said_to_be():
+    with pytest.raises(
+        UsageError, match=r"rows=60000, cols=\d+ are out of range together \(cols=\d+ by default\)"
+    ) as caught:
+        plan_trials(find_problem("softmax"), Settings(sizes={"rows": 60_000}), np.random.default_rng(1))
+    assert "at most 17,825,792 elements in a tensor" in caught.value.remedy
 
 
 # ---- what a kernel may not do ----
