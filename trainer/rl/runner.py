@@ -258,6 +258,7 @@ class _Run:
             **{f"{role}/{name}": value for role, found in learned.items() for name, value in found.items()},
             **{f"oracle/{name}": value for name, value in times.items() if name in _COUNTED},
             "curriculum/level": float(progress.curriculum.level),
+            "curriculum/complete": float(progress.curriculum.complete),
             "episodes": float(progress.episodes),
             "step_s": sent_s - began_s,
             "weights_s": sent_s - updated_s,
@@ -341,9 +342,8 @@ class _Run:
         for outcome in outcomes:
             counted = outcome_of(outcome.conversation) if outcome.conversation else None
             if counted is not None:
-                progress.curriculum = progress.curriculum.observe(outcome.seat.task.tier, counted).skipping(
-                    self.training
-                )
+                task, before = outcome.seat.task, progress.curriculum
+                progress.curriculum = before.observe(task.tier, counted, task.problem).skipping(self.training)
 
     def _evaluate(self, step: int) -> None:
         began_s = time.monotonic()
