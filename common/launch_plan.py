@@ -334,6 +334,8 @@ def _parse_launch(line: _Line, position: int) -> Launch:
     kernel, keys = _split(line, position, _LAUNCH_KEYS)
     if not kernel.text:
         raise line.error("expected the name of a kernel", kernel.position)
+    if (brackets := line.text.find("<<<")) >= 0:
+        raise line.error("a plan has no <<<…>>>: write grid=(…) block=(…) args=(…), and shared=BYTES", brackets)
     for key in ("grid", "block", "args"):
         if key in keys:
             # Read before the next key is missed, which may stand in this one's value for want of a blank.

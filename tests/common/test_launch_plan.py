@@ -159,6 +159,7 @@ MALFORMED = [
     ("launch k grid=(n) block=(1) cluster=(n,) args=()", ") args=()", "nothing between the commas"),
     ("launch k grid=(n) block=(1) args=(a,,b)", ",b)", "nothing between the commas"),
     ("launch k grid=(n) block=(1) args=(1e-5f)", "f)", "a number has no suffix here: write 1e-5"),
+    ("launch k<<<n, 1>>>(a, n)", "<<<n, 1>>>(a, n)", "write grid=(…) block=(…) args=(…)"),
     ("launch k grid=(n) block=(1) args=(a, inf)", "inf)", "a number must be finite"),
     ("launch k grid=(n) block=(1) args=(a, 1e999)", "1e999)", "a number must be finite"),
     ("launch k grid=(n) block=(1) args=(a, &b)", "&b)", "expected an integer, a name or an operator"),

@@ -267,6 +267,10 @@ def _about_missing_header(name: str) -> str:
 
 
 def _about_undefined(name: str, source: str) -> str | None:
+    if name in ("import", "def", "from"):
+        return (
+            "This looks like Python (Triton, PyTorch): submit the kernels as CUDA C++, with `__global__` functions."
+        )
     for pattern, header in _HEADERS_OF:
         if re.fullmatch(pattern, name) and f"<{header}>" not in source:
             return f"`{name}` needs `#include <{header}>`."

@@ -241,8 +241,9 @@ class _Scope:
             raise PlanRefusedError(f"{place}: {reason}\n{shown}", f"The names here are {known}.")
 
     def _nearest(self, name: str) -> str:
-        close = get_close_matches(name, (*self.dtypes, *self.floats, *self.integers), n=1)
-        return f": did you mean '{close[0]}'?" if close else ""
+        known = {each.lower(): each for each in (*self.dtypes, *self.floats, *self.integers)}
+        close = get_close_matches(name.lower(), known, n=1)
+        return f": did you mean '{known[close[0]]}'?" if close else ""
 
     def value(self, place: str, argument: float | str) -> Pointer | int | float | str:
         """What an argument stands for: a buffer, a number, or an expression over the sizes."""

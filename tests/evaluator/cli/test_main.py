@@ -15,9 +15,10 @@ from click.testing import CliRunner
 from common.contract import ProblemFace, Status, Verdict
 from evaluator.cli import arguments, demo, main, remote, service
 from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_USAGE
-from evaluator.errors import InfrastructureError
+from evaluator.errors import InfrastructureError, UsageError
 from evaluator.installation import install_command
 from evaluator.pipeline import pipeline
+from evaluator.pipeline import reproduce as reproducing
 from evaluator.problems import linter
 from evaluator.problems.catalogue import problems
 
@@ -151,6 +152,25 @@ def test_a_report_that_cannot_be_written_is_noticed_before_the_work(name, run, m
     ended = run("grade", "-", "--problem", "relu", "--report", name, input=NAIVE)
     assert ended.exit_code == EXIT_USAGE
     assert "report" in ended.stderr
+
+
+def test_a_reproduction_that_cannot_be_written_costs_neither_the_verdict_nor_the_report(run, tmp_path, monkeypatch):
+    def too_large(*_):
+        raise UsageError("Too many elements.", "Look longer.")
+
+    monkeypatch.setattr(reproducing, "why_none", lambda _: None)
+    monkeypatch.setattr(reproducing, "reproduce", too_large)
+    ended = run("grade", "-", "--problem", "relu", "--repro", "r.cu", "--report", "r.html", input=NAIVE)
+    assert ended.exit_code == 0
+    assert "r.cu is not written: Too many elements. Look longer." in ended.stderr
+    assert (tmp_path / "r.html").exists()
+
+
+def test_utf_16_is_called_by_its_name(run):
+    ended = run("grade", "-", input=f"// problem: relu\n{NAIVE}".encode("utf-16"))
+    assert ended.exit_code == EXIT_USAGE
+    assert "UTF-16" in ended.stderr
+    assert "Save it as UTF-8" in ended.stderr
 
 
 def test_a_wrong_plan_is_told_in_plain_words(run, tmp_path):

@@ -143,6 +143,7 @@ def test_ptxas_errors_go_back_to_the_source():
         ('expected a ";"', "int a;\n\nint b int c;", "in line 3"),
         ('function "k" has already been defined (previous definition at line 2)', "", "Keep one of the two"),
         ("kernel launch from __device__ or __global__ functions requires separate compilation", "", "from the plan"),
+        ('identifier "import" is undefined', "import triton", "looks like Python"),
         ('identifier "__half" is undefined', "__half x;", "cuda_fp16.h"),
         ('identifier "half" is undefined', "half x;", "cuda_fp16.h"),
         ('identifier "__nv_bfloat16" is undefined', "", "cuda_bf16.h"),

@@ -350,6 +350,7 @@ def test_fills_and_copies():
         ("launch add grid=(a) block=(1) args=(a, b, c, n)", "'a' is a tensor"),
         ("launch add grid=(1) block=(m) args=(a, b, c, n)", "unknown name 'm'"),
         ("launch add grid=(1) block=(1) shared=m args=(a, b, c, n)", "unknown name 'm'"),
+        ("launch add grid=(N) block=(1) args=(a, b, c, n)", "did you mean 'n'?"),
         ("launch add grid=(1) block=(1) cluster=(m) args=(a, b, c, n)", "unknown name 'm'"),
         ("launch add grid=(1) block=(1) args=(a, b, c)", "step 2 (launch add)"),
     ],
