@@ -212,7 +212,7 @@ class SimulatorSession:
         return self.process.receive(size).decode(errors="replace")
 
     def _answer(self, run: PlanRun, began_s: float) -> RunOutcome:
-        faulted, executed, shuffles, lost_prints, spread_launches, points, turns, own_ns = self._numbers(8)
+        faulted, executed, issued, shuffles, lost_prints, spread_launches, points, turns, own_ns = self._numbers(9)
         printed = self._words()
         warnings, notices = read_notices(self._words().splitlines())
         watched, ran = self._numbers(2)
@@ -248,6 +248,8 @@ class SimulatorSession:
         facts = {"shuffles": shuffles, "spread_launches": spread_launches}
         if run.schedule:
             facts |= {"schedule_points": points, "schedule_turns": turns}
+        if run.schedule or run.weak_memory:
+            facts["warp_instructions"] = issued
         return RunOutcome(
             contents,
             fault,

@@ -33,7 +33,7 @@ from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
 from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
 from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
-from evaluator.stages.verify.weak_memory import WeakMemory, explained, is_ours, lost_updates
+from evaluator.stages.verify.weak_memory import WeakMemory, adversarial_limit, explained, is_ours, lost_updates
 
 POISON: Final = 0xFF
 """Bytes of undefined memory: NaN in every float format."""
@@ -98,6 +98,8 @@ class Examination:
         self.printed = ""
         self.fault: Fault | None = None
         self.thread_instructions = 0
+        self.plain_instructions = 0
+        """Without those of drawn schedules and weak memory."""
         self.facts: dict[str, int] = {}
         self.twice = 0
         self.deterministic = True
@@ -198,9 +200,12 @@ class Examination:
         """
         cheap = thread_instructions <= _TWICE_INSTRUCTIONS
         interleaves = self.session.schedules and thread_instructions <= ORDERED_INSTRUCTIONS[2]
-        for draw in self.weak_memory.draws(cheap and self.settings.verification == "full"):
+        wanted = cheap and self.settings.verification == "full"
+        self.instruction_limit = adversarial_limit(thread_instructions)
+        for draw in self.weak_memory.draws(wanted, thread_instructions, self.plain_instructions):
             schedule = draw if interleaves and draw % 2 else 0
             outcome = self.execute(sized_plan, inputs, POISON, schedule=schedule, weak_memory=draw)
+            self.weak_memory.ran(outcome)
             if outcome.fault is not None and is_ours(outcome.fault):
                 self.warnings[f"not judged in weak memory: {sentence(outcome.fault, 0)}"] = None
                 return None
@@ -339,6 +344,8 @@ class Examination:
         if self.left_s < 0 and outcome.fault is None:
             outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
         self.thread_instructions += outcome.thread_instructions
+        if not (run.schedule or run.weak_memory):
+            self.plain_instructions += outcome.thread_instructions
         if not run.schedule:  # what lanes that have parted do together is warned of where they meet as they can
             self._heed(outcome)
         for name, count in outcome.facts.items():

@@ -19,19 +19,12 @@ from evaluator.stages.verify.findings.fault_rulings import RACE_HINT
 from evaluator.stages.verify.findings.race_checks import sentence
 from evaluator.stages.verify.instruction_limit import instruction_limit
 from evaluator.stages.verify.trials import PlannedTrial, trial_of
-from evaluator.stages.verify.weak_memory import explained, is_ours
+from evaluator.stages.verify.weak_memory import adversarial_limit, budget, cost_of, expected_cost, explained, is_ours
 
 _BACKWARDS: Final = ORDERED_INSTRUCTIONS[:2]
 _SCHEDULED: Final = ORDERED_INSTRUCTIONS[1:]
 _DRAWS: Final = 8
 """Schedules of each size."""
-_MOST_COST: Final = 150_000_000
-"""Of all schedules of an evaluation, in thread-instructions; what changing turns costs is counted as such."""
-_OF_A_TURN: Final = 3_000
-"""What it costs to move one block's state out and another one's in: a microsecond or two."""
-_SPINNING: Final = 30
-"""How many times as many instructions a run may take whose warps wait for those that have lower priorities."""
-_LEAST_LIMIT: Final = 20_000_000
 SCHEDULE_HINT: Final = (
     "Blocks and warps go on in any order, and others may come between any two of their accesses, atomics included. "
     "What must be one step belongs into one atomic; what must be done before belongs behind a barrier of all who do "
@@ -85,7 +78,10 @@ def _schedules(examination: Examination) -> Ruling | None:
     """Drawn schedules of what depends on them: every answer must be right."""
     if not examination.session.schedules or not examination.jitter:
         return None
-    left, places = float(_MOST_COST), [cost for cost in _SCHEDULED if cost in examination.order_sizes]
+    left, places = (
+        budget(examination.plain_instructions),
+        [cost for cost in _SCHEDULED if cost in examination.order_sizes],
+    )
     shares = examination.session.shares_memory
     for cost in sorted(places):
         sizes = examination.order_sizes[cost]
@@ -95,12 +91,14 @@ def _schedules(examination: Examination) -> Ruling | None:
         usual = examination.order_costs[cost]
         asked = examination.settings.schedule
         for draw in _drawn(examination.jitter, trial.place) if asked is None else (asked,):
-            if left <= 0:
-                return None
-            examination.instruction_limit = _LEAST_LIMIT + _SPINNING * usual
             weak = draw if shares and draw % 2 else 0
+            if asked is None and weak and expected_cost(usual, weak=True) > left:
+                weak = 0
+            if asked is None and expected_cost(usual, weak=False) > left:
+                return None
+            examination.instruction_limit = adversarial_limit(usual)
             outcome = examination.execute(sized_plan, inputs, POISON, schedule=draw, weak_memory=weak)
-            left -= outcome.thread_instructions + _OF_A_TURN * outcome.facts.get("schedule_turns", 0)
+            left -= cost_of(outcome, bool(weak))
             examination.scheduled[trial.place] = examination.scheduled.get(trial.place, 0) + 1
             if outcome.fault is not None and is_ours(outcome.fault):
                 # Which it may be for want of luck: who waits takes instructions, and time, from those that do not.

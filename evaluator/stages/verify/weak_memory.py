@@ -22,6 +22,17 @@ _CYCLE: Final = 15
 """What a draw's remainder chooses in runtime/weak_memory.cpp: five ways by three."""
 _EXPLAIN: Final = ("lost_update", "stale_read")
 """Findings that say why an answer is wrong; an update that is lost says more."""
+_WEAK_COST: Final = 16
+"""An instruction in weak memory takes 5 to 12 ns of a thread, where a plain one takes half of one."""
+_LEAST_LANES: Final = 8
+"""What a warp's instruction costs at least, in thread-instructions, however few lanes execute it."""
+_TURN_COST: Final = 3_000
+"""What it costs to move one block's state out and another one's in, in thread-instructions: a microsecond or two."""
+_LEAST_BUDGET: Final = 200_000_000
+"""Thread-instructions that schedules, and runs in weak memory, may cost in any case: a tenth of a second each."""
+_LEAST_LIMIT: Final = 4_000_000
+_TIMES_USUAL: Final = 30
+"""How many times as many instructions a run may take whose warps wait for those that have lower priorities."""
 _FAULTS_OF_OURS: Final = ("watchdog", "instruction_limit", "out_of_memory")
 """Weak memory costs time and room: a run that ends so accuses nobody."""
 
@@ -38,10 +49,16 @@ class WeakMemory:
         """`seed` (secret) draws; 0 draws nothing."""
         self._seed = seed if shares_memory else 0
         self._done = 0
+        self._spent = 0
 
-    def draws(self, cheap: bool) -> list[int]:
-        """For runs of a trial: below 2^63, never 0."""
+    def draws(self, cheap: bool, usual: int = 0, plain: int = 0) -> list[int]:
+        """For runs of a trial: below 2^63, never 0; as many as can be afforded.
+
+        `usual`: thread-instructions of the trial in the usual order. `plain`: those of all plain runs so far.
+        """
         count = min(_DRAWS, _MOST_DRAWS - self._done) if self._seed and cheap else 0
+        if usual:
+            count = min(count, max(0, budget(plain) - self._spent) // expected_cost(usual, weak=True))
         found = []
         for _ in range(count):
             digest = hashlib.sha256(f"weak memory {self._seed} {self._done}".encode()).digest()
@@ -49,6 +66,31 @@ class WeakMemory:
             found.append((random // _CYCLE * _CYCLE + self._done % _CYCLE) or _CYCLE)
             self._done += 1
         return found
+
+    def ran(self, outcome: RunOutcome) -> None:
+        """Take account of what a run cost."""
+        self._spent += cost_of(outcome, weak=True)
+
+
+def budget(plain: int) -> int:
+    """What schedules may cost in all, and runs in weak memory as much again; `plain`: what plain runs took so far."""
+    return max(_LEAST_BUDGET, plain)
+
+
+def expected_cost(usual: int, weak: bool) -> int:
+    """Of a run that takes `usual` thread-instructions in the usual order."""
+    return max(1, usual * (_WEAK_COST if weak else 1))
+
+
+def cost_of(outcome: RunOutcome, weak: bool) -> int:
+    """Of an adversarial run, in plain thread-instructions: the same on every machine."""
+    executed = max(outcome.thread_instructions, _LEAST_LANES * outcome.facts.get("warp_instructions", 0))
+    return expected_cost(executed, weak) + _TURN_COST * outcome.facts.get("schedule_turns", 0)
+
+
+def adversarial_limit(usual: int) -> int:
+    """After how many thread-instructions such a run ends."""
+    return _LEAST_LIMIT + _TIMES_USUAL * usual
 
 
 def is_ours(fault: Fault) -> bool:

@@ -28,6 +28,8 @@ class ControlFlow:
     """Whether a loop waits on memory, so that diverged lanes must take turns."""
     apart: bool = False
     """Whether diverged lanes may go on in any order, which a run draws: blocks begin where they must meet."""
+    waiting: Set[tuple[int, int]] = frozenset()
+    """Jumps back, from one block to another, of loops that do nothing but wait for other threads."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from evaluator.backends.sim.codegen.blocks import Block, ControlFlow
 from evaluator.backends.sim.codegen.instructions import entry_of
 from evaluator.backends.sim.codegen.lowering.calls import goes_through_register
 from evaluator.backends.sim.codegen.lowering.control import branch_labels
-from evaluator.backends.sim.codegen.waiting import comes_apart, gathers, may_wait, parts
+from evaluator.backends.sim.codegen.waiting import comes_apart, gathers, may_wait, only_waits, parts
 from evaluator.backends.sim.ptx.model import Function, Instruction, Label
 
 
@@ -34,7 +34,8 @@ def control_flow(function: Function, passed: Set[int] = frozenset()) -> ControlF
         block.successors = [position[successor] for successor in block.successors]
     _mark_cycles(ordered)
     reachable_labels = {name: position[old] for name, old in labels.items() if old in position}
-    return ControlFlow(ordered, reachable_labels, any(map(_waits_on_memory, ordered)), apart)
+    spins = any(map(_waits_on_memory, ordered))
+    return ControlFlow(ordered, reachable_labels, spins, apart, frozenset(_waiting(ordered)))
 
 
 def _splits(instruction: Instruction) -> bool:
@@ -162,6 +163,13 @@ def _mark_cycles(blocks: list[Block]) -> None:
                         break
                 for member in members:
                     blocks[member].in_cycle = len(members) > 1 or member in blocks[member].successors
+
+
+def _waiting(blocks: list[Block]) -> Iterator[tuple[int, int]]:
+    for block in blocks:
+        for head in block.successors:
+            if head <= block.index and only_waits(i for each in blocks[head : block.index + 1] for i in each.body):
+                yield block.index, head
 
 
 def _waits_on_memory(block: Block) -> bool:

@@ -6,9 +6,18 @@ control_flow.py).
 
 from collections.abc import Callable, Iterator
 from itertools import accumulate
+from typing import Final
 
 from evaluator.backends.sim.codegen.blocks import ControlFlow
 from evaluator.backends.sim.ptx.model import Function
+
+_TURNS: Final = 256
+"""Rounds of a loop before lanes of the same warp that wait elsewhere get a turn: it may wait for them."""
+_WAITING_TURNS: Final = 16
+"""Of one that does nothing but wait."""
+_WAITING_LENGTH: Final = 4096
+"""What a round of such a loop counts as, in instructions: after sixteen of them others go on, at once where blocks
+wait for each other (`FUEL` and `SHORT_TURN` in runtime/runtime.cpp)."""
 
 
 class Paths:
@@ -46,13 +55,16 @@ class Paths:
         return f"pending.add({target}, {lanes});" + (f" w.leaving |= {lanes};" if ends else "")
 
     def _look_at_clock(self, here: int, target: int, line: int) -> Iterator[str]:
-        yield self.burn(self.ends[here + 1] - self.ends[target], self.place(line))
+        waits = (here, target) in self.flow.waiting
+        length = self.ends[here + 1] - self.ends[target]
+        yield self.burn(max(length, _WAITING_LENGTH) if waits else length, self.place(line))
         if self.flow.apart:
             yield f"if (LANES_APART && pending.next != {len(self.flow.blocks)}) {{"
             yield f"pending.add({target}, m); goto dispatch; }}"
         if self.flow.spins:
             count = len(self.flow.blocks)
-            yield f"if (pending.next != {count} && ++turns >= 256) {{ turns = 0;"
+            most = _WAITING_TURNS if waits else _TURNS
+            yield f"if (pending.next != {count} && ++turns >= {most}) {{ turns = 0;"
             yield f"pending.add({target}, m); m = pending.take_turn(at); goto resume; }}"
             yield f"if (pending.next <= {target}) {{ pending.add({target}, m); goto dispatch; }}"
 

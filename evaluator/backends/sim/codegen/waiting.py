@@ -24,6 +24,8 @@ _ORDERING: Final = {"fence", "membar", "activemask"}
 _ALL_LANES: Final = 0xFFFFFFFF
 _MEMBERS: Final = {"shfl": 4, "vote": 2, "match": 2, "redux": 2, "elect": 1}
 """Which operand is the member mask."""
+_ACTING: Final = {"st", "red", "call", "bar", "barrier", "mma", "wmma", "cp"}
+"""What a loop does that does not only wait."""
 _OPERATIONS: Final = {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"}
 _COMMUTING: Final = {"add", "min", "max", "and", "or", "xor"}
 """Those that leave the same in any order where there are no others, but for roundings."""
@@ -33,6 +35,12 @@ def may_wait(instruction: Instruction) -> bool:
     """Whether a loop around this may wait for what another thread writes."""
     entry = entry_of(instruction)
     return entry.waits or not entry.waits_with.isdisjoint(instruction.modifiers)
+
+
+def only_waits(loop: Iterable[Instruction]) -> bool:
+    """Whether a loop of these does nothing but wait for what another thread writes: then it soon gives way."""
+    loop = tuple(loop)
+    return any(map(may_wait, loop)) and not any(i.opcode in _ACTING or entry_of(i).barrier for i in loop)
 
 
 def polls_global(instruction: Instruction) -> bool:
@@ -144,8 +152,8 @@ def gathers(instruction: Instruction, function: Function) -> bool:
 
 
 def parts(instruction: Instruction) -> bool:
-    """Whether lanes may part before this, and each find what others have done by then."""
-    return instruction.opcode == "atom" or _is_strong(instruction)
+    """Whether lanes may part before this, and each find what others have done by then, or who is active."""
+    return instruction.opcode in ("atom", "activemask") or _is_strong(instruction)
 
 
 def _is_strong(instruction: Instruction) -> bool:

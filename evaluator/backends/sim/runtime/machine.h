@@ -18,6 +18,7 @@ enum Semantics : u32 {
     RELEASES = 2,
     OF_BLOCK = 4,   // its scope is the block
     SEQUENTIAL = 8, // fence.sc
+    READ_ONLY = 16, // ld.nc
 };
 
 // One memory instruction: where it stands, and the last allocation that it found ([low, low + count) are valid starts).

@@ -93,6 +93,7 @@ namespace {
 
 void put_facts() {
     put(EXECUTED);
+    put(ISSUED);
     put(SHUFFLES);
     put(LOST_PRINTS);
     put(SPREAD_LAUNCHES);
@@ -179,7 +180,7 @@ void partial_barrier(u32 missing, i32 place) {
     warn(PARTIAL_BARRIER, place, text);
 }
 u32 active_lanes(Warp &w, u32 lanes, bool asked, i32 place) {
-    if (asked && lanes != w.live)
+    if (asked && lanes != (w.live & ~w.leaving))
         warn(ACTIVEMASK, place, "`__activemask()` was taken in a branch: it says which lanes run just then, and lanes of one branch need not run together");
     return lanes;
 }

@@ -75,9 +75,20 @@ void lower_priority(u32 unit) { PRIORITIES[unit] = --NEXT_LOWEST; }
 
 void change_priority(u32 unit) {
     u32 first = BLOCKWISE ? unit / LANES * LANES : unit, last = BLOCKWISE ? first + LANES : unit + 1;
+    if (!LOWERS) {
+        for (u32 i = first; i < last; i++) give_priority(i);
+        return;
+    }
+    // The warp itself behind the others of its block, which stay in their order: so each of them comes to its turn.
+    lower_priority(unit);
+    bool lowered[LANES] = {};
     for (u32 i = first; i < last; i++) {
-        if (LOWERS) lower_priority(i);
-        else give_priority(i);
+        u32 highest = first;
+        while (lowered[highest - first]) highest++;
+        for (u32 j = highest + 1; j < last; j++)
+            if (!lowered[j - first] && PRIORITIES[j] > PRIORITIES[highest]) highest = j;
+        lowered[highest - first] = true;
+        lower_priority(highest);
     }
 }
 

@@ -28,6 +28,9 @@ struct Word {
     StoreEntry *pending; // of all blocks
     Author last;      // whose store was performed last
     u32 version;      // stores performed
+    u8 before[WORD];  // what it was before the last of them
+    u64 performed;    // when that was
+    u64 known;        // blocks that know the latest, a bit for each number modulo 64
 };
 // What one block has stored there and others do not see yet.
 struct StoreEntry {
@@ -54,14 +57,15 @@ struct BlockView {
     u32 epoch; // goes on with everything by which threads of the block may synchronise
     StoreEntry *first;
     u64 due;
+    u64 acquired; // when its threads executed the last acquire or fence that others' stores are ordered by
     Sector *sectors; // nullptr when the block is over
     BlockView *next; // of the launch
 };
 
 namespace {
 
-u64 SEED, DRAWS, STYLE, KERNEL_NUMBER;
-bool CACHES;
+u64 SEED, DRAWS, STYLE, KERNEL_NUMBER, PERFORMED; // stores that were performed are what time is measured by
+bool CACHES, EARLY;
 Word *WORDS, *TABLE[BUCKETS];
 StoreEntry *ENTRIES, *FREE_ENTRIES;
 u64 WORD_COUNT, ENTRY_COUNT;
@@ -98,7 +102,7 @@ Word *word_at(u64 address, bool make) {
         if (word->address == address) return word;
     if (!make || WORD_COUNT == MOST_WORDS) return nullptr;
     Word *word = &WORDS[WORD_COUNT++];
-    *word = {address, bucket, nullptr, {}, 0};
+    *word = {address, bucket, nullptr, {}, 0, {}, 0, 0};
     return bucket = word;
 }
 StoreEntry *entry_of(const Word *word, const BlockView *view) {
@@ -168,9 +172,6 @@ void drop_sector(BlockView *view, u64 address) {
     Sector *sector = sector_of(view, address);
     if (sector && sector->address == address / SECTOR_BYTES * SECTOR_BYTES) sector->address = 0;
 }
-void drop_sectors(BlockView *view) {
-    for (u64 i = 0; view->sectors && i < SECTORS; i++) view->sectors[i].address = 0;
-}
 
 void forget(StoreEntry *p) {
     StoreEntry **link = &p->word->pending;
@@ -184,6 +185,17 @@ void forget(StoreEntry *p) {
     FREE_ENTRIES = p;
 }
 
+u64 bit_of(const BlockView *view) { return 1ull << view->number % 64; }
+// Whether a load of the block may have been performed before the word was stored to: nothing that it has acquired since
+// is behind that store, and it has neither stored there nor seen what was.
+bool may_be_earlier(const Word *word, const BlockView *view) {
+    return word && word->performed > view->acquired && !(word->known & bit_of(view));
+}
+void acquire(BlockView *view) {
+    for (u64 i = 0; view->sectors && i < SECTORS; i++) view->sectors[i].address = 0;
+    view->acquired = PERFORMED;
+}
+
 // A store of these bytes of a word becomes what all see.
 void perform(Word *word, const Author &by, u32 mask, const u8 *bytes, bool read_first, u32 version) {
     u8 *memory = (u8 *)word->address;
@@ -191,8 +203,11 @@ void perform(Word *word, const Author &by, u32 mask, const u8 *bytes, bool read_
     for (u32 i = 0; i < WORD; i++) differs |= (mask >> i & 1) && memory[i] != bytes[i];
     if (read_first && version != word->version && word->last.view != by.view && differs)
         note(LOST, by, word->last, word->address, WORD);
+    memcpy(word->before, memory, WORD);
     for (u32 i = 0; i < WORD; i++)
         if (mask >> i & 1) memory[i] = bytes[i];
+    word->performed = ++PERFORMED;
+    word->known = bit_of(by.view);
     word->version++;
     word->last = by;
     refresh(by.view, word->address, mask, bytes);

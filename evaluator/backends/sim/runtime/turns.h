@@ -13,9 +13,11 @@ namespace {
 enum : u64 { MULTIPROCESSORS = 132, WARPS_OF_ONE = 64, BLOCKS_OF_ONE = 32, SHARED_OF_ONE = 228 << 10, SHARED_OF_DRIVER = 1 << 10 };
 // Addresses that local memory of all blocks together may take; a page counts only when it is touched.
 enum : u64 { MOST_LOCAL_BYTES = 1ull << 30 };
+enum : u64 { SPARE_BYTES = 64 << 20 }; // that the stacks of waiting blocks leave to all else
 // Turns of each warp without one that comes to a barrier or its end, before more blocks begin than were drawn.
 enum : u64 { TURNS_OF_EACH = 8 };
 enum : u64 { NOBODY = ~0ull };
+enum : u32 { LOOKS_APART = 7 }; // ends of turns between two looks at the clock, which the kernel of the system has
 
 // The place of a block that lives. Coroutines and pointers mean the one place where the running block's state lies, so
 // that state moves out and in.
@@ -87,8 +89,15 @@ void leave_stack(const Warp &w) {
     else munmap(w.stack - 4096, w.stack_bytes + 4096);
 }
 
+// Whether there are so many addresses left that one more seat takes none that others need.
+bool has_room() {
+    void *at = mmap(nullptr, SPARE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at != MAP_FAILED && !munmap(at, SPARE_BYTES);
+}
+
 // One more seat, empty. False where there is no memory for it.
 bool make_seat(const Kernel &kernel) {
+    if (SEAT_COUNT && !has_room()) return false;
     u64 count = BLOCK.warp_count, stack = least(kernel.stack_bytes, STACK_BYTES);
     Seat &s = SEATS[SEAT_COUNT];
     s = {};
@@ -192,15 +201,33 @@ u64 state_of_memory() {
 bool half_executed() { return MOST_EXECUTED && (EXECUTED > MOST_EXECUTED / 2 || ISSUED > MOST_EXECUTED / (2 * LEAST_LANES)); }
 bool nothing_changed() { return BY_TURNS && HALF_WAY && state_of_memory() == HALF_WAY; }
 
+// A tournament of the seats: each node holds the highest priority of those below it whose warps can go on, 0 for none.
+u64 *TOURNAMENT, LEAVES;
+void begin_tournament(u64 seats) {
+    for (LEAVES = 1; LEAVES < seats;) LEAVES *= 2;
+    TOURNAMENT = (u64 *)calloc(2 * LEAVES, sizeof *TOURNAMENT);
+    if (!TOURNAMENT) out_of_memory("the simulator's waiting blocks", 2 * LEAVES * sizeof *TOURNAMENT);
+}
+// What a seat's warps can do has changed.
+void enter_again(u64 seat) {
+    u64 highest = 0, node = LEAVES + seat;
+    for (u32 left = SEATS[seat].taken ? SEATS[seat].ready : 0; left; left &= left - 1) {
+        u64 priority = priority_of((u32)(seat * LANES + (u32)__builtin_ctz(left)));
+        if (priority > highest) highest = priority;
+    }
+    TOURNAMENT[node] = highest;
+    while (node /= 2) TOURNAMENT[node] = TOURNAMENT[2 * node] > TOURNAMENT[2 * node + 1] ? TOURNAMENT[2 * node] : TOURNAMENT[2 * node + 1];
+}
 // The warp of the highest priority among those that can go on, as `seat * 32 + index`.
 u64 next_unit() {
-    u64 best = NOBODY, highest = 0;
-    for (u64 seat = 0; seat < SEAT_COUNT; seat++)
-        for (u32 left = SEATS[seat].taken ? SEATS[seat].ready : 0; left; left &= left - 1) {
-            u64 unit = seat * LANES + (u32)__builtin_ctz(left), priority = priority_of((u32)unit);
-            if (best == NOBODY || priority > highest) best = unit, highest = priority;
-        }
-    return best;
+    u64 node = 1;
+    while (node < LEAVES) node = 2 * node + (TOURNAMENT[2 * node] < TOURNAMENT[node]);
+    u64 seat = node - LEAVES;
+    for (u32 left = SEATS[seat].ready; left; left &= left - 1) {
+        u64 unit = seat * LANES + (u32)__builtin_ctz(left);
+        if (priority_of((u32)unit) == TOURNAMENT[1]) return unit;
+    }
+    return NOBODY;
 }
 
 // Which warps of the block that is in can go on.
@@ -220,12 +247,14 @@ void run_scheduled(const Kernel &kernel, u64 blocks, u64 most, bool cooperative)
     u64 in_vain = 0;
     HALF_WAY = COMINGS = 0;
     begin_priorities(most);
+    begin_tournament(most);
     while (ended < blocks) {
         while (begun < blocks && LIVING < at_once) {
             u64 seat = free_seat(kernel, most);
             if (seat == NOBODY) break;
             begin_seat(kernel, seat, begun++, watched);
             for (u32 i = 0; i < BLOCK.warp_count; i++) give_priority((u32)seat * LANES + i);
+            enter_again(seat);
         }
         BLOCKS_BEHIND = blocks - begun;
         u64 unit = next_unit();
@@ -254,7 +283,9 @@ void run_scheduled(const Kernel &kernel, u64 blocks, u64 most, bool cooperative)
             in_vain = 0; // all may wait for a block that has not begun
             at_once = least(most, 2 * at_once);
         }
+        enter_again(SEATED);
     }
+    free(TOURNAMENT);
 }
 
 // All blocks of a launch.
@@ -290,8 +321,13 @@ void run_by_turns(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) 
 
 // A long loop may wait for what another warp of the block has yet to write, so that one gets its turn.
 void watchdog(Warp &w, u32 lanes, i32 place) {
+    static u32 until_look;
     w.fuel = turn_fuel();
-    look_at_clock(w, lanes, place);
+    account(w);
+    if (until_look-- == 0 || over_budget()) {
+        until_look = LOOKS_APART;
+        look_at_clock(w, lanes, place);
+    }
     GAVE_WAY = true;
     give_way(w);
 }

@@ -98,19 +98,32 @@ void store_view(const Author &by, const Site &site, u64 address, int count, cons
     }
 }
 
-// What the block sees of memory; `wide`: of that which all share, but for what it has stored itself.
-void read_view(const Author &by, u64 address, int count, bool wide, u8 *seen) {
+// Now and then as it was before its last store, where the load may have been performed before that.
+void earlier(const BlockView *view, u64 address, int count, bool always, u8 *seen) {
+    each_word(address, count, [&](u64 at, u32 bits, int from, int some) {
+        const Word *word = word_at(at, false);
+        if (!word || !word->performed || !(always || may_be_earlier(word, view)) || drawn(2)) return;
+        memcpy(seen + from, word->before + __builtin_ctz(bits), (size_t)some);
+    });
+}
+
+// What the block sees of memory; `wide`: of that which all share, but for what it has stored itself. `early`: the load
+// may be performed before others that stand before it. Whether that is what it was.
+bool read_view(const Author &by, u64 address, int count, bool wide, bool early, bool read_only, u8 *seen) {
     BlockView *view = by.view;
-    Sector *sector = wide || !CACHES ? nullptr : sector_of(view, address);
+    bool was_earlier = false;
+    Sector *sector = wide || read_only || !CACHES ? nullptr : sector_of(view, address);
     u64 first = address / SECTOR_BYTES * SECTOR_BYTES; // accesses are aligned, so none reaches beyond its sector
     if (sector && (sector->address != first || !drawn(GONE_IN))) {
         sector->address = first;
         memcpy(sector->bytes, (void *)first, SECTOR_BYTES); // buffers are mapped in whole pages
+        if (early) earlier(view, first, SECTOR_BYTES, false, sector->bytes);
         each_word(first, SECTOR_BYTES, [&](u64 at, u32, int, int) {
             if (StoreEntry *own = entry_of(word_at(at, false), view)) refresh(view, at, own->mask, own->bytes);
         });
     }
     memcpy(seen, sector ? sector->bytes + address % SECTOR_BYTES : (u8 *)address, (size_t)count);
+    if (!sector && (early || read_only)) earlier(view, address, count, read_only, seen);
     each_word(address, count, [&](u64 at, u32 bits, int from, int some) {
         Word *word = word_at(at, false);
         if (!word) return;
@@ -118,10 +131,14 @@ void read_view(const Author &by, u64 address, int count, bool wide, u8 *seen) {
         int in_word = __builtin_ctz(bits);
         for (int i = 0; own && i < some; i++)
             if (own->mask >> (in_word + i) & 1) seen[from + i] = own->bytes[in_word + i];
-        if (!own && memcmp(seen + from, (u8 *)at + in_word, (size_t)some)) note(STALE, by, word->last, address, count);
+        bool older = !own && memcmp(seen + from, (u8 *)at + in_word, (size_t)some);
+        if (older) note(STALE, by, word->last, address, count);
+        else word->known |= bit_of(view);
+        was_earlier |= older;
         for (StoreEntry *p = word->pending; p; p = p->next)
             if (p != own && p->mask & bits && memcmp(seen + from, p->bytes + in_word, (size_t)some)) note(STALE, by, p->author, address, count);
     });
+    return was_earlier;
 }
 
 void each_lane(u32 mask, const A64 &address, u32 &global) {
@@ -146,7 +163,8 @@ void weak_load(Warp &w, u32 mask, const A64 &address, const Site &site, int byte
     if (global) let_others(w, site);
     BlockView *view = w.block->view;
     if (site.strength != PLAIN) view->epoch++;
-    if (global && wide && site.semantics & ACQUIRES) drop_sectors(view);
+    bool acquires = wide && site.semantics & ACQUIRES, early = EARLY && !acquires;
+    if (global && acquires) acquire(view);
     for (u32 left = mask; left; left &= left - 1) {
         u32 lane = (u32)__builtin_ctz(left);
         u64 a = address.e[lane];
@@ -160,13 +178,14 @@ void weak_load(Warp &w, u32 mask, const A64 &address, const Site &site, int byte
             find_others(view, a, bytes);
             drop_sector(view, a);
         }
-        read_view(by, a, bytes, wide, seen[lane]);
+        bool old = read_view(by, a, bytes, wide, early, site.semantics & READ_ONLY, seen[lane]);
         if (wide)
             each_word(a, bytes, [&](u64 at, u32, int, int) {
                 const Word *word = word_at(at, false);
-                READS[mixed(at ^ view->number << 20 ^ by.thread) % LAST_READS] = {at, view, by.thread, word ? word->version : 0};
+                READS[mixed(at ^ view->number << 20 ^ by.thread) % LAST_READS] = {at, view, by.thread, word ? word->version - old : 0};
             });
     }
+    if (global && acquires) acquire(view); // what was performed for it is ordered before what follows
 }
 
 void weak_store(Warp &w, u32 mask, const A64 &address, const Site &site, int bytes, const u8 (*fresh)[32]) {
@@ -190,7 +209,7 @@ void weak_atomics(Warp &w, const Site &site) {
     if (wide && site.semantics & RELEASES) cover(w);
     view->epoch++;
     if (wide) land_due(view);
-    if (wide && site.semantics & ACQUIRES) drop_sectors(view);
+    if (wide && site.semantics & ACQUIRES) acquire(view);
 }
 
 void weak_atomic_read(Warp &w, u32 lane, u64 address, const Site &site, int bytes, void *seen) {
@@ -205,7 +224,8 @@ void weak_atomic_read(Warp &w, u32 lane, u64 address, const Site &site, int byte
         if (wide) land_own(view, address, bytes);
         drop_sector(view, address);
     }
-    read_view(author(w, lane, site, ATOMIC), address, bytes, wide, (u8 *)seen);
+    read_view(author(w, lane, site, ATOMIC), address, bytes, wide, false, false, (u8 *)seen);
+    if (wide && site.semantics & ACQUIRES) acquire(view);
 }
 
 void weak_atomic_write(Warp &w, u32 lane, u64 address, const Site &site, int bytes, const void *now, bool changed) {
@@ -224,7 +244,7 @@ void weak_fence(Warp &w, u32 semantics) {
     BlockView *view = w.block->view;
     if (wide && semantics & RELEASES) cover(w);
     if (wide && semantics & SEQUENTIAL) land_due(view);
-    if (wide && semantics & ACQUIRES) drop_sectors(view);
+    if (wide && semantics & ACQUIRES) acquire(view);
     view->epoch++;
 }
 
@@ -235,7 +255,7 @@ void weak_meeting(Warp &w) { w.block->view->epoch++; }
 void weak_settle() {
     for (BlockView *view = VIEWS; view; view = view->next) {
         land_all(view);
-        drop_sectors(view);
+        acquire(view);
     }
 }
 
@@ -245,6 +265,7 @@ void weak_run(u64 draw) {
     DRAWS = mixed(draw);
     STYLE = draw % 5;
     CACHES = draw / 5 % 3 != 0;
+    EARLY = draw / 5 % 3 != 1;
     FINDING_COUNT = 0;
     if (!WEAK || WORDS) return;
     WORDS = (Word *)mmap(nullptr, MOST_WORDS * sizeof(Word), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -257,7 +278,7 @@ void weak_launch(u32 kernel) {
     KERNEL_NUMBER = kernel;
     memset(TABLE, 0, sizeof TABLE);
     memset(READS, 0, sizeof READS);
-    WORD_COUNT = ENTRY_COUNT = 0;
+    WORD_COUNT = ENTRY_COUNT = PERFORMED = 0;
     FREE_ENTRIES = nullptr;
 }
 

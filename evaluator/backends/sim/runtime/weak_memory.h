@@ -5,7 +5,10 @@
 //   or until the launch is over. Which ones stay is drawn. A fence covers what its own warp stored, and what threads
 //   stored that may have synchronised with it. Behind `fence.acq_rel` they may stay until the block's next store or
 //   update that others see; so even that allows a load to pass a store, and `fence.sc` does not.
-// - What it has loaded may be read again as it was, sector by sector, until such a fence or an acquire.
+// - What it has loaded may be read again as it was, sector by sector, until such a fence or an acquire. And a load may
+//   have been performed before others that stand before it: then it finds what was there before the last store, unless
+//   the block has acquired something since, or knows that store. What a load through the read-only cache finds (`ld.nc`)
+//   no fence orders.
 // - Strong accesses and atomics go to the memory that all share, unless their scope is the block. Strong stores may
 //   stay for a while too, but who polls finds them in the end.
 // All that is drawn here is allowed: memory that all share is coherent, and whatever stays could be performed late. A

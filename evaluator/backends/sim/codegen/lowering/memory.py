@@ -42,6 +42,7 @@ _SEMANTICS = {
     "RELEASES": {"release", "acq_rel", "sc"},
     "OF_BLOCK": {"cta", "cluster"},
     "SEQUENTIAL": {"sc"},
+    "READ_ONLY": {"nc"},
 }
 """Of a cluster the simulator runs only those of one block."""
 _RELAXED = {"volatile", "relaxed", "cv", "cg"}
