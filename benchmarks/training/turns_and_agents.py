@@ -42,6 +42,8 @@ from trainer.policies.local_policy import PolicySettings, TrainableAgent
 from trainer.reporting import transcripts
 
 KERNELS = 5
+ROOM = ["rollout.prompt_tokens=384", "rollout.update_tokens=192", "rollout.sequence_tokens=2048"]
+"""Five kernels of one agent, in what the tiny model sees."""
 STEPS = 100_000
 """More than any run takes: each is stopped after its share of kernels."""
 KINDS = {
@@ -127,7 +129,7 @@ def chain(kinds: Sequence[str], seed: int, asked: Asked) -> dict[str, Trained]:
     """The runs of these kinds with this seed, one after another; or what there is of them when all are to stop."""
     runs: dict[str, Trained] = {}
     for kind in kinds:
-        settings = [f"flow.max_turns={KERNELS}", *KINDS[kind], *asked.settings, f"seed={seed}"]
+        settings = [f"flow.max_turns={KERNELS}", *ROOM, *KINDS[kind], *asked.settings, f"seed={seed}"]
         settings += ["tasks.held_out=8", "checkpointing.evaluate_at_start=false", f"algorithm.steps={STEPS}"]
         if runs:
             first = runs[f"{kinds[0]}-{seed}"]

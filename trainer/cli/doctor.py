@@ -3,6 +3,7 @@
 import asyncio
 import importlib.metadata
 import importlib.util
+import itertools
 import os
 import platform
 import re
@@ -13,7 +14,8 @@ from typing import Final
 
 from common.client import AsyncClient, NoVerdictError
 from common.health import HealthCheck
-from trainer.config.schema import TrainingConfig
+from trainer.config.memory import TRAINED_BYTES, USABLE_SHARE, GpuLoad, gpu_loads, host_bytes
+from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.rl.processes import version_of
 
@@ -22,9 +24,13 @@ _GIB: Final = 1 << 30
 _ASKED_S: Final = 10.0
 _MADE_HERE: Final = {"tiny": 5_000_000, "smollm2-135m": 134_500_000}
 _SCALE: Final = {"k": 1e3, "m": 1e6, "b": 1e9}
-TRAINED_BYTES: Final = 16
-"""A parameter that is trained: weight, gradient and AdamW's two moments, float32 each (Rajbhandari et al. 2020, ZeRO,
-section 3.1)."""
+_WAYS: Final[tuple[tuple[str, str, object], ...]] = (
+    ("resources", "layout", "shared"),
+    ("model", "offload", True),
+    ("algorithm", "name", "grpo"),
+    ("model", "lora_rank", 32),
+)
+"""What makes a run smaller, the least change to what is learned first."""
 
 
 def examine(config: TrainingConfig) -> Iterator[HealthCheck]:
@@ -193,25 +199,96 @@ def _memory(config: TrainingConfig, gpus: tuple[int, ...]) -> HealthCheck:
                 refuse_without_model(model)
             except ConfigurationError:
                 return HealthCheck("memory", False, f"there is no language model in {model}", "model.name=…")
+    counts = parameters_of_agents(config)
     needed = memory_bytes(config)
-    if needed is None:
+    if needed is None or counts is None:
         return HealthCheck("memory", None, f"the size of {config.model.name} is not known")
-    said = f"models and optimizers take about {needed / _GIB:.1f} GiB, activations and caches not counted"
-    if config.resources.device == "cpu" or config.model.offload:
-        have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        where = "of memory"
-    elif gpus and not config.resources.ray_address:
-        have, where = sum(gpus[: config.resources.gpus_per_node]) * config.resources.nodes, "on the GPUs"
-    else:
-        return HealthCheck("memory", None, said)
-    if needed > 0.9 * have:
-        return HealthCheck(
-            "memory",
-            False,
-            f"{said}; there are {have / _GIB:.1f} GiB {where}",
-            "a smaller model, model.lora_rank=32, model.offload=true, algorithm.name=grpo, or more GPUs",
-        )
-    return HealthCheck("memory", True, f"{said}; there are {have / _GIB:.1f} GiB {where}")
+    if config.resources.device == "cpu":
+        return _host_memory(needed, f"models and optimizers take about {needed / _GIB:.1f} GiB")
+    return _gpu_memory(config, counts, gpus)
+
+
+def _host_memory(needed: int, said: str) -> HealthCheck:
+    have = _host_bytes()
+    said = f"{said}, activations and caches not counted; there are {have / _GIB:.1f} GiB of memory"
+    if needed > USABLE_SHARE * have:
+        return HealthCheck("memory", False, said, "a smaller model, or model.lora_rank=32")
+    return HealthCheck("memory", True, said)
+
+
+def _host_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _gpu_memory(config: TrainingConfig, counts: dict[AgentRole, int], gpus: tuple[int, ...]) -> HealthCheck:
+    """GPU by GPU, as the models are placed; the smallest that there is has to do."""
+    loads = gpu_loads(config, counts)
+    if not gpus or config.resources.ray_address:
+        return HealthCheck("memory", None, "; ".join(_asked_of(load) for load in loads))
+    have = min(gpus[: config.resources.gpus_per_node])
+    over = [load for load in loads if not load.fits(have)]
+    if over:
+        said = f"{'; '.join(_told(load, have) for load in over)}; a GPU has {have / _GIB:.0f} GiB"
+        way = way_to_fit(config, counts, have, _host_bytes())
+        return HealthCheck("memory", False, said, way or "a smaller model, or more GPUs")
+    held = host_bytes(config, counts)
+    if held > USABLE_SHARE * _host_bytes():
+        return _host_memory(held, f"what is not on the GPUs takes about {held / _GIB:.1f} GiB of each node")
+    tightest = max(loads, key=lambda load: load.needed_bytes(have))
+    return HealthCheck("memory", True, f"at most {_told(tightest, have)}; a GPU has {have / _GIB:.0f} GiB")
+
+
+def way_to_fit(
+    config: TrainingConfig, counts: dict[AgentRole, int], gpu_bytes: int, machine_bytes: int
+) -> str | None:
+    """The fewest settings that let a run fit on GPUs and machines of this size, as they are given on the command
+    line; None where none of those that are known does.
+    """
+    for some in range(1, len(_WAYS) + 1):
+        for ways in itertools.combinations(_WAYS, some):
+            values = config.model_dump()
+            for section, name, value in ways:
+                values[section][name] = value
+            if values["resources"]["layout"] == "shared" or values["model"]["lora_rank"]:
+                # There is none then that could have GPUs of its own.
+                values["resources"]["reference_workers"] = 0
+            try:
+                changed = TrainingConfig.model_validate(values)
+            except ValueError:
+                continue
+            fits = all(load.fits(gpu_bytes) for load in gpu_loads(changed, counts))
+            if changed != config and fits and host_bytes(changed, counts) <= USABLE_SHARE * machine_bytes:
+                said = [f"{section}.{name}={str(value).lower()}" for section, name, value in ways]
+                if config.resources.reference_workers and not changed.resources.reference_workers:
+                    said.append("resources.reference_workers=0")
+                return " ".join(said)
+    return None
+
+
+def parameters_of_agents(config: TrainingConfig) -> dict[AgentRole, int] | None:
+    """How many parameters each agent's model has; None where one is not known."""
+    found: dict[AgentRole, int] = {}
+    for role in config.roles:
+        count = parameters_of(config.for_agent(role).model.name)
+        if count is None:
+            return None
+        found[role] = count
+    return found
+
+
+def _told(load: GpuLoad, memory_bytes: int) -> str:
+    one = f"{load.count} GPUs {load.use}: each" if load.count > 1 else f"1 GPU ({load.use}):"
+    needed = f"{one} needs {load.needed_bytes(memory_bytes) / _GIB:.0f} GiB"
+    part = load.server_share * memory_bytes / load.servers
+    if load.server_weights_bytes > USABLE_SHARE * part:
+        needed += f", and {load.server_weights_bytes / _GIB:.0f} GiB of weights where a server has {part / _GIB:.0f}"
+    return needed
+
+
+def _asked_of(load: GpuLoad) -> str:
+    least = load.least_bytes
+    size = "fit on no GPU, lower rollout.memory_share" if least is None else f"{least / _GIB:.0f} GiB at least"
+    return f"{load.count} to {load.use}: {size}"
 
 
 def _disk(config: TrainingConfig) -> HealthCheck:

@@ -18,6 +18,13 @@ class Gpus:
     """Update the critic alone; 0 where it takes turns with the policy, or there is none."""
     generation: int
     """Generate: as those that update where the layout is `shared`, otherwise only for this agent."""
+    reference: int = 0
+    """Hold the model that the KL distance is taken to, alone; 0 where those that update do that too, or nobody."""
+
+
+def has_reference(config: Any) -> bool:
+    """Whether a model beside the policy is kept that the KL distance is taken to: adapters lie over theirs."""
+    return bool(config.algorithm.kl_coefficient > 0 and not config.model.lora_rank)
 
 
 def gpus_of(config: Any, role: str) -> Gpus:
@@ -38,17 +45,19 @@ def gpus_of(config: Any, role: str) -> Gpus:
         return count // (nodes * agents)
 
     own = getattr(resources, f"{role}_gpus") is not None
-    there = each(f"{role}_gpus") if own else resources.gpus_per_node
+    there = each(f"{role}_gpus") if own else resources.gpus_per_node - resources.evaluator_gpu
     made = Gpus(there, 0, there)
     if resources.layout == "split":
         # Servers cannot take turns: each agent has its own, of the workers that are there for all of them.
         agents = 1 if own else len(config.roles)
         critic = each("critic_workers") if config.algorithm.learns_critic else 0
-        made = Gpus(each("actor_workers"), critic, each("rollout_workers", agents))
-        needed = made.updates + made.critic + made.generation * agents
+        reference = each("reference_workers") if has_reference(config) else 0
+        made = Gpus(each("actor_workers"), critic, each("rollout_workers", agents), reference)
+        needed = made.updates + made.critic + made.generation * agents + made.reference
         if needed > there:
+            alone = f", {reference * nodes} reference" if reference else ""
             raise ValueError(
-                f"resources: {resources.rollout_workers} rollout, {resources.actor_workers} actor and "
+                f"resources: {resources.rollout_workers} rollout, {resources.actor_workers} actor{alone} and "
                 f"{critic * nodes} critic workers{f' of the {role}' if own else ''} need {needed * nodes} GPUs, and "
                 f"there are {there * nodes}; use fewer, or layout shared"
             )
@@ -58,3 +67,31 @@ def gpus_of(config: Any, role: str) -> Gpus:
             f"a node on which the {role} generates"
         )
     return made
+
+
+def check_placement(config: Any) -> None:
+    """Raises ValueError, which names the setting, where the models of a `TrainingConfig` have no place."""
+    resources = config.resources
+    if resources.gpus_per_node == 0:
+        raise ValueError("resources.device cuda needs resources.gpus_per_node of at least 1")
+    if resources.evaluator_gpu and resources.ray_address:
+        raise ValueError(
+            "resources.evaluator_gpu keeps a GPU from the Ray that a run starts; with resources.ray_address tell "
+            "it to the cluster: ray start --num-gpus=…"
+        )
+    gpus = resources.nodes * (resources.gpus_per_node - resources.evaluator_gpu)
+    if gpus == 0:
+        raise ValueError("resources.evaluator_gpu keeps the only GPU from the models")
+    own = (resources.generator_gpus, resources.optimizer_gpus)
+    if (own[0] is None) != (own[1] is None) or (own[1] is not None and config.agents.optimizer is None):
+        raise ValueError("resources: generator_gpus and optimizer_gpus belong together, and need both agents")
+    if sum(each or 0 for each in own) > gpus:
+        raise ValueError(f"resources: the agents need {own[0]} and {own[1]} GPUs, and there are {gpus}")
+    seen = [config.for_agent(role) for role in config.roles]
+    for ours, role in zip(seen, config.roles, strict=True):
+        gpus_of(ours, role)
+    if resources.reference_workers and not (resources.layout == "split" and any(map(has_reference, seen))):
+        raise ValueError(
+            f"resources.reference_workers {resources.reference_workers} needs the layout split, and a model to "
+            "compare with beside the policy: algorithm.kl_coefficient above 0, and no adapters (model.lora_rank)"
+        )

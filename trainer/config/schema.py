@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from common.client.transport import checked
 from common.contract import RewardName, Verification
-from trainer.config.placement import gpus_of
+from trainer.config.placement import check_placement
 
 AgentRole = Literal["generator", "optimizer"]
 """The agents that learn. The Tester follows rules."""
@@ -305,12 +305,14 @@ class RolloutSection(Section):
     """Of sampling in evaluations; 0 takes the most probable token."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Share of the probability that tokens are drawn from; below 1 the recorded log-probs are not the policy's."""
-    prompt_tokens: int = Field(default=1024, ge=16)
-    """Longest first prompt [C: 2,048]."""
+    prompt_tokens: int = Field(default=1536, ge=16)
+    """Longest first prompt [C: 2,048]; with one answer it makes the 2,048 tokens of the requirements [R11]."""
     turn_tokens: int = Field(default=512, ge=1)
     """Most new tokens of one turn [C: 1,024]."""
-    sequence_tokens: int = Field(default=2048, ge=32)
-    """Longest conversation of one agent, prompts and reports included [R11]."""
+    update_tokens: int = Field(default=512, ge=128)
+    """Longest message of a later turn, in tokens as estimated from its characters [C: 512]."""
+    sequence_tokens: int = Field(default=6144, ge=32)
+    """Longest conversation of one agent, prompts and reports included; all its turns must fit."""
     memory_share: float = Field(default=0.5, gt=0, lt=1)
     """Share of a GPU's memory that vLLM or SGLang takes for weights and cache."""
     tensor_parallel: int = Field(default=1, ge=1)
@@ -318,14 +320,9 @@ class RolloutSection(Section):
     concurrency: int = Field(default=256, ge=1)
     """Conversations that one rollout worker has under way at one time."""
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.prompt_tokens + self.turn_tokens > self.sequence_tokens:
-            raise ValueError(
-                f"sequence_tokens {self.sequence_tokens} has no room for prompt_tokens {self.prompt_tokens} and one "
-                f"turn of turn_tokens {self.turn_tokens}"
-            )
-        return self
+    def conversation_tokens(self, kernels: int) -> int:
+        """Most tokens of the view of an agent that writes so many kernels."""
+        return self.prompt_tokens + kernels * self.turn_tokens + (kernels - 1) * self.update_tokens
 
 
 class ResourcesSection(Section):
@@ -347,6 +344,12 @@ class ResourcesSection(Section):
     GPUs of their own [R11]."""
     critic_workers: int = Field(default=2, ge=1)
     """GPUs that update the critic, as for the actor [R11]."""
+    reference_workers: int = Field(default=0, ge=0)
+    """GPUs that only hold the model that `algorithm.kl_coefficient` compares with, as for the actor; 0 leaves it with
+    the policy [T13]."""
+    evaluator_gpu: bool = False
+    """Keep the last GPU of each machine from the models: for the evaluator beside the run, which an embedded one
+    grades on [T13]."""
     generator_gpus: int | None = Field(default=None, ge=1)
     """GPUs that only the Generator uses, on all nodes together; null shares all GPUs between the agents [T13]."""
     optimizer_gpus: int | None = Field(default=None, ge=1)
@@ -434,6 +437,11 @@ class TrainingConfig(Section):
         """`checkpointing.folder` with the run's name in it."""
         return self.checkpointing.folder.replace("{name}", self.name)
 
+    @property
+    def kernels_of_an_agent(self) -> int:
+        """Most kernels that one agent writes in a conversation: the Generator writes the first one, or all."""
+        return self.flow.max_turns if len(self.roles) == 1 else max(self.flow.max_turns - 1, 1)
+
     def for_agent(self, role: AgentRole) -> Self:
         """The configuration as one agent sees it, with what differs for it in place. Raises ValueError without it."""
         agent = getattr(self.agents, role)
@@ -457,6 +465,14 @@ class TrainingConfig(Section):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         resources, rollout = self.resources, self.rollout
+        needed = rollout.conversation_tokens(self.kernels_of_an_agent)
+        if needed > rollout.sequence_tokens:
+            raise ValueError(
+                f"rollout.sequence_tokens {rollout.sequence_tokens} has no room for the {self.kernels_of_an_agent} "
+                f"kernels that an agent may write: with rollout.prompt_tokens {rollout.prompt_tokens}, turn_tokens "
+                f"{rollout.turn_tokens} and update_tokens {rollout.update_tokens} they take {needed}; raise it, or "
+                "lower one of these or flow.max_turns"
+            )
         if resources.ray_address and "://" in resources.ray_address:
             raise ValueError(
                 f"resources.ray_address {resources.ray_address}: a run is part of its cluster, and Ray's client is "
@@ -466,14 +482,5 @@ class TrainingConfig(Section):
             if rollout.name != "hf":
                 raise ValueError(f"rollout.name {rollout.name} needs a GPU; with resources.device cpu it must be hf")
             return self
-        if resources.gpus_per_node == 0:
-            raise ValueError("resources.device cuda needs resources.gpus_per_node of at least 1")
-        gpus = resources.nodes * resources.gpus_per_node
-        own = (resources.generator_gpus, resources.optimizer_gpus)
-        if (own[0] is None) != (own[1] is None) or (own[1] is not None and self.agents.optimizer is None):
-            raise ValueError("resources: generator_gpus and optimizer_gpus belong together, and need both agents")
-        if sum(each or 0 for each in own) > gpus:
-            raise ValueError(f"resources: the agents need {own[0]} and {own[1]} GPUs, and there are {gpus}")
-        for role in self.roles:
-            gpus_of(self, role)
+        check_placement(self)
         return self

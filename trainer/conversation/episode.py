@@ -78,6 +78,8 @@ class EpisodeSettings:
     tester: ReportSettings = field(default_factory=ReportSettings)
     turn_tokens: int = 512
     """Most new tokens of one answer."""
+    update_tokens: int = 512
+    """Most tokens that a later turn is told of what has happened since, by `trainer.conversation.prompts.due`."""
 
     def reward_of(self, agent: AgentName) -> RewardSettings:
         """The reward that an agent works for."""
@@ -108,6 +110,7 @@ def episode_settings(config: TrainingConfig) -> EpisodeSettings:
         wording=config.tasks.wording,
         tester=ReportSettings(config.flow.report_tokens),
         turn_tokens=config.rollout.turn_tokens,
+        update_tokens=config.rollout.update_tokens,
     )
 
 
@@ -166,7 +169,12 @@ async def _write(
     clock: Callable[[], float],
 ) -> Turn:
     index, started_s, began_s = len(conversation.turns), clock(), time.monotonic()
-    said = prompts.due(conversation, settings.wording)
+    said = prompts.due(
+        conversation,
+        settings.wording,
+        target_speedup=settings.grading.target_speedup,
+        update_tokens=settings.update_tokens,
+    )
     response = await policy.respond(
         (*conversation.view(agent), *said), seed=turn_seed(conversation.seed, index), max_tokens=settings.turn_tokens
     )

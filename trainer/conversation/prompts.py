@@ -3,12 +3,16 @@
 
 An agent's first messages are a system text and the task; later ones say what has happened since. Every text has a
 budget in tokens, which `tests/trainer/conversation/test_prompts.py` names and checks.
+
+Who improves a kernel is told the target speedup (requirements document, "CUDA Optimizer Agent" and "Optimizer Agent
+SFT"), what has been tried, and what failed before the last kernel (critique, section 2), in `NOTES_TOKENS` at most.
 """
 
 from typing import Final, Literal
 
 from trainer.conversation.conversation import AgentName, Attempt, Conversation, Message
 from trainer.conversation.extraction import wrapped
+from trainer.conversation.tester import estimated_tokens, shortened
 from trainer.data.tasks import Task
 
 Wording = Literal["full", "brief"]
@@ -62,6 +66,19 @@ _BEST: Final = {
     "full": "Your attempt {number} is still the best; you may go on from there.",
     "brief": "Attempt {number} is still the best.",
 }
+_TARGET: Final = {"full": "Target: a speedup of {target:.3g}{reached}.", "brief": "Target: {target:.3g}x."}
+_REACHED: Final = ", of which {best:.3g} is reached"
+_TRIED: Final = {"full": "Tried so far: {names}.", "brief": "Tried: {names}."}
+_FAILED: Final = {"full": "Kernel {number} failed, {said}", "brief": "Kernel {number}: {said}"}
+NOTES_TOKENS: Final = {"full": 120, "brief": 40}
+"""Most tokens of target, strategies and failures, by `estimated_tokens`: a quarter of what a later turn may say by
+default, and of a brief one no more than its report."""
+_BETWEEN_TOKENS: Final = 2
+"""The empty line between two parts of a text."""
+_LEAST_TOKENS: Final = 8
+"""Less says nothing."""
+_FAILURE_CHARACTERS: Final = 80
+"""Of one failure's message: twenty to forty tokens, so that two or three fit."""
 
 
 def opening(agent: AgentName, task: Task, wording: Wording = "full") -> tuple[Message, ...]:
@@ -69,8 +86,19 @@ def opening(agent: AgentName, task: Task, wording: Wording = "full") -> tuple[Me
     return (Message("system", _SYSTEM[agent, wording]), Message("user", task.text))
 
 
-def due(conversation: Conversation, wording: Wording = "full") -> tuple[Message, ...]:
-    """What is newly said to the agent whose turn it is. Raises ValueError where no kernel is due."""
+def due(
+    conversation: Conversation,
+    wording: Wording = "full",
+    *,
+    target_speedup: float | None = None,
+    update_tokens: int = 512,
+) -> tuple[Message, ...]:
+    """What is newly said to the agent whose turn it is. Raises ValueError where no kernel is due.
+
+    `target_speedup`: what the reward counts in full, for who improves a kernel. `update_tokens`: most that is said of
+    what has happened since, by `estimated_tokens`; the task and another's kernel do not count. Where there is more,
+    the notes are cut first, then the report.
+    """
     agent = conversation.next_agent
     if agent is None or agent is AgentName.TESTER:
         raise ValueError("no agent is to be asked for a kernel now")
@@ -81,17 +109,49 @@ def due(conversation: Conversation, wording: Wording = "full") -> tuple[Message,
     said: list[str] = []
     if last.written.agent is not agent:
         said += [_THE_OTHERS[wording], wrapped(last.written.source)] if last.written.source else [_NO_KERNEL[wording]]
-    if last.tested is not None and last.tested.report:
-        said.append(f"{_REPORT[wording]}\n{last.tested.report}")
     best = conversation.best
+    asked_for = [_REQUESTS[_state(last), wording]]
     if best is not None and best.number < last.number and best.written.agent is agent:
-        said.append(_BEST[wording].format(number=1 + [one.number for one in mine].index(best.number)))
-    said.append(_REQUESTS[_state(last), wording])
+        asked_for.insert(0, _BEST[wording].format(number=1 + [one.number for one in mine].index(best.number)))
+    left = update_tokens - estimated_tokens("\n\n".join(asked_for)) - _BETWEEN_TOKENS
+    report = last.tested.report if last.tested is not None else None
+    if report := _within(report or "", left - estimated_tokens(_REPORT[wording]) - 1):
+        said.append(f"{_REPORT[wording]}\n{report}")
+        left -= estimated_tokens(said[-1]) + _BETWEEN_TOKENS
+    if notes := _notes(conversation, wording, target_speedup, left):
+        said.append(notes)
+    said += asked_for
     text = "\n\n".join(said) if wording == "full" else "\n".join(said)
     if mine:
         return (Message("user", text),)
     system, asked = opening(agent, conversation.task, wording)
     return (system, Message("user", f"{asked.text}\n\n{text}"))
+
+
+def _notes(conversation: Conversation, wording: Wording, target: float | None, left: int) -> str:
+    """Target, strategies tried and failures before the last kernel, which has its report, newest first."""
+    lines = []
+    if target is not None:
+        best = conversation.best_speedup
+        reached = _REACHED.format(best=best) if best is not None else ""
+        lines.append(_TARGET[wording].format(target=target, reached=reached))
+    if tried := conversation.strategies_tried:
+        lines.append(_TRIED[wording].format(names=", ".join(tried)))
+    last = conversation.attempts[-1].number
+    for failure in reversed(conversation.failures):
+        if failure.number < last:
+            message = failure.message.split("\n")[0]
+            message = message if len(message) <= _FAILURE_CHARACTERS else f"{message[: _FAILURE_CHARACTERS - 2]} …"
+            said = f"{failure.status or 'no kernel'}: {message}"
+            lines.append(_FAILED[wording].format(number=failure.number + 1, said=said))
+    return _within("\n".join(lines), min(NOTES_TOKENS[wording], left))
+
+
+def _within(text: str, tokens: int) -> str:
+    """The text where it fits, as it is; its first lines where it does not; nothing where there is no room at all."""
+    if estimated_tokens(text) <= tokens:
+        return text
+    return shortened(text.split("\n"), tokens) if tokens >= _LEAST_TOKENS else ""
 
 
 def review(conversation: Conversation, findings: str) -> tuple[Message, ...]:

@@ -106,11 +106,12 @@ class Learner(PPOTrainerSync):
 
     def _init_resource_pool_mgr(self) -> None:
         super()._init_resource_pool_mgr()
-        manager = self.resource_pool_manager
-        critic = self.config.actor_rollout_ref.rollout.custom.critic_gpus_per_node
-        if self._split and self.use_critic and critic:
-            manager.resource_pool_spec["critic_pool"] = [critic] * self.config.trainer.nnodes
-            manager.mapping[Role.Critic] = "critic_pool"
+        manager, own = self.resource_pool_manager, self.config.actor_rollout_ref.rollout.custom
+        for role, gpus in ((Role.Critic, own.critic_gpus_per_node), (Role.RefPolicy, own.reference_gpus_per_node)):
+            # verl gives every role a place among the policy's GPUs, and those it has not got here no role at all.
+            if self._split and gpus and role in manager.mapping:
+                manager.resource_pool_spec[f"{role!s}_pool"] = [gpus] * self.config.trainer.nnodes
+                manager.mapping[role] = f"{role!s}_pool"
         if self._shared_pools is not None:
             manager.resource_pool_dict = self._shared_pools
             manager.create_resource_pool = lambda: None

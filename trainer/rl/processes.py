@@ -49,7 +49,8 @@ def ray_settings(config: TrainingConfig) -> dict[str, Any]:
         spilling = {"type": "filesystem", "params": {"directory_path": resources.spill_folder}}
         system["object_spilling_config"] = json.dumps(spilling)
     # verl asks Ray for GPUs by name, so a machine without one makes one up.
-    gpus = 1 if resources.device == "cpu" else resources.gpus_per_node
+    # Ray gives out the first of the visible ones: the last is left for the evaluator.
+    gpus = 1 if resources.device == "cpu" else resources.gpus_per_node - resources.evaluator_gpu
     cpus = resources.ray_cpus or max(_PLANNED_CPUS, os.cpu_count() or 1)
     sizes = {"num_cpus": cpus, "num_gpus": gpus, "object_store_memory": resources.object_store_bytes}
     return {
@@ -74,10 +75,18 @@ def evaluator(config: TrainingConfig) -> Iterator[TrainingConfig]:
         yield config
         return
     folder = Path(config.run_folder).absolute()
-    with _Embedded(folder / "evaluator", folder / "evaluator.log", asked.embedded_workers) as own:
+    gpu = {"ASSAY_GPU": kept_gpu(config)} if config.resources.evaluator_gpu else {}
+    with _Embedded(folder / "evaluator", folder / "evaluator.log", asked.embedded_workers, gpu) as own:
         changed = asked.model_copy(update={"url": own.url, "embedded": False})
         wait_for(changed)
         yield config.model_copy(update={"evaluator": changed})
+
+
+def kept_gpu(config: TrainingConfig) -> str:
+    """The GPU of this machine that `resources.evaluator_gpu` keeps from the models: the last of those of the run."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    numbers = visible.split(",") if visible else [str(number) for number in range(config.resources.gpus_per_node)]
+    return numbers[: config.resources.gpus_per_node][-1].strip()
 
 
 def wait_for(asked: EvaluatorSection) -> dict[str, Any]:
@@ -127,8 +136,9 @@ def version_of(url: str) -> dict[str, Any]:
 class _Embedded:
     """`assay serve` as a child process, started again on the same port where it ends by itself."""
 
-    def __init__(self, data: Path, log: Path, workers: int | None) -> None:
-        self._data, self._log = data, log
+    def __init__(self, data: Path, log: Path, workers: int | None, more: dict[str, str]) -> None:
+        """`more`: environment variables of its own."""
+        self._data, self._log, self._more = data, log, more
         self._workers = workers
         self._port = 0
         self._stopping = threading.Event()
@@ -174,7 +184,9 @@ class _Embedded:
                 stderr=log,
                 text=True,
                 start_new_session=True,
-                env={name: value for name, value in os.environ.items() if name not in _NOT_ITS} | _LOOPBACK,
+                env={name: value for name, value in os.environ.items() if name not in _NOT_ITS}
+                | _LOOPBACK
+                | self._more,
             )
         assert self._process.stdout is not None
         listening = threading.Event()

@@ -182,6 +182,7 @@ def verl_settings(
                     "threads": resources.threads,
                     "one_at_a_time": ours.deterministic,
                     "critic_gpus_per_node": gpus.critic,
+                    "reference_gpus_per_node": gpus.reference,
                 },
             },
         ),

@@ -16,6 +16,7 @@ from serving import Serving
 import trainer.reporting
 from trainer.cli import doctor
 from trainer.cli.main import main
+from trainer.config.memory import gpu_loads
 from trainer.config.reading import as_yaml, load_config
 from trainer.conversation.extraction import wrapped
 from trainer.conversation.rewards import CreditSettings
@@ -295,6 +296,44 @@ def test_memory_counts_every_copy_of_every_agent():
         "requirements", ["agents.optimizer=null", "algorithm.advantage=turn", "algorithm.kl_coefficient=0"]
     )
     assert doctor.memory_bytes(alone) == doctor.memory_bytes(grpo), "an advantage of groups needs no critic"
+
+
+def memory_of(name, gib, count=8, host_gib=2048, monkeypatch=None):
+    monkeypatch.setattr(doctor, "_host_bytes", lambda: host_gib << 30)
+    return doctor._memory(load_config(name), (gib << 30,) * count)
+
+
+def test_memory_is_looked_at_gpu_by_gpu(monkeypatch):
+    """Requirements document, "VERL Configuration": 8 GPUs, of which 2 update both policies and 2 both critics."""
+    found = memory_of("requirements", 80, monkeypatch=monkeypatch)
+    assert found.ok is False
+    assert "2 GPUs update the generator and the optimizer: each needs 104 GiB" in found.detail
+    assert "a GPU has 80 GiB" in found.detail
+    assert found.remedy == "model.offload=true"
+    assert memory_of("requirements", 141, monkeypatch=monkeypatch).ok
+    # The host has no room for what would be kept there: the next way is named.
+    assert memory_of("requirements", 80, host_gib=64, monkeypatch=monkeypatch).remedy == (
+        "resources.layout=shared algorithm.name=grpo"
+    )
+    assert memory_of("requirements", 8, monkeypatch=monkeypatch).remedy == "a smaller model, or more GPUs"
+    assert memory_of("allocation", 80, monkeypatch=monkeypatch).ok
+    small = memory_of("allocation", 80, host_gib=16, monkeypatch=monkeypatch)
+    assert (small.ok, "26.1 GiB of each node" in small.detail) == (False, True)
+
+
+def test_what_a_remedy_names_is_a_configuration_that_fits():
+    config = load_config("allocation")
+    counts = doctor.parameters_of_agents(config)
+    way = doctor.way_to_fit(config, counts, 24 << 30, 2048 << 30)
+    assert way == "model.lora_rank=32 resources.reference_workers=0"
+    changed = load_config("allocation", way.split())
+    assert all(load.fits(24 << 30) for load in gpu_loads(changed, counts))
+
+
+def test_without_a_gpu_here_the_smallest_that_would_do_is_named(monkeypatch):
+    found = doctor._memory(load_config("requirements"), ())
+    assert found.ok is None
+    assert "2 to update the generator and the optimizer: 116 GiB at least" in found.detail
 
 
 def test_the_cluster_file_is_printed_as_it_is():

@@ -20,12 +20,28 @@ def test_the_defaults_are_the_requirements():
     config = TrainingConfig()
     algorithm, resources = config.algorithm, config.resources
     assert config.model.name.startswith("Qwen/Qwen2.5-Coder-7B")
-    assert (config.rollout.sequence_tokens, resources.gpus_per_node) == (2048, 8)
+    assert (config.rollout.prompt_tokens + config.rollout.turn_tokens, resources.gpus_per_node) == (2048, 8)
     assert (resources.rollout_workers, resources.actor_workers, resources.critic_workers) == (4, 2, 2)
     assert (algorithm.ppo_epochs, algorithm.mini_batch_size, algorithm.learning_rate) == (4, 8, 1e-5)
     assert (algorithm.kl_coefficient, algorithm.clip, algorithm.gamma, algorithm.lam) == (0.02, 0.2, 1.0, 0.95)
     assert (config.flow.max_turns, config.flow.early_stop_share, config.flow.discount) == (5, 0.8, 0.9)
     assert (config.checkpointing.every_episodes, config.checkpointing.evaluate_every_episodes) == (100, 100)
+
+
+def test_a_whole_conversation_fits_and_the_requirements_length_is_that_of_one_turn():
+    """Requirements document, "VERL Configuration": max_sequence_length 2048 beside max_turns_per_episode 5; there a
+    turn is one prompt and one answer ("Conversation Structure"). A sequence here is all turns of an agent.
+    """
+    config = TrainingConfig()
+    rollout = config.rollout
+    assert (rollout.prompt_tokens + rollout.turn_tokens, config.flow.max_turns) == (2048, 5)
+    assert config.kernels_of_an_agent == 4, "the Generator writes the first of five"
+    assert rollout.conversation_tokens(4) == 1536 + 4 * 512 + 3 * 512 <= rollout.sequence_tokens
+    alone = TrainingConfig.model_validate({"agents": {"optimizer": None}})
+    assert alone.kernels_of_an_agent == 5
+    assert rollout.conversation_tokens(5) == rollout.sequence_tokens
+    with pytest.raises(ValidationError, match=r"no room for the 4 kernels .* they take 5120"):
+        TrainingConfig.model_validate({"rollout": {"sequence_tokens": 5119}})
 
 
 @pytest.mark.parametrize(
@@ -52,6 +68,8 @@ def test_every_field_is_documented_and_frozen_and_no_other_is_taken(section):
         ({"algorithm": {"prompts_per_step": 12}}, "no multiple of mini_batch_size"),
         ({"algorithm": {"micro_batch_size": 5}}, "does not divide the 32 conversations"),
         ({"rollout": {"sequence_tokens": 1000}}, "has no room"),
+        ({"rollout": {"sequence_tokens": 2048}}, "has no room for the 4 kernels .* they take 5120"),
+        ({"flow": {"max_turns": 7}}, "has no room for the 6 kernels .* lower one of these or flow.max_turns"),
         ({"resources": {"device": "cpu"}}, "must be hf"),
         ({"resources": {"gpus_per_node": 4}}, "need 8 GPUs, and there are 4"),
         ({"resources": {"optimizer_gpus": 2}}, "belong together"),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from trainer.config.placement import Gpus, gpus_of
+from trainer.config.reading import load_config
 from trainer.config.schema import TrainingConfig
 
 
@@ -31,6 +32,43 @@ def test_counts_are_for_all_nodes_together(resources, expected):
     assert [gpus_of(found, role) for role in found.roles] == [expected, expected]
 
 
+def test_the_status_documents_allocation_has_a_place_for_each_of_its_roles():
+    """Status document, "GPU Allocation Strategy", rl_phase: actor_training on cuda:0 to cuda:3, vllm_rollout on
+    cuda:4 and cuda:5, reference_model on cuda:6, reward_computation on cuda:7.
+    """
+    found = load_config("allocation")
+    gpus = [gpus_of(found.for_agent(role), role) for role in found.roles]
+    assert gpus == [Gpus(updates=4, critic=0, generation=1, reference=1)] * 2
+    assert sum(one.generation for one in gpus) == 2, "vLLM on two, one for each agent"
+    assert (found.resources.evaluator_gpu, found.evaluator.embedded, found.evaluator.backend) == (True, True, "gpu")
+    assert 4 + 2 + 1 + found.resources.evaluator_gpu == found.resources.gpus_per_node == 8
+
+
+def test_the_evaluators_gpu_is_not_one_of_the_models():
+    assert gpus_of(config(layout="shared", evaluator_gpu=True), "generator") == Gpus(7, 0, 7)
+    with pytest.raises(ValidationError, match="need 8 GPUs, and there are 7"):
+        config(evaluator_gpu=True)
+    with pytest.raises(ValidationError, match="need 4 and 4 GPUs, and there are 7"):
+        config(layout="shared", evaluator_gpu=True, generator_gpus=4, optimizer_gpus=4)
+    with pytest.raises(ValidationError, match="keeps the only GPU"):
+        config(layout="shared", evaluator_gpu=True, gpus_per_node=1)
+    with pytest.raises(ValidationError, match="ray start --num-gpus"):
+        config(layout="shared", evaluator_gpu=True, ray_address="auto")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"resources": {"layout": "shared", "reference_workers": 1}},
+        {"resources": {"gpus_per_node": 9, "reference_workers": 1}, "model": {"lora_rank": 8}},
+        {"resources": {"gpus_per_node": 9, "reference_workers": 1}, "algorithm": {"kl_coefficient": 0}},
+    ],
+)
+def test_a_gpu_for_a_reference_that_is_not_there_is_refused(values):
+    with pytest.raises(ValidationError, match="reference_workers 1 needs the layout split, and a model"):
+        TrainingConfig.model_validate(values)
+
+
 def test_no_gpu_is_kept_for_a_critic_that_is_not_there():
     values = {"algorithm": {"name": "grpo"}, "resources": {"gpus_per_node": 6}}
     assert gpus_of(TrainingConfig.model_validate(values), "generator") == Gpus(2, 0, 2)
@@ -47,6 +85,8 @@ def test_what_is_accepted_has_room_on_every_node(data):
         "nodes": data.draw(st.integers(1, 2)),
         "gpus_per_node": data.draw(COUNTS),
         **{f"{name}_workers": data.draw(COUNTS) for name in ("rollout", "actor", "critic")},
+        "reference_workers": data.draw(st.integers(0, 2)),
+        "evaluator_gpu": data.draw(st.booleans()),
         **({f"{role}_gpus": data.draw(COUNTS) for role in ("generator", "optimizer")} if own else {}),
     }
     try:
@@ -55,7 +95,7 @@ def test_what_is_accepted_has_room_on_every_node(data):
         return
     gpus = [gpus_of(found, role) for role in found.roles]
     split = resources["layout"] == "split"
-    pools = [one.updates + one.critic for one in gpus]
+    pools = [one.updates + one.critic + one.reference for one in gpus]
     used = (sum(pools) if own else pools[0]) + split * sum(one.generation for one in gpus)
-    assert used <= resources["gpus_per_node"]
+    assert used <= resources["gpus_per_node"] - resources["evaluator_gpu"]
     assert all(min(one.updates, one.generation) > 0 for one in gpus)

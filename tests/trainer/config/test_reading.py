@@ -70,13 +70,20 @@ def test_a_configuration_that_is_shown_reads_as_the_same(name, changed_only, fil
 
 
 def test_the_values_of_the_critique_and_of_the_allocation():
+    """Critique, section 4 (`verl_config`): num_ppo_epochs 8, chunk_size 4, max_prompt_length 2048,
+    update_prompt_length 512, max_new_tokens 1024; "Concrete Starter Settings": 256 to 512 prompts, 4 to 8 candidates.
+    """
     critique, allocation = load_config("critique"), load_config("allocation")
     assert (critique.algorithm.ppo_epochs, critique.algorithm.micro_batch_size) == (8, 4)
     assert (critique.rollout.prompt_tokens, critique.rollout.turn_tokens) == (2048, 1024)
+    assert critique.rollout.update_tokens == 512
+    assert 256 <= critique.algorithm.prompts_per_step <= 512
+    assert 4 <= critique.algorithm.candidates <= 8
     resources = critique.resources
     assert (resources.ray_cpus, resources.gpus_per_node, resources.io_workers) == (32, 4, 8)
     assert resources.object_store_bytes == 50 << 30
-    assert (allocation.resources.generator_gpus, allocation.resources.optimizer_gpus) == (4, 4)
+    workers = allocation.resources
+    assert (workers.actor_workers, workers.rollout_workers, workers.reference_workers) == (4, 2, 1)
     assert allocation.for_agent("optimizer").reward.name == "speedup"
 
 

@@ -46,7 +46,14 @@ def test_a_step_with_enough_of_them_goes_on(outcomes):
 
 def config(*changes):
     return load_config(
-        "cpu-demo", ["agents.optimizer={}", "algorithm.name=grpo", "rollout.turn_tokens=512", *changes]
+        "cpu-demo",
+        [
+            "agents.optimizer={}",
+            "algorithm.name=grpo",
+            "rollout.turn_tokens=512",
+            "rollout.sequence_tokens=2048",
+            *changes,
+        ],
     )
 
 

@@ -40,6 +40,40 @@ def eventually(look, timeout_s=120):
     return found
 
 
+@pytest.mark.parametrize(
+    ("visible", "kept"),
+    [(None, "7"), ("", "7"), ("8,9,10,11,12,13,14,15", "15"), ("0,1,2,3,4,5,6,GPU-8, GPU-9", "GPU-8")],
+)
+def test_the_last_gpu_is_kept_from_ray_for_the_evaluator(monkeypatch, visible, kept):
+    """Status document, "GPU Allocation Strategy": reward_computation on cuda:7."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    allocation = load_config("allocation")
+    assert processes.ray_settings(allocation)["num_gpus"] == 7
+    assert processes.kept_gpu(allocation) == kept
+    assert processes.ray_settings(load_config("requirements"))["num_gpus"] == 8
+
+
+def test_the_embedded_evaluator_gets_the_gpu_that_is_kept_for_it(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(processes, "wait_for", lambda asked: {})
+
+    def popen(command, **options):
+        started.append(options["env"].get("ASSAY_GPU"))
+        return real(command, **options)
+
+    real = subprocess.Popen
+    monkeypatch.delenv("ASSAY_GPU", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(processes.subprocess, "Popen", popen)
+    monkeypatch.setattr(processes._Embedded, "_command", lambda self: ["echo", "http://127.0.0.1:9"])
+    for name in ("allocation", "cpu-demo"):
+        with processes.evaluator(load_config(name, [f"checkpointing.folder={tmp_path}/{name}"])):
+            pass
+    assert (started[0], started[-1]) == ("7", None)
+
+
 def test_an_embedded_evaluator_answers_comes_back_after_a_kill_and_ends_with_the_run(tmp_path):
     with processes.evaluator(config(tmp_path, embedded=True, embedded_workers=1)) as ready:
         assert not ready.evaluator.embedded

@@ -44,7 +44,8 @@ def test_the_defaults_of_the_requirements_reach_verl():
     assert found.actor_rollout_ref.actor.optim.lr == 1e-5
     assert found.actor_rollout_ref.actor.clip_ratio == 0.2
     assert (found.actor_rollout_ref.actor.use_kl_loss, found.actor_rollout_ref.actor.kl_loss_coef) == (True, 0.02)
-    assert found.actor_rollout_ref.rollout.max_model_len == 2048
+    assert found.data.max_prompt_length + load_config("requirements").rollout.turn_tokens == 2048
+    assert found.actor_rollout_ref.rollout.max_model_len == 6144, "all five kernels"
     assert found.algorithm.adv_estimator == "gae"
     assert found.critic.enable
 
@@ -72,8 +73,16 @@ def test_verl_gets_the_gpus_of_each_node():
     assert (found.trainer.n_gpus_per_node, found.trainer.nnodes) == (1, 2)
     rollout = found.actor_rollout_ref.rollout
     assert (rollout.n_gpus_per_node, rollout.nnodes, rollout.custom.critic_gpus_per_node) == (2, 2, 1)
-    own = composed("allocation", "resources.nodes=2")
+    own = composed(
+        "requirements",
+        "resources.nodes=2",
+        "resources.layout=shared",
+        "resources.generator_gpus=4",
+        "resources.optimizer_gpus=4",
+    )
     assert (own.trainer.n_gpus_per_node, own.actor_rollout_ref.rollout.n_gpus_per_node) == (2, 2)
+    placed = composed("allocation").actor_rollout_ref.rollout
+    assert (placed.n_gpus_per_node, placed.custom.reference_gpus_per_node) == (1, 1)
 
 
 def test_adapters_are_handed_over_as_part_of_the_weights():
