@@ -61,7 +61,7 @@ OWNERS = {
         "trainer.reporting.metrics",
         "trainer.rl",
     },
-    "transfer_queue": {"trainer.rl.agent_loop", "trainer.rl.learner"},
+    "transfer_queue": {"trainer.rl.agent_loop", "trainer.rl.trainable_agent"},
     "transformers": {"trainer.policies", "trainer.rl"},
     "tree_sitter": {"evaluator.stages.screen.syntax"},
     "tree_sitter_cuda": {"evaluator.stages.screen.syntax"},

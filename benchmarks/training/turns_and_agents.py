@@ -38,7 +38,7 @@ from trainer.conversation.conversation import AgentName, Flow
 from trainer.conversation.episode import Policy, episode_settings, play_many
 from trainer.data.tasks import chosen, held_out_tasks
 from trainer.evaluator.oracle import EvaluatorOracle
-from trainer.policies.local_policy import PolicySettings, TrainableAgent
+from trainer.policies.local_policy import LocalPolicy, SamplingSettings
 from trainer.reporting import transcripts
 
 KERNELS = 5
@@ -186,9 +186,9 @@ def _judged(folder: Path, step: int) -> int:
 def answered(run: Trained, folders: Mapping[AgentRole, Path], url: str, count: int) -> list[float]:
     """The best reward of each held-out prompt, in at most five kernels, with the weights in these folders."""
     torch.set_num_threads(1)
-    sampling = PolicySettings(kl_coefficient=0.0)
+    sampling = SamplingSettings()
     policies: dict[AgentName, Policy] = {
-        AgentName(role): TrainableAgent(folder, sampling) for role, folder in folders.items()
+        AgentName(role): LocalPolicy(folder, sampling) for role, folder in folders.items()
     }
     return asyncio.run(_answered(run, policies, url, count))
 

@@ -141,6 +141,21 @@ def picture(folder: Path, out: Path | None) -> None:
 
 
 @main.command()
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--tasks", "count", type=click.IntRange(1), default=16, show_default=True, help="Held-out tasks.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sampling.")
+@_overrides
+def crossplay(folder: Path, count: int, seed: int, overrides: tuple[str, ...]) -> None:
+    """Play each agent of a run with the other's checkpoints, on the CPU: what has it learned for itself?
+
+    KEY=VALUE changes single settings of the run's, for example evaluator.url=http://127.0.0.1:8000.
+    """
+    from trainer.cli.crossplay import pair_checkpoints
+
+    pair_checkpoints(folder, count, seed, overrides)
+
+
+@main.command()
 @click.option("--config", "name", default="requirements", show_default=True, metavar="NAME|FILE")
 @_overrides
 def doctor(name: str, overrides: tuple[str, ...]) -> None:

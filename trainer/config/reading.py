@@ -31,6 +31,8 @@ ALIASES: Final = {
     "requirements": "qwen2.5-coder-7b-ppo-8gpu",
 }
 """Other names of ready configurations, which say where their settings come from; runs and documents name them."""
+_AGENTS: Final = ("generator", "optimizer", "tester")
+"""Sections that are agents; some may be null."""
 _SHOWN: Final = 100
 """Letters of a value that a complaint repeats."""
 Place = tuple[str | int, ...]
@@ -124,7 +126,7 @@ def described(kind: type[BaseModel] = TrainingConfig, prefix: str = "") -> Itera
     """Every field: its dotted name, type, default and meaning, in the order of the schema."""
     for name, field in kind.model_fields.items():
         inner = _section_of(field.annotation)
-        if inner is not None and name not in ("generator", "optimizer"):
+        if inner is not None and name not in _AGENTS:
             yield from described(inner, f"{prefix}{name}.")
         elif inner is not None:
             default = "an agent" if field.default is not None else "null"
@@ -134,7 +136,7 @@ def described(kind: type[BaseModel] = TrainingConfig, prefix: str = "") -> Itera
                 default,
                 str(field.description),
             )
-            if name == "generator":
+            if name in ("generator", "tester"):
                 yield from described(inner, f"{prefix}{name}.")
         else:
             yield (
@@ -244,7 +246,7 @@ def _meaning(one: ErrorDetails, way: Place) -> str:
         if not way:
             return f"a configuration is settings with names, such as `{parts[0]}: …`"
         first = ".".join([*map(str, way), parts[0]])
-        either = ", or null" if way[-1] in ("generator", "optimizer") else ""
+        either = ", or null" if way[-1] in _AGENTS else ""
         return f"this is a section: write its settings, such as {first}=…{either}; it is {given!r}"
     # An address may hold a password.
     if way[-1:] == ("url",) or not (given is None or isinstance(given, bool | int | float | str)):

@@ -89,6 +89,15 @@ class AgentSection(Section):
     """As `reward.name`: the Generator may be paid for being right and the Optimizer for being fast."""
 
 
+class TesterSection(Section):
+    """A model that adds its words to the Tester's report; it does not learn, and runs on the CPU [R4]."""
+
+    model_name: str = "smollm2-135m"
+    """A folder, or `smollm2-135m`: a small model, for it is asked once for each kernel."""
+    temperature: float = Field(default=0.0, ge=0, le=10)
+    """Of sampling; 0 takes the most probable token."""
+
+
 class AgentsSection(Section):
     """Who learns. Without an Optimizer the Generator takes every turn."""
 
@@ -96,6 +105,8 @@ class AgentsSection(Section):
     """Writes the first kernel [R2]."""
     optimizer: AgentSection | None = AgentSection()
     """Makes it faster, with weights of its own [R3]; null for a run with one agent."""
+    tester: TesterSection | None = None
+    """Reviews each kernel beside the rules, which alone judge it; null leaves the rules' report as it is [R4]."""
 
 
 class AlgorithmSection(Section):

@@ -31,6 +31,7 @@ from trainer.conversation.tokens import token_ids
 from trainer.data.tasks import Task
 from trainer.errors import ConfigurationError, ContextFullError, OracleError, OracleLostError, TrainerError
 from trainer.evaluator import oracle
+from trainer.policies.local_policy import model_tester
 from trainer.rl.sequences import TokenSequence, credited, sequence_of
 from trainer.rl.settings import LOOP
 
@@ -140,16 +141,22 @@ class AgentPool:
     """Who takes part in the conversations of one worker: a server and a tokenizer for each agent, and the oracle."""
 
     def __init__(
-        self, config: TrainingConfig, clients: Mapping[AgentRole, Any], tokenizers: Mapping[AgentRole, Any]
+        self,
+        config: TrainingConfig,
+        clients: Mapping[AgentRole, Any],
+        tokenizers: Mapping[AgentRole, Any],
+        tester: Policy | None = None,
     ) -> None:
-        self.config, self._clients, self._tokenizers = config, clients, tokenizers
+        """`tester`: the model that reviews kernels, if there is one."""
+        self.config, self._clients, self._tokenizers, self._tester = config, clients, tokenizers, tester
         self._seen = {role: config.for_agent(role) for role in config.roles}
         self.oracle: Oracle | None = None
         self.busy = BusyTimer()
 
     def policies(self, seat: AgentSlot) -> dict[AgentName, Policy]:
         """The policies of one conversation."""
-        return {AgentName(role): self._policy(role, seat) for role in self.config.roles}
+        tester: dict[AgentName, Policy] = {AgentName.TESTER: self._tester} if self._tester else {}
+        return {AgentName(role): self._policy(role, seat) for role in self.config.roles} | tester
 
     def _policy(self, role: AgentRole, seat: AgentSlot) -> Policy:
         return ServerPolicy(self._clients[role], self._tokenizers[role], self._seen[role], seat, self.busy)
@@ -226,7 +233,8 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         super().__init__(verl_configs[first], clients[first], None, None)
         self._config, self._key = config, key
         # Each agent may have a model of its own, and with it a tokenizer.
-        self._company = AgentPool(config, clients, {role: _tokenizer(verl_configs[role]) for role in config.roles})
+        tokenizers = {role: _tokenizer(verl_configs[role]) for role in config.roles}
+        self._company = AgentPool(config, clients, tokenizers, model_tester(config))
         self.llm_client = self._company
         self._oracle: oracle.EvaluatorOracle | None = None
         self._room = asyncio.Semaphore(config.rollout.concurrency)

@@ -112,6 +112,10 @@ class Checkpoints:
                 return read_checkpoint(place)
         return None
 
+    def kept(self) -> tuple[Checkpoint, ...]:
+        """All that count, the oldest first. Raises CheckpointError for one that cannot be read."""
+        return tuple(read_checkpoint(place) for place in self._folders() if _counts(place))
+
     def _folders(self) -> list[Path]:
         return sorted(path for path in self.folder.glob("step-*") if path.is_dir())
 

@@ -28,6 +28,7 @@ from trainer.data.tasks import Task, chosen, held_out_tasks, training_tasks
 from trainer.errors import TrainerError
 from trainer.evaluator import oracle as evaluation
 from trainer.policies import sft
+from trainer.policies.local_policy import folder_of_tester
 from trainer.reporting import transcripts
 from trainer.reporting.metrics import MetricsWriter, evaluated, shares_of_time, training_measures
 from trainer.rl import ray_session
@@ -115,10 +116,12 @@ def run(
     # Before anything is started: what only these look at is refused by them.
     curriculum = curriculum_of(config.curriculum)
     episode.episode_settings(config)
+    if config.agents.tester is not None:
+        folder_of_tester(config.agents.tester)
     os.environ.update(worker_environment(config))
     folder = Path(config.run_folder).absolute()
     checkpoints = Checkpoints(folder / "checkpoints")
-    training, held_out = asyncio.run(_tasks(config, tell))
+    training, held_out = asyncio.run(tasks_of(config, tell))
     progress = _Progress(curriculum.skipping(training))
     found = checkpoints.newest()
     if found is not None:
@@ -175,16 +178,16 @@ class _Run:
         # Only now: these bring verl along, which reads the environment while it is imported.
         with self._aside():
             from trainer.rl import agent_loop
-            from trainer.rl.learner import Learner
+            from trainer.rl.trainable_agent import TrainableAgent
 
         self.loop = agent_loop
         with agent_loop.samples(composed[self.config.roles[0]]):
-            self.learners: dict[AgentRole, Learner] = {}
+            self.learners: dict[AgentRole, TrainableAgent] = {}
             pools: dict[str, Any] | None = None
             for number, role in enumerate(self.config.roles):
                 self.tell(f"Starting the {role}.")
                 with self._aside():
-                    learner = Learner(composed[role], number, pools)
+                    learner = TrainableAgent(composed[role], number, pools)
                     learner.init()
                 if self.config.resources.generator_gpus is None:
                     pools = pools or learner.pools
@@ -240,7 +243,7 @@ class _Run:
             keys = sorted(outcome.keys[role] for outcome in outcomes if outcome.keys and role in outcome.keys)
             if keys:
                 with self._aside():
-                    learned[role] = learner.learn(step, keys)
+                    learned[role] = learner.update_parameters(step, keys)
         updated_s = time.monotonic()
         for learner in self.learners.values():
             learner.send_weights(step)
@@ -410,8 +413,8 @@ def _seed(*parts: object) -> int:
     return int.from_bytes(blake2b(text, digest_size=4).digest(), "big") >> 1
 
 
-async def _tasks(config: TrainingConfig, tell: Callable[[str], None]) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
-    """Tasks to train on and held-out ones, of the problems that the evaluator has."""
+async def tasks_of(config: TrainingConfig, tell: Callable[[str], None]) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
+    """Tasks to train on and held-out ones, of the problems that the evaluator has. Raises OracleLostError."""
     section, asked = config.evaluator, config.tasks
     client = AsyncClient(section.url, os.environ.get(section.key_variable), patience_s=section.patience_s)
     async with evaluation.EvaluatorOracle(client, evaluation.oracle_settings(section)) as oracle:

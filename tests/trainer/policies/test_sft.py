@@ -18,7 +18,7 @@ from trainer.data.tasks import held_out_tasks, training_tasks
 from trainer.errors import CheckpointError, ConfigurationError
 from trainer.evaluator.oracle import EvaluatorOracle
 from trainer.policies import models, sft
-from trainer.policies.local_policy import PolicySettings, TrainableAgent
+from trainer.policies.local_policy import LocalPolicy, SamplingSettings
 
 PROBLEMS = ("relu", "vector_add")
 
@@ -59,7 +59,7 @@ def test_a_model_from_nothing_learns_the_form_and_what_is_finished_is_used_again
     assert again == made
     assert sft.prepare_policy(config(seed=1), "generator", tasks, tmp_path) != made
 
-    agent = TrainableAgent(made, PolicySettings(temperature=0.0))
+    agent = LocalPolicy(made, SamplingSettings(temperature=0.0))
     said = opening(AgentName.GENERATOR, tasks[0], "brief")
     answer = asyncio.run(agent.respond(said, seed=0, max_tokens=160))
     assert "```cuda\n// assay: launch" in answer.text

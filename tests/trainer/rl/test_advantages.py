@@ -18,8 +18,8 @@ from trainer.conversation.extraction import wrapped
 from trainer.rl import patches
 from trainer.rl.advantages import numbered, turn_gae
 from trainer.rl.agent_loop import ATTEMPTS, PARTITION, AgentSlot, _output
-from trainer.rl.learner import Learner
 from trainer.rl.sequences import sequence_of
+from trainer.rl.trainable_agent import TrainableAgent
 
 MASKS = st.lists(st.lists(st.integers(0, 1), min_size=12, max_size=12), min_size=1, max_size=6)
 
@@ -73,7 +73,7 @@ def test_an_attempt_that_could_not_be_judged_does_not_shift_those_after_it(monke
 
     monkeypatch.setattr(transfer_queue, "kv_batch_get", get)
     monkeypatch.setattr(transfer_queue, "kv_batch_put", lambda keys, partition_id, fields: put.update(fields.items()))
-    learner = object.__new__(Learner)
+    learner = object.__new__(TrainableAgent)
     learner.config = OmegaConf.create(
         {
             "algorithm": {"adv_estimator": "assay_leave_one_out", "use_kl_in_reward": False, "gamma": 1, "lam": 1},

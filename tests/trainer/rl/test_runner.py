@@ -92,7 +92,9 @@ def training(request, tmp_path_factory, service):
         made = tmp_path_factory.mktemp("made")
         text = ["__global__ void relu(const float* x, float* y, int n) { y[0] = x[0]; }"] * 3
         models.make_tiny(made / "model", text, seed=0)
-        summary = started(made / "model", service.url, made / "run", steps=2)
+        # A Tester that is a model takes part; it has nothing to learn.
+        tester = f"agents.tester.model_name={made / 'model'}"
+        summary = started(made / "model", service.url, made / "run", 2, tester)
         (made / "summary.json").write_text(json.dumps(summary))
         # Moved when it is whole: another `make test` in this checkout may be doing the same.
         shutil.rmtree(kept.parent, ignore_errors=True)
@@ -158,6 +160,8 @@ def test_the_transcripts_say_which_tokens_and_rewards_there_were(first):
             response = attempt.written.response
             assert len(response.token_ids) == len(response.log_probs) <= 32
     assert {one.step for one in kept} == {1, 2}
+    for one in kept:
+        assert one.conversation.turns[1].response.token_ids, "the Tester's model has had its turn"
 
 
 def test_a_run_goes_on_where_its_checkpoint_is_with_the_settings_of_now(first, model, service):

@@ -8,8 +8,8 @@ from verl.trainer.ppo.utils import Role
 from verl.trainer.ppo.v1 import trainer_base
 
 from trainer.config.reading import load_config
-from trainer.rl.learner import Learner
 from trainer.rl.settings import verl_config
+from trainer.rl.trainable_agent import TrainableAgent
 
 
 def test_only_the_reference_goes_without_adapters(monkeypatch):
@@ -29,7 +29,7 @@ def test_only_the_reference_goes_without_adapters(monkeypatch):
     )
     monkeypatch.setattr(trainer_base, "tq", queue)
     monkeypatch.setattr(trainer_base, "response_from_nested", lambda values, mask: values)
-    learner = object.__new__(Learner)
+    learner = object.__new__(TrainableAgent)
     learner.ref_in_actor = True
     learner.config = OmegaConf.create({"actor_rollout_ref": {"rollout": {"temperature": 1.0}}})
     learner.actor_rollout_wg = SimpleNamespace(compute_log_prob=compute_log_prob)
@@ -43,7 +43,7 @@ def test_a_reference_with_gpus_of_its_own_has_a_pool_of_its_own():
     """Status document, "GPU Allocation Strategy": the reference model has a GPU for itself, as the critic may."""
 
     def pools(*changes):
-        learner = object.__new__(Learner)
+        learner = object.__new__(TrainableAgent)
         learner.config = verl_config(load_config("allocation", list(changes)), "generator", "/models/one")
         learner._split, learner._enable_hybrid_replicas, learner._shared_pools = True, False, None
         learner.use_critic = learner.config.critic.enable

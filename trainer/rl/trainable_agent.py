@@ -1,4 +1,4 @@
-"""One agent's learner: verl's synchronous PPO trainer, stepped from outside, on samples that are already there.
+"""An agent that learns: verl's synchronous PPO trainer, stepped from outside, on samples that are already there.
 
 verl's own loop fetches prompts, generates and learns for one model. Here one conversation is written by several
 models, so the loop is the runner's: it has the conversations played, and then lets each learner do verl's step: old
@@ -74,8 +74,13 @@ class NoPromptsError:
         """There is none."""
 
 
-class Learner(PPOTrainerSync):
-    """One agent."""
+class TrainableAgent(PPOTrainerSync):
+    """One agent: the handle of its weights, optimizer and servers, which are verl's (requirements document, "Base
+    TrainableAgent Class").
+
+    It generates with log-probs through `get_llm_client` (conversations are played in another process), learns by
+    verl's PPO in `update_parameters`, and is kept by `save`; on a GPU and on a CPU.
+    """
 
     def __init__(self, config: DictConfig, number: int, pools: dict[str, Any] | None = None) -> None:
         """`number`: its place among the agents; `pools`: resources of an earlier learner, to be shared with it."""
@@ -157,7 +162,7 @@ class Learner(PPOTrainerSync):
         """Hand the weights after `step` to the servers, and wake them."""
         (self._standalone[1] if self._standalone else self.checkpoint_manager).update_weights(step)
 
-    def learn(self, step: int, keys: Sequence[str]) -> dict[str, float]:
+    def update_parameters(self, step: int, keys: Sequence[str]) -> dict[str, float]:
         """One step of verl on the samples of these keys. Returns measures, seconds of its parts among them."""
         tags = transfer_queue.kv_list(partition_id=PARTITION)[PARTITION]
         self.global_steps = step
