@@ -21,6 +21,7 @@ JUDGED_WRONG = {
     # 64 bits that one relaxed access stores are kept and performed in two words of 32, which a reader finds apart.
     "prefix_sum_cub_tile_state",
     "prefix_sum_packed_look_back_by_warp",
+    "scalar_multiply_value_and_flag_in_one_word",
     # A reducing barrier has no place for lanes that come while others of their warp are still in a long loop.
     "linear_gelu_cutlass_semaphore",
     "layer_norm_tile_of_four_warps",  # `%reserved_smem_offset_1`, with which cooperative_groups finds its block's rank
