@@ -23,7 +23,7 @@ MISSED = {
     "gelu_fence_after_the_flag",
     "reduce_sum_counts_before_it_fences",
     "softmax_pair_merged_in_two_steps",
-    # As before, between two lone accesses of one thread in each of several blocks: of all points where blocks may give
+    # As before, between two lone accesses of one thread in each of several blocks: of the points where blocks may give
     # way the kernel's other atomics and strong accesses are by far the most, and draws are few.
     "gelu_stack_without_tags",
     "histogram_two_locks_in_both_orders",

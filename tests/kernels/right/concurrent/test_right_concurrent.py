@@ -24,7 +24,7 @@ JUDGED_WRONG = {
     "scalar_multiply_value_and_flag_in_one_word",
     # A reducing barrier has no place for lanes that come while others of their warp are still in a long loop.
     "linear_gelu_cutlass_semaphore",
-    "layer_norm_tile_of_four_warps",  # `%reserved_smem_offset_1`, with which cooperative_groups finds its block's rank
+    "layer_norm_tile_of_four_warps",  # `%reserved_smem_offset_1`, which cooperative_groups reads
     "scalar_multiply_turns_of_warps",  # a warp that spins gives way at once, not after some hundred instructions
 }
 
