@@ -23,8 +23,8 @@ MISSED = {
     "gelu_fence_after_the_flag",
     "reduce_sum_counts_before_it_fences",
     "softmax_pair_merged_in_two_steps",
-    # As before, between two lone accesses of one thread in each of several blocks: of the points where blocks may give
-    # way the kernel's other atomics and strong accesses are by far the most, and draws are few.
+    # As before, between two lone accesses of one thread in each of several blocks: most of the points where blocks may
+    # give way are the kernel's other atomics and strong accesses, and draws are few.
     "gelu_stack_without_tags",
     "histogram_two_locks_in_both_orders",
     # A block that stands still for thousands of another one's looks: who spins gives way to whom it waits for.
