@@ -43,6 +43,7 @@ struct StoreEntry {
     bool due;        // before the next store of the block that others see
     bool read_first; // by the same thread, when the word had `version`
     u32 version;
+    u64 access; // which store of a thread; its words are performed as one (PTX ISA 9.0, section 8.2.1)
 };
 struct Sector {
     u64 address; // 0: nothing
@@ -64,7 +65,7 @@ struct BlockView {
 
 namespace {
 
-u64 SEED, DRAWS, STYLE, KERNEL_NUMBER, PERFORMED; // stores that were performed are what time is measured by
+u64 SEED, DRAWS, STYLE, KERNEL_NUMBER, ACCESSES, PERFORMED; // stores that stayed; stores that were performed, by which time is measured
 bool CACHES, EARLY;
 Word *WORDS, *TABLE[BUCKETS];
 StoreEntry *ENTRIES, *FREE_ENTRIES;
@@ -212,13 +213,21 @@ void perform(Word *word, const Author &by, u32 mask, const u8 *bytes, bool read_
     word->last = by;
     refresh(by.view, word->address, mask, bytes);
 }
+// The other half of what one store of eight bytes left.
+StoreEntry *other_half(const StoreEntry *p) {
+    StoreEntry *other = entry_of(word_at(p->word->address ^ WORD, false), p->author.view);
+    return other && other->access == p->access ? other : nullptr;
+}
 void land(StoreEntry *p) {
-    perform(p->word, p->author, p->mask, p->bytes, p->read_first, p->version);
-    forget(p);
+    for (StoreEntry *other = other_half(p); p; p = other, other = nullptr) {
+        perform(p->word, p->author, p->mask, p->bytes, p->read_first, p->version);
+        forget(p);
+    }
 }
 void land_due(BlockView *view) {
     for (StoreEntry *p = view->first; p && view->due;) {
         StoreEntry *behind = p->behind;
+        if (behind && behind->access == p->access) behind = behind->behind;
         if (p->due) land(p);
         p = behind;
     }

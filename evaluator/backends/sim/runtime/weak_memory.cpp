@@ -36,7 +36,7 @@ StoreEntry *new_entry() {
 }
 
 // The store stays. False where there is no room.
-bool keep(const Author &by, u64 address, u32 bits, const u8 *bytes) {
+bool keep(const Author &by, u64 access, u64 address, u32 bits, const u8 *bytes) {
     Word *word = word_at(address, true);
     StoreEntry *p = entry_of(word, by.view);
     if (!word) return false;
@@ -47,12 +47,13 @@ bool keep(const Author &by, u64 address, u32 bits, const u8 *bytes) {
     if (!p) {
         if (!(p = new_entry())) return false;
         BlockView *view = by.view;
-        *p = {word, word->pending, nullptr, view->first, by, view->epoch, 0, 0, {}, false, false, 0};
+        *p = {word, word->pending, nullptr, view->first, by, view->epoch, 0, 0, {}, false, false, 0, 0};
         word->pending = p;
         if (view->first) view->first->before = p;
         view->first = p;
     }
     p->author = by;
+    p->access = access;
     p->warps |= 1u << by.thread / LANES;
     p->mask |= (u8)bits;
     for (u32 i = 0; i < WORD; i++)
@@ -87,10 +88,11 @@ void store_now(const Author &by, u64 address, int count, const u8 *fresh) {
 void store_view(const Author &by, const Site &site, u64 address, int count, const u8 *fresh) {
     if (!WEAK || !stays(by.view, site)) return store_now(by, address, count, fresh);
     bool kept = true;
+    ACCESSES++;
     each_word(address, count, [&](u64 at, u32 bits, int from, int some) {
         u8 placed[WORD] = {};
         memcpy(placed + __builtin_ctz(bits), fresh + from, (size_t)some);
-        kept = kept && keep(by, at, bits, placed);
+        kept = kept && keep(by, ACCESSES, at, bits, placed);
     });
     if (!kept) {
         give_up();
@@ -98,11 +100,14 @@ void store_view(const Author &by, const Site &site, u64 address, int count, cons
     }
 }
 
-// Now and then as it was before its last store, where the load may have been performed before that.
+// Now and then as it was before its last store, where the load may have been performed before that; eight bytes that
+// one store wrote all together.
 void earlier(const BlockView *view, u64 address, int count, bool always, u8 *seen) {
+    u64 draws = mixed(DRAWS++);
     each_word(address, count, [&](u64 at, u32 bits, int from, int some) {
         const Word *word = word_at(at, false);
-        if (!word || !word->performed || !(always || may_be_earlier(word, view)) || drawn(2)) return;
+        bool stays_latest = draws >> at / (2 * WORD) % 64 & 1;
+        if (!word || !word->performed || !(always || may_be_earlier(word, view)) || stays_latest) return;
         memcpy(seen + from, word->before + __builtin_ctz(bits), (size_t)some);
     });
 }
