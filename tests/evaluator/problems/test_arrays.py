@@ -23,6 +23,8 @@ DRAWS = [
         [
             *((distribution, problem.example_sizes[1]) for distribution in problem.distributions),
             *((probe.distribution, probe.sizes) for probe in problem.probes),
+            *((probe.distribution, problem.example_sizes[1]) for probe in problem.edge_probes),
+            *(((problem.mixture, problem.example_sizes[1]),) if problem.mixture is not None else ()),
         ]
     )
 ]
