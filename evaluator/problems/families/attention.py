@@ -60,7 +60,9 @@ def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     each_moved = moved @ v**2 + xp.sum(moved, axis=-1, keepdims=True) * o**2
     # Of p * (v - o), with |v - o| at most twice (1 - p) times the largest v: the narrower where one key takes all.
     widest = 4.0 * xp.max(v**2, axis=-2, keepdims=True)
-    together = xp.sum(moved * (1.0 - p) ** 2, axis=-1, keepdims=True) * widest
+    first = p > 0.5  # one at most; what is left beside it is added up, for 1 - p would be its rounding
+    beside = xp.where(first, xp.sum(xp.where(first, 0.0, p), axis=-1, keepdims=True), 1.0 - p)
+    together = xp.sum(moved * beside**2, axis=-1, keepdims=True) * widest
     scale = xp.sqrt(p**2 @ v**2 + o**2 + xp.minimum(each_moved, together))
     count, lost = error_bounds.counting(p)
     rest = xp.sum(xp.where(lost, p, 0.0), axis=-1)[..., None] * xp.max(xp.abs(v), axis=-2, keepdims=True)

@@ -86,7 +86,7 @@ def _far_pairs(rng: Rng, shape: Shape) -> Array:
     half = shape[-1] // 2
     apart = rng.signs((*shape[:-1], half)) * 0.25 * rng.integers(1, 2, (*shape[:-1], half))
     rest = rng.full((*shape[:-1], shape[-1] % 2), 0.0)
-    return 2.0 ** min(9, 21 - shape[-1].bit_length()) + rng.xp.concat([apart, -apart, rest], axis=-1)
+    return 2.0 ** min(9, 22 - shape[-1].bit_length()) + rng.xp.concat([apart, -apart, rest], axis=-1)
 
 
 _BLOCK_SUM = r"""

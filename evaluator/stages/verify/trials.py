@@ -20,6 +20,9 @@ _REHEARSED_MOST: Final = 4
 _HOSTILE_BYTES: Final = 6 << 20
 """Up to this size of all tensors an edge is tried with a hostile distribution too, where its work is small."""
 
+_PROBED_WORK: Final = 100_000_000
+"""Up to this work its precision is probed there: attention of 1,024 keys, which has few elements, is within it."""
+
 TrialKind: TypeAlias = Literal["usual", "edge", "timed"]
 """`edge`: a hidden size above every published one. `timed`: the size of the timing. Neither is in a quick one."""
 
@@ -86,10 +89,12 @@ def _edge_trials(problem: Problem, generator: np.random.Generator) -> tuple[Plan
     edges = sorted(problem.edge_sizes(generator), key=lambda sizes: tensor_bytes(problem, sizes))
     for turn, sizes in enumerate(edges):
         kinds = [(problem.mixture or typical, problem.tolerance)]
-        if tensor_bytes(problem, sizes) <= _HOSTILE_BYTES and work_at(problem, sizes) <= _REHEARSED_WORK:
+        small, work = tensor_bytes(problem, sizes) <= _HOSTILE_BYTES, work_at(problem, sizes)
+        if small and work <= _REHEARSED_WORK:
             # Two at the smallest: a histogram's are many equal values and nothing else, which one bin takes all of.
             own = (2 if turn == 0 else 1) if hostile and problem.mixture is None else 0
             kinds += [(hostile[(turn + more) % len(hostile)], problem.tolerance) for more in range(own)]
+        if small and work <= _PROBED_WORK:
             kinds += [(probe.distribution, probe.tolerance) for probe in problem.edge_probes]
         if hostile and counts and turn == len(edges) - 1:
             kinds = [(hostile[0], problem.tolerance)]
