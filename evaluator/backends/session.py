@@ -68,6 +68,9 @@ class Buffer:
     repeats: bool = False
     """`content` is a piece of whole pages (4 KiB) that repeats up to the end, None is zeros; it costs next to nothing
     however large the buffer is. Where the backend can: a write shows in all repetitions."""
+    stretches: NDArray[np.int64] | None = None
+    """What follows a repeated piece, [many, 2]: stretches of it, each by its first page and its pages. None is the
+    piece again and again."""
     sampled: bool = False
     """An output or a repeated input that is not handed back: `RunOutcome.samples` says what is known of all its
     elements, and `PieceSession.elements` takes some. Where the backend can."""

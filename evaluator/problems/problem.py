@@ -132,10 +132,13 @@ class Tolerance:
     absolute: float
     """Admits flushed denormals and the output type's smallest step."""
     reason: str
+    any_length: bool = False
+    """Whether it holds for sums of any length as it is: no roundings of sums are in it."""
 
     def allowed(self, expected: Expected) -> Array:
         """By how much each element may be off: float64, of the scale's shape or one that broadcasts with it."""
-        limits = self.relative * expected.longer, expected.relative
+        longer = 1.0 if self.any_length else expected.longer
+        limits = self.relative * longer, expected.relative
         arrays = [limit for limit in limits if not isinstance(limit, float | int)]
         if not arrays:
             relative = min(limits)
@@ -154,10 +157,11 @@ class Tolerance:
         return f"|actual - expected| <= {self.relative:g} * scale + {self.absolute:g}."
 
 
-DistributionRole: TypeAlias = Literal["hostile", "structured", "partial"]
+DistributionRole: TypeAlias = Literal["hostile", "structured", "partial", "mixed"]
 """Of those that are not the typical one. `hostile`: has a trial of its own at one of the hidden sizes, each in turn.
 `structured`: ordinary values in a special arrangement; a few are drawn to stand in for the typical one. `partial`:
-needs room for what it arranges, and has its trial at the largest hidden size."""
+needs room for what it arranges, and has its trial at the largest hidden size. `mixed`: all of them in one tensor, for
+sizes that are tried once or twice."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,7 @@ class Probe:
     distribution: Distribution
     tolerance: Tolerance
     sizes: Sizes
+    """Empty where any will do."""
 
 
 @dataclass(frozen=True)
@@ -270,6 +275,10 @@ class Problem:
     """`sketch(dice, inputs, outputs, sizes, tolerance)`: a much cheaper check than the oracle, of known power."""
     sampler: Sampler | None = None
     """How the oracle is asked for some elements alone; without it, everything is computed and the elements taken."""
+    mixture: Distribution | None = None
+    """What a trial at an edge or at the timed size holds in place of the typical one; None where nothing mixes."""
+    edge_probes: tuple[Probe, ...] = ()
+    """Those that tell a lower precision at any size; they have none of their own."""
     version: str = "1"
 
     def oracle_at(self, inputs: Arrays, sizes: Sizes, elements: Elements, **scalars: Any) -> dict[str, Expected]:
@@ -282,6 +291,12 @@ class Problem:
             return self.sampler(self.oracle, inputs, sizes, elements, scalars)
         whole = self.oracle(inputs, sizes, **scalars)
         return {name: expected.at(elements[name]) for name, expected in whole.items()}
+
+    @property
+    def every_distribution(self) -> tuple[Distribution, ...]:
+        """Of all trials: the ordinary ones, the mixture and those of probes."""
+        probes = (probe.distribution for probe in (*self.probes, *self.edge_probes))
+        return (*self.distributions, *((self.mixture,) if self.mixture is not None else ()), *probes)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

@@ -132,7 +132,10 @@ def few_matter(values: Maker) -> Maker:
     """
 
     def make(rng: Rng, shape: Shape) -> Array:
-        share = float(shape[-1]) ** -rng.uniform(0.0, 1.0, (*shape[:-1], 1))
+        rows = math.prod(shape[:-1])
+        turns = rng.xp.argsort(rng.uniform(0.0, 1.0, (rows,)))  # of as many equal parts each row has one
+        evenly = (turns + rng.uniform(0.0, 1.0, (rows,))) / rows
+        share = float(shape[-1]) ** -rng.xp.reshape(evenly, (*shape[:-1], 1))
         matters = _one_place(rng, shape, -1) | (rng.uniform(0.0, 1.0, shape) < share)
         return rng.xp.where(matters, values(rng, shape), negligible(rng, shape))
 

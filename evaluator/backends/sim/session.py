@@ -164,7 +164,9 @@ class SimulatorSession:
             flags |= buffer.repeats << 2 | buffer.sampled << 3
             parts.append(struct.pack("<3Q", buffer.size_bytes, buffer.item_bytes, flags) + _text(buffer.name))
             if buffer.repeats:
-                parts.append(struct.pack("<Q", 0 if buffer.content is None else buffer.content.nbytes))
+                many = 0 if buffer.stretches is None else len(buffer.stretches)
+                parts.append(struct.pack("<2Q", 0 if buffer.content is None else buffer.content.nbytes, many))
+                parts += [] if buffer.stretches is None else [buffer.stretches.astype("<u8").tobytes()]
             if buffer.content is not None:
                 content = np.ascontiguousarray(buffer.content)
                 assert buffer.repeats or content.nbytes == buffer.size_bytes

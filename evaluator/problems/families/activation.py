@@ -11,6 +11,7 @@ from evaluator.problems.families.elementwise import (
     FLAT_TIMING,
     MOST,
     PROBE_SIZES,
+    flat_mixture,
     plain_distributions,
 )
 from evaluator.problems.generators import (
@@ -24,6 +25,7 @@ from evaluator.problems.generators import (
     roundings,
     signed_zeros,
 )
+from evaluator.problems.mixtures import SPARSE, mixture, sparse
 from evaluator.problems.problem import (
     Arrays,
     Expected,
@@ -80,7 +82,7 @@ __global__ void __launch_bounds__(256) relu_float4(const float* __restrict__ x, 
 
 RELU: Final = Problem(
     id="relu",
-    version="3",
+    version="4",
     tier=0,
     title="Rectified linear unit",
     statement=(
@@ -95,6 +97,7 @@ RELU: Final = Problem(
     serves=FLAT_RANGE,
     edge_sizes=FLAT_EDGES,
     distributions=plain_distributions((_X,)),
+    mixture=flat_mixture((_X,)),
     probes=(probe("fine", "values that need all 23 fraction bits of float32", (_X,), fine(), exact(), PROBE_SIZES),),
     tolerance=exact(),
     oracle=_relu_oracle,
@@ -158,9 +161,11 @@ _GELU_ROUNDINGS = (
     "0.5 * x * (1 + erf(...)) cancels for negative x. The tanh approximation is off by up to 5e-4 and fails"
 )
 
+_WIDE: Final = distribution("wide", "normal values times 4", (_X,), normal(4.0))
+
 GELU: Final = Problem(
     id="gelu",
-    version="3",
+    version="4",
     tier=0,
     title="Gaussian error linear unit (exact)",
     statement=(
@@ -174,7 +179,8 @@ GELU: Final = Problem(
     hidden_sizes=hidden_sizes(n=MOST),
     serves=FLAT_RANGE,
     edge_sizes=FLAT_EDGES,
-    distributions=(*plain_distributions((_X,)), distribution("wide", "normal values times 4", (_X,), normal(4.0))),
+    distributions=(*plain_distributions((_X,)), _WIDE),
+    mixture=flat_mixture((_X,), _WIDE),
     probes=(
         probe(
             "fine",
@@ -255,9 +261,21 @@ _SWIGLU_ROUNDINGS = (
     "negative gates and |y| for the others"
 )
 
+_SWIGLU_DISTRIBUTIONS: Final = (
+    distribution("normal", "standard normal values", (_GATE, _UP), normal()),
+    distribution("wide", "gates times 10: most are saturated", (_GATE, _UP), normal(), {"gate": normal(10.0)}),
+    distribution("large", "normal values times 1e15: exp overflows", (_GATE, _UP), normal(1e15)),
+    distribution("tiny", "normal values times 1e-15: silu(g) is g / 2", (_GATE, _UP), normal(1e-15)),
+    distribution("signed_zeros", "+0, -0 and small values mixed", (_GATE, _UP), signed_zeros()),
+    distribution("constant_rows", "one value for each row", (_GATE, _UP), constant_rows()),
+    # Of gates below -88 exp overflows in float32 though the answer, times a large `up`, need not vanish.
+    *(d for d in structured_distributions((_GATE, _UP), 8.0, part_factor=64.0) if d.name != "several_scales"),
+)
+_SWIGLU_SPARSE: Final = distribution("sparse", SPARSE, (_GATE, _UP), sparse)
+
 SWIGLU: Final = Problem(
     id="swiglu",
-    version="3",
+    version="4",
     tier=3,
     title="SwiGLU",
     statement=(
@@ -272,16 +290,8 @@ SWIGLU: Final = Problem(
     hidden_sizes=hidden_sizes(rows=300, cols=600),
     serves=SizeRange(MOST_ROWS, (_GATE, _UP), LAST_FLAT),
     edge_sizes=MATRIX_EDGES,
-    distributions=(
-        distribution("normal", "standard normal values", (_GATE, _UP), normal()),
-        distribution("wide", "gates times 10: most are saturated", (_GATE, _UP), normal(), {"gate": normal(10.0)}),
-        distribution("large", "normal values times 1e15: exp overflows", (_GATE, _UP), normal(1e15)),
-        distribution("tiny", "normal values times 1e-15: silu(g) is g / 2", (_GATE, _UP), normal(1e-15)),
-        distribution("signed_zeros", "+0, -0 and small values mixed", (_GATE, _UP), signed_zeros()),
-        distribution("constant_rows", "one value for each row", (_GATE, _UP), constant_rows()),
-        # Of gates below -88 exp overflows in float32 though the answer, times a large `up`, need not vanish.
-        *(d for d in structured_distributions((_GATE, _UP), 8.0, part_factor=64.0) if d.name != "several_scales"),
-    ),
+    distributions=_SWIGLU_DISTRIBUTIONS,
+    mixture=mixture((*_SWIGLU_DISTRIBUTIONS, _SWIGLU_SPARSE), (_GATE, _UP), "rows"),
     probes=(
         probe(
             "fine",

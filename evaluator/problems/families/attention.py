@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +24,7 @@ from evaluator.problems.generators import (
     signed_zeros,
     tiny,
 )
+from evaluator.problems.mixtures import mixed_rows, sparse
 from evaluator.problems.problem import (
     Arrays,
     Elements,
@@ -36,7 +38,7 @@ from evaluator.problems.problem import (
     Work,
 )
 from evaluator.problems.sampling import AT_ONCE, Indices, in_order, of_rows, rows_of
-from evaluator.problems.structured import dominated, structured_distributions
+from evaluator.problems.structured import dominated, several_scales, structured_distributions
 
 _SHAPE = ("heads", "seq", "dim")
 _IN = (Tensor("q", _SHAPE), Tensor("k", _SHAPE), Tensor("v", _SHAPE))
@@ -47,14 +49,21 @@ def _oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     """The scale joins the terms p * v, the element itself (it is divided by a sum), and what the scores contribute.
 
     A score that has, with its terms q * k / sqrt(dim), the 2-norm s moves p by p * s times its relative error, and
-    the element by that times (v - o): v and o count apart, so that nothing cancels in the scale.
+    the element by that times (v - o): v and o count apart, so that nothing cancels in the scale, but where one key
+    takes all next to nothing is moved.
     """
     xp, q, k, v = doubles(inputs, "q", "k", "v")
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     p = softened(scores)
     o = p @ v
     moved = p**2 * (q**2 @ (k**2).mT / q.shape[-1] + scores**2)
-    scale = xp.sqrt((p**2 + moved) @ v**2 + (1.0 + xp.sum(moved, axis=-1, keepdims=True)) * o**2)
+    each_moved = moved @ v**2 + xp.sum(moved, axis=-1, keepdims=True) * o**2
+    # Of p * (v - o), with |v - o| at most twice (1 - p) times the largest v: the narrower where one key takes all.
+    widest = 4.0 * xp.max(v**2, axis=-2, keepdims=True)
+    first = p > 0.5  # one at most; what is left beside it is added up, for 1 - p would be its rounding
+    beside = xp.where(first, xp.sum(xp.where(first, 0.0, p), axis=-1, keepdims=True), 1.0 - p)
+    together = xp.sum(moved * beside**2, axis=-1, keepdims=True) * widest
+    scale = xp.sqrt(p**2 @ v**2 + o**2 + xp.minimum(each_moved, together))
     count, lost = error_bounds.counting(p)
     rest = xp.sum(xp.where(lost, p, 0.0), axis=-1)[..., None] * xp.max(xp.abs(v), axis=-2, keepdims=True)
     sums = error_bounds.one_sign(count, _ROUNDINGS)[..., None] + error_bounds.random_walk(q.shape[-1], 0.0)
@@ -236,9 +245,22 @@ __global__ void attention_fast(
 }
 """
 
+_QUERIES: Final = (
+    normal(),
+    normal(10.0),  # scores of tens and hundreds, where exp overflows
+    normal(100.0),
+    tiny(),
+    signed_zeros(),
+    constant_rows(),
+    sparse,
+    several_scales,
+    dominated(fine()),
+)
+"""What queries are like in a mixture; keys and values are ordinary."""
+
 ATTENTION: Final = Problem(
     id="attention",
-    version="3",
+    version="4",
     tier=3,
     title="Attention",
     statement=(
@@ -285,6 +307,25 @@ ATTENTION: Final = Problem(
         distribution("signed_zeros", "+0, -0 and small values mixed", _IN, signed_zeros()),
         distribution("constant_rows", "one value for each row", _IN, constant_rows()),
         *structured_distributions(_IN, 16.0),
+    ),
+    mixture=distribution(
+        "mixture",
+        "each query of another distribution, all mixed",
+        _IN,
+        normal(),
+        {"q": mixed_rows(_QUERIES)},
+        role="mixed",
+    ),
+    edge_probes=(
+        probe(
+            "one_takes_all",
+            "in each row one key takes all, whose value needs all 24 bits",
+            _IN,
+            fine(),
+            replace(few_terms(1, 27, "one weight, 1 to a few roundings, times one value"), any_length=True),
+            {},
+            {"q": lambda rng, shape: 2.0**20 * dominated(fine())(rng, shape)},
+        ),
     ),
     probes=(
         probe(

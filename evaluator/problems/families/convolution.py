@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +26,7 @@ from evaluator.problems.generators import (
     summation,
     tiny,
 )
+from evaluator.problems.mixtures import SPARSE, mixture, sparse
 from evaluator.problems.problem import (
     Arrays,
     Elements,
@@ -255,9 +257,26 @@ _PROBE_TOLERANCE: Final = Tolerance(
     "at least 2^-13.",
 )
 
+_DISTRIBUTIONS: Final = (
+    distribution("normal", "standard normal values", _IN, normal()),
+    distribution("large", "normal values times 1e15: products near 1e30", _IN, large()),
+    distribution("tiny", "normal values times 1e-15: products near 1e-30", _IN, tiny()),
+    distribution(
+        "cancellation",
+        "constant images and taps whose halves cancel",
+        _IN,
+        constant_rows(),
+        {"weight": cancellation(1)},
+    ),
+    distribution("signed_zeros", "+0, -0 and small values mixed", _IN, signed_zeros(), {"weight": normal()}),
+    distribution("constant_rows", "one value for each row", _IN, constant_rows()),
+    *structured_distributions(_IN),
+)
+_ONE_TAP: Final = "for each output channel one tap that outweighs all others; both factors need all 24 bits"
+
 CONV2D: Final = Problem(
     id="conv2d",
-    version="3",
+    version="4",
     tier=2,
     title="3 x 3 convolution",
     statement=(
@@ -300,26 +319,16 @@ CONV2D: Final = Problem(
         _FEW | {"in_channels": above(1 << 6, 1 << 7, 1 << 8)},
         _FEW | {"in_channels": above(1 << 9)},
     ),
-    distributions=(
-        distribution("normal", "standard normal values", _IN, normal()),
-        distribution("large", "normal values times 1e15: products near 1e30", _IN, large()),
-        distribution("tiny", "normal values times 1e-15: products near 1e-30", _IN, tiny()),
-        distribution(
-            "cancellation",
-            "constant images and taps whose halves cancel",
-            _IN,
-            constant_rows(),
-            {"weight": cancellation(1)},
-        ),
-        distribution("signed_zeros", "+0, -0 and small values mixed", _IN, signed_zeros(), {"weight": normal()}),
-        distribution("constant_rows", "one value for each row", _IN, constant_rows()),
-        *structured_distributions(_IN),
+    distributions=_DISTRIBUTIONS,
+    mixture=mixture((*_DISTRIBUTIONS, distribution("sparse", SPARSE, _IN, normal(), {"x": sparse})), _IN, "batch"),
+    edge_probes=(
+        probe("one_tap", _ONE_TAP, _IN, fine(), replace(_PROBE_TOLERANCE, any_length=True), {}, {"weight": _one_tap}),
     ),
     probes=(
         *(
             probe(
                 name,
-                "for each output channel one tap that outweighs all others; both factors need all 24 bits",
+                _ONE_TAP,
                 _IN,
                 fine(),
                 _PROBE_TOLERANCE,

@@ -13,6 +13,7 @@ from evaluator.problems.generators import (
     roundings,
     usual_distributions,
 )
+from evaluator.problems.mixtures import SPARSE, STRETCH, mixture, sparse
 from evaluator.problems.problem import (
     Arrays,
     Distribution,
@@ -47,6 +48,15 @@ def plain_distributions(tensors: tuple[Tensor, ...]) -> tuple[Distribution, ...]
     usual = tuple(d for d in usual_distributions(tensors) if d.name != "cancellation")
     spread = distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", tensors, mixed_scales())
     return (*usual, spread, *structured_distributions(tensors))
+
+
+def flat_mixture(tensors: tuple[Tensor, ...], *more: Distribution) -> Distribution:
+    """Stretches of vectors from all plain distributions, sparse ones, and those that need every bit."""
+    fine_and_sparse = (
+        distribution("fine", "values that need all 23 fraction bits of float32", tensors, fine()),
+        distribution("sparse", SPARSE, tensors, sparse),
+    )
+    return mixture((*plain_distributions(tensors), *more, *fine_and_sparse), tensors, "n", STRETCH)
 
 
 def _opposed(first: Tensor, second: Tensor, alpha: float) -> Distribution:
@@ -104,7 +114,7 @@ add_float4(const float* __restrict__ a, const float* __restrict__ b, float* __re
 
 VECTOR_ADD: Final = Problem(
     id="vector_add",
-    version="3",
+    version="4",
     tier=0,
     title="Vector addition",
     statement=(
@@ -119,6 +129,7 @@ VECTOR_ADD: Final = Problem(
     serves=FLAT_RANGE,
     edge_sizes=FLAT_EDGES,
     distributions=(*plain_distributions((_A, _B)), _opposed(_A, _B, 1.0)),
+    mixture=flat_mixture((_A, _B), _opposed(_A, _B, 1.0)),
     probes=(
         probe(
             "fine",
@@ -185,7 +196,7 @@ scale_float4(const float* __restrict__ x, float* __restrict__ y, float alpha, in
 
 SCALAR_MULTIPLY: Final = Problem(
     id="scalar_multiply",
-    version="3",
+    version="4",
     tier=0,
     title="Vector times scalar",
     statement=(
@@ -201,6 +212,7 @@ SCALAR_MULTIPLY: Final = Problem(
     serves=FLAT_RANGE,
     edge_sizes=FLAT_EDGES,
     distributions=plain_distributions((_X,)),
+    mixture=flat_mixture((_X,)),
     probes=(
         probe(
             "fine",
@@ -267,7 +279,7 @@ saxpy_float4(const float* __restrict__ x, const float* __restrict__ y, float* __
 
 SAXPY: Final = Problem(
     id="saxpy",
-    version="3",
+    version="4",
     tier=0,
     title="Scaled vector addition (saxpy)",
     statement=(
@@ -284,6 +296,7 @@ SAXPY: Final = Problem(
     serves=FLAT_RANGE,
     edge_sizes=FLAT_EDGES,
     distributions=(*plain_distributions((_X, _Y)), _opposed(_X, _Y, SAXPY_ALPHA)),
+    mixture=flat_mixture((_X, _Y), _opposed(_X, _Y, SAXPY_ALPHA)),
     probes=(
         probe(
             "fine",

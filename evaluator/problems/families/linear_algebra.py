@@ -11,7 +11,7 @@ from typing import Final
 
 from common.wire import DType
 from evaluator.problems import error_bounds
-from evaluator.problems.arrays import Array, Rng, Shape, cast, doubles, normal_below
+from evaluator.problems.arrays import Array, Rng, cast, doubles, normal_below
 from evaluator.problems.edges import LAST_FLAT, MATVEC_EDGES, MOST_MATVEC, MOST_PRODUCT, PRODUCT_EDGES
 from evaluator.problems.families.product_kernel import tiled_product
 from evaluator.problems.freivalds import product_check
@@ -38,6 +38,7 @@ from evaluator.problems.generators import (
     tiny,
     uniform,
 )
+from evaluator.problems.mixtures import few_matter_in, product_mixture
 from evaluator.problems.problem import (
     Arrays,
     Distribution,
@@ -52,18 +53,13 @@ from evaluator.problems.problem import (
     Work,
 )
 from evaluator.problems.sampling import dot_products, row_wise
-from evaluator.problems.structured import FEW_MATTER, dominated, few_matter, structured_distributions
+from evaluator.problems.structured import dominated, structured_distributions
 
 _CHAIN: Final = 4096
 """Longest chain of additions that the tolerances admit as they are."""
 
 _ROUNDINGS: Final = 16
 """Roundings of one product: 1 in float32, more where it is put together from shorter numbers without a loss."""
-
-
-def _signs(rng: Rng, shape: Shape) -> Array:
-    """+1 and -1."""
-    return rng.signs(shape)
 
 
 def _product_distributions(tensors: tuple[Tensor, ...], right_axis: int) -> tuple[Distribution, ...]:
@@ -82,7 +78,7 @@ def _product_distributions(tensors: tuple[Tensor, ...], right_axis: int) -> tupl
         ),
         distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", tensors, mixed_scales()),
         distribution("signed_zeros", "+0, -0 and small values mixed", tensors, signed_zeros(), {right: normal()}),
-        distribution("few_matter", FEW_MATTER, tensors, fine(), {left: few_matter(fine())}),
+        few_matter_in(tensors),
         distribution("constant_rows", "one value for each row", tensors, constant_rows()),
         *structured_distributions(tensors),
     )
@@ -112,7 +108,7 @@ def _product_probes(
             short,
             exact_sums,
             sizes[1],
-            {right: _signs},
+            {right: lambda rng, shape: rng.signs(shape)},
         ),
         probe(
             f"exact_sums_{right}",
@@ -121,7 +117,7 @@ def _product_probes(
             short,
             exact_sums,
             sizes[1],
-            {left: _signs},
+            {left: lambda rng, shape: rng.signs(shape)},
         ),
     )
 
@@ -182,7 +178,7 @@ __global__ void matvec_fast(const float* __restrict__ a, const float* __restrict
 
 MATVEC: Final = Problem(
     id="matvec",
-    version="3",
+    version="4",
     tier=2,
     title="Matrix times vector",
     statement=(
@@ -198,6 +194,8 @@ MATVEC: Final = Problem(
     serves=SizeRange(MOST_MATVEC, _MATVEC_IN),
     edge_sizes=MATVEC_EDGES,
     distributions=_product_distributions(_MATVEC_IN, 0),
+    mixture=product_mixture(_MATVEC_IN, _product_distributions(_MATVEC_IN, 0)),
+    edge_probes=(Probe(few_matter_in(_MATVEC_IN), summation(_CHAIN), {}),),
     probes=(
         *_product_probes(_MATVEC_IN, 0, ({"m": 256, "k": 128}, {"m": 131, "k": 1021}), _ROUNDINGS, exact())[1:],
         probe(
@@ -254,7 +252,7 @@ _MATMUL_FAST = tiled_product(
 
 MATMUL: Final = Problem(
     id="matmul",
-    version="3",
+    version="4",
     tier=2,
     title="Matrix times matrix",
     statement=(
@@ -270,6 +268,8 @@ MATMUL: Final = Problem(
     serves=SizeRange(MOST_PRODUCT, (*_MATMUL_IN, *_MATMUL_OUT), LAST_FLAT),
     edge_sizes=PRODUCT_EDGES,
     distributions=_product_distributions(_MATMUL_IN, 0),
+    mixture=product_mixture(_MATMUL_IN, _product_distributions(_MATMUL_IN, 0)),
+    edge_probes=(Probe(few_matter_in(_MATMUL_IN), summation(_CHAIN), {}),),
     probes=_product_probes(
         _MATMUL_IN, 0, ({"m": 128, "n": 128, "k": 128}, {"m": 61, "n": 67, "k": 257}), _ROUNDINGS, exact()
     ),
@@ -326,9 +326,16 @@ _LINEAR_GELU_FAST = tiled_product(
     preamble="__device__ float gelu(float z) { return 0.5f * z * (1.0f + erff(z * 0.70710678f)); }",
 )
 
+_LINEAR_DISTRIBUTIONS: Final = (
+    *_product_distributions(_LINEAR_IN, -1),
+    distribution(
+        "around_zero", "sums of a few units, where GELU bends", _LINEAR_IN, normal(0.15), {"bias": uniform(-3, 3)}
+    ),
+)
+
 LINEAR_GELU: Final = Problem(
     id="linear_gelu",
-    version="3",
+    version="4",
     tier=3,
     title="Linear layer with GELU",
     statement=(
@@ -346,16 +353,9 @@ LINEAR_GELU: Final = Problem(
     hidden_sizes=hidden_sizes(m=129, n=129, k=257),
     serves=SizeRange(MOST_PRODUCT, (*_LINEAR_IN, *_LINEAR_OUT), LAST_FLAT),
     edge_sizes=PRODUCT_EDGES,
-    distributions=(
-        *_product_distributions(_LINEAR_IN, -1),
-        distribution(
-            "around_zero",
-            "sums of a few units, where GELU bends",
-            _LINEAR_IN,
-            normal(0.15),
-            {"bias": uniform(-3, 3)},
-        ),
-    ),
+    distributions=_LINEAR_DISTRIBUTIONS,
+    mixture=product_mixture(_LINEAR_IN, _LINEAR_DISTRIBUTIONS),
+    edge_probes=(Probe(few_matter_in(_LINEAR_IN), summation(_CHAIN, 16.0), {}),),
     probes=_product_probes(
         _LINEAR_IN,
         -1,
@@ -435,9 +435,25 @@ _MATMUL_F16_FAST = tiled_product(
     half=True,
 )
 
+_HALF_DISTRIBUTIONS: Final = (
+    distribution("normal", "standard normal values", _HALF_IN, normal()),
+    distribution("large", "normal values times 1000 in a, 1/32 in b", _HALF_IN, normal(1e3), {"b": normal(1 / 32)}),
+    distribution("tiny", "normal values times 2^-6", _HALF_IN, normal(2.0**-6)),
+    distribution(
+        "cancellation",
+        "terms in pairs that cancel but for a hundredth",
+        _HALF_IN,
+        normal(),
+        {"a": cancellation(-1, 1e-2), "b": repeated(0)},
+    ),
+    distribution("signed_zeros", "+0, -0 and small values mixed", _HALF_IN, signed_zeros(), {"b": normal()}),
+    distribution("constant_rows", "one value for each row", _HALF_IN, constant_rows()),
+    *structured_distributions(_HALF_IN, 16.0),
+)
+
 MATMUL_F16: Final = Problem(
     id="matmul_f16",
-    version="3",
+    version="4",
     tier=3,
     title="Matrix times matrix in float16",
     statement=(
@@ -453,23 +469,9 @@ MATMUL_F16: Final = Problem(
     hidden_sizes=hidden_sizes(m=129, n=129, k=257),
     serves=SizeRange(MOST_PRODUCT, (*_HALF_IN, *_HALF_OUT), LAST_FLAT),
     edge_sizes=PRODUCT_EDGES,
-    distributions=(
-        distribution("normal", "standard normal values", _HALF_IN, normal()),
-        distribution(
-            "large", "normal values times 1000 in a, 1/32 in b", _HALF_IN, normal(1e3), {"b": normal(1 / 32)}
-        ),
-        distribution("tiny", "normal values times 2^-6", _HALF_IN, normal(2.0**-6)),
-        distribution(
-            "cancellation",
-            "terms in pairs that cancel but for a hundredth",
-            _HALF_IN,
-            normal(),
-            {"a": cancellation(-1, 1e-2), "b": repeated(0)},
-        ),
-        distribution("signed_zeros", "+0, -0 and small values mixed", _HALF_IN, signed_zeros(), {"b": normal()}),
-        distribution("constant_rows", "one value for each row", _HALF_IN, constant_rows()),
-        *structured_distributions(_HALF_IN, 16.0),
-    ),
+    distributions=_HALF_DISTRIBUTIONS,
+    # Large ones overflow with an ordinary right factor.
+    mixture=product_mixture(_HALF_IN, tuple(d for d in _HALF_DISTRIBUTIONS if d.name != "large")),
     probes=(
         Probe(_LOST_PARTIALS, exact(), {"m": 128, "n": 128, "k": 128}),
         Probe(_LOST_PARTIALS, exact(), {"m": 61, "n": 67, "k": 513}),

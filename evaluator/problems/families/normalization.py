@@ -5,8 +5,9 @@ from typing import Final
 import numpy as np
 
 from evaluator.problems import error_bounds
-from evaluator.problems.arrays import doubles
+from evaluator.problems.arrays import Array, Rng, Shape, doubles
 from evaluator.problems.edges import ROW_EDGES
+from evaluator.problems.error_bounds import EPSILON
 from evaluator.problems.families.softmax import (
     CHAIN,
     ROW_RANGE,
@@ -19,6 +20,7 @@ from evaluator.problems.families.softmax import (
     random_rows,
 )
 from evaluator.problems.generators import (
+    SMALLEST_NORMAL,
     cancellation,
     constant,
     constant_rows,
@@ -32,7 +34,19 @@ from evaluator.problems.generators import (
     signed_zeros,
     tiny,
 )
-from evaluator.problems.problem import Arrays, Expected, Kernel, Problem, Scalar, Sizes, Tensor, Work
+from evaluator.problems.mixtures import SPARSE, mixture, sparse
+from evaluator.problems.problem import (
+    Arrays,
+    Expected,
+    Kernel,
+    Probe,
+    Problem,
+    Scalar,
+    Sizes,
+    Tensor,
+    Tolerance,
+    Work,
+)
 from evaluator.problems.sampling import row_wise
 from evaluator.problems.structured import FEW_MATTER, few_matter, structured_distributions
 
@@ -46,6 +60,34 @@ _EPS: Final = Scalar("eps", 1e-5, others=(1e-3, 1e-6, 0.125))
 
 _ROUNDINGS: Final = 24
 """Beside those of the sums: mean, deviations, their squares, the root or its inverse by rsqrtf, three products."""
+
+_PAIRS: Final = 8
+"""Of a row, whose elements need all 24 bits."""
+
+
+def _balanced(rng: Rng, shape: Shape) -> Array:
+    """Rows whose second half is minus the first: multiples of 1/16 up to 1/2, and 8 in (1, 2) that need all 24 bits.
+
+    So the mean is next to nothing, and sums of up to 2**16 squares of the others are exact.
+    """
+    xp, half = rng.xp, shape[-1] // 2
+    values = rng.signs((*shape[:-1], half)) * 0.0625 * rng.integers(1, 8, (*shape[:-1], half))
+    places = rng.integers(0, max(1, half - 1), (*shape[:-1], _PAIRS))
+    among = xp.any(rng.arange(half)[:, None] == places[..., None, :], axis=-1)
+    values = xp.where(among, fine()(rng, values.shape), values)
+    return xp.concat([values, -values, rng.full((*shape[:-1], shape[-1] % 2), 0.0)], axis=-1)
+
+
+def _far_pairs(rng: Rng, shape: Shape) -> Array:
+    """Rows of pairs about a mean of hundreds of deviations, whose sums are exact: multiples of 1/4 below 2**22.
+
+    Squares of so far a mean leave nothing of the variance in float32.
+    """
+    half = shape[-1] // 2
+    apart = rng.signs((*shape[:-1], half)) * 0.25 * rng.integers(1, 2, (*shape[:-1], half))
+    rest = rng.full((*shape[:-1], shape[-1] % 2), 0.0)
+    return 2.0 ** min(9, 22 - shape[-1].bit_length()) + rng.xp.concat([apart, -apart, rest], axis=-1)
+
 
 _BLOCK_SUM = r"""
 // The sum over the block of 256 threads, in every thread; `parts` holds 8 floats and is free again afterwards.
@@ -148,9 +190,44 @@ __global__ void __launch_bounds__(256) layer_norm_fast(
 """
 )
 
+_LAYER_DISTRIBUTIONS: Final = (
+    distribution("normal", "standard normal values", _LAYER_IN, normal()),
+    distribution("far_mean", "mean 4000, standard deviation 1", _LAYER_IN, normal(), {"x": normal(1.0, 4000.0)}),
+    distribution("large", "normal values times 1e15", _LAYER_IN, normal(), {"x": large()}),
+    distribution("tiny", "normal values times 1e-4: eps rules", _LAYER_IN, normal(), {"x": tiny(1e-4)}),
+    distribution("cancellation", "halves that cancel in the mean", _LAYER_IN, normal(), {"x": cancellation()}),
+    distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", _LAYER_IN, normal(), {"x": mixed_scales()}),
+    distribution("signed_zeros", "+0, -0 and small values mixed", _LAYER_IN, normal(), {"x": signed_zeros()}),
+    distribution("constant_rows", "one value for each row", _LAYER_IN, normal(), {"x": constant_rows()}),
+    *structured_distributions(_LAYER_IN),
+)
+_BALANCED: Final = distribution(
+    "balanced",
+    "rows of pairs that cancel, whose sums float32 hardly rounds; weights need all 24 bits",
+    _LAYER_IN,
+    fine(),
+    {"x": _balanced, "bias": constant(0.0)},
+)
+_BALANCED_TOLERANCE: Final = Tolerance(
+    40 * EPSILON,
+    SMALLEST_NORMAL,
+    "Sums round a few times only, at any length: 40 roundings of 2^-24 are enough in any order; 16 bits inside are "
+    "off by at least 2^-18.",
+    any_length=True,
+)
+_FAR_PAIRS: Final = distribution(
+    "far_pairs", "a mean of hundreds of deviations, whose sums are exact", _LAYER_IN, normal(), {"x": _far_pairs}
+)
+_FAR_TOLERANCE: Final = Tolerance(
+    256 * EPSILON,
+    SMALLEST_NORMAL,
+    "Sums are exact; 256 roundings of 2^-24 leave room for Welford's running mean over a long row.",
+    any_length=True,
+)
+
 LAYER_NORM: Final = Problem(
     id="layer_norm",
-    version="3",
+    version="4",
     tier=2,
     title="Layer normalisation",
     statement=(
@@ -168,17 +245,11 @@ LAYER_NORM: Final = Problem(
     hidden_sizes=hidden_sizes(rows=513, cols=1025),
     serves=ROW_RANGE,
     edge_sizes=ROW_EDGES,
-    distributions=(
-        distribution("normal", "standard normal values", _LAYER_IN, normal()),
-        distribution("far_mean", "mean 4000, standard deviation 1", _LAYER_IN, normal(), {"x": normal(1.0, 4000.0)}),
-        distribution("large", "normal values times 1e15", _LAYER_IN, normal(), {"x": large()}),
-        distribution("tiny", "normal values times 1e-4: eps rules", _LAYER_IN, normal(), {"x": tiny(1e-4)}),
-        distribution("cancellation", "halves that cancel in the mean", _LAYER_IN, normal(), {"x": cancellation()}),
-        distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", _LAYER_IN, normal(), {"x": mixed_scales()}),
-        distribution("signed_zeros", "+0, -0 and small values mixed", _LAYER_IN, normal(), {"x": signed_zeros()}),
-        distribution("constant_rows", "one value for each row", _LAYER_IN, normal(), {"x": constant_rows()}),
-        *structured_distributions(_LAYER_IN),
+    distributions=_LAYER_DISTRIBUTIONS,
+    mixture=mixture(
+        (*_LAYER_DISTRIBUTIONS, distribution("sparse", SPARSE, _LAYER_IN, normal(), {"x": sparse})), _LAYER_IN, "rows"
     ),
+    edge_probes=(Probe(_BALANCED, _BALANCED_TOLERANCE, {}), Probe(_FAR_PAIRS, _FAR_TOLERANCE, {})),
     probes=(
         probe(
             "short_rows",
@@ -291,9 +362,22 @@ __global__ void __launch_bounds__(256) rms_norm_fast(
 """
 )
 
+_FEW_MATTER: Final = distribution("few_matter", FEW_MATTER, _RMS_IN, fine(), {"x": few_matter(fine())})
+_RMS_DISTRIBUTIONS: Final = (
+    distribution("normal", "standard normal values", _RMS_IN, normal()),
+    distribution("large", "normal values times 1e15", _RMS_IN, normal(), {"x": large()}),
+    distribution("tiny", "normal values times 1e-4: eps rules", _RMS_IN, normal(), {"x": tiny(1e-4)}),
+    distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", _RMS_IN, normal(), {"x": mixed_scales()}),
+    _FEW_MATTER,
+    distribution("signed_zeros", "+0, -0 and small values mixed", _RMS_IN, normal(), {"x": signed_zeros()}),
+    distribution("constant_rows", "one value for each row", _RMS_IN, normal(), {"x": constant_rows()}),
+    *structured_distributions(_RMS_IN),
+)
+_RMS_TOLERANCE: Final = positive_sums(CHAIN, 64, "The scale is the element itself.")
+
 RMS_NORM: Final = Problem(
     id="rms_norm",
-    version="3",
+    version="4",
     tier=2,
     title="Root-mean-square normalisation",
     statement=(
@@ -310,16 +394,11 @@ RMS_NORM: Final = Problem(
     hidden_sizes=hidden_sizes(rows=513, cols=1025),
     serves=ROW_RANGE,
     edge_sizes=ROW_EDGES,
-    distributions=(
-        distribution("normal", "standard normal values", _RMS_IN, normal()),
-        distribution("large", "normal values times 1e15", _RMS_IN, normal(), {"x": large()}),
-        distribution("tiny", "normal values times 1e-4: eps rules", _RMS_IN, normal(), {"x": tiny(1e-4)}),
-        distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", _RMS_IN, normal(), {"x": mixed_scales()}),
-        distribution("few_matter", FEW_MATTER, _RMS_IN, fine(), {"x": few_matter(fine())}),
-        distribution("signed_zeros", "+0, -0 and small values mixed", _RMS_IN, normal(), {"x": signed_zeros()}),
-        distribution("constant_rows", "one value for each row", _RMS_IN, normal(), {"x": constant_rows()}),
-        *structured_distributions(_RMS_IN),
+    distributions=_RMS_DISTRIBUTIONS,
+    mixture=mixture(
+        (*_RMS_DISTRIBUTIONS, distribution("sparse", SPARSE, _RMS_IN, normal(), {"x": sparse})), _RMS_IN, "rows"
     ),
+    edge_probes=(Probe(_FEW_MATTER, _RMS_TOLERANCE, {}),),
     probes=(
         probe(
             "short_rows",
@@ -338,7 +417,7 @@ RMS_NORM: Final = Problem(
             {"rows": 64, "cols": 1021},
         ),
     ),
-    tolerance=positive_sums(CHAIN, 64, "The scale is the element itself."),
+    tolerance=_RMS_TOLERANCE,
     oracle=_rms_norm_oracle,
     sampler=row_wise("x", length="cols", width="cols"),
     work=lambda s: Work(4 * (s["rows"] + 1) * s["cols"], 4 * s["rows"] * s["cols"], 4 * s["rows"] * s["cols"]),

@@ -1,6 +1,7 @@
 """Reductions: reduce_sum, row_sum and histogram."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from common.wire import DType
@@ -15,12 +16,14 @@ from evaluator.problems.generators import (
     hidden_sizes,
     longer_sums,
     mixed_scales,
+    normal,
     one_term,
     probe,
     summation,
     uniform_int,
     usual_distributions,
 )
+from evaluator.problems.mixtures import SPARSE, STRETCH, mixture, sparse
 from evaluator.problems.problem import (
     Arrays,
     Distribution,
@@ -45,6 +48,17 @@ def summed_distributions(tensor: Tensor) -> tuple[Distribution, ...]:
     few = distribution("few_matter", FEW_MATTER, (tensor,), few_matter(fine()))
     spread = distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", (tensor,), mixed_scales())
     return (*usual_distributions((tensor,)), few, spread, *structured_distributions((tensor,)))
+
+
+def summed_mixture(tensor: Tensor) -> Distribution:
+    """Stretches of a vector whose one sum feels all of them: of a kind, and none so large that others are lost."""
+    one = (tensor,)
+    structured = tuple(d for d in structured_distributions(one, 16.0) if d.name in _FELT_TOGETHER)
+    normal_and_sparse = distribution("normal", "", one, normal()), distribution("sparse", SPARSE, one, sparse)
+    return mixture((*normal_and_sparse, *structured), one, "n", STRETCH)
+
+
+_FELT_TOGETHER: Final = frozenset({"several_scales", "clusters", "signs_by_place", "zero_parts", "equal_parts"})
 
 
 # reduce_sum ---------------------------------------------------------------------------------------------------------
@@ -136,7 +150,7 @@ block_sums(const float* __restrict__ x, float* __restrict__ sums, int n)
 
 REDUCE_SUM: Final = Problem(
     id="reduce_sum",
-    version="3",
+    version="4",
     tier=1,
     title="Sum of a vector",
     statement=(
@@ -152,6 +166,10 @@ REDUCE_SUM: Final = Problem(
     serves=FLAT_SUMS,
     edge_sizes=FLAT_SUM_EDGES,
     distributions=summed_distributions(_X),
+    mixture=summed_mixture(_X),
+    edge_probes=(
+        probe("one_term", ONE_TERM_REASON, (_X,), dominated(fine()), replace(one_term(), any_length=True), {}),
+    ),
     probes=(probe("one_term", ONE_TERM_REASON, (_X,), dominated(fine()), one_term(), {"n": 4099}),),
     tolerance=summation(FLAT_CHAIN),
     oracle=_reduce_sum_oracle,
@@ -237,7 +255,7 @@ block_row_sum(const float* __restrict__ x, float* __restrict__ y, int rows, int 
 
 ROW_SUM: Final = Problem(
     id="row_sum",
-    version="3",
+    version="4",
     tier=1,
     title="Sum of each row",
     statement=(
@@ -253,6 +271,12 @@ ROW_SUM: Final = Problem(
     serves=SizeRange(MOST_ROWS, (_MATRIX,)),
     edge_sizes=ROW_EDGES,
     distributions=summed_distributions(_MATRIX),
+    mixture=mixture(
+        (*summed_distributions(_MATRIX), distribution("sparse", SPARSE, (_MATRIX,), sparse)), (_MATRIX,), "rows"
+    ),
+    edge_probes=(
+        probe("one_term", ONE_TERM_REASON, (_MATRIX,), dominated(fine()), replace(one_term(), any_length=True), {}),
+    ),
     probes=(
         probe("one_term", ONE_TERM_REASON, (_MATRIX,), dominated(fine()), one_term(), {"rows": 67, "cols": 259}),
     ),
@@ -360,7 +384,7 @@ private_histograms(const int* __restrict__ values, int* __restrict__ counts, int
 
 HISTOGRAM: Final = Problem(
     id="histogram",
-    version="3",
+    version="4",
     tier=1,
     title="Histogram of bytes",
     statement=(

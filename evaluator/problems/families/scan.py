@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from evaluator.problems import error_bounds
-from evaluator.problems.arrays import Array, doubles, elements_of, namespace, on_device_of
+from evaluator.problems.arrays import Array, Rng, Shape, doubles, elements_of, namespace, on_device_of
 from evaluator.problems.families.reduction import (
     FLAT_CHAIN,
     FLAT_SUM_EDGES,
@@ -15,8 +15,9 @@ from evaluator.problems.families.reduction import (
     PIECE,
     double_pieces,
     summed_distributions,
+    summed_mixture,
 )
-from evaluator.problems.generators import fine, hidden_sizes, probe, summation
+from evaluator.problems.generators import fine, hidden_sizes, one_term, probe, summation
 from evaluator.problems.problem import (
     Arrays,
     Elements,
@@ -32,6 +33,27 @@ from evaluator.problems.sampling import put_back
 from evaluator.problems.structured import FEW_MATTER, few_matter
 
 _X = Tensor("x", ("n",))
+
+
+def _late_term(rng: Rng, shape: Shape) -> Array:
+    """One element that needs all 24 bits, behind a third of the vector.
+
+    All others are so small that they are lost next to it, and of so few bits that their own sums are exact.
+    """
+    places = rng.arange(shape[-1])
+    share = 0.35 + 0.55 * rng.uniform(0.0, 1.0, (1,))
+    quiet = rng.signs(shape) * rng.integers(1, 7, shape) * 2.0**-60
+    return rng.xp.where(places == rng.xp.astype(share * shape[-1], rng.xp.int64), fine()(rng, shape), quiet)
+
+
+_LATE_TERM: Final = probe(
+    "late_term",
+    "one element that outweighs all others, somewhere behind the first third, and needs all 24 bits",
+    (_X,),
+    _late_term,
+    replace(one_term(), any_length=True),
+    {},
+)
 
 
 def _sums(arrays: Arrays) -> Iterator[tuple[Array, Array]]:
@@ -205,7 +227,7 @@ chunk_scans(const float* __restrict__ x, const float* __restrict__ before, float
 
 PREFIX_SUM: Final = Problem(
     id="prefix_sum",
-    version="3",
+    version="4",
     tier=1,
     title="Prefix sum (inclusive)",
     statement=(
@@ -221,6 +243,8 @@ PREFIX_SUM: Final = Problem(
     serves=FLAT_SUMS,
     edge_sizes=FLAT_SUM_EDGES,
     distributions=summed_distributions(_X),
+    mixture=summed_mixture(_X),
+    edge_probes=(_LATE_TERM,),
     probes=(probe("few_matter_long", FEW_MATTER, (_X,), few_matter(fine()), summation(FLAT_CHAIN), {"n": 4099}),),
     tolerance=summation(FLAT_CHAIN),
     oracle=_oracle,

@@ -19,10 +19,12 @@ from evaluator.problems.generators import (
     tiny,
     uniform,
 )
+from evaluator.problems.mixtures import SPARSE, mixture, sparse
 from evaluator.problems.problem import (
     Arrays,
     Expected,
     Kernel,
+    Probe,
     Problem,
     SizeRange,
     Sizes,
@@ -230,9 +232,32 @@ __global__ void __launch_bounds__(256) softmax_fast(const float* __restrict__ x,
 }
 """
 
+_FEW_HIGH: Final = distribution(
+    "few_high", "in each row 1, 2 or more elements far above all others", (_X,), few_high()
+)
+_DISTRIBUTIONS: Final = (
+    distribution("normal", "standard normal values", (_X,), normal()),
+    distribution("large", "normal values times 200: one element takes all", (_X,), normal(200.0)),
+    distribution("far_up", "rows near +1000, where exp overflows", (_X,), normal(3.0, 1000.0)),
+    distribution("far_down", "rows near -1000, where exp vanishes", (_X,), normal(3.0, -1000.0)),
+    distribution("tiny", "normal values times 1e-15: all elements alike", (_X,), tiny()),
+    distribution("wide", "rows that span 60 about a value of their own", (_X,), _around(uniform(-30, 30), 500.0)),
+    distribution("staircase", "rising and falling rows", (_X,), _staircase),
+    distribution("signed_zeros", "+0, -0 and small values mixed", (_X,), signed_zeros()),
+    _FEW_HIGH,
+    distribution("constant_rows", "one value for each row", (_X,), constant_rows()),
+    *structured_distributions((_X,), 64.0),
+    distribution("plateaus", "rows that rise once, by as much as exp can hold", (_X,), _plateaus, role="partial"),
+)
+_TOLERANCE: Final = positive_sums(
+    CHAIN,
+    1024,
+    "Exponents down to -104 enter exp with as many roundings; unshifted ones, times log2(e), with more.",
+)
+
 SOFTMAX: Final = Problem(
     id="softmax",
-    version="3",
+    version="4",
     tier=2,
     title="Softmax over rows",
     statement=(
@@ -248,20 +273,9 @@ SOFTMAX: Final = Problem(
     hidden_sizes=hidden_sizes(rows=513, cols=1025),
     serves=ROW_RANGE,
     edge_sizes=ROW_EDGES,
-    distributions=(
-        distribution("normal", "standard normal values", (_X,), normal()),
-        distribution("large", "normal values times 200: one element takes all", (_X,), normal(200.0)),
-        distribution("far_up", "rows near +1000, where exp overflows", (_X,), normal(3.0, 1000.0)),
-        distribution("far_down", "rows near -1000, where exp vanishes", (_X,), normal(3.0, -1000.0)),
-        distribution("tiny", "normal values times 1e-15: all elements alike", (_X,), tiny()),
-        distribution("wide", "rows that span 60 about a value of their own", (_X,), _around(uniform(-30, 30), 500.0)),
-        distribution("staircase", "rising and falling rows", (_X,), _staircase),
-        distribution("signed_zeros", "+0, -0 and small values mixed", (_X,), signed_zeros()),
-        distribution("few_high", "in each row 1, 2 or more elements far above all others", (_X,), few_high()),
-        distribution("constant_rows", "one value for each row", (_X,), constant_rows()),
-        *structured_distributions((_X,), 64.0),
-        distribution("plateaus", "rows that rise once, by as much as exp can hold", (_X,), _plateaus, role="partial"),
-    ),
+    distributions=_DISTRIBUTIONS,
+    mixture=mixture((*_DISTRIBUTIONS, distribution("sparse", SPARSE, (_X,), sparse)), (_X,), "rows"),
+    edge_probes=(Probe(_FEW_HIGH, _TOLERANCE, {}),),
     probes=(
         probe(
             "short_rows",
@@ -280,11 +294,7 @@ SOFTMAX: Final = Problem(
             {"rows": 64, "cols": 1021},
         ),
     ),
-    tolerance=positive_sums(
-        CHAIN,
-        1024,
-        "Exponents down to -104 enter exp with as many roundings; unshifted ones, times log2(e), with more.",
-    ),
+    tolerance=_TOLERANCE,
     oracle=_softmax_oracle,
     sampler=row_wise("x", length="cols", width="cols"),
     work=lambda s: Work(4 * s["rows"] * s["cols"], 4 * s["rows"] * s["cols"], 4 * s["rows"] * s["cols"]),

@@ -16,6 +16,7 @@ from evaluator.problems.generators import (
     probe,
     usual_distributions,
 )
+from evaluator.problems.mixtures import SPARSE, mixture, sparse
 from evaluator.problems.problem import (
     Arrays,
     Elements,
@@ -92,9 +93,16 @@ transpose_tiles(const float* __restrict__ x, float* __restrict__ y, int rows, in
 
 _COPIED = exact("Elements are copied, never rounded, so every bit counts (+0 and -0 are equal).")
 
+_DISTRIBUTIONS: Final = (
+    *(d for d in usual_distributions((_X,)) if d.name != "cancellation"),
+    distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", (_X,), mixed_scales()),
+    *structured_distributions((_X,)),
+)
+_SPARSE: Final = distribution("sparse", SPARSE, (_X,), sparse)
+
 TRANSPOSE: Final = Problem(
     id="transpose",
-    version="3",
+    version="4",
     tier=1,
     title="Matrix transpose",
     statement=(
@@ -117,11 +125,8 @@ TRANSPOSE: Final = Problem(
         {"rows": between(33, 65), "cols": above(1 << 12)},
         {"rows": above(1 << 11), "cols": above(1 << 11)},
     ),
-    distributions=(
-        *(d for d in usual_distributions((_X,)) if d.name != "cancellation"),
-        distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", (_X,), mixed_scales()),
-        *structured_distributions((_X,)),
-    ),
+    distributions=_DISTRIBUTIONS,
+    mixture=mixture((*_DISTRIBUTIONS, _SPARSE), (_X,), "rows"),
     probes=(
         probe(
             "fine",

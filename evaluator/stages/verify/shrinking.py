@@ -82,7 +82,7 @@ def candidate_of(problem: Problem, smallest: Smallest) -> Candidate:
 
 def tolerance_of(problem: Problem, candidate: Candidate) -> Tolerance:
     """A probe's own tolerance holds for its own inputs alone."""
-    for probe in problem.probes:
+    for probe in (*problem.probes, *problem.edge_probes):
         if probe.distribution is candidate.distribution and set(candidate.inputs.values()) == {"drawn"}:
             return probe.tolerance
     return problem.tolerance
@@ -321,8 +321,7 @@ def _with(inputs: Mapping[str, Content]) -> str:
 
 
 def _distribution(problem: Problem, name: str) -> Distribution | None:
-    known = (*problem.distributions, *(probe.distribution for probe in problem.probes))
-    return next((one for one in known if one.name == name), None)
+    return next((one for one in problem.every_distribution if one.name == name), None)
 
 
 def _failed(verified: Verified) -> Trial | None:

@@ -18,6 +18,9 @@ _REHEARSED_MOST: Final = 4
 _HOSTILE_BYTES: Final = 6 << 20
 """Up to this size of all tensors an edge is tried with a hostile distribution too, where its work is small."""
 
+_PROBED_WORK: Final = 100_000_000
+"""Up to this work its precision is probed there: attention of 1,024 keys, which has few elements, is within it."""
+
 TrialKind: TypeAlias = Literal["usual", "edge", "timed"]
 """`edge`: a hidden size above every published one. `timed`: the size of the timing. Neither is in a quick one."""
 
@@ -65,31 +68,37 @@ def _wanted_trials(
     wanted = (*usual, *_edge_trials(problem, generator))
     if any(trial.sizes == problem.timing_sizes for trial in usual):
         return wanted
-    timed = PlannedTrial(problem.timing_sizes, problem.distributions[0], problem.tolerance, False, kind="timed")
+    contents = problem.mixture or problem.distributions[0]
+    timed = PlannedTrial(problem.timing_sizes, contents, problem.tolerance, False, kind="timed")
     return (*wanted, timed)
 
 
 def _edge_trials(problem: Problem, generator: np.random.Generator) -> tuple[PlannedTrial, ...]:
-    """The typical distribution at every edge; where that is cheap, a hostile one too, each in its turn.
+    """The mixture of all distributions at every edge, the typical one where there is none.
 
-    None of another role: long stretches of it bias the roundings of one accumulator. Counts have no roundings, so
-    the largest edge has the first hostile one in place of the typical one: a counter may be too narrow for one bin
-    that takes all.
+    Where that is cheap, also the probes of precision, and without a mixture a hostile one, each in its turn; none of
+    another role: long stretches of it bias the roundings of one accumulator. Counts have no roundings, so the
+    largest edge has the first hostile one in place of the typical one: a counter may be too narrow for one bin that
+    takes all.
     """
     typical, hostile = problem.distributions[0], _of_role(problem, "hostile")
     counts = not any(tensor.dtype.is_float for tensor in problem.outputs)
     trials: list[PlannedTrial] = []
     edges = sorted(problem.edge_sizes(generator), key=lambda sizes: tensor_bytes(problem, sizes))
     for turn, sizes in enumerate(edges):
-        kinds = [typical]
-        if hostile and tensor_bytes(problem, sizes) <= _HOSTILE_BYTES and work_at(problem, sizes) <= _REHEARSED_WORK:
+        kinds = [(problem.mixture or typical, problem.tolerance)]
+        small, work = tensor_bytes(problem, sizes) <= _HOSTILE_BYTES, work_at(problem, sizes)
+        if small and work <= _REHEARSED_WORK:
             # Two at the smallest: a histogram's are many equal values and nothing else, which one bin takes all of.
-            kinds += [hostile[(turn + more) % len(hostile)] for more in range(2 if turn == 0 else 1)]
+            own = (2 if turn == 0 else 1) if hostile and problem.mixture is None else 0
+            kinds += [(hostile[(turn + more) % len(hostile)], problem.tolerance) for more in range(own)]
+        if small and work <= _PROBED_WORK:
+            kinds += [(probe.distribution, probe.tolerance) for probe in problem.edge_probes]
         if hostile and counts and turn == len(edges) - 1:
-            kinds = [hostile[0]]
-        for kind in kinds:
+            kinds = [(hostile[0], problem.tolerance)]
+        for kind, tolerance in kinds:
             scalars = {} if kind.as_published else problem.scalars_of_turn(turn)
-            trials.append(PlannedTrial(sizes, kind, problem.tolerance, True, scalars, "edge"))
+            trials.append(PlannedTrial(sizes, kind, tolerance, True, scalars, "edge"))
     return tuple(trials)
 
 

@@ -420,8 +420,9 @@ void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant) {
 }
 
 // All of a buffer made of one piece, its first `bytes` (0: zeros), without a copy for each repetition: they are the same
-// pages; and of what stays zero there are only the pages that somebody touches.
-void map_repeated(u64 number, u64 size, const char *name, u64 item, u64 bytes) {
+// pages; and of what stays zero there are only the pages that somebody touches. Behind the piece come `count` stretches
+// of it, to the end; or, with none, the piece again and again.
+void map_repeated(u64 number, u64 size, const char *name, u64 item, u64 bytes, const Stretch *stretches, u64 count) {
     SLOTS[number].repeats = true; // whatever is mapped there, nothing of it stays
     map_slot(number, size, name, item, false);
     SLOTS[number].repeats = true;
@@ -431,9 +432,14 @@ void map_repeated(u64 number, u64 size, const char *name, u64 item, u64 bytes) {
     void *piece = mmap((void *)low, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     if (piece == MAP_FAILED) out_of_memory(name, size);
     SLOTS[number].shared = true;
-    for (u64 at = low + bytes; at < end; at += bytes) {
-        u64 some = end - at < bytes ? end - at : bytes;
+    u64 at = low + bytes;
+    for (u64 i = 0; at < end; i++) {
+        Stretch whole = {0, bytes / 4096}, next = i < count ? stretches[i] : whole;
+        if (!next.pages || next.pages > whole.pages || next.first > whole.pages - next.pages) _exit(4);
+        u64 some = end - at < next.pages * 4096 ? end - at : next.pages * 4096;
         // With an old size of 0 shared pages get one more place (mremap(2)).
-        if (mremap(piece, 0, some, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)at) == MAP_FAILED) out_of_memory(name, size);
+        void *from = (void *)((u64)piece + next.first * 4096);
+        if (mremap(from, 0, some, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)at) == MAP_FAILED) out_of_memory(name, size);
+        at += some;
     }
 }

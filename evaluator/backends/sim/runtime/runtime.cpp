@@ -33,6 +33,7 @@ const char *CURRENT_KERNEL = "";
 u64 LIVING, BLOCKS_BEHIND; // of a launch whose blocks run by turns: those that have begun and not ended, and those to come
 const char *const TIME_IS_UP = "was still running when its time was up";
 char NAMES[1 << 16]; // buffer names of the current run
+Stretch STRETCHES[MOST_REPETITIONS]; // of the piece that an input repeats
 enum : i64 { FUEL = 4096, SHORT_TURN = 256 };
 enum : u64 { MOST_UNWATCHED = 1 << 18 };
 // A warp's instruction counts for eight lanes at least: it takes as long whether one of them runs or all.
@@ -393,8 +394,10 @@ void run_plan(u64 count) {
         name[length] = 0;
         names += length + 1;
         if (flags & 4) {
-            u64 bytes = get();
-            map_repeated(BUFFER_SLOT + i, size, name, item, bytes);
+            u64 bytes = get(), stretches = get();
+            if (stretches > MOST_REPETITIONS) _exit(4);
+            read_all(STRETCHES, stretches * sizeof *STRETCHES);
+            map_repeated(BUFFER_SLOT + i, size, name, item, bytes, STRETCHES, stretches);
             read_all((void *)slot_address(BUFFER_SLOT + i), bytes);
             if (flags & 8) sample_slot(BUFFER_SLOT + i, bytes);
             continue;

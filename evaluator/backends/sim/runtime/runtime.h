@@ -22,7 +22,10 @@ INLINE const SlotInfo *slot_of(u64 address) {
 
 enum : u64 { WORKSPACE_BYTES = 256, MOST_REPETITIONS = 1 << 14 }; // a process has some 65 thousand mappings
 void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant);
-void map_repeated(u64 number, u64 size, const char *name, u64 item, u64 bytes);
+struct Stretch {
+    u64 first, pages; // of the piece
+};
+void map_repeated(u64 number, u64 size, const char *name, u64 item, u64 bytes, const Stretch *stretches, u64 count);
 void look_at_clock(Warp &w, u32 lanes, i32 place); // ends the run where its time is up, or its instructions are
 i32 line_of(i32 place);
 u64 issued_so_far(const Warp &w); // instructions of all warps in this run; `w` is the one that runs

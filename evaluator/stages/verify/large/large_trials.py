@@ -1,8 +1,8 @@
 """Trials whose tensors are too large to travel to the simulator and back: the large edges and the size of the timing.
 
-Inputs are pieces that repeat. Outputs stay in the process; what comes back is which elements nobody has written, and
-the elements that are compared, chosen after the run. Where all blocks together take too long, a few of them are run
-and what they wrote is compared; a launch whose blocks write too little for that is run whole.
+Inputs are stretches of drawn pieces. Outputs stay in the process; what comes back is which elements nobody has
+written, and the elements that are compared, chosen after the run. Where all blocks together take too long, a few of
+them are run and what they wrote is compared; a launch whose blocks write too little for that is run whole.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,13 +39,15 @@ _WHOLE_S: Final = 8.0
 _SAMPLED_INSTRUCTIONS: Final = 200_000_000
 """Of the blocks that are run where the whole takes more: a few tenths of a second."""
 _LEAST_BLOCKS: Final = 4
-_MOST_BLOCKS: Final = 64
-_WRITTEN_SHARE: Final = 0.8
-"""Of the outputs that the sampled blocks would write, were there as many as the launch has. Edge blocks write less,
-and blocks are few; a kernel that leaves elements out to be fast leaves out most."""
-_TERMS: Final = 4_000_000
+_MOST_BLOCKS: Final = 256
+_WRITTEN_SHARES: Final = (0.8, 0.9)
+"""Of the outputs that the sampled blocks would write, were there as many as the launch has: of fewer than 16 blocks,
+and of more. Edge blocks write less, and blocks are few; where they store less than that, the launch is run whole."""
+_FEW_BLOCKS: Final = 16
+_TERMS: Final = 8_000_000
 """Of the oracle, for the elements of one comparison: some tens of milliseconds."""
-_LEAST_ELEMENTS: Final = 256
+_LEAST_ELEMENTS: Final = 1600
+"""What is wrong in 0.3 % of all elements is missed once in a hundred times at most: 0.997^1600 = 0.008."""
 _MOST_ELEMENTS: Final = 4096
 _LEAST_LIMIT: Final = 4 * _WHOLE_INSTRUCTIONS
 """Instructions that any such run may execute. At the edges a right kernel may take hundreds of times what the naive
@@ -96,7 +98,7 @@ class SampledTrials:
         if cost <= _WHOLE_INSTRUCTIONS and small:
             return self._usual(examination, trial, sized_plan)
         inputs = tuple(facts for facts in sized_plan.buffers if facts.role == "input")
-        pieces = draw_pieces(inputs, trial.distribution, examination.rng, problem.example_sizes[0])
+        pieces = draw_pieces(inputs, trial.distribution, examination.rng, problem, trial.sizes)
         large = LargeTrial(trial, sized_plan, pieces)
         if cost <= _WHOLE_INSTRUCTIONS:
             return self._whole(examination, large, min(_WHOLE_S, examination.left_s))
@@ -177,7 +179,8 @@ class SampledTrials:
             count = {facts.name: prod(facts.shape) for facts in large.outputs}
             gaps = {name: outcome.samples[name].unwritten for name in count}
             done = {name: count[name] if gap is None else int((~gap).sum()) for name, gap in gaps.items()}
-            if all(done[name] * blocks >= _WRITTEN_SHARE * count[name] * few for name in count):
+            share = _WRITTEN_SHARES[few >= _FEW_BLOCKS]
+            if all(done[name] * blocks >= share * count[name] * few for name in count):
                 chosen = {
                     facts.name: written_elements(
                         gaps[facts.name],

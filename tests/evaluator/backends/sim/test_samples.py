@@ -27,9 +27,9 @@ def session(simulator):
         yield opened
 
 
-def run_of(least=0, spoils=0xFFFFFFFF, **options):
+def run_of(least=0, spoils=0xFFFFFFFF, stretches=None, **options):
     buffers = (
-        Buffer("from", "input", 4 * COUNT, 4, PIECE, repeats=True, sampled=True),
+        Buffer("from", "input", 4 * COUNT, 4, PIECE, repeats=True, stretches=stretches, sampled=True),
         Buffer("to", "output", 4 * COUNT, 4, None, sampled=True),
     )
     numbers = tuple(value.to_bytes(4, "little") for value in (least, spoils))
@@ -48,6 +48,16 @@ def test_a_piece_repeats_and_the_elements_come_in_the_order_they_are_asked_for(s
     found = session.elements("to", chosen).reshape(-1).view(np.uint32)
     assert found.tolist() == (chosen % PIECE.size).tolist()
     assert session.elements("to", np.empty(0, np.int64)).shape == (0, 4)
+
+
+def test_behind_a_piece_come_stretches_of_it_and_then_the_piece_again(session):
+    pages = PIECE.size // 1024
+    stretches = np.array([[pages - 1, 1], [0, pages], [pages // 2, 1]])
+    assert session.run(run_of(stretches=stretches)).fault is None
+    chosen = np.arange(0, COUNT, 97)
+    parts = [PIECE, *(PIECE[first * 1024 : (first + many) * 1024] for first, many in stretches)]
+    expected = np.resize(np.concatenate((*parts, *[PIECE] * (COUNT // PIECE.size))), COUNT)[chosen]
+    assert session.elements("to", chosen).reshape(-1).view(np.uint32).tolist() == expected.tolist()
 
 
 def test_what_nobody_wrote_is_known_element_by_element(session):

@@ -148,9 +148,13 @@ def slow_row(q, k, v):
     o = [math.fsum(weight * row[d] for weight, row in zip(p, v, strict=True)) for d in range(dim)]
     scale = []
     for d in range(dim):
-        terms = [(weight * row[d]) ** 2 * (1 + s) for weight, row, s in zip(p, v, noise, strict=True)]
-        shared = [(weight * o[d]) ** 2 * s for weight, s in zip(p, noise, strict=True)]
-        scale.append(math.sqrt(math.fsum([*terms, *shared, o[d] ** 2])))
+        terms = [(weight * row[d]) ** 2 for weight, row in zip(p, v, strict=True)]
+        moved = [weight**2 * s * (row[d] ** 2 + o[d] ** 2) for weight, row, s in zip(p, v, noise, strict=True)]
+        widest = max(abs(row[d]) for row in v)
+        # |v - o| is at most the weight of the other keys times 2 * widest: where one takes all, nothing is moved.
+        others = [math.fsum(p[:at] + p[at + 1 :]) for at in range(len(p))]
+        narrow = [(weight * rest * 2 * widest) ** 2 * s for weight, rest, s in zip(p, others, noise, strict=True)]
+        scale.append(math.sqrt(math.fsum([*terms, min(math.fsum(moved), math.fsum(narrow)), o[d] ** 2])))
     return o, scale
 
 

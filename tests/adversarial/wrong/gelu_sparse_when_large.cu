@@ -1,6 +1,8 @@
 // problem: gelu
-// class: short cut by a look
-// why: from 150,000 elements on 32 neighbours are taken to be 0 where the first, the 16th and the last are: parts of that kind are drawn at sizes up to 131,072 only
+// class: contents
+// must: anything but passed
+// why: from 150,000 elements on 32 neighbours are taken to be 0 where the first, the 16th and the last are
+// proof: n = 262,144, three of 32 neighbours 0, the others 1: gelu(1) becomes 0
 // assay: launch g grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
 __global__ void g(const float* x, float* y, int n)
 {

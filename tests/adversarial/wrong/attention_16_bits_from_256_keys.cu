@@ -1,6 +1,8 @@
 // problem: attention
 // class: precision
-// why: as a18, and from 256 keys on also q and k are in 16 bits (scores of 30 are off by 2^-13): probes have 128 keys, edges few elements
+// must: anything but passed
+// why: from 256 keys on q, k and v are in 16 bits (scores of 30 are off by 2^-13)
+// proof: seq = 1024, one key that takes all, values of 24 bits: o is off by 2^-18 of v, where four roundings make 2^-22
 // assay: launch mha grid=(heads * seq) block=(128) shared=(4 * seq) args=(q, k, v, o, heads, seq, dim)
 #include <cuda_bf16.h>
 __device__ float two(float v) { float h = __bfloat162float(__float2bfloat16(v)); return h + __bfloat162float(__float2bfloat16(v - h)); }

@@ -1,6 +1,8 @@
 // problem: layer_norm
 // class: precision
-// why: rows of more than 32,768 columns are normalised in float16 (11 bits), which cols / 2 roundings admit; no probe has rows so long
+// must: anything but passed
+// why: rows of more than 32,768 columns are normalised in float16 (11 bits)
+// proof: rows of 33,000 columns in pairs that cancel: the sums are exact, the products off by 2^-12
 // assay: launch ln grid=(rows) block=(256) args=(x, weight, bias, y, eps, cols)
 #include <cuda_fp16.h>
 __device__ float two(float v) { return __half2float(__float2half(v)); }

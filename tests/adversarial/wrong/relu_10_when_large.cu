@@ -1,6 +1,8 @@
 // problem: relu
-// class: contents at large sizes
-// why: above n = 700,000 values are capped at 10; at such sizes trials hold standard normal values only
+// class: contents
+// must: anything but passed
+// why: above n = 700,000 values are capped at 10
+// proof: n = 700,001, x = 11: y is 10
 // assay: launch relu grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
 __global__ void relu(const float* x, float* y, int n)
 {

@@ -1,6 +1,8 @@
 // problem: layer_norm
-// class: contents at large sizes
+// class: contents
+// must: anything but passed
 // why: rows of 4,201 to 32,000 columns take E[x^2] - E[x]^2 in float32, lost where the mean is thousands of deviations
+// proof: cols = 8,192, a mean of 4,000 deviations: the variance is lost
 // assay: launch ln grid=(rows) block=(256) args=(x, weight, bias, y, eps, cols)
 __device__ float total(float v, float* p) {
     for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);

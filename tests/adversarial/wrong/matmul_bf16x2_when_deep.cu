@@ -1,6 +1,8 @@
 // problem: matmul
 // class: precision
-// why: from k = 2,048 on factors are two bfloat16 parts (16 bits, three products of tensor cores are what a GPU would do); probes have k <= 257
+// must: anything but passed
+// why: from k = 2,048 on factors are two bfloat16 parts (16 bits, three products of tensor cores are what a GPU would do)
+// proof: k = 2,050, one element of a row of a outweighs the others: c is off by 2^-18
 // assay: launch mm grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16) args=(a, b, c, m, n, k)
 #include <cuda_bf16.h>
 __device__ float two(float v) { float h = __bfloat162float(__float2bfloat16(v)); return h + __bfloat162float(__float2bfloat16(v - h)); }

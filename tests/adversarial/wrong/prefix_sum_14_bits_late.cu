@@ -1,6 +1,8 @@
 // problem: prefix_sum
 // class: precision
+// must: anything but passed
 // why: elements behind the first 65,536 of a vector of more than 2^18 are taken to 14 bits
+// proof: n = 300,000, one element of 24 bits at 200,000 that outweighs the others: y is off by 2^-15 behind it
 // assay: temp part float32 (ceil_div(n, 1024))
 // assay: launch sums grid=(ceil_div(n, 1024)) block=(256) args=(x, part, n)
 // assay: launch scan1 grid=(1) block=(32) args=(part, ceil_div(n, 1024))
