@@ -16,7 +16,7 @@ from evaluator.backends.sim.codegen.layout import signature
 from evaluator.backends.sim.codegen.lowering.memory import address
 from evaluator.backends.sim.codegen.masks import SharedBases, lane_masks, late_loads, passed_accesses
 from evaluator.backends.sim.codegen.steps import operations, step_of
-from evaluator.backends.sim.codegen.waiting import gathers, members_of, parts
+from evaluator.backends.sim.codegen.waiting import gathers, is_reducing_barrier, members_of, parts
 from evaluator.backends.sim.counters import Step
 from evaluator.backends.sim.ptx.model import Function, Instruction, registers_in
 
@@ -137,6 +137,11 @@ class FunctionText:
         c.instruction = first
         members = members_of(first) if first.guard is None else None
         named = "all32(~0u)" if members is None else c.b32(members)
+        if is_reducing_barrier(first):
+            # In any run lanes of a loop that waits go on by turns, and one result is made of all of a warp.
+            came = f"pending.meet({block.index}, m, {named}, w.live)"
+            yield f"if ((m != w.live || pending.all_came) && !(m = {came})) goto dispatch;"
+            return
         came = f"pending.meet({block.index}, m, {named}, w.live & ~w.leaving)"
         yield f"if (LANES_APART && !(m = {came})) goto dispatch;"
 

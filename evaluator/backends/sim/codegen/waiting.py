@@ -147,8 +147,13 @@ def gathers(instruction: Instruction, function: Function) -> bool:
     if members_of(instruction) is not None or opcode == "call":
         return True
     if opcode in ("bar", "barrier"):  # others of a kernel have a place for lanes that are early
-        return "red" in modifiers or not function.is_entry
+        return is_reducing_barrier(instruction) or not function.is_entry
     return "aligned" in modifiers
+
+
+def is_reducing_barrier(instruction: Instruction) -> bool:
+    """`__syncthreads_and` and its kin: barriers that give all threads one result made of each one's."""
+    return instruction.opcode in ("bar", "barrier") and "red" in instruction.modifiers
 
 
 def parts(instruction: Instruction) -> bool:
