@@ -34,8 +34,8 @@ A: atom.global.cas.b32 %r, [%d+4], 0, 1; setp.ne.u32 %q, %r, 0; @%q bra A;
 xor.b32 %s, %s, 1; mul.wide.u32 %d, %s, 4; add.u64 %d, %out, %d;
 B: atom.global.cas.b32 %r, [%d+4], 0, 1; setp.ne.u32 %q, %r, 0; @%q bra B;
 atom.global.exch.b32 %r, [%out+4], 0; atom.global.exch.b32 %r, [%out+8], 0;""",
-    # Warp after warp waits until those before it have been there, and counts itself.
-    "turns": """shr.u32 %s, %t, 5;
+    # Warp after warp waits until those behind it have been there, and counts itself.
+    "turns": """shr.u32 %s, %t, 5; sub.u32 %s, 7, %s;
 AGAIN: ld.volatile.global.u32 %r, [%out]; setp.ne.u32 %q, %r, %s; @%q bra AGAIN;
 bar.warp.sync -1; and.b32 %r, %t, 31; setp.ne.u32 %p, %r, 0; @%p bra OVER;
 add.u32 %s, %s, 1; st.volatile.global.u32 [%out], %s;""",
