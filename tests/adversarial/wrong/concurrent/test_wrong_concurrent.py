@@ -35,14 +35,9 @@ MISSED = {
     # Variables of the module keep what the run before left, and runs in weak memory repeat a trial's inputs: what is
     # stale is right.
     "row_sum_parts_in_module_memory",
-    # Plain loads that are performed before a relaxed one that stands before them: old lines are read again only where
-    # the block has read them.
-    "matvec_release_without_acquire",
+    # Caught in some, or none: a block that acquires something in between no longer finds what was there before.
     "reduce_sum_last_block_reads_unfenced",
-    "rms_norm_store_release_load_relaxed",
     "saxpy_relay_without_acquire",
-    # The read-only cache, which no fence makes coherent.
-    "matvec_ldg_behind_the_fence",
     # Threads of one block see each other's stores at once, and a fence covers those of its whole warp.
     "swiglu_partner_without_block_fence",
     "transpose_flag_by_one_lane",

@@ -34,10 +34,18 @@ A: atom.global.cas.b32 %r, [%d+4], 0, 1; setp.ne.u32 %q, %r, 0; @%q bra A;
 xor.b32 %s, %s, 1; mul.wide.u32 %d, %s, 4; add.u64 %d, %out, %d;
 B: atom.global.cas.b32 %r, [%d+4], 0, 1; setp.ne.u32 %q, %r, 0; @%q bra B;
 atom.global.exch.b32 %r, [%out+4], 0; atom.global.exch.b32 %r, [%out+8], 0;""",
+    # Warp after warp waits until those behind it have been there, and counts itself.
+    "turns": """shr.u32 %s, %t, 5; sub.u32 %s, 7, %s;
+AGAIN: ld.volatile.global.u32 %r, [%out]; setp.ne.u32 %q, %r, %s; @%q bra AGAIN;
+bar.warp.sync -1; and.b32 %r, %t, 31; setp.ne.u32 %p, %r, 0; @%p bra OVER;
+add.u32 %s, %s, 1; st.volatile.global.u32 [%out], %s;""",
     # Warp after warp puts its number behind those before it.
     "files": """rem.u32 %s, %t, 32; setp.ne.u32 %p, %s, 0; @%p bra OVER; atom.global.add.u32 %r, [%out], 4;
 mul.wide.u32 %d, %r, 1; add.u64 %out, %out, %d; st.global.u32 [%out+4], %t;""",
 }  # fmt: skip
+
+# A schedule in which the warps of a block lose their priority together, behind those of other blocks.
+ROTATES = 1293796625
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +60,7 @@ def duel(simulator):
 
 def run(duel, name, schedule, blocks=6, threads=64, limit=0):
     words = np.zeros(64, np.uint32)
-    words[0] = 0 if name in ("adds", "locks", "files", "crosses") else blocks + 1
+    words[0] = 0 if name in ("adds", "locks", "files", "crosses", "turns") else blocks + 1
     buffers = (Buffer("out", "output", words.nbytes, 4, words),)
     step = KernelLaunch(name, (blocks, 1, 1), (threads, 1, 1), 0, False, (Pointer("out"),))
     return duel.session.run(PlanRun(buffers, (step,), POISON, 20.0, schedule=schedule, instruction_limit=limit))
@@ -104,6 +112,12 @@ def test_a_lock_holds_in_any_schedule(duel):
         assert words_of(outcome)[0] == 6
         points.add(outcome.facts["schedule_points"])
     assert len(points) > 3
+
+
+def test_warps_that_wait_for_each_other_in_turn_all_come_to_theirs(duel):
+    """Whatever loses its priority: a warp, or its whole block at every other access."""
+    for draw in (*range(1, 13), ROTATES):
+        assert words_of(run(duel, "turns", draw, blocks=1, threads=256, limit=4_000_000))[0] == 8
 
 
 def test_warps_of_a_block_come_in_varied_orders(duel):
