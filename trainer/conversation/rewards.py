@@ -74,7 +74,14 @@ class Credit:
 
 
 def reward_settings(section: RewardSection) -> RewardSettings:
-    """As a configuration says. Raises ConfigurationError for shaping that the reward `components` does not know."""
+    """As a configuration says. Raises ConfigurationError for shaping that the reward `components` does not know, and
+    for a reward that no run can measure.
+    """
+    if section.name is RewardName.COVERAGE:
+        raise ConfigurationError(
+            "reward.name coverage cannot be learned from: nothing measures it yet (docs/rewards.md).",
+            "Set reward.name to weighted, gated, components, speedup or, on a GPU, sol.",
+        )
     known = [one.name for one in fields(ComponentSettings)]
     changes: dict[str, Any] = dict(section.shaping)
     if unknown := sorted(changes.keys() - set(known)):

@@ -64,7 +64,9 @@ def counters(counted: Counted) -> dict[str, object]:
     """What the GPU's profiler adds to a `Profile`, by field."""
     found: dict[str, object] = {"not_measured": counted.not_measured, "gpu_evidence": counted.evidence}
     means = mean_reading(counted.evidence.launches) if counted.evidence else {}
-    return found | {name: means.get(name) for name in ("achieved_occupancy", "sm_share", "dram_share")}
+    shares = {name: means.get(name) for name in ("achieved_occupancy", "sm_share", "dram_share")}
+    # The bandwidth that rewards go by: the bytes that were moved, not those that the problem must move at least.
+    return found | shares | {"bandwidth_share": means.get("dram_share")}
 
 
 def expected_time(compiled: Compiled, checked_plan: CheckedPlan, evidence: Evidence, gpu: str) -> Estimate:

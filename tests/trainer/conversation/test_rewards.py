@@ -144,6 +144,11 @@ def test_a_reward_that_cannot_be_measured_here_is_said_at_once():
     assert "weighted" in caught.value.remedy
 
 
+def test_a_reward_that_nothing_measures_is_refused_before_a_run():
+    with pytest.raises(ConfigurationError, match="coverage cannot be learned from"):
+        reward_settings(RewardSection(name="coverage"))
+
+
 def test_shaping_and_the_best_so_far_count_for_components():
     plain = RewardSettings(RewardName.COMPONENTS)
     verdict = samples.passed_on_gpu()

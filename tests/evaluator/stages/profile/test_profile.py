@@ -1,13 +1,42 @@
 """The profile that a verdict carries, from real programs."""
 
 import pytest
+from sample_verdicts import passed_on_gpu
+from sample_verdicts import profiled as profiled_by_ncu
 
-from common.contract import Settings, Status, Submission
+from common.contract import RewardName, Settings, Status, Submission
+from common.facts import STATIC_MEASURES, TIMED_MEASURES, facts_of
+from common.reward import reward
 from evaluator.pipeline.pipeline import evaluate
+from evaluator.stages.profile.profile import counters
+from evaluator.stages.profile.profiler_result import Counted
 
 HEAD = (
     "__global__ void relu(const float* x, float* y, int n)\n{\n    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
 )
+
+
+def test_the_bandwidth_that_the_profiler_read_reaches_the_reward():
+    """Critique, section 6 C: Nsight Compute's output parsed for the reward; section 3: memory bandwidth."""
+    found = counters(Counted(profiled_by_ncu()))
+    assert found["bandwidth_share"] == found["dram_share"] == pytest.approx(0.62)
+    verdict = passed_on_gpu()
+    values = {}
+    for share in (0.05, 0.62):
+        profile = verdict.profile.model_copy(update={**found, "bandwidth_share": share})
+        facts = facts_of(
+            status=verdict.status,
+            compilation=verdict.compile,
+            correctness=verdict.correctness,
+            timing=verdict.timing,
+            profile=profile,
+            settings=Settings(),
+            measurable=TIMED_MEASURES | STATIC_MEASURES,
+        )
+        assert facts.bandwidth_share == share
+        values[share] = reward(RewardName.COMPONENTS, facts).value
+    assert values[0.05] < values[0.62]
+    assert counters(Counted(None, ("no profiler",)))["bandwidth_share"] is None
 
 
 def profiled(toolbox, source):
