@@ -23,6 +23,7 @@ from evaluator.problems.generators import (
     probe,
     roundings,
     signed_zeros,
+    uniform,
 )
 from evaluator.problems.problem import (
     Arrays,
@@ -80,11 +81,12 @@ __global__ void __launch_bounds__(256) relu_float4(const float* __restrict__ x, 
 
 RELU: Final = Problem(
     id="relu",
-    version="3",
+    version="4",
     tier=0,
     title="Rectified linear unit",
     statement=(
         "y[i] = max(x[i], 0) for 0 <= i < n, in float32. Either sign of zero will do where x[i] is zero or negative. "
+        "Values may be any finite ones. "
         "n may be any size in its range."
     ),
     inputs=(_X,),
@@ -160,7 +162,7 @@ _GELU_ROUNDINGS = (
 
 GELU: Final = Problem(
     id="gelu",
-    version="3",
+    version="4",
     tier=0,
     title="Gaussian error linear unit (exact)",
     statement=(
@@ -174,7 +176,10 @@ GELU: Final = Problem(
     hidden_sizes=hidden_sizes(n=MOST),
     serves=FLAT_RANGE,
     edge_sizes=FLAT_EDGES,
-    distributions=(*plain_distributions((_X,)), distribution("wide", "normal values times 4", (_X,), normal(4.0))),
+    distributions=(
+        *plain_distributions((_X,), squares=True),
+        distribution("wide", "normal values times 4", (_X,), normal(4.0)),
+    ),
     probes=(
         probe(
             "fine",
@@ -257,7 +262,7 @@ _SWIGLU_ROUNDINGS = (
 
 SWIGLU: Final = Problem(
     id="swiglu",
-    version="3",
+    version="4",
     tier=3,
     title="SwiGLU",
     statement=(
@@ -275,6 +280,14 @@ SWIGLU: Final = Problem(
     distributions=(
         distribution("normal", "standard normal values", (_GATE, _UP), normal()),
         distribution("wide", "gates times 10: most are saturated", (_GATE, _UP), normal(), {"gate": normal(10.0)}),
+        # Not below, where exp(-gate) and the reciprocal of the sum come near the ends of float32.
+        distribution(
+            "deep",
+            "gates from -86.5 to 86.5 and large factors, so that no product vanishes",
+            (_GATE, _UP),
+            normal(1e20),
+            {"gate": uniform(-86.5, 86.5)},
+        ),
         distribution("large", "normal values times 1e15: exp overflows", (_GATE, _UP), normal(1e15)),
         distribution("tiny", "normal values times 1e-15: silu(g) is g / 2", (_GATE, _UP), normal(1e-15)),
         distribution("signed_zeros", "+0, -0 and small values mixed", (_GATE, _UP), signed_zeros()),

@@ -238,7 +238,7 @@ __global__ void attention_fast(
 
 ATTENTION: Final = Problem(
     id="attention",
-    version="3",
+    version="4",
     tier=3,
     title="Attention",
     statement=(

@@ -257,7 +257,7 @@ _PROBE_TOLERANCE: Final = Tolerance(
 
 CONV2D: Final = Problem(
     id="conv2d",
-    version="3",
+    version="4",
     tier=2,
     title="3 x 3 convolution",
     statement=(

@@ -12,6 +12,7 @@ from evaluator.problems.generators import (
     probe,
     roundings,
     usual_distributions,
+    whole_range,
 )
 from evaluator.problems.problem import (
     Arrays,
@@ -42,10 +43,16 @@ _ALPHAS: Final = (0.0, -3.25, 0.3333333432674408, 1.0, 4096.5, 0.015625, -2.7182
 """Further values: exact in float32, two with all 24 bits, and so small that no product of finite inputs overflows."""
 
 
-def plain_distributions(tensors: tuple[Tensor, ...]) -> tuple[Distribution, ...]:
-    """The usual distributions without the one that only sums can feel, and values of very different magnitudes."""
+def plain_distributions(tensors: tuple[Tensor, ...], squares: bool = False) -> tuple[Distribution, ...]:
+    """The usual distributions without the one that only sums can feel, and values of very different magnitudes.
+
+    `squares`: their squares must not overflow either, which a right kernel may compute on its way.
+    """
     usual = tuple(d for d in usual_distributions(tensors) if d.name != "cancellation")
-    spread = distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", tensors, mixed_scales())
+    if squares:
+        spread = distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", tensors, mixed_scales())
+    else:
+        spread = distribution("whole_range", "magnitudes from 2^-120 to 2^114", tensors, whole_range(-120, 114))
     return (*usual, spread, *structured_distributions(tensors))
 
 
@@ -104,11 +111,12 @@ add_float4(const float* __restrict__ a, const float* __restrict__ b, float* __re
 
 VECTOR_ADD: Final = Problem(
     id="vector_add",
-    version="3",
+    version="4",
     tier=0,
     title="Vector addition",
     statement=(
-        "Add two vectors: c[i] = a[i] + b[i] for 0 <= i < n, in float32. n may be any size in its range, "
+        "Add two vectors: c[i] = a[i] + b[i] for 0 <= i < n, in float32. Values may be anything whose sum is finite. "
+        "n may be any size in its range, "
         "also one that is not a multiple of the block or of 4."
     ),
     inputs=(_A, _B),
@@ -185,12 +193,13 @@ scale_float4(const float* __restrict__ x, float* __restrict__ y, float alpha, in
 
 SCALAR_MULTIPLY: Final = Problem(
     id="scalar_multiply",
-    version="3",
+    version="4",
     tier=0,
     title="Vector times scalar",
     statement=(
         "Multiply a vector by a scalar: y[i] = alpha * x[i] for 0 <= i < n, in float32. alpha is passed as a kernel "
-        "parameter and differs from trial to trial. n may be any size in its range."
+        "parameter and differs from trial to trial. Values may be anything whose product is finite. n may be any "
+        "size in its range."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),
@@ -267,13 +276,13 @@ saxpy_float4(const float* __restrict__ x, const float* __restrict__ y, float* __
 
 SAXPY: Final = Problem(
     id="saxpy",
-    version="3",
+    version="4",
     tier=0,
     title="Scaled vector addition (saxpy)",
     statement=(
         "out[i] = alpha * x[i] + y[i] for 0 <= i < n, in float32. y must stay as it is: the result goes to out. "
         "alpha is passed as a kernel parameter and differs from trial to trial. A fused multiply-add "
-        "is as good as two roundings. n may be any size in its range."
+        "is as good as two roundings. Values may be anything whose result is finite. n may be any size in its range."
     ),
     inputs=(_X, _Y),
     outputs=(Tensor("out", ("n",)),),

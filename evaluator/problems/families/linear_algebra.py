@@ -182,7 +182,7 @@ __global__ void matvec_fast(const float* __restrict__ a, const float* __restrict
 
 MATVEC: Final = Problem(
     id="matvec",
-    version="3",
+    version="4",
     tier=2,
     title="Matrix times vector",
     statement=(
@@ -254,7 +254,7 @@ _MATMUL_FAST = tiled_product(
 
 MATMUL: Final = Problem(
     id="matmul",
-    version="3",
+    version="4",
     tier=2,
     title="Matrix times matrix",
     statement=(
@@ -328,7 +328,7 @@ _LINEAR_GELU_FAST = tiled_product(
 
 LINEAR_GELU: Final = Problem(
     id="linear_gelu",
-    version="3",
+    version="4",
     tier=3,
     title="Linear layer with GELU",
     statement=(
@@ -437,7 +437,7 @@ _MATMUL_F16_FAST = tiled_product(
 
 MATMUL_F16: Final = Problem(
     id="matmul_f16",
-    version="3",
+    version="4",
     tier=3,
     title="Matrix times matrix in float16",
     statement=(

@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(256) layer_norm_fast(
 
 LAYER_NORM: Final = Problem(
     id="layer_norm",
-    version="3",
+    version="4",
     tier=2,
     title="Layer normalisation",
     statement=(
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(256) rms_norm_fast(
 
 RMS_NORM: Final = Problem(
     id="rms_norm",
-    version="3",
+    version="4",
     tier=2,
     title="Root-mean-square normalisation",
     statement=(

@@ -136,7 +136,7 @@ block_sums(const float* __restrict__ x, float* __restrict__ sums, int n)
 
 REDUCE_SUM: Final = Problem(
     id="reduce_sum",
-    version="3",
+    version="4",
     tier=1,
     title="Sum of a vector",
     statement=(
@@ -237,7 +237,7 @@ block_row_sum(const float* __restrict__ x, float* __restrict__ y, int rows, int 
 
 ROW_SUM: Final = Problem(
     id="row_sum",
-    version="3",
+    version="4",
     tier=1,
     title="Sum of each row",
     statement=(
@@ -360,7 +360,7 @@ private_histograms(const int* __restrict__ values, int* __restrict__ counts, int
 
 HISTOGRAM: Final = Problem(
     id="histogram",
-    version="3",
+    version="4",
     tier=1,
     title="Histogram of bytes",
     statement=(

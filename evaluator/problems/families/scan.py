@@ -205,7 +205,7 @@ chunk_scans(const float* __restrict__ x, const float* __restrict__ before, float
 
 PREFIX_SUM: Final = Problem(
     id="prefix_sum",
-    version="3",
+    version="4",
     tier=1,
     title="Prefix sum (inclusive)",
     statement=(

@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(256) softmax_fast(const float* __restrict__ x,
 
 SOFTMAX: Final = Problem(
     id="softmax",
-    version="3",
+    version="4",
     tier=2,
     title="Softmax over rows",
     statement=(

@@ -229,6 +229,8 @@ def hint(error: Diagnostic, source: str) -> str | None:
         or "not supported on .target" in text
     ):
         return "The inline assembly is not valid PTX for this architecture: see the PTX ISA for what it allows."
+    if "kernel launch from __device__" in text:
+        return "Kernels are not launched from device code here: write each launch as a line of the plan."
     if "must return void" in text or 'a "__global__" function' in text or "__global__ function" in text:
         return "A kernel is a free (or static member) function that returns void and takes its arguments by value."
     if member := re.search(r'namespace "std" has no member "(\w+)"', text):
