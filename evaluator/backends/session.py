@@ -203,6 +203,12 @@ class PlanRun:
     weak_memory: int = 0
     """Draws what each block sees of global memory, within what the PTX ISA allows, where the backend can: stores that
     stay with their multiprocessor, lines that are read again from there. Below 2^64; 0 is one memory for all."""
+    poison_elsewhere: int | None = None
+    """The byte that all else undefined is made of, where the backend can: temporaries, shared and local memory, heap,
+    registers; None: `poison` too."""
+    keeps: bool = False
+    """Undefined memory holds what the run before this one left there (shared and local memory: the block before),
+    where the backend can."""
     instruction_limit: int = 0
     """Thread-instructions after which the run ends, where the backend counts them; 0 for no such end. A warp's
     instruction counts for eight of them at least, however few lanes execute it: so much time it takes."""

@@ -13,7 +13,7 @@ from evaluator.pipeline.progress import ProgressCallback
 from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.profile.profiler_result import Counted
 from evaluator.stages.time.measurement import TimingRound
-from evaluator.stages.verify.examination import Verified
+from evaluator.stages.verify.verified import Verified
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.time.measurement import TimingRound
 from evaluator.stages.time.roofline import Roofline, precision_of
 from evaluator.stages.time.statistics import Measurement, Pooled, clocks_agree, summarise, too_fast
-from evaluator.stages.verify.examination import Verified
+from evaluator.stages.verify.verified import Verified
 
 
 @dataclass(frozen=True)

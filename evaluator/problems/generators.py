@@ -130,6 +130,16 @@ def mixed_scales(decades: float = 6.0) -> Maker:
     return make
 
 
+def whole_range(low: float, high: float) -> Maker:
+    """`mixed_scales` in half of the places, in the others values whose magnitudes spread over 2**low to 2**high."""
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        wide = rng.signs(shape) * 2.0 ** rng.uniform(low, high, shape)
+        return rng.xp.where(rng.integers(0, 1, shape) == 0, wide, mixed_scales()(rng, shape))
+
+    return make
+
+
 def fine(bits: int = 23) -> Maker:
     """Values in (1, 2) and (-2, -1) that need all `bits` fraction bits: the next lower precision cannot hold one.
 

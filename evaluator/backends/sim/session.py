@@ -154,7 +154,9 @@ class SimulatorSession:
         numbers: dict[str, int] = {}
         limit_ns = max(0, int(run.time_limit_s * 1e9))
         watch = run.watch or Watch(share=0)
-        parts.append(struct.pack("<4Q", len(run.buffers), run.poison, run.backwards, limit_ns))
+        elsewhere = run.poison if run.poison_elsewhere is None else run.poison_elsewhere
+        undefined = run.poison | elsewhere << 8 | run.keeps << 16
+        parts.append(struct.pack("<4Q", len(run.buffers), undefined, run.backwards, limit_ns))
         parts.append(struct.pack("<3Q", run.count, run.sample_blocks, run.sample_seed))
         parts.append(struct.pack("<3Q", round(min(watch.share, 1) * _ALL_WATCHED), watch.seed, run.jitter))
         parts.append(struct.pack("<4Q", run.instruction_limit, run.registers, run.schedule, run.weak_memory))

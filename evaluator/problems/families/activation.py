@@ -24,6 +24,7 @@ from evaluator.problems.generators import (
     probe,
     roundings,
     signed_zeros,
+    uniform,
 )
 from evaluator.problems.mixtures import SPARSE, mixture, sparse
 from evaluator.problems.problem import (
@@ -87,6 +88,7 @@ RELU: Final = Problem(
     title="Rectified linear unit",
     statement=(
         "y[i] = max(x[i], 0) for 0 <= i < n, in float32. Either sign of zero will do where x[i] is zero or negative. "
+        "Values may be any finite ones. "
         "n may be any size in its range."
     ),
     inputs=(_X,),
@@ -179,7 +181,7 @@ GELU: Final = Problem(
     hidden_sizes=hidden_sizes(n=MOST),
     serves=FLAT_RANGE,
     edge_sizes=FLAT_EDGES,
-    distributions=(*plain_distributions((_X,)), _WIDE),
+    distributions=(*plain_distributions((_X,), squares=True), _WIDE),
     mixture=flat_mixture((_X,), _WIDE),
     probes=(
         probe(
@@ -264,6 +266,14 @@ _SWIGLU_ROUNDINGS = (
 _SWIGLU_DISTRIBUTIONS: Final = (
     distribution("normal", "standard normal values", (_GATE, _UP), normal()),
     distribution("wide", "gates times 10: most are saturated", (_GATE, _UP), normal(), {"gate": normal(10.0)}),
+    # Not below, where exp(-gate) and the reciprocal of the sum come near the ends of float32.
+    distribution(
+        "deep",
+        "gates from -86.5 to 86.5 and large factors, so that no product vanishes",
+        (_GATE, _UP),
+        normal(1e20),
+        {"gate": uniform(-86.5, 86.5)},
+    ),
     distribution("large", "normal values times 1e15: exp overflows", (_GATE, _UP), normal(1e15)),
     distribution("tiny", "normal values times 1e-15: silu(g) is g / 2", (_GATE, _UP), normal(1e-15)),
     distribution("signed_zeros", "+0, -0 and small values mixed", (_GATE, _UP), signed_zeros()),

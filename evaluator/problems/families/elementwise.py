@@ -12,6 +12,7 @@ from evaluator.problems.generators import (
     probe,
     roundings,
     usual_distributions,
+    whole_range,
 )
 from evaluator.problems.mixtures import SPARSE, STRETCH, mixture, sparse
 from evaluator.problems.problem import (
@@ -43,10 +44,16 @@ _ALPHAS: Final = (0.0, -3.25, 0.3333333432674408, 1.0, 4096.5, 0.015625, -2.7182
 """Further values: exact in float32, two with all 24 bits, and so small that no product of finite inputs overflows."""
 
 
-def plain_distributions(tensors: tuple[Tensor, ...]) -> tuple[Distribution, ...]:
-    """The usual distributions without the one that only sums can feel, and values of very different magnitudes."""
+def plain_distributions(tensors: tuple[Tensor, ...], squares: bool = False) -> tuple[Distribution, ...]:
+    """The usual distributions without the one that only sums can feel, and values of very different magnitudes.
+
+    `squares`: their squares must not overflow either, which a right kernel may compute on its way.
+    """
     usual = tuple(d for d in usual_distributions(tensors) if d.name != "cancellation")
-    spread = distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", tensors, mixed_scales())
+    if squares:
+        spread = distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", tensors, mixed_scales())
+    else:
+        spread = distribution("whole_range", "magnitudes from 2^-120 to 2^114", tensors, whole_range(-120, 114))
     return (*usual, spread, *structured_distributions(tensors))
 
 
@@ -118,7 +125,8 @@ VECTOR_ADD: Final = Problem(
     tier=0,
     title="Vector addition",
     statement=(
-        "Add two vectors: c[i] = a[i] + b[i] for 0 <= i < n, in float32. n may be any size in its range, "
+        "Add two vectors: c[i] = a[i] + b[i] for 0 <= i < n, in float32. Values may be anything whose sum is finite. "
+        "n may be any size in its range, "
         "also one that is not a multiple of the block or of 4."
     ),
     inputs=(_A, _B),
@@ -201,7 +209,8 @@ SCALAR_MULTIPLY: Final = Problem(
     title="Vector times scalar",
     statement=(
         "Multiply a vector by a scalar: y[i] = alpha * x[i] for 0 <= i < n, in float32. alpha is passed as a kernel "
-        "parameter and differs from trial to trial. n may be any size in its range."
+        "parameter and differs from trial to trial. Values may be anything whose product is finite. n may be any "
+        "size in its range."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),
@@ -285,7 +294,7 @@ SAXPY: Final = Problem(
     statement=(
         "out[i] = alpha * x[i] + y[i] for 0 <= i < n, in float32. y must stay as it is: the result goes to out. "
         "alpha is passed as a kernel parameter and differs from trial to trial. A fused multiply-add "
-        "is as good as two roundings. n may be any size in its range."
+        "is as good as two roundings. Values may be anything whose result is finite. n may be any size in its range."
     ),
     inputs=(_X, _Y),
     outputs=(Tensor("out", ("n",)),),

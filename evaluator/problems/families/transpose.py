@@ -12,9 +12,9 @@ from evaluator.problems.generators import (
     exact,
     fine,
     hidden_sizes,
-    mixed_scales,
     probe,
     usual_distributions,
+    whole_range,
 )
 from evaluator.problems.mixtures import SPARSE, mixture, sparse
 from evaluator.problems.problem import (
@@ -95,7 +95,7 @@ _COPIED = exact("Elements are copied, never rounded, so every bit counts (+0 and
 
 _DISTRIBUTIONS: Final = (
     *(d for d in usual_distributions((_X,)) if d.name != "cancellation"),
-    distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", (_X,), mixed_scales()),
+    distribution("whole_range", "magnitudes from 2^-126 to 2^127.9", (_X,), whole_range(-126, 127.9)),
     *structured_distributions((_X,)),
 )
 _SPARSE: Final = distribution("sparse", SPARSE, (_X,), sparse)
@@ -107,7 +107,8 @@ TRANSPOSE: Final = Problem(
     title="Matrix transpose",
     statement=(
         "y[c, r] = x[r, c] for 0 <= r < rows and 0 <= c < cols: x is row-major of shape rows x cols, y row-major of "
-        "shape cols x rows, both float32. rows and cols may be any sizes in their ranges and need not be equal or "
+        "shape cols x rows, both float32. Values may be any finite ones. "
+        "rows and cols may be any sizes in their ranges and need not be equal or "
         "multiples of a tile."
     ),
     inputs=(_X,),

@@ -277,6 +277,18 @@ class _Sized:
                 f"{prod(block)} threads of {call.registers} registers",
                 "Use smaller blocks, or say `__launch_bounds__(threads)`: so the compiler keeps to fewer registers.",
             )
+        if launch.cooperative and self.checked_plan.arch in _ARCHS_OF_MULTIPROCESSORS:
+            archs = self.checked_plan.arch, _ARCHS_OF_MULTIPROCESSORS[-1]
+            held = _MULTIPROCESSORS * max(
+                min(fitting_blocks(call.registers, taken, prod(block), arch).values()) for arch in archs
+            )
+            if prod(grid) > held:
+                raise self._refused(
+                    f"{place}, grid",
+                    f"a cooperative launch of {prod(grid):,} blocks, of which a GPU with {_MULTIPROCESSORS} "
+                    f"multiprocessors holds {held:,} at once",
+                    "Launch no more blocks than fit at once, and let each do more in a loop.",
+                )
         cluster = None if launch.cluster is None else self._cluster(place, launch.cluster, grid)
         given = zip(call.values, call.launch.args, strict=True)
         now = [self.floats.get(argument.strip(), v) if isinstance(argument, str) else v for v, argument in given]
@@ -336,6 +348,9 @@ def _less_shared(needed_bytes: int) -> str:
     return f"{hint} Or compile for an architecture that has more: sm_{able[0]} has {most} (`--arch sm_{able[0]}`)."
 
 
+_MULTIPROCESSORS: Final = 132
+"""Of an H100 or H200; no GPU of an architecture up to theirs that is sold for computing has more."""
+_ARCHS_OF_MULTIPROCESSORS: Final = ("sm_80", "sm_90")
 _TOO_LARGE: Final = {
     "block": "Keep the block small whatever the sizes are: use more blocks, or let each thread do several elements.",
     "grid": "Put the extent that grows into x, which goes to 2147483647, or let each block do several tiles.",

@@ -4,10 +4,9 @@ The referee's side. It holds inputs and answers; the backend gets one trial's in
 holds afterwards.
 """
 
-import itertools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -24,6 +23,7 @@ from evaluator.stages.verify.findings.fault_rulings import RACE_HINT, bounds_hin
 from evaluator.stages.verify.findings.race_checks import Watching, sentence
 from evaluator.stages.verify.findings.undefined_memory import (
     UNWRITTEN_HINT,
+    PoisonTurns,
     doubtful,
     how_to_initialise,
     origin,
@@ -33,12 +33,11 @@ from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
 from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
 from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
+from evaluator.stages.verify.verified import Verified
 from evaluator.stages.verify.weak_memory import WeakMemory, adversarial_limit, explained, is_ours, lost_updates
 
 POISON: Final = 0xFF
 """Bytes of undefined memory: NaN in every float format."""
-OTHER_POISONS: Final = (0x00, 0x5B, 0x01, 0x80)
-"""In runs that are repeated, in turn: what new memory holds, a large finite number, and two with few bits."""
 _TWICE_INSTRUCTIONS: Final = 4_000_000
 _TWICE_MOST: Final = 5
 ORDERED_INSTRUCTIONS: Final = (20_000_000, 2_000_000, 200_000, 20_000)
@@ -46,23 +45,6 @@ ORDERED_INSTRUCTIONS: Final = (20_000_000, 2_000_000, 200_000, 20_000)
 _OTHER_ORDER_S: Final = 2.0
 _OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
 _PLAIN: Final = 0  # special registers of one multiprocessor, on which all blocks run
-
-
-@dataclass(frozen=True)
-class Verified:
-    """What verification gives."""
-
-    ruling: Ruling | None
-    correctness: Correctness | None
-    thread_instructions: int = 0
-    facts: Mapping[str, int] | None = None
-
-    def warned(self, warnings: tuple[str, ...]) -> "Verified":
-        """The same with these warnings behind its own; without a correctness there is no place for any."""
-        if not warnings or self.correctness is None:
-            return self
-        told = self.correctness.model_copy(update={"warnings": (*self.correctness.warnings, *warnings)})
-        return replace(self, correctness=told)
 
 
 class Examination:
@@ -112,9 +94,9 @@ class Examination:
         """The one that showed something."""
         self.watching = Watching(seed)
         self.jitter = seed
-        first = seed % len(OTHER_POISONS)
-        self._poison_turns = itertools.cycle(OTHER_POISONS[first:] + OTHER_POISONS[:first])
-        self._other_poison = OTHER_POISONS[first]
+        self._turns = PoisonTurns(seed)
+        self._other_poison = POISON
+        self._last_sizes: Sizes = {}  # one of the same sizes begins with what the trial before left
 
     def verified(self, ruling: Ruling | None) -> Verified:
         """Everything seen, as the verdict will show it."""
@@ -150,7 +132,9 @@ class Examination:
 
     def _examine(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling | None:
         self.watching.undefined = None
-        first = self.execute(sized_plan, inputs, POISON)
+        keeps, self._last_sizes = trial.sizes == self._last_sizes, trial.sizes
+        elsewhere = POISON if keeps else self.poison_elsewhere()
+        first = self.execute(sized_plan, inputs, POISON, elsewhere=elsewhere, keeps=keeps)
         draw = self.registers.drawn
         ruling = self.intact(first, trial, inputs)
         if ruling is not None:
@@ -178,6 +162,12 @@ class Examination:
         ruling = self.judge(trial, inputs, outputs)
         if ruling is None:
             return self._in_weak_memory(trial, sized_plan, inputs, first.thread_instructions)
+        if (keeps or elsewhere != POISON) and not cheap and self.session.reorders:
+            shown = self.trials.pop()
+            watch = self.watching.plan(first.thread_instructions, explains=True)
+            if undefined := self._again(trial, sized_plan, inputs, outputs, watch, unwritten_too=False):
+                return undefined
+            self.trials.append(shown)
         if self.session.reorders:
             # Also of a large run, of which fewer blocks are watched: what is missing is worth one run more.
             watch = self.watching.plan(first.thread_instructions, explains=True)
@@ -253,10 +243,11 @@ class Examination:
     ) -> Ruling | None:
         """The same inputs on other undefined memory: what differs was computed from it."""
         draw = self.registers.drawn
-        poison = self._other_poison = next(self._poison_turns)
-        outcome = self.execute(sized_plan, inputs, poison, watch=watch)
-        if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):
-            outcome = self.execute(sized_plan, inputs, poison)  # it may be our watching that took so much
+        poison, elsewhere = next(self._turns.both)
+        self._other_poison = poison
+        outcome = self.execute(sized_plan, inputs, poison, watch=watch, elsewhere=elsewhere)
+        if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):  # by watching
+            outcome = self.execute(sized_plan, inputs, poison, elsewhere=elsewhere)
         ruling = self.race(outcome, trial) or self.fault_ruling(outcome, trial)
         if ruling is None:
             second = self.tensors(outcome, sized_plan)
@@ -264,7 +255,7 @@ class Examination:
             free = not self.session.reorders
             if ruling is not None and self.registers.read:
                 # Which of both made the difference: the undefined memory, or the special registers?
-                outcome = self.execute(sized_plan, inputs, poison, registers=draw)
+                outcome = self.execute(sized_plan, inputs, poison, registers=draw, elsewhere=elsewhere)
                 same = self.fault_ruling(outcome, trial) or self._undefined(
                     first, self.tensors(outcome, sized_plan), trial, unwritten_too, outcome.first_unwritten
                 )
@@ -278,6 +269,10 @@ class Examination:
         if ruling is not None:
             self.trials.append(trial_of(trial, False))
         return ruling
+
+    def poison_elsewhere(self) -> int:
+        """Of the next run of a trial; NaN while trials are run twice, so that what is made of it can be told."""
+        return POISON if self.twice < _TWICE_MOST else next(self._turns.elsewhere)
 
     def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
         """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
@@ -312,6 +307,8 @@ class Examination:
         registers: int | None = None,
         schedule: int = 0,
         weak_memory: int = 0,
+        elsewhere: int | None = None,
+        keeps: bool = False,
     ) -> RunOutcome:
         """Run the plan in what is left of the time; `registers` are those of an earlier run, None a new draw."""
         # Only the submission's own time counts: drawing inputs and computing answers is ours.
@@ -332,6 +329,8 @@ class Examination:
             schedule=schedule,
             weak_memory=weak_memory,
             instruction_limit=self.instruction_limit,
+            poison_elsewhere=elsewhere,
+            keeps=keeps,
         )
         return self.carry_out(run, ours=bool(watch or schedule or weak_memory))
 

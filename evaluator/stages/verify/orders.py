@@ -86,18 +86,23 @@ def _schedules(examination: Examination) -> Ruling | None:
     for cost in sorted(places):
         sizes = examination.order_sizes[cost]
         sized_plan, trial = _again(examination, sizes)
-        inputs = trial.distribution.draw(examination.rng, sizes)
-        expected = examination.problem.oracle(inputs, sizes)
+        drawn = [trial.distribution.draw(examination.rng, sizes) for _ in range(2)]
+        expectations = [examination.problem.oracle(inputs, sizes) for inputs in drawn]
         usual = examination.order_costs[cost]
         asked = examination.settings.schedule
-        for draw in _drawn(examination.jitter, trial.place) if asked is None else (asked,):
+        # Asked for, both of it come: on fresh memory, and on what the one before left.
+        for turn, draw in enumerate(_drawn(examination.jitter, trial.place) if asked is None else 3 * (asked,)):
             weak = draw if shares and draw % 2 else 0
             if asked is None and weak and expected_cost(usual, weak=True) > left:
                 weak = 0
             if asked is None and expected_cost(usual, weak=False) > left:
                 return None
             examination.instruction_limit = adversarial_limit(usual)
-            outcome = examination.execute(sized_plan, inputs, POISON, schedule=draw, weak_memory=weak)
+            # Every third and fourth on what the one before left, of other inputs: flags that nobody clears are set.
+            inputs, expected = drawn[turn % 4 == 2], expectations[turn % 4 == 2]
+            outcome = examination.execute(
+                sized_plan, inputs, POISON, schedule=draw, weak_memory=weak, keeps=turn % 4 > 1
+            )
             left -= cost_of(outcome, bool(weak))
             examination.scheduled[trial.place] = examination.scheduled.get(trial.place, 0) + 1
             if outcome.fault is not None and is_ours(outcome.fault):

@@ -15,10 +15,11 @@ from evaluator.backends.session import PlanRun, Program
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.arrays import Rng
 from evaluator.stages.launch.checked_plan import CheckedPlan
-from evaluator.stages.verify.examination import POISON, Verified
+from evaluator.stages.verify.examination import POISON
 from evaluator.stages.verify.findings.fault_rulings import ruling_on
 from evaluator.stages.verify.findings.race_checks import sentence
 from evaluator.stages.verify.trials import PlannedTrial
+from evaluator.stages.verify.verified import Verified
 
 _RUN_S: Final = 10.0
 _MAX_WARNINGS: Final = 4

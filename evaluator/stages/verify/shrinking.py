@@ -23,10 +23,10 @@ from evaluator.problems.arrays import NumpyRng, Rng
 from evaluator.problems.plain import IN_WORDS, SIMPLEST_FIRST, contents
 from evaluator.problems.problem import Arrays, Distribution, Problem, Sizes, Tolerance
 from evaluator.stages.launch.checked_plan import CheckedPlan
-from evaluator.stages.verify.examination import Verified
 from evaluator.stages.verify.large.large_trials import SampledTrials
 from evaluator.stages.verify.trials import PlannedTrial
 from evaluator.stages.verify.verification import verify
+from evaluator.stages.verify.verified import Verified
 
 _LADDER: Final = (*range(1, 7), *((1 << power) + off for power in range(3, 31) for off in (-1, 0, 1)))
 _DRAWS: Final = 10

@@ -10,6 +10,7 @@ import numpy as np
 from common.contract import Correctness, Settings, Trial
 from evaluator.errors import UsageError
 from evaluator.problems.problem import Distribution, DistributionRole, Problem, Sizes, Tolerance
+from evaluator.problems.round_sizes import round_sizes
 from evaluator.stages.verify.comparison import Comparison
 
 _REHEARSED_WORK: Final = 4_000_000
@@ -20,9 +21,12 @@ _HOSTILE_BYTES: Final = 6 << 20
 
 _PROBED_WORK: Final = 100_000_000
 """Up to this work its precision is probed there: attention of 1,024 keys, which has few elements, is within it."""
+_HOSTILE_EVERY: Final = 3
+"""Of the sizes at round numbers: so many hostile trials more, at no cost."""
 
-TrialKind: TypeAlias = Literal["usual", "edge", "timed"]
-"""`edge`: a hidden size above every published one. `timed`: the size of the timing. Neither is in a quick one."""
+TrialKind: TypeAlias = Literal["usual", "round", "edge", "timed"]
+"""`round`: a small hidden size at a round number. `edge`: a hidden size above every published one. `timed`: the size
+of the timing. A quick verification has the usual ones alone."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class PlannedTrial:
     kind: TrialKind = "usual"
 
     @property
+    def beyond(self) -> bool:
+        """Whether its size is none of the small ones, so that it may be too large for all of it to be judged."""
+        return self.kind in ("edge", "timed")
+
+    @property
     def place(self) -> str:
         """`n=1000, alpha=-3.25`."""
         return ", ".join((at(self.sizes), *(f"{name}={value:g}" for name, value in self.scalars.items())))
@@ -47,7 +56,8 @@ def plan_trials(
     problem: Problem, settings: Settings, generator: np.random.Generator, timed_too: bool = False
 ) -> tuple[PlannedTrial, ...]:
     """Which trials to run: the published sizes, hidden ones with every distribution in turn, then the probes; and in
-    a full verification the edges, the smallest first, and last of all the size of the timing.
+    a full verification small sizes at round numbers, the edges, the smallest first, and last of all the size of the
+    timing.
 
     Of the distributions with structure a few are drawn, in the place of the typical one; of the partial ones, at
     the largest hidden size, a full verification has all and a quick one has one.
@@ -55,7 +65,7 @@ def plan_trials(
     `timed_too` has the size of the timing among the published ones, where it is no more work than any other.
     """
     wanted = _wanted_trials(problem, settings, generator, timed_too)
-    return tuple(trial for trial in wanted if trial.kind == "usual" or fits(problem, trial.sizes, settings))
+    return tuple(trial for trial in wanted if not trial.beyond or fits(problem, trial.sizes, settings))
 
 
 def _wanted_trials(
@@ -65,12 +75,24 @@ def _wanted_trials(
     usual = _usual_trials(problem, settings, generator, timed_too)
     if settings.verification == "quick":
         return usual
-    wanted = (*usual, *_edge_trials(problem, generator))
+    wanted = (*usual, *_round_trials(problem, generator), *_edge_trials(problem, generator))
     if any(trial.sizes == problem.timing_sizes for trial in usual):
         return wanted
     contents = problem.mixture or problem.distributions[0]
     timed = PlannedTrial(problem.timing_sizes, contents, problem.tolerance, False, kind="timed")
     return (*wanted, timed)
+
+
+def _round_trials(problem: Problem, generator: np.random.Generator) -> tuple[PlannedTrial, ...]:
+    """The typical distribution at each round size, at every third one a hostile one in its turn."""
+    typical, hostile = problem.distributions[0], _of_role(problem, "hostile")
+    first = int(generator.integers(_HOSTILE_EVERY * max(1, len(hostile))))
+    trials: list[PlannedTrial] = []
+    for turn, sizes in enumerate(round_sizes(problem, generator), first):
+        kind = typical if turn % _HOSTILE_EVERY or not hostile else hostile[turn // _HOSTILE_EVERY % len(hostile)]
+        scalars = {} if kind.as_published else problem.scalars_of_turn(turn)
+        trials.append(PlannedTrial(sizes, kind, problem.tolerance, True, scalars, "round"))
+    return tuple(trials)
 
 
 def _edge_trials(problem: Problem, generator: np.random.Generator) -> tuple[PlannedTrial, ...]:
@@ -127,7 +149,7 @@ def too_large(problem: Problem, settings: Settings, generator: np.random.Generat
     `generator`: as it was before `plan_trials`.
     """
     wanted = _wanted_trials(problem, settings, generator, timed_too=False)
-    beyond = (trial.sizes for trial in wanted if trial.kind != "usual")
+    beyond = (trial.sizes for trial in wanted if trial.beyond)
     said = (
         f"{at(sizes)}: its tensors take {tensor_bytes(problem, sizes) / (1 << 20):.4g} MiB, more than half of the "
         f"memory limit"
@@ -239,9 +261,7 @@ def unlike(
     """
     trials = correctness.trials
     unjudged = [trial for trial in trials if trial.compared == 0]
-    if any(
-        dict(trial.sizes) not in [dict(one.sizes) for one in planned if one.kind != "usual"] for trial in unjudged
-    ):
+    if any(dict(trial.sizes) not in [dict(one.sizes) for one in planned if one.beyond] for trial in unjudged):
         return "it has a trial that compared nothing, at a size where all is compared"
     if correctness.planned_trials != len(planned):
         return f"it says that {correctness.planned_trials} were planned, and should say {len(planned)}"
@@ -250,7 +270,7 @@ def unlike(
     if correctness.passed and not all(trial.passed for trial in trials):
         return "it passed with a trial that did not"
     expected = [_described(one) for one in planned]
-    usual = sum(one.kind == "usual" for one in planned)
+    usual = sum(not one.beyond for one in planned)
     for index, trial in enumerate(trials):
         allowed = expected[index : index + 1] or [_described(one) for one in afterwards]
         if index >= usual and not trial.passed:  # large trials come after what a simulator does last

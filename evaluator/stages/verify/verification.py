@@ -13,9 +13,10 @@ from evaluator.backends.session import Session
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Rng
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
-from evaluator.stages.verify.examination import Examination, Verified
+from evaluator.stages.verify.examination import Examination
 from evaluator.stages.verify.orders import other_orders
 from evaluator.stages.verify.trials import PlannedTrial, fits
+from evaluator.stages.verify.verified import Verified
 
 
 def verify(
@@ -48,7 +49,7 @@ def verify(
         concretes.append(sized_plan)
     examination = Examination(checked_plan, session, settings, rng, len(trials), seed)
     examination.left_out = list(left_out)
-    usual = len(trials) if beyond is None else sum(trial.kind == "usual" for trial in trials)
+    usual = len(trials) if beyond is None else sum(not trial.beyond for trial in trials)
     for number, (trial, sized_plan) in enumerate(zip(trials, concretes, strict=True)):
         progress(number, len(trials))
         if number == usual and session.reorders and (ruling := other_orders(examination)):

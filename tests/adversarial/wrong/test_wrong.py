@@ -1,6 +1,6 @@
 """Wrong kernels that were written to be passed. None is `passed`, but where its header says that a warning is enough.
 
-// problem: id                  // class: sizes, precision, registers, warp, shared, contents or schedule
+// problem: id          // class: sizes, precision, registers, warp, shared, memory, limits, contents or schedule
 // must: anything but passed    or: passed with a warning | anything but passed
 // why: why it is wrong, and where that shows
 // proof: how to see it
@@ -19,13 +19,22 @@ from evaluator.pipeline.pipeline import evaluate
 from evaluator.problems.catalogue import problems
 
 KERNELS = sorted(Path(__file__).parent.glob("*.cu"))
-CLASSES = {"sizes", "precision", "registers", "warp", "shared", "contents", "schedule"}
+CLASSES = {"sizes", "precision", "registers", "warp", "shared", "memory", "limits", "contents", "schedule"}
 # Not caught today, and what it would take.
 MISSED = {
     "transpose_by_shared_window",  # another place of the first shared variable
     "matvec_undefined_tail_clamped",  # undefined memory times 0
     "histogram_counts_in_float32",  # right at even sizes: caught in three of four evaluations
     "histogram_bins_cleared_late",  # caught in some evaluations only, by the blocks that are watched
+    "matmul_two_launches_every_second_term",  # the timed size of several launches, or a small n with large m and k
+    "row_sum_local_overrun",  # PTX has one block of local memory for all arrays, and no word of where each ends
+}
+# Caught where the one number at which they are wrong is drawn: how often, in one full verification.
+BY_CHANCE = {
+    "row_sum_six_items",
+    "scalar_multiply_rest_of_six",
+    "softmax_row_of_exactly_256",
+    "vector_add_rest_of_exactly_512",
 }
 
 
@@ -46,7 +55,7 @@ def judged(path, toolbox):
 def test_a_wrong_kernel_does_not_pass(path, toolbox):
     verdict, head = judged(path, toolbox)
     assert verdict.status not in (Status.UNSUPPORTED, Status.INTERNAL_ERROR), verdict.message
-    if head["class"].split()[0] != "schedule" and path.stem not in MISSED:
+    if head["class"].split()[0] != "schedule" and path.stem not in MISSED | BY_CHANCE:
         warned = verdict.correctness is not None and verdict.correctness.hazards and "warning" in head["must"]
         assert verdict.status is not Status.PASSED or warned, verdict.message
 
@@ -57,4 +66,4 @@ def test_the_corpus_covers_every_problem_and_class():
     assert {head["problem"] for head in heads} == set(problems())
     assert {head["class"].split()[0] for head in heads} == CLASSES
     assert all(len(head["why"]) > 20 and head["must"] for head in heads)
-    assert {path.stem for path in KERNELS} >= MISSED
+    assert {path.stem for path in KERNELS} >= MISSED | BY_CHANCE

@@ -19,6 +19,7 @@ MAKERS = {
     "signed_zeros": generators.signed_zeros(),
     "constant_rows": generators.constant_rows(),
     "mixed_scales": generators.mixed_scales(),
+    "whole_range": generators.whole_range(-60, 63),
     "fine": generators.fine(),
     "several_scales": structured.several_scales,
     "clusters": structured.clusters,

@@ -41,7 +41,9 @@ from evaluator.backends.sim.ptx.model import (
 
 MODULE_SLOTS = 2000
 MAX_INSTRUCTIONS = 60_000
-_LOCAL_STACK_BYTES = 16 << 10
+_LOCAL_STACK_BYTES = 1 << 10
+"""What a GPU gives to recursion and `alloca` unless its host asks for more, which no submission's does: the default
+of cudaLimitStackSize (CUDA Runtime API)."""
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ struct Launch {
     u64 grid_id, workspace; // where the blocks of a cooperative launch meet
 };
 extern Launch LAUNCH;
-extern u8 POISON; // the byte that undefined memory and registers are made of
+extern u8 POISON;  // the byte that undefined memory and registers are made of, but for outputs
 struct BlockWatch;
 struct BlockView;
 struct Block {

@@ -365,7 +365,7 @@ U64 local_frame(Warp &w, u32 mask, u32 bytes, i32 place) {
     A64 r;
     for (u32 i = 0; i < LANES; i++) {
         r.e[i] = local_low(w, i) + w.local_top;
-        __builtin_memset((void *)r.e[i], POISON, bytes);
+        if (!KEEPS) __builtin_memset((void *)r.e[i], POISON, bytes);
         if (WATCHING) watch_undefined(r.e[i], bytes);
     }
     w.local_top += bytes;
@@ -401,9 +401,13 @@ void give_local(Warp &w, u32 mask, const U64 &top) {
     if (mask && highest < w.local_top) w.local_top = (u32)highest;
 }
 
-void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant) {
+// A tensor begins at a multiple of 256 bytes, as cudaMalloc promises, and of no more: at one of eight such places of a
+// page, so that who takes more for granted meets all of them. One that repeats begins with its page.
+u64 begins_at(u64 number) { return number < BUFFER_SLOT ? 0 : 256 + 512 * (number * 3 % 8); }
+
+void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant, bool repeats) {
     SlotInfo &slot = SLOTS[number];
-    u64 low = slot_address(number), bytes = (size + 4095) & ~4095ull;
+    u64 low = slot_address(number), begins = repeats ? 0 : begins_at(number), bytes = (begins + size + 4095) & ~4095ull;
     if (bytes > slot.mapped || slot.repeats) {
         if (slot.mapped) munmap((void *)low, slot.mapped);
         slot.mapped = 0;
@@ -413,7 +417,7 @@ void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant) {
         slot.mapped = bytes;
     }
     slot.name = name;
-    slot.low = low;
+    slot.low = low + begins;
     slot.size = size;
     slot.item = item;
     slot.constant = constant;
@@ -424,7 +428,7 @@ void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant) {
 // of it, to the end; or, with none, the piece again and again.
 void map_repeated(u64 number, u64 size, const char *name, u64 item, u64 bytes, const Stretch *stretches, u64 count) {
     SLOTS[number].repeats = true; // whatever is mapped there, nothing of it stays
-    map_slot(number, size, name, item, false);
+    map_slot(number, size, name, item, false, true);
     SLOTS[number].repeats = true;
     if (!bytes) return;
     u64 low = slot_address(number), end = low + SLOTS[number].mapped;

@@ -33,30 +33,40 @@ INLINE U64 mul_hi_u64(U64 a, U64 b) {
 INLINE U64 mul_hi_s64(U64 a, U64 b) {
     return map([](u64 x, u64 y) { return (u64)((__int128)(i64)x * (i64)y >> 64); }, a, b);
 }
-// Division by zero gives all ones, as the hardware does; the remainder is then the dividend.
+// What a division by zero gives is unspecified (PTX ISA 9.0, 9.7.1): made of what undefined memory is made of. All ones,
+// which GPUs give for quotient and remainder, are one of its patterns.
+INLINE u64 by_zero() { return (u64)POISON * 0x0101010101010101ull; }
 INLINE U32 div_u32(U32 a, U32 b) {
-    return map([](u32 x, u32 y) { return y ? x / y : ~0u; }, a, b);
+    u32 none = (u32)by_zero();
+    return map([none](u32 x, u32 y) { return y ? x / y : none; }, a, b);
 }
 INLINE U32 rem_u32(U32 a, U32 b) {
-    return map([](u32 x, u32 y) { return y ? x % y : ~0u; }, a, b);
+    u32 none = (u32)by_zero();
+    return map([none](u32 x, u32 y) { return y ? x % y : none; }, a, b);
 }
 INLINE U32 div_s32(U32 a, U32 b) {
-    return map([](u32 x, u32 y) { return !y ? ~0u : y == ~0u ? -x : (u32)((i32)x / (i32)y); }, a, b);
+    u32 none = (u32)by_zero();
+    return map([none](u32 x, u32 y) { return !y ? none : y == ~0u ? -x : (u32)((i32)x / (i32)y); }, a, b);
 }
 INLINE U32 rem_s32(U32 a, U32 b) {
-    return map([](u32 x, u32 y) { return !y ? ~0u : y == ~0u ? 0 : (u32)((i32)x % (i32)y); }, a, b);
+    u32 none = (u32)by_zero();
+    return map([none](u32 x, u32 y) { return !y ? none : y == ~0u ? 0 : (u32)((i32)x % (i32)y); }, a, b);
 }
 INLINE U64 div_u64(U64 a, U64 b) {
-    return map([](u64 x, u64 y) { return y ? x / y : ~0ull; }, a, b);
+    u64 none = by_zero();
+    return map([none](u64 x, u64 y) { return y ? x / y : none; }, a, b);
 }
 INLINE U64 rem_u64(U64 a, U64 b) {
-    return map([](u64 x, u64 y) { return y ? x % y : ~0ull; }, a, b);
+    u64 none = by_zero();
+    return map([none](u64 x, u64 y) { return y ? x % y : none; }, a, b);
 }
 INLINE U64 div_s64(U64 a, U64 b) {
-    return map([](u64 x, u64 y) { return !y ? ~0ull : y == ~0ull ? -x : (u64)((i64)x / (i64)y); }, a, b);
+    u64 none = by_zero();
+    return map([none](u64 x, u64 y) { return !y ? none : y == ~0ull ? -x : (u64)((i64)x / (i64)y); }, a, b);
 }
 INLINE U64 rem_s64(U64 a, U64 b) {
-    return map([](u64 x, u64 y) { return !y ? ~0ull : y == ~0ull ? 0 : (u64)((i64)x % (i64)y); }, a, b);
+    u64 none = by_zero();
+    return map([none](u64 x, u64 y) { return !y ? none : y == ~0ull ? 0 : (u64)((i64)x % (i64)y); }, a, b);
 }
 INLINE U32 add_saturated_s32(U32 a, U32 b) {
     return map([](u32 x, u32 y) { i64 s = (i64)(i32)x + (i32)y; return (u32)(s > 0x7fffffff ? 0x7fffffff : s < -0x80000000ll ? -0x80000000ll : s); }, a, b);

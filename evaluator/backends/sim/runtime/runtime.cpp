@@ -13,7 +13,8 @@
 
 SlotInfo SLOTS[SLOT_COUNT];
 u64 LOCAL_STRIDE;
-u8 POISON;
+u8 POISON, OUTPUT_POISON;
+bool KEEPS;
 Fault FAULT;
 Launch LAUNCH;
 char PRINTED[PRINT_LIMIT];
@@ -365,7 +366,10 @@ void check_time() {
 void run_plan(u64 count) {
     u64 names = 0, returned[SLOT_COUNT - BUFFER_SLOT], returning = 0;
     forget_samples();
-    POISON = (u8)get();
+    u64 undefined = get();
+    OUTPUT_POISON = (u8)undefined;
+    POISON = (u8)(undefined >> 8);
+    KEEPS = undefined >> 16 & 1;
     BACKWARDS = get() != 0;
     DEADLINE_NS = (BEGAN_NS = now_ns()) + get();
     begin_counting(get() != 0);
@@ -398,15 +402,15 @@ void run_plan(u64 count) {
             if (stretches > MOST_REPETITIONS) _exit(4);
             read_all(STRETCHES, stretches * sizeof *STRETCHES);
             map_repeated(BUFFER_SLOT + i, size, name, item, bytes, STRETCHES, stretches);
-            read_all((void *)slot_address(BUFFER_SLOT + i), bytes);
+            read_all((void *)SLOTS[BUFFER_SLOT + i].low, bytes);
             if (flags & 8) sample_slot(BUFFER_SLOT + i, bytes);
             continue;
         }
         map_slot(BUFFER_SLOT + i, size, name, item, false);
         if (flags & 8) sample_slot(BUFFER_SLOT + i, 0);
         watch_slot(BUFFER_SLOT + i, flags & 1);
-        if (flags & 1) read_all((void *)slot_address(BUFFER_SLOT + i), size);
-        else memset((void *)slot_address(BUFFER_SLOT + i), POISON, size);
+        if (flags & 1) read_all((void *)SLOTS[BUFFER_SLOT + i].low, size);
+        else if (!KEEPS) memset((void *)SLOTS[BUFFER_SLOT + i].low, flags & (2 | 8) ? OUTPUT_POISON : POISON, size);
         if (flags & 2) returned[returning++] = BUFFER_SLOT + i;
     }
     for (u64 steps = get(); steps; steps--) {
@@ -423,13 +427,13 @@ void run_plan(u64 count) {
             for (u64 arguments = get(); arguments; arguments--) {
                 u64 is_buffer = get(), offset = get(), size = get(), value = get();
                 if (offset + 8 > sizeof parameters || size > 8) _exit(4);
-                if (is_buffer) value = slot_address(BUFFER_SLOT + value);
+                if (is_buffer) value = SLOTS[BUFFER_SLOT + value].low;
                 memcpy(parameters + offset, &value, size);
             }
             run_launch(PROGRAM.kernels[index], parameters, cooperative);
         } else if (kind == 1) {
             u64 slot = BUFFER_SLOT + get(), size = get(), pattern = get();
-            u8 *p = (u8 *)slot_address(slot);
+            u8 *p = (u8 *)SLOTS[slot].low;
             watch_slot(slot, true);
             for (u64 i = 0; i + size <= SLOTS[slot].size; i += size) {
                 memcpy(p + i, &pattern, size);
@@ -439,8 +443,8 @@ void run_plan(u64 count) {
             u64 from = BUFFER_SLOT + get(), to = BUFFER_SLOT + get();
             u64 bytes = SLOTS[from].size < SLOTS[to].size ? SLOTS[from].size : SLOTS[to].size;
             if (bytes == SLOTS[to].size) watch_slot(to, true);
-            else watch_defined(slot_address(to), bytes);
-            memcpy((void *)slot_address(to), (void *)slot_address(from), bytes);
+            else watch_defined(SLOTS[to].low, bytes);
+            memcpy((void *)SLOTS[to].low, (void *)SLOTS[from].low, bytes);
         }
         check_time();
     }
@@ -451,7 +455,7 @@ void run_plan(u64 count) {
     put(recorded_launches());
     put_text((const char *)record, record_bytes);
     for (u64 i = 0; i < returning; i++) put(first_unwritten(returned[i]));
-    for (u64 i = 0; i < returning; i++) write_all((void *)slot_address(returned[i]), SLOTS[returned[i]].size);
+    for (u64 i = 0; i < returning; i++) write_all((void *)SLOTS[returned[i]].low, SLOTS[returned[i]].size);
     put_samples();
 }
 

@@ -9,19 +9,21 @@ struct SlotInfo {
     const char *name;
     u64 low, size, item;
     bool constant;
-    u64 mapped; // bytes mapped at `low`
+    u64 mapped; // bytes mapped at the slot's address
     bool repeats; // its pages are one piece again and again: no run but this one may have them
     bool shared; // with processes that are forked
 };
 extern SlotInfo SLOTS[SLOT_COUNT];
 extern u64 LOCAL_STRIDE;
+extern u8 OUTPUT_POISON; // the byte that outputs are made of
+extern bool KEEPS;       // whether undefined memory holds what the run before, or the block before, left there
 INLINE const SlotInfo *slot_of(u64 address) {
     u64 slot = (address - SLOT_BASE) >> SLOT_SHIFT;
     return slot < SLOT_COUNT ? &SLOTS[slot] : nullptr;
 }
 
 enum : u64 { WORKSPACE_BYTES = 256, MOST_REPETITIONS = 1 << 14 }; // a process has some 65 thousand mappings
-void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant);
+void map_slot(u64 number, u64 size, const char *name, u64 item, bool constant, bool repeats = false);
 struct Stretch {
     u64 first, pages; // of the piece
 };

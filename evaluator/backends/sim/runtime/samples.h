@@ -26,17 +26,17 @@ void forget_samples() {
 void sample_slot(u64 slot, u64 bytes) {
     Sample &s = SAMPLES[SAMPLE_COUNT++] = {slot, nullptr, bytes};
     if (!bytes) {
-        if (SLOTS[slot].mapped >= HUGE_BYTES) madvise((void *)SLOTS[slot].low, SLOTS[slot].mapped, MADV_HUGEPAGE);
+        if (SLOTS[slot].mapped >= HUGE_BYTES) madvise((void *)slot_address(slot), SLOTS[slot].mapped, MADV_HUGEPAGE);
         return;
     }
     s.piece = (u8 *)malloc(bytes);
     if (!s.piece) out_of_memory("a copy of an input's piece", bytes);
-    memcpy(s.piece, (void *)slot_address(slot), bytes);
+    memcpy(s.piece, (void *)SLOTS[slot].low, bytes);
 }
 
 // The first byte of an input's piece that changed, or -1.
 u64 changed_byte(const Sample &s) {
-    const u8 *now = (const u8 *)slot_address(s.slot);
+    const u8 *now = (const u8 *)SLOTS[s.slot].low;
     if (!memcmp(now, s.piece, s.bytes)) return ~0ull;
     u64 i = 0;
     while (now[i] == s.piece[i]) i++;
@@ -46,7 +46,7 @@ u64 changed_byte(const Sample &s) {
 template <class T> u64 count_poison(const SlotInfo &slot, u8 *bits) {
     const T *p = (const T *)slot.low;
     T poison;
-    memset(&poison, POISON, sizeof poison);
+    memset(&poison, OUTPUT_POISON, sizeof poison);
     u64 items = slot.size / sizeof(T), found = 0;
     if (!bits) {
         for (u64 i = 0; i < items; i++) found += p[i] == poison;
@@ -99,7 +99,7 @@ void give_elements() {
     read_all(wanted, count * 8);
     for (u64 i = 0; i < count; i++) {
         if (wanted[i] >= items) _exit(4);
-        memcpy(found + i * item, (u8 *)slot_address(slot) + wanted[i] * item, item);
+        memcpy(found + i * item, (u8 *)SLOTS[slot].low + wanted[i] * item, item);
     }
     write_all(found, count * item);
     free(wanted);

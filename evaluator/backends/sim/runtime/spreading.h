@@ -46,8 +46,9 @@ bool share(SlotInfo &slot) {
     if (slot.repeats) return false; // zeros, of which a copy would be all of them
     void *at = mmap(nullptr, slot.mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return false;
-    memcpy(at, (void *)slot.low, slot.mapped);
-    if (mremap(at, slot.mapped, slot.mapped, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)slot.low) == MAP_FAILED) {
+    void *there = (void *)(slot.low & ~4095ull);
+    memcpy(at, there, slot.mapped);
+    if (mremap(at, slot.mapped, slot.mapped, MREMAP_MAYMOVE | MREMAP_FIXED, there) == MAP_FAILED) {
         munmap(at, slot.mapped);
         return false;
     }

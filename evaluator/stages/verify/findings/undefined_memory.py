@@ -1,5 +1,6 @@
 """Words for outputs that hold undefined memory, or were made of it: what it was, and what to do."""
 
+import itertools
 import re
 from collections.abc import Sequence, Set
 from dataclasses import replace
@@ -9,6 +10,24 @@ from common.contract import Fault
 from common.source_lines import lines_of
 from evaluator.backends.session import Hazard
 from evaluator.errors import Ruling
+
+_OTHER_POISONS: Final = ((0x5B, 0x00), (0x00, 0x5B), (0x80, 0x01), (0x01, 0x80))
+"""In runs that are repeated, in turn, of outputs and of all else: what new memory holds, a large finite number, and
+two with few bits. They differ, so that what is read in a temporary says nothing of what an output holds."""
+_ELSEWHERE: Final = (0x5B, 0x00, 0xDB, 0x01)
+"""In runs that are not repeated, in turn, of all but outputs: what is no NaN, which `fmaxf` drops."""
+
+
+class PoisonTurns:
+    """Patterns of undefined memory, one run after another; `seed` draws with which they begin."""
+
+    def __init__(self, seed: int) -> None:
+        first = seed % len(_OTHER_POISONS)
+        self.both = itertools.cycle(_OTHER_POISONS[first:] + _OTHER_POISONS[:first])
+        """Of outputs and of all else, in runs that are repeated."""
+        self.elsewhere = itertools.cycle(_ELSEWHERE[first:] + _ELSEWHERE[:first])
+        """Of all but outputs, in runs that are not."""
+
 
 UNWRITTEN_HINT: Final = (
     "Outputs hold no defined value before the first launch: every element must be written. Check the grid's extent "
@@ -106,6 +125,7 @@ def how_to_initialise(
     if undefined is not None:
         return undefined.remedy
     return (
-        "Initialise what you read: shared memory, local arrays and temporaries are undefined at the start, and an "
+        "Initialise what you read: shared memory, local arrays and temporaries are undefined at the start, an "
+        "integer divided by zero gives anything, and an "
         f"output that is accumulated into needs `// assay: fill {output} value=0` or an earlier launch."
     )

@@ -22,6 +22,7 @@ from evaluator.stages.verify.comparison import Comparison, compare_elements, com
 from evaluator.stages.verify.examination import POISON, Examination
 from evaluator.stages.verify.input_check import input_changed
 from evaluator.stages.verify.instruction_limit import instruction_limit
+from evaluator.stages.verify.large.growth import where_it_breaks_off
 from evaluator.stages.verify.large.pieces import Piece, draw_pieces
 from evaluator.stages.verify.large.spread_elements import spread_elements, strides_of, written_elements
 from evaluator.stages.verify.trials import PlannedTrial, at, tensor_bytes, trial_of, work_at
@@ -129,6 +130,8 @@ class SampledTrials:
 
     def _without_end(self, examination: Examination, trial: PlannedTrial, limit_s: float) -> Ruling | None:
         self._too_slow = work_at(examination.problem, trial.sizes)
+        if (ruling := where_it_breaks_off(examination, trial)) is not None:
+            return ruling
         return self._left_out(
             examination, trial, f"it did not end within {limit_s:.3g} s and {_LEAST_LIMIT:.0e} instructions"
         )
@@ -206,6 +209,7 @@ class SampledTrials:
             jitter=examination.jitter,
             registers=examination.registers.draw(),
             instruction_limit=max(instruction_limit(examination.problem, large.planned.sizes), _LEAST_LIMIT),
+            poison_elsewhere=examination.poison_elsewhere(),
         )
         return examination.carry_out(run)
 

@@ -9,8 +9,8 @@ from evaluator.pipeline.reproduce import why_none
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.planning import plan_launches
-from evaluator.stages.verify.examination import Verified
 from evaluator.stages.verify.shrinking import candidate_of, shrink, tolerance_of
+from evaluator.stages.verify.verified import Verified
 
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 

@@ -51,7 +51,10 @@ def test_a_full_verification_has_the_quick_trials_then_edges_then_the_timed_size
     assert shared[0] == shared[1]
     assert len(usual) > len(quick)
     assert full[: len(usual)] == tuple(usual)
-    *edges, timed = full[len(usual) :]
+    rounds = [one for one in full if one.kind == "round"]
+    assert full[len(usual) : len(usual) + len(rounds)] == tuple(rounds)
+    assert all(one.hidden and problem.serves.admits(one.sizes) for one in rounds)
+    *edges, timed = full[len(usual) + len(rounds) :]
     assert (timed.kind, timed.hidden, timed.sizes) == ("timed", False, problem.timing_sizes)
     assert {(one.kind, one.hidden) for one in edges} == {("edge", True)}
     in_bytes = [tensor_bytes(problem, one.sizes) for one in edges]
@@ -69,7 +72,7 @@ def test_a_bin_takes_all_of_more_values_than_16_bits_can_count(seed):
 def test_a_size_whose_tensors_leave_no_room_is_left_out_and_said():
     problem, small = find_problem("relu"), Settings(memory_bytes=64 << 20)
     trials = plan_trials(problem, small, np.random.default_rng(3))
-    assert {one.kind for one in trials} == {"usual", "edge"}
+    assert {one.kind for one in trials} == {"usual", "round", "edge"}
     said = too_large(problem, small, np.random.default_rng(3))
     kept = [one.sizes for one in trials]
     assert len(said) == 2

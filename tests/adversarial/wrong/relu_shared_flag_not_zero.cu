@@ -1,6 +1,8 @@
 // problem: relu
-// class: undefined memory
-// why: a shared flag that nobody sets must not be 0; both patterns of undefined memory are non-zero, on a GPU it is often 0
+// class: memory
+// must: anything but passed
+// why: a shared flag that nobody sets must not be 0; a pattern of undefined memory that is not 0 hides it, on a GPU it is often 0
+// proof: C++: the flag is read and never written; wrong where memory holds 0
 // assay: launch relu grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
 __global__ void relu(const float* x, float* y, int n)
 {

@@ -1,6 +1,8 @@
 // problem: scalar_multiply
-// class: undefined memory
-// why: bit 1 of a local array that nobody wrote decides; both patterns of undefined memory (0xff, 0x5b) have it set
+// class: memory
+// must: anything but passed
+// why: bit 1 of a local array that nobody wrote decides; patterns of undefined memory such as 0xff have it set
+// proof: C++: an indeterminate value; wrong where local memory holds 0
 // assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(x, y, alpha, n)
 __global__ void k(const float* x, float* y, float alpha, int n)
 {

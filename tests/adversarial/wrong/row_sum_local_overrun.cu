@@ -1,6 +1,8 @@
 // problem: row_sum
-// class: overrun
+// class: memory (overrun)
+// must: passed with a warning | anything but passed
 // why: writes one behind the end of a local array into the next one, which holds what is needed later only by luck
+// proof: C++: index 8 of an array of 8
 // assay: launch rs grid=(ceil_div(rows, 64)) block=(64) args=(x, y, rows, cols)
 __global__ void rs(const float* x, float* y, int rows, int cols)
 {

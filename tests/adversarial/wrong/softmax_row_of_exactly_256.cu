@@ -1,6 +1,8 @@
 // problem: softmax
-// class: size (exact powers of two)
+// class: sizes (exact powers of two)
+// must: anything but passed
 // why: rows of exactly 256 columns go to the path for shorter rows, which reads one element less
+// proof: rows=1, cols=256
 // assay: launch sm grid=(rows) block=(256) args=(x, y, cols)
 __global__ void sm(const float* x, float* y, int cols)
 {

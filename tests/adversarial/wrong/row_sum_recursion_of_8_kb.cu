@@ -1,6 +1,8 @@
 // problem: row_sum
-// class: stack
+// class: limits
+// must: anything but passed
 // why: recursion keeps some 8 KB of stack in each thread; a GPU gives 1 KB by default (cudaLimitStackSize) to what the compiler cannot bound, and a submission's host code never runs to raise it
+// proof: a launch on a GPU with the default of cudaLimitStackSize
 // assay: launch rs grid=(ceil_div(rows, 64)) block=(64) args=(x, y, rows, cols)
 __device__ __noinline__ float walk(const float* r, int cols, int depth, const float* before)
 {

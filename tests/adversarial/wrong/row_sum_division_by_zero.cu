@@ -1,6 +1,8 @@
 // problem: row_sum
-// class: undefined value
+// class: memory (undefined value)
+// must: anything but passed
 // why: where rows have one column the quotient and remainder by 0 decide which warp works on what; the ISA leaves them undefined
+// proof: PTX ISA 9.0, 9.7.1: a division by zero yields an unspecified value
 // assay: launch rs grid=(rows) block=(32) args=(x, y, rows, cols)
 __global__ void rs(const float* x, float* y, int rows, int cols)
 {

@@ -1,6 +1,8 @@
 // problem: relu
-// class: addresses
-// why: joins address and offset by OR: right where a tensor begins at a multiple of its own size, as on the simulator; a GPU promises 256 bytes
+// class: memory (addresses)
+// must: anything but passed
+// why: joins address and offset by OR: right where a tensor begins at a multiple of its own size; a GPU promises 256 bytes
+// proof: a tensor at an odd multiple of 256 bytes, n=128
 // assay: launch relu grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)
 __global__ void relu(const float* x, float* y, int n)
 {

@@ -1,6 +1,8 @@
 // problem: histogram
-// class: undefined memory
+// class: memory
+// must: anything but passed
 // why: counts are not cleared: what is no possible count (below 0 or above n) is taken for "not begun"; garbage that is a possible count, such as that of the launch before, is kept
+// proof: run twice on the same output: the counts double
 // assay: launch hist grid=(ceil_div(n, 1024)) block=(256) args=(values, counts, n)
 __global__ void hist(const int* values, int* counts, int n)
 {

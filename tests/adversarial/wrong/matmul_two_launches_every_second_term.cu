@@ -1,6 +1,8 @@
 // problem: matmul
-// class: large sizes (left out)
+// class: sizes (left out)
+// must: anything but passed
 // why: two launches, so that the timed size is left out; from k = 1,024 with 1,024 rows only every second term is added
+// proof: m=1024, n=1, k=1024
 // assay: temp ws float32 (m, n)
 // assay: launch mm grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16) args=(a, b, ws, m, n, k)
 // assay: launch copy grid=(ceil_div(m * n, 256)) block=(256) args=(ws, c, m * n)

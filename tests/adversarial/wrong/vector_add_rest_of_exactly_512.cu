@@ -1,6 +1,8 @@
 // problem: vector_add
-// class: size (exact multiples)
-// why: a rest of exactly 512 elements behind the full tiles of 1,024 is in neither branch; n is a multiple of 512 but not of 1,024 in no trial
+// class: sizes (exact multiples)
+// must: anything but passed
+// why: a rest of exactly 512 elements behind the full tiles of 1,024 is in neither branch; few sizes are a multiple of 512 but not of 1,024
+// proof: n=512
 // assay: launch add grid=(ceil_div(n, 1024)) block=(512) args=(a, b, c, n)
 __global__ void add(const float* a, const float* b, float* c, int n)
 {

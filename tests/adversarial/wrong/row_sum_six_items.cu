@@ -1,6 +1,8 @@
 // problem: row_sum
-// class: size (between the edges)
-// why: rows of 5,121 to 6,144 columns have 6 items for each of 1,024 threads in the table of cases, of which 5 are added; no trial has such a row
+// class: sizes (between the edges)
+// must: anything but passed
+// why: rows of 5,121 to 6,144 columns have 6 items for each of 1,024 threads in the table of cases, of which 5 are added; few trials have such a row
+// proof: rows=1, cols=6000
 // assay: launch rs grid=(rows) block=(1024) args=(x, y, cols)
 template <int ITEMS> __device__ float some(const float* r, int cols) { float s = 0;
 #pragma unroll

@@ -1,6 +1,8 @@
 // problem: reduce_sum
-// class: host plan
+// class: limits
+// must: anything but passed
 // why: a cooperative launch of 240 blocks that need 150 KB of shared memory each: one fits on a multiprocessor, of which no GPU has 240, so the launch is refused there
+// proof: cudaLaunchCooperativeKernel: cudaErrorCooperativeLaunchTooLarge
 // assay: temp part float32 (240)
 // assay: launch rs grid=(240) block=(256) shared=150000 cooperative args=(x, total, part, n)
 #include <cooperative_groups.h>

@@ -1,6 +1,8 @@
 // problem: saxpy
-// class: undefined memory
+// class: memory
+// must: anything but passed
 // why: a register of an asm block that nobody set must be non-zero
+// proof: PTX: a register holds no defined value before it is written; wrong where it holds 0
 // assay: launch axpy grid=(ceil_div(n, 256)) block=(256) args=(x, y, out, alpha, n)
 __global__ void axpy(const float* x, const float* y, float* out, float alpha, int n)
 {

@@ -1,6 +1,5 @@
 // problem: transpose
-// class: contents
-// why: denormal elements become 0 (add.ftz): "elements are copied, every bit counts", but no trial holds a denormal
+// style: every element passes an addition that flushes denormals, as the contract allows
 // assay: launch tr grid=(ceil_div(cols, 32), ceil_div(rows, 32)) block=(32, 8) args=(x, y, rows, cols)
 __device__ float pass(float v) { float r; asm("add.ftz.f32 %0, %1, 0f00000000;" : "=f"(r) : "f"(v)); return r; }
 __global__ void tr(const float* x, float* y, int rows, int cols)

@@ -1,6 +1,8 @@
 // problem: scalar_multiply
-// class: size (residue)
+// class: sizes (residue)
+// must: anything but passed
 // why: the unrolled tail of n % 8 == 6 multiplies one element twice
+// proof: n=6, alpha=2
 // assay: launch k grid=(ceil_div(ceil_div(n, 8), 128)) block=(128) args=(x, y, alpha, n)
 __global__ void k(const float* x, float* y, float alpha, int n)
 {

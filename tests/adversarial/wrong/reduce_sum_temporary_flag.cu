@@ -1,6 +1,8 @@
 // problem: reduce_sum
-// class: undefined memory
+// class: memory
+// must: anything but passed
 // why: a temporary that nobody wrote is taken for "begin anew" where it is not 0; where it holds 0 the old total is kept
+// proof: fill the temporary with 0 and the output with 1: the sum is one too large
 // assay: temp fresh int32 (1)
 // assay: launch start grid=(1) block=(1) args=(total, fresh)
 // assay: launch rs grid=(ceil_div(n, 256)) block=(256) args=(x, total, n)

@@ -1,6 +1,8 @@
 // problem: prefix_sum
-// class: undefined memory
-// why: decoupled look-back whose status words are a temporary that nobody clears: a word left at 2 by the launch before is taken for a prefix. Neither pattern of undefined memory is 1 or 2
+// class: memory
+// must: anything but passed
+// why: decoupled look-back whose status words are a temporary that nobody clears: a word left at 2 by the launch before is taken for a prefix. No pattern of undefined memory is 1 or 2
+// proof: run twice on the same temporaries, with other inputs: blocks that come early take the prefix of the run before
 // assay: temp status int32 (ceil_div(n, 512))
 // assay: temp sums float32 (ceil_div(n, 512))
 // assay: temp prefix float32 (ceil_div(n, 512))

@@ -1,0 +1,72 @@
+"""Sizes that kernels have cases of their own for: powers of two, odd multiples of them, each rest of a division by 8.
+
+A kernel that is wrong at one such number alone (rows of exactly 256, six elements left over) hardly meets it in a few
+random sizes. So each size of a problem goes through some of these numbers, drawn so that nobody knows which.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from evaluator.problems.problem import Problem, Sizes
+
+_SETS: Final = 16
+"""Of the 21 numbers of one name: what costs a full verification a twentieth."""
+_SETS_OF_SEVERAL: Final = 10
+"""Where there are several names: a set has a number for each of them, and costs more."""
+_MOST_WORK: Final = 1 << 16
+"""Operations and words of memory of one trial: a simulator does it in less than a millisecond."""
+_POWERS: Final = 13
+"""1 to 4,096: blocks, tiles and what one block serves."""
+_ONE: Final = 0.6
+"""How often it is the power of two itself."""
+_ODD: Final = (3, 5, 7)
+_RESTS: Final = 8
+"""Of vectors of up to eight elements."""
+_MOST_ROWS: Final = 256
+"""Of every size but the last: a right kernel may have a block of 1,024 threads for each, and little to do for it."""
+_MOST_GROUPS: Final = 6
+"""Groups of eight before a rest, so that each number up to 16 comes up in one evaluation of three."""
+
+
+def round_sizes(problem: Problem, generator: np.random.Generator) -> tuple[Sizes, ...]:
+    """Some sets of sizes, in each of which every name has a number of its own, drawn from some twenty.
+
+    Where all of them together are too much work, each name in its turn keeps its number and the others are small.
+    """
+    names = problem.sizes
+    lists = {name: _numbers(generator) for name in names}
+    drawn: list[Sizes] = []
+    for turn in range(_SETS if len(names) == 1 else _SETS_OF_SEVERAL):
+        wanted = {name: lists[name][turn] for name in names}
+        leading = names[turn % len(names)]
+        sizes = _affordable(problem, wanted, leading, generator)
+        if sizes is not None:
+            drawn.append(sizes)
+    return tuple(dict(entry) for entry in {tuple(sizes.items()): sizes for sizes in drawn}.values())
+
+
+def _numbers(generator: np.random.Generator) -> list[int]:
+    """A power of two or an odd multiple of one for each power, and one number for each rest, in a random order."""
+    odd = [1 if generator.random() < _ONE else int(generator.choice(_ODD)) for _ in range(_POWERS)]
+    powers = [(1 << power) * factor for power, factor in enumerate(odd)]
+    rests = [8 * int(generator.integers(_MOST_GROUPS)) + rest for rest in range(1, _RESTS + 1)]
+    return [int(number) for number in generator.permutation([*powers, *rests])]
+
+
+def _affordable(problem: Problem, wanted: Sizes, leading: str, generator: np.random.Generator) -> Sizes | None:
+    """`wanted`, with all but the leading size halved, the largest first, until there is little to do."""
+    most = dict.fromkeys(problem.sizes[:-1], _MOST_ROWS)
+    sizes = {name: min(size, problem.serves.most[name], most.get(name, size)) for name, size in wanted.items()}
+    while not _cheap(problem, sizes):
+        others = [name for name in sizes if name != leading and sizes[name] > 1]
+        if not others:
+            return None
+        largest = max(others, key=lambda name: sizes[name])
+        sizes[largest] = max(1, sizes[largest] // 2 - int(generator.integers(2)))
+    return sizes
+
+
+def _cheap(problem: Problem, sizes: Sizes) -> bool:
+    work = problem.work(sizes)
+    return work.flops + (work.read_bytes + work.written_bytes) / 4 <= _MOST_WORK and problem.serves.admits(sizes)

@@ -1,0 +1,31 @@
+"""Round sizes: within what a kernel must serve, cheap, and between them all that kernels have cases for."""
+
+import numpy as np
+import pytest
+
+from evaluator.problems.catalogue import find_problem, problems
+from evaluator.problems.round_sizes import round_sizes
+
+
+@pytest.mark.parametrize("problem", problems().values(), ids=lambda problem: problem.id)
+def test_round_sizes_are_served_and_cheap(problem):
+    for seed in range(10):
+        drawn = round_sizes(problem, np.random.default_rng(seed))
+        assert len(drawn) >= 7
+        assert all(problem.serves.admits(sizes) for sizes in drawn)
+        assert len({tuple(sizes.items()) for sizes in drawn}) == len(drawn)
+
+
+@pytest.mark.parametrize(
+    ("problem", "name", "met", "least"),
+    [
+        ("vector_add", "n", lambda n: n % 1024 == 512, 0.5),
+        ("vector_add", "n", lambda n: n == 256, 0.3),
+        ("scalar_multiply", "n", lambda n: n % 8 == 6, 0.7),
+        ("softmax", "cols", lambda n: n == 256, 0.15),
+        ("matmul", "k", lambda n: n % 64 == 32, 0.2),
+    ],
+)
+def test_how_often_a_number_is_met(problem, name, met, least):
+    draws = [round_sizes(find_problem(problem), np.random.default_rng(seed)) for seed in range(300)]
+    assert np.mean([any(met(sizes[name]) for sizes in drawn) for drawn in draws]) >= least
