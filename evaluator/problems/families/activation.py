@@ -182,7 +182,7 @@ GELU: Final = Problem(
     serves=FLAT_RANGE,
     edge_sizes=FLAT_EDGES,
     distributions=(*plain_distributions((_X,), squares=True), _WIDE),
-    mixture=flat_mixture((_X,), _WIDE),
+    mixture=flat_mixture((_X,), _WIDE, squares=True),
     probes=(
         probe(
             "fine",

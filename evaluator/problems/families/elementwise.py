@@ -57,13 +57,13 @@ def plain_distributions(tensors: tuple[Tensor, ...], squares: bool = False) -> t
     return (*usual, spread, *structured_distributions(tensors))
 
 
-def flat_mixture(tensors: tuple[Tensor, ...], *more: Distribution) -> Distribution:
+def flat_mixture(tensors: tuple[Tensor, ...], *more: Distribution, squares: bool = False) -> Distribution:
     """Stretches of vectors from all plain distributions, sparse ones, and those that need every bit."""
     fine_and_sparse = (
         distribution("fine", "values that need all 23 fraction bits of float32", tensors, fine()),
         distribution("sparse", SPARSE, tensors, sparse),
     )
-    return mixture((*plain_distributions(tensors), *more, *fine_and_sparse), tensors, "n", STRETCH)
+    return mixture((*plain_distributions(tensors, squares), *more, *fine_and_sparse), tensors, "n", STRETCH)
 
 
 def _opposed(first: Tensor, second: Tensor, alpha: float) -> Distribution:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from common.contract import Correctness, Fault, HazardWarning, Phase, Settings, Status, Trial
-from evaluator.backends.session import PlanRun, Pointer, RunOutcome, Session, Watch
+from evaluator.backends.session import PlanRun, RunOutcome, Session, Watch
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
@@ -26,6 +26,7 @@ from evaluator.stages.verify.findings.undefined_memory import (
     PoisonTurns,
     doubtful,
     how_to_initialise,
+    later_launch,
     origin,
     unset_variable,
 )
@@ -436,24 +437,16 @@ class Examination:
                     undefined.remedy if undefined else UNWRITTEN_HINT,
                 )
             unset = self.session.unset_lines if undefined is None else ()
+            later = later_launch(undefined, self.checked_plan)
             return Ruling(
                 Status.INCORRECT,
                 Phase.VERIFY,
                 f"At {trial.place}: {name}[{element}] {origin(undefined, name, bool(unset))}: two runs on the "
                 f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} "
                 f"elements.{self._reader(unset)}",
-                how_to_initialise(undefined, name, self._temporaries(), self._later(), bool(unset)),
+                how_to_initialise(undefined, name, self._temporaries(), later, bool(unset)),
             )
         return None
-
-    def _later(self) -> str | None:
-        """A launch behind the one that read undefined memory, which takes the same buffer: the order may be wrong."""
-        fault = self.watching.undefined.fault if self.watching.undefined else None
-        calls = [call for _, call in sorted(self.checked_plan.calls.items())]
-        taking = [call for call in calls if fault and Pointer(fault.buffer or "") in call.values]
-        if not fault or not taking or not fault.kernel or f"{fault.kernel}(" not in taking[0].entry.name:
-            return None
-        return next((call.launch.kernel for call in taking[1:] if call.entry != taking[0].entry), None)
 
     def _temporaries(self) -> set[str]:
         return {temporary.name for temporary in self.checked_plan.plan.temporaries}

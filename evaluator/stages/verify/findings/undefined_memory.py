@@ -8,8 +8,9 @@ from typing import Final
 
 from common.contract import Fault
 from common.source_lines import lines_of
-from evaluator.backends.session import Hazard
+from evaluator.backends.session import Hazard, Pointer
 from evaluator.errors import Ruling
+from evaluator.stages.launch.checked_plan import CheckedPlan
 
 _OTHER_POISONS: Final = ((0x5B, 0x00), (0x00, 0x5B), (0x80, 0x01), (0x01, 0x80))
 """In runs that are repeated, in turn, of outputs and of all else: what new memory holds, a large finite number, and
@@ -129,3 +130,13 @@ def how_to_initialise(
         "integer divided by zero gives anything, and an "
         f"output that is accumulated into needs `// assay: fill {output} value=0` or an earlier launch."
     )
+
+
+def later_launch(undefined: Hazard | None, checked_plan: CheckedPlan) -> str | None:
+    """A launch behind the one that read undefined memory, which takes the same buffer: the order may be wrong."""
+    fault = undefined.fault if undefined else None
+    calls = [call for _, call in sorted(checked_plan.calls.items())]
+    taking = [call for call in calls if fault and Pointer(fault.buffer or "") in call.values]
+    if not fault or not taking or not fault.kernel or f"{fault.kernel}(" not in taking[0].entry.name:
+        return None
+    return next((call.launch.kernel for call in taking[1:] if call.entry != taking[0].entry), None)

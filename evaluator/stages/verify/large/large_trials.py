@@ -162,7 +162,8 @@ class SampledTrials:
             ruling, judged = self._judged_blocks(examination, large, outcome, few, blocks, dice)
         finally:
             self._session.renew()  # what a few blocks leave in module variables is no state that a launch ends in
-        # Blocks by themselves do not come to an end, fault, or write little: it may be that they need the others.
+        # Blocks by themselves do not come to an end, fault, write little, or are wrong where they work with
+        # be that they need them.
         return ruling if judged else self._whole(examination, large, examination.left_s)
 
     def _judged_blocks(
@@ -193,7 +194,10 @@ class SampledTrials:
                     )
                     for facts in large.outputs
                 }
-                return self._compared(examination, large, chosen, {}, f"{few:,} of {blocks:,}"), True
+                ruling = self._compared(examination, large, chosen, {}, f"{few:,} of {blocks:,}")
+                if ruling is None or not examination.session.shares_memory:
+                    return ruling, True
+                examination.trials.pop()  # what several blocks make together may lack the last one's part
         return None, False
 
     def _run(
