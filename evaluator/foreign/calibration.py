@@ -27,11 +27,15 @@ LOWER_THAN: Final[Mapping[DType, tuple[str, ...]]] = {
 }
 """What a kernel could compute in to be fast, by the type of the output."""
 MARGIN: Final = 4.0
-"""Between what is allowed and the worst that was measured of honest ways; and the least, of lower precisions."""
+"""Between what is allowed and the worst that was measured of honest ways: there are more orders than were tried."""
+TOLD_FROM: Final = 2.0
+"""How many times the allowance a lower precision must be off, at the least of the inputs that were tried."""
+_WELL_WITHIN: Final = 0.5
 _ROUNDINGS: Final = 16.0
 """Beside those of the longest sum: as for our own problems, where the largest of millions of elements counts."""
 _HALF_ROUNDINGS: Final = 2.5
 """Of float16 results: their own rounding, and one of an intermediate result."""
+_HALF_STEP: Final = 2.0**-24
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,14 @@ class Calibration:
     @property
     def untold(self) -> tuple[str, ...]:
         """Lower precisions that this problem cannot tell from its own."""
-        return tuple(name for name, times in self.told.items() if times < MARGIN)
+        return tuple(name for name, times in self.told.items() if times < TOLD_FROM)
+
+
+def absolute_of(facts: TensorFacts) -> float:
+    """What is allowed however small the scale: a flushed denormal of float32; a step of float16's denormals."""
+    if not facts.dtype.is_float:
+        return 0.0
+    return _HALF_STEP if facts.dtype is DType.FLOAT16 else SMALLEST_NORMAL
 
 
 def derived_relative(facts: TensorFacts, longest_sum: int) -> float:
@@ -76,16 +87,27 @@ class Calibrator:
         self._honest = [0.0] * len(described.outputs)
         self._lower: dict[str, list[float]] = {}
 
-    def measure(self, inputs: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]], lower_too: bool) -> None:
-        """Measure honest ways on these inputs, whose answer is `exact`, and with `lower_too` lower precisions."""
-        for how in HONEST:
-            found = self._computed(inputs, how)
-            self._honest = [max(*pair) for pair in zip(self._honest, self._errors(found, exact), strict=True)]
-        if not lower_too:
-            return
+    def measure(self, inputs: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]]) -> None:
+        """Measure honest ways and lower precisions on typical inputs, whose answer is `exact`."""
+        self._honest = [max(*pair) for pair in zip(self._honest, self._honest_errors(inputs, exact), strict=True)]
         names = {name for facts in self._described.outputs for name in LOWER_THAN.get(facts.dtype, ())}
         for name in sorted(names):
-            self._lower[name] = self._errors(self._computed(inputs, name), exact)
+            errors = self._errors(self._computed(inputs, name), exact)
+            self._lower[name] = [min(*pair) for pair in zip(self._lower.get(name, errors), errors, strict=True)]
+
+    def admits(self, inputs: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]]) -> bool:
+        """Whether honest ways stay well within what typical inputs have shown to be needed.
+
+        Some arrangements bias the roundings of one accumulator: for them no allowance is made, which all others would
+        have too.
+        """
+        allowed = (one.relative for one in self.calibration().outputs)
+        honest = self._honest_errors(inputs, exact)
+        return all(error <= _WELL_WITHIN * most for error, most in zip(honest, allowed, strict=True))
+
+    def _honest_errors(self, inputs: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]]) -> list[float]:
+        tried = [self._errors(self._computed(inputs, how), exact) for how in HONEST]
+        return [max(errors) for errors in zip(*tried, strict=True)]
 
     def _errors(self, found: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]]) -> list[float]:
         """The worst error of each output over its scale; infinite where a whole number or a finite value is not."""
@@ -96,7 +118,7 @@ class Calibrator:
                 worst.append(0.0 if bool((value == actual).all()) else math.inf)
                 continue
             with np.errstate(all="ignore"):
-                error = np.maximum(np.abs(actual.astype(np.float64) - value) - SMALLEST_NORMAL, 0.0)
+                error = np.maximum(np.abs(actual.astype(np.float64) - value) - absolute_of(facts), 0.0)
                 ratio = error / np.maximum(exact[f"scale_{at}"], SMALLEST_NORMAL)
             worst.append(float(np.where(np.isfinite(ratio), ratio, np.inf).max()))
         return worst

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from common.wire import Json
 from evaluator.disk_cache import Cache, key_of
-from evaluator.foreign.calibration import MARGIN, Calibration, Calibrator, in_roundings
+from evaluator.foreign.calibration import MARGIN, Calibration, Calibrator, absolute_of, in_roundings
 from evaluator.foreign.contents import distributions_of
 from evaluator.foreign.description import Description, TensorFacts
 from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError
 from evaluator.problems.arrays import Array, NumpyRng
-from evaluator.problems.generators import SMALLEST_NORMAL
 from evaluator.problems.linter import degeneracies, ignored_inputs
 from evaluator.problems.problem import Arrays, Expected, Problem, SizeRange, Sizes, Tensor, Tolerance, Work
 from evaluator.sandbox.sandbox import Sandbox
@@ -29,6 +28,10 @@ _RULES: Final = "kernelbench 1"
 """By which files are described and calibrated: part of a problem's version and of the key of what is cached."""
 _SEED: Final = 20_000
 """Of the inputs that a problem is calibrated and linted with; those of an evaluation are secret."""
+_LOOKS: Final = 3
+"""At typical inputs: whether a lower precision is told must not hang on one draw."""
+_WIDER: Final = 3.0
+"""How far beyond a published range that begins at 0: beyond 1, where functions that clamp begin to."""
 _HASH_CHARACTERS: Final = 10
 _STEM_CHARACTERS: Final = 40
 _NOT_FINITE: Final = "the answer is not finite, or does not fit in its type, for inputs as the file draws them"
@@ -41,7 +44,7 @@ class _Known:
     description: Description
     calibration: Calibration
     left_out: tuple[str, ...]
-    """Names of distributions for which the answer is not finite."""
+    """Names of distributions for which the answer is not finite, or honest kernels are off by far more."""
     warnings: tuple[str, ...]
 
 
@@ -74,19 +77,68 @@ def _own_digest() -> str:
 
 
 def _learn(process: ReferenceProcess, text: bytes, name: str) -> _Known:
-    """Describe, calibrate and lint a file. Raises ReferenceRefusedError."""
+    """Describe, calibrate and lint a file. Raises ReferenceRefusedError.
+
+    One whose answer says nothing for the values that it draws from 0 up is tried with values of both signs.
+    """
     described = process.describe()
+    try:
+        return _calibrated(process, text, name, described)
+    except _DegenerateError as as_published:
+        wider = _of_both_signs(described)
+        if wider is None:
+            raise
+        try:
+            known = _calibrated(process, text, name, wider)
+        except ReferenceRefusedError:
+            raise as_published from None
+        moved = [
+            f"'{facts.name}' from {facts.draw.low:g} to {facts.draw.high:g}"
+            for facts, before in zip(wider.inputs, described.inputs, strict=True)
+            if facts != before
+        ]
+        return replace(
+            known, warnings=(f"as published, {as_published.fault}: so it draws {', '.join(moved)}", *known.warnings)
+        )
+
+
+def _of_both_signs(described: Description) -> Description | None:
+    """The same with uniform arguments from 0 up drawn from both sides of it; None where there are none."""
+
+    def moved(facts: TensorFacts) -> TensorFacts:
+        draw = facts.draw
+        if facts.kind != "argument" or draw.kind != "uniform" or draw.low != 0.0:
+            return facts
+        return replace(facts, draw=replace(draw, low=-_WIDER * draw.high, high=_WIDER * draw.high))
+
+    inputs = tuple(moved(facts) for facts in described.inputs)
+    return None if inputs == described.inputs else replace(described, inputs=inputs)
+
+
+class _DegenerateError(ReferenceRefusedError):
+    """The answer says nothing about a kernel."""
+
+    def __init__(self, name: str, fault: str) -> None:
+        super().__init__(f"{name} is no problem that a verdict could say anything about: {fault}.")
+        self.fault = fault
+
+
+def _calibrated(process: ReferenceProcess, text: bytes, name: str, described: Description) -> _Known:
+    """Calibrate and lint a file that is described. Raises ReferenceRefusedError."""
     calibrator = Calibrator(described, process.computed)
     left_out: list[str] = []
-    for at, distribution in enumerate(distributions_of(described.inputs, process.drawn)):
-        inputs = distribution.draw(NumpyRng(np.random.default_rng(_SEED + at)), described.sizes)
+    distributions = distributions_of(described.inputs, process.drawn)
+    typical = distributions[0]
+    for turn, distribution in enumerate((*(typical,) * _LOOKS, *distributions[1:])):
+        inputs = distribution.draw(NumpyRng(np.random.default_rng(_SEED + turn)), described.sizes)
         exact = _checked(process, described, process.answered(inputs))
-        if not _finite(described, exact):
-            if at == 0:
-                raise ReferenceRefusedError(f"{name}: {_NOT_FINITE}.")
+        finite = _finite(described, exact)
+        if distribution is typical and not finite:
+            raise ReferenceRefusedError(f"{name}: {_NOT_FINITE}.")
+        if distribution is typical:
+            calibrator.measure(inputs, exact)
+        elif not finite or not calibrator.admits(inputs, exact):
             left_out.append(distribution.name)
-            continue
-        calibrator.measure(inputs, exact, lower_too=at == 0)
     calibration = calibrator.calibration()
     for facts, one in zip(described.outputs, calibration.outputs, strict=True):
         if math.isinf(one.honest):
@@ -101,9 +153,9 @@ def _learn(process: ReferenceProcess, text: bytes, name: str) -> _Known:
     arguments = {facts.name for facts in described.inputs if facts.kind == "argument"}
     faults += tuple(f"no output depends on the input '{one}'" for one in ignored if one in arguments)
     if faults:
-        raise ReferenceRefusedError(f"{name} is no problem that a verdict could say anything about: {faults[0]}.")
+        raise _DegenerateError(name, faults[0])
     warnings = tuple(f"no output depends on the parameter '{one}'" for one in ignored if one not in arguments)
-    return _Known(described, calibration, tuple(left_out), (*warnings, *_untold(calibration)))
+    return replace(known, warnings=(*warnings, *_untold(calibration)))
 
 
 def _untold(calibration: Calibration) -> Iterator[str]:
@@ -173,7 +225,7 @@ def _problem(process: ReferenceProcess, text: bytes, name: str, known: _Known) -
         edge_sizes=lambda generator: (),
         distributions=tuple(one for one in distributions if one.name not in known.left_out),
         probes=(),
-        tolerance=Tolerance(base, SMALLEST_NORMAL if base else 0.0, _reason(described, calibration)),
+        tolerance=Tolerance(base, max(map(absolute_of, described.outputs)), _reason(described, calibration)),
         oracle=oracle,
         work=lambda at: Work(*moved, described.flops),
         naive=None,

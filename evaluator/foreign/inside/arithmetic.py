@@ -117,10 +117,11 @@ class RoundedArithmetic(SeenOperators):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if not _computes(func) or func._schema.is_mutable:
             return func(*args, **(kwargs or {}))
-        args, kwargs = pytree.tree_map(self._rounded, (args, kwargs or {}))
-        return pytree.tree_map(self._rounded, func(*args, **kwargs))
+        args, kwargs = pytree.tree_map(self.rounded, (args, kwargs or {}))
+        return pytree.tree_map(self.rounded, func(*args, **kwargs))
 
-    def _rounded(self, value: Any) -> Any:
+    def rounded(self, value: Any) -> Any:
+        """A tensor of floats with its values rounded; anything else as it is."""
         if isinstance(value, torch.Tensor) and value.dtype in _NARROW:
             return self._rounding(value.float()).to(value.dtype)
         return value

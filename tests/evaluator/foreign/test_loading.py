@@ -91,6 +91,22 @@ def test_what_says_nothing_is_refused(
         assert str(refused.value).startswith("some.py:5: ")
 
 
+def test_what_says_nothing_for_positive_values_is_drawn_with_both_signs(toolbox: Toolbox) -> None:
+    text = (
+        (FOLDER / "relu.py").read_text().replace("torch.rand(batch_size, dim) * 2 - 1", "torch.rand(batch_size, dim)")
+    )
+    with foreign_problem(text.encode(), "relu.py", toolbox.sandbox, toolbox.cache) as problem:
+        (told,) = problem.caveats
+        assert told.startswith("as published, the output 'out' equals the input 'x'")
+        assert told.endswith("so it draws 'x' from -3 to 3")
+        assert graded((FOLDER / "relu.cu").read_text(), problem, toolbox).status is Status.PASSED
+        copied = (FOLDER / "relu.cu").read_text().replace("fmaxf(x[i], 0.0f)", "x[i]")
+        verdict = graded(copied, problem, toolbox)
+        assert verdict.status is Status.INCORRECT
+        assert verdict.correctness is not None
+        assert told in verdict.correctness.warnings
+
+
 def test_a_text_without_end_is_refused_unread(toolbox: Toolbox) -> None:
     with (
         pytest.raises(ReferenceRefusedError, match="may have 1,048,576"),
