@@ -9,7 +9,7 @@ from rich.console import Console
 
 from common.contract import GpuName, RewardName, Status, Submission, Verdict
 from evaluator.cli import arguments
-from evaluator.cli.chosen_problem import chosen_problem, refuse_beside_reference
+from evaluator.cli.chosen_problem import chosen_problem, reference_given, refuse_beside_reference
 from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, printing
 from evaluator.cli.screen import Screen
 from evaluator.errors import InfrastructureError, InternalError, UsageError
@@ -33,6 +33,8 @@ _SHRINK_S = 10.0
     type=click.Path(path_type=Path),
     help="A KernelBench file that says what the kernel computes, in the place of --problem (needs PyTorch).",
 )
+@click.option("--torch", "expression", metavar="TEXT", help='The same as an expression: --torch "torch.add(a, b)".')
+@click.option("--shape", "shapes", multiple=True, metavar="NAME=EXTENTS", help="Of a tensor of --torch: a=32x64.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Launch plan as a JSON file.")
 @click.option("--backend", type=click.Choice(["auto", "gpu", "sim"]), default="auto", show_default=True)
 @click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Grade at this size as well; repeatable.")
@@ -71,6 +73,8 @@ def grade(
     file: Path,
     problem_id: str | None,
     reference: Path | None,
+    expression: str | None,
+    shapes: tuple[str, ...],
     plan_file: Path | None,
     backend: str,
     sizes: tuple[str, ...],
@@ -96,9 +100,10 @@ def grade(
 ) -> None:
     """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
     raw = arguments.read_source(file)
-    if reference is not None:
+    foreign = reference_given(reference, expression, shapes)
+    if foreign is not None:
         others = {"--server": server is not None, "--size": bool(sizes), "--shrink": shrink or shrink_s is not None}
-        refuse_beside_reference(backend, {**others, "--repro": repro_name is not None})
+        refuse_beside_reference(foreign.option, backend, {**others, "--repro": repro_name is not None})
         backend = "sim"
     report_file = arguments.output_path(report_name, file) if report_name is not None else None
     receipt_file = arguments.output_path(receipt_name, file, "receipt") if receipt_name is not None else None
@@ -123,8 +128,8 @@ def grade(
     source = raw.decode(errors="replace")
     machine = MachineSettings.from_environment()
     service = (server, key) if server is not None else None
-    toolbox = _toolbox(machine) if reference is not None else None
-    with chosen_problem(problem_id, reference, raw, file, toolbox) as problem:
+    toolbox = _toolbox(machine) if foreign is not None else None
+    with chosen_problem(problem_id, foreign, raw, file, toolbox) as problem:
         submission = Submission.model_validate(
             {"problem": problem.id, "source": source, "plan": plan, "backend": backend, "settings": settings}
         )

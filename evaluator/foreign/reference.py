@@ -27,7 +27,7 @@ from evaluator.sandbox.sandbox import Job, Limits, Sandbox, SandboxSession, Sess
 
 MOST_TEXT_BYTES: Final = 1 << 20
 """As of a submission."""
-MOST_INPUT_BYTES: Final = 256 << 20
+MOST_INPUT_BYTES: Final = 64 << 20
 """Of all inputs and parameters: in float64, with noise and as results they take ten times as much."""
 _MEMORY_BYTES: Final = 8 << 30
 _DESCRIBE_S: Final = 60.0
