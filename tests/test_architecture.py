@@ -56,6 +56,7 @@ OWNERS = {
     "tokenizers": {"trainer.policies.models"},
     "torch": {
         "evaluator.backends.gpu.tensors",
+        "evaluator.foreign.inside",
         "trainer.cli.doctor",
         "trainer.policies",
         "trainer.reporting.metrics",
@@ -67,6 +68,7 @@ OWNERS = {
     "tree_sitter_cuda": {"evaluator.stages.screen.syntax"},
     "numpy": {
         "evaluator.backends",
+        "evaluator.foreign",
         "evaluator.problems",
         "evaluator.seed",
         "evaluator.stages",

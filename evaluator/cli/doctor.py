@@ -111,6 +111,7 @@ def _simulator(toolbox: Toolbox) -> HealthCheck:
     toolbox.simulator.warm_up()
     started_s = time.monotonic()
     problem = find_problem("vector_add")
+    assert problem.naive is not None
     verdict = evaluate(
         Submission(problem=problem.id, source=problem.naive.source, backend="sim"), toolbox, problem=problem
     )

@@ -2,20 +2,23 @@
 
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 from rich.console import Console
 
 from common.contract import GpuName, RewardName, Status, Submission, Verdict
 from evaluator.cli import arguments
+from evaluator.cli.chosen_problem import chosen_problem, reference_given, refuse_beside_reference
 from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, printing
 from evaluator.cli.screen import Screen
 from evaluator.errors import InfrastructureError, InternalError, UsageError
-from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
 from evaluator.report import terminal
 from evaluator.settings import MachineSettings
+
+if TYPE_CHECKING:
+    from evaluator.pipeline.toolbox import Toolbox
 
 _SHRINK_S = 10.0
 
@@ -25,6 +28,13 @@ _SHRINK_S = 10.0
 @click.option(
     "--problem", "problem_id", help="What the kernel computes; else the first line of FILE says it: `// problem: ID`."
 )
+@click.option(
+    "--reference",
+    type=click.Path(path_type=Path),
+    help="A KernelBench file that says what the kernel computes, in the place of --problem (needs PyTorch).",
+)
+@click.option("--torch", "expression", metavar="TEXT", help='The same as an expression: --torch "torch.add(a, b)".')
+@click.option("--shape", "shapes", multiple=True, metavar="NAME=EXTENTS", help="Of a tensor of --torch: a=32x64.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Launch plan as a JSON file.")
 @click.option("--backend", type=click.Choice(["auto", "gpu", "sim"]), default="auto", show_default=True)
 @click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Grade at this size as well; repeatable.")
@@ -62,6 +72,9 @@ _SHRINK_S = 10.0
 def grade(
     file: Path,
     problem_id: str | None,
+    reference: Path | None,
+    expression: str | None,
+    shapes: tuple[str, ...],
     plan_file: Path | None,
     backend: str,
     sizes: tuple[str, ...],
@@ -87,7 +100,11 @@ def grade(
 ) -> None:
     """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
     raw = arguments.read_source(file)
-    problem = find_problem(arguments.problem_of(problem_id, raw, file))
+    foreign = reference_given(reference, expression, shapes)
+    if foreign is not None:
+        others = {"--server": server is not None, "--size": bool(sizes), "--shrink": shrink or shrink_s is not None}
+        refuse_beside_reference(foreign.option, backend, {**others, "--repro": repro_name is not None})
+        backend = "sim"
     report_file = arguments.output_path(report_name, file) if report_name is not None else None
     receipt_file = arguments.output_path(receipt_name, file, "receipt") if receipt_name is not None else None
     repro_file = arguments.output_path(repro_name, file, "repro") if repro_name is not None else None
@@ -109,13 +126,16 @@ def grade(
     )
     plan = arguments.plan_in(plan_file) if plan_file else None
     source = raw.decode(errors="replace")
-    submission = Submission.model_validate(
-        {"problem": problem.id, "source": source, "plan": plan, "backend": backend, "settings": settings}
-    )
+    machine = MachineSettings.from_environment()
     service = (server, key) if server is not None else None
-    verdict = evaluate_anywhere(
-        submission, problem, MachineSettings.from_environment(), raw, quiet=as_json, service=service
-    )
+    toolbox = _toolbox(machine) if foreign is not None else None
+    with chosen_problem(problem_id, foreign, raw, file, toolbox) as problem:
+        submission = Submission.model_validate(
+            {"problem": problem.id, "source": source, "plan": plan, "backend": backend, "settings": settings}
+        )
+        verdict = evaluate_anywhere(
+            submission, problem, machine, raw, quiet=as_json, service=service, toolbox=toolbox
+        )
     with printing():
         if as_json:
             click.echo(verdict.model_dump_json(indent=2))
@@ -144,6 +164,7 @@ def evaluate_anywhere(
     raw: bytes,
     quiet: bool,
     service: tuple[str, str | None] | None = None,
+    toolbox: "Toolbox | None" = None,
 ) -> Verdict:
     """Grade here, or at a service (its address and key), with a line of progress on a terminal's stderr.
 
@@ -164,11 +185,10 @@ def evaluate_anywhere(
             return remote.evaluate_remotely(submission, raw, *service, tell)
         # Half of the time of a start: not for wrong usage, and not where a service grades.
         from evaluator.pipeline.pipeline import evaluate
-        from evaluator.pipeline.toolbox import Toolbox
         from evaluator.pipeline.without_result import verdict_without_result
 
         try:
-            return evaluate(submission, Toolbox(machine), raw, tell, problem=problem)
+            return evaluate(submission, toolbox or _toolbox(machine), raw, tell, problem=problem)
         except UsageError:
             raise
         except Exception as error:
@@ -176,14 +196,20 @@ def evaluate_anywhere(
             return verdict_without_result(problem.id, submission.backend, fault.ruling())
 
 
+def _toolbox(machine: MachineSettings) -> "Toolbox":
+    """The tools of this machine. What they import takes half of the time of a start."""
+    from evaluator.pipeline.toolbox import Toolbox
+
+    return Toolbox(machine)
+
+
 def _reproduce(file: Path, submission: Submission, problem: Problem, raw: bytes, verdict: Verdict) -> None:
     """Write the program that shows the fault, or say on stderr why there is none: the verdict stands either way."""
     from evaluator.pipeline.reproduce import reproduce, why_none
-    from evaluator.pipeline.toolbox import Toolbox
 
     why = why_none(verdict)
     if why is None:
-        toolbox = Toolbox(MachineSettings.from_environment())
+        toolbox = _toolbox(MachineSettings.from_environment())
         try:
             text = reproduce(submission, raw, verdict, toolbox, problem)
         except UsageError as error:

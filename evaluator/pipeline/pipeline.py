@@ -160,6 +160,7 @@ def _verified(
     if rehearsed and rehearsed.verified.ruling:
         return rehearsed
     judged = also_rehearsed(referee.judge(request, progress), rehearsed)
+    judged = replace(judged, verified=judged.verified.warned(job.problem.caveats))
     return replace(judged, evidence=judged.evidence or rehearsed.evidence) if rehearsed else judged
 
 

@@ -15,10 +15,13 @@ from evaluator.seed import Seed
 from evaluator.stages.profile.sampled_counters import sample, shortfall
 from evaluator.stages.profile.sim_counters import tally
 from evaluator.stages.verify.large.large_trials import SampledTrials
-from evaluator.stages.verify.trials import plan_trials, rehearsal, too_large
+from evaluator.stages.verify.trials import plan_trials, rehearsal, too_large, work_at
 from evaluator.stages.verify.verification import verify
 
 _REHEARSAL_S: Final = 5.0
+_MOST_WORK: Final = 1 << 29
+"""Operations, and words of memory that move, of a trial that is run whole: some seconds on one core. Our own problems
+publish far smaller sizes."""
 
 
 class SimulatorReferee:
@@ -46,6 +49,12 @@ class SimulatorReferee:
     def _judge(self, request: JudgeRequest, progress: ProgressCallback) -> JudgeResult:
         generator = Seed(request.secret).generator()
         checked_plan = request.checked_plan
+        work = work_at(checked_plan.problem, checked_plan.problem.example_sizes[0])
+        if work > _MOST_WORK:
+            raise UnsupportedError(
+                f"a problem of these shapes in time: about {work:.2g} operations and words of memory, and at most "
+                f"{_MOST_WORK:.2g} are run"
+            )
         trials = plan_trials(checked_plan.problem, request.settings, generator)
         left_out = too_large(checked_plan.problem, request.settings, Seed(request.secret).generator())
         if self._rehearses:

@@ -33,7 +33,7 @@ def lint(problem: Problem, seed: int = 0) -> tuple[str, ...]:
         return found  # nothing can be drawn from declarations that contradict each other
     try:
         found = tuple(dict.fromkeys(_consistency(problem, seed)))
-        further = (_degeneracy, _precision, _sampling)
+        further = (_degenerate, _precision, _sampling)
         return found or tuple(dict.fromkeys(finding for rule in further for finding in rule(problem, seed)))
     except Exception as error:  # foreign problems bring their own code
         return (f"drawing inputs or computing the answer failed: {type(error).__name__}: {error}",)
@@ -202,8 +202,17 @@ def _output_fits(tensor: Tensor, expected: Expected, sizes: Sizes, where: str) -
         yield f"{where} the scale of '{tensor.name}' is negative or not finite"
 
 
-def _degeneracy(problem: Problem, seed: int) -> Iterator[str]:
-    """Guesses that need no kernel must fail on the typical distribution, all outputs taken together."""
+def _degenerate(problem: Problem, seed: int) -> Iterator[str]:
+    yield from degeneracies(problem, seed)
+    yield from (f"no output depends on the input '{name}'" for name in ignored_inputs(problem, seed))
+
+
+def degeneracies(problem: Problem, seed: int) -> tuple[str, ...]:
+    """Guesses that need no kernel and pass on the typical distribution, all outputs taken together."""
+    return tuple(_passing_guesses(problem, seed))
+
+
+def _passing_guesses(problem: Problem, seed: int) -> Iterator[str]:
     typical, sizes = problem.distributions[0], problem.example_sizes[0]
     draw = _draw(problem, typical, sizes, seed)
     others = [_draw(problem, typical, sizes, seed + 1 + at) for at in range(_REDRAWS)]
@@ -225,11 +234,21 @@ def _degeneracy(problem: Problem, seed: int) -> Iterator[str]:
         ):
             yield "the mean of each row passes: the answer is nearly constant along the last axis"
     yield from _copied_inputs(problem, draw)
-    for tensor in problem.inputs:
-        changed = draw.inputs | {tensor.name: others[0].inputs[tensor.name]}
-        answer = _answer(problem, changed, sizes)
-        if all(within(answer[t.name].value, draw.expected[t.name], problem.tolerance) for t in problem.outputs):
-            yield f"no output depends on the input '{tensor.name}'"
+
+
+def ignored_inputs(problem: Problem, seed: int) -> tuple[str, ...]:
+    """The inputs whose contents may be others without any output telling it, on the typical distribution."""
+    typical, sizes = problem.distributions[0], problem.example_sizes[0]
+    draw, *others = (_draw(problem, typical, sizes, seed + more) for more in range(1 + _REDRAWS))
+
+    def tells(name: str, other: _Draw) -> bool:
+        answer = _answer(problem, draw.inputs | {name: other.inputs[name]}, sizes)
+        return not all(
+            within(answer[t.name].value, draw.expected[t.name], problem.tolerance) for t in problem.outputs
+        )
+
+    # Several: a mean of signs, for example, may be the same by chance.
+    return tuple(t.name for t in problem.inputs if not any(tells(t.name, other) for other in others))
 
 
 def _copied_inputs(problem: Problem, draw: _Draw) -> Iterator[str]:

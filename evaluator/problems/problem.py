@@ -53,12 +53,14 @@ class SizeRange:
     """Of any one tensor."""
     products: Mapping[str, int] = field(default_factory=dict)
     """The most that expressions over the sizes may be, where a launch would else not fit: `batch * out_channels`."""
+    least: Sizes = field(default_factory=dict)
+    """Each size is at least this; 1 where it is not named."""
 
     def admits(self, sizes: Sizes) -> bool:
         """Whether a kernel must serve `sizes`, which name all sizes of the problem and no others."""
         return (
             set(sizes) == set(self.most)
-            and all(1 <= sizes[name] <= most for name, most in self.most.items())
+            and all(self.least.get(name, 1) <= sizes[name] <= most for name, most in self.most.items())
             and all(math.prod(tensor.shape_at(sizes)) <= self.most_elements for tensor in self.tensors)
             and all(evaluate_expression(text, sizes) <= most for text, most in self.products.items())
         )
@@ -66,11 +68,15 @@ class SizeRange:
     @property
     def text(self) -> str:
         """The range in plain words; what follows from the single sizes is left out."""
-        said = [", ".join(f"{name} from 1 to {most:,}" for name, most in self.most.items())]
+        said = [", ".join(self._reach(name) for name in self.most)]
         said += [f"{text} at most {most:,}" for text, most in self.products.items()]
         if any(math.prod(tensor.shape_at(self.most)) > self.most_elements for tensor in self.tensors):
             said.append(f"at most {self.most_elements:,} elements in a tensor")
         return "; ".join(said)
+
+    def _reach(self, name: str) -> str:
+        least, most = self.least.get(name, 1), self.most[name]
+        return f"{name} {most:,}" if least == most else f"{name} from {least:,} to {most:,}"
 
 
 @dataclass(frozen=True)
@@ -260,8 +266,9 @@ class Problem:
     oracle: Oracle
     """Each output's expected value, computed in float64 (int64 for integers)."""
     work: Callable[[Sizes], Work]
-    naive: Kernel
-    fast: Kernel
+    naive: Kernel | None
+    """None where we have none of our own."""
+    fast: Kernel | None
     timing_sizes: Sizes
     """Published: where a GPU's time is measured. So large that a launch's own cost hardly counts."""
     baseline: str
@@ -280,6 +287,8 @@ class Problem:
     edge_probes: tuple[Probe, ...] = ()
     """Those that tell a lower precision at any size; they have none of their own."""
     version: str = "1"
+    caveats: tuple[str, ...] = ()
+    """What a verdict on this problem cannot promise: each becomes a warning of every verdict."""
 
     def oracle_at(self, inputs: Arrays, sizes: Sizes, elements: Elements, **scalars: Any) -> dict[str, Expected]:
         """What `oracle` says of just these elements of each output: 1-D arrays, in the order of the indices.

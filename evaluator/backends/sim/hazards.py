@@ -12,6 +12,8 @@ SHARED_SLOT: Final = 0
 SHARED_BUFFER: Final = "shared memory"
 """The name of that slot."""
 LOCAL_SLOT: Final = 1
+SYSTEM_BUFFER: Final = "the system's shared memory"
+"""Of a variable for what `%reserved_smem_offset_1` points to."""
 _KINDS: Final[tuple[HazardKind, ...]] = (
     "race",
     "harmless_race",
@@ -122,6 +124,11 @@ def read_findings(
             HazardRecord(kind, symbol, here, other, slot, rewrites, name, item_bytes, offset, access_bytes, base)
         )
     return found
+
+
+def of_the_system(finding: HazardRecord, variables: tuple[SharedVariable, ...]) -> bool:
+    """Whether it is about the system's shared memory: for what cooperative groups do there no submission answers."""
+    return finding.slot == SHARED_SLOT and _where(finding, variables)[0] == SYSTEM_BUFFER
 
 
 def hazard(

@@ -29,7 +29,15 @@ from evaluator.backends.session import (
 )
 from evaluator.backends.sim import counters
 from evaluator.backends.sim.codegen import module
-from evaluator.backends.sim.hazards import SHARED_BUFFER, Side, hazard, in_array, read_findings, read_notices
+from evaluator.backends.sim.hazards import (
+    SHARED_BUFFER,
+    Side,
+    hazard,
+    in_array,
+    of_the_system,
+    read_findings,
+    read_notices,
+)
 from evaluator.errors import InfrastructureError
 from evaluator.sandbox.host.result import too_busy
 from evaluator.sandbox.retry import foreign, job_killed
@@ -229,6 +237,7 @@ class SimulatorSession:
                 extents.get(found.symbol, (1, 1, 1)),
             )
             for found in read_findings(self._number, self._numbers, self._words)
+            if not of_the_system(found, self.translated.shared.get(found.symbol, ()))
         )
         if lost_prints:
             warnings = (*warnings, f"{lost_prints} prints beyond the limit were dropped")

@@ -30,13 +30,14 @@ class NaiveCounts(Wire):
 
 def naive_counts(problem: Problem, sizes: Sizes) -> NaiveCounts | None:
     """Those of `problem` at `sizes`; None where the kernel is another one than was counted, or the sizes are."""
-    digest = source_sha256(problem)
+    digest = source_sha256(problem) if problem.naive else ""
     kept = (counts for counts in _kept().get(problem.id, ()) if counts.source_sha256 == digest)
     return next((counts for counts in kept if counts.evidence.sizes == sizes), None)
 
 
 def source_sha256(problem: Problem) -> str:
     """What counts of the problem's naive kernel are known by."""
+    assert problem.naive is not None
     return hashlib.sha256(problem.naive.source.encode()).hexdigest()
 
 

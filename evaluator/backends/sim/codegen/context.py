@@ -31,6 +31,8 @@ from evaluator.backends.sim.ptx.model import (
     Symbol,
 )
 
+RESERVED_SHARED = "%reserved_smem_offset_1"
+"""Where the system's part of shared memory lies, of which cooperative groups take 288 bytes: first, as on a GPU."""
 _SPECIALS = {
     "%tid.x": "w.tid[0]", "%tid.y": "w.tid[1]", "%tid.z": "w.tid[2]",
     "%ntid.x": "all32(LAUNCH.block[0])", "%ntid.y": "all32(LAUNCH.block[1])", "%ntid.z": "all32(LAUNCH.block[2])",
@@ -47,6 +49,7 @@ _SPECIALS = {
     "%globaltimer_lo": "narrow(timer_register(w))", "%globaltimer_hi": "high32(timer_register(w))",
     "%envreg1": "all32((u32)(LAUNCH.workspace >> 32))", "%envreg2": "all32((u32)LAUNCH.workspace)",
     "%dynamic_smem_size": "all32(LAUNCH.dynamic_bytes)",
+    RESERVED_SHARED: "all32(0)",
     "%total_smem_size": "all32((LAUNCH.shared_bytes + 127) / 128 * 128)",
 }  # fmt: skip
 """Special registers of 32 bits (PTX ISA 9.0, section 10); any other one is unsupported by name."""

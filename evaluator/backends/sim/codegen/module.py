@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from evaluator.backends.session import UnsupportedError
 from evaluator.backends.sim.codegen.blocks import ControlFlow
-from evaluator.backends.sim.codegen.context import FREE_REGISTERS, CallShape, Sizes
+from evaluator.backends.sim.codegen.context import FREE_REGISTERS, RESERVED_SHARED, CallShape, Sizes
 from evaluator.backends.sim.codegen.function import FunctionText
 from evaluator.backends.sim.codegen.instructions import entry_of
 from evaluator.backends.sim.codegen.layout import (
@@ -26,7 +26,7 @@ from evaluator.backends.sim.codegen.waiting import (
     shares_memory,
 )
 from evaluator.backends.sim.counters import Ledger, Step
-from evaluator.backends.sim.hazards import SharedVariable
+from evaluator.backends.sim.hazards import SYSTEM_BUFFER, SharedVariable
 from evaluator.backends.sim.ptx.model import (
     TYPE_BYTES,
     Function,
@@ -44,6 +44,9 @@ MAX_INSTRUCTIONS = 60_000
 _LOCAL_STACK_BYTES = 1 << 10
 """What a GPU gives to recursion and `alloca` unless its host asks for more, which no submission's does: the default
 of cudaLimitStackSize (CUDA Runtime API)."""
+
+_RESERVED = Variable(SYSTEM_BUFFER, "shared", "b8", 288, 16)
+"""What cooperative groups expect there (details/memory.h of CUDA 13.0, `multi_warp_scratch`)."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,9 @@ class _ModuleText:
         self.functions = [f for f in module.functions.values() if f.defined]
         self.sharing = [f for f in self.functions if any(v.space == "shared" for v in f.variables.values())]
         """Those that declare shared memory."""
+        operands = (o for f in self.functions for i in f.body if isinstance(i, Instruction) for o in i.operands)
+        self.reserves = any(isinstance(o, Special) and o.name == RESERVED_SHARED for o in operands)
+        """Whether a function takes of the system's shared memory."""
         self.indexes = {function.name: index for index, function in enumerate(self.functions)}
         self.sites: list[str] = []
         """Their initial values."""
@@ -312,7 +318,8 @@ class _ModuleText:
         module = [v for v in self.module.variables.values() if v.space == "shared"]
         own = [v for v in inside if v.space == "shared"]
         # The module's come first, so that device functions find them at the same place whatever kernel calls them.
-        return sorted(module, key=lambda v: -v.align) + sorted(own, key=lambda v: -v.align)
+        reserved = [_RESERVED] if self.reserves else []
+        return reserved + sorted(module, key=lambda v: -v.align) + sorted(own, key=lambda v: -v.align)
 
     def shared_offsets(self, function: Function) -> dict[str, int]:
         """Where each shared variable lies; dynamic shared memory (size 0) follows all static ones."""

@@ -1,7 +1,6 @@
 // problem: softmax
-// class: unsupported (%reserved_smem_offset_1)
-// why: cooperative groups tiles of 128 threads (several warps), with block_tile_memory
 // assay: launch sm grid=(ceil_div(rows, 2)) block=(256) args=(x, y, rows, cols)
+// style: cooperative groups' tiles of 128 threads, several warps each, with block_tile_memory
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 namespace cg = cooperative_groups;

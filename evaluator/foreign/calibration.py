@@ -1,0 +1,149 @@
+"""How far an honest kernel may be off, measured: float32 in several orders against float64 against lower precisions.
+
+Errors count in roundings of float32 of an element's scale. See docs/foreign_problems.md.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.wire import DType
+from evaluator.foreign.description import Description, TensorFacts
+from evaluator.problems.error_bounds import EPSILON, random_walk
+from evaluator.problems.generators import EPSILON_F16, SMALLEST_NORMAL
+
+Computed: TypeAlias = Callable[[Mapping[str, NDArray[Any]], str], Mapping[str, NDArray[Any]]]
+
+HONEST: Final = ("eager", "permuted 1", "permuted 2", "one accumulator")
+"""Ways to compute in the file's own precision."""
+LOWER_THAN: Final[Mapping[DType, tuple[str, ...]]] = {
+    DType.FLOAT64: (),
+    DType.FLOAT32: ("TF32", "bfloat16", "float16"),
+    DType.FLOAT16: ("bfloat16",),
+}
+"""What a kernel could compute in to be fast, by the type of the output."""
+MARGIN: Final = 4.0
+"""Between what is allowed and the worst that was measured of honest ways: there are more orders than were tried."""
+TOLD_FROM: Final = 2.0
+"""How many times the allowance a lower precision must be off, at the least of the inputs that were tried."""
+_WELL_WITHIN: Final = 0.5
+_ROUNDINGS: Final = 16.0
+"""Beside those of the longest sum: as for our own problems, where the largest of millions of elements counts."""
+_HALF_ROUNDINGS: Final = 2.5
+"""Of float16 results: their own rounding, and one of an intermediate result."""
+_HALF_STEP: Final = 2.0**-24
+
+
+@dataclass(frozen=True)
+class OutputTolerance:
+    """What is allowed of one output, and why."""
+
+    relative: float
+    """Share of an element's scale; 0 for whole numbers."""
+    derived: float
+    """The same as it follows from the longest sum alone."""
+    honest: float
+    """The worst that was measured of honest ways, in the same unit."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured of one problem."""
+
+    outputs: tuple[OutputTolerance, ...]
+    told: Mapping[str, float]
+    """How many times the allowance each lower precision was off, in the output where it was most."""
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """Lower precisions that this problem cannot tell from its own."""
+        return tuple(name for name, times in self.told.items() if times < TOLD_FROM)
+
+
+def absolute_of(facts: TensorFacts) -> float:
+    """What is allowed however small the scale: a flushed denormal of float32; a step of float16's denormals."""
+    if not facts.dtype.is_float:
+        return 0.0
+    return _HALF_STEP if facts.dtype is DType.FLOAT16 else SMALLEST_NORMAL
+
+
+def derived_relative(facts: TensorFacts, longest_sum: int) -> float:
+    """The share of the scale that a sum so long explains; 0 for whole numbers."""
+    if not facts.dtype.is_float:
+        return 0.0
+    own = _HALF_ROUNDINGS * EPSILON_F16 if facts.dtype is DType.FLOAT16 else 0.0
+    return float(random_walk(longest_sum, _ROUNDINGS)) + own
+
+
+class Calibrator:
+    """Collects measurements, one set of inputs after another."""
+
+    def __init__(self, described: Description, computed: Computed) -> None:
+        self._described, self._computed = described, computed
+        self._honest = [0.0] * len(described.outputs)
+        self._lower: dict[str, list[float]] = {}
+
+    def measure(self, inputs: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]]) -> None:
+        """Measure honest ways and lower precisions on typical inputs, whose answer is `exact`."""
+        self._honest = [max(*pair) for pair in zip(self._honest, self._honest_errors(inputs, exact), strict=True)]
+        names = {name for facts in self._described.outputs for name in LOWER_THAN.get(facts.dtype, ())}
+        for name in sorted(names):
+            errors = self._errors(self._computed(inputs, name), exact)
+            self._lower[name] = [min(*pair) for pair in zip(self._lower.get(name, errors), errors, strict=True)]
+
+    def admits(self, inputs: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]]) -> bool:
+        """Whether honest ways stay well within what typical inputs have shown to be needed.
+
+        Some arrangements bias the roundings of one accumulator: for them no allowance is made, which all others would
+        have too.
+        """
+        allowed = (one.relative for one in self.calibration().outputs)
+        honest = self._honest_errors(inputs, exact)
+        return all(error <= _WELL_WITHIN * most for error, most in zip(honest, allowed, strict=True))
+
+    def _honest_errors(self, inputs: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]]) -> list[float]:
+        tried = [self._errors(self._computed(inputs, how), exact) for how in HONEST]
+        return [max(errors) for errors in zip(*tried, strict=True)]
+
+    def _errors(self, found: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]]) -> list[float]:
+        """The worst error of each output over its scale; infinite where a whole number or a finite value is not."""
+        worst = []
+        for at, facts in enumerate(self._described.outputs):
+            value, actual = exact[f"value_{at}"], found[f"value_{at}"]
+            if not facts.dtype.is_float:
+                worst.append(0.0 if bool((value == actual).all()) else math.inf)
+                continue
+            with np.errstate(all="ignore"):
+                error = np.maximum(np.abs(actual.astype(np.float64) - value) - absolute_of(facts), 0.0)
+                ratio = error / np.maximum(exact[f"scale_{at}"], SMALLEST_NORMAL)
+            worst.append(float(np.where(np.isfinite(ratio), ratio, np.inf).max()))
+        return worst
+
+    def calibration(self) -> Calibration:
+        """What follows from all that was measured."""
+        outputs = []
+        for facts, honest in zip(self._described.outputs, self._honest, strict=True):
+            derived = derived_relative(facts, self._described.longest_sum)
+            relative = max(derived, MARGIN * honest) if facts.dtype.is_float else 0.0
+            outputs.append(OutputTolerance(relative, derived, honest))
+        told = {
+            name: max(
+                (error / one.relative for one, error in zip(outputs, errors, strict=True) if one.relative > 0),
+                default=0.0,
+            )
+            for name, errors in self._lower.items()
+        }
+        # JSON has no infinity: a lower precision whose range is too small is told as clearly as any.
+        return Calibration(tuple(outputs), {name: min(times, _PLENTY) for name, times in told.items()})
+
+
+_PLENTY: Final = 1e12
+
+
+def in_roundings(relative: float) -> str:
+    """`56`: how many roundings of float32 that is."""
+    return f"{relative / EPSILON:.3g}"

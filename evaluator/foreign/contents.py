@@ -1,0 +1,148 @@
+"""What the inputs of a problem of someone else hold: drawn as the file draws them, and arranged otherwise.
+
+Nothing here leaves the range of the file's own draws: what a kernel may not meet there, it need not compute.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.wire import DType
+from evaluator.foreign.description import DrawnAs, TensorFacts
+from evaluator.problems.arrays import Array, Rng, Shape, cast, rng_seed
+from evaluator.problems.generators import Maker
+from evaluator.problems.problem import Distribution, Sizes
+
+Called: TypeAlias = Callable[[int, Sequence[str]], dict[str, Array]]
+"""What the file itself makes of the inputs with these names, under a seed."""
+
+_TILES: Final = (16, 32, 64, 128, 256)
+_SCALES: Final = 12.0
+"""Powers of two over which values are spread: three decades and a half."""
+_FEW: Final = 4
+_STRETCH: Final = 32
+_FAR: Final = 4.0
+"""Standard deviations: one normal value in 16,000 lies further out."""
+_STEPS: Final = 8
+"""Values of rows of one value lie on an eighth of the range's half: so few bits that equal terms add up exactly."""
+
+
+def distributions_of(inputs: Sequence[TensorFacts], called: Called) -> tuple[Distribution, ...]:
+    """The typical distribution, and those that arrange the tensors among `forward`'s arguments otherwise."""
+    kinds: tuple[tuple[str, str, Callable[[DrawnAs], Maker]], ...] = (
+        ("as_drawn", "as the file draws it", _drawn),
+        ("rows_of_one_value", "one value for each row, within the file's range", _rows_of_one_value),
+        ("few_values", "four distinct values, so that many are equal", _few_values),
+        ("sorted_stretches", "drawn as in the file, and sorted in stretches of 32", _sorted_stretches),
+        ("several_scales", "magnitudes over three decades, within the file's range", _several_scales),
+        ("extreme_ends", "the ends of the range where tiles of 16 to 256 begin and end", _extreme_ends),
+    )
+    movable = [facts for facts in inputs if facts.kind == "argument" and facts.draw.kind in ("uniform", "normal")]
+    return tuple(
+        Distribution(name, reason, _drawing(inputs, {facts.name for facts in movable}, made, called))
+        for name, reason, made in (kinds if movable else kinds[:1])
+    )
+
+
+def _drawing(
+    inputs: Sequence[TensorFacts], moved: set[str], made: Callable[[DrawnAs], Maker], called: Called
+) -> Callable[[Rng, Sizes], dict[str, Array]]:
+    asked = [facts.name for facts in inputs if facts.draw.kind == "called"]
+
+    def draw(rng: Rng, sizes: Sizes) -> dict[str, Array]:
+        found = called(rng_seed(rng), asked) if asked else {}
+        drawn: dict[str, Array] = {}
+        for facts in inputs:
+            if facts.name in found:
+                drawn[facts.name] = found[facts.name].reshape(facts.shape)
+            else:
+                maker = made(facts.draw) if facts.name in moved else _drawn(facts.draw)
+                drawn[facts.name] = _inside(cast(maker(rng, facts.shape), facts.dtype), facts)
+        return drawn
+
+    return draw
+
+
+def _inside(values: NDArray[Any], facts: TensorFacts) -> Array:
+    """Below the end that a uniform draw does not reach, which a cast to fewer bits may round to."""
+    if facts.draw.kind != "uniform" or facts.dtype is DType.FLOAT64 or not facts.dtype.is_float:
+        return values
+    end = values.dtype.type(facts.draw.high)
+    return np.where(values >= end, np.nextafter(end, values.dtype.type(facts.draw.low)), values)
+
+
+def _drawn(draw: DrawnAs) -> Maker:
+    def make(rng: Rng, shape: Shape) -> Array:
+        if draw.kind == "normal":
+            return rng.normal(shape) * draw.std + draw.mean
+        if draw.kind == "uniform":
+            return rng.uniform(draw.low, draw.high, shape)
+        if draw.kind == "permutation":
+            return rng.xp.argsort(rng.uniform(0.0, 1.0, shape))
+        return rng.integers(round(draw.low), round(draw.high), shape)
+
+    return make
+
+
+def _centre_and_reach(draw: DrawnAs) -> tuple[float, float]:
+    """The middle of the range, and how far it goes from there; of normal values the usual range."""
+    if draw.kind == "normal":
+        return draw.mean, 2.0 * draw.std
+    return (draw.low + draw.high) / 2, (draw.high - draw.low) / 2
+
+
+def _rows_of_one_value(draw: DrawnAs) -> Maker:
+    centre, reach = _centre_and_reach(draw)
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        steps = rng.integers(1 - _STEPS, _STEPS - 1, (*shape[:-1], 1)) / _STEPS
+        return rng.xp.broadcast_to(centre + reach * steps, shape)
+
+    return make
+
+
+def _few_values(draw: DrawnAs) -> Maker:
+    def make(rng: Rng, shape: Shape) -> Array:
+        values = _drawn(draw)(rng, (_FEW,))
+        return values[rng.integers(0, _FEW - 1, shape)]
+
+    return make
+
+
+def _sorted_stretches(draw: DrawnAs) -> Maker:
+    """Short ones: the partial sums of a long sorted row go far beyond the 2-norm of its terms."""
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        values = _drawn(draw)(rng, shape)
+        places = range(0, shape[-1], _STRETCH)
+        return rng.xp.concat([rng.xp.sort(values[..., at : at + _STRETCH], axis=-1) for at in places], axis=-1)
+
+    return make
+
+
+def _several_scales(draw: DrawnAs) -> Maker:
+    """Towards zero, or towards the value of the range that is nearest to it."""
+    centre = 0.0 if draw.kind == "normal" else min(max(0.0, draw.low), draw.high)
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        return centre + (_drawn(draw)(rng, shape) - centre) * 2.0 ** -rng.uniform(0.0, _SCALES, shape)
+
+    return make
+
+
+def _extreme_ends(draw: DrawnAs) -> Maker:
+    if draw.kind == "normal":
+        ends = draw.mean - _FAR * draw.std, draw.mean + _FAR * draw.std
+    else:
+        ends = draw.low, math.nextafter(draw.high, draw.low)
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        tile = _TILES[int(rng.integers(0, len(_TILES) - 1, (1,))[0])]
+        places = rng.arange(shape[-1]) % tile
+        extreme = rng.xp.where(rng.signs(shape) > 0, ends[1], ends[0])
+        return rng.xp.where((places == 0) | (places == tile - 1), extreme, _drawn(draw)(rng, shape))
+
+    return make

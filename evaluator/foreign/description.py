@@ -1,0 +1,91 @@
+"""What is known of a problem of someone else: all that leaves the sandbox beside the contents of tensors."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from common.wire import DType, Json
+
+DrawKind: TypeAlias = Literal["uniform", "normal", "integers", "permutation", "called"]
+InputKind: TypeAlias = Literal["argument", "parameter", "buffer", "output"]
+
+_MOST_TENSORS: Final = 1024
+_MOST_EXTENT: Final = 1 << 31
+_MOST_SIZES: Final = 64
+
+
+@dataclass(frozen=True)
+class DrawnAs:
+    """How the contents of an input are drawn; `called`: only the file itself can make them."""
+
+    kind: DrawKind
+    low: float = 0.0
+    """The least of `uniform` and `integers`."""
+    high: float = 1.0
+    """The largest, which `uniform` does not reach and `integers` does."""
+    mean: float = 0.0
+    std: float = 1.0
+
+
+@dataclass(frozen=True)
+class TensorFacts:
+    """One input or output."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    draw: DrawnAs
+    kind: InputKind
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all elements."""
+        return math.prod(self.shape) * self.dtype.size_bytes
+
+
+@dataclass(frozen=True)
+class Description:
+    """One file, as the sandbox describes it."""
+
+    inputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...]
+    sizes: Mapping[str, int]
+    """Whole numbers that the file names at its top."""
+    flops: int
+    longest_sum: int
+    """Terms of the longest sum that the file was seen to make."""
+    torch: str
+    """Version of PyTorch."""
+    tensors: tuple[str, ...] = field(default=())
+
+    @staticmethod
+    def from_json(text: bytes) -> "Description":
+        """Raises ValueError for what no file can be like: an untrusted process wrote it."""
+        described = _descriptions.load(text)
+        tensors = (*described.inputs, *described.outputs)
+        names = [*(tensor.name for tensor in tensors), *described.sizes]
+        if not described.outputs or len(tensors) > _MOST_TENSORS or len(described.sizes) > _MOST_SIZES:
+            raise ValueError(f"{len(described.inputs)} inputs and {len(described.outputs)} outputs")
+        if len(set(names)) != len(names) or not all(name.isidentifier() and name.isascii() for name in names):
+            raise ValueError("names that no kernel's parameters can have, or two of the same")
+        for tensor in tensors:
+            draw = tensor.draw
+            if not tensor.shape or not all(1 <= extent < _MOST_EXTENT for extent in tensor.shape):
+                raise ValueError(f"'{tensor.name}' of shape {tensor.shape}")
+            if not all(math.isfinite(value) for value in (draw.low, draw.high, draw.mean, draw.std)):
+                raise ValueError(f"'{tensor.name}' drawn without bounds")
+            if draw.low > draw.high or draw.std < 0 or (draw.kind == "permutation" and len(tensor.shape) != 1):
+                raise ValueError(f"'{tensor.name}' cannot be drawn")
+        if not all(1 <= size < _MOST_EXTENT for size in described.sizes.values()):
+            raise ValueError("sizes out of range")
+        if not (0 <= described.flops < 1 << 62 and 1 <= described.longest_sum < 1 << 40):
+            raise ValueError("work out of range")
+        return described
+
+    def to_json(self) -> bytes:
+        """As it is cached."""
+        return _descriptions.dump(self)
+
+
+_descriptions: Final = Json(Description)

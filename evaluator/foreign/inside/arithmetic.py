@@ -1,0 +1,256 @@
+"""A module's operators carried out otherwise than the file asks for: in float64, with noise, in a lower precision, in
+another order; and counted.
+
+Each is a dispatch mode: it sees every operator that reaches PyTorch's kernels, whatever the file calls it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils.flop_counter import flop_registry
+
+from evaluator.foreign.inside.operators import SeenOperators, operator_name
+from evaluator.foreign.inside.refusals import current_line
+
+ROUNDING: Final = 2.0**-24
+"""Largest relative error of one float32 rounding to nearest: the noise of Monte Carlo arithmetic."""
+_NARROW: Final = (torch.float32, torch.float16, torch.bfloat16)
+_MOVES: Final = frozenset(
+    [
+        "_unsafe_view",
+        "clone",
+        "copy",
+        "copy_",
+        "cat",
+        "stack",
+        "index",
+        "index_select",
+        "gather",
+        "slice",
+        "constant_pad_nd",
+        "flip",
+        "roll",
+        "repeat",
+        "lift_fresh",
+        "_to_copy",
+        "detach",
+        "alias",
+        "embedding",
+        "im2col",
+        "where",
+        "masked_fill",
+        "masked_fill_",
+        "zeros_like",
+        "ones_like",
+    ]
+)
+"""Operators that compute nothing: no rounding happens in them."""
+_MOST_TERMS: Final = 1 << 25
+"""Products that are made one by one for a sum in order: some tenths of a second."""
+
+
+def _computes(func: Any) -> bool:
+    return not func.is_view and operator_name(func) not in _MOVES
+
+
+def _floats(values: Any) -> list[torch.Tensor]:
+    return [
+        one for one in pytree.tree_leaves(values) if isinstance(one, torch.Tensor) and one.dtype.is_floating_point
+    ]
+
+
+class DoubleArithmetic(SeenOperators):
+    """Everything in float64, also what the file itself makes or casts in less; with `noise` each result is moved by
+    `ROUNDING` of itself, up or down at random.
+    """
+
+    def __init__(self, noise: torch.Generator | None = None) -> None:
+        super().__init__()
+        self._noise = noise
+
+    def __enter__(self) -> "DoubleArithmetic":
+        self._before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        torch.set_default_dtype(self._before)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        args, kwargs = pytree.tree_map(_doubled, (args, kwargs or {}))
+        made = func(*args, **kwargs)
+        if self._noise is not None and _computes(func) and _floats((args, kwargs)):
+            for one in _floats(made):
+                if one.dtype is torch.float64:
+                    one.mul_(self.factors(one.shape))
+        return made
+
+    @property
+    def noisy(self) -> bool:
+        """Whether results are moved."""
+        return self._noise is not None
+
+    def factors(self, shape: torch.Size) -> torch.Tensor:
+        """1 + or - ROUNDING for each element."""
+        signs = torch.randint(0, 2, shape, generator=self._noise, dtype=torch.float64)
+        return signs.mul_(2.0 * ROUNDING).add_(1.0 - ROUNDING)
+
+
+def _doubled(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.double() if value.dtype in _NARROW else value
+    return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value
+
+
+class RoundedArithmetic(SeenOperators):
+    """Floating operands and results of every operator rounded to a lower precision, computed in the file's own."""
+
+    def __init__(self, rounding: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self._rounding = rounding
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not _computes(func) or func._schema.is_mutable:
+            return func(*args, **(kwargs or {}))
+        args, kwargs = pytree.tree_map(self.rounded, (args, kwargs or {}))
+        return pytree.tree_map(self.rounded, func(*args, **kwargs))
+
+    def rounded(self, value: Any) -> Any:
+        """A tensor of floats with its values rounded; anything else as it is."""
+        if isinstance(value, torch.Tensor) and value.dtype in _NARROW:
+            return self._rounding(value.float()).to(value.dtype)
+        return value
+
+
+def _to_tf32(values: torch.Tensor) -> torch.Tensor:
+    bits = values.contiguous().view(torch.int32)
+    rounded = (bits + 0xFFF + ((bits >> 13) & 1)) & ~0x1FFF
+    return torch.where(torch.isfinite(values), rounded.view(torch.float32), values)
+
+
+LOWER: Final[Mapping[str, Callable[[torch.Tensor], torch.Tensor]]] = {
+    "TF32": _to_tf32,
+    "bfloat16": lambda values: values.to(torch.bfloat16).float(),
+    "float16": lambda values: values.to(torch.float16).float(),
+}
+"""Precisions lower than float32, to nearest: 10, 7 and 10 fraction bits, the last with a small range too."""
+
+
+class PermutedOrder(SeenOperators):
+    """Sums and products of matrices with their terms in another order."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        factors = _FACTORS.get(operator_name(func))
+        if factors is not None:
+            left, right = (args[at] for at in factors)
+            order = torch.randperm(left.shape[-1], generator=self._generator)
+            changed = list(args)
+            changed[factors[0]] = left[..., order]
+            changed[factors[1]] = right.index_select(-1 if right.ndim == 1 else -2, order)
+            return func(*changed, **(kwargs or {}))
+        if operator_name(func) in ("sum", "mean") and args[0].ndim:
+            axes = _axes(func, args) or tuple(range(args[0].ndim))
+            return func(args[0].flip(axes), *args[1:], **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+class OneAccumulator(SeenOperators):
+    """Sums and products of matrices in float32, one term after another: what the plainest kernel does.
+
+    Where there are more terms than `_MOST_TERMS`, in PyTorch's own order.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, kwargs = operator_name(func), kwargs or {}
+        factors = _FACTORS.get(name)
+        if factors is not None and not (kwargs.keys() & {"alpha", "beta"}):
+            left, right = (args[at] for at in factors)
+            columns = 1 if right.ndim == 1 else right.shape[-1]
+            if left.dtype is torch.float32 and left.numel() * columns <= _MOST_TERMS:
+                product = _in_order(left, right)
+                return product if factors[0] == 0 else product + args[0]
+        if name in ("sum", "mean") and args[0].dtype is torch.float32 and args[0].numel() <= _MOST_TERMS:
+            axes = _axes(func, args) or tuple(range(args[0].ndim))
+            if axes:
+                kept = bool(args[2]) if len(args) > 2 else bool(kwargs.get("keepdim", False))
+                return _summed(args[0], axes, kept, name == "mean")
+        return func(*args, **kwargs)
+
+
+_FACTORS: Final = {"mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "addmv": (1, 2)}
+"""Where products of matrices have their factors."""
+
+
+def _in_order(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    columns = right[..., None, :] if right.ndim == 1 else right.mT[..., None, :, :]
+    terms = left.numpy()[..., None, :] * columns.numpy()
+    found = torch.from_numpy(np.add.accumulate(terms, axis=-1)[..., -1].copy())
+    return found[..., 0] if right.ndim == 1 else found
+
+
+def _summed(values: torch.Tensor, axes: tuple[int, ...], kept: bool, mean: bool) -> torch.Tensor:
+    others = [axis for axis in range(values.ndim) if axis not in axes]
+    moved = values.permute(*others, *axes).reshape(*(values.shape[axis] for axis in others), -1).numpy()
+    total = torch.from_numpy(np.add.accumulate(moved, axis=-1)[..., -1].copy())
+    total = total / moved.shape[-1] if mean else total
+    return (
+        total.reshape([1 if axis in axes else extent for axis, extent in enumerate(values.shape)]) if kept else total
+    )
+
+
+def _axes(func: Any, args: Any) -> tuple[int, ...]:
+    """The axes that a sum goes over; none where it goes over all."""
+    given = args[1] if len(args) > 1 and func._overloadname != "default" else None
+    listed = [given] if isinstance(given, int) else list(given or ())
+    return tuple(axis % args[0].ndim for axis in listed)
+
+
+class CountedWork(SeenOperators):
+    """Counts operations and the longest sum, and where random numbers are drawn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flops = 0
+        self.longest_sum = 1
+        self.random: list[tuple[str, int | None]] = []
+        """Operators that draw random numbers, and the lines of the file that call them."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            self.random.append((operator_name(func), current_line()))
+        read, written = _floats((args, kwargs)), _floats(made)
+        if not _computes(func) or not read:
+            return made
+        elements = max((one.numel() for one in (*read, *written)), default=0)
+        if func.overloadpacket in flop_registry and not isinstance(made, tuple):
+            self.flops += int(flop_registry[func.overloadpacket](*args, **(kwargs or {}), out_val=made))
+        else:
+            self.flops += elements
+        self.longest_sum = max(self.longest_sum, _terms(operator_name(func), args, made))
+        return made
+
+
+def _terms(name: str, args: Any, made: Any) -> int:
+    """How many terms one element of an operator's result adds up."""
+    if name in _FACTORS:
+        return int(args[_FACTORS[name][0]].shape[-1])
+    if name == "convolution":
+        weight, transposed = args[1], args[6]
+        return int(weight.numel() // weight.shape[1 if transposed else 0])
+    if name in ("_softmax", "_log_softmax", "_safe_softmax", "cumsum", "logcumsumexp", "cumprod"):
+        return int(args[0].shape[args[1]]) if args[0].ndim else 1
+    if name == "native_layer_norm":
+        return int(np.prod(args[1]))
+    read = max((one.numel() for one in _floats(args)), default=1)
+    results = [one.numel() for one in _floats(made) if one.numel()]
+    return max(1, read // min(results)) if results else 1

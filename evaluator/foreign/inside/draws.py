@@ -1,0 +1,119 @@
+"""How the contents of tensors are drawn, as far as that can be seen from the calls that make them."""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+import torch
+from torch.utils.weak import WeakIdKeyDictionary
+
+from evaluator.foreign.inside.operators import SeenOperators, operator_name
+
+Draw: TypeAlias = dict[str, Any]
+"""`kind`, and what it needs: uniform {low, high}, normal {mean, std}, integers {low, high} (both included),
+permutation, or called: only the file itself can make it."""
+
+CALLED: Final[Draw] = {"kind": "called"}
+_SAME: Final = {"clone", "view", "_unsafe_view", "contiguous", "t", "transpose", "permute", "unsqueeze", "squeeze"}
+_SAME_TOO: Final = {"detach", "alias", "_to_copy", "reshape", "lift_fresh"}
+_EVEN_RANGE_IN_STD: Final = 3.4641
+"""A uniform distribution spans 2 * sqrt(3) standard deviations."""
+_NEAR: Final = 0.15
+_ENOUGH: Final = 64
+"""Elements from which a range can be told."""
+
+
+class WatchedDraws(SeenOperators):
+    """While it is active, remembers how each tensor is drawn, through scaling, shifting, casting and reshaping."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: WeakIdKeyDictionary = WeakIdKeyDictionary()
+
+    def of(self, tensor: torch.Tensor) -> Draw:
+        """How its contents came to be."""
+        known: Draw = self._known.get(tensor, CALLED)
+        return known
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = operator_name(func)
+        before = self._known.get(args[0], CALLED) if args and isinstance(args[0], torch.Tensor) else CALLED
+        made = func(*args, **kwargs)
+        if isinstance(made, torch.Tensor):
+            draw = _drawn(name, before, args, kwargs)
+            if (
+                draw["kind"] != "called"
+                and not made.dtype.is_floating_point
+                and draw["kind"] in ("uniform", "normal")
+            ):
+                draw = CALLED  # rounded to whole numbers
+            self._known[made] = draw
+        return made
+
+
+def _drawn(name: str, before: Draw, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Draw:
+    if name in ("rand", "rand_like"):
+        return {"kind": "uniform", "low": 0.0, "high": 1.0}
+    if name in ("randn", "randn_like"):
+        return {"kind": "normal", "mean": 0.0, "std": 1.0}
+    if name == "randint":
+        low, high = (args[0], args[1]) if len(args) > 2 else (0, args[0])
+        return {"kind": "integers", "low": int(low), "high": int(high) - 1}
+    if name == "randperm":
+        return {"kind": "permutation"}
+    if name in ("uniform_", "normal_"):
+        first, second = _two(args[1:], kwargs, ("from", "to") if name == "uniform_" else ("mean", "std"))
+        if name == "uniform_":
+            return {"kind": "uniform", "low": first, "high": second}
+        return {"kind": "normal", "mean": first, "std": second}
+    if name in _SAME or name in _SAME_TOO:
+        return before
+    number = args[1] if len(args) > 1 and isinstance(args[1], int | float) else None
+    if isinstance(number, int | float) and kwargs.get("alpha", 1) == 1 and len(args) == 2:
+        return _moved(name.removesuffix("_"), before, float(number))
+    if name == "neg":
+        return _moved("mul", before, -1.0)
+    return CALLED
+
+
+def _two(given: tuple[Any, ...], kwargs: Mapping[str, Any], names: tuple[str, str]) -> tuple[float, float]:
+    values = [0.0, 1.0]
+    values[: len(given)] = given[:2]
+    return float(kwargs.get(names[0], values[0])), float(kwargs.get(names[1], values[1]))
+
+
+def _moved(name: str, draw: Draw, number: float) -> Draw:
+    factor, shift = {
+        "mul": (number, 0.0),
+        "div": (1.0 / number if number else 0.0, 0.0),
+        "add": (1.0, number),
+        "sub": (1.0, -number),
+        "rsub": (-1.0, number),
+    }.get(name, (0.0, 0.0))
+    if factor == 0.0:
+        return CALLED
+    if draw["kind"] == "uniform":
+        ends = sorted((draw["low"] * factor + shift, draw["high"] * factor + shift))
+        return {"kind": "uniform", "low": ends[0], "high": ends[1]}
+    if draw["kind"] == "normal":
+        return {"kind": "normal", "mean": draw["mean"] * factor + shift, "std": abs(draw["std"] * factor)}
+    return CALLED
+
+
+def draw_of_parameter(values: torch.Tensor) -> Draw:
+    """How to draw a parameter like this one: its range, or for one value everywhere a range around it."""
+    if not values.dtype.is_floating_point or not bool(torch.isfinite(values).all()):
+        return CALLED
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        # One value everywhere would let a kernel leave it out.
+        return {"kind": "uniform", "low": 0.5 * low, "high": 1.5 * low} if low > 0 else _around(low)
+    std = float(values.double().std()) if values.numel() > 1 else 0.0
+    if values.numel() < _ENOUGH or abs((high - low) / (std * _EVEN_RANGE_IN_STD) - 1.0) < _NEAR:
+        return {"kind": "uniform", "low": low, "high": high}
+    return {"kind": "normal", "mean": float(values.double().mean()), "std": std}
+
+
+def _around(value: float) -> Draw:
+    reach = 0.5 * abs(value) or 0.5
+    return {"kind": "uniform", "low": value - reach, "high": value + reach}

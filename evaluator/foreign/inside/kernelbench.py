@@ -1,0 +1,177 @@
+"""KernelBench's form of a problem: `Model`, `get_inputs` and `get_init_inputs` in one Python file.
+
+Source: https://github.com/ScalingIntelligence/KernelBench, README, "Task description".
+"""
+
+import ast
+import inspect
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from evaluator.foreign.inside.operators import seed_torch
+from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
+
+_GUARDED: Final = (torch, torch.nn, torch.nn.functional, torch.Tensor, torch.nn.Module)
+"""What a file that changes it would change the meaning of for us too."""
+_MOST_SIZE: Final = 1 << 31
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What `forward` is called with: its tensors by name, and all else in its place."""
+
+    tensors: Mapping[str, torch.Tensor]
+    leaves: Sequence[Any]
+    """All leaves in order; a tensor's place holds its name."""
+    structure: pytree.TreeSpec
+
+    def with_tensors(self, tensors: Mapping[str, torch.Tensor]) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """Positional and keyword arguments that hold these tensors."""
+        filled = [tensors[leaf.name] if isinstance(leaf, _Place) else leaf for leaf in self.leaves]
+        args, kwargs = pytree.tree_unflatten(filled, self.structure)
+        return args, kwargs
+
+
+@dataclass(frozen=True)
+class _Place:
+    name: str
+
+
+class KernelBenchFile:
+    """A file that was read and carried out once; its functions are called as often as one likes."""
+
+    def __init__(self, text: str) -> None:
+        """Raises RefusedError."""
+        module = ModuleType("reference")
+        sys.modules["reference"] = module
+        self._names = vars(module)
+        self._before = _attributes()
+        with refused_where_it_fails("carrying out the file"):
+            tree = ast.parse(text, FILE)
+            exec(compile(tree, FILE, "exec"), self._names)
+        self.check_torch()
+        lines = _definitions(tree)
+        self.sizes = _sizes(tree, self._names)
+        self._model = self._names.get("Model")
+        if not (inspect.isclass(self._model) and issubclass(self._model, torch.nn.Module)):
+            what = "has no class `Model`" if self._model is None else "has a `Model` that is no torch.nn.Module"
+            raise RefusedError(f"it {what}", lines.get("Model"))
+        for name in ("get_inputs", "get_init_inputs"):
+            if not callable(self._names.get(name)) and (name == "get_inputs" or name in self._names):
+                raise RefusedError(f"it has no function `{name}`", lines.get(name))
+
+    def check_torch(self) -> None:
+        """Raises RefusedError where the file has changed torch."""
+        for (owner, name), value in self._before.items():
+            now = vars(owner).get(name)
+            # PyTorch replaces some of its own when more of it is imported.
+            if now is not value and not str(getattr(now, "__module__", "")).startswith("torch"):
+                raise RefusedError(f"it changes {getattr(owner, '__name__', 'torch')}.{name}")
+
+    def model(self, seed: int) -> torch.nn.Module:
+        """A new `Model`, made under this seed, in the mode in which the file leaves it. Raises RefusedError."""
+        _seeded(seed)
+        with refused_where_it_fails("making the Model"):
+            given = self._names["get_init_inputs"]() if "get_init_inputs" in self._names else []
+            args, kwargs = _both_kinds(given)
+            made = self._names["Model"](*args, **kwargs)
+        assert isinstance(made, torch.nn.Module)
+        return made
+
+    def arguments(self, model: torch.nn.Module, seed: int) -> Arguments:
+        """What `get_inputs` gives under this seed, by the names of `forward`'s arguments. Raises RefusedError."""
+        _seeded(seed)
+        with refused_where_it_fails("get_inputs"):
+            args, kwargs = _both_kinds(self._names["get_inputs"]())
+            signature = inspect.signature(model.forward)
+            signature.bind(*args, **kwargs)
+        leaves, structure = pytree.tree_flatten((list(args), dict(kwargs)))
+        names = _leaf_names(signature, args, kwargs)
+        tensors: dict[str, torch.Tensor] = {}
+        placed: list[Any] = []
+        for name, leaf in zip(names, leaves, strict=True):
+            if isinstance(leaf, torch.Tensor):
+                tensors[name] = leaf.detach()
+                placed.append(_Place(name))
+            else:
+                placed.append(leaf)
+        return Arguments(tensors, placed, structure)
+
+
+def call(
+    model: torch.nn.Module,
+    state: Mapping[str, torch.Tensor],
+    arguments: Arguments,
+    tensors: Mapping[str, torch.Tensor],
+) -> list[Any]:
+    """The leaves that `forward` returns. Raises what it raises."""
+    args, kwargs = arguments.with_tensors(tensors)
+    with torch.no_grad():
+        returned = torch.func.functional_call(model, dict(state), tuple(args), dict(kwargs))
+    return [leaf for leaf in pytree.tree_leaves(returned) if leaf is not None]
+
+
+def _both_kinds(given: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Positional and keyword arguments: a list, a dict, or KernelBook's `[[...], {...}]`."""
+    if isinstance(given, Mapping):
+        return (), given
+    if isinstance(given, torch.Tensor) or not isinstance(given, Sequence):
+        return (given,), {}
+    if len(given) == 2 and isinstance(given[0], list | tuple) and isinstance(given[1], dict):
+        return given[0], given[1]
+    return given, {}
+
+
+def _leaf_names(signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
+    """A name for each leaf of the arguments: the argument's, with numbers where it holds several."""
+    names: list[str] = []
+    parameters = list(signature.parameters.values())
+    for at, value in enumerate(args):
+        parameter = parameters[min(at, len(parameters) - 1)]
+        several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        names += _numbered(f"{parameter.name}_{at}" if several else parameter.name, value)
+    for key, value in kwargs.items():
+        names += _numbered(key, value)
+    return names
+
+
+def _numbered(name: str, value: Any) -> list[str]:
+    count = len(pytree.tree_leaves(value))
+    whole = pytree.tree_structure(value).is_leaf()
+    return [name] if whole else [f"{name}_{at}" for at in range(count)]
+
+
+def _sizes(tree: ast.Module, names: Mapping[str, Any]) -> dict[str, int]:
+    """Names that the file gives one whole number, at its top, in order."""
+    found: dict[str, int] = {}
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        for target in targets:
+            value = names.get(target.id) if isinstance(target, ast.Name) else None
+            if type(value) is int and 1 <= value < _MOST_SIZE and isinstance(target, ast.Name):
+                found[target.id] = value
+    return found
+
+
+def _definitions(tree: ast.Module) -> dict[str, int]:
+    """Lines of what the file defines at its top, by name."""
+    defined = (ast.FunctionDef, ast.ClassDef)
+    return {node.name: node.lineno for node in tree.body if isinstance(node, defined)}
+
+
+def _attributes() -> dict[tuple[Any, str], Any]:
+    return {(owner, name): value for owner in _GUARDED for name, value in vars(owner).items() if callable(value)}
+
+
+def _seeded(seed: int) -> None:
+    seed_torch(seed)
+    random.seed(seed)
+    np.random.seed(seed % (1 << 32))

@@ -1,0 +1,49 @@
+"""Why a file cannot be a problem, with the line that says so."""
+
+import contextlib
+import traceback
+from collections.abc import Iterator
+from typing import Final
+
+FILE: Final = "reference.py"
+"""The name under which the file's code is compiled, by which its lines are found in a traceback."""
+_MOST_CHARACTERS: Final = 500
+
+
+class RefusedError(Exception):
+    """The file cannot be a problem."""
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+
+
+@contextlib.contextmanager
+def refused_where_it_fails(deed: str) -> Iterator[None]:
+    """Turn whatever the file's own code raises into a refusal that says `deed` and the line of the file."""
+    try:
+        yield
+    except RefusedError:
+        raise
+    except SyntaxError as error:
+        raise RefusedError(f"it is not Python: {error.msg}", error.lineno) from error
+    except MemoryError as error:
+        raise RefusedError(f"{deed} takes more memory than it may", _line_of(error)) from error
+    except BaseException as error:  # a file may raise SystemExit or a class of its own
+        said = f"{type(error).__name__}: {error}"[:_MOST_CHARACTERS]
+        if "can't allocate memory" in said:
+            raise RefusedError(f"{deed} takes more memory than it may ({said})", _line_of(error)) from error
+        raise RefusedError(f"{deed} fails: {said}", _line_of(error)) from error
+
+
+def _line_of(error: BaseException) -> int | None:
+    """The last line of the file that a traceback went through."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE]
+    return lines[-1] if lines else None
+
+
+def current_line() -> int | None:
+    """The line of the file that is being carried out."""
+    lines = [frame.lineno for frame in traceback.extract_stack() if frame.filename == FILE]
+    return lines[-1] if lines else None

@@ -1,0 +1,302 @@
+"""The reference process: it reads requests from stdin and answers on what was stdout, until stdin ends.
+
+A message is the length of a JSON text (8 bytes, little-endian), that text, and the bytes of the tensors that its
+`tensors` list by name, dtype and shape, in that order. `reference.py` in the working folder is the file.
+"""
+
+import json
+import math
+import os
+import struct
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Final
+
+import torch
+
+from evaluator.foreign.inside.arithmetic import (
+    LOWER,
+    ROUNDING,
+    CountedWork,
+    DoubleArithmetic,
+    OneAccumulator,
+    PermutedOrder,
+    RoundedArithmetic,
+)
+from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_parameter
+from evaluator.foreign.inside.kernelbench import KernelBenchFile, call
+from evaluator.foreign.inside.operators import seed_torch
+from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
+
+_NOISY_RUNS: Final = 8
+"""Of Monte Carlo arithmetic: with eight, one element in a million has a scale eight times too small."""
+_DTYPES: Final = {
+    torch.float64: "float64",
+    torch.float32: "float32",
+    torch.float16: "float16",
+    torch.int64: "int64",
+    torch.int32: "int32",
+    torch.int16: "int16",
+    torch.int8: "int8",
+    torch.uint8: "uint8",
+    torch.bool: "uint8",
+}
+_BY_NAME: Final = {name: dtype for dtype, name in _DTYPES.items() if dtype is not torch.bool}
+_SEED: Final = 1
+
+
+class ReferenceServer:
+    """Answers requests about one file."""
+
+    def __init__(self, text: str, most_bytes: int) -> None:
+        """Raises RefusedError."""
+        self._file = KernelBenchFile(text)
+        self._model = self._file.model(_SEED)
+        watched = WatchedDraws()
+        with watched:
+            self._arguments = self._file.arguments(self._model, _SEED)
+        self._draws = {name: watched.of(tensor) for name, tensor in self._arguments.tensors.items()}
+        self._state = {
+            **{name: one.detach() for name, one in self._model.named_parameters()},
+            **{name: one.detach() for name, one in self._model.named_buffers()},
+        }
+        self._parameters = [name for name, _ in self._model.named_parameters()]
+        given = {**self._arguments.tensors, **self._state}
+        for name, tensor in given.items():
+            _check_dtype(f"the input '{name}'", tensor)
+        total = sum(one.numel() * one.element_size() for one in given.values())
+        if total > most_bytes:
+            raise RefusedError(f"its inputs and parameters take {total:,} bytes, and may take {most_bytes:,} here")
+        self._outputs, self._work = self._first_call()
+        used = [name for name in self._state if name not in self._parameters and self._matters(name)]
+        self._passed = [*self._parameters, *used]
+
+    def _first_call(self) -> tuple[list[torch.Tensor], CountedWork]:
+        counted = CountedWork()
+        with refused_where_it_fails("forward"):
+            seed_torch(_SEED)
+            with counted:
+                first = self._call({})
+        if not first:
+            raise RefusedError("forward returns nothing")
+        for at, one in enumerate(first):
+            if not isinstance(one, torch.Tensor):
+                raise RefusedError(f"forward returns a {type(one).__name__} where a tensor should be (place {at})")
+            _check_dtype(f"output {at}", one)
+        with refused_where_it_fails("a second call of forward"):
+            seed_torch(_SEED + 1)
+            second = self._call({})
+        if not _alike(first, second):
+            if counted.random:
+                name, line = counted.random[0]
+                raise RefusedError(
+                    f"forward draws random numbers (aten.{name}), so its answer is no one answer", line
+                )
+            raise RefusedError("forward gives another answer with each call")
+        self._file.check_torch()
+        return first, counted
+
+    def _call(self, changed: Mapping[str, torch.Tensor]) -> list[Any]:
+        """What forward returns for the file's own contents but for those `changed`, by the file's names."""
+        tensors = {name: changed.get(name, one).clone() for name, one in self._arguments.tensors.items()}
+        state = {name: changed.get(name, one).clone() for name, one in self._state.items()}
+        return call(self._model, state, self._arguments, tensors)
+
+    def _matters(self, name: str) -> bool:
+        """Whether the answer depends on a buffer. Those that forward only writes are no inputs."""
+        values = self._state[name]
+        other = ~values if values.dtype is torch.bool else values.flip(tuple(range(values.ndim))) * 2 + 1
+        try:
+            return not _alike(self._outputs, self._call({name: other}))
+        except Exception:  # no index any more, for example
+            return True
+
+    def describe(self) -> dict[str, Any]:
+        """All that is known of the file, as JSON."""
+        names = self._names()
+        inputs = []
+        for name, tensor in self._arguments.tensors.items():
+            inputs.append(_described(names[name], tensor, self._draws[name], "argument"))
+        for name in self._passed:
+            tensor = self._state[name]
+            kind = "parameter" if name in self._parameters else "buffer"
+            draw = draw_of_parameter(tensor) if kind == "parameter" else CALLED
+            inputs.append(_described(names[name], tensor, draw, kind))
+        several = len(self._outputs) > 1
+        taken = {one["name"] for one in inputs}
+        outputs = []
+        for at, tensor in enumerate(self._outputs):
+            name = f"out_{at}" if several else "out"
+            outputs.append(_described(name + "_" * (name in taken), tensor, CALLED, "output"))
+        taken |= {one["name"] for one in outputs}
+        return {
+            "inputs": inputs,
+            "outputs": outputs,
+            "sizes": {name: value for name, value in self._file.sizes.items() if name not in taken},
+            "flops": self._work.flops,
+            "longest_sum": self._work.longest_sum,
+            "torch": torch.__version__,
+        }
+
+    def _names(self) -> dict[str, str]:
+        """What a kernel's parameter is called, by the file's own name."""
+        chosen: dict[str, str] = {}
+        for name in (*self._arguments.tensors, *self._passed):
+            plain = "".join(each if each.isascii() and each.isalnum() else "_" for each in name)
+            plain = plain if plain[:1].isalpha() else f"t_{plain}"
+            while plain in chosen.values():
+                plain += "_"
+            chosen[name] = plain
+        return chosen
+
+    def drawn(self, seed: int) -> dict[str, torch.Tensor]:
+        """What the file itself makes of its inputs and buffers under a seed. Raises RefusedError."""
+        model = self._file.model(seed)
+        arguments = self._file.arguments(model, seed)
+        state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
+        return {name: {**state, **arguments.tensors}[given] for given, name in self._names().items()}
+
+    def answered(self, given: Mapping[str, torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Each output in float64, and its scale. Raises RefusedError."""
+        exact = self._run(given, DoubleArithmetic())
+        squares = [torch.zeros(one.shape, dtype=torch.float64) for one in exact]
+        generator = torch.Generator().manual_seed(_SEED)
+        for _ in range(_NOISY_RUNS):
+            noisy = self._run(given, DoubleArithmetic(generator))
+            for at, (one, other) in enumerate(zip(exact, noisy, strict=True)):
+                if one.dtype.is_floating_point:
+                    moved = torch.where(one == other, 0.0, (other - one) / ROUNDING)
+                    squares[at] += moved**2 / _NOISY_RUNS
+        scales = [
+            torch.sqrt(one.double() ** 2 + square) if one.dtype.is_floating_point else square
+            for one, square in zip(exact, squares, strict=True)
+        ]
+        return exact, scales
+
+    def computed(self, given: Mapping[str, torch.Tensor], how: str) -> list[torch.Tensor]:
+        """Each output as it is computed `how`: a key of `LOWER`, `eager`, `one accumulator`, or `permuted N`."""
+        if how in LOWER:
+            # What no operator computes, a kernel may round too: inputs that are only moved, and the result.
+            rounded = RoundedArithmetic(LOWER[how])
+            found = self._run({name: rounded.rounded(one) for name, one in given.items()}, rounded)
+            return [rounded.rounded(one) for one in found]
+        if how == "one accumulator":
+            return self._run(given, OneAccumulator())
+        if how.startswith("permuted "):
+            return self._run(given, PermutedOrder(int(how.split()[1])))
+        return self._run(given, CountedWork())
+
+    def _run(self, given: Mapping[str, torch.Tensor], mode: Any) -> list[torch.Tensor]:
+        names = self._names()
+        doubled = isinstance(mode, DoubleArithmetic)
+
+        def own(name: str, like: torch.Tensor) -> torch.Tensor:
+            values = given[names[name]].reshape(like.shape) if name in names else like
+            values = values.to(torch.bool) if like.dtype is torch.bool else values
+            if not doubled or not values.dtype.is_floating_point:
+                return values.clone()
+            values = values.to(torch.float64, copy=True)
+            return values.mul_(mode.factors(values.shape)) if mode.noisy else values
+
+        with refused_where_it_fails("forward on drawn inputs"):
+            seed_torch(_SEED)
+            tensors = {name: own(name, one) for name, one in self._arguments.tensors.items()}
+            state = {name: own(name, one) for name, one in self._state.items()}
+            with mode:
+                found = call(self._model, state, self._arguments, tensors)
+        shapes = [tuple(one.shape) for one in found]
+        if shapes != [tuple(one.shape) for one in self._outputs]:
+            raise RefusedError(f"forward gives outputs of other shapes with other contents: {shapes}")
+        return list(found)
+
+
+def _check_dtype(what: str, tensor: torch.Tensor) -> None:
+    if tensor.dtype not in _DTYPES:
+        raise RefusedError(
+            f"{what} is {str(tensor.dtype).removeprefix('torch.')}, which no input or output can be here"
+        )
+    if tensor.numel() == 0:
+        raise RefusedError(f"{what} has no element: its shape is {tuple(tensor.shape)}")
+
+
+def _alike(one: Sequence[torch.Tensor], other: Sequence[Any]) -> bool:
+    return len(one) == len(other) and all(
+        (isinstance(second, torch.Tensor) and first.shape == second.shape and torch.equal(first, second))
+        or (first.dtype.is_floating_point and torch.allclose(first, second, 1e-5, 1e-6, equal_nan=True))
+        for first, second in zip(one, other, strict=True)
+    )
+
+
+def _described(name: str, tensor: torch.Tensor, draw: Draw, kind: str) -> dict[str, Any]:
+    shape = list(tensor.shape) or [1]
+    return {"name": name, "dtype": _DTYPES[tensor.dtype], "shape": shape, "draw": draw, "kind": kind}
+
+
+def _encoded(named: Mapping[str, torch.Tensor]) -> tuple[list[dict[str, Any]], list[bytes]]:
+    listed, contents = [], []
+    for name, tensor in named.items():
+        listed.append({"name": name, "dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape)})
+        contents.append(tensor.detach().contiguous().numpy().tobytes())
+    return listed, contents
+
+
+def _reply(
+    server: Callable[[], ReferenceServer], request: Mapping[str, Any], given: Mapping[str, torch.Tensor]
+) -> Any:
+    """The JSON value and the tensors of an answer."""
+    asked = request["ask"]
+    if asked == "describe":
+        return server().describe(), {}
+    if asked == "draw":
+        drawn = server().drawn(request["seed"])
+        return {}, {name: drawn[name] for name in request["names"]}
+    if asked == "compute":
+        found = server().computed(given, request["how"])
+        return {}, {f"value_{at}": one for at, one in enumerate(found)}
+    exact, scales = server().answered(given)
+    named = {f"value_{at}": one for at, one in enumerate(exact)}
+    return {}, {**named, **{f"scale_{at}": one for at, one in enumerate(scales)}}
+
+
+def serve_reference(source: IO[bytes], sink: IO[bytes], most_bytes: int) -> None:
+    """Answer each request in turn until `source` ends."""
+    text = Path(FILE).read_text(encoding="utf-8")
+    kept: list[ReferenceServer] = []
+
+    def server() -> ReferenceServer:
+        if not kept:
+            kept.append(ReferenceServer(text, most_bytes))
+        return kept[0]
+
+    while header := source.read(8):
+        request = json.loads(source.read(struct.unpack("<Q", header)[0]))
+        given = {}
+        for one in request["tensors"]:
+            dtype = _BY_NAME[one["dtype"]]
+            data = bytearray(source.read(math.prod(one["shape"]) * dtype.itemsize))
+            given[one["name"]] = torch.frombuffer(data, dtype=dtype).reshape(one["shape"])
+        contents: list[bytes] = []
+        try:
+            reply, named = _reply(server, request, given)
+            reply["tensors"], contents = _encoded(named)
+        except RefusedError as refused:
+            reply = {"refused": refused.reason, "line": refused.line, "tensors": []}
+        encoded = json.dumps(reply).encode()
+        sink.write(struct.pack("<Q", len(encoded)) + encoded)
+        for content in contents:
+            sink.write(content)
+        sink.flush()
+
+
+def main() -> None:
+    """What the sandbox starts. The file's own prints go to stderr, and it finds nothing on stdin."""
+    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    torch.set_num_threads(int(sys.argv[1]))
+    serve_reference(source, sink, int(sys.argv[2]))
+
+
+if __name__ == "__main__":
+    main()

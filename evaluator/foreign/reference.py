@@ -1,0 +1,184 @@
+"""The process in which a file of someone else computes answers, as the referee sees it.
+
+The process is untrusted as the file is: what it says is checked for its form, and a process that says nothing any
+more is a refusal of the file, unless someone outside ended it.
+"""
+
+import importlib.util
+import json
+import math
+import os
+import struct
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.wire import DType
+from evaluator.errors import UsageError
+from evaluator.foreign.description import Description
+from evaluator.python_command import last_words, own_python
+from evaluator.sandbox.retry import foreign, killed_from_outside
+from evaluator.sandbox.sandbox import Job, Limits, Sandbox, SandboxSession, SessionEndedError
+
+MOST_TEXT_BYTES: Final = 1 << 20
+"""As of a submission."""
+MOST_INPUT_BYTES: Final = 64 << 20
+"""Of all inputs and parameters: in float64, with noise and as results they take ten times as much."""
+_MEMORY_BYTES: Final = 8 << 30
+_DESCRIBE_S: Final = 60.0
+"""PyTorch alone takes 2 s to import from a warm disk, and 15 s from a cold one."""
+_ANSWER_S: Final = 60.0
+"""Nine runs of the file in float64."""
+_SESSION_S: Final = 3600.0
+_MOST_HEADER_BYTES: Final = 4 << 20
+_MOST_ANSWER_BYTES: Final = 4 << 30
+
+
+class ReferenceRefusedError(UsageError):
+    """The file cannot be a problem, or not this one; the message names the file and, where it is known, the line."""
+
+
+class ReferenceProcess:
+    """One file in its sandbox. It starts with `start` or the first request and ends with `close`."""
+
+    def __init__(self, sandbox: Sandbox, text: bytes, name: str) -> None:
+        """`name`: the file's, for messages. Raises ReferenceRefusedError."""
+        if importlib.util.find_spec("torch") is None:
+            raise UsageError(
+                "A problem in a PyTorch file needs PyTorch, which is not installed.", "pip install torch"
+            )
+        if len(text) > MOST_TEXT_BYTES:
+            raise ReferenceRefusedError(f"{name} has {len(text):,} bytes; a problem may have {MOST_TEXT_BYTES:,}.")
+        try:
+            text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = text[: error.start].count(b"\n") + 1
+            raise ReferenceRefusedError(f"{name}:{line}: it is not text in UTF-8.") from error
+        self._sandbox, self._text, self.name = sandbox, text, name
+        self._session: SandboxSession | None = None
+
+    def start(self) -> None:
+        """Start the process, which takes seconds to be ready, without waiting for it."""
+        if self._session is not None:
+            return
+        processors = max(1, min(8, len(os.sched_getaffinity(0))))
+        command = own_python("evaluator.foreign.inside.server", str(processors), str(MOST_INPUT_BYTES))
+        limits = Limits(
+            wall_s=_SESSION_S,
+            cpu_s=_SESSION_S,
+            memory_bytes=_MEMORY_BYTES,
+            processes=256,
+            output_bytes=64 << 20,
+        )
+        job = Job(
+            argv=tuple(command),
+            files={"reference.py": self._text},
+            readable=_readable(),
+            # Threads that spin for work cost more than they bring beside a compiler.
+            environment={"OMP_NUM_THREADS": str(processors), "OMP_WAIT_POLICY": "PASSIVE"},
+            limits=limits,
+        )
+        self._session = self._sandbox.start(job)
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._session is not None:
+            self._session.finish()
+            self._session = None
+
+    def describe(self) -> Description:
+        """Raises ReferenceRefusedError, InfrastructureError."""
+        header, _ = self._ask({"ask": "describe"}, {}, _DESCRIBE_S, "be described")
+        try:
+            return Description.from_json(json.dumps(header).encode())
+        except ValueError as error:
+            raise ReferenceRefusedError(f"{self.name}: its description is not one: {str(error)[:300]}.") from error
+
+    def drawn(self, seed: int, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """What the file makes of these inputs under a seed. Raises ReferenceRefusedError, InfrastructureError."""
+        return self._ask({"ask": "draw", "seed": seed, "names": list(names)}, {}, _ANSWER_S, "draw its inputs")[1]
+
+    def answered(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """`value_N` and `scale_N` of each output N, of these inputs. Raises as `drawn`."""
+        return self._ask({"ask": "answer"}, inputs, _ANSWER_S, "answer")[1]
+
+    def computed(self, inputs: Mapping[str, NDArray[Any]], how: str) -> dict[str, NDArray[Any]]:
+        """`value_N` of each output N, computed `how` (see `inside/server.py`). Raises as `drawn`."""
+        return self._ask({"ask": "compute", "how": how}, inputs, _ANSWER_S, "compute its answer")[1]
+
+    def _ask(
+        self, request: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]], time_s: float, deed: str
+    ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        self.start()
+        assert self._session is not None
+        session = self._session
+        listed = [{"name": name, "dtype": one.dtype.name, "shape": list(one.shape)} for name, one in inputs.items()]
+        encoded = json.dumps({**request, "tensors": listed}).encode()
+        begun_s = time.monotonic()
+        try:
+            session.allow(time_s)
+            session.send(struct.pack("<Q", len(encoded)), encoded)
+            for one in inputs.values():
+                session.send(np.ascontiguousarray(one).reshape(-1).view(np.uint8).data)
+            header = self._header(session)
+            named = {one["name"]: self._tensor(session, one) for one in header.pop("tensors")}
+        except SessionEndedError as ended:
+            late = time.monotonic() - begun_s >= time_s
+            raise self._ended(session, deed, time_s if late else None, ended) from ended
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            self.close()
+            raise ReferenceRefusedError(f"{self.name}: its process answers in no form that is known.") from error
+        if "refused" in header:
+            self.close()
+            line = f":{header['line']}" if isinstance(header.get("line"), int) else ""
+            raise ReferenceRefusedError(
+                f"{self.name}{line}: {str(header['refused'])[:1000]}.",
+                "docs/foreign_problems.md says what is needed.",
+            )
+        return header, named
+
+    @staticmethod
+    def _header(session: SandboxSession) -> dict[str, Any]:
+        (length,) = struct.unpack("<Q", session.receive(8))
+        if length > _MOST_HEADER_BYTES:
+            raise ValueError("a header without end")
+        header: dict[str, Any] = json.loads(bytes(session.receive(length)))
+        return header
+
+    @staticmethod
+    def _tensor(session: SandboxSession, listed: Mapping[str, Any]) -> NDArray[Any]:
+        shape, dtype = tuple(int(extent) for extent in listed["shape"]), np.dtype(DType(listed["dtype"]).value)
+        size_bytes = math.prod(shape) * dtype.itemsize
+        if min(shape, default=1) < 0 or size_bytes > _MOST_ANSWER_BYTES:
+            raise ValueError(f"a tensor of shape {shape}")
+        return np.frombuffer(session.receive(size_bytes), dtype).reshape(shape)
+
+    def _ended(self, session: SandboxSession, deed: str, late_s: float | None, ended: SessionEndedError) -> Exception:
+        """What to raise where the process ended instead of answering; `late_s`: the time that it had and used up."""
+        result = session.finish()
+        self._session = None
+        by = foreign(result) if late_s is None else None
+        if by is not None:
+            return killed_from_outside(by)
+        if result.memory_exceeded:
+            why = f"it takes more than the {_MEMORY_BYTES >> 30} GiB of memory that it may"
+        elif late_s is not None:
+            why = f"it takes more than {late_s:g} s to {deed}"
+        elif result.limit_hit:
+            why = f"its process met a limit, {result.limit_hit}"
+        else:
+            said = last_words(result.stderr.decode(errors="replace"), 300).strip()
+            why = f"its process ended before it could {deed} ({ended}{' ' + said if said else ''})".replace("\n", " ")
+        return ReferenceRefusedError(f"{self.name}: {why}.", "docs/foreign_problems.md says what is needed.")
+
+
+def _readable() -> tuple[Path, ...]:
+    """The interpreter with its packages, and this one."""
+    places = (Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1])
+    found = dict.fromkeys((*places, Path(__file__).parents[1]))
+    return tuple(path for path in found if path.is_dir() and path != Path("/"))

@@ -1,0 +1,260 @@
+"""PyTorch text as a problem: `torch.add(a, b)` over named tensors becomes a file in KernelBench's form.
+
+The text is parsed and never carried out here: only names of given tensors, numbers and functions of a stated list get
+into the file, which then runs in the sandbox as any other.
+"""
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from evaluator.errors import UsageError
+
+MOST_CHARACTERS: Final = 2000
+_TORCH: Final = frozenset(
+    [
+        "abs",
+        "acos",
+        "acosh",
+        "add",
+        "addmm",
+        "addmv",
+        "amax",
+        "amin",
+        "argmax",
+        "argmin",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "baddbmm",
+        "bmm",
+        "cat",
+        "ceil",
+        "clamp",
+        "cos",
+        "cosh",
+        "cumprod",
+        "cumsum",
+        "diag",
+        "div",
+        "dot",
+        "einsum",
+        "erf",
+        "erfc",
+        "exp",
+        "exp2",
+        "expm1",
+        "flip",
+        "floor",
+        "gather",
+        "hypot",
+        "index_select",
+        "inner",
+        "kron",
+        "lerp",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "logsumexp",
+        "matmul",
+        "max",
+        "maximum",
+        "mean",
+        "min",
+        "minimum",
+        "mm",
+        "mul",
+        "mv",
+        "neg",
+        "norm",
+        "outer",
+        "permute",
+        "pow",
+        "prod",
+        "reciprocal",
+        "relu",
+        "roll",
+        "round",
+        "rsqrt",
+        "sigmoid",
+        "sign",
+        "sin",
+        "sinh",
+        "softmax",
+        "sort",
+        "sqrt",
+        "square",
+        "stack",
+        "std",
+        "sub",
+        "sum",
+        "tan",
+        "tanh",
+        "tensordot",
+        "trace",
+        "transpose",
+        "tril",
+        "triu",
+        "var",
+        "where",
+    ]
+)
+_FUNCTIONAL: Final = frozenset(
+    [
+        "avg_pool1d",
+        "avg_pool2d",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose2d",
+        "cross_entropy",
+        "elu",
+        "gelu",
+        "glu",
+        "group_norm",
+        "hardsigmoid",
+        "hardswish",
+        "hardtanh",
+        "huber_loss",
+        "kl_div",
+        "l1_loss",
+        "layer_norm",
+        "leaky_relu",
+        "linear",
+        "log_softmax",
+        "logsigmoid",
+        "max_pool1d",
+        "max_pool2d",
+        "mish",
+        "mse_loss",
+        "normalize",
+        "pad",
+        "relu",
+        "relu6",
+        "rms_norm",
+        "scaled_dot_product_attention",
+        "selu",
+        "sigmoid",
+        "silu",
+        "smooth_l1_loss",
+        "softmax",
+        "softmin",
+        "softplus",
+        "softsign",
+        "tanh",
+        "tanhshrink",
+    ]
+)
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_SHAPE: Final = re.compile(r"([A-Za-z]\w*)=([1-9][0-9]{0,9}(?:x[1-9][0-9]{0,9}){0,7})", re.ASCII)
+_PLAIN: Final = (
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult, ast.USub, ast.UAdd, ast.Load, ast.Tuple, ast.List),
+    *(
+        ast.Subscript,
+        ast.Slice,
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.keyword,
+        ast.Compare,
+        ast.Lt,
+        ast.LtE,
+        ast.Gt,
+        ast.GtE,
+        ast.Eq,
+        ast.NotEq,
+    ),
+)
+
+
+def kernelbench_text(expression: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """A file in KernelBench's form that computes `expression` of standard normal tensors of these shapes.
+
+    Its sizes are the distinct extents in order: `n`, or `n0`, `n1` … where there are several.
+
+    Raises UsageError for anything but names of `shapes`, numbers, operators and the functions listed above.
+    """
+    if len(expression) > MOST_CHARACTERS:
+        raise UsageError(f"The expression has {len(expression):,} characters; it may have {MOST_CHARACTERS:,}.")
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+        used = _checked_names(tree.body, shapes)
+        written = ast.unparse(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"The expression {expression[:80]!r} is not one: {str(error)[:200]}.") from error
+    unused = [name for name in shapes if name not in used]
+    if unused:
+        raise UsageError(f"The expression does not use {', '.join(unused)}.", "Leave out its --shape.")
+    extents = dict.fromkeys(extent for shape in shapes.values() for extent in shape)
+    names = {extent: "n" if len(extents) == 1 else f"n{at}" for at, extent in enumerate(extents)}
+    sizes = [f"{name} = {extent}" for extent, name in names.items()]
+    drawn = [f"torch.randn({', '.join(names[extent] for extent in shape)})" for shape in shapes.values()]
+    lines = [
+        "import torch",
+        "import torch.nn.functional as F",
+        *sizes,
+        "class Model(torch.nn.Module):",
+        f"    def forward(self, {', '.join(shapes)}):",
+        f"        return {written}",
+        "def get_inputs():",
+        f"    return [{', '.join(drawn)}]",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def shapes_of(given: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """`a=1024` and `b=32x64` by name. Raises UsageError."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for text in given:
+        match = _SHAPE.fullmatch(text)
+        if match is None or not _NAME.fullmatch(match[1]) or match[1] in ("torch", "F", "self"):
+            raise UsageError(
+                f"--shape {text} cannot be read.",
+                "Write it as NAME=EXTENTS, for example --shape a=1024 --shape b=32x64.",
+            )
+        if match[1] in shapes:
+            raise UsageError(f"--shape gives {match[1]} twice.", "Give each tensor one shape.")
+        shapes[match[1]] = tuple(int(extent) for extent in match[2].split("x"))
+    if not shapes:
+        raise UsageError("Which shapes do the tensors have?", "Add --shape NAME=EXTENTS for each of them.")
+    return shapes
+
+
+def _checked_names(node: ast.expr, shapes: Mapping[str, tuple[int, ...]]) -> set[str]:
+    """The tensors that an expression uses. Raises ValueError for what it may not hold."""
+    used: set[str] = set()
+    functions = {id(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}
+    modules: set[int] = set()
+    for one in ast.walk(node):
+        if id(one) in functions:
+            modules.add(id(_listed_function(one)))
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name) and id(one) not in modules:
+            if one.id not in shapes:
+                raise ValueError(f"{one.id} is no tensor with a --shape")
+            used.add(one.id)
+        elif isinstance(one, ast.Constant):
+            if not isinstance(one.value, int | float | bool | str | None):
+                raise ValueError(f"{one.value!r} is no number")
+        elif isinstance(one, ast.Call):
+            if any(isinstance(argument, ast.Starred) for argument in one.args) or not all(
+                k.arg for k in one.keywords
+            ):
+                raise ValueError("* and ** are not read")
+        elif not isinstance(one, _PLAIN) and id(one) not in functions and not isinstance(one, ast.Name):
+            raise ValueError(
+                f"{ast.unparse(one)[:60] if isinstance(one, ast.expr) else type(one).__name__} is not read"
+            )
+    return used
+
+
+def _listed_function(function: ast.AST) -> ast.Name:
+    """The name `torch` or `F` in a call of a listed function. Raises ValueError for any other."""
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        listed = {"torch": _TORCH, "F": _FUNCTIONAL}.get(function.value.id, frozenset())
+        if function.attr in listed:
+            return function.value
+    raise ValueError(f"{ast.unparse(function)[:60]} is none of the functions that are read")

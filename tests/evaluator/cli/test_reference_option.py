@@ -1,0 +1,66 @@
+"""`assay grade --reference` and `--torch`: what is refused at once, and one of each to its verdict."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from common.contract import Status, Verdict
+from evaluator.cli import main
+from evaluator.cli.console import EXIT_PASSED, EXIT_USAGE
+from evaluator.pipeline.toolbox import Toolbox
+
+REFERENCES = Path(__file__).parents[1] / "foreign" / "references"
+ADD = """
+__global__ void add(const float* a, const float* b, float* out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = a[i] + b[i];
+}
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox) -> Callable[..., Result]:
+    monkeypatch.setenv("ASSAY_DATA_DIR", str(toolbox.settings.data_dir))
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments, **more: CliRunner().invoke(main.main, list(map(str, arguments)), **more)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--reference", REFERENCES / "relu.py", "--problem", "relu"),
+        ("--reference", REFERENCES / "relu.py", "--torch", "a", "--shape", "a=3"),
+        ("--reference", REFERENCES / "relu.py", "--server", "http://127.0.0.1:1"),
+        ("--reference", REFERENCES / "relu.py", "--size", "dim=3"),
+        ("--reference", REFERENCES / "relu.py", "--backend", "gpu"),
+        ("--reference", "none.py"),
+        ("--shape", "a=3"),
+        ("--torch", "open('x')", "--shape", "a=3"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_before_anything_runs(
+    more: tuple[object, ...], run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evaluator.foreign.reference.ReferenceProcess.start", lambda _: pytest.fail("was started"))
+    ended = run("grade", "-", *more, input=ADD)
+    assert ended.exit_code == EXIT_USAGE, ended.output
+
+
+@pytest.mark.parametrize(
+    ("source", "more"),
+    [
+        (ADD, ("--torch", "torch.add(a, b)", "--shape", "a=1000", "--shape", "b=1000")),
+        ((REFERENCES / "relu.cu").read_text(), ("--reference", REFERENCES / "relu.py")),
+    ],
+)
+def test_a_kernel_for_a_problem_of_others_passes(
+    source: str, more: tuple[object, ...], run: Callable[..., Result]
+) -> None:
+    ended = run("grade", "-", *more, "--json", input=source)
+    assert ended.exit_code == EXIT_PASSED, ended.output
+    verdict = Verdict.model_validate_json(ended.stdout)
+    assert verdict.problem.startswith("kernelbench_")
+    assert verdict.status is Status.PASSED

@@ -1,0 +1,132 @@
+"""What is told of a file, and what is refused, without a sandbox."""
+
+import pytest
+import torch
+
+from evaluator.foreign.inside.refusals import RefusedError
+from evaluator.foreign.inside.server import ReferenceServer
+
+HEAD = "import torch\nfrom torch import nn\nclass Model(nn.Module):\n"
+INPUTS = "def get_inputs():\n    return [torch.randn(4, 6)]\n"
+LARGE = INPUTS.replace("4, 6", "512, 1024")
+INIT = "def get_init_inputs():\n    return []\n"
+
+
+def server(body: str, inputs: str = INPUTS, init: str = INIT, arguments: str = "self, x") -> ReferenceServer:
+    return ReferenceServer(f"{HEAD}    def forward({arguments}):\n        {body}\n{inputs}{init}", 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "line"),
+    [
+        ("x = (", "not Python", 1),
+        ("import no_such_module", "ModuleNotFoundError", 1),
+        ("import torch", "no class `Model`", None),
+        ("Model = 3", "no torch.nn.Module", None),
+        (f"{HEAD}    pass\n{INIT}", "no function `get_inputs`", None),
+        (f"{HEAD}    pass\n{INPUTS}def get_init_inputs():\n    raise SystemExit", "making the Model fails", 8),
+        (f"{HEAD}    def forward(self, x):\n        pass\n{INPUTS}", "returns nothing", None),
+        (f"{HEAD}    def forward(self, x):\n        return 3\n{INPUTS}", "returns a int", None),
+        (f"{HEAD}    def forward(self, x):\n        return x @ x\n{INPUTS}", "forward fails: RuntimeError", 5),
+        (f"{HEAD}    def forward(self, x):\n        return x + torch.rand(4, 6)\n{INPUTS}", "random numbers", 5),
+        (f"{HEAD}    n = 0\n    def forward(self, x):\n        self.n += 1\n        return x + self.n\n{INPUTS}",
+         "another answer with each call", None),
+        (f"{HEAD}    def forward(self, x):\n        return x.bfloat16()\n{INPUTS}", "is bfloat16", None),
+        (f"{HEAD}    def forward(self, x, y):\n        return x\n{INPUTS}", "missing a required argument", None),
+        (f"import torch\ntorch.relu = abs\n{HEAD}    pass\n{INPUTS}", "it changes torch.relu", None),
+        (f"{HEAD}    def forward(self, x):\n        return x\n{LARGE}", "may take 1,048,576 here", None),
+    ],
+)  # fmt: skip
+def test_refusals_name_the_reason_and_the_line(
+    text: str, reason: str, line: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "relu", torch.relu)  # put back what a file changes
+    with pytest.raises(RefusedError) as refused:
+        ReferenceServer(text, 1 << 20)
+    assert reason in refused.value.reason
+    assert refused.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("made", "draw"),
+    [
+        ("torch.rand(4, 6)", {"kind": "uniform", "low": 0.0, "high": 1.0}),
+        ("2 - torch.rand(4, 6) * 3", {"kind": "uniform", "low": -1.0, "high": 2.0}),
+        ("torch.randn(24).reshape(4, 6) / 2 + 1", {"kind": "normal", "mean": 1.0, "std": 0.5}),
+        ("torch.empty(4, 6).uniform_(-2, 5)", {"kind": "uniform", "low": -2.0, "high": 5.0}),
+        ("torch.randint(3, 9, (4, 6)).float()", {"kind": "integers", "low": 3, "high": 8}),
+        ("torch.randperm(6)", {"kind": "permutation"}),
+        ("torch.rand(4, 6).softmax(-1)", {"kind": "called"}),
+        ("torch.rand(4, 6) > 0.5", {"kind": "called"}),
+    ],
+)
+def test_draws_are_seen(made: str, draw: dict[str, object]) -> None:
+    told = server("return x * 2.0", f"def get_inputs():\n    return [{made}]\n").describe()
+    assert told["inputs"][0]["draw"] == draw
+
+
+def test_names_of_all_kinds_of_arguments() -> None:
+    inputs = (
+        "def get_inputs():\n    a, b, c = torch.rand(3, 1, 2).unbind()\n"
+        "    return [[a, [b, 2]], {'scale': 3, 'c': c}]\n"
+    )
+    told = server("return {'y': x + more[0] * scale, 'z': (c > 0.5,)}", inputs, arguments="self, x, more, scale, c")
+    assert [one["name"] for one in told.describe()["inputs"]] == ["x", "more_0", "c"]
+    outputs = told.describe()["outputs"]
+    assert [(one["name"], one["dtype"], one["shape"]) for one in outputs] == [
+        ("out_0", "float32", [1, 2]),
+        ("out_1", "uint8", [1, 2]),
+    ]
+
+
+def test_buffers_that_are_only_written_are_no_inputs() -> None:
+    text = (
+        f"{HEAD}    def __init__(self):\n        super().__init__()\n        self.norm = nn.BatchNorm1d(6)\n"
+        f"        self.register_buffer('factor', torch.arange(6.0))\n    def forward(self, x):\n"
+        f"        return self.norm(x) * self.factor\n{INPUTS}"
+    )
+    told = ReferenceServer(text, 1 << 20).describe()
+    assert [(one["name"], one["kind"]) for one in told["inputs"]] == [
+        ("x", "argument"),
+        ("norm_weight", "parameter"),
+        ("norm_bias", "parameter"),
+        ("factor", "buffer"),
+    ]
+
+
+def test_the_answer_is_in_float64_also_where_the_file_asks_for_less() -> None:
+    here = server("return (x.to(torch.float32) * torch.full((6,), 3.0, dtype=torch.float16)).float().sum(-1)")
+    x = torch.randn(4, 6)
+    values, _ = here.answered({"x": x})
+    assert torch.equal(values[0], (x.double() * 3.0).sum(-1))
+
+
+def test_the_scale_of_a_sum_of_products_is_the_norm_of_its_terms() -> None:
+    inputs = "def get_inputs():\n    return [torch.rand(40, 100), torch.rand(100, 50)]\n"
+    here = server("return x @ y", inputs, arguments="self, x, y")
+    x, y = torch.randn(40, 100), torch.randn(100, 50)
+    x[:, 50:], y[50:] = -x[:, :50], y[:50]  # everything cancels
+    values, scales = here.answered({"x": x, "y": y})
+    norm = torch.sqrt((x.double() ** 2) @ (y.double() ** 2))
+    assert float(values[0].abs().max()) < 1e-12
+    # Both factors are moved, and it is known from eight runs.
+    ratio = scales[0] / norm
+    assert 1.3 < float(ratio.square().mean().sqrt()) < 1.5
+    assert float(ratio.min()) > 0.2
+
+
+def test_lower_precisions_and_orders_are_what_they_are_called() -> None:
+    inputs = "def get_inputs():\n    return [torch.rand(8, 300), torch.rand(300, 5)]\n"
+    here = server("return x @ y", inputs, arguments="self, x, y")
+    x, y = torch.rand(8, 300), torch.rand(300, 5)
+    given = {"x": x, "y": y}
+    one_by_one = torch.zeros(8, 5)
+    for k in range(300):
+        one_by_one = one_by_one + x[:, k : k + 1] * y[k : k + 1]
+    assert torch.equal(here.computed(given, "one accumulator")[0], one_by_one)
+    assert torch.allclose(here.computed(given, "permuted 1")[0], x @ y, rtol=1e-5)
+    rounded = (x.bfloat16().float() @ y.bfloat16().float()).bfloat16().float()
+    assert torch.equal(here.computed(given, "bfloat16")[0], rounded)
+    tf32 = here.computed(given, "TF32")[0]
+    assert bool(((tf32.view(torch.int32) & 0x1FFF) == 0).all())
+    assert torch.allclose(tf32, x @ y, rtol=2e-3)

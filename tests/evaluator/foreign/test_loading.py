@@ -1,0 +1,115 @@
+"""Files in KernelBench's form: from the text to verdicts."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from common.contract import Status, Submission, Verdict
+from evaluator.foreign.loading import foreign_problem
+from evaluator.foreign.reference import MOST_TEXT_BYTES, ReferenceRefusedError
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.problem import Problem
+
+FOLDER = Path(__file__).parent / "references"
+HEAD = "import torch\nfrom torch import nn\nclass Model(nn.Module):\n"
+TAIL = "def get_init_inputs():\n    return []\n"
+
+
+@contextmanager
+def loaded(name: str, toolbox: Toolbox) -> Iterator[Problem]:
+    with foreign_problem((FOLDER / name).read_bytes(), name, toolbox.sandbox, toolbox.cache) as problem:
+        yield problem
+
+
+def graded(source: str, problem: Problem, toolbox: Toolbox) -> Verdict:
+    return evaluate(Submission(problem=problem.id, source=source, backend="sim"), toolbox, problem=problem)
+
+
+def test_a_product_passes_and_in_tf32_it_does_not(toolbox: Toolbox) -> None:
+    source = (FOLDER / "matmul.cu").read_text()
+    rounded = "__int_as_float(__float_as_int(value) + 0x1000 & ~0x1fff)"
+    with loaded("matmul.py", toolbox) as problem:
+        assert problem.id.startswith("kernelbench_matmul_")
+        assert problem.parameter_names == ("A", "B", "out", "M", "K", "N")
+        assert problem.example_sizes == ({"M": 40, "K": 129, "N": 24},)
+        assert not problem.caveats
+        verdict = graded(source, problem, toolbox)
+        assert verdict.status is Status.PASSED, verdict.message
+        assert verdict.correctness is not None
+        assert len(verdict.correctness.trials) == 7
+        worst = max(trial.worst_error or 0.0 for trial in verdict.correctness.trials)
+        assert 0.0 < worst < 0.5
+        lower = graded(f"#define FACTOR(value) {rounded}\n{source}", problem, toolbox)
+        assert lower.status is Status.INCORRECT
+
+
+def test_parameters_are_inputs_with_contents_of_their_own(toolbox: Toolbox) -> None:
+    source = (FOLDER / "normed_product.cu").read_text()
+    with loaded("normed_product.py", toolbox) as problem:
+        names = [tensor.name for tensor in problem.inputs]
+        assert names == ["x", "norm_weight", "norm_bias", "product_weight", "product_bias"]
+        verdict = graded(source, problem, toolbox)
+        assert verdict.status is Status.PASSED, verdict.message
+        # Right for what a new module holds: a weight of ones and a bias of zeros.
+        without = source.replace(" * rate * weight[i] + bias[i]", " * rate")
+        assert without != source
+        assert graded(without, problem, toolbox).status is Status.INCORRECT
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        pytest.param("        return x * 0 + 1", "the answer to other inputs passes", id="constant"),
+        pytest.param("        return x * 1.0", "equals the input 'x'", id="copy"),
+        pytest.param("        return y * y", "no output depends on the input 'x'", id="ignored"),
+        pytest.param("        return torch.log(x - 2) + y", "is not finite", id="not-finite"),
+        pytest.param("        while True: pass", "more than 4 s", id="without-end"),
+        pytest.param("        return torch.ones(1 << 35) + x", "more memory than it may", id="100-GB"),
+        pytest.param(
+            "        import socket; socket.create_connection(('127.0.0.1', 80)); return x", "fails", id="network"
+        ),
+        pytest.param("        import os; os._exit(0)", "its process ended before", id="exit"),
+    ],
+)
+def test_what_says_nothing_is_refused(
+    body: str, reason: str, toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = "def get_inputs():\n    return [torch.rand(8, 64), torch.rand(8, 64)]\n"
+    text = f"{HEAD}    def forward(self, x, y):\n{body}\n{inputs}{TAIL}"
+    if "while" in body:
+        monkeypatch.setattr("evaluator.foreign.reference._DESCRIBE_S", 4.0)
+    with (
+        pytest.raises(ReferenceRefusedError, match=reason) as refused,
+        foreign_problem(text.encode(), "some.py", toolbox.sandbox, toolbox.cache),
+    ):
+        pass
+    assert str(refused.value).startswith("some.py")
+    if "fails" in reason or "memory" in reason:
+        assert str(refused.value).startswith("some.py:5: ")
+
+
+def test_what_says_nothing_for_positive_values_is_drawn_with_both_signs(toolbox: Toolbox) -> None:
+    text = (
+        (FOLDER / "relu.py").read_text().replace("torch.rand(batch_size, dim) * 2 - 1", "torch.rand(batch_size, dim)")
+    )
+    with foreign_problem(text.encode(), "relu.py", toolbox.sandbox, toolbox.cache) as problem:
+        (told,) = problem.caveats
+        assert told.startswith("as published, the output 'out' equals the input 'x'")
+        assert told.endswith("so it draws 'x' from -3 to 3")
+        assert graded((FOLDER / "relu.cu").read_text(), problem, toolbox).status is Status.PASSED
+        copied = (FOLDER / "relu.cu").read_text().replace("fmaxf(x[i], 0.0f)", "x[i]")
+        verdict = graded(copied, problem, toolbox)
+        assert verdict.status is Status.INCORRECT
+        assert verdict.correctness is not None
+        assert told in verdict.correctness.warnings
+
+
+def test_a_text_without_end_is_refused_unread(toolbox: Toolbox) -> None:
+    with (
+        pytest.raises(ReferenceRefusedError, match="may have 1,048,576"),
+        foreign_problem(b"#" * (MOST_TEXT_BYTES + 1), "some.py", toolbox.sandbox, toolbox.cache),
+    ):
+        pass
