@@ -174,8 +174,7 @@ sizes that are tried once or twice."""
 class Distribution:
     """One way to draw the inputs.
 
-    `draw(dice, sizes)` gives every input by name, contiguous, in its dtype and shape. Values are finite and
-    their squares do not overflow.
+    `draw(dice, sizes)` gives every input by name, contiguous, in its dtype and shape. Values are finite.
     """
 
     name: str
@@ -184,6 +183,9 @@ class Distribution:
     as_published: bool = False
     """Whether it is made for the published values of the scalars, and loses its point with others."""
     role: DistributionRole = "hostile"
+    squares_fit: bool = True
+    """Whether no value's square overflows, which a right kernel may compute on its way. Else the problem's statement
+    says how far values go."""
 
 
 @dataclass(frozen=True)

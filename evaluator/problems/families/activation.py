@@ -1,6 +1,7 @@
 """Activation functions: relu, gelu and swiglu."""
 
 import math
+from dataclasses import replace
 from typing import Final
 
 from evaluator.problems.arrays import doubles, erfc, sigmoid
@@ -267,12 +268,15 @@ _SWIGLU_DISTRIBUTIONS: Final = (
     distribution("normal", "standard normal values", (_GATE, _UP), normal()),
     distribution("wide", "gates times 10: most are saturated", (_GATE, _UP), normal(), {"gate": normal(10.0)}),
     # Not below, where exp(-gate) and the reciprocal of the sum come near the ends of float32.
-    distribution(
-        "deep",
-        "gates from -86.5 to 86.5 and large factors, so that no product vanishes",
-        (_GATE, _UP),
-        normal(1e20),
-        {"gate": uniform(-86.5, 86.5)},
+    replace(
+        distribution(
+            "deep",
+            "gates from -86.5 to 86.5 and large factors, so that no product vanishes",
+            (_GATE, _UP),
+            normal(1e20),
+            {"gate": uniform(-86.5, 86.5)},
+        ),
+        squares_fit=False,
     ),
     distribution("large", "normal values times 1e15: exp overflows", (_GATE, _UP), normal(1e15)),
     distribution("tiny", "normal values times 1e-15: silu(g) is g / 2", (_GATE, _UP), normal(1e-15)),
@@ -291,7 +295,8 @@ SWIGLU: Final = Problem(
     statement=(
         "y[r, c] = silu(gate[r, c]) * up[r, c] with silu(g) = g / (1 + exp(-g)), in float32; all three matrices are "
         "row-major of shape rows x cols. For gates of large magnitude silu is g or 0: exp may overflow, the answer "
-        "may not become NaN. rows and cols may be any sizes in their ranges, and cols need not be a multiple of 4."
+        "may not become NaN. up may be as large as 2^70. rows and cols may be any sizes in their ranges, and cols "
+        "need not be a multiple of 4."
     ),
     inputs=(_GATE, _UP),
     outputs=(Tensor("y", ("rows", "cols")),),

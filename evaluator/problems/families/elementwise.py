@@ -1,5 +1,6 @@
 """Element-wise arithmetic: vector_add, scalar_multiply and saxpy."""
 
+from dataclasses import replace
 from typing import Final
 
 from evaluator.problems.arrays import Array, Rng, cast, doubles
@@ -53,7 +54,8 @@ def plain_distributions(tensors: tuple[Tensor, ...], squares: bool = False) -> t
     if squares:
         spread = distribution("mixed_scales", "magnitudes from 1e-6 to 1e6", tensors, mixed_scales())
     else:
-        spread = distribution("whole_range", "magnitudes from 2^-120 to 2^114", tensors, whole_range(-120, 114))
+        far = distribution("whole_range", "magnitudes from 2^-120 to 2^114", tensors, whole_range(-120, 114))
+        spread = replace(far, squares_fit=False)
     return (*usual, spread, *structured_distributions(tensors))
 
 

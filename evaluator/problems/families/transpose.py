@@ -1,6 +1,7 @@
 """Moving data without changing it: transpose."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -95,7 +96,10 @@ _COPIED = exact("Elements are copied, never rounded, so every bit counts (+0 and
 
 _DISTRIBUTIONS: Final = (
     *(d for d in usual_distributions((_X,)) if d.name != "cancellation"),
-    distribution("whole_range", "magnitudes from 2^-126 to 2^127.9", (_X,), whole_range(-126, 127.9)),
+    replace(
+        distribution("whole_range", "magnitudes from 2^-126 to 2^127.9", (_X,), whole_range(-126, 127.9)),
+        squares_fit=False,
+    ),
     *structured_distributions((_X,)),
 )
 _SPARSE: Final = distribution("sparse", SPARSE, (_X,), sparse)

@@ -115,7 +115,7 @@ DEGENERATE = {
     "negligible input": (
         replace(
             VECTOR_ADD,
-            distributions=(distribution("typical", "b drowns", VECTOR_ADD.inputs, normal(), {"b": normal(1e-12)}),),
+            distributions=(distribution("typical", "b drowns", VECTOR_ADD.inputs, normal(), {"b": normal(1e-20)}),),
         ),
         "no output depends on the input 'b'",
     ),

@@ -277,9 +277,15 @@ def test_numbers_out_of_range_are_refused_with_the_size(sizes, line, reason):
 
 def test_the_largest_numbers_that_the_hardware_takes():
     line = LINE.replace("ceil_div(n, 256)", "2147483647, 65535, 65535").replace("(256)", "(4, 4, 64)")
-    (launch,) = at(line.replace("block", "shared=163 * 1024 cooperative block")).steps
+    (launch,) = at(line.replace("block", "shared=163 * 1024 block")).steps
     assert (launch.grid, launch.block) == ((2147483647, 65535, 65535), (4, 4, 64))
-    assert (launch.shared_bytes, launch.cooperative) == (166912, True)
+    assert (launch.shared_bytes, launch.cooperative) == (166912, False)
+
+
+def test_a_cooperative_launch_is_held_by_132_multiprocessors_at_once():
+    line = LINE.replace("(256)", "(1024)").replace("block=", "shared=163 * 1024 cooperative block=")
+    assert isinstance(at(line.replace("ceil_div(n, 256)", "132")), SizedPlan)
+    assert not isinstance(at(line.replace("ceil_div(n, 256)", "133")), SizedPlan)
 
 
 def test_static_and_dynamic_shared_memory_share_one_limit():
