@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from common.contract import Verdict
-from evaluator.cli import grade
+from evaluator.cli import chosen_problem
 from evaluator.cli.main import main
 from evaluator.pipeline import pipeline, reproduce
 from evaluator.problems.catalogue import find_problem
@@ -44,7 +44,7 @@ def test_the_problem_is_looked_up_once(run, monkeypatch):
         looked_up.append(problem_id)
         return find_problem(problem_id)
 
-    for module in (grade, pipeline, reproduce):
+    for module in (chosen_problem, pipeline, reproduce):
         monkeypatch.setattr(module, "find_problem", counted)
     assert run("wrong.cu", "--repro", "repro.cu").exit_code == 1
     assert looked_up == ["relu"]
