@@ -211,7 +211,8 @@ def special_parts(zeros: bool, factor: float) -> Maker:
         values = xp.where(special, filler, rng.normal((*stretches[:-1], length)))
         values = xp.reshape(values, (rows, -1))[:, :columns]
         if len(shape) > 1:
-            values[: min(_COLUMN_HEAD, max(1, rows * 3 // 4)), 0] = values[0, 0]
+            # A new value: torch refuses to write over memory what is read from there.
+            values[: min(_COLUMN_HEAD, max(1, rows * 3 // 4)), 0] = 1.0 * values[0, 0]
         return xp.reshape(values, shape)
 
     return make

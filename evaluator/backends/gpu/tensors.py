@@ -211,6 +211,14 @@ def claim_device() -> None:
         raise GpuError(f"PyTorch cannot use the GPU: {str(error).splitlines()[0]}", "Run `assay doctor`.") from error
 
 
+def computes() -> bool:
+    """Whether the context that `claim_device` made still computes: after some errors it never does again."""
+    try:
+        return torch.ones(1, device="cuda").item() == 1.0
+    except RuntimeError:
+        return False
+
+
 def properties() -> dict[str, int | None]:
     """What torch knows of the first visible GPU and NVML does not say: fields of `DeviceState`."""
     known = torch.cuda.get_device_properties(0)

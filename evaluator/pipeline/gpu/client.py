@@ -32,6 +32,10 @@ from evaluator.settings import MachineSettings
 _START_S: Final = 120.0
 _JOB_S: Final = 900.0
 """Longer than any job with all those before it; a referee that says nothing for so long is broken."""
+_LOST_AT_MOST: Final = 2
+"""Of the referees that end while they have begun a job: after the second it is taken to be that job's doing."""
+_REFEREES_TRIED: Final = 20
+"""With those that ended before they came to the job: each end is some job's doing, of which two are allowed."""
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 30.0
 """As long as a driver or a mount that comes late may be missed; a start takes a tenth of it."""
@@ -67,6 +71,15 @@ class StartFailure:
     @property
     def fault(self) -> GpuError:
         return GpuError(self.reason, self.remedy)
+
+
+class _RefereeLostError(Exception):
+    """A referee ended before it had answered; `begun` where the job had been begun."""
+
+    def __init__(self, begun: bool, fault: GpuError) -> None:
+        super().__init__(str(fault))
+        self.begun = begun
+        self.fault = fault
 
 
 class GpuReferee:
@@ -119,7 +132,21 @@ class GpuReferee:
         return self._gpu.arch + ("a" if int(self._gpu.arch.removeprefix("sm_")) >= 90 else "")
 
     def judge(self, request: JudgeRequest, progress: ProgressCallback) -> JudgeResult:
+        lost = 0
+        for _ in range(_REFEREES_TRIED):
+            try:
+                return self._judged(request, progress)
+            except _RefereeLostError as error:
+                lost += error.begun
+                fault = error.fault
+                if lost == _LOST_AT_MOST:
+                    break
+        raise fault
+
+    def _judged(self, request: JudgeRequest, progress: ProgressCallback) -> JudgeResult:
+        """What one referee finds. Raises _RefereeLostError where it ends before it has answered."""
         self._cancel_token.check()
+        begun = False
         with (
             self._connected() as channel,
             _as_file(request.to_json()) as descriptor,
@@ -129,21 +156,22 @@ class GpuReferee:
                 channel.send({"order": "judge"}, [descriptor])
                 while True:
                     answer = channel.receive(_JOB_S)
-                    if "progress" in answer:
+                    if "begun" in answer:
+                        begun = True
+                    elif "progress" in answer:
                         told = answer["progress"]
                         progress(Progress(Phase(told["phase"]), told["detail"]))
-                        continue
-                    return _found(answer)
+                    else:
+                        return _found(answer)
             except ChannelTimeoutError as silent:
                 raise GpuError(
                     f"The referee of {self._gpu.name} has not answered for {_JOB_S:g} s.", self._remedy()
                 ) from silent
             except ChannelClosedError as closed:
                 self._cancel_token.check()
-                raise GpuError(
-                    f"The referee of {self._gpu.name} ended in the middle of a job ({closed}): {self._last_words()}",
-                    self._remedy(),
-                ) from closed
+                reason = f"ended in the middle of a job ({closed}): {self._last_words()}"
+                fault = GpuError(f"The referee of {self._gpu.name} {reason}", self._remedy())
+                raise _RefereeLostError(begun, fault) from closed
 
     def facts(self) -> dict[str, Any]:
         """What the referee says of itself; starts it where none runs, at once. Raises GpuError."""

@@ -5,7 +5,8 @@
 It holds seeds, inputs, answers, baselines and clocks; the submission's kernels run in runners that it feeds. One job
 at a time, in the order in which they came. Graders talk to it over a unix socket that only this user can open:
 
-    judge {} + the request as a file ->  progress {…} … then judged {…} | unsupported {…} | usage {…} | fault {…}
+    judge {} + the request as a file ->  begun, progress {…} …
+                                         then judged {…} | unsupported {…} | usage {…} | fault {…}
     facts {}                         ->  facts {…}
 """
 
@@ -54,9 +55,8 @@ class RefereeServices(Protocol):
     def facts(self) -> dict[str, Any]:
         """What graders may know of the device."""
 
-
-class JobCancelledError(Exception):
-    """The grader that wanted this job is gone."""
+    def usable(self) -> bool:
+        """Whether the device still computes; after some errors a context never does again."""
 
 
 def serve(listener: socket.socket, services: RefereeServices, idle_s: float | None = None) -> None:
@@ -66,12 +66,12 @@ def serve(listener: socket.socket, services: RefereeServices, idle_s: float | No
         channel = Channel(connection)
         try:
             _attend(channel, services)
-        except (ChannelClosedError, JobCancelledError):
+        except ChannelClosedError:
             log.info("a grader went away")
         finally:
             channel.close()
-        if services.runtime.pool.gone:
-            log.error("there are no more runners: the referee ends, and the next grader starts another")
+        if services.runtime.pool.gone or not services.usable():
+            log.error("no more runners, or a broken context: the referee ends, and the next grader starts another")
             return
     log.info("no work for %s s: the referee exits", idle_s)
 
@@ -85,6 +85,7 @@ def _attend(channel: Channel, services: RefereeServices) -> None:
         with open(channel.take_descriptor(), "rb") as file:
             file.seek(0)
             request = JudgeRequest.from_json(file.read())
+        channel.send({"begun": True})
         channel.send(_answer(request, services, _reporter(channel)))
 
 
@@ -113,6 +114,13 @@ def _answer(request: JudgeRequest, services: RefereeServices, report: ProgressCa
     except InfrastructureError as fault:
         log.warning("a job failed through our fault: %s", fault)
         return {"fault": {"message": str(fault), "remedy": fault.remedy}}
+    except ChannelClosedError:
+        raise
+    except Exception as error:  # a defect that one job meets ends that job, not those of all others
+        log.exception("a job met a defect of the referee")
+        said = str(error).splitlines()
+        message = f"The referee failed on this job: {type(error).__name__}: {said[0] if said else 'no message'}"
+        return {"fault": {"message": message, "remedy": "Please report it with the referee's log."}}
 
 
 def _needs_attributes(checked_plan: CheckedPlan) -> bool:
@@ -184,6 +192,9 @@ class GpuRefereeServices:
             throttle_reasons=now.slowed_by if now.clock_reasons is not None else None,
             **self._tensors.properties(),
         )
+
+    def usable(self) -> bool:
+        return self._tensors.computes()
 
     def facts(self) -> dict[str, Any]:
         return {"sandbox": self.sandbox, "quarantine": self.runtime.quarantine, "pid": os.getpid()}

@@ -12,6 +12,7 @@ from stand_in import StandInServices, program, relu_plan
 from common.contract import Phase, Settings, Status
 from common.contract.timing import DeviceState
 from evaluator.backends.gpu.device.health import Gpu
+from evaluator.backends.gpu.runner.channel import Channel
 from evaluator.backends.session import Pointer, Program, UnsupportedError
 from evaluator.errors import GpuError, UsageError
 from evaluator.pipeline.gpu.client import GpuReferee
@@ -181,6 +182,59 @@ def test_a_program_that_ends_its_runner_twice_did_it_itself(referee):
     assert (ruling.status, ruling.phase) == (Status.RUNTIME_ERROR, Phase.VERIFY)
     assert "destroyed the process" in ruling.message
     assert judged(referee, "relu").verified.ruling is None
+
+
+def test_a_defect_that_one_job_meets_ends_that_job_only(referee, monkeypatch):
+    def defect(seed):
+        raise RuntimeError("unsupported operation: some elements overlap")
+
+    monkeypatch.setattr(referee.services, "rng", defect)
+    with pytest.raises(GpuError, match="failed on this job: RuntimeError: unsupported operation"):
+        judged(referee, "relu")
+    monkeypatch.undo()
+    assert judged(referee, "relu").verified.ruling is None
+
+
+@contextlib.contextmanager
+def referee_in_turns(tmp_path, turns):
+    """A referee whose first connections do what `turns` say, one each; every later one is served for real."""
+    made = GpuReferee(GPU, MachineSettings(tmp_path))
+    made._socket.parent.mkdir(parents=True)
+    services = StandInServices(selftest.choose(tmp_path / "work"))
+    with contextlib.closing(services.runtime), socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(made._socket))
+        listener.listen(32)
+
+        def run():
+            for turn in turns:
+                connection, _ = listener.accept()
+                channel = Channel(connection)
+                channel.receive()
+                if turn == "ends in the job":
+                    channel.send({"begun": True})
+                channel.close()
+            serve(listener, services, idle_s=1.0)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        yield made
+        thread.join()
+
+
+TURNS = (["ends before it"] * 5, ["ends in the job"], ["ends before it", "ends in the job"])
+
+
+@pytest.mark.parametrize("turns", TURNS, ids=" then ".join)
+def test_a_job_is_not_lost_with_a_referee_that_another_job_ended(tmp_path, turns):
+    with referee_in_turns(tmp_path, turns) as made:
+        assert judged(made, "relu").verified.ruling is None
+
+
+def test_a_job_that_ends_two_referees_is_our_fault_and_tried_no_more(tmp_path):
+    with referee_in_turns(tmp_path, ["ends in the job"] * 2) as made:
+        with pytest.raises(GpuError, match="ended in the middle of a job"):
+            judged(made, "relu")
+        assert judged(made, "relu").verified.ruling is None
 
 
 def test_answers_may_differ_where_a_device_orders_threads_as_it_likes(referee):
