@@ -290,6 +290,10 @@ class Session(Protocol):
     def shares_memory(self) -> bool:
         """Whether the program's blocks may share memory on purpose, and `PlanRun.weak_memory` has an effect here."""
 
+    @property
+    def counts_instructions(self) -> bool:
+        """Whether `PlanRun.instruction_limit` has an effect here; else only its time ends a run that has no end."""
+
     def run(self, run: PlanRun) -> RunOutcome:
         """Run a plan. Raises InfrastructureError for our own failures only."""
 

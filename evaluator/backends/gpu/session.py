@@ -201,6 +201,7 @@ class GpuSession:
     reorders = False
     schedules = False
     shares_memory = False
+    counts_instructions = False
     free_registers: Mapping[str, int | None] = MappingProxyType({})
     """A GPU has its own."""
     unset_lines: tuple[int, ...] = ()
@@ -271,7 +272,8 @@ class GpuSession:
             answer = self._runner.ask(order, run.time_limit_s + _SLACK_S)
         except RunnerHungError:
             self._die()
-            return RunOutcome({}, Fault(kind="watchdog", message="was still running when its time was up"))
+            message = f"was still running when its time was up, after {run.time_limit_s:.3g} s"
+            return RunOutcome({}, Fault(kind="watchdog", message=message))
         except RunnerError as broken:
             self._die()
             return RunOutcome({}, self._fault(broken, run), printed=broken.printed)

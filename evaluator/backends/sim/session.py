@@ -63,6 +63,7 @@ class SimulatorSession:
     """One program in its process. See `runtime/runtime.cpp` for the other side of the pipe."""
 
     reorders = True
+    counts_instructions = True
 
     def __init__(
         self,

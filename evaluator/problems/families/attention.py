@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from evaluator.problems import error_bounds
-from evaluator.problems.arrays import doubles
+from evaluator.problems.arrays import Array, Rng, Shape, doubles
 from evaluator.problems.edges import above, between, edge_sizes, last, reach
 from evaluator.problems.families.softmax import CHAIN, few_terms, longer_rows, positive_sums, softened
 from evaluator.problems.generators import (
@@ -260,6 +260,28 @@ _QUERIES: Final = (
 )
 """What queries are like in a mixture; keys and values are ordinary."""
 
+
+def _by_coordinate(rng: Rng, shape: Shape) -> Array:
+    """A sign for each coordinate of queries and keys, the same for both."""
+    place = rng.arange(shape[-1])
+    return 1.0 - 2.0 * (place * (place + 1) // 2 % 2)
+
+
+def _one_coordinate(rng: Rng, shape: Shape) -> Array:
+    """Queries of one coordinate, so large that of scores that differ the largest one takes all."""
+    return 2.0**20 * _by_coordinate(rng, shape) * rng.xp.abs(dominated(fine())(rng, shape))
+
+
+def _one_key_near_zero(rng: Rng, shape: Shape) -> Array:
+    """Keys whose scores with `_one_coordinate` are below -10^4, but for one key of each coordinate, which is near 0.
+
+    So the score that takes all is small, and its rounding moves nothing: a kernel may compute it more than once.
+    """
+    near = rng.arange(shape[-2])[:, None] == rng.integers(0, shape[-2] - 1, (*shape[:-2], 1, shape[-1]))
+    sizes = rng.xp.where(near, 2.0**-24, 1.0) * rng.xp.abs(fine()(rng, shape))
+    return -_by_coordinate(rng, shape) * sizes
+
+
 ATTENTION: Final = Problem(
     id="attention",
     version="4",
@@ -326,7 +348,7 @@ ATTENTION: Final = Problem(
             fine(),
             replace(few_terms(1, 27, "one weight, 1 to a few roundings, times one value"), any_length=True),
             {},
-            {"q": lambda rng, shape: 2.0**20 * dominated(fine())(rng, shape)},
+            {"q": _one_coordinate, "k": _one_key_near_zero},
         ),
     ),
     probes=(

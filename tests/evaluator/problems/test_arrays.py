@@ -46,11 +46,9 @@ def test_the_oracle_gives_the_same_on_tensors(problem, distribution, sizes):
         assert isinstance(theirs[name].value, torch.Tensor)
         value, scale = to_numpy(theirs[name].value), to_numpy(theirs[name].scale)
         assert value.dtype == expected.value.dtype
-        # Scores of millions round at 1e-10, and so do the weights that they make.
-        exact = 1e-12 if distribution.name != "one_takes_all" else 1e-6
         limit = 1e-12 * np.maximum(np.abs(expected.value), expected.scale)
         assert (np.abs(value - expected.value) <= limit).all()
-        assert (np.abs(scale - expected.scale) <= exact * expected.scale).all()
+        assert (np.abs(scale - expected.scale) <= 1e-12 * expected.scale).all()
 
 
 @pytest.mark.parametrize("problem", problems().values(), ids=lambda problem: problem.id)
