@@ -58,7 +58,7 @@ class _Case:
 
 def _cases(only: str) -> list[_Case]:
     found = []
-    for folder, wrong in ((_WRONG, True), (_RIGHT, False)):
+    for folder, wrong in ((_RIGHT, False), (_WRONG, True)):
         for path in sorted(folder.rglob("*.cu"), key=lambda path: path.stem):
             source = path.read_bytes().decode()
             head = dict(re.findall(r"^// (problem|class|must|flags): (.*?)\r?$", source, re.MULTILINE))

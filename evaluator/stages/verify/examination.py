@@ -45,8 +45,8 @@ ORDERED_INSTRUCTIONS: Final = (20_000_000, 2_000_000, 200_000, 20_000)
 """Up to how many thread-instructions what is run in other orders takes in the usual one, the most expensive first."""
 _OTHER_ORDER_S: Final = 2.0
 _ONE_RUN: Final = 0.25
-"""Of the time of all runs, of which there are dozens: what one may take where nothing else ends it. A kernel without an
-end holds the whole GPU, and all others wait for it."""
+"""Of the time of all runs, of which there are dozens: what one may take where nothing else ends it. A kernel without
+an end holds the whole GPU, and all others wait for it."""
 _OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
 _PLAIN: Final = 0  # special registers of one multiprocessor, on which all blocks run
 
