@@ -222,6 +222,8 @@ class GpuSession:
         self._plans: dict[object, tuple[int, Layout]] = {}
         self._guarded: Layout | None = None
         """The layout whose guards are known to be whole: they need not be written again."""
+        self._last: Layout | None = None
+        """The layout of the run before, whose temporaries a run may find as they were left."""
         # Guards repeat this word. Nobody outside the referee knows it, so nobody can write over it unseen.
         self._word = on_device(np.frombuffer(secrets.token_bytes(8), np.uint8), slot.memory.content)
         self._word_as_int = as_words(self._word)
@@ -322,10 +324,13 @@ class GpuSession:
             self._guarded = where
         for buffer, place in zip(run.buffers, where.places, strict=True):
             target = content[place.offset : place.end]
-            if buffer.content is None:
-                target.fill_(run.poison)
-            else:
+            if buffer.content is not None:
                 target.copy_(buffer.content.reshape(-1).view(target.dtype))
+            elif buffer.role == "output" or run.poison_elsewhere is None:
+                target.fill_(run.poison)
+            elif not (run.keeps and where is self._last):
+                target.fill_(run.poison_elsewhere)
+        self._last = where
         synchronize(content)
 
     def _taken_over(self, run: PlanRun, where: Layout) -> dict[str, Any]:

@@ -45,8 +45,7 @@ ORDERED_INSTRUCTIONS: Final = (20_000_000, 2_000_000, 200_000, 20_000)
 """Up to how many thread-instructions what is run in other orders takes in the usual one, the most expensive first."""
 _OTHER_ORDER_S: Final = 2.0
 _ONE_RUN: Final = 0.25
-"""Of the time of all runs, of which there are dozens: what one may take where nothing else ends it. A kernel without
-an end holds the whole GPU, and all others wait for it."""
+"""Of the time of all runs, which are dozens: what one may take where only time ends it. It holds the whole GPU."""
 _OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
 _PLAIN: Final = 0  # special registers of one multiprocessor, on which all blocks run
 
@@ -72,8 +71,7 @@ class Examination:
         self.left_out: list[str] = []
         self.costs: list[tuple[float, int, int]] = []
         """Of each run of a trial: the problem's work, the threads of all launches, and thread-instructions."""
-        self.left_s = settings.run_timeout_s
-        self.limit_s = settings.run_timeout_s
+        self.left_s = self.limit_s = settings.run_timeout_s
         self.registers = FreeRegisters(session.free_registers, seed)
         self.weak_memory = WeakMemory(session.shares_memory, seed)
         self.instruction_limit = 0
@@ -319,14 +317,14 @@ class Examination:
         if self.left_s <= 0:
             return RunOutcome({}, _OUT_OF_TIME)
         buffers = sized_plan.buffers_with(inputs)
-        limit_s = self.left_s if self.session.counts_instructions else min(self.left_s, self.limit_s * _ONE_RUN)
-        if backwards or schedule or weak_memory:
-            limit_s = min(limit_s, _OTHER_ORDER_S)
+        own_s = _OTHER_ORDER_S if backwards or schedule or weak_memory else self.limit_s
+        if not self.session.counts_instructions:
+            own_s = min(own_s, self.limit_s * _ONE_RUN)
         run = PlanRun(
             buffers,
             sized_plan.steps,
             poison,
-            limit_s,
+            min(self.left_s, own_s),
             backwards,
             look,
             watch=watch,
@@ -383,8 +381,7 @@ class Examination:
         """Keep the largest sizes up to some costs, to be run in other orders."""
         for most in ORDERED_INSTRUCTIONS:
             if self.order_costs.get(most, 0) < thread_instructions <= most:
-                self.order_costs[most] = thread_instructions
-                self.order_sizes[most] = sizes
+                self.order_costs[most], self.order_sizes[most] = thread_instructions, sizes
 
     def fault_ruling(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
         """What a fault means, if there was one."""
@@ -393,8 +390,7 @@ class Examination:
             return None
         self.fault = fault
         if fault.kind == "instruction_limit":
-            told = f"{fault.message}, {times_naive(self.problem, trial.sizes)}"
-            fault = fault.model_copy(update={"message": told})
+            fault = fault.model_copy(update={"message": f"{fault.message}, {times_naive(self.problem, trial.sizes)}"})
         ruling = ruling_on(fault, trial.place, self.checked_plan.source_lines, self.limit_s)
         hint = bounds_hint(fault, self._own_names(), self._temporaries())
         return replace(ruling, hint=hint) if hint else ruling

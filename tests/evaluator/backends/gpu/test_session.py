@@ -78,6 +78,24 @@ def test_an_output_that_nobody_writes_holds_the_poison(runtime):
             assert (outcome.contents["y"] == poison).all()
 
 
+def test_temporaries_hold_a_pattern_of_their_own_or_what_the_run_before_left(runtime):
+    """The plan hands out what the temporary held, and writes to it."""
+    steps = (BufferCopy("t", "y"), BufferFill("t", bytes([7])))
+    x = Buffer("x", "input", 4 * N, 4, contents())
+
+    def held(size=4 * N, **more):
+        buffers = (x, Buffer("y", "output", size, 4, None), Buffer("t", "temporary", size, 4, None))
+        return session.run(PlanRun(buffers, steps, 0xFF, 5.0, **more)).contents["y"].unique().tolist()
+
+    with runtime.open(program("nothing"), False, room_for([4 * N] * 3)) as session:
+        assert held() == [0xFF]
+        assert held(keeps=True) == [0xFF]  # asked for no pattern of its own
+        assert held(poison_elsewhere=0x5B) == [0x5B]
+        assert held(poison_elsewhere=0x5B, keeps=True) == [7]
+        assert held(size=4, poison_elsewhere=0x5B, keeps=True) == [0x5B]  # laid out otherwise: no run was before
+        assert held(poison_elsewhere=0x5B) == [0x5B]
+
+
 def test_fills_and_copies(runtime):
     x = contents()
     steps = (BufferFill("y", struct.pack("<f", 2.5)),)
