@@ -9,6 +9,9 @@ Every test is in one tier, and `--tier` chooses:
 What `make check` and `make soak` run is in none of them. Without `--tier` everything that is named runs.
 """
 
+import hashlib
+import itertools
+import os
 import re
 import signal
 from collections import defaultdict
@@ -20,6 +23,7 @@ import pytest
 from evaluator.backends.gpu.device.health import gpus
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import problems
+from evaluator.seed import Seed
 from evaluator.settings import MachineSettings
 
 ROOT = Path(__file__).parents[1]
@@ -248,3 +252,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def toolbox() -> Toolbox:
     """The real thing: toolchain, sandbox, cache and simulator of this machine."""
     return Toolbox(MachineSettings(DATA))
+
+
+@pytest.fixture(autouse=True)
+def seeds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the secret seeds of a test's evaluations follow from its name, so that what fails fails again.
+
+    ASSAY_TEST_SEED=N gives others. With ASSAY_TEST_EVERYTHING, as `make corpora` has it, every run draws its own.
+    """
+    if "ASSAY_TEST_EVERYTHING" in os.environ:
+        return
+    start = f"{os.environ.get('ASSAY_TEST_SEED', '0')} {request.node.nodeid}"
+    secrets = (hashlib.sha256(f"{start} {number}".encode()).digest() for number in itertools.count())
+    monkeypatch.setattr(Seed, "fresh", staticmethod(lambda: Seed(next(secrets))))

@@ -90,7 +90,7 @@ def _schedules(examination: Examination) -> Ruling | None:
         expectations = [examination.problem.oracle(inputs, sizes) for inputs in drawn]
         usual = examination.order_costs[cost]
         asked = examination.settings.schedule
-        # Asked for, both of it come: on fresh memory, and on what the one before left.
+        # Where one is asked for, it runs on fresh memory and on what the one before left.
         for turn, draw in enumerate(_drawn(examination.jitter, trial.place) if asked is None else 3 * (asked,)):
             weak = draw if shares and draw % 2 else 0
             if asked is None and weak and expected_cost(usual, weak=True) > left:

@@ -112,7 +112,7 @@ struct Block {
     u32 id[3];
     u32 warp_count;
     u64 number;         // in its grid
-    u32 seat;           // among the blocks that live at once: until it ends, no other one's
+    u32 resident;       // among the blocks that live at once: until it ends, no other one's
     u32 multiprocessor; // where it runs to its end, as the schedule drew it; 0 where none was drawn
     BlockWatch *watch;  // while it is watched
     BlockView *view;    // of global memory, while memory is weak

@@ -48,10 +48,10 @@ void draw_schedule(u64 draw) {
 
 u32 drawn_turn(u32 count) { return (u32)(schedule_number(ScheduleUse::LANES_APART, ++DRAWN) % count); }
 
-void begin_priorities(u64 seats) {
-    if (seats * LANES <= ROOM) return;
+void begin_priorities(u64 residents) {
+    if (residents * LANES <= ROOM) return;
     free(PRIORITIES);
-    ROOM = seats * LANES;
+    ROOM = residents * LANES;
     PRIORITIES = (u64 *)calloc(ROOM, sizeof *PRIORITIES);
     if (!PRIORITIES) out_of_memory("the simulator's priorities", ROOM * sizeof *PRIORITIES);
 }

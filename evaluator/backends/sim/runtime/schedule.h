@@ -10,7 +10,7 @@
 // What else differs from schedule to schedule may draw here too: `schedule_number(use, of)` gives independent numbers,
 // the same ones in each run of the same draw. Blocks of one multiprocessor (`w.block->multiprocessor`) are those that
 // share a first-level cache. The state of a block that does not run is moved out (turns.h, `exchange`): who keeps more
-// state by block can key it by `w.block->seat`, from `begin_seat` to `end_seat`.
+// state by block can key it by `w.block->resident`, from `begin_resident` to `end_resident`.
 #pragma once
 #include "apart.h"
 #include "runtime.h"
@@ -23,8 +23,8 @@ u64 schedule_number(ScheduleUse use, u64 of);
 
 void draw_schedule(u64 draw); // for the run that begins
 
-// Priorities of warps, numbered `seat * 32 + index`.
-void begin_priorities(u64 seats);
+// Priorities of warps, numbered `resident * 32 + index`.
+void begin_priorities(u64 residents);
 void give_priority(u32 unit);
 u64 priority_of(u32 unit);
 bool change_comes();          // at a point: whether this is where the warp's priority changes

@@ -19,9 +19,9 @@ enum : u64 { TURNS_OF_EACH = 8 };
 enum : u64 { NOBODY = ~0ull };
 enum : u32 { LOOKS_APART = 7 }; // ends of turns between two looks at the clock, which the kernel of the system has
 
-// The place of a block that lives. Coroutines and pointers mean the one place where the running block's state lies, so
-// that state moves out and in.
-struct Seat {
+// A resident block, or room for one. Coroutines and pointers mean the one place where the running block's state lies,
+// so that state moves out and in.
+struct Resident {
     Block block;
     Warp *warps;
     u32 arrived[BARRIERS];
@@ -31,8 +31,8 @@ struct Seat {
     bool taken;
     u32 ready; // warps that can go on
 };
-Seat *SEATS;
-u64 SEAT_COUNT, SEATED = NOBODY; // seats that are made; whose block is in
+Resident *RESIDENTS;
+u64 RESIDENT_COUNT, CURRENT = NOBODY; // rooms that are made; the one whose block is in its place
 // In weak memory without a drawn schedule: the state of the numbers that say where blocks let others run, and for how
 // many of eight they do.
 u64 TURNS, LET_OTHERS;
@@ -49,7 +49,7 @@ u64 most_resident(u64 blocks) {
     return least(blocks, most ? most : 1);
 }
 
-void exchange(Seat &s, bool in) {
+void exchange(Resident &s, bool in) {
     auto move = [in](void *here, void *there, u64 bytes) { in ? memcpy(here, there, bytes) : memcpy(there, here, bytes); };
     if (!in && s.taken && WATCHING && !s.watch) s.watch = park_watch(BLOCK);
     move(&BLOCK, &s.block, sizeof BLOCK);
@@ -61,12 +61,12 @@ void exchange(Seat &s, bool in) {
     if (s.watch) exchange_watch(s.watch);
 }
 
-// Have the state of a seat's block in its place.
-void sit(u64 number) {
-    if (SEATED == number) return;
-    if (SEATED != NOBODY) exchange(SEATS[SEATED], false);
-    exchange(SEATS[number], true);
-    SEATED = number;
+// Have the state of this resident block in its place.
+void switch_to(u64 number) {
+    if (CURRENT == number) return;
+    if (CURRENT != NOBODY) exchange(RESIDENTS[CURRENT], false);
+    exchange(RESIDENTS[number], true);
+    CURRENT = number;
 }
 
 // Stacks of earlier launches, whose pages are there already.
@@ -89,17 +89,17 @@ void leave_stack(const Warp &w) {
     else munmap(w.stack - 4096, w.stack_bytes + 4096);
 }
 
-// Whether there are so many addresses left that one more seat takes none that others need.
+// Whether there are so many addresses left that one more resident block takes none that others need.
 bool has_room() {
     void *at = mmap(nullptr, SPARE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return at != MAP_FAILED && !munmap(at, SPARE_BYTES);
 }
 
-// One more seat, empty. False where there is no memory for it.
-bool make_seat(const Kernel &kernel) {
-    if (SEAT_COUNT && !has_room()) return false;
+// Room for one more resident block. False where there is no memory for it.
+bool make_resident(const Kernel &kernel) {
+    if (RESIDENT_COUNT && !has_room()) return false;
     u64 count = BLOCK.warp_count, stack = least(kernel.stack_bytes, STACK_BYTES);
-    Seat &s = SEATS[SEAT_COUNT];
+    Resident &s = RESIDENTS[RESIDENT_COUNT];
     s = {};
     s.block = BLOCK;
     s.warps = (Warp *)aligned_alloc(alignof(Warp), count * sizeof(Warp));
@@ -108,39 +108,39 @@ bool make_seat(const Kernel &kernel) {
     s.background = no_copies();
     memcpy((void *)s.warps, TEMPLATE, count * sizeof(Warp));
     for (u64 i = 0; i < count; i++) {
-        s.warps[i].home = (u32)(SEAT_COUNT * count + i);
+        s.warps[i].home = (u32)(RESIDENT_COUNT * count + i);
         s.warps[i].saved = nullptr;
         if (!takes_stack(s.warps[i], stack)) return false;
         s.warps[i].stack_limit = s.warps[i].stack + s.warps[i].stack_bytes / 4;
     }
-    SEAT_COUNT++;
+    RESIDENT_COUNT++;
     return true;
 }
 
-u64 free_seat(const Kernel &kernel, u64 most) {
-    for (u64 i = 0; LIVING < SEAT_COUNT && i < SEAT_COUNT; i++)
-        if (!SEATS[i].taken) return i;
-    return SEAT_COUNT < most && make_seat(kernel) ? SEAT_COUNT - 1 : NOBODY;
+u64 free_resident(const Kernel &kernel, u64 most) {
+    for (u64 i = 0; LIVING < RESIDENT_COUNT && i < RESIDENT_COUNT; i++)
+        if (!RESIDENTS[i].taken) return i;
+    return RESIDENT_COUNT < most && make_resident(kernel) ? RESIDENT_COUNT - 1 : NOBODY;
 }
 
 u32 every_warp() { return BLOCK.warp_count == MAX_WARPS ? ~0u : (1u << BLOCK.warp_count) - 1; }
 
-void begin_seat(const Kernel &kernel, u64 seat, u64 number, bool watched) {
-    sit(seat);
-    SEATS[seat].taken = true;
+void begin_resident(const Kernel &kernel, u64 resident, u64 number, bool watched) {
+    switch_to(resident);
+    RESIDENTS[resident].taken = true;
     LIVING++;
     set_block(number);
-    BLOCK.seat = (u32)seat;
+    BLOCK.resident = (u32)resident;
     if (watched) watch_block(BLOCK, number);
     else WATCHING = false, BLOCKS_RUN++;
     weak_block(BLOCK, number);
     begin_block(kernel);
-    SEATS[seat].ready = every_warp();
+    RESIDENTS[resident].ready = every_warp();
 }
 
 // The block that is in has ended.
-void end_seat() {
-    Seat &s = SEATS[SEATED];
+void end_resident() {
+    Resident &s = RESIDENTS[CURRENT];
     weak_block_over(BLOCK);
     if (COUNTING) count_idle_threads();
     if (s.watch) {
@@ -158,18 +158,18 @@ void run_in_order(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) 
     bool watched = !cooperative || all_are_watched(), backwards = BACKWARDS && (cooperative || !kernel.polls);
     u64 begun = 0, ended = 0, until_look = 1, at = 0;
     while (ended < blocks) {
-        u64 seat = begun < blocks ? free_seat(kernel, most) : NOBODY;
-        if (seat != NOBODY) {
-            begin_seat(kernel, seat, backwards ? blocks - 1 - begun : begun, watched);
+        u64 resident = begun < blocks ? free_resident(kernel, most) : NOBODY;
+        if (resident != NOBODY) {
+            begin_resident(kernel, resident, backwards ? blocks - 1 - begun : begun, watched);
             begun++;
         } else {
-            do at = at + 1 < SEAT_COUNT ? at + 1 : 0;
-            while (!SEATS[at].taken);
-            sit(at);
+            do at = at + 1 < RESIDENT_COUNT ? at + 1 : 0;
+            while (!RESIDENTS[at].taken);
+            switch_to(at);
         }
         BLOCKS_BEHIND = blocks - begun;
         if (advance_block()) {
-            end_seat();
+            end_resident();
             ended++;
         }
         if (--until_look == 0) {
@@ -194,37 +194,38 @@ u64 state_of_memory() {
     };
     for (u64 number = HEAP_SLOT; number < SLOT_COUNT; number++)
         if (SLOTS[number].size && !SLOTS[number].constant) add((const u8 *)SLOTS[number].low, least(SLOTS[number].size, SLOTS[number].mapped));
-    for (u64 i = 0; i < SEAT_COUNT; i++)
-        if (SEATS[i].taken) add(i == SEATED ? (const u8 *)SLOTS[SHARED_SLOT].low : SEATS[i].shared, LAUNCH.shared_bytes);
+    for (u64 i = 0; i < RESIDENT_COUNT; i++)
+        if (RESIDENTS[i].taken) add(i == CURRENT ? (const u8 *)SLOTS[SHARED_SLOT].low : RESIDENTS[i].shared, LAUNCH.shared_bytes);
     return sum | 1;
 }
 bool half_executed() { return MOST_EXECUTED && (EXECUTED > MOST_EXECUTED / 2 || ISSUED > MOST_EXECUTED / (2 * LEAST_LANES)); }
 bool nothing_changed() { return BY_TURNS && HALF_WAY && state_of_memory() == HALF_WAY; }
 
-// A tournament of the seats: each node holds the highest priority of those below it whose warps can go on, 0 for none.
+// A tournament of the resident blocks: each node holds the highest priority of those below it whose warps can go on, 0
+// for none.
 u64 *TOURNAMENT, LEAVES;
-void begin_tournament(u64 seats) {
-    for (LEAVES = 1; LEAVES < seats;) LEAVES *= 2;
+void begin_tournament(u64 residents) {
+    for (LEAVES = 1; LEAVES < residents;) LEAVES *= 2;
     TOURNAMENT = (u64 *)calloc(2 * LEAVES, sizeof *TOURNAMENT);
     if (!TOURNAMENT) out_of_memory("the simulator's waiting blocks", 2 * LEAVES * sizeof *TOURNAMENT);
 }
-// What a seat's warps can do has changed.
-void enter_again(u64 seat) {
-    u64 highest = 0, node = LEAVES + seat;
-    for (u32 left = SEATS[seat].taken ? SEATS[seat].ready : 0; left; left &= left - 1) {
-        u64 priority = priority_of((u32)(seat * LANES + (u32)__builtin_ctz(left)));
+// What a resident block's warps can do has changed.
+void enter_again(u64 resident) {
+    u64 highest = 0, node = LEAVES + resident;
+    for (u32 left = RESIDENTS[resident].taken ? RESIDENTS[resident].ready : 0; left; left &= left - 1) {
+        u64 priority = priority_of((u32)(resident * LANES + (u32)__builtin_ctz(left)));
         if (priority > highest) highest = priority;
     }
     TOURNAMENT[node] = highest;
     while (node /= 2) TOURNAMENT[node] = TOURNAMENT[2 * node] > TOURNAMENT[2 * node + 1] ? TOURNAMENT[2 * node] : TOURNAMENT[2 * node + 1];
 }
-// The warp of the highest priority among those that can go on, as `seat * 32 + index`.
+// The warp of the highest priority among those that can go on, as `resident * 32 + index`.
 u64 next_unit() {
     u64 node = 1;
     while (node < LEAVES) node = 2 * node + (TOURNAMENT[2 * node] < TOURNAMENT[node]);
-    u64 seat = node - LEAVES;
-    for (u32 left = SEATS[seat].ready; left; left &= left - 1) {
-        u64 unit = seat * LANES + (u32)__builtin_ctz(left);
+    u64 resident = node - LEAVES;
+    for (u32 left = RESIDENTS[resident].ready; left; left &= left - 1) {
+        u64 unit = resident * LANES + (u32)__builtin_ctz(left);
         if (priority_of((u32)unit) == TOURNAMENT[1]) return unit;
     }
     return NOBODY;
@@ -250,15 +251,15 @@ void run_scheduled(const Kernel &kernel, u64 blocks, u64 most, bool cooperative)
     begin_tournament(most);
     while (ended < blocks) {
         while (begun < blocks && LIVING < at_once) {
-            u64 seat = free_seat(kernel, most);
-            if (seat == NOBODY) break;
-            begin_seat(kernel, seat, begun++, watched);
-            for (u32 i = 0; i < BLOCK.warp_count; i++) give_priority((u32)seat * LANES + i);
-            enter_again(seat);
+            u64 resident = free_resident(kernel, most);
+            if (resident == NOBODY) break;
+            begin_resident(kernel, resident, begun++, watched);
+            for (u32 i = 0; i < BLOCK.warp_count; i++) give_priority((u32)resident * LANES + i);
+            enter_again(resident);
         }
         BLOCKS_BEHIND = blocks - begun;
         u64 unit = next_unit();
-        sit(unit / LANES);
+        switch_to(unit / LANES);
         Warp &w = WARPS[unit % LANES];
         SCHEDULE_TURNS++;
         resume(w);
@@ -266,24 +267,24 @@ void run_scheduled(const Kernel &kernel, u64 blocks, u64 most, bool cooperative)
         if (!HALF_WAY && half_executed()) HALF_WAY = state_of_memory();
         bool came = w.waits_at != -1, unfinished = true;
         // Who only arrives at a barrier may have completed it, and goes on.
-        if (came || SEATS[SEATED].ready != every_warp()) {
+        if (came || RESIDENTS[CURRENT].ready != every_warp()) {
             release();
-            SEATS[SEATED].ready = ready_warps(unfinished);
+            RESIDENTS[CURRENT].ready = ready_warps(unfinished);
         }
         if (came) {
             in_vain = 0;
             COMINGS++;
             if (!unfinished) {
-                end_seat();
+                end_resident();
                 ended++;
-            } else if (!SEATS[SEATED].ready) {
+            } else if (!RESIDENTS[CURRENT].ready) {
                 deadlock();
             }
         } else if (++in_vain > TURNS_OF_EACH * LIVING * BLOCK.warp_count) {
             in_vain = 0; // all may wait for a block that has not begun
             at_once = least(most, 2 * at_once);
         }
-        enter_again(SEATED);
+        enter_again(CURRENT);
     }
     free(TOURNAMENT);
 }
@@ -292,26 +293,26 @@ void run_scheduled(const Kernel &kernel, u64 blocks, u64 most, bool cooperative)
 void run_by_turns(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) {
     BY_TURNS = true;
     memcpy((void *)TEMPLATE, WARPS, sizeof TEMPLATE);
-    SEATS = (Seat *)calloc(most, sizeof(Seat));
-    if (!SEATS) out_of_memory("the simulator's waiting blocks", most * sizeof(Seat));
-    SEAT_COUNT = LIVING = 0;
-    SEATED = NOBODY;
+    RESIDENTS = (Resident *)calloc(most, sizeof(Resident));
+    if (!RESIDENTS) out_of_memory("the simulator's waiting blocks", most * sizeof(Resident));
+    RESIDENT_COUNT = LIVING = 0;
+    CURRENT = NOBODY;
     // Each of a few blocks that all wait for each other goes on in one turn of eight, so that any of them may be the next,
     // however far ahead; of many every second one. Elsewhere they do so now and then: a turn takes time.
     LET_OTHERS = !cooperative ? 1 : blocks <= 8 ? 7 : 4;
-    u64 first = free_seat(kernel, most);
+    u64 first = free_resident(kernel, most);
     if (first == NOBODY) out_of_memory("the simulator's waiting blocks", BLOCK.warp_count * sizeof(Warp) + LAUNCH.shared_bytes);
     if (SCHEDULED) run_scheduled(kernel, blocks, most, cooperative);
     else run_in_order(kernel, blocks, most, cooperative);
-    for (u64 i = 0; i < SEAT_COUNT; i++) {
-        Seat &s = SEATS[i];
+    for (u64 i = 0; i < RESIDENT_COUNT; i++) {
+        Resident &s = RESIDENTS[i];
         for (u64 j = 0; j < BLOCK.warp_count; j++) leave_stack(s.warps[j]);
         forget_copies(s.background);
         free(s.warps);
         free(s.shared);
     }
-    free(SEATS);
-    SEATS = nullptr;
+    free(RESIDENTS);
+    RESIDENTS = nullptr;
     memcpy((void *)WARPS, TEMPLATE, sizeof TEMPLATE);
     BY_TURNS = false;
     BLOCKS_BEHIND = LIVING = 0;
@@ -334,14 +335,14 @@ void watchdog(Warp &w, u32 lanes, i32 place) {
 
 void give_way(Warp &w) {
     if (!BODY || (!BY_TURNS && BLOCK.warp_count == 1)) return;
-    if (SCHEDULED) lower_priority(w.block->seat * LANES + w.index);
+    if (SCHEDULED) lower_priority(w.block->resident * LANES + w.index);
     suspend(w);
 }
 
 void interleave(Warp &w) {
     if (SCHEDULED) {
         if (!change_comes()) return;
-        change_priority(w.block->seat * LANES + w.index);
+        change_priority(w.block->resident * LANES + w.index);
         suspend(w);
         return;
     }
