@@ -118,7 +118,8 @@ class Watch:
     """Which blocks of a run are watched for races and reads of undefined memory."""
 
     share: float = 1.0
-    """Of all pairs of neighbouring blocks, drawn by `seed`. Reads of undefined tensors are seen at 1 only."""
+    """Of all pairs of neighbouring blocks, drawn by `seed`; above 0 the first is one of them. Reads of undefined
+    tensors are seen at 1 only."""
     seed: int = 0
 
 

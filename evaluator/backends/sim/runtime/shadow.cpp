@@ -269,8 +269,7 @@ u64 first_unwritten(u64 slot) {
 }
 
 void watch_run() {
-    HAZARD_COUNT = 0;
-    BLOCKS_WATCHED = BLOCKS_RUN = 0;
+    BLOCKS_WATCHED = BLOCKS_RUN = HAZARD_COUNT = 0;
     WATCHING = false;
     SAMPLED = WATCHED_SHARE < ALL_WATCHED;
     watch_slot(HEAP_SLOT, true);
@@ -287,7 +286,8 @@ void watch_launch(u32 kernel) {
 void watch_block(Block &block, u64 number) {
     BLOCKS_RUN++;
     u64 pair = (number + (WATCH_SEED & 1)) / 2;
-    WATCHING = WATCHED_SHARE && (mixed(WATCH_SEED ^ mixed(pair ^ LAUNCH.grid_id << 40)) & (ALL_WATCHED - 1)) < WATCHED_SHARE;
+    u64 draw = mixed(WATCH_SEED ^ mixed(pair ^ LAUNCH.grid_id << 40)) & (ALL_WATCHED - 1);
+    WATCHING = WATCHED_SHARE && (!pair || draw < WATCHED_SHARE); // of a loop over the grid the first have most to do
     if (!WATCHING) return;
     BLOCKS_WATCHED++;
     if (PUBLISHED_COUNT == PUBLISHED_ROOM) {
