@@ -162,8 +162,8 @@ class SampledTrials:
             ruling, judged = self._judged_blocks(examination, large, outcome, few, blocks, dice)
         finally:
             self._session.renew()  # what a few blocks leave in module variables is no state that a launch ends in
-        # Blocks by themselves do not come to an end, fault, write little, or are wrong where they work with
-        # be that they need them.
+        # Blocks by themselves do not come to an end, fault, write little, or are wrong where they work with others:
+        # it may be that they need those.
         return ruling if judged else self._whole(examination, large, examination.left_s)
 
     def _judged_blocks(
