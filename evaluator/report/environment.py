@@ -6,7 +6,7 @@ from typing import Final
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from evaluator.report.terminal import printable
+from evaluator.report.terminal import printable, which_are_wrong
 
 _OWN: Final = "evaluator.report"
 
@@ -27,6 +27,7 @@ def template_environment(package: str = _OWN) -> Environment:
     made.filters["sentence"] = lambda text: text[:1].upper() + text[1:] + "." * (not text.endswith((".", "?", "!")))
     made.filters["sizes"] = lambda sizes: ", ".join(f"{name} = {size:,}" for name, size in sizes.items())
     made.filters["tenth"] = _tenth
+    made.filters["which_are_wrong"] = which_are_wrong
     return made
 
 

@@ -20,6 +20,7 @@ from rich.text import Text
 from common.contract import (
     Compilation,
     Correctness,
+    Mismatch,
     Phase,
     ProblemFace,
     Profile,
@@ -352,9 +353,16 @@ def _wrong(correctness: Correctness) -> list[str]:
             index = ", ".join(map(str, m.index))
             return [
                 f"{m.output}[{index}] is {_short(m.actual, 40)}, expected {_short(m.expected, 40)}",
-                f"{m.wrong_count:,} of {m.count:,} elements: {_short(m.pattern)}",
+                _short(which_are_wrong(m)),
             ]
     return []
+
+
+def which_are_wrong(mismatch: Mismatch) -> str:
+    """How many elements are wrong, and which: the pattern alone where it says both."""
+    if str(mismatch.count) in mismatch.pattern.split():
+        return mismatch.pattern
+    return f"{mismatch.wrong_count:,} of {mismatch.count:,} elements are wrong: {mismatch.pattern}"
 
 
 def _trials(correctness: Correctness) -> list[str]:

@@ -26,7 +26,7 @@ from sample_verdicts import (
 from common.contract import DeviceState, HazardWarning, Profile
 from evaluator.report.heat_map import shade
 from evaluator.report.html import MAX_LINES, render, render_many
-from evaluator.report.terminal import printable
+from evaluator.report.terminal import printable, which_are_wrong
 
 
 class Page(HTMLParser):
@@ -269,6 +269,14 @@ def test_a_long_source_is_shown_around_its_remarks():
 )
 def test_shades_of_the_heat_map(share, step):
     assert shade(share) == step
+
+
+def test_a_count_of_wrong_elements_is_said_once():
+    shown = mismatch()
+    said = shown.model_copy(update={"count": 37, "wrong_count": 19, "pattern": "19 of 37 elements are wrong"})
+    assert which_are_wrong(said) == "19 of 37 elements are wrong"
+    other = said.model_copy(update={"pattern": "only row 3 is wrong"})
+    assert which_are_wrong(other) == "19 of 37 elements are wrong: only row 3 is wrong"
 
 
 def test_the_heat_map_shows_every_cell_with_wrong_elements():
