@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from common.wire import DType
 from evaluator.errors import UsageError
-from evaluator.foreign.description import Description
+from evaluator.foreign.description import MOST_EXTENT, MOST_SIZES, Description
 from evaluator.python_command import last_words, own_python
 from evaluator.sandbox.retry import foreign, killed_from_outside
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox, SandboxSession, SessionEndedError
@@ -41,6 +41,19 @@ _MOST_ANSWER_BYTES: Final = 4 << 30
 
 class ReferenceRefusedError(UsageError):
     """The file cannot be a problem, or not this one; the message names the file and, where it is known, the line."""
+
+
+class ReferenceTooLargeError(ReferenceRefusedError):
+    """Its inputs are too large with these sizes; with others they may not be."""
+
+    def __init__(self, message: str, constants: Mapping[str, int]) -> None:
+        super().__init__(message, "docs/foreign_problems.md says what is needed.")
+        self.constants = constants
+        """The file's own, which can be changed."""
+
+
+class ReferenceEndedError(ReferenceRefusedError):
+    """Its process ended, or had to be ended, instead of answering."""
 
 
 class ReferenceProcess:
@@ -67,7 +80,7 @@ class ReferenceProcess:
         if self._session is not None:
             return
         processors = max(1, min(8, len(os.sched_getaffinity(0))))
-        command = own_python("evaluator.foreign.inside.server", str(processors), str(MOST_INPUT_BYTES))
+        command = own_python("evaluator.foreign.inside.process", str(processors), str(MOST_INPUT_BYTES))
         limits = Limits(
             wall_s=_SESSION_S,
             cpu_s=_SESSION_S,
@@ -91,25 +104,29 @@ class ReferenceProcess:
             self._session.finish()
             self._session = None
 
-    def describe(self) -> Description:
-        """Raises ReferenceRefusedError, InfrastructureError."""
-        header, _ = self._ask({"ask": "describe"}, {}, _DESCRIBE_S, "be described")
+    def describe(self, sizes: Mapping[str, int]) -> Description:
+        """With these values of the file's constants. Raises ReferenceRefusedError, InfrastructureError."""
+        header, _ = self._ask({"ask": "describe", "sizes": sizes}, {}, _DESCRIBE_S, "be described")
         try:
             return Description.from_json(json.dumps(header).encode())
         except ValueError as error:
             raise ReferenceRefusedError(f"{self.name}: its description is not one: {str(error)[:300]}.") from error
 
-    def drawn(self, seed: int, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    def drawn(self, seed: int, names: Sequence[str], sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
         """What the file makes of these inputs under a seed. Raises ReferenceRefusedError, InfrastructureError."""
-        return self._ask({"ask": "draw", "seed": seed, "names": list(names)}, {}, _ANSWER_S, "draw its inputs")[1]
+        request = {"ask": "draw", "seed": seed, "names": list(names), "sizes": sizes}
+        return self._ask(request, {}, _ANSWER_S, "draw its inputs")[1]
 
-    def answered(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def answered(self, inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
         """`value_N` and `scale_N` of each output N, of these inputs. Raises as `drawn`."""
-        return self._ask({"ask": "answer"}, inputs, _ANSWER_S, "answer")[1]
+        return self._ask({"ask": "answer", "sizes": sizes}, inputs, _ANSWER_S, "answer")[1]
 
-    def computed(self, inputs: Mapping[str, NDArray[Any]], how: str) -> dict[str, NDArray[Any]]:
+    def computed(
+        self, inputs: Mapping[str, NDArray[Any]], how: str, sizes: Mapping[str, int]
+    ) -> dict[str, NDArray[Any]]:
         """`value_N` of each output N, computed `how` (see `inside/server.py`). Raises as `drawn`."""
-        return self._ask({"ask": "compute", "how": how}, inputs, _ANSWER_S, "compute its answer")[1]
+        request = {"ask": "compute", "how": how, "sizes": sizes}
+        return self._ask(request, inputs, _ANSWER_S, "compute its answer")[1]
 
     def _ask(
         self, request: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]], time_s: float, deed: str
@@ -134,13 +151,19 @@ class ReferenceProcess:
             self.close()
             raise ReferenceRefusedError(f"{self.name}: its process answers in no form that is known.") from error
         if "refused" in header:
-            self.close()
-            line = f":{header['line']}" if isinstance(header.get("line"), int) else ""
-            raise ReferenceRefusedError(
-                f"{self.name}{line}: {str(header['refused'])[:1000]}.",
-                "docs/foreign_problems.md says what is needed.",
-            )
+            raise self._refused(header)
         return header, named
+
+    def _refused(self, header: Mapping[str, Any]) -> ReferenceRefusedError:
+        line = f":{header['line']}" if isinstance(header.get("line"), int) else ""
+        message = f"{self.name}{line}: {str(header['refused'])[:1000]}."
+        constants = header.get("constants")
+        if not isinstance(constants, dict) or len(constants) > MOST_SIZES:
+            return ReferenceRefusedError(message, "docs/foreign_problems.md says what is needed.")
+        numbers = {
+            name: value for name, value in constants.items() if type(value) is int and 1 <= value < MOST_EXTENT
+        }
+        return ReferenceTooLargeError(message, numbers)
 
     @staticmethod
     def _header(session: SandboxSession) -> dict[str, Any]:
@@ -174,7 +197,7 @@ class ReferenceProcess:
         else:
             said = last_words(result.stderr.decode(errors="replace"), 300).strip()
             why = f"its process ended before it could {deed} ({ended}{' ' + said if said else ''})".replace("\n", " ")
-        return ReferenceRefusedError(f"{self.name}: {why}.", "docs/foreign_problems.md says what is needed.")
+        return ReferenceEndedError(f"{self.name}: {why}.", "docs/foreign_problems.md says what is needed.")
 
 
 def _readable() -> tuple[Path, ...]:
