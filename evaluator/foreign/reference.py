@@ -36,7 +36,9 @@ _ANSWER_S: Final = 60.0
 """Nine runs of the file in float64."""
 _SESSION_S: Final = 3600.0
 _MOST_HEADER_BYTES: Final = 4 << 20
-_MOST_ANSWER_BYTES: Final = 4 << 30
+MOST_OUTPUT_BYTES: Final = 4 * MOST_INPUT_BYTES
+_MOST_ANSWER_BYTES: Final = 2 << 30
+"""Of all tensors of one answer: values and scales of float32 outputs in float64 are four times as large as these."""
 
 
 class ReferenceRefusedError(UsageError):
@@ -80,7 +82,9 @@ class ReferenceProcess:
         if self._session is not None:
             return
         processors = max(1, min(8, len(os.sched_getaffinity(0))))
-        command = own_python("evaluator.foreign.inside.process", str(processors), str(MOST_INPUT_BYTES))
+        command = own_python(
+            "evaluator.foreign.inside.process", str(processors), str(MOST_INPUT_BYTES), str(MOST_OUTPUT_BYTES)
+        )
         limits = Limits(
             wall_s=_SESSION_S,
             cpu_s=_SESSION_S,
@@ -108,7 +112,12 @@ class ReferenceProcess:
         """With these values of the file's constants. Raises ReferenceRefusedError, InfrastructureError."""
         header, _ = self._ask({"ask": "describe", "sizes": sizes}, {}, _DESCRIBE_S, "be described")
         try:
-            return Description.from_json(json.dumps(header).encode())
+            found = Description.from_json(json.dumps(header).encode())
+            # The process refuses more, and may lie: the referee is not to draw what no memory holds.
+            for tensors, most in ((found.inputs, MOST_INPUT_BYTES), (found.outputs, MOST_OUTPUT_BYTES)):
+                if sum(facts.size_bytes for facts in tensors) > most:
+                    raise ValueError(f"tensors of more than {most:,} bytes")
+            return found
         except ValueError as error:
             raise ReferenceRefusedError(f"{self.name}: its description is not one: {str(error)[:300]}.") from error
 
@@ -143,7 +152,10 @@ class ReferenceProcess:
             for one in inputs.values():
                 session.send(np.ascontiguousarray(one).reshape(-1).view(np.uint8).data)
             header = self._header(session)
-            named = {one["name"]: self._tensor(session, one) for one in header.pop("tensors")}
+            named: dict[str, NDArray[Any]] = {}
+            for one in header.pop("tensors"):
+                received = sum(array.nbytes for array in named.values())
+                named[one["name"]] = self._tensor(session, one, _MOST_ANSWER_BYTES - received)
         except SessionEndedError as ended:
             late = time.monotonic() - begun_s >= time_s
             raise self._ended(session, deed, time_s if late else None, ended) from ended
@@ -174,10 +186,10 @@ class ReferenceProcess:
         return header
 
     @staticmethod
-    def _tensor(session: SandboxSession, listed: Mapping[str, Any]) -> NDArray[Any]:
+    def _tensor(session: SandboxSession, listed: Mapping[str, Any], most_bytes: int) -> NDArray[Any]:
         shape, dtype = tuple(int(extent) for extent in listed["shape"]), np.dtype(DType(listed["dtype"]).value)
         size_bytes = math.prod(shape) * dtype.itemsize
-        if min(shape, default=1) < 0 or size_bytes > _MOST_ANSWER_BYTES:
+        if min(shape, default=1) < 0 or size_bytes > most_bytes:
             raise ValueError(f"a tensor of shape {shape}")
         return np.frombuffer(session.receive(size_bytes), dtype).reshape(shape)
 

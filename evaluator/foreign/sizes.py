@@ -5,9 +5,11 @@ own, which takes others at which the file itself runs, and where every shape fol
 """
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -28,6 +30,8 @@ _REDUCED_WORK: Final = 1 << 21
 _HALVINGS: Final = 64
 _MOST_RUNS: Final = 48
 """Of the file while it is learned what can vary: milliseconds each for small files."""
+_LEARNING_S: Final = 20.0
+"""Then what has not been tried yet does not vary."""
 _STEPS: Final = (1, 2, 4, 8, 16, 32, 64)
 """What a size may have to be a multiple of: heads, groups, vectors."""
 _SETS: Final = 3
@@ -114,11 +118,10 @@ def shapes_as_stated(described: Description) -> dict[str, tuple[str, ...]]:
 
 
 def _learned(base: Description, described: Described) -> VariedSizes:
-    runs = [0]
+    runs, until_s = count(1), time.monotonic() + _LEARNING_S
 
     def other(changed: Mapping[str, int]) -> Description | None:
-        runs[0] += 1
-        if runs[0] > _MOST_RUNS:
+        if next(runs) > _MOST_RUNS or time.monotonic() > until_s:
             return None
         try:
             found = described({**{name: base.sizes[name] for name in base.constants}, **changed})
@@ -214,12 +217,12 @@ def _drawn(
         return None
     leading = list(steps)[int(generator.integers(len(steps)))] if larger else ""
     for name, step in steps.items():
-        count = max(base.sizes[name], _LEAST_REACH) // step
+        times = max(base.sizes[name], _LEAST_REACH) // step
         if name == leading:
-            sizes[name] = base.sizes[name] + step * int(generator.integers(1, max(2, count // 2)))
+            sizes[name] = base.sizes[name] + step * int(generator.integers(1, max(2, times // 2)))
         else:
-            drawn = round(float(np.exp(generator.uniform(0.0, math.log(max(1, count) + 0.5)))))
-            sizes[name] = step * max(1, min(count, drawn))
+            drawn = round(float(np.exp(generator.uniform(0.0, math.log(max(1, times) + 0.5)))))
+            sizes[name] = step * max(1, min(times, drawn))
     while math.prod(sizes[name] / base.sizes[name] for name in steps) * work_of(base) > _SET_WORK:
         others = [name for name in steps if name != leading and sizes[name] > steps[name]]
         if not others:
@@ -231,12 +234,12 @@ def _drawn(
 
 def _near(value: int, step: int) -> tuple[int, ...]:
     """Three other multiples of `step`, odd and even ones, so that no division by two agrees by chance."""
-    count = value // step
-    if count < 4:
-        return tuple(step * other for other in (3, 5, 6, 7) if other != count)[:3]
-    less = count - 1 if count % 2 == 0 else count - 2
-    half = (count // 2) | 1
-    others = dict.fromkeys((less, less - 1, half if half != count else 1))
+    times = value // step
+    if times < 4:
+        return tuple(step * other for other in (3, 5, 6, 7) if other != times)[:3]
+    less = times - 1 if times % 2 == 0 else times - 2
+    half = (times // 2) | 1
+    others = dict.fromkeys((less, less - 1, half if half != times else 1))
     return tuple(step * other for other in others)
 
 
@@ -248,8 +251,8 @@ def _joint(
         return None
     changed = {}
     for at, (name, step) in enumerate(steps.items()):
-        count = base.sizes[name] // step
-        changed[name] = step * (max(1, count // 2 + at) if turn == 0 else count + 1 + at)
+        times = base.sizes[name] // step
+        changed[name] = step * (max(1, times // 2 + at) if turn == 0 else times + 1 + at)
     return other(changed)
 
 

@@ -20,12 +20,12 @@ class RefusedError(Exception):
 
 
 class TooLargeError(RefusedError):
-    """The file's inputs are larger than can be judged here."""
+    """The file's inputs or outputs are larger than can be judged here."""
 
-    def __init__(self, found_bytes: int, most_bytes: int, line: int | None = None) -> None:
-        super().__init__(
-            f"its inputs and parameters take {found_bytes:,} bytes, and may take {most_bytes:,} here", line
-        )
+    def __init__(
+        self, found_bytes: int, most_bytes: int, line: int | None = None, what: str = "inputs and parameters"
+    ) -> None:
+        super().__init__(f"its {what} take {found_bytes:,} bytes, and may take {most_bytes:,} here", line)
 
 
 @contextlib.contextmanager

@@ -53,8 +53,15 @@ _MOST_KEPT: Final = 8
 class ReferenceServer:
     """Answers requests about one file."""
 
-    def __init__(self, text: str, most_bytes: int, sizes: Mapping[str, int] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        text: str,
+        most_bytes: int,
+        sizes: Mapping[str, int] = MappingProxyType({}),
+        most_output_bytes: int = 1 << 30,
+    ) -> None:
         """`sizes`: for the file's constants, in the place of its own numbers. Raises RefusedError."""
+        self._most_output_bytes = most_output_bytes
         self._file = KernelBenchFile(text, sizes)
         watched = WatchedDraws(most_bytes)
         with watched:
@@ -85,6 +92,9 @@ class ReferenceServer:
             if not isinstance(one, torch.Tensor):
                 raise RefusedError(f"forward returns a {type(one).__name__} where a tensor should be (place {at})")
             _check_dtype(f"output {at}", one)
+        found_bytes = sum(one.numel() * one.element_size() for one in first)
+        if found_bytes > self._most_output_bytes:
+            raise TooLargeError(found_bytes, self._most_output_bytes, what="outputs")
         with refused_where_it_fails("a second call of forward"):
             seed_torch(_SEED + 1)
             second = self._call({})
@@ -264,8 +274,8 @@ def _reply(server: ReferenceServer, request: Mapping[str, Any], given: Mapping[s
 class _Servers:
     """Of one file, for the sizes that were asked for last."""
 
-    def __init__(self, text: str, most_bytes: int) -> None:
-        self._text, self._most_bytes = text, most_bytes
+    def __init__(self, text: str, most_bytes: int, most_output_bytes: int) -> None:
+        self._text, self._most_bytes, self._most_output_bytes = text, most_bytes, most_output_bytes
         self._kept: dict[str, ReferenceServer] = {}
 
     @property
@@ -276,16 +286,17 @@ class _Servers:
     def at(self, sizes: Mapping[str, int]) -> ReferenceServer:
         """Raises RefusedError."""
         key = json.dumps(sizes, sort_keys=True)
-        found = self._kept.pop(key, None) or ReferenceServer(self._text, self._most_bytes, sizes)
+        found = self._kept.pop(key, None)
+        found = found or ReferenceServer(self._text, self._most_bytes, sizes, self._most_output_bytes)
         self._kept[key] = found
         if len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         return found
 
 
-def serve_reference(source: IO[bytes], sink: IO[bytes], most_bytes: int) -> None:
+def serve_reference(source: IO[bytes], sink: IO[bytes], most_bytes: int, most_output_bytes: int) -> None:
     """Answer each request in turn until `source` ends."""
-    servers = _Servers(Path(FILE).read_text(encoding="utf-8"), most_bytes)
+    servers = _Servers(Path(FILE).read_text(encoding="utf-8"), most_bytes, most_output_bytes)
     while header := source.read(8):
         request = json.loads(source.read(struct.unpack("<Q", header)[0]))
         given = {}
@@ -314,4 +325,4 @@ def main() -> None:
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     torch.set_num_threads(int(sys.argv[1]))
-    serve_reference(source, sink, int(sys.argv[2]))
+    serve_reference(source, sink, int(sys.argv[2]), int(sys.argv[3]))

@@ -114,6 +114,14 @@ def test_what_is_too_large_is_judged_at_less_and_says_so(toolbox: Toolbox, monke
         pytest.param(
             "        import socket; socket.create_connection(('127.0.0.1', 80)); return x", "fails", id="network"
         ),
+        pytest.param(
+            "        import json; old = json.dumps; y_ = {'name': 'y', 'dtype': 'float32', 'shape': [1 << 30], "
+            "'draw': {'kind': 'normal'}, 'kind': 'argument'}\n"
+            "        json.dumps = lambda one: old({**one, 'inputs': [y_]} if 'inputs' in one else one)\n"
+            "        return x + y",
+            "tensors of more than 67,108,864 bytes",
+            id="lies-about-4-GiB",
+        ),
         pytest.param("        import os; os._exit(0)", "its process ended before", id="exit"),
     ],
 )
