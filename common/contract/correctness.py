@@ -110,6 +110,16 @@ class Smallest(Wire):
     """What the verdict's message says of it."""
 
 
+class Generalisation(Wire):
+    """How a kernel that is right at the sizes of its problem fares at others, which it need not serve."""
+
+    passed: bool
+    sizes: tuple[dict[str, int], ...]
+    """Those that were tried, up to the first where it is wrong."""
+    message: str | None = None
+    """What happens at the last of them, where it is wrong."""
+
+
 class HazardWarning(Wire):
     """What no kernel may rely on, seen in a kernel whose answers were right all the same."""
 
@@ -156,3 +166,5 @@ class Correctness(Wire):
     it."""
     smallest: Smallest | None = None
     """Where it failed, and something smaller was asked for (`shrink_s`) and looked for."""
+    generalisation: Generalisation | None = None
+    """Of a problem that someone else states at fixed sizes, and a kernel that passed; null where none were tried."""

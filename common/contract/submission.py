@@ -39,6 +39,10 @@ GpuName = Literal["A100", "H100", "H200", "L40S", "RTX4090"]
 """The GPUs that time can be estimated for."""
 
 
+OtherSizes = Literal["reported", "required"]
+"""Of a problem that someone else states at fixed sizes: whether being wrong at others is told or is a failure."""
+
+
 class Settings(Request):
     """What the caller may choose about an evaluation. Limits can only be lowered."""
 
@@ -62,6 +66,9 @@ class Settings(Request):
     verification: Verification = "full"
     """`full` also grades at hidden sizes above every published one and at the size of the timing; `quick` only plans
     their launches."""
+    other_sizes: OtherSizes = "reported"
+    """Of a problem that a reference file states: `required` has the kernel fail where it is wrong at sizes that the
+    file does not state; our own problems always require that."""
     rehearse: bool = True
     """Try a few small inputs on the simulator before a GPU runs the submission: a GPU shows neither races nor bad
     reads."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from common.contract import OtherSizes
 from evaluator.cli import arguments
 from evaluator.errors import UsageError
 from evaluator.problems.catalogue import find_problem
@@ -44,7 +45,12 @@ def reference_given(file: Path | None, expression: str | None, shapes: tuple[str
 
 @contextmanager
 def chosen_problem(
-    problem_id: str | None, reference: ReferenceText | None, raw: bytes, file: Path, toolbox: "Toolbox | None"
+    problem_id: str | None,
+    reference: ReferenceText | None,
+    raw: bytes,
+    file: Path,
+    toolbox: "Toolbox | None",
+    other_sizes: OtherSizes = "reported",
 ) -> Iterator[Problem]:
     """What to grade `file` for, `raw` being what it holds. Raises UsageError, InfrastructureError.
 
@@ -59,7 +65,7 @@ def chosen_problem(
     from evaluator.foreign.loading import foreign_problem
 
     assert toolbox is not None
-    with foreign_problem(reference.text, reference.name, toolbox.sandbox, toolbox.cache) as problem:
+    with foreign_problem(reference.text, reference.name, toolbox.sandbox, toolbox.cache, other_sizes) as problem:
         if named not in (None, problem.id):
             raise UsageError(
                 f"The first line of {file} says {named}, and {reference.option} is {problem.id}.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 from rich.console import Console
 
-from common.contract import GpuName, RewardName, Status, Submission, Verdict
+from common.contract import GpuName, OtherSizes, RewardName, Status, Submission, Verdict
 from evaluator.cli import arguments
 from evaluator.cli.chosen_problem import chosen_problem, reference_given, refuse_beside_reference
 from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, printing
@@ -35,6 +35,11 @@ _SHRINK_S = 10.0
 )
 @click.option("--torch", "expression", metavar="TEXT", help='The same as an expression: --torch "torch.add(a, b)".')
 @click.option("--shape", "shapes", multiple=True, metavar="NAME=EXTENTS", help="Of a tensor of --torch: a=32x64.")
+@click.option(
+    "--other-sizes",
+    type=click.Choice(get_args(OtherSizes)),
+    help="Whether being wrong at sizes that --reference or --torch does not state is told (the default) or fails.",
+)
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Launch plan as a JSON file.")
 @click.option("--backend", type=click.Choice(["auto", "gpu", "sim"]), default="auto", show_default=True)
 @click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Grade at this size as well; repeatable.")
@@ -75,6 +80,7 @@ def grade(
     reference: Path | None,
     expression: str | None,
     shapes: tuple[str, ...],
+    other_sizes: OtherSizes | None,
     plan_file: Path | None,
     backend: str,
     sizes: tuple[str, ...],
@@ -101,6 +107,8 @@ def grade(
     """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
     raw = arguments.read_source(file)
     foreign = reference_given(reference, expression, shapes)
+    if foreign is None and other_sizes is not None:
+        raise UsageError("--other-sizes is of a problem that states fixed sizes.", "Add --reference or --torch.")
     if foreign is not None:
         others = {"--server": server is not None, "--size": bool(sizes), "--shrink": shrink or shrink_s is not None}
         refuse_beside_reference(foreign.option, backend, {**others, "--repro": repro_name is not None})
@@ -110,6 +118,7 @@ def grade(
     repro_file = arguments.output_path(repro_name, file, "repro") if repro_name is not None else None
     settings = arguments.submission_settings(
         {
+            "other_sizes": other_sizes or "reported",
             "sizes": arguments.sizes_of(sizes),
             "arch": arch,
             "flags": flags,
@@ -129,7 +138,7 @@ def grade(
     machine = MachineSettings.from_environment()
     service = (server, key) if server is not None else None
     toolbox = _toolbox(machine) if foreign is not None else None
-    with chosen_problem(problem_id, foreign, raw, file, toolbox) as problem:
+    with chosen_problem(problem_id, foreign, raw, file, toolbox, other_sizes or "reported") as problem:
         submission = Submission.model_validate(
             {"problem": problem.id, "source": source, "plan": plan, "backend": backend, "settings": settings}
         )

@@ -16,8 +16,10 @@ from evaluator.problems.arrays import Array, Rng, Shape, cast, rng_seed
 from evaluator.problems.generators import Maker
 from evaluator.problems.problem import Distribution, Sizes
 
-Called: TypeAlias = Callable[[int, Sequence[str]], dict[str, Array]]
-"""What the file itself makes of the inputs with these names, under a seed."""
+Called: TypeAlias = Callable[[int, Sequence[str], Sizes], dict[str, Array]]
+"""What the file itself makes of the inputs with these names, under a seed, at these sizes."""
+InputsAt: TypeAlias = Callable[[Sizes], Sequence[TensorFacts]]
+"""The inputs at these sizes."""
 
 _TILES: Final = (16, 32, 64, 128, 256)
 _SCALES: Final = 12.0
@@ -30,7 +32,7 @@ _STEPS: Final = 8
 """Values of rows of one value lie on an eighth of the range's half: so few bits that equal terms add up exactly."""
 
 
-def distributions_of(inputs: Sequence[TensorFacts], called: Called) -> tuple[Distribution, ...]:
+def distributions_of(inputs: Sequence[TensorFacts], inputs_at: InputsAt, called: Called) -> tuple[Distribution, ...]:
     """The typical distribution, and those that arrange the tensors among `forward`'s arguments otherwise."""
     kinds: tuple[tuple[str, str, Callable[[DrawnAs], Maker]], ...] = (
         ("as_drawn", "as the file draws it", _drawn),
@@ -42,18 +44,18 @@ def distributions_of(inputs: Sequence[TensorFacts], called: Called) -> tuple[Dis
     )
     movable = [facts for facts in inputs if facts.kind == "argument" and facts.draw.kind in ("uniform", "normal")]
     return tuple(
-        Distribution(name, reason, _drawing(inputs, {facts.name for facts in movable}, made, called))
+        Distribution(name, reason, _drawing(inputs_at, {facts.name for facts in movable}, made, called))
         for name, reason, made in (kinds if movable else kinds[:1])
     )
 
 
 def _drawing(
-    inputs: Sequence[TensorFacts], moved: set[str], made: Callable[[DrawnAs], Maker], called: Called
+    inputs_at: InputsAt, moved: set[str], made: Callable[[DrawnAs], Maker], called: Called
 ) -> Callable[[Rng, Sizes], dict[str, Array]]:
-    asked = [facts.name for facts in inputs if facts.draw.kind == "called"]
-
     def draw(rng: Rng, sizes: Sizes) -> dict[str, Array]:
-        found = called(rng_seed(rng), asked) if asked else {}
+        inputs = inputs_at(sizes)
+        asked = [facts.name for facts in inputs if facts.draw.kind == "called"]
+        found = called(rng_seed(rng), asked, sizes) if asked else {}
         drawn: dict[str, Array] = {}
         for facts in inputs:
             if facts.name in found:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from common.wire import DType, Json
@@ -11,8 +11,8 @@ DrawKind: TypeAlias = Literal["uniform", "normal", "integers", "permutation", "c
 InputKind: TypeAlias = Literal["argument", "parameter", "buffer", "output"]
 
 _MOST_TENSORS: Final = 1024
-_MOST_EXTENT: Final = 1 << 31
-_MOST_SIZES: Final = 64
+MOST_EXTENT: Final = 1 << 31
+MOST_SIZES: Final = 64
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class Description:
     """Terms of the longest sum that the file was seen to make."""
     torch: str
     """Version of PyTorch."""
-    tensors: tuple[str, ...] = field(default=())
+    constants: tuple[str, ...] = ()
+    """Those of the sizes that the file states as a number; the others follow from them."""
 
     @staticmethod
     def from_json(text: bytes) -> "Description":
@@ -65,20 +66,22 @@ class Description:
         described = _descriptions.load(text)
         tensors = (*described.inputs, *described.outputs)
         names = [*(tensor.name for tensor in tensors), *described.sizes]
-        if not described.outputs or len(tensors) > _MOST_TENSORS or len(described.sizes) > _MOST_SIZES:
+        if not described.outputs or len(tensors) > _MOST_TENSORS or len(described.sizes) > MOST_SIZES:
             raise ValueError(f"{len(described.inputs)} inputs and {len(described.outputs)} outputs")
         if len(set(names)) != len(names) or not all(name.isidentifier() and name.isascii() for name in names):
             raise ValueError("names that no kernel's parameters can have, or two of the same")
         for tensor in tensors:
             draw = tensor.draw
-            if not tensor.shape or not all(1 <= extent < _MOST_EXTENT for extent in tensor.shape):
+            if not tensor.shape or not all(1 <= extent < MOST_EXTENT for extent in tensor.shape):
                 raise ValueError(f"'{tensor.name}' of shape {tensor.shape}")
             if not all(math.isfinite(value) for value in (draw.low, draw.high, draw.mean, draw.std)):
                 raise ValueError(f"'{tensor.name}' drawn without bounds")
             if draw.low > draw.high or draw.std < 0 or (draw.kind == "permutation" and len(tensor.shape) != 1):
                 raise ValueError(f"'{tensor.name}' cannot be drawn")
-        if not all(1 <= size < _MOST_EXTENT for size in described.sizes.values()):
+        if not all(1 <= size < MOST_EXTENT for size in described.sizes.values()):
             raise ValueError("sizes out of range")
+        if not set(described.constants) <= set(described.sizes):
+            raise ValueError("constants that are no sizes")
         if not (0 <= described.flops < 1 << 62 and 1 <= described.longest_sum < 1 << 40):
             raise ValueError("work out of range")
         return described

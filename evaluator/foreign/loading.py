@@ -13,18 +13,37 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from common.contract import OtherSizes
 from common.wire import Json
 from evaluator.disk_cache import Cache, key_of
-from evaluator.foreign.calibration import MARGIN, Calibration, Calibrator, absolute_of, in_roundings
+from evaluator.foreign.calibration import (
+    MARGIN,
+    Calibration,
+    Calibrator,
+    absolute_of,
+    derived_relative,
+    in_roundings,
+)
 from evaluator.foreign.contents import distributions_of
 from evaluator.foreign.description import Description, TensorFacts
-from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError
+from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError, ReferenceTooLargeError
+from evaluator.foreign.sizes import VariedSizes, afforded, drawn_sizes, learned_sizes, shapes_as_stated
 from evaluator.problems.arrays import Array, NumpyRng
 from evaluator.problems.linter import degeneracies, ignored_inputs
-from evaluator.problems.problem import Arrays, Expected, Problem, SizeRange, Sizes, Tensor, Tolerance, Work
+from evaluator.problems.problem import (
+    Arrays,
+    Distribution,
+    Expected,
+    Problem,
+    SizeRange,
+    Sizes,
+    Tensor,
+    Tolerance,
+    Work,
+)
 from evaluator.sandbox.sandbox import Sandbox
 
-_RULES: Final = "kernelbench 1"
+_RULES: Final = "kernelbench 2"
 """By which files are described and calibrated: part of a problem's version and of the key of what is cached."""
 _SEED: Final = 20_000
 """Of the inputs that a problem is calibrated and linted with; those of an evaluation are secret."""
@@ -42,28 +61,66 @@ class _Known:
     """What is kept of a file whose text has been seen before."""
 
     description: Description
+    """At the sizes that the file states or, where those are too much for here, at smaller ones."""
     calibration: Calibration
     left_out: tuple[str, ...]
     """Names of distributions for which the answer is not finite, or honest kernels are off by far more."""
     warnings: tuple[str, ...]
+    varied: VariedSizes
+    both_signs: bool = False
+    """Whether what the file draws from 0 up is drawn from both sides of it."""
+    too_large: str = ""
+    """What the file states itself, in words, where the description is at smaller sizes."""
 
 
 _known: Final = Json(_Known)
 
 
+class _File:
+    """A file in its process, described at whatever sizes are asked for, each once."""
+
+    def __init__(self, process: ReferenceProcess, text: bytes) -> None:
+        self.process, self.text, self.name = process, text, process.name
+        self.both_signs = False
+        self._seen: dict[tuple[tuple[str, int], ...], Description] = {}
+
+    def described(self, sizes: Sizes) -> Description:
+        """With these values of its constants; those that are left out have the file's. Raises as the process."""
+        key = tuple(sorted(sizes.items()))
+        if key not in self._seen:
+            self._seen[key] = self.process.describe(dict(sizes))
+        found = self._seen[key]
+        return (_of_both_signs(found) or found) if self.both_signs else found
+
+    def remember(self, found: Description) -> None:
+        """What was described before."""
+        self._seen[tuple(sorted(constants_of(found, found.sizes).items()))] = found
+
+
+def constants_of(base: Description, sizes: Sizes) -> dict[str, int]:
+    """What the process needs to know of `sizes`: the others follow."""
+    return {name: sizes[name] for name in base.constants}
+
+
 @contextmanager
-def foreign_problem(text: bytes, name: str, sandbox: Sandbox, cache: Cache) -> Iterator[Problem]:
+def foreign_problem(
+    text: bytes, name: str, sandbox: Sandbox, cache: Cache, other_sizes: OtherSizes = "reported"
+) -> Iterator[Problem]:
     """The problem that a KernelBench file states. Its oracle works as long as the context lasts.
 
-    `name`: the file's, for messages and the problem's id. Raises ReferenceRefusedError, InfrastructureError.
+    `name`: the file's, for messages and the problem's id. `other_sizes`: whether a kernel must be right at sizes that
+    the file does not state. Raises ReferenceRefusedError, InfrastructureError.
     """
     process = ReferenceProcess(sandbox, text, name)
     process.start()  # what imports PyTorch meanwhile is needed in any case
     try:
+        file = _File(process, text)
         key = key_of("foreign problem", _RULES, importlib.metadata.version("torch"), _own_digest(), text)
-        entry, _ = cache.get_or_make(key, lambda: {"known": _known.dump(_learn(process, text, name))})
+        entry, _ = cache.get_or_make(key, lambda: {"known": _known.dump(_learn(file))})
         known = _known.load(entry["known"])
-        yield _problem(process, text, name, known)
+        file.both_signs = known.both_signs
+        file.remember(known.description)
+        yield _problem(file, known, other_sizes)
     finally:
         process.close()
 
@@ -76,20 +133,21 @@ def _own_digest() -> str:
     return digest.hexdigest()
 
 
-def _learn(process: ReferenceProcess, text: bytes, name: str) -> _Known:
+def _learn(file: _File) -> _Known:
     """Describe, calibrate and lint a file. Raises ReferenceRefusedError.
 
     One whose answer says nothing for the values that it draws from 0 up is tried with values of both signs.
     """
-    described = process.describe()
+    described = afforded(file.described)
     try:
-        return _calibrated(process, text, name, described)
+        known = _calibrated(file, described)
     except _DegenerateError as as_published:
         wider = _of_both_signs(described)
         if wider is None:
             raise
+        file.both_signs = True
         try:
-            known = _calibrated(process, text, name, wider)
+            known = _calibrated(file, wider)
         except ReferenceRefusedError:
             raise as_published from None
         moved = [
@@ -97,9 +155,23 @@ def _learn(process: ReferenceProcess, text: bytes, name: str) -> _Known:
             for facts, before in zip(wider.inputs, described.inputs, strict=True)
             if facts != before
         ]
-        return replace(
-            known, warnings=(f"as published, {as_published.fault}: so it draws {', '.join(moved)}", *known.warnings)
-        )
+        fault = f"as published, {as_published.fault}: so it draws {', '.join(moved)}"
+        known = replace(known, warnings=(fault, *known.warnings), description=described, both_signs=True)
+    varied = learned_sizes(described, file.described)
+    return replace(known, varied=varied, too_large=_too_large(described, file))
+
+
+def _too_large(described: Description, file: _File) -> str:
+    """The file's own constants, where it is described at smaller ones."""
+    try:
+        published = file.described({})
+    except ReferenceTooLargeError as refused:
+        return _listed({name: value for name, value in refused.constants.items() if name in described.sizes})
+    return "" if published.sizes == described.sizes else _listed(published.sizes)
+
+
+def _listed(sizes: Sizes) -> str:
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 
 def _of_both_signs(described: Description) -> Description | None:
@@ -123,15 +195,19 @@ class _DegenerateError(ReferenceRefusedError):
         self.fault = fault
 
 
-def _calibrated(process: ReferenceProcess, text: bytes, name: str, described: Description) -> _Known:
+def _calibrated(file: _File, described: Description) -> _Known:
     """Calibrate and lint a file that is described. Raises ReferenceRefusedError."""
-    calibrator = Calibrator(described, process.computed)
+    process, name, sizes = file.process, file.name, described.sizes
+    known = _Known(described, Calibration((), {}), (), (), VariedSizes({}, shapes_as_stated(described)))
+    file.remember(described)
+    constants = constants_of(described, sizes)
+    calibrator = Calibrator(described, lambda inputs, how: process.computed(inputs, how, constants))
     left_out: list[str] = []
-    distributions = distributions_of(described.inputs, process.drawn)
+    distributions = _distributions(file, described)
     typical = distributions[0]
     for turn, distribution in enumerate((*(typical,) * _LOOKS, *distributions[1:])):
-        inputs = distribution.draw(NumpyRng(np.random.default_rng(_SEED + turn)), described.sizes)
-        exact = _checked(process, described, process.answered(inputs))
+        inputs = distribution.draw(NumpyRng(np.random.default_rng(_SEED + turn)), sizes)
+        exact = _checked(process, described, process.answered(inputs, constants))
         finite = _finite(described, exact)
         if distribution is typical and not finite:
             raise ReferenceRefusedError(f"{name}: {_NOT_FINITE}.")
@@ -146,8 +222,8 @@ def _calibrated(process: ReferenceProcess, text: bytes, name: str, described: De
                 f"{name}: float32 gives another '{facts.name}' with its sums in another order, or none that is "
                 "finite: no tolerance tells right from wrong."
             )
-    known = _Known(described, calibration, tuple(left_out), ())
-    problem = _problem(process, text, name, known)
+    known = replace(known, calibration=calibration, left_out=tuple(left_out))
+    problem = _problem(file, known, "reported")
     faults = degeneracies(problem, _SEED)
     ignored = ignored_inputs(problem, _SEED)
     arguments = {facts.name for facts in described.inputs if facts.kind == "argument"}
@@ -189,69 +265,113 @@ def _finite(described: Description, answer: Mapping[str, NDArray[Any]]) -> bool:
     return True
 
 
-def _problem(process: ReferenceProcess, text: bytes, name: str, known: _Known) -> Problem:
-    described, calibration = known.description, known.calibration
-    digest = hashlib.sha256(text).hexdigest()
+def _distributions(file: _File, base: Description) -> tuple[Distribution, ...]:
+    return distributions_of(
+        base.inputs,
+        lambda at: file.described(constants_of(base, at)).inputs,
+        lambda seed, names, at: file.process.drawn(seed, names, constants_of(base, at)),
+    )
+
+
+def _problem(file: _File, known: _Known, other_sizes: OtherSizes) -> Problem:
+    process, name, described, calibration = file.process, file.name, known.description, known.calibration
+    digest = hashlib.sha256(file.text).hexdigest()
     base = max(one.relative for one in calibration.outputs)
-    inputs, outputs = _tensors(described.inputs), _tensors(described.outputs)
+    inputs, outputs = _tensors(described.inputs, known.varied), _tensors(described.outputs, known.varied)
     sizes = dict(described.sizes)
-    moved = sum(facts.size_bytes for facts in described.inputs), sum(f.size_bytes for f in described.outputs)
 
     def oracle(given: Arrays, at: Sizes) -> dict[str, Expected]:
-        answer = _checked(process, described, process.answered(given))
+        constants = constants_of(described, at)
+        here = file.described(constants)
+        answer = _checked(process, here, process.answered(given, constants))
+        if here.sizes != sizes and not _finite(here, answer):
+            raise ReferenceRefusedError(f"{name} at {_listed(here.sizes)}: {_NOT_FINITE}.")
         return {
             facts.name: Expected(
                 _as_compared(answer[f"value_{number}"], facts),
                 answer[f"scale_{number}"],
-                longer=one.relative / base if base else 1.0,
+                longer=_longer(facts, described, here) * (one.relative / base if base else 1.0),
             )
-            for number, (facts, one) in enumerate(zip(described.outputs, calibration.outputs, strict=True))
+            for number, (facts, one) in enumerate(zip(here.outputs, calibration.outputs, strict=True))
         }
 
+    def work(at: Sizes) -> Work:
+        moved = [sum(_bytes_at(tensor, at) for tensor in tensors) for tensors in (inputs, outputs)]
+        larger = math.prod(at[one] / sizes[one] for one in known.varied.steps)
+        return Work(moved[0], moved[1], round(described.flops * larger))
+
+    def varied(generator: np.random.Generator) -> tuple[Sizes, ...]:
+        return drawn_sizes(generator, described, known.varied, file.described)
+
     stem = re.sub(r"\W+", "_", Path(name).stem, flags=re.ASCII).strip("_").lower()[:_STEM_CHARACTERS]
-    distributions = distributions_of(described.inputs, process.drawn)
+    required = other_sizes == "required"
     return Problem(
         id=f"kernelbench_{stem}_{digest[:_HASH_CHARACTERS]}",
         version=f"{_RULES.split()[1]}-{digest[:32]}",
         tier=1,
         title=f"Model.forward of {name}",
-        statement=_statement(name, described),
+        statement=_statement(name, known),
         inputs=inputs,
         outputs=outputs,
         sizes=tuple(sizes),
         example_sizes=(sizes,),
-        hidden_sizes=lambda generator: (sizes,),
+        hidden_sizes=lambda generator: (varied(generator) if required else ()) or (sizes,),
         serves=SizeRange(sizes, least=sizes),
         edge_sizes=lambda generator: (),
-        distributions=tuple(one for one in distributions if one.name not in known.left_out),
+        distributions=tuple(one for one in _distributions(file, described) if one.name not in known.left_out),
         probes=(),
         tolerance=Tolerance(base, max(map(absolute_of, described.outputs)), _reason(described, calibration)),
         oracle=oracle,
-        work=lambda at: Work(*moved, described.flops),
+        work=work,
         naive=None,
         fast=None,
         timing_sizes=sizes,
         baseline=f"Model(*get_init_inputs()) of {name} in eager PyTorch",
-        caveats=known.warnings,
+        caveats=(*known.warnings, *_told_of_sizes(known, other_sizes)),
+        varied_sizes=None if required or not known.varied.steps else varied,
+        too_large="" if required else known.too_large,
     )
 
 
-def _tensors(listed: Sequence[TensorFacts]) -> tuple[Tensor, ...]:
-    return tuple(Tensor(facts.name, tuple(map(str, facts.shape)), facts.dtype) for facts in listed)
+def _told_of_sizes(known: _Known, other_sizes: OtherSizes) -> Iterator[str]:
+    if known.too_large:
+        yield (
+            f"at its own sizes ({known.too_large}) this problem is too large for the simulator: it is judged at "
+            f"{_listed(known.description.sizes)}"
+        )
+    if not known.varied.steps:
+        why = "and is judged there alone" if other_sizes == "required" else "so nothing is said about others"
+        yield f"this problem is known at its own shapes only, {why}: none of its constants could be varied"
+
+
+def _tensors(listed: Sequence[TensorFacts], varied: VariedSizes) -> tuple[Tensor, ...]:
+    return tuple(Tensor(facts.name, varied.shapes[facts.name], facts.dtype) for facts in listed)
+
+
+def _bytes_at(tensor: Tensor, sizes: Sizes) -> int:
+    return math.prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes
+
+
+def _longer(facts: TensorFacts, base: Description, here: Description) -> float:
+    """How much more longer sums than those of the calibration may be off."""
+    if here.longest_sum <= base.longest_sum or not facts.dtype.is_float:
+        return 1.0
+    return derived_relative(facts, here.longest_sum) / derived_relative(facts, base.longest_sum)
 
 
 def _as_compared(values: NDArray[Any], facts: TensorFacts) -> Array:
     return values.astype(np.float64 if facts.dtype.is_float else np.int64)
 
 
-def _statement(name: str, described: Description) -> str:
+def _statement(name: str, known: _Known) -> str:
+    described = known.description
     kinds = {
         kind: ", ".join(facts.name for facts in described.inputs if facts.kind == kind)
         for kind in ("argument", "parameter", "buffer")
     }
     told = [f"{kind}s {names}" for kind, names in kinds.items() if names]
     outputs = ", ".join(f"{facts.name} {list(facts.shape)}" for facts in described.outputs)
-    return f"What Model.forward of {name} returns ({outputs}), of {'; '.join(told)}; at the file's own shapes."
+    return f"What Model.forward of {name} returns ({outputs}), of {'; '.join(told)}."
 
 
 def _reason(described: Description, calibration: Calibration) -> str:

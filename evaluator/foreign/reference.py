@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from common.wire import DType
 from evaluator.errors import UsageError
-from evaluator.foreign.description import Description
+from evaluator.foreign.description import MOST_EXTENT, MOST_SIZES, Description
 from evaluator.python_command import last_words, own_python
 from evaluator.sandbox.retry import foreign, killed_from_outside
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox, SandboxSession, SessionEndedError
@@ -36,11 +36,26 @@ _ANSWER_S: Final = 60.0
 """Nine runs of the file in float64."""
 _SESSION_S: Final = 3600.0
 _MOST_HEADER_BYTES: Final = 4 << 20
-_MOST_ANSWER_BYTES: Final = 4 << 30
+MOST_OUTPUT_BYTES: Final = 4 * MOST_INPUT_BYTES
+_MOST_ANSWER_BYTES: Final = 2 << 30
+"""Of all tensors of one answer: values and scales of float32 outputs in float64 are four times as large as these."""
 
 
 class ReferenceRefusedError(UsageError):
     """The file cannot be a problem, or not this one; the message names the file and, where it is known, the line."""
+
+
+class ReferenceTooLargeError(ReferenceRefusedError):
+    """Its inputs are too large with these sizes; with others they may not be."""
+
+    def __init__(self, message: str, constants: Mapping[str, int]) -> None:
+        super().__init__(message, "docs/foreign_problems.md says what is needed.")
+        self.constants = constants
+        """The file's own, which can be changed."""
+
+
+class ReferenceEndedError(ReferenceRefusedError):
+    """Its process ended, or had to be ended, instead of answering."""
 
 
 class ReferenceProcess:
@@ -67,7 +82,9 @@ class ReferenceProcess:
         if self._session is not None:
             return
         processors = max(1, min(8, len(os.sched_getaffinity(0))))
-        command = own_python("evaluator.foreign.inside.server", str(processors), str(MOST_INPUT_BYTES))
+        command = own_python(
+            "evaluator.foreign.inside.process", str(processors), str(MOST_INPUT_BYTES), str(MOST_OUTPUT_BYTES)
+        )
         limits = Limits(
             wall_s=_SESSION_S,
             cpu_s=_SESSION_S,
@@ -91,25 +108,34 @@ class ReferenceProcess:
             self._session.finish()
             self._session = None
 
-    def describe(self) -> Description:
-        """Raises ReferenceRefusedError, InfrastructureError."""
-        header, _ = self._ask({"ask": "describe"}, {}, _DESCRIBE_S, "be described")
+    def describe(self, sizes: Mapping[str, int]) -> Description:
+        """With these values of the file's constants. Raises ReferenceRefusedError, InfrastructureError."""
+        header, _ = self._ask({"ask": "describe", "sizes": sizes}, {}, _DESCRIBE_S, "be described")
         try:
-            return Description.from_json(json.dumps(header).encode())
+            found = Description.from_json(json.dumps(header).encode())
+            # The process refuses more, and may lie: the referee is not to draw what no memory holds.
+            for tensors, most in ((found.inputs, MOST_INPUT_BYTES), (found.outputs, MOST_OUTPUT_BYTES)):
+                if sum(facts.size_bytes for facts in tensors) > most:
+                    raise ValueError(f"tensors of more than {most:,} bytes")
+            return found
         except ValueError as error:
             raise ReferenceRefusedError(f"{self.name}: its description is not one: {str(error)[:300]}.") from error
 
-    def drawn(self, seed: int, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    def drawn(self, seed: int, names: Sequence[str], sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
         """What the file makes of these inputs under a seed. Raises ReferenceRefusedError, InfrastructureError."""
-        return self._ask({"ask": "draw", "seed": seed, "names": list(names)}, {}, _ANSWER_S, "draw its inputs")[1]
+        request = {"ask": "draw", "seed": seed, "names": list(names), "sizes": sizes}
+        return self._ask(request, {}, _ANSWER_S, "draw its inputs")[1]
 
-    def answered(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def answered(self, inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
         """`value_N` and `scale_N` of each output N, of these inputs. Raises as `drawn`."""
-        return self._ask({"ask": "answer"}, inputs, _ANSWER_S, "answer")[1]
+        return self._ask({"ask": "answer", "sizes": sizes}, inputs, _ANSWER_S, "answer")[1]
 
-    def computed(self, inputs: Mapping[str, NDArray[Any]], how: str) -> dict[str, NDArray[Any]]:
+    def computed(
+        self, inputs: Mapping[str, NDArray[Any]], how: str, sizes: Mapping[str, int]
+    ) -> dict[str, NDArray[Any]]:
         """`value_N` of each output N, computed `how` (see `inside/server.py`). Raises as `drawn`."""
-        return self._ask({"ask": "compute", "how": how}, inputs, _ANSWER_S, "compute its answer")[1]
+        request = {"ask": "compute", "how": how, "sizes": sizes}
+        return self._ask(request, inputs, _ANSWER_S, "compute its answer")[1]
 
     def _ask(
         self, request: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]], time_s: float, deed: str
@@ -126,7 +152,10 @@ class ReferenceProcess:
             for one in inputs.values():
                 session.send(np.ascontiguousarray(one).reshape(-1).view(np.uint8).data)
             header = self._header(session)
-            named = {one["name"]: self._tensor(session, one) for one in header.pop("tensors")}
+            named: dict[str, NDArray[Any]] = {}
+            for one in header.pop("tensors"):
+                received = sum(array.nbytes for array in named.values())
+                named[one["name"]] = self._tensor(session, one, _MOST_ANSWER_BYTES - received)
         except SessionEndedError as ended:
             late = time.monotonic() - begun_s >= time_s
             raise self._ended(session, deed, time_s if late else None, ended) from ended
@@ -134,13 +163,19 @@ class ReferenceProcess:
             self.close()
             raise ReferenceRefusedError(f"{self.name}: its process answers in no form that is known.") from error
         if "refused" in header:
-            self.close()
-            line = f":{header['line']}" if isinstance(header.get("line"), int) else ""
-            raise ReferenceRefusedError(
-                f"{self.name}{line}: {str(header['refused'])[:1000]}.",
-                "docs/foreign_problems.md says what is needed.",
-            )
+            raise self._refused(header)
         return header, named
+
+    def _refused(self, header: Mapping[str, Any]) -> ReferenceRefusedError:
+        line = f":{header['line']}" if isinstance(header.get("line"), int) else ""
+        message = f"{self.name}{line}: {str(header['refused'])[:1000]}."
+        constants = header.get("constants")
+        if not isinstance(constants, dict) or len(constants) > MOST_SIZES:
+            return ReferenceRefusedError(message, "docs/foreign_problems.md says what is needed.")
+        numbers = {
+            name: value for name, value in constants.items() if type(value) is int and 1 <= value < MOST_EXTENT
+        }
+        return ReferenceTooLargeError(message, numbers)
 
     @staticmethod
     def _header(session: SandboxSession) -> dict[str, Any]:
@@ -151,10 +186,10 @@ class ReferenceProcess:
         return header
 
     @staticmethod
-    def _tensor(session: SandboxSession, listed: Mapping[str, Any]) -> NDArray[Any]:
+    def _tensor(session: SandboxSession, listed: Mapping[str, Any], most_bytes: int) -> NDArray[Any]:
         shape, dtype = tuple(int(extent) for extent in listed["shape"]), np.dtype(DType(listed["dtype"]).value)
         size_bytes = math.prod(shape) * dtype.itemsize
-        if min(shape, default=1) < 0 or size_bytes > _MOST_ANSWER_BYTES:
+        if min(shape, default=1) < 0 or size_bytes > most_bytes:
             raise ValueError(f"a tensor of shape {shape}")
         return np.frombuffer(session.receive(size_bytes), dtype).reshape(shape)
 
@@ -174,7 +209,7 @@ class ReferenceProcess:
         else:
             said = last_words(result.stderr.decode(errors="replace"), 300).strip()
             why = f"its process ended before it could {deed} ({ended}{' ' + said if said else ''})".replace("\n", " ")
-        return ReferenceRefusedError(f"{self.name}: {why}.", "docs/foreign_problems.md says what is needed.")
+        return ReferenceEndedError(f"{self.name}: {why}.", "docs/foreign_problems.md says what is needed.")
 
 
 def _readable() -> tuple[Path, ...]:

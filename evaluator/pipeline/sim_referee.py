@@ -1,24 +1,30 @@
 """Judging on the simulator, in this process: all of an evaluation, or a rehearsal before a GPU has it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Final, Literal
 
-from common.contract import Status
-from evaluator.backends.session import UnsupportedError
+from common.contract import Generalisation, Status
+from evaluator.backends.session import PieceSession, UnsupportedError
 from evaluator.backends.sim.backend import Simulator
+from evaluator.errors import Ruling, UsageError
 from evaluator.pipeline.progress import ProgressCallback, by_trials, unheard
 from evaluator.pipeline.referee import JudgeRequest, JudgeResult, Referee
-from evaluator.problems.arrays import NumpyRng
+from evaluator.problems.arrays import NumpyRng, Rng
+from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.retry import tried
 from evaluator.seed import Seed
 from evaluator.stages.profile.sampled_counters import sample, shortfall
 from evaluator.stages.profile.sim_counters import tally
 from evaluator.stages.verify.large.large_trials import SampledTrials
-from evaluator.stages.verify.trials import plan_trials, rehearsal, too_large, work_at
+from evaluator.stages.verify.trials import PlannedTrial, at, plan_trials, rehearsal, too_large, work_at
 from evaluator.stages.verify.verification import verify
+from evaluator.stages.verify.verified import Verified
 
 _REHEARSAL_S: Final = 5.0
+_ELSEWHERE_S: Final = 10.0
+"""Of all runs at sizes that a kernel need not serve, which are small."""
 _MOST_WORK: Final = 1 << 29
 """Operations, and words of memory that move, of a trial that is run whole: some seconds on one core. Our own problems
 publish far smaller sizes."""
@@ -67,17 +73,74 @@ class SimulatorReferee:
                 checked_plan, session, request.settings, rng, trials, by_trials(progress), seed, beyond, left_out
             )
             if verified.ruling:
+                _supported(checked_plan.problem, verified.ruling)
                 return JudgeResult(verified)
-            evidence = tally(checked_plan, session, request.settings, rng)
-            if evidence is None or self._rehearses or request.settings.estimate_for is None:
-                return JudgeResult(verified, evidence=evidence)
-            if any(one.counted_blocks != prod(one.grid) for one in evidence.launches):
-                session.renew()  # a few blocks have left it in a state that no launch ends in
-            sampled = sample(checked_plan, session, request.settings, rng)
-            lacking = shortfall(sampled, evidence, checked_plan) if sampled else None
-            if lacking:
-                return JudgeResult(verified.warned((lacking,)), evidence=evidence, sampled=evidence)
-            return JudgeResult(verified, evidence=evidence, sampled=sampled or evidence)
+            judged = self._counted(request, verified, session, rng)
+            varied = checked_plan.problem.varied_sizes
+            elsewhere = _generalisation(request, session, varied(generator) if varied else (), rng, seed)
+            return replace(judged, verified=_generalised(judged.verified, elsewhere))
+
+    def _counted(self, request: JudgeRequest, verified: Verified, session: PieceSession, rng: Rng) -> JudgeResult:
+        """What the simulator counts of a program that it found right."""
+        checked_plan, settings = request.checked_plan, request.settings
+        evidence = tally(checked_plan, session, settings, rng)
+        if evidence is None or self._rehearses or settings.estimate_for is None:
+            return JudgeResult(verified, evidence=evidence)
+        if any(one.counted_blocks != prod(one.grid) for one in evidence.launches):
+            session.renew()  # a few blocks have left it in a state that no launch ends in
+        sampled = sample(checked_plan, session, settings, rng)
+        lacking = shortfall(sampled, evidence, checked_plan) if sampled else None
+        if lacking:
+            return JudgeResult(verified.warned((lacking,)), evidence=evidence, sampled=evidence)
+        return JudgeResult(verified, evidence=evidence, sampled=sampled or evidence)
+
+
+def _supported(problem: Problem, ruling: Ruling) -> None:
+    """Raise UnsupportedError where a failure says nothing: at smaller sizes than those that a kernel is meant for."""
+    if problem.too_large:
+        raise UnsupportedError(
+            f"this problem at its own sizes ({problem.too_large}), and the kernel fails at the smaller ones that "
+            f"were tried, which it need not serve (--other-sizes required has it judged there): "
+            f"{ruling.message.removesuffix('.')}"
+        )
+
+
+def _generalisation(
+    request: JudgeRequest, session: PieceSession, sets: Sequence[Sizes], rng: Rng, seed: int
+) -> Generalisation | None:
+    """What a kernel that is right at its problem's sizes gives at others, `sets`; None where there are none to try.
+
+    The session is of no further use. Raises InfrastructureError.
+    """
+    if not sets:
+        return None
+    checked_plan, settings, problem = request.checked_plan, request.settings, request.checked_plan.problem
+    session.renew()
+    typical = problem.distributions[0]
+    trials = [PlannedTrial(sizes, typical, problem.tolerance, True) for sizes in sets]
+    limited = settings.model_copy(update={"run_timeout_s": min(settings.run_timeout_s, _ELSEWHERE_S)})
+    try:
+        verified = verify(checked_plan, session, limited, rng, trials, seed=seed)
+    except (UnsupportedError, UsageError):
+        return None  # neither what the simulator lacks nor what the problem's file cannot do is the kernel's fault
+    ran = verified.correctness.trials if verified.correctness is not None else ()
+    tried = [dict(trial.sizes) for trial in ran] or [dict(sets[0])]
+    message = verified.ruling.message if verified.ruling is not None else None
+    return Generalisation(passed=message is None, sizes=tuple(tried), message=message)
+
+
+def _generalised(verified: Verified, found: Generalisation | None) -> Verified:
+    """The same with this fact, and a warning where it is a bad one."""
+    if found is None or verified.correctness is None:
+        return verified
+    told = replace(verified, correctness=verified.correctness.model_copy(update={"generalisation": found}))
+    if found.passed:
+        return told
+    warning = (
+        f"the kernel is right at the problem's own sizes, as it must be, and not at others, such as "
+        f"{at(found.sizes[-1])}: {found.message}"
+    )
+    return told.warned((warning,))
 
 
 def rehearse(referee: Referee | None, request: JudgeRequest) -> JudgeResult | UnsupportedError | None:

@@ -291,6 +291,10 @@ class Problem:
     version: str = "1"
     caveats: tuple[str, ...] = ()
     """What a verdict on this problem cannot promise: each becomes a warning of every verdict."""
+    varied_sizes: Callable[[np.random.Generator], tuple[Sizes, ...]] | None = None
+    """Sizes that a kernel need not serve: whether it does is a fact of its own. None where that is no question."""
+    too_large: str = ""
+    """The sizes for which a kernel is meant, in words, where it is tried at smaller ones that it need not serve."""
 
     def oracle_at(self, inputs: Arrays, sizes: Sizes, elements: Elements, **scalars: Any) -> dict[str, Expected]:
         """What `oracle` says of just these elements of each output: 1-D arrays, in the order of the indices.

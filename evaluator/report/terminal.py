@@ -377,6 +377,10 @@ def _trials(correctness: Correctness) -> list[str]:
         left_out.append(NOT_JUDGED)
     if correctness.passed and correctness.verification == "quick":
         left_out.insert(0, "quick: no sizes above the published ones")
+    others = correctness.generalisation
+    if others is not None:
+        where = "; ".join(", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in others.sizes)
+        left_out.append(f"at other sizes: {'right' if others.passed else 'wrong'} ({_short(where)})")
     return [said, *left_out, *(f"warning: {_short(warning)}" for warning in correctness.warnings[:2])]
 
 

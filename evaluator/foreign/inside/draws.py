@@ -1,5 +1,6 @@
 """How the contents of tensors are drawn, as far as that can be seen from the calls that make them."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
@@ -7,6 +8,7 @@ import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
 from evaluator.foreign.inside.operators import SeenOperators, operator_name
+from evaluator.foreign.inside.refusals import TooLargeError, current_line
 
 Draw: TypeAlias = dict[str, Any]
 """`kind`, and what it needs: uniform {low, high}, normal {mean, std}, integers {low, high} (both included),
@@ -15,6 +17,7 @@ permutation, or called: only the file itself can make it."""
 CALLED: Final[Draw] = {"kind": "called"}
 _SAME: Final = {"clone", "view", "_unsafe_view", "contiguous", "t", "transpose", "permute", "unsqueeze", "squeeze"}
 _SAME_TOO: Final = {"detach", "alias", "_to_copy", "reshape", "lift_fresh"}
+_MADE_OF_EXTENTS: Final = {"rand", "randn", "randint", "empty", "zeros", "ones", "full"}
 _EVEN_RANGE_IN_STD: Final = 3.4641
 """A uniform distribution spans 2 * sqrt(3) standard deviations."""
 _NEAR: Final = 0.15
@@ -25,8 +28,10 @@ _ENOUGH: Final = 64
 class WatchedDraws(SeenOperators):
     """While it is active, remembers how each tensor is drawn, through scaling, shifting, casting and reshaping."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
+        """`most_bytes`: a tensor that is made of more ends in TooLargeError, before it is made."""
         super().__init__()
+        self._most_bytes = most_bytes
         self._known: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
     def of(self, tensor: torch.Tensor) -> Draw:
@@ -38,6 +43,11 @@ class WatchedDraws(SeenOperators):
         kwargs = kwargs or {}
         name = operator_name(func)
         before = self._known.get(args[0], CALLED) if args and isinstance(args[0], torch.Tensor) else CALLED
+        extents = next((one for one in args if isinstance(one, list | tuple)), ())
+        if name in _MADE_OF_EXTENTS and all(type(extent) is int for extent in extents):
+            wanted_bytes = math.prod(extents) * (kwargs.get("dtype") or torch.get_default_dtype()).itemsize
+            if wanted_bytes > self._most_bytes:
+                raise TooLargeError(wanted_bytes, self._most_bytes, current_line())
         made = func(*args, **kwargs)
         if isinstance(made, torch.Tensor):
             draw = _drawn(name, before, args, kwargs)

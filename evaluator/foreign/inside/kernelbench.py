@@ -7,9 +7,10 @@ import ast
 import inspect
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -48,14 +49,17 @@ class _Place:
 class KernelBenchFile:
     """A file that was read and carried out once; its functions are called as often as one likes."""
 
-    def __init__(self, text: str) -> None:
-        """Raises RefusedError."""
+    def __init__(self, text: str, sizes: Mapping[str, int] = MappingProxyType({})) -> None:
+        """`sizes`: values in the place of those that the file gives these of its `constants`. Raises RefusedError."""
         module = ModuleType("reference")
         sys.modules["reference"] = module
         self._names = vars(module)
         self._before = _attributes()
         with refused_where_it_fails("carrying out the file"):
             tree = ast.parse(text, FILE)
+            self.constants = constants_in(tree)
+            for name, value in sizes.items():
+                self.constants[name].value = value
             exec(compile(tree, FILE, "exec"), self._names)
         self.check_torch()
         lines = _definitions(tree)
@@ -159,6 +163,30 @@ def _sizes(tree: ast.Module, names: Mapping[str, Any]) -> dict[str, int]:
             if type(value) is int and 1 <= value < _MOST_SIZE and isinstance(target, ast.Name):
                 found[target.id] = value
     return found
+
+
+def constants_in(tree: ast.Module) -> dict[str, Any]:
+    """The names at the file's top that are assigned once, in `NAME = 16`, with the place of the number."""
+    stored = Counter(_stored(tree.body))
+    found: dict[str, Any] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Constant):
+            (target,), value = node.targets, node.value.value
+            if isinstance(target, ast.Name) and type(value) is int and value >= 1 and stored[target.id] == 1:
+                found[target.id] = node.value
+    return found
+
+
+def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Names that are assigned in the module's own scope, or declared global anywhere; each as often as it is."""
+    for node in nodes:
+        inner = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda)
+        if inner:
+            yield from (name for one in ast.walk(node) if isinstance(one, ast.Global) for name in one.names)
+            continue
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        yield from _stored(ast.iter_child_nodes(node))
 
 
 def _definitions(tree: ast.Module) -> dict[str, int]:

@@ -19,6 +19,15 @@ class RefusedError(Exception):
         self.line = line
 
 
+class TooLargeError(RefusedError):
+    """The file's inputs or outputs are larger than can be judged here."""
+
+    def __init__(
+        self, found_bytes: int, most_bytes: int, line: int | None = None, what: str = "inputs and parameters"
+    ) -> None:
+        super().__init__(f"its {what} take {found_bytes:,} bytes, and may take {most_bytes:,} here", line)
+
+
 @contextlib.contextmanager
 def refused_where_it_fails(deed: str) -> Iterator[None]:
     """Turn whatever the file's own code raises into a refusal that says `deed` and the line of the file."""

@@ -4,13 +4,15 @@ A message is the length of a JSON text (8 bytes, little-endian), that text, and 
 `tensors` list by name, dtype and shape, in that order. `reference.py` in the working folder is the file.
 """
 
+import ast
 import json
 import math
 import os
 import struct
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, Final
 
 import torch
@@ -25,9 +27,9 @@ from evaluator.foreign.inside.arithmetic import (
     RoundedArithmetic,
 )
 from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_parameter
-from evaluator.foreign.inside.kernelbench import KernelBenchFile, call
+from evaluator.foreign.inside.kernelbench import KernelBenchFile, call, constants_in
 from evaluator.foreign.inside.operators import seed_torch
-from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
+from evaluator.foreign.inside.refusals import FILE, RefusedError, TooLargeError, refused_where_it_fails
 
 _NOISY_RUNS: Final = 8
 """Of Monte Carlo arithmetic: with eight, one element in a million has a scale eight times too small."""
@@ -44,33 +46,39 @@ _DTYPES: Final = {
 }
 _BY_NAME: Final = {name: dtype for dtype, name in _DTYPES.items() if dtype is not torch.bool}
 _SEED: Final = 1
+_MOST_KEPT: Final = 8
+"""Sizes of which module and inputs are kept: what one evaluation has."""
 
 
 class ReferenceServer:
     """Answers requests about one file."""
 
-    def __init__(self, text: str, most_bytes: int) -> None:
-        """Raises RefusedError."""
-        self._file = KernelBenchFile(text)
-        self._model = self._file.model(_SEED)
-        watched = WatchedDraws()
+    def __init__(
+        self,
+        text: str,
+        most_bytes: int,
+        sizes: Mapping[str, int] = MappingProxyType({}),
+        most_output_bytes: int = 1 << 30,
+    ) -> None:
+        """`sizes`: for the file's constants, in the place of its own numbers. Raises RefusedError."""
+        self._most_output_bytes = most_output_bytes
+        self._file = KernelBenchFile(text, sizes)
+        watched = WatchedDraws(most_bytes)
         with watched:
+            self._model = self._file.model(_SEED)
             self._arguments = self._file.arguments(self._model, _SEED)
         self._draws = {name: watched.of(tensor) for name, tensor in self._arguments.tensors.items()}
+        self._parameters = {name: one.detach() for name, one in self._model.named_parameters()}
         self._state = {
-            **{name: one.detach() for name, one in self._model.named_parameters()},
+            **self._parameters,
             **{name: one.detach() for name, one in self._model.named_buffers()},
         }
-        self._parameters = [name for name, _ in self._model.named_parameters()]
         given = {**self._arguments.tensors, **self._state}
         for name, tensor in given.items():
             _check_dtype(f"the input '{name}'", tensor)
         total = sum(one.numel() * one.element_size() for one in given.values())
         if total > most_bytes:
-            raise RefusedError(f"its inputs and parameters take {total:,} bytes, and may take {most_bytes:,} here")
-        self._outputs, self._work = self._first_call()
-        used = [name for name in self._state if name not in self._parameters and self._matters(name)]
-        self._passed = [*self._parameters, *used]
+            raise TooLargeError(total, most_bytes)
 
     def _first_call(self) -> tuple[list[torch.Tensor], CountedWork]:
         counted = CountedWork()
@@ -84,6 +92,9 @@ class ReferenceServer:
             if not isinstance(one, torch.Tensor):
                 raise RefusedError(f"forward returns a {type(one).__name__} where a tensor should be (place {at})")
             _check_dtype(f"output {at}", one)
+        found_bytes = sum(one.numel() * one.element_size() for one in first)
+        if found_bytes > self._most_output_bytes:
+            raise TooLargeError(found_bytes, self._most_output_bytes, what="outputs")
         with refused_where_it_fails("a second call of forward"):
             seed_torch(_SEED + 1)
             second = self._call({})
@@ -103,46 +114,49 @@ class ReferenceServer:
         state = {name: changed.get(name, one).clone() for name, one in self._state.items()}
         return call(self._model, state, self._arguments, tensors)
 
-    def _matters(self, name: str) -> bool:
-        """Whether the answer depends on a buffer. Those that forward only writes are no inputs."""
+    def _matters(self, name: str, outputs: Sequence[torch.Tensor]) -> bool:
+        """Whether the answer, `outputs`, depends on a buffer. Those that forward only writes are no inputs."""
         values = self._state[name]
         other = ~values if values.dtype is torch.bool else values.flip(tuple(range(values.ndim))) * 2 + 1
         try:
-            return not _alike(self._outputs, self._call({name: other}))
+            return not _alike(outputs, self._call({name: other}))
         except Exception:  # no index any more, for example
             return True
 
     def describe(self) -> dict[str, Any]:
-        """All that is known of the file, as JSON."""
+        """All that is known of the file, as JSON. Raises RefusedError."""
+        found, work = self._first_call()
+        used = [name for name in self._state if name not in self._parameters and self._matters(name, found)]
         names = self._names()
         inputs = []
         for name, tensor in self._arguments.tensors.items():
             inputs.append(_described(names[name], tensor, self._draws[name], "argument"))
-        for name in self._passed:
-            tensor = self._state[name]
-            kind = "parameter" if name in self._parameters else "buffer"
-            draw = draw_of_parameter(tensor) if kind == "parameter" else CALLED
-            inputs.append(_described(names[name], tensor, draw, kind))
-        several = len(self._outputs) > 1
+        for name, tensor in self._parameters.items():
+            inputs.append(_described(names[name], tensor, draw_of_parameter(tensor), "parameter"))
+        for name in used:
+            inputs.append(_described(names[name], self._state[name], CALLED, "buffer"))
+        several = len(found) > 1
         taken = {one["name"] for one in inputs}
         outputs = []
-        for at, tensor in enumerate(self._outputs):
+        for at, tensor in enumerate(found):
             name = f"out_{at}" if several else "out"
             outputs.append(_described(name + "_" * (name in taken), tensor, CALLED, "output"))
         taken |= {one["name"] for one in outputs}
+        sizes = {name: value for name, value in self._file.sizes.items() if name not in taken}
         return {
             "inputs": inputs,
             "outputs": outputs,
-            "sizes": {name: value for name, value in self._file.sizes.items() if name not in taken},
-            "flops": self._work.flops,
-            "longest_sum": self._work.longest_sum,
+            "sizes": sizes,
+            "constants": [name for name in sizes if name in self._file.constants],
+            "flops": work.flops,
+            "longest_sum": work.longest_sum,
             "torch": torch.__version__,
         }
 
     def _names(self) -> dict[str, str]:
         """What a kernel's parameter is called, by the file's own name."""
         chosen: dict[str, str] = {}
-        for name in (*self._arguments.tensors, *self._passed):
+        for name in (*self._arguments.tensors, *self._state):
             plain = "".join(each if each.isascii() and each.isalnum() else "_" for each in name)
             plain = plain if plain[:1].isalpha() else f"t_{plain}"
             while plain in chosen.values():
@@ -164,6 +178,9 @@ class ReferenceServer:
         generator = torch.Generator().manual_seed(_SEED)
         for _ in range(_NOISY_RUNS):
             noisy = self._run(given, DoubleArithmetic(generator))
+            shapes = [tuple(one.shape) for one in noisy]
+            if shapes != [tuple(one.shape) for one in exact]:
+                raise RefusedError(f"forward gives outputs of other shapes with other contents: {shapes}")
             for at, (one, other) in enumerate(zip(exact, noisy, strict=True)):
                 if one.dtype.is_floating_point:
                     moved = torch.where(one == other, 0.0, (other - one) / ROUNDING)
@@ -205,9 +222,6 @@ class ReferenceServer:
             state = {name: own(name, one) for name, one in self._state.items()}
             with mode:
                 found = call(self._model, state, self._arguments, tensors)
-        shapes = [tuple(one.shape) for one in found]
-        if shapes != [tuple(one.shape) for one in self._outputs]:
-            raise RefusedError(f"forward gives outputs of other shapes with other contents: {shapes}")
         return list(found)
 
 
@@ -241,34 +255,48 @@ def _encoded(named: Mapping[str, torch.Tensor]) -> tuple[list[dict[str, Any]], l
     return listed, contents
 
 
-def _reply(
-    server: Callable[[], ReferenceServer], request: Mapping[str, Any], given: Mapping[str, torch.Tensor]
-) -> Any:
+def _reply(server: ReferenceServer, request: Mapping[str, Any], given: Mapping[str, torch.Tensor]) -> Any:
     """The JSON value and the tensors of an answer."""
     asked = request["ask"]
     if asked == "describe":
-        return server().describe(), {}
+        return server.describe(), {}
     if asked == "draw":
-        drawn = server().drawn(request["seed"])
+        drawn = server.drawn(request["seed"])
         return {}, {name: drawn[name] for name in request["names"]}
     if asked == "compute":
-        found = server().computed(given, request["how"])
+        found = server.computed(given, request["how"])
         return {}, {f"value_{at}": one for at, one in enumerate(found)}
-    exact, scales = server().answered(given)
+    exact, scales = server.answered(given)
     named = {f"value_{at}": one for at, one in enumerate(exact)}
     return {}, {**named, **{f"scale_{at}": one for at, one in enumerate(scales)}}
 
 
-def serve_reference(source: IO[bytes], sink: IO[bytes], most_bytes: int) -> None:
+class _Servers:
+    """Of one file, for the sizes that were asked for last."""
+
+    def __init__(self, text: str, most_bytes: int, most_output_bytes: int) -> None:
+        self._text, self._most_bytes, self._most_output_bytes = text, most_bytes, most_output_bytes
+        self._kept: dict[str, ReferenceServer] = {}
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """Those of the file, with its own numbers."""
+        return {name: place.value for name, place in constants_in(ast.parse(self._text)).items()}
+
+    def at(self, sizes: Mapping[str, int]) -> ReferenceServer:
+        """Raises RefusedError."""
+        key = json.dumps(sizes, sort_keys=True)
+        found = self._kept.pop(key, None)
+        found = found or ReferenceServer(self._text, self._most_bytes, sizes, self._most_output_bytes)
+        self._kept[key] = found
+        if len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+
+def serve_reference(source: IO[bytes], sink: IO[bytes], most_bytes: int, most_output_bytes: int) -> None:
     """Answer each request in turn until `source` ends."""
-    text = Path(FILE).read_text(encoding="utf-8")
-    kept: list[ReferenceServer] = []
-
-    def server() -> ReferenceServer:
-        if not kept:
-            kept.append(ReferenceServer(text, most_bytes))
-        return kept[0]
-
+    servers = _Servers(Path(FILE).read_text(encoding="utf-8"), most_bytes, most_output_bytes)
     while header := source.read(8):
         request = json.loads(source.read(struct.unpack("<Q", header)[0]))
         given = {}
@@ -278,10 +306,12 @@ def serve_reference(source: IO[bytes], sink: IO[bytes], most_bytes: int) -> None
             given[one["name"]] = torch.frombuffer(data, dtype=dtype).reshape(one["shape"])
         contents: list[bytes] = []
         try:
-            reply, named = _reply(server, request, given)
+            reply, named = _reply(servers.at(request["sizes"]), request, given)
             reply["tensors"], contents = _encoded(named)
         except RefusedError as refused:
             reply = {"refused": refused.reason, "line": refused.line, "tensors": []}
+            if isinstance(refused, TooLargeError):
+                reply["constants"] = servers.constants
         encoded = json.dumps(reply).encode()
         sink.write(struct.pack("<Q", len(encoded)) + encoded)
         for content in contents:
@@ -295,8 +325,4 @@ def main() -> None:
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     torch.set_num_threads(int(sys.argv[1]))
-    serve_reference(source, sink, int(sys.argv[2]))
-
-
-if __name__ == "__main__":
-    main()
+    serve_reference(source, sink, int(sys.argv[2]), int(sys.argv[3]))

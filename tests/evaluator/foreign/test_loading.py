@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from common.contract import Status, Submission, Verdict
+from common.contract import OtherSizes, Status, Submission, Verdict
 from evaluator.foreign.loading import foreign_problem
 from evaluator.foreign.reference import MOST_TEXT_BYTES, ReferenceRefusedError
 from evaluator.pipeline.pipeline import evaluate
@@ -19,8 +19,9 @@ TAIL = "def get_init_inputs():\n    return []\n"
 
 
 @contextmanager
-def loaded(name: str, toolbox: Toolbox) -> Iterator[Problem]:
-    with foreign_problem((FOLDER / name).read_bytes(), name, toolbox.sandbox, toolbox.cache) as problem:
+def loaded(name: str, toolbox: Toolbox, other_sizes: OtherSizes = "reported") -> Iterator[Problem]:
+    text = (FOLDER / name).read_bytes()
+    with foreign_problem(text, name, toolbox.sandbox, toolbox.cache, other_sizes) as problem:
         yield problem
 
 
@@ -59,6 +60,48 @@ def test_parameters_are_inputs_with_contents_of_their_own(toolbox: Toolbox) -> N
         assert graded(without, problem, toolbox).status is Status.INCORRECT
 
 
+def test_right_at_other_sizes_is_told_and_where_it_is_asked_for_required(toolbox: Toolbox) -> None:
+    source = (FOLDER / "relu.cu").read_text()
+    fixed = source.replace("batch_size * dim", "16000")
+    with loaded("relu.py", toolbox) as problem:
+        assert [tensor.shape for tensor in (*problem.inputs, *problem.outputs)] == [("batch_size", "dim")] * 2
+        right, tied = graded(source, problem, toolbox).correctness, graded(fixed, problem, toolbox)
+        assert right is not None
+        assert right.generalisation is not None
+        assert right.generalisation.passed
+        assert len(right.generalisation.sizes) == 3
+        assert not right.warnings
+        assert tied.status is Status.PASSED
+        assert tied.correctness is not None
+        assert tied.correctness.generalisation is not None
+        assert not tied.correctness.generalisation.passed
+        assert "past the end" in (tied.correctness.generalisation.message or "")
+        assert tied.correctness.warnings[-1].startswith("the kernel is right at the problem's own sizes")
+    with loaded("relu.py", toolbox, "required") as problem:
+        assert graded(fixed, problem, toolbox).status is Status.RUNTIME_ERROR
+        verdict = graded(source, problem, toolbox)
+        assert verdict.status is Status.PASSED, verdict.message
+        assert verdict.correctness is not None
+        assert len({str(trial.sizes) for trial in verdict.correctness.trials}) == 4
+        assert verdict.correctness.generalisation is None
+
+
+def test_what_is_too_large_is_judged_at_less_and_says_so(toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluator.foreign.reference.MOST_INPUT_BYTES", 1000)
+    source, text = (FOLDER / "relu.cu").read_text(), (FOLDER / "relu.py").read_bytes() + b"# too large\n"
+    with foreign_problem(text, "relu.py", toolbox.sandbox, toolbox.cache) as problem:
+        assert problem.example_sizes == ({"batch_size": 16, "dim": 15},)
+        verdict = graded(source, problem, toolbox)
+        assert verdict.status is Status.PASSED, verdict.message
+        assert verdict.correctness is not None
+        (told,) = verdict.correctness.warnings
+        assert told.startswith("at its own sizes (batch_size=16, dim=1000) this problem is too large")
+        # It may be right where it is meant for: nothing is said against it.
+        verdict = graded(source.replace("batch_size * dim", "16000"), problem, toolbox)
+        assert verdict.status is Status.UNSUPPORTED
+        assert "batch_size=16, dim=1000" in (verdict.message or "")
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -70,6 +113,14 @@ def test_parameters_are_inputs_with_contents_of_their_own(toolbox: Toolbox) -> N
         pytest.param("        return torch.ones(1 << 35) + x", "more memory than it may", id="100-GB"),
         pytest.param(
             "        import socket; socket.create_connection(('127.0.0.1', 80)); return x", "fails", id="network"
+        ),
+        pytest.param(
+            "        import json; old = json.dumps; y_ = {'name': 'y', 'dtype': 'float32', 'shape': [1 << 30], "
+            "'draw': {'kind': 'normal'}, 'kind': 'argument'}\n"
+            "        json.dumps = lambda one: old({**one, 'inputs': [y_]} if 'inputs' in one else one)\n"
+            "        return x + y",
+            "tensors of more than 67,108,864 bytes",
+            id="lies-about-4-GiB",
         ),
         pytest.param("        import os; os._exit(0)", "its process ended before", id="exit"),
     ],

@@ -34,7 +34,7 @@ def server(body: str, inputs: str = INPUTS, init: str = INIT, arguments: str = "
         (f"{HEAD}    def forward(self, x):\n        return x.bfloat16()\n{INPUTS}", "is bfloat16", None),
         (f"{HEAD}    def forward(self, x, y):\n        return x\n{INPUTS}", "missing a required argument", None),
         (f"import torch\ntorch.relu = abs\n{HEAD}    pass\n{INPUTS}", "it changes torch.relu", None),
-        (f"{HEAD}    def forward(self, x):\n        return x\n{LARGE}", "may take 1,048,576 here", None),
+        (f"{HEAD}    def forward(self, x):\n        return x\n{LARGE}", "may take 1,048,576 here", 7),
     ],
 )  # fmt: skip
 def test_refusals_name_the_reason_and_the_line(
@@ -42,7 +42,7 @@ def test_refusals_name_the_reason_and_the_line(
 ) -> None:
     monkeypatch.setattr(torch, "relu", torch.relu)  # put back what a file changes
     with pytest.raises(RefusedError) as refused:
-        ReferenceServer(text, 1 << 20)
+        ReferenceServer(text, 1 << 20).describe()
     assert reason in refused.value.reason
     assert refused.value.line == line
 
@@ -130,3 +130,15 @@ def test_lower_precisions_and_orders_are_what_they_are_called() -> None:
     tf32 = here.computed(given, "TF32")[0]
     assert bool(((tf32.view(torch.int32) & 0x1FFF) == 0).all())
     assert torch.allclose(tf32, x @ y, rtol=2e-3)
+
+
+def test_constants_are_what_the_file_assigns_once_as_a_number() -> None:
+    inputs = (
+        "n = 4\nm = n + 2\nk = 3\nk = k + 1\nname = 'n'\ng = 5\ndef other():\n    global g\n    g = 6\n"
+        "def get_inputs():\n    return [torch.randn(n, m)]\n"
+    )
+    text = f"{HEAD}    def forward(self, x):\n        n, m = x.shape\n        return x * n\n{inputs}"
+    told = ReferenceServer(text, 1 << 20, {"n": 9}).describe()
+    assert told["sizes"] == {"n": 9, "m": 11, "k": 4, "g": 5}
+    assert told["constants"] == ["n"]
+    assert told["inputs"][0]["shape"] == told["outputs"][0]["shape"] == [9, 11]

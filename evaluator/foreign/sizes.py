@@ -1,0 +1,321 @@
+"""Other sizes than those that a file states: which of its constants can vary, and how shapes follow them.
+
+A kernel may rely on the shapes that a file of someone else states. Whether it is right at others is a fact of its
+own, which takes others at which the file itself runs, and where every shape follows from the sizes by a formula.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from common.expressions import ExpressionError, evaluate_expression
+from evaluator.foreign.description import Description
+from evaluator.foreign.reference import ReferenceEndedError, ReferenceRefusedError, ReferenceTooLargeError
+
+Described: TypeAlias = Callable[[Mapping[str, int]], Description]
+"""The file with these values of its constants. Raises ReferenceRefusedError, InfrastructureError."""
+
+MOST_WORK: Final = 1 << 29
+"""Operations, and words of memory that move, at which the simulator judges a problem as published: some seconds."""
+_MOST_ELEMENTS: Final = 1 << 22
+"""Of all tensors of a problem as published: calibration moves each some hundred times, in half a minute."""
+_REDUCED_WORK: Final = 1 << 21
+"""Of a problem that is too large as published: calibration and all trials then take seconds."""
+_HALVINGS: Final = 64
+_MOST_RUNS: Final = 48
+"""Of the file while it is learned what can vary: milliseconds each for small files."""
+_LEARNING_S: Final = 20.0
+"""Then what has not been tried yet does not vary."""
+_STEPS: Final = (1, 2, 4, 8, 16, 32, 64)
+"""What a size may have to be a multiple of: heads, groups, vectors."""
+_SETS: Final = 3
+_TRIES: Final = 8
+"""Draws of one set of sizes until the file runs there."""
+_SET_WORK: Final = 1 << 22
+"""Of one trial at other sizes: a tenth of a second."""
+_LEAST_REACH: Final = 8
+"""A size that is published as less varies up to this."""
+_DIVISORS: Final = range(2, 9)
+_SHIFTS: Final = range(-16, 17)
+"""Of strides and of what windows take off at the edges."""
+
+
+@dataclass(frozen=True)
+class VariedSizes:
+    """What varies, and the formulas."""
+
+    steps: Mapping[str, int]
+    """For each constant that may vary what it has to be a multiple of."""
+    shapes: Mapping[str, tuple[str, ...]]
+    """For each tensor its extents, as expressions over the sizes."""
+
+
+def work_of(described: Description) -> int:
+    """Operations, and elements that move."""
+    return described.flops + _elements(described)
+
+
+def _elements(described: Description) -> int:
+    return sum(math.prod(facts.shape) for facts in (*described.inputs, *described.outputs))
+
+
+def afforded(described: Described) -> Description:
+    """The file as published, or with its largest constants halved until it can be judged here.
+
+    Raises ReferenceRefusedError for what cannot be halved so far.
+    """
+    try:
+        found = described({})
+        if work_of(found) <= MOST_WORK and _elements(found) <= _MOST_ELEMENTS:
+            return found
+        sizes = {name: found.sizes[name] for name in found.constants}
+        too_large: ReferenceRefusedError | None = None
+    except ReferenceTooLargeError as refused:
+        sizes, too_large, found = dict(refused.constants), refused, None
+    halved = dict(sizes)
+    for _ in range(_HALVINGS):
+        largest = max((name for name in halved if halved[name] > 1), key=lambda name: sizes[name], default=None)
+        if largest is None:
+            break
+        tried = {**sizes, largest: sizes[largest] // 2}
+        try:
+            now = described(tried)
+            sizes, halved[largest], found = tried, tried[largest], now
+        except ReferenceTooLargeError:
+            sizes, halved[largest], found = tried, tried[largest], None
+            continue
+        except ReferenceRefusedError:
+            del halved[largest]  # it must be as it is
+            continue
+        if work_of(found) <= _REDUCED_WORK:
+            return found
+    if found is None:
+        assert too_large is not None
+        raise too_large
+    return found
+
+
+def learned_sizes(base: Description, described: Described) -> VariedSizes:
+    """What can vary around `base`, by running the file: nothing where that ends its process.
+
+    Raises InfrastructureError.
+    """
+    try:
+        return _learned(base, described)
+    except ReferenceEndedError:
+        return VariedSizes({}, shapes_as_stated(base))
+
+
+def shapes_as_stated(described: Description) -> dict[str, tuple[str, ...]]:
+    """Shapes in numbers."""
+    return {facts.name: tuple(map(str, facts.shape)) for facts in (*described.inputs, *described.outputs)}
+
+
+def _learned(base: Description, described: Described) -> VariedSizes:
+    runs, until_s = count(1), time.monotonic() + _LEARNING_S
+
+    def other(changed: Mapping[str, int]) -> Description | None:
+        if next(runs) > _MOST_RUNS or time.monotonic() > until_s:
+            return None
+        try:
+            found = described({**{name: base.sizes[name] for name in base.constants}, **changed})
+        except ReferenceEndedError:
+            raise
+        except ReferenceRefusedError:
+            return None
+        return found if _of_same_tensors(base, found) else None
+
+    steps: dict[str, int] = {}
+    seen: dict[str, list[Description]] = {}
+    for name in base.constants:
+        for step in _STEPS:
+            if base.sizes[name] % step:
+                break
+            near = [other({name: value}) for value in _near(base.sizes[name], step)]
+            found = [one for one in near if one is not None]
+            if len(found) == len(near) and found:
+                if all(_input_shapes(one) != _input_shapes(base) for one in found):
+                    steps[name], seen[name] = step, found
+                break
+    while True:
+        together = [_joint(base, steps, other, turn) for turn in range(2)]
+        joint = [one for one in together if one is not None]
+        observed = [base, *(one for name in steps for one in seen[name]), *joint]
+        shapes: dict[str, tuple[str, ...]] = {}
+        unclear: set[str] = set()
+        for at, facts in enumerate((*base.inputs, *base.outputs)):
+            extents = []
+            for axis in range(len(facts.shape)):
+                values = [(one.sizes, (*one.inputs, *one.outputs)[at].shape[axis]) for one in observed]
+                formula, culprits = _formula(base, values, tuple(steps), bool(joint))
+                extents.append(formula)
+                unclear |= culprits
+            shapes[facts.name] = tuple(extents)
+        if not unclear:
+            return VariedSizes(steps, shapes)
+        # Of a window and what it slides over, the window stays as it is.
+        del steps[min(unclear, key=lambda name: base.sizes[name])]
+
+
+def drawn_sizes(
+    generator: np.random.Generator, base: Description, varied: VariedSizes, described: Described
+) -> tuple[Mapping[str, int], ...]:
+    """A few sets of all sizes, at which the file runs and every shape follows its formula; `base` is none of them.
+
+    Raises InfrastructureError.
+    """
+    drawn: list[Mapping[str, int]] = []
+    for turn in range(_SETS):
+        for attempt in range(_TRIES):
+            # Where the constants hang together, one at a time may still vary.
+            names = tuple(varied.steps)
+            some = names if attempt < _TRIES // 2 else (names[int(generator.integers(len(names)))],) if names else ()
+            sizes = _drawn(generator, base, {name: varied.steps[name] for name in some}, larger=turn == 0)
+            if sizes is None:
+                continue
+            try:
+                found = described(sizes)
+            except ReferenceEndedError:
+                return tuple(drawn)  # to try again could take a minute each time
+            except ReferenceRefusedError:
+                continue
+            cheap = work_of(found) <= max(_SET_WORK, work_of(base))
+            if cheap and found.sizes not in (base.sizes, *drawn) and follows(found, base, varied):
+                drawn.append(found.sizes)
+                break
+    return tuple(drawn)
+
+
+def follows(found: Description, base: Description, varied: VariedSizes) -> bool:
+    """Whether a description has the tensors of `base`, in the shapes that the formulas give."""
+    if not _of_same_tensors(base, found) or not set(base.sizes) <= set(found.sizes):
+        return False
+    try:
+        return all(
+            facts.shape == tuple(evaluate_expression(text, found.sizes) for text in varied.shapes[facts.name])
+            for facts in (*found.inputs, *found.outputs)
+        )
+    except ExpressionError:
+        return False
+
+
+def _drawn(
+    generator: np.random.Generator, base: Description, steps: Mapping[str, int], larger: bool
+) -> dict[str, int] | None:
+    """All constants, those of `steps` drawn, small ones as often as large ones, and not too much in all.
+
+    `larger`: one of them above `base`. None where nothing can be drawn.
+    """
+    sizes = {name: base.sizes[name] for name in base.constants}
+    if not steps:
+        return None
+    leading = list(steps)[int(generator.integers(len(steps)))] if larger else ""
+    for name, step in steps.items():
+        times = max(base.sizes[name], _LEAST_REACH) // step
+        if name == leading:
+            sizes[name] = base.sizes[name] + step * int(generator.integers(1, max(2, times // 2)))
+        else:
+            drawn = round(float(np.exp(generator.uniform(0.0, math.log(max(1, times) + 0.5)))))
+            sizes[name] = step * max(1, min(times, drawn))
+    while math.prod(sizes[name] / base.sizes[name] for name in steps) * work_of(base) > _SET_WORK:
+        others = [name for name in steps if name != leading and sizes[name] > steps[name]]
+        if not others:
+            break
+        largest = max(others, key=lambda name: sizes[name] // steps[name])
+        sizes[largest] = max(1, sizes[largest] // steps[largest] // 2) * steps[largest]
+    return sizes
+
+
+def _near(value: int, step: int) -> tuple[int, ...]:
+    """Three other multiples of `step`, odd and even ones, so that no division by two agrees by chance."""
+    times = value // step
+    if times < 4:
+        return tuple(step * other for other in (3, 5, 6, 7) if other != times)[:3]
+    less = times - 1 if times % 2 == 0 else times - 2
+    half = (times // 2) | 1
+    others = dict.fromkeys((less, less - 1, half if half != times else 1))
+    return tuple(step * other for other in others)
+
+
+def _joint(
+    base: Description, steps: Mapping[str, int], other: Callable[[Mapping[str, int]], Description | None], turn: int
+) -> Description | None:
+    """The file with all that varies varied at once, each by another share: products differ from sums there."""
+    if len(steps) < 2:
+        return None
+    changed = {}
+    for at, (name, step) in enumerate(steps.items()):
+        times = base.sizes[name] // step
+        changed[name] = step * (max(1, times // 2 + at) if turn == 0 else times + 1 + at)
+    return other(changed)
+
+
+def _input_shapes(described: Description) -> tuple[tuple[int, ...], ...]:
+    return tuple(facts.shape for facts in described.inputs)
+
+
+def _of_same_tensors(one: Description, other: Description) -> bool:
+    """Whether names, types and axes are the same, so that a kernel has the same parameters."""
+
+    def faces(described: Description) -> list[object]:
+        tensors = (*described.inputs, *described.outputs)
+        return [
+            (facts.name, facts.dtype, len(facts.shape), facts.kind, facts.kind == "argument" and facts.draw.kind)
+            for facts in tensors
+        ]
+
+    return faces(one) == faces(other)
+
+
+def _formula(
+    base: Description, values: Sequence[tuple[Mapping[str, int], int]], names: Sequence[str], joint: bool
+) -> tuple[str, set[str]]:
+    """An expression that gives each value at its sizes, or the names on which the value hangs without one."""
+    sizes, value = values[0]
+    slopes: dict[str, Fraction] = {}
+    for name in names:
+        for there, found in values:
+            alone = all(there[one] == sizes[one] for one in names if one != name)
+            if alone and there[name] != sizes[name] and found != value:
+                slopes[name] = Fraction(found - value, there[name] - sizes[name])
+    if not slopes:
+        if all(found == value for _, found in values):
+            return str(value), set()
+        return str(value), set(names)
+    for text in _candidates(sizes, value, slopes):
+        if (joint or len(slopes) == 1) and _gives(text, values):
+            return text, set()
+    return str(value), set(slopes)
+
+
+def _candidates(sizes: Mapping[str, int], value: int, slopes: Mapping[str, Fraction]) -> list[str]:
+    """`2 * M * N`, `H - K + 1`, `(H + 1) // 2`, the simplest first."""
+    share = Fraction(value, math.prod(sizes[name] for name in slopes))
+    product = " * ".join([*([str(share.numerator)] if share.numerator != 1 else []), *slopes])
+    candidates = [product] if share.denominator == 1 else []
+    if all(slope.denominator == 1 for slope in slopes.values()):
+        rest = value - sum(int(slope) * sizes[name] for name, slope in slopes.items())
+        terms = [
+            f"{'-' if slope < 0 else '+'} {f'{abs(slope)} * ' * (abs(slope) != 1)}{name}"
+            for name, slope in sorted(slopes.items(), key=lambda each: each[1] < 0)
+        ]
+        text = " ".join(terms + ([f"{'-' if rest < 0 else '+'} {abs(rest)}"] if rest else []))
+        candidates.append(text.removeprefix("+ ") if text.startswith("+") else f"0 {text}")
+    if len(slopes) == 1:
+        (name,) = slopes
+        candidates += [f"{name} // {divisor}" for divisor in _DIVISORS]
+        candidates += [f"({name} {'-' if by < 0 else '+'} {abs(by)}) // {d}" for d in _DIVISORS for by in _SHIFTS]
+    return [*candidates, f"{product} // {share.denominator}"]
+
+
+def _gives(text: str, values: Sequence[tuple[Mapping[str, int], int]]) -> bool:
+    try:
+        return all(evaluate_expression(text, sizes) == found for sizes, found in values)
+    except ExpressionError:
+        return False

@@ -1,0 +1,117 @@
+"""Which constants of a file can vary, by files that are functions here."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from common.wire import DType
+from evaluator.foreign.description import Description, DrawnAs, TensorFacts
+from evaluator.foreign.reference import ReferenceEndedError, ReferenceRefusedError, ReferenceTooLargeError
+from evaluator.foreign.sizes import Described, VariedSizes, afforded, drawn_sizes, learned_sizes
+
+Shapes = Callable[..., tuple[tuple[int, ...], tuple[int, ...]]]
+
+
+def described_by(shapes: Shapes, published: Mapping[str, int], most: int = 1 << 40) -> Described:
+    """A file with one input and one output, which refuses what `shapes` asserts."""
+
+    def facts(name: str, shape: tuple[int, ...], kind: Any) -> TensorFacts:
+        return TensorFacts(name, DType.FLOAT32, shape, DrawnAs("normal"), kind)
+
+    def described(changed: Mapping[str, int]) -> Description:
+        sizes = {**published, **changed}
+        try:
+            x, out = shapes(**sizes)
+        except AssertionError as error:
+            raise ReferenceRefusedError("it fails") from error
+        elements = int(np.prod(x))
+        if elements > most:
+            raise ReferenceTooLargeError("too large", published)
+        return Description(
+            (facts("x", x, "argument"),), (facts("out", out, "output"),), sizes, elements, 1, "2", tuple(published)
+        )
+
+    return described
+
+
+def grouped(features: int, groups: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    assert features % groups == 0
+    return (5, features), (features * 5,)
+
+
+def only_at_64(n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    assert n == 64
+    return (n,), (n,)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "published", "steps", "x", "out"),
+    [
+        (lambda m, k: ((m, k), (m * k + 0,)), {"m": 5, "k": 12}, {"m": 1, "k": 1}, ("m", "k"), ("m * k",)),
+        (lambda m, k: ((m, k), (m + k, 2 * m)), {"m": 5, "k": 12}, {"m": 1, "k": 1}, ("m", "k"), ("m + k", "2 * m")),
+        (lambda h: ((h, 3), ((h - 2) // 2 + 1, h - 1)), {"h": 9}, {"h": 1}, ("h", "3"), ("h // 2", "h - 1")),
+        (lambda h, k: ((h, k), ((h - k) // 2 + 1,)), {"h": 9, "k": 3}, {"h": 1}, ("h", "3"), ("(h - 1) // 2",)),
+        (grouped, {"features": 64, "groups": 4}, {"features": 4}, ("5", "features"), ("5 * features",)),
+        (lambda n, axis: ((n, 4), (n, 4)[:axis]), {"n": 7, "axis": 1}, {"n": 1}, ("n", "4"), ("n",)),
+        (only_at_64, {"n": 64}, {}, ("64",), ("64",)),
+        (lambda n: ((n,), (n * n,)), {"n": 6}, {}, ("6",), ("36",)),
+    ],
+)  # fmt: skip
+def test_formulas(
+    shapes: Shapes, published: dict[str, int], steps: dict[str, int], x: tuple[str, ...], out: tuple[str, ...]
+) -> None:
+    described = described_by(shapes, published)
+    found = learned_sizes(described({}), described)
+    assert found == VariedSizes(steps, {"x": x, "out": out})
+    for seed in range(5):
+        sets = drawn_sizes(np.random.default_rng(seed), described({}), found, described)
+        assert len(sets) == (3 if steps else 0)
+        assert all(sizes != published for sizes in sets)
+        assert not sets or any(sets[0][name] > published[name] for name in steps)
+        assert all(sizes[name] % step == 0 for sizes in sets for name, step in steps.items())
+        again = drawn_sizes(np.random.default_rng(seed), described({}), found, described)
+        assert sets == again
+
+
+def test_sizes_at_which_a_shape_follows_no_formula_are_not_drawn() -> None:
+    honest = described_by(lambda n: ((n,), (n,)), {"n": 64})
+    found = learned_sizes(honest({}), honest)
+    other = described_by(lambda n: ((n,), (n if n == 64 else n + 1,)), {"n": 64})
+    assert drawn_sizes(np.random.default_rng(0), honest({}), found, other) == ()
+
+
+def test_a_file_that_ends_at_other_sizes_is_asked_once() -> None:
+    asked = []
+
+    def described(changed: Mapping[str, int]) -> Description:
+        asked.append(changed)
+        if changed.get("n", 64) != 64:
+            raise ReferenceEndedError("it takes more than 60 s")
+        return described_by(lambda n: ((n,), (n,)), {"n": 64})(changed)
+
+    base = described({})
+    found = learned_sizes(base, described)
+    assert found.steps == {}
+    assert len(asked) == 2
+    assert drawn_sizes(np.random.default_rng(0), base, VariedSizes({"n": 1}, found.shapes), described) == ()
+    assert len(asked) == 3
+
+
+def test_what_is_too_large_is_halved_where_it_can_be() -> None:
+    published = {"batch": 4096, "dim": 393216, "heads": 3}
+
+    def shapes(batch: int, dim: int, heads: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        assert dim % 4096 == 0
+        assert heads == 3
+        return (batch, dim), (batch, dim)
+
+    found = afforded(described_by(shapes, published, most=1 << 24))
+    assert found.sizes["heads"] == 3
+    assert found.sizes["dim"] == 12288
+    assert 16 <= found.sizes["batch"] <= 128
+    small = afforded(described_by(shapes, {**published, "batch": 2, "dim": 4096}))
+    assert small.sizes == {**published, "batch": 2, "dim": 4096}
+    with pytest.raises(ReferenceTooLargeError):
+        afforded(described_by(shapes, published, most=1000))
