@@ -31,6 +31,8 @@ QUICK_CASES = 2
 REST_CASES = 4
 # An attack is a class of its own: of these lists more.
 REST_ATTACKS = 12
+# Of wrong kernels, which are verified in full, fewer: 12 of each list took a minute more.
+REST_WRONG = 6
 # Lists whose cases take milliseconds: `make test-all` takes all of what `make test` leaves, 1,100 cases in a minute.
 WHOLE = (
     "tests/common/",
@@ -44,6 +46,17 @@ WHOLE = (
     "tests/trainer/config/",
     "tests/trainer/conversation/",
 )
+
+# Lists of kernels that are run in full, and the problems of which one takes from 4 to 40 s there, where one of the
+# others takes 2: samples are of the others, `make corpora` takes all.
+RUN_IN_FULL = (
+    "tests/adversarial/wrong/",
+    "tests/evaluator/backends/sim/test_kernels.py",
+    "tests/kernels/right/",
+)
+DEAR = ("attention", "linear_gelu", "matmul", "softmax")
+# Of the dear ones, what `make test-all` takes all the same: the cheapest right one.
+REST = ("tests/kernels/right/test_right.py::test_a_right_kernel_passes[attention_scores_in_shared]",)
 
 # Programs that `make test` does not ask for, by the fixtures and the cases that need them.
 NEEDS = {"postgres", "postgres_url", "redis", "chromium", "deployment", "docker_sandbox_works"}
@@ -194,6 +207,14 @@ def one_of_each_problem(ids: list[str]) -> set[int]:
     return set(chosen.values())
 
 
+def sample(ids: list[str], wanted: int) -> set[int]:
+    """At most `wanted` of the cases of a test, by their places: of kernels that are run in full, cheap ones."""
+    places = range(len(ids))
+    if ids[0].startswith(RUN_IN_FULL):
+        places = [i for i in places if not ids[i].partition("[")[2].startswith(DEAR)] or places
+    return {places[i] for i in spread(len(places), wanted)}
+
+
 def tiers(items: list[pytest.Item]) -> dict[str, str]:
     """The tier of each test, by its id."""
     lists: dict[str, list[str]] = defaultdict(list)
@@ -202,13 +223,15 @@ def tiers(items: list[pytest.Item]) -> dict[str, str]:
     found: dict[str, str] = {}
     for test, ids in lists.items():
         wanted = REST_ATTACKS if test.startswith("tests/adversarial/") else REST_CASES
+        if test.startswith("tests/adversarial/wrong/"):
+            wanted = REST_WRONG
         if test.startswith(WHOLE) and not test.startswith(LONG):
             wanted = len(ids)
-        quick, rest = spread(len(ids), QUICK_CASES), spread(len(ids), wanted)
+        quick, rest = sample(ids, QUICK_CASES), sample(ids, wanted)
         if test.startswith("tests/kernels/test_honest.py") and len(ids) > len(problems()):
             quick |= one_of_each_problem(ids)
         for index, nodeid in enumerate(ids):
-            found[nodeid] = "quick" if index in quick else "rest" if index in rest else "corpora"
+            found[nodeid] = "quick" if index in quick else "rest" if index in rest or nodeid in REST else "corpora"
     for item in items:
         needs = NEEDS & set(getattr(item, "fixturenames", ())) or NEEDS_CASE.search(item.nodeid.partition("[")[2])
         long = item.nodeid.startswith(LONG) and not item.nodeid.startswith(QUICK)
