@@ -31,10 +31,14 @@ DATA = ROOT / ".assay" / "tests"
 
 # Of one parametrised test, the first and the last: with three, `make test` took half a minute more than its five.
 QUICK_CASES = 2
-# Most long lists compile a kernel for each case, and full verification takes a second more of each.
-REST_CASES = 4
+# Most long lists compile a kernel for each case, and full verification takes a second more of each: of these three,
+# but all of a list of four, whose cases were mostly chosen one by one.
+REST_CASES = 3
+SHORT_LIST = 4
 # An attack is a class of its own: of these lists more.
-REST_ATTACKS = 12
+REST_ATTACKS = 8
+# Of wrong kernels, which are verified in full, fewer: with 12 of each list it took a minute more.
+REST_WRONG = 6
 # Lists whose cases take milliseconds: `make test-all` takes all of what `make test` leaves, 1,100 cases in a minute.
 WHOLE = (
     "tests/common/",
@@ -49,6 +53,17 @@ WHOLE = (
     "tests/trainer/conversation/",
 )
 
+# Lists of kernels that are run in full, and the problems of which one takes from 4 to 40 s there, where one of the
+# others takes 2: samples are of the others, `make corpora` takes all.
+RUN_IN_FULL = (
+    "tests/adversarial/wrong/",
+    "tests/evaluator/backends/sim/test_kernels.py",
+    "tests/kernels/right/",
+)
+DEAR = ("attention", "linear_gelu", "matmul", "softmax")
+# Of the dear ones, what `make test-all` takes all the same: the cheapest right one.
+REST = ("tests/kernels/right/test_right.py::test_a_right_kernel_passes[attention_scores_in_shared]",)
+
 # Programs that `make test` does not ask for, by the fixtures and the cases that need them.
 NEEDS = {"postgres", "postgres_url", "redis", "chromium", "deployment", "docker_sandbox_works"}
 NEEDS_CASE = re.compile(r"\b(?:postgresql|docker)\b")
@@ -58,6 +73,7 @@ LONG = (
     "tests/adversarial/sandbox/",
     "tests/adversarial/test_api_abuse.py",
     "tests/adversarial/test_attacks.py::test_an_attack_leaves_the_next_evaluation_alone",
+    "tests/adversarial/test_attacks.py::test_an_attack_ends_as_it_must[activemask_elects_a_leader]",
     "tests/adversarial/test_hostile_bodies.py",
     "tests/assay/test_public_face.py::test_the_examples_of_the_package",
     "tests/benchmarks/",
@@ -71,7 +87,9 @@ LONG = (
     "tests/evaluator/backends/sim/codegen/test_control_flow.py::test_threads_that_wait_for_each_other_all_get_on",
     "tests/evaluator/backends/sim/test_hostile.py::test_whatever_is_translated_also_compiles",
     "tests/evaluator/backends/sim/test_memory.py::test_both_leave",
+    "tests/evaluator/backends/sim/test_tensors.py::test_products_agree_bit_for_bit",
     "tests/evaluator/backends/sim/test_watching.py::test_nobody_accuses_what_is_ordered",
+    "tests/evaluator/backends/sim/test_weak_memory.py::test_litmus_tests",
     "tests/evaluator/backends/sim/test_wide_integers.py::test_wide_integers_are_pythons",
     "tests/evaluator/cli/test_doctor.py::test_a_redis_that_is_set",
     "tests/evaluator/cli/test_doctor.py::test_a_service_that_runs",
@@ -99,6 +117,7 @@ LONG = (
     "tests/evaluator/stages/time/test_statistics.py::test_the_interval_covers",
     "tests/evaluator/stages/verify/test_reproduction.py::test_a_program_compiles",
     "tests/evaluator/stages/verify/test_shrinking.py",
+    "tests/evaluator/stages/verify/large/test_large_trials.py::test_where_all_of_it_takes_too_long",
     "tests/evaluator/stages/verify/test_verification.py::test_a_race_that_spoils_a_large_run",
     "tests/evaluator/stages/verify/test_verification.py::test_the_time_limit",
     "tests/evaluator/test_disk_cache.py::test_many_processes",
@@ -198,6 +217,14 @@ def one_of_each_problem(ids: list[str]) -> set[int]:
     return set(chosen.values())
 
 
+def sample(ids: list[str], wanted: int) -> set[int]:
+    """At most `wanted` of the cases of a test, by their places: of kernels that are run in full, cheap ones."""
+    places = range(len(ids))
+    if ids[0].startswith(RUN_IN_FULL):
+        places = [i for i in places if not ids[i].partition("[")[2].startswith(DEAR)] or places
+    return {places[i] for i in spread(len(places), wanted)}
+
+
 def tiers(items: list[pytest.Item]) -> dict[str, str]:
     """The tier of each test, by its id."""
     lists: dict[str, list[str]] = defaultdict(list)
@@ -206,13 +233,15 @@ def tiers(items: list[pytest.Item]) -> dict[str, str]:
     found: dict[str, str] = {}
     for test, ids in lists.items():
         wanted = REST_ATTACKS if test.startswith("tests/adversarial/") else REST_CASES
-        if test.startswith(WHOLE) and not test.startswith(LONG):
+        if test.startswith("tests/adversarial/wrong/"):
+            wanted = REST_WRONG
+        if (test.startswith(WHOLE) and not test.startswith(LONG)) or len(ids) <= SHORT_LIST:
             wanted = len(ids)
-        quick, rest = spread(len(ids), QUICK_CASES), spread(len(ids), wanted)
+        quick, rest = sample(ids, QUICK_CASES), sample(ids, wanted)
         if test.startswith("tests/kernels/test_honest.py") and len(ids) > len(problems()):
             quick |= one_of_each_problem(ids)
         for index, nodeid in enumerate(ids):
-            found[nodeid] = "quick" if index in quick else "rest" if index in rest else "corpora"
+            found[nodeid] = "quick" if index in quick else "rest" if index in rest or nodeid in REST else "corpora"
     for item in items:
         needs = NEEDS & set(getattr(item, "fixturenames", ())) or NEEDS_CASE.search(item.nodeid.partition("[")[2])
         long = item.nodeid.startswith(LONG) and not item.nodeid.startswith(QUICK)

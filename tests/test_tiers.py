@@ -52,6 +52,18 @@ def test_of_lists_of_cheap_cases_nothing_is_left_for_the_corpora():
     assert (tiers.count("quick"), tiers.count("rest")) == (RULES.QUICK_CASES, 100 - RULES.QUICK_CASES)
 
 
+@pytest.mark.parametrize("start", RULES.RUN_IN_FULL)
+def test_samples_of_kernels_that_are_run_in_full_are_cheap_and_the_corpora_take_the_dear_ones(start):
+    names = [f"{problem}_{n}" for problem in sorted(RULES.problems()) for n in range(20)]
+    tiers = RULES.tiers([Item(f"{start}::test_a[{name}]") for name in names])
+    dear = {tier for nodeid, tier in tiers.items() if nodeid.partition("[")[2].startswith(RULES.DEAR)}
+    assert dear == {"corpora"}
+    assert list(tiers.values()).count("quick") == RULES.QUICK_CASES
+    assert list(tiers.values()).count("rest") >= RULES.REST_CASES - RULES.QUICK_CASES
+    (alone,) = RULES.tiers([Item(f"{start}::test_a[attention_1]")]).values()
+    assert alone == "quick"
+
+
 def test_what_needs_a_program_that_may_be_missing_is_in_the_rest():
     tiers = RULES.tiers([Item("tests/common/test_x.py::test_a", ("postgres",)), Item("t.py::test_b[postgresql]")])
     assert set(tiers.values()) == {"rest"}
@@ -65,7 +77,7 @@ def test_one_honest_kernel_of_each_problem_comes_first():
     assert all(any(name.startswith(problem) for name in quick) for problem in RULES.problems())
 
 
-@pytest.mark.parametrize("name", ["LONG", "QUICK", "FIRST", "ELSEWHERE", "LONGER_FORMS"])
+@pytest.mark.parametrize("name", ["LONG", "QUICK", "REST", "RUN_IN_FULL", "FIRST", "ELSEWHERE", "LONGER_FORMS"])
 def test_what_a_list_names_is_there(name):
     for entry in getattr(RULES, name):
         path, _, test = entry.partition("[")[0].partition("::")
