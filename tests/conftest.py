@@ -163,8 +163,6 @@ QUICK = (
     "tests/evaluator/service/workers/test_task.py",
     "tests/evaluator/stages/verify/test_shrinking.py::test_a_fault_is_found_where_it_begins[from 33 on]",
     "tests/trainer/policies/test_models.py",
-    "tests/trainer/rl/test_runner.py::test_a_run_learns_with_both_agents_and_keeps_what_it_needs_to_go_on",
-    "tests/trainer/rl/test_runner.py::test_the_transcripts_say_which_tokens_and_rewards_there_were",
     "tests/trainer/rl/test_verl_settings.py::test_a_key_that_verl_does_not_have_is_refused",
 )
 # The longest, which mostly wait, come first: at the end nothing would be left to run beside them.
