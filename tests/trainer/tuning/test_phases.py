@@ -14,11 +14,11 @@ from trainer.tuning import phases
 
 SMALL = (
     "tasks.problems=[relu,gelu,scalar_multiply]",
-    "tasks.variants=8",
+    "tasks.variants=4",
     "sft.held_out_problems=[gelu]",
-    "sft.examples=24",
+    "sft.examples=20",
     "sft.epochs=2",
-    "sft.evaluation_tasks=2",
+    "sft.evaluation_tasks=1",
     "sft.cross_conversations=2",
     "rollout.turn_tokens=8",
 )
@@ -52,9 +52,9 @@ def test_both_agents_are_tuned_measured_and_not_tuned_twice(judge, tmp_path):
         "Tuning the generator, after epoch 1 of 2",
         "Tuning the generator, after epoch 2 of 2",
     ]
-    assert [one[name]["prompts"] for one in kept["measured"]["optimizer"] for name in ("known", "new")] == [2] * 6
+    assert [one[name]["prompts"] for one in kept["measured"]["optimizer"] for name in ("known", "new")] == [1] * 6
     assert kept["together"]["conversations"] == 2
-    assert any("step 4 of 4" in line for line in told), "24 examples, 16 a step, two epochs"
+    assert any("step 4 of 4" in line for line in told), "20 examples, 16 a step, two epochs"
     (place,) = tmp_path.glob("data-*")
     assert {one.problem for one in read_data(place).held_out} == {"gelu"}
     assert phases.tuned_before(tmp_path) == found
