@@ -38,6 +38,8 @@ from trainer.tuning import collection, examples, measuring
 from trainer.tuning.cross_agent import learned_together
 
 TUNED: Final = "tuned.json"
+_TOGETHER_RATE: Final = 0.1
+"""Of `sft.learning_rate`, for what tuned agents learn from each other."""
 _TOLD_SHARE: Final = 10
 """How often an epoch says how far it is."""
 
@@ -173,6 +175,9 @@ class _Tuning:
     def tuned(self, role: AgentRole, start: Path, taught: Sequence[Lesson], epochs: int, word: str) -> Path:
         """The model after its epochs; each is measured on held-out prompts once, and the start too."""
         section = self.config.sft
+        if word:
+            # A handful of steps by an optimizer that is new: at the full rate they undid a tuning (docs/training.md).
+            section = section.model_copy(update={"learning_rate": _TOGETHER_RATE * section.learning_rate})
         about = section.model_dump(include={"batch_size", "gradient_accumulation_steps", "learning_rate"})
         texts = [[message.text for message in lesson.messages] for lesson in taught]
         into = self.folder / f"{role}{word}-{_hash(str(start), about, epochs, self.config.seed, texts)}"
