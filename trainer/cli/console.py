@@ -11,6 +11,8 @@ INTERRUPTED: Final = 130
 """The exit code of a command that Ctrl-C or SIGTERM ended."""
 PICTURE: Final = "learning.png"
 """The file in a run's folder that shows its curves."""
+TUNING: Final = "tuning"
+"""The folder in a run's folder with its data and its tuned models."""
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 
@@ -40,19 +40,82 @@ def main() -> None:
     """
 
 
+_SHORT: Final = {
+    "model": "model.name={}",
+    "num_gpus": "resources.gpus_per_node={}",
+    "sft_examples": "sft.examples={}",
+    "sft_batch_size": "sft.batch_size={}",
+    "sft_gradient_accumulation_steps": "sft.gradient_accumulation_steps={}",
+    "rl_batch_size": "algorithm.prompts_per_step={}",
+    "wandb": "logging.wandb={}",
+    "evaluator": "evaluator.url={}",
+}
+"""Options of `run` that stand for a setting."""
+
+
 @main.command()
-@click.option("--config", "name", required=True, metavar="NAME|FILE", help="A ready configuration, or a YAML file.")
+@click.option("--config", "name", metavar="NAME|FILE", help="A ready configuration, or a YAML file.")
+@click.option("--quick-test", is_flag=True, help="All phases in small, without a GPU: --config quick-test.")
+@click.option("--model", metavar="NAME|FOLDER", help="model.name: what the agents begin with.")
+@click.option("--num-gpus", type=click.IntRange(0), help="resources.gpus_per_node.")
+@click.option("--sft-examples", type=click.IntRange(0), help="sft.examples: of each agent; 0 tunes nothing.")
+@click.option("--num-episodes", type=click.IntRange(1), help="Conversations to learn from, up to whole steps.")
+@click.option("--sft-batch-size", type=click.IntRange(1), help="sft.batch_size.")
+@click.option("--rl-batch-size", type=click.IntRange(1), help="algorithm.prompts_per_step.")
+@click.option("--sft-gradient-accumulation-steps", type=click.IntRange(1), help="sft.gradient_accumulation_steps.")
+@click.option("--skip-sft", is_flag=True, help="Take the models that an earlier start has tuned, and tune nothing.")
+@click.option("--skip-rl", is_flag=True, help="End after the fine-tuning.")
+@click.option("--resume", is_flag=True, help="Only go on: refused where there is no run to go on with.")
 @click.option("--fresh", is_flag=True, help="Start over; the folder of an earlier run of this name is put aside.")
+@click.option("--evaluator", metavar="URL", help="evaluator.url, and none is started beside the run.")
+@click.option("--wandb", type=click.Choice(["off", "offline", "online"]), help="logging.wandb.")
 @_overrides
-def run(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
-    """Train. A run that was stopped goes on from its last checkpoint.
+def run(
+    name: str | None,
+    quick_test: bool,
+    num_episodes: int | None,
+    skip_sft: bool,
+    skip_rl: bool,
+    resume: bool,
+    fresh: bool,
+    overrides: tuple[str, ...],
+    **short: object,
+) -> None:
+    """Train: fine-tuning on graded kernels where the configuration has examples, then reinforcement learning.
 
-    KEY=VALUE changes single settings, for example algorithm.learning_rate=3e-6.
+    A run that was stopped goes on where it was, with the same command. KEY=VALUE changes single settings, for example
+    algorithm.learning_rate=3e-6.
     """
+    if quick_test is (name is not None):
+        raise ConfigurationError(
+            "A run needs one configuration.",
+            "Give either --config NAME or --quick-test; see `assay-train config list`.",
+        )
+    if resume and fresh:
+        raise ConfigurationError("--resume goes on and --fresh starts over.", "Leave one of them out.")
+    given = [setting.format(short[option]) for option, setting in _SHORT.items() if short[option] is not None]
+    if short["evaluator"] is not None:
+        given.append("evaluator.embedded=false")
     # Here and in the other commands, since `--help` needs none of it.
-    from trainer.cli.training import train
+    from trainer.cli.training import RunOptions, train
 
-    train(name, fresh, overrides)
+    options = RunOptions(fresh, resume, skip_sft, skip_rl, num_episodes)
+    train(name or "quick-test", (*given, *overrides), options)
+
+
+@main.command()
+@click.option("--config", "name", required=True, metavar="NAME|FILE", help="As for `run`; it says which problems.")
+@click.option("--rollouts", multiple=True, metavar="FOLDER", help="Also the kernels of this run. May be repeated.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the data set.")
+@_overrides
+def data(name: str, rollouts: tuple[str, ...], out: Path, overrides: tuple[str, ...]) -> None:
+    """Collect kernels with the evaluator's verdicts: of the templates and, with --rollouts, of earlier runs.
+
+    Done again, it adds what is new. No problem is both trained on and held out.
+    """
+    from trainer.cli.data import collect_into
+
+    collect_into(name, rollouts, out, overrides)
 
 
 @main.group()

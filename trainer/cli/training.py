@@ -17,23 +17,53 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from trainer.cli.configurations import checked_config
-from trainer.cli.console import INTERRUPTED, PICTURE, writing
+from trainer.cli.console import INTERRUPTED, PICTURE, TUNING, writing
 from trainer.config.reading import as_yaml, load_config
-from trainer.config.schema import TrainingConfig
+from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.errors import ConfigurationError
 
-_LASTING: Final = re.compile(r"model\.(name|lora_rank|warm_start\..*)|agents\.optimizer|agents\..*\.model_name")
+_LASTING: Final = re.compile(
+    r"model\.(name|lora_rank|warm_start\..*)|sft\..*|agents\.optimizer|agents\..*\.model_name"
+)
 """Settings that a run which goes on cannot change: the weights are of the old ones."""
 
 
-def train(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
-    """Train with the configuration `name`; exits with `INTERRUPTED` where the run was stopped.
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+    """What `assay-train run` was asked for beside its configuration."""
+
+    fresh: bool = False
+    """Start over; the folder of an earlier run of this name is put aside."""
+    resume: bool = False
+    """Refuse to start where there is nothing to go on from."""
+    skip_sft: bool = False
+    """No data and no fine-tuning now; models that an earlier start has tuned are used."""
+    skip_rl: bool = False
+    """End after the fine-tuning."""
+    episodes: int | None = None
+    """Conversations of the whole reinforcement learning, up to whole steps; None as `algorithm.steps` says."""
+
+
+def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
+    """Train with the configuration `name`: fine-tuning where it has examples, then reinforcement learning; exits with
+    `INTERRUPTED` where the run was stopped.
 
     Raises TrainerError.
     """
     config = checked_config(name, overrides)
+    if options.episodes is not None:
+        steps = -(-options.episodes // config.episodes_per_step)
+        overrides = (*overrides, f"algorithm.steps={steps}")
+        config = checked_config(name, overrides)
     folder = Path(config.run_folder)
     again = shlex.join(["assay-train", "run", "--config", name, *overrides])
+    if options.resume and not (folder / "config.yaml").is_file():
+        raise ConfigurationError(f"There is no run in {folder} to go on with.", "Leave --resume out to begin it.")
+    if options.skip_rl and (options.skip_sft or not config.sft.examples):
+        raise ConfigurationError(
+            "Without fine-tuning and reinforcement learning there is nothing to do.",
+            "Leave --skip-rl or --skip-sft out, or give --sft-examples.",
+        )
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     # Imported here: what needs no training must not wait for torch.
     from trainer.reporting import metrics
@@ -41,17 +71,21 @@ def train(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
     from trainer.rl.checkpoints import Checkpoints
 
     with _only_run_in(folder):
-        if fresh:
+        if options.fresh:
             _put_aside(folder)
         newest = Checkpoints(folder / "checkpoints").newest()
         if newest is None and any(line["step"] for line in metrics.read_measures(folder)):
             click.echo(f"The run in {folder} left no checkpoint to go on from: it starts over.", err=True)
             # Models that were warmed up for it are as good as before.
-            _put_aside(folder, but="models")
+            _put_aside(folder, but=("models", TUNING))
         if newest is not None:
             _check_same(config, folder)
             click.echo(f"Going on from step {newest.step} of {config.algorithm.steps} in {folder}.", err=True)
-            if newest.step >= config.algorithm.steps and metrics.evaluated(folder, newest.step):
+            if (
+                not options.skip_rl
+                and newest.step >= config.algorithm.steps
+                and metrics.evaluated(folder, newest.step)
+            ):
                 click.echo(
                     f"All {config.algorithm.steps} steps are done. Raise algorithm.steps, or start over with --fresh."
                 )
@@ -59,14 +93,47 @@ def train(name: str, fresh: bool, overrides: tuple[str, ...]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
         before = newest.step if newest else 0
-        with processes.evaluator(config) as ready, _progress(config, before) as told:
-            summary = runner.run(ready, on_step=told, tell=lambda text: click.echo(text, err=True))
+        with processes.evaluator(config) as ready:
+            agents = _tuned(ready, folder / TUNING, options, going_on=newest is not None)
+            if options.skip_rl:
+                _print_tuned(agents or {})
+                return
+            with _progress(config, before) as told:
+                summary = runner.run(ready, on_step=told, tell=_say, agents=agents)
         drawn = _draw(folder, config)
     _report(summary, folder, drawn)
     if summary.interrupted:
         where = f"It is kept in {summary.checkpoint}; go on" if summary.checkpoint else "Begin again"
         click.echo(f"Stopped. {where} with: {again}", err=True)
         sys.exit(INTERRUPTED)
+
+
+def _tuned(
+    config: TrainingConfig, folder: Path, options: RunOptions, *, going_on: bool
+) -> Mapping[AgentRole, Path | str] | None:
+    """The models that a run begins with where they are tuned; None where it takes them as the configuration says.
+
+    A run that goes on keeps the ones that it began with.
+    """
+    if not config.sft.examples:
+        return None
+    from trainer.tuning import phases
+
+    if not going_on and not options.skip_sft:
+        return {**phases.tune(config, folder, _say)}
+    before = phases.tuned_before(folder)
+    if before is None and not going_on:
+        _say(f"No models have been tuned in {folder}: the run begins with those of the configuration.")
+    return {**before} if before else None
+
+
+def _print_tuned(agents: Mapping[AgentRole, Path | str]) -> None:
+    for role, model in agents.items():
+        click.echo(f"{role:<22} {model}")
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
@@ -89,17 +156,18 @@ def _only_run_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def _put_aside(folder: Path, but: str | None = None) -> None:
-    """Give the folder of an earlier run another name; what is called `but` in it stays."""
+def _put_aside(folder: Path, but: tuple[str, ...] = ()) -> None:
+    """Give the folder of an earlier run another name; what has one of the names `but` in it stays."""
     if not folder.exists():
         return
     number = 1
     while (aside := folder.with_name(f"{folder.name}.{number}")).exists():
         number += 1
     folder.rename(aside)
-    if but and (aside / but).exists():
-        folder.mkdir()
-        (aside / but).rename(folder / but)
+    for name in but:
+        if (aside / name).exists():
+            folder.mkdir(exist_ok=True)
+            (aside / name).rename(folder / name)
     click.echo(f"The earlier run is now {aside}.", err=True)
 
 

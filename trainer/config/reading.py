@@ -28,6 +28,7 @@ ALIASES: Final = {
     "cpu-demo": "tiny-ppo-cpu",
     "critique": "qwen2.5-coder-7b-ppo-4gpu",
     "one-gpu": "qwen2.5-coder-1.5b-grpo-1gpu",
+    "quick-test": "tiny-grpo-cpu",
     "requirements": "qwen2.5-coder-7b-ppo-8gpu",
 }
 """Other names of ready configurations, which say where their settings come from; runs and documents name them."""

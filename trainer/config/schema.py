@@ -8,50 +8,18 @@ An unknown field, a value of the wrong type or one out of range is refused; `tra
 file it stands and what it may have been meant to be.
 """
 
-from typing import Literal, Self, get_args
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from common.client.transport import checked
 from common.contract import RewardName, Verification
 from trainer.config.placement import check_placement
+from trainer.config.section import Section
+from trainer.config.supervised import SftSection, WarmStartSection
 
 AgentRole = Literal["generator", "optimizer"]
 """The agents that learn. The Tester follows rules."""
-
-
-class Section(BaseModel):
-    """A part of the configuration."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        use_attribute_docstrings=True,
-        validate_default=True,
-        allow_inf_nan=False,
-        protected_namespaces=(),
-    )
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
-        annotation = cls.model_fields[str(info.field_name)].annotation
-        if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
-            raise ValueError("true and false are no value of this setting")
-        return value
-
-
-class WarmStartSection(Section):
-    """A few supervised steps on templated kernels before the reinforcement learning [C10]."""
-
-    steps: int = Field(default=0, ge=0)
-    """Optimizer steps; 0 starts from the model as it is."""
-    batch_size: int = Field(default=16, ge=1)
-    """Examples a step."""
-    learning_rate: float = Field(default=3e-4, gt=0)
-    """Step size of AdamW."""
-    right_share: float = Field(default=0.5, gt=0, le=1)
-    """Share of right kernels among the examples; the others have typical faults."""
 
 
 class ModelSection(Section):
@@ -224,7 +192,7 @@ class RewardSection(Section):
     """Speedup over the baseline at which speed terms are full [R16]."""
     format_error: float = Field(default=0.0, le=0)
     """Reward of a turn in whose text there is no kernel; 0 or below."""
-    shaping: dict[str, float] = {}
+    shaping: dict[str, float] = Field(default={})
     """Weights and thresholds of the reward `components` that differ, by the names in `common.reward` [C4]."""
 
 
@@ -421,6 +389,7 @@ class TrainingConfig(Section):
     """Seeds for each request and fixed batch shapes, so that a run that was stopped and goes on equals one that was
     not; slower."""
     model: ModelSection = ModelSection()
+    sft: SftSection = SftSection()
     agents: AgentsSection = AgentsSection()
     algorithm: AlgorithmSection = AlgorithmSection()
     flow: FlowSection = FlowSection()

@@ -18,7 +18,8 @@ from typing import Any, Final
 import torch
 
 from common.client import AsyncClient
-from trainer.config.schema import AgentRole, TrainingConfig, WarmStartSection
+from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.config.supervised import WarmStartSection
 from trainer.conversation.conversation import AgentName, Message, Response
 from trainer.conversation.episode import EpisodeSettings, Oracle, Policy, episode_settings, play_many
 from trainer.conversation.extraction import wrapped
@@ -36,11 +37,17 @@ _CONVERSATIONS: Final = 256
 _RAMP_STEPS: Final = 10
 
 
+Row = tuple[tuple[int, ...], tuple[int, ...]]
+"""The ids of a lesson, and the places of those that are learned."""
+
+
 @dataclass(frozen=True)
 class Lesson:
     """What an agent was asked, and what it answered, in turn; it ends with an answer."""
 
     messages: tuple[Message, ...]
+    last_only: bool = False
+    """Whether only the last answer is learned: the earlier ones are what it improves on."""
 
 
 @dataclass(frozen=True)
@@ -125,15 +132,7 @@ def warm_up(
     for step in range(settings.steps):
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * min(1.0, (step + 1) / _RAMP_STEPS)
-        batch = [rng.choice(rows) for _ in range(settings.batch_size)]
-        longest = max(len(ids) for ids, _ in batch)
-        ids = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids, _ in batch])
-        mask = torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids, _ in batch])
-        row = torch.tensor([at for at, (_, learned) in enumerate(batch) for _ in learned])
-        place = torch.tensor([place for _, learned in batch for place in learned])
-        hidden = model.base_model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
-        scores = model.get_output_embeddings()(hidden[row, place - 1])
-        loss = torch.nn.functional.cross_entropy(scores.float(), ids[row, place])
+        loss = answer_loss(model, [rng.choice(rows) for _ in range(settings.batch_size)])
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -145,7 +144,22 @@ def warm_up(
     return tuple(losses)
 
 
-def tokens_of(tokenizer: Any, lesson: Lesson) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def answer_loss(model: Any, batch: Sequence[Row]) -> torch.Tensor:
+    """Cross-entropy of the learned tokens of some rows, nats a token, on the model's device.
+
+    Only places whose next token is learned go through the head, which is most of a small model's work.
+    """
+    longest = max(len(ids) for ids, _ in batch)
+    ids = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids, _ in batch], device=model.device)
+    mask = torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids, _ in batch], device=model.device)
+    row = torch.tensor([at for at, (_, learned) in enumerate(batch) for _ in learned], device=model.device)
+    place = torch.tensor([place for _, learned in batch for place in learned], device=model.device)
+    hidden = model.base_model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
+    scores = model.get_output_embeddings()(hidden[row, place - 1])
+    return torch.nn.functional.cross_entropy(scores.float(), ids[row, place])
+
+
+def tokens_of(tokenizer: Any, lesson: Lesson) -> Row:
     """The ids of a lesson, and the places of those that are learned: the answers, with the token that ends each."""
     ids: tuple[int, ...] = ()
     learned: list[int] = []
@@ -156,7 +170,8 @@ def tokens_of(tokenizer: Any, lesson: Lesson) -> tuple[tuple[int, ...], tuple[in
             continue
         ids = token_ids(tokenizer, view)
         answer = (*tokenizer.encode(message.text, add_special_tokens=False), int(tokenizer.eos_token_id))
-        learned += range(len(ids), len(ids) + len(answer))
+        places = range(len(ids), len(ids) + len(answer))
+        learned = [*places] if lesson.last_only else [*learned, *places]
         ids = (*ids, *answer)
         view.append(replace(message, response=Response(message.text, token_ids=answer)))
     return ids, tuple(learned)

@@ -5,7 +5,8 @@ import typing
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from trainer.config.schema import Section, TrainingConfig
+from trainer.config.schema import TrainingConfig
+from trainer.config.section import Section
 
 
 def sections(kind=TrainingConfig):

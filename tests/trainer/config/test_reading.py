@@ -37,6 +37,7 @@ def test_the_ready_files_are_those_that_are_named():
         "cpu-demo",
         "critique",
         "one-gpu",
+        "quick-test",
         "requirements",
     ]
     assert all(each.summary.endswith(".") for each in ready_files())

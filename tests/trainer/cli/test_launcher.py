@@ -1,0 +1,129 @@
+"""`assay-train run` with its phases, and `assay-train data`: what their options mean and what is refused."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from trainer.cli import training
+from trainer.cli.main import main
+from trainer.cli.training import RunOptions
+from trainer.config.reading import load_config
+from trainer.data import graded
+from trainer.rl import runner
+from trainer.rl.runner import RunSummary
+from trainer.tuning import phases
+
+
+def asked(*arguments):
+    return CliRunner().invoke(main, [str(each) for each in arguments])
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """What `train` was called with."""
+    calls = []
+    monkeypatch.setattr(training, "train", lambda *given: calls.append(given))
+    return calls
+
+
+def test_every_option_of_the_launcher_is_a_setting_of_a_run(run):
+    options = (
+        "--model models/mine --num-gpus 2 --sft-examples 1000 --num-episodes 100 --sft-batch-size 2 "
+        "--rl-batch-size 128 --sft-gradient-accumulation-steps 16 --evaluator http://10.0.0.1:80 --wandb offline "
+        "--skip-rl"
+    )
+    done = asked("run", "--config", "one-gpu", *options.split(), "seed=3")
+    assert done.exit_code == 0, done.output
+    ((name, overrides, given),) = run
+    # Without what only a machine with two GPUs would be asked.
+    config = load_config(name, [one for one in overrides if not one.startswith("resources")])
+    assert "resources.gpus_per_node=2" in overrides
+    assert (config.model.name, config.seed, config.algorithm.prompts_per_step) == ("models/mine", 3, 128)
+    sft = config.sft
+    assert (sft.examples, sft.batch_size, sft.gradient_accumulation_steps) == (1000, 2, 16)
+    assert (config.evaluator.url, config.evaluator.embedded) == ("http://10.0.0.1:80", False)
+    assert config.logging.wandb == "offline"
+    assert given == RunOptions(skip_rl=True, episodes=100)
+
+    assert asked("run", "--quick-test", "--skip-sft").exit_code == 0
+    assert run[-1] == ("quick-test", (), RunOptions(skip_sft=True))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "needs one configuration"),
+        (("--quick-test", "--config", "one-gpu"), "needs one configuration"),
+        (("--quick-test", "--resume", "--fresh"), "--resume goes on"),
+        (("--quick-test", "--resume"), "no run in"),
+        (("--quick-test", "--skip-sft", "--skip-rl"), "nothing to do"),
+        (("--config", "cpu-demo", "--skip-rl"), "nothing to do"),
+        (("--quick-test", "sft.learning_rate=1e300"), "less than or equal to 1"),
+        (("--quick-test", "sft.epoch=1"), "did you mean sft.epochs?"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_starts(tmp_path, arguments, said):
+    where = () if not arguments else (f"checkpointing.folder={tmp_path}/{{name}}",)
+    refused = asked("run", *arguments, *where)
+    assert refused.exit_code == 2, refused.output
+    assert said in refused.output
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_run_begins_with_the_models_that_were_tuned_and_keeps_them(tmp_path, monkeypatch, service):
+    began, tuned = [], []
+
+    def tune(config, folder, tell):
+        tuned.append(folder)
+        for role in ("generator", "optimizer"):
+            (folder / role).mkdir(parents=True)
+            (folder / role / "config.json").write_text("{}")
+        (folder / phases.TUNED).write_text(
+            json.dumps({"models": {"generator": "generator", "optimizer": "optimizer"}})
+        )
+        return phases.tuned_before(folder)
+
+    def play(config, *, agents, **more):
+        began.append((config.algorithm.steps, agents))
+        return RunSummary(tmp_path, 1, None, 1, 0, 0, interrupted=False, checkpoint=None)
+
+    monkeypatch.setattr(phases, "tune", tune)
+    monkeypatch.setattr(runner, "run", play)
+    where = (f"checkpointing.folder={tmp_path}/runs/{{name}}", "--evaluator", service.url)
+    folder = tmp_path / "runs" / "quick-test" / "tuning"
+    models = {"generator": folder / "generator", "optimizer": folder / "optimizer"}
+
+    early = asked("run", "--quick-test", "--skip-sft", *where)
+    assert "No models have been tuned" in early.output
+    assert (began.pop(), tuned) == ((4, None), [])
+    ended = asked("run", "--quick-test", "--skip-rl", *where)
+    assert str(models["generator"]) in ended.output, ended.output
+    assert (began, tuned) == ([], [folder])
+    # 16 conversations a step.
+    after = asked("run", "--quick-test", "--skip-sft", "--num-episodes", 33, *where)
+    assert after.exit_code == 0, after.output
+    assert (began, tuned) == ([(3, models)], [folder])
+
+
+def test_data_is_collected_by_a_command_and_by_the_same_again_only_what_is_new(tmp_path, service, monkeypatch):
+    from trainer.data import corpus
+
+    few = tuple(style for style in corpus.STYLES if style.problem == "relu")[:1]
+    monkeypatch.setattr(corpus, "STYLES", tuple(type(one)(one.problem, one.name, one.text, ()) for one in few))
+    told = ("tasks.problems=[relu,gelu]", "sft.held_out_problems=[gelu]", f"evaluator.url={service.url}")
+    command = ("data", "--config", "cpu-demo", "--out", tmp_path / "set", "evaluator.embedded=false", *told)
+    done = asked(*command)
+    assert done.exit_code == 0, done.output
+    card = graded.read_card(tmp_path / "set")
+    # The style once right, and once with each slip of the pen that any style can have.
+    assert (card.kernels, card.training, card.evaluations) == (4, 4, 4)
+    assert card.problems == {"relu": {"compile_error": 2, "invalid_submission": 1, "passed": 1}}
+    assert "4 kernels, 4 to learn from, 0 held out" in done.output
+    again = asked(*command)
+    assert "0 graded now" in again.output
+    assert "4 there already" in again.output
+    other = asked(*command, "sft.held_out_problems=[relu]")
+    assert (other.exit_code, "holds out gelu" in other.output) == (2, True)
+    nowhere = asked(*command[:3], "--out", "/dev/null/x", *command[5:])
+    assert (nowhere.exit_code, "--out" in nowhere.output) == (2, True)

@@ -1,0 +1,139 @@
+"""Data sets filled: from templates and transcripts, judged, resumed, and never on anybody's word."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from graded_kernels import TemplateJudge, verdict_of
+from scripted import TASK, played
+
+from common.client import AsyncClient
+from common.contract import Settings, Status
+from trainer.conversation.episode import EpisodeSettings
+from trainer.conversation.extraction import wrapped
+from trainer.conversation.rewards import CreditSettings
+from trainer.data import corpus, graded
+from trainer.errors import ConfigurationError, OracleError, OracleLostError
+from trainer.evaluator.oracle import EvaluatorOracle
+from trainer.reporting.transcripts import transcript, write_transcripts
+from trainer.tuning import collection
+from trainer.tuning.collection import UngradedKernel, collect, fingerprint_of
+
+GRADING = EpisodeSettings(grading=Settings(verification="quick"))
+PROVENANCE = graded.Provenance("rollout", "by hand")
+
+
+def collected(candidates, into, judge=None, settings=GRADING, held_out=frozenset({"relu"})):
+    oracle = judge or TemplateJudge()
+    return asyncio.run(collect(candidates, into, oracle, settings, held_out_problems=held_out, tell=lambda _: None))
+
+
+def test_kernels_have_the_verdict_of_a_real_service_and_one_that_ends_otherwise_is_not_kept(service, tmp_path):
+    style = corpus.styles("relu")[0]
+    right, wrong = corpus.render_prompt(style), corpus.render_prompt(style, style.flaws[0])
+    candidates = [
+        UngradedKernel("relu", right.source, PROVENANCE, Status.PASSED),
+        UngradedKernel("relu", wrong.source, PROVENANCE),
+        UngradedKernel("relu", right.source.replace("0.0f", "1.0f"), PROVENANCE, Status.PASSED),
+    ]
+
+    async def act():
+        async with EvaluatorOracle(AsyncClient(service.url)) as oracle:
+            return await collect(candidates, tmp_path, oracle, GRADING, held_out_problems=frozenset())
+
+    card = asyncio.run(act())
+    assert card.rejected == {"said to end as passed, ended as incorrect": 1}
+    kept = {one.source: one for one in graded.read_data(tmp_path).kernels}
+    assert kept[right.source].passed
+    assert kept[right.source].speedup is not None
+    assert kept[wrong.source].verdict.status is wrong.status
+    assert all(one.evaluation_id for one in kept.values())
+
+
+def test_all_templates_are_graded_and_no_problem_is_on_both_sides(tmp_path):
+    judge = TemplateJudge()
+    card = collected(collection.template_candidates(("relu", "gelu", "softmax")), tmp_path, judge)
+    data = graded.read_data(tmp_path)
+    assert card.kernels == len(judge.asked) == len(list(corpus.everything(("relu", "gelu", "softmax"))))
+    assert {one.problem for one in data.held_out} == {"relu"}
+    assert {one.problem for one in data.training} == {"gelu", "softmax"}
+    assert {one.provenance.place for one in data.training} >= {"a warp a row", "a warp a row: not divided"}
+
+
+def test_what_a_stopped_collection_has_graded_is_not_graded_again(tmp_path):
+    every = list(collection.template_candidates(("relu", "gelu")))
+    lost = TemplateJudge(otherwise={every[9].source: OracleLostError("gone")})
+    with pytest.raises(OracleLostError):
+        collected(every, tmp_path, lost)
+    kept = len(graded.read_data(tmp_path).kernels)
+    assert 0 < kept < len(every)
+    judge = TemplateJudge()
+    card = collected(every, tmp_path, judge)
+    assert (card.kernels, card.duplicates, len(judge.asked)) == (len(every), kept, len(every) - kept)
+    assert collected(every, tmp_path).evaluations == 0
+
+
+def test_a_collection_that_was_killed_leaves_lines_that_count(tmp_path):
+    one, two = list(collection.template_candidates(("relu",)))[:2]
+    collected([one], tmp_path)
+    path = tmp_path / graded.KERNELS
+    (kernel,) = graded.read_kernels(path)
+    second = replace(kernel, source=two.source, fingerprint=fingerprint_of(two.source))
+    # A whole line that no card has counted, and one whose writing was interrupted.
+    path.write_bytes(graded.kernel_line(kernel) + graded.kernel_line(second) + graded.kernel_line(kernel)[:99])
+    judge = TemplateJudge()
+    card = collected([one, two], tmp_path, judge)
+    assert (card.kernels, card.duplicates, judge.asked) == (2, 2, [])
+    assert graded.read_data(tmp_path).kernels == graded.read_kernels(path)
+    assert len(path.read_bytes().splitlines()) == 2
+
+
+def test_faults_are_asked_for_again_and_what_cannot_be_judged_is_not(tmp_path):
+    odd, faulty, right = list(collection.template_candidates(("relu",)))[:3]
+    judge = TemplateJudge(
+        otherwise={odd.source: verdict_of(Status.UNSUPPORTED), faulty.source: OracleError("the evaluator is down")}
+    )
+    first = collected([odd, faulty, right], tmp_path, judge)
+    assert (first.kernels, first.faults, first.rejected) == (1, 1, {"could not be judged: unsupported": 1})
+    again = TemplateJudge()
+    second = collected([odd, faulty, right], tmp_path, again)
+    assert (second.kernels, second.faults, again.asked) == (2, 0, [faulty.source])
+
+
+def test_a_data_set_keeps_its_sides_and_its_settings(tmp_path):
+    few = list(collection.template_candidates(("relu", "gelu")))[:2]
+    collected(few, tmp_path)
+    with pytest.raises(ConfigurationError, match="holds out relu, and this collection would hold out gelu"):
+        collected(few, tmp_path, held_out=frozenset({"gelu"}))
+    with pytest.raises(ConfigurationError, match="graded with other settings"):
+        collected(few, tmp_path, settings=replace(GRADING, backend="sim"))
+
+
+def test_kernels_of_a_run_are_graded_anew_each_once_and_held_out_tasks_left_out(tmp_path):
+    plain, warp = corpus.styles("row_sum")
+    told = [corpus.render_prompt(plain, kernel=name).source for name in ("wrong_1", "wrong_2")]
+    told.append(corpus.render_prompt(warp, kernel="wrong_3").source)
+    talk = played([wrapped(source) for source in told])
+    secret = played([wrapped(told[0].replace("wrong_1", "pass_9"))], task=replace(TASK, held_out=True))
+    lines = [transcript(one, CreditSettings(), 1) for one in (talk, secret)]
+    write_transcripts(tmp_path / "run" / "transcripts" / "train-000001.jsonl", lines)
+    candidates = list(collection.rollout_candidates(tmp_path / "run"))
+    assert {one.problem for one in candidates} == {"row_sum"}
+    assert not any("pass_9" in one.source for one in candidates)
+    assert {one.provenance.author for one in candidates} == {"generator", "optimizer"}
+    assert candidates[0].provenance.place.startswith("transcripts/train-000001.jsonl, row_sum-1-7, turn 0")
+    judge = TemplateJudge()
+    card = collected(candidates, tmp_path / "data", judge)
+    assert judge.asked == [told[0], told[2]], "the second is the first with another name"
+    assert (card.origins, card.kernels) == ({"rollout": 2}, 2)
+    with pytest.raises(ConfigurationError, match="no transcripts"):
+        list(collection.rollout_candidates(tmp_path / "data"))
+
+
+def test_a_fingerprint_is_of_the_code_and_not_of_its_words():
+    style = corpus.styles("relu")[0]
+    one = corpus.render_prompt(style).source
+    assert fingerprint_of(one) == fingerprint_of(corpus.render_prompt(style, kernel="solve").source)
+    assert fingerprint_of(one) == fingerprint_of("// mine\n" + one.replace("\n    ", "\n\t"))
+    assert fingerprint_of(one) != fingerprint_of(one.replace("0.0f", "1.0f"))
+    assert fingerprint_of(one) != fingerprint_of(one.replace("block=(256)", "block=(128)"))

@@ -1,0 +1,84 @@
+"""Lessons from graded kernels: right answers only, better than what they answer, and nothing that is held out."""
+
+from dataclasses import replace
+
+import pytest
+from graded_kernels import graded_kernel, graded_templates, verdict_of
+
+from common.contract import Settings, Status
+from trainer.conversation.episode import EpisodeSettings
+from trainer.conversation.extraction import extract
+from trainer.data.graded import GradedData
+from trainer.data.tasks import held_out_tasks, training_tasks
+from trainer.errors import ConfigurationError
+from trainer.tuning.examples import generator_examples, is_better, optimizer_examples
+
+GRADING = EpisodeSettings(grading=Settings(target_speedup=2.0))
+PROBLEMS = ("relu", "gelu", "softmax")
+
+
+@pytest.fixture(scope="module")
+def tasks(faces):
+    few = [face for face in faces if face.id in PROBLEMS]
+    return (*training_tasks(few, 8), *held_out_tasks(few, 6))
+
+
+def shown(lesson):
+    """The problem of the task, by its text."""
+    return lesson.messages[1].text
+
+
+def test_a_generator_is_shown_right_kernels_of_problems_that_are_learned_from(tasks):
+    data = graded_templates(*PROBLEMS, held_out=("relu",))
+    lessons = generator_examples(data, tasks, GRADING, count=20, seed=1)
+    right = {one.source.rstrip(): one.problem for one in data.training if one.passed}
+    texts = {task.text: task for task in tasks}
+    assert len(lessons) == len(set(lessons)) == 20
+    asked = [texts[shown(lesson)] for lesson in lessons]
+    assert not any(task.held_out or task.problem == "relu" for task in asked)
+    assert [right[extract(one.messages[-1].text).source.rstrip()] for one in lessons] == [
+        one.problem for one in asked
+    ]
+    assert sorted(task.problem for task in asked) == ["gelu"] * 10 + ["softmax"] * 10
+    assert lessons == generator_examples(data, tasks, GRADING, count=20, seed=1)
+    assert lessons != generator_examples(data, tasks, GRADING, count=20, seed=2)
+    # No more than there are: 8 tasks of each problem, 3 and 2 right kernels.
+    assert len(generator_examples(data, tasks, GRADING, count=9999, seed=1)) == 8 * (3 + 2)
+
+
+def test_an_optimizer_is_shown_a_kernel_its_report_and_the_target_and_answers_with_a_better_one(tasks):
+    data = graded_templates(*PROBLEMS, held_out=("relu",))
+    lessons = optimizer_examples(data, tasks, GRADING, count=60, seed=1, factor=1.1)
+    by_source = {(one.problem, one.source.rstrip()): one for one in data.training}
+    failed = 0
+    for lesson in lessons:
+        problem = next(task.problem for task in tasks if shown(lesson).startswith(task.text))
+        assert problem != "relu"
+        assert "The tester's report:" in shown(lesson)
+        assert "Target: a speedup of 2" in shown(lesson)
+        old = by_source[problem, extract(shown(lesson)).source.rstrip()]
+        new = by_source[problem, extract(lesson.messages[-1].text).source.rstrip()]
+        assert new.passed
+        failed += not old.passed
+        assert not old.passed or new.speedup >= 1.1 * old.speedup
+    assert 0 < failed < len(lessons)
+
+
+def test_better_is_right_instead_of_wrong_or_faster_by_the_factor():
+    right, wrong = verdict_of(Status.PASSED, 1.0), verdict_of(Status.INCORRECT)
+    assert is_better(right, wrong, 1.1)
+    assert not is_better(wrong, right, 1.1)
+    assert not is_better(wrong, wrong, 1.1)
+    assert is_better(verdict_of(Status.PASSED, 1.1), right, 1.1)
+    assert not is_better(verdict_of(Status.PASSED, 1.09), right, 1.1)
+    assert not is_better(verdict_of(Status.PASSED), right, 1.1), "a speed that nobody knows"
+    assert not is_better(right, verdict_of(Status.UNSUPPORTED), 1.1), "what could not be judged may have been right"
+
+
+def test_data_without_anything_to_learn_is_refused(tasks):
+    alone = GradedData((graded_kernel("relu", "__global__ void a() {}", speedup=1.0),), frozenset())
+    assert len(generator_examples(alone, tasks, GRADING, count=3, seed=0)) == 3
+    with pytest.raises(ConfigurationError, match=r"1\.5 times as fast as another"):
+        optimizer_examples(alone, tasks, GRADING, count=3, seed=0, factor=1.5)
+    with pytest.raises(ConfigurationError, match="no kernel that passed"):
+        generator_examples(replace(alone, held_out_problems=frozenset({"relu"})), tasks, GRADING, count=3, seed=0)

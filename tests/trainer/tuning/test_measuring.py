@@ -1,0 +1,72 @@
+"""What held-out prompts say of an agent, with scripted agents whose answers are known."""
+
+import asyncio
+from math import comb
+
+import pytest
+from graded_kernels import TemplateJudge, graded_templates
+from scripted import Script
+
+from trainer.conversation.episode import EpisodeSettings
+from trainer.conversation.extraction import wrapped
+from trainer.data import corpus
+from trainer.data.tasks import held_out_tasks
+from trainer.errors import OracleError
+from trainer.tuning import measuring
+
+SETTINGS = EpisodeSettings(turn_tokens=10_000)
+STYLES = corpus.styles("relu")
+SOURCES = [corpus.render_prompt(style).source for style in STYLES]
+
+
+@pytest.fixture(scope="module")
+def tasks(faces):
+    return held_out_tasks([face for face in faces if face.id in ("relu", "conv2d")], 8)
+
+
+def measured(action):
+    return asyncio.run(action)
+
+
+def test_a_generator_that_knows_one_kernel_is_right_where_it_is(tasks):
+    judge = TemplateJudge()
+    found = measured(measuring.measure_generator(Script([wrapped(SOURCES[1])]), tasks, judge, SETTINGS, seed=3))
+    assert (found.prompts, found.left_out, len(judge.asked)) == (8, 0, 8)
+    # The kernel is for relu, and half of the tasks are.
+    assert (found.pass_rate, found.compile_rate, found.speedup) == (0.5, 0.5, 2.0)
+    assert (found.pass_low, found.pass_high) == measuring.wilson(4, 8)
+    assert found.improved_rate is None
+
+
+def test_an_optimizer_counts_where_it_improves_on_the_kernel_that_it_is_given(tasks):
+    data = graded_templates("relu")
+
+    def rate(source):
+        action = measuring.measure_optimizer(
+            Script([wrapped(source)]), tasks, data, TemplateJudge(), SETTINGS, seed=3, factor=1.1
+        )
+        return measured(action)
+
+    best, worst = rate(SOURCES[-1]), rate("__global__ void relu() { nothing }")
+    # Of conv2d there is no kernel to be improved.
+    assert (best.prompts, best.improved_rate, best.pass_rate) == (4, 1.0, 1.0)
+    assert (worst.prompts, worst.improved_rate, worst.pass_rate) == (4, 0.0, 0.0)
+
+
+def test_a_fault_of_the_evaluator_is_no_wrong_answer(tasks):
+    judge = TemplateJudge(otherwise={SOURCES[0]: OracleError("down")})
+    found = measured(measuring.measure_generator(Script([wrapped(SOURCES[0])]), tasks, judge, SETTINGS, seed=3))
+    assert (found.prompts, found.left_out, found.pass_rate, found.pass_low) == (8, 8, None, None)
+
+
+def test_the_interval_is_wilsons_and_covers_what_it_says():
+    # Newcombe 1998, table I: 81 of 263 gives 0.2553 to 0.3662.
+    assert measuring.wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert measuring.wilson(0, 10)[0] == 0
+    assert measuring.wilson(10, 10)[1] == pytest.approx(1)
+    for share in (0.1, 0.5, 0.8):
+        covered = [low <= share <= high for low, high in (measuring.wilson(hits, 50) for hits in range(51))]
+        chances = [comb(50, hits) * share**hits * (1 - share) ** (50 - hits) for hits in range(51)]
+        assert sum(chance for chance, inside in zip(chances, covered, strict=True) if inside) > 0.93
+    with pytest.raises(ValueError, match="no share"):
+        measuring.wilson(3, 2)

@@ -1,0 +1,100 @@
+"""All phases before the reinforcement learning with a tiny model: what comes of them, and what is made again."""
+
+import json
+import shutil
+
+import pytest
+from graded_kernels import TemplateJudge
+
+from trainer.config.reading import load_config
+from trainer.data.graded import read_data
+from trainer.errors import CheckpointError, ConfigurationError, OracleLostError
+from trainer.policies import models
+from trainer.tuning import phases
+
+SMALL = (
+    "tasks.problems=[relu,gelu,scalar_multiply]",
+    "tasks.variants=4",
+    "sft.held_out_problems=[gelu]",
+    "sft.examples=20",
+    "sft.epochs=2",
+    "sft.evaluation_tasks=1",
+    "sft.cross_conversations=2",
+    "rollout.turn_tokens=8",
+)
+
+
+@pytest.fixture
+def judge(faces, monkeypatch):
+    """Stands for the evaluator: a real one is asked in test_collection."""
+    made = TemplateJudge(faces)
+    monkeypatch.setattr(phases, "_oracle", lambda config: made)
+    shape = models.ModelShape(hidden=32, layers=1, heads=2, intermediate=64)
+    make = models.make_tiny
+    monkeypatch.setattr(models, "make_tiny", lambda into, texts, *, seed: make(into, texts, seed=seed, shape=shape))
+    return made
+
+
+def tuned(folder, *more):
+    told = []
+    return phases.tune(load_config("quick-test", [*SMALL, *more]), folder, told.append), told
+
+
+def test_both_agents_are_tuned_measured_and_not_tuned_twice(judge, tmp_path):
+    found, told = tuned(tmp_path)
+    assert set(found) == {"generator", "optimizer"}
+    for model in found.values():
+        assert models.load_model(model)[0].num_parameters() > 0
+    kept = json.loads((tmp_path / phases.TUNED).read_text())
+    measured = [one["phase"] for one in kept["measured"]["generator"]]
+    assert measured == [
+        "Tuning the generator, before",
+        "Tuning the generator, after epoch 1 of 2",
+        "Tuning the generator, after epoch 2 of 2",
+    ]
+    assert [one[name]["prompts"] for one in kept["measured"]["optimizer"] for name in ("known", "new")] == [1] * 6
+    assert kept["together"]["conversations"] == 2
+    assert any("step 4 of 4" in line for line in told), "20 examples, 16 a step, two epochs"
+    (place,) = tmp_path.glob("data-*")
+    assert {one.problem for one in read_data(place).held_out} == {"gelu"}
+    assert phases.tuned_before(tmp_path) == found
+
+    asked = len(judge.asked)
+    again, told = tuned(tmp_path)
+    assert (again, len(judge.asked)) == (found, asked), "nothing is played, graded or measured again"
+    assert not any("step" in line for line in told)
+    other, _ = tuned(tmp_path, "sft.learning_rate=1e-3")
+    assert other != found
+
+    shutil.rmtree(other["generator"])
+    with pytest.raises(CheckpointError, match="which the generator was tuned to"):
+        phases.tuned_before(tmp_path)
+    assert phases.tuned_before(tmp_path / "nothing") is None
+
+
+def test_a_tuning_that_an_evaluator_stops_goes_on_where_it_was(judge, tmp_path):
+    sent = judge.evaluate
+    count = 0
+
+    async def dying(submission):
+        nonlocal count
+        count += 1
+        if count > 60:
+            raise OracleLostError("the evaluator is gone")
+        return await sent(submission)
+
+    judge.evaluate = dying
+    with pytest.raises(OracleLostError):
+        tuned(tmp_path)
+    assert phases.tuned_before(tmp_path) is None
+    judge.evaluate = sent
+    found, _ = tuned(tmp_path)
+    (place,) = tmp_path.glob("data-*")
+    count = len(read_data(place).kernels)
+    assert len(set(judge.asked[:count])) == count, "no kernel was graded twice"
+    assert phases.tuned_before(tmp_path) == found
+
+
+def test_a_folder_of_rollouts_that_is_not_there_is_named(judge, tmp_path):
+    with pytest.raises(ConfigurationError, match="is no folder of a run"):
+        tuned(tmp_path, f"sft.rollouts=[{tmp_path / 'gone'}]")

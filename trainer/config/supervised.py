@@ -1,0 +1,46 @@
+"""Settings of supervised learning: the warm start of small models, and fine-tuning on graded kernels."""
+
+from pydantic import Field
+
+from trainer.config.section import Section
+
+
+class WarmStartSection(Section):
+    """A few supervised steps on templated kernels before the reinforcement learning [C10]."""
+
+    steps: int = Field(default=0, ge=0)
+    """Optimizer steps; 0 starts from the model as it is."""
+    batch_size: int = Field(default=16, ge=1)
+    """Examples a step."""
+    learning_rate: float = Field(default=3e-4, gt=0)
+    """Step size of AdamW."""
+    right_share: float = Field(default=0.5, gt=0, le=1)
+    """Share of right kernels among the examples; the others have typical faults."""
+
+
+class SftSection(Section):
+    """Supervised fine-tuning on graded kernels before the reinforcement learning [R5, R6, C10, T11]."""
+
+    examples: int = Field(default=0, ge=0)
+    """Examples of each agent; 0 leaves out data, fine-tuning and what agents learn from each other
+    [R5: 10,000 for the Generator, 8,000 for the Optimizer]."""
+    epochs: int = Field(default=2, ge=1, le=100)
+    """Passes over the examples [R5: 2 to 3]."""
+    batch_size: int = Field(default=4, ge=1)
+    """Examples that are on the device at once."""
+    gradient_accumulation_steps: int = Field(default=4, ge=1)
+    """Batches that make one optimizer step."""
+    learning_rate: float = Field(default=2e-5, gt=0, le=1)
+    """Largest step size of AdamW; it rises at first and falls to 0 at the last step."""
+    improvement: float = Field(default=1.1, gt=1)
+    """How many times as fast as the kernel that it answers a right kernel must be in an Optimizer's example."""
+    held_out_problems: tuple[str, ...] = ()
+    """Problems of which no example is; none named is a fifth of all, by the hash of their ids."""
+    evaluation_tasks: int = Field(default=32, ge=1)
+    """Held-out tasks on which each epoch is measured: of problems with examples, and as many of those without."""
+    rollouts: tuple[str, ...] = ()
+    """Folders of earlier runs whose agents' kernels are graded and learned from too."""
+    cross_conversations: int = Field(default=64, ge=0)
+    """Conversations of the tuned agents, of which both learn the successful ones; 0 leaves that out [R6]."""
+    cross_epochs: int = Field(default=1, ge=1, le=100)
+    """Passes over what they have learned from each other [R6: 1]."""

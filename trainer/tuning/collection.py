@@ -1,0 +1,233 @@
+"""Data sets filled: kernels of templates and of agents' conversations, each judged by the evaluator over HTTP.
+
+Nothing is kept on its author's word. A template says how its evaluation should end, and one that ends otherwise is
+not kept; a conversation has a verdict about each kernel, and yet each is judged again, so that all kernels of a data
+set were judged by one evaluator with one set of settings. What a stopped collection has graded is not graded again.
+"""
+
+import asyncio
+import hashlib
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from common.contract import Status, Submission
+from trainer.conversation.conversation import AgentName
+from trainer.conversation.episode import EpisodeSettings, Oracle
+from trainer.conversation.extraction import canonical_source
+from trainer.data import corpus, graded
+from trainer.data.graded import DataCard, GradedData, GradedKernel, Provenance, RejectedKernel
+from trainer.errors import ConfigurationError, OracleError, OracleLostError
+from trainer.reporting.transcripts import read_transcripts
+
+_KERNEL: Final = re.compile(r"\b__global__\b[^;{}]*?\b(\w+)\s*\(")
+_CONCURRENCY: Final = 64
+"""Candidates under way at one time: as many as the oracle sends by default."""
+_TOLD_EVERY: Final = 50
+
+
+@dataclass(frozen=True)
+class UngradedKernel:
+    """A kernel that nobody has judged yet."""
+
+    problem: str
+    source: str
+    provenance: Provenance
+    expected: Status | None = None
+    """How its author says that its evaluation ends; None where nobody says so."""
+
+
+@dataclass
+class _Graded:
+    """What a collection has found so far."""
+
+    kernels: list[GradedKernel]
+    rejected: list[RejectedKernel]
+    duplicates: int = 0
+    faults: int = 0
+    evaluations: int = 0
+    seen: set[tuple[str, str]] = field(default_factory=set)
+
+
+def fingerprint_of(source: str) -> str:
+    """Equal for kernels that differ only in comments, white space and the names of their `__global__` functions."""
+    # A launch line and a call name the kernel as well, so the name goes wherever it stands as a word.
+    bare = canonical_source(source)
+    for number, name in enumerate(dict.fromkeys(_KERNEL.findall(bare))):
+        bare = re.sub(rf"\b{re.escape(name)}\b", f"kernel{number}", bare)
+    return hashlib.sha256(bare.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def template_candidates(problems: Iterable[str]) -> Iterator[UngradedKernel]:
+    """Each style of `trainer.data.corpus` for these problems once right and once with each of its flaws."""
+    for one in corpus.everything(frozenset(problems)):
+        place = one.style if one.flaw is None else f"{one.style}: {one.flaw}"
+        yield UngradedKernel(one.problem, one.source, Provenance("template", place), one.status)
+
+
+def rollout_candidates(folder: Path) -> Iterator[UngradedKernel]:
+    """Each kernel in the transcripts below a run's folder, evaluations on held-out prompts left out.
+
+    Raises ConfigurationError for a folder without transcripts, TranscriptError for a file that holds something else.
+    """
+    files = sorted(path for path in folder.rglob("*.jsonl") if path.parent.name == "transcripts")
+    if not files:
+        raise ConfigurationError(
+            f"There are no transcripts below {folder}.",
+            "Name the folder of a run that was made with logging.transcripts_share above 0.",
+        )
+    for path in files:
+        for line in read_transcripts(path):
+            conversation = line.conversation
+            for attempt in conversation.attempts if not conversation.task.held_out else ():
+                written = attempt.written
+                if written.source is not None:
+                    place = f"{path.relative_to(folder)}, {conversation.id}, turn {written.index}"
+                    provenance = Provenance("rollout", place, written.agent)
+                    yield UngradedKernel(conversation.task.problem, written.source, provenance)
+
+
+async def collect(
+    candidates: Iterable[UngradedKernel],
+    into: Path,
+    oracle: Oracle,
+    settings: EpisodeSettings,
+    *,
+    held_out_problems: frozenset[str],
+    tell: Callable[[str], None] = print,
+) -> DataCard:
+    """Have every candidate judged that the data set `into` does not hold yet, and write the set anew.
+
+    `held_out_problems`: those of the data set from now on; a set that held out others is refused, since models may
+    have learned from what would be held out now. A template that does not end as it says is not kept, nor is a kernel
+    that could not be judged, nor one for training that is also one of a problem that is held out.
+    Raises ConfigurationError, OracleLostError: what was graded until then is kept.
+    """
+    grading = f"{settings.backend} {settings.grading.model_dump_json()}"
+    before = graded.read_card(into)
+    _refuse_other(before, held_out_problems, grading, into)
+    into.mkdir(parents=True, exist_ok=True)
+    found = _Graded(
+        list(graded.read_kernels(into / graded.KERNELS)), list(graded.read_rejected(into / graded.REJECTED))
+    )
+    card = before or DataCard(tuple(sorted(held_out_problems)), grading)
+    found.seen = {(one.problem, one.fingerprint) for one in found.kernels}
+    found.seen |= {(one.problem, one.fingerprint) for one in found.rejected}
+    began_s = time.monotonic()
+    # Both files end in whole lines before anything is appended, and the card says what that was graded with.
+    graded.write_data(into, GradedData(tuple(found.kernels), held_out_problems), found.rejected, card)
+    try:
+        await _grade(_new(candidates, found), found, into, oracle, settings, tell)
+    finally:
+        data, copies = GradedData(tuple(found.kernels), held_out_problems).without_copies()
+        found.rejected += copies
+        written = graded.write_data(
+            into,
+            data,
+            found.rejected,
+            DataCard(
+                card.held_out_problems,
+                grading,
+                duplicates=found.duplicates,
+                faults=found.faults,
+                evaluations=found.evaluations,
+                seconds=time.monotonic() - began_s,
+            ),
+        )
+    return written
+
+
+def _refuse_other(before: DataCard | None, held_out: frozenset[str], grading: str, into: Path) -> None:
+    if before is None:
+        return
+    if set(before.held_out_problems) != held_out:
+        raise ConfigurationError(
+            f"The data set in {into} holds out {', '.join(before.held_out_problems) or 'no problem'}, and this "
+            f"collection would hold out {', '.join(sorted(held_out)) or 'none'}.",
+            "Name the same problems in sft.held_out_problems, or collect into another folder.",
+        )
+    if before.grading != grading:
+        raise ConfigurationError(
+            f"The kernels in {into} were graded with other settings: {before.grading}",
+            "Set evaluator.* and reward.target_speedup as then, or collect into another folder.",
+        )
+
+
+def _new(candidates: Iterable[UngradedKernel], found: _Graded) -> list[tuple[UngradedKernel, str]]:
+    """Candidates that are not there yet, each kernel once for its problem, with their fingerprints."""
+    new = []
+    for one in candidates:
+        fingerprint = fingerprint_of(one.source)
+        if (one.problem, fingerprint) in found.seen:
+            found.duplicates += 1
+            continue
+        found.seen.add((one.problem, fingerprint))
+        new.append((one, fingerprint))
+    return new
+
+
+async def _grade(
+    new: list[tuple[UngradedKernel, str]],
+    found: _Graded,
+    into: Path,
+    oracle: Oracle,
+    settings: EpisodeSettings,
+    tell: Callable[[str], None],
+) -> None:
+    places = asyncio.Semaphore(_CONCURRENCY)
+
+    async def one(candidate: UngradedKernel, fingerprint: str) -> None:
+        submission = Submission(
+            problem=candidate.problem,
+            source=candidate.source,
+            backend=settings.backend,
+            settings=settings.grading.model_copy(update={"reward": settings.reward_of(AgentName.GENERATOR).name}),
+        )
+        async with places:
+            try:
+                judged = await oracle.evaluate(submission)
+            except OracleLostError:
+                raise
+            except OracleError:
+                found.faults += 1
+                return
+        found.evaluations += 1
+        status = judged.verdict.status
+        reason = None
+        if not status.carries_reward:
+            reason = f"could not be judged: {status}"
+        elif candidate.expected not in (None, status):
+            reason = f"said to end as {candidate.expected}, ended as {status}"
+        if reason is not None:
+            out = RejectedKernel(candidate.problem, fingerprint, candidate.provenance, reason)
+            found.rejected.append(out)
+            _append(into / graded.REJECTED, graded.rejected_line(out))
+        else:
+            kernel = GradedKernel(
+                candidate.problem,
+                candidate.source,
+                fingerprint,
+                candidate.provenance,
+                judged.verdict,
+                judged.evaluation_id,
+            )
+            found.kernels.append(kernel)
+            _append(into / graded.KERNELS, graded.kernel_line(kernel))
+        if found.evaluations % _TOLD_EVERY == 0:
+            tell(f"{found.evaluations} of {len(new)} kernels graded, {len(found.kernels)} kept.")
+
+    grading = [asyncio.create_task(one(*each)) for each in new]
+    try:
+        await asyncio.gather(*grading)
+    finally:
+        for task in grading:
+            task.cancel()
+        await asyncio.gather(*grading, return_exceptions=True)
+
+
+def _append(path: Path, line: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(line)

@@ -1,0 +1,139 @@
+"""Graded kernels as lessons, in the very words that the agents are asked with later.
+
+A Generator's example is a task and a kernel that passed. An Optimizer's is a conversation that has begun: a task, a
+kernel, the Tester's report of that kernel's verdict and the target, answered by a kernel of the same problem that
+passed and is better (requirements document, "Generator Agent SFT" and "Optimizer Agent SFT"). Only kernels and tasks
+that may be learned from are in one: what is held out is on the other side of `trainer.data.graded`.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from common.contract import Status, Verdict
+from trainer.conversation import prompts
+from trainer.conversation.conversation import AgentName, Conversation, Flow, Message, Response, Turn
+from trainer.conversation.episode import EpisodeSettings
+from trainer.conversation.extraction import extract, wrapped
+from trainer.conversation.rewards import immediate_reward
+from trainer.conversation.tester import report
+from trainer.data.graded import GradedData, speedup_of
+from trainer.data.tasks import Task
+from trainer.errors import ConfigurationError
+from trainer.policies.sft import Lesson
+
+_T = TypeVar("_T")
+
+
+def is_better(new: Verdict, old: Verdict, factor: float) -> bool:
+    """Whether a kernel improves on another: it passed, and the other failed or is slower by `factor` at least.
+
+    Two that passed can only be told apart where the speed of both is known.
+    """
+    if new.status is not Status.PASSED:
+        return False
+    if old.status is not Status.PASSED:
+        return old.status.carries_reward
+    now, before = speedup_of(new), speedup_of(old)
+    return now is not None and before is not None and now >= factor * before
+
+
+def generator_examples(
+    data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int
+) -> tuple[Lesson, ...]:
+    """At most `count` different examples of the Generator, as many of each problem as there are.
+
+    Raises ConfigurationError where no kernel that passed fits a task.
+    """
+    groups = []
+    for problem, asked in _by_problem(data, tasks):
+        right = [one for one in data.training if one.problem == problem and one.passed]
+        groups.append([(task, kernel) for task in asked for kernel in right])
+    chosen = _spread(groups, count, seed)
+    _refuse_none(chosen, "that passed")
+    return tuple(
+        Lesson((*prompts.opening(AgentName.GENERATOR, task, settings.wording), answered(kernel.source)))
+        for task, kernel in chosen
+    )
+
+
+def optimizer_examples(
+    data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int, factor: float
+) -> tuple[Lesson, ...]:
+    """At most `count` different examples of the Optimizer, as many of each problem as there are. `factor`: as for
+    `is_better`.
+
+    Raises ConfigurationError where no kernel is better than another.
+    """
+    groups = []
+    for problem, asked in _by_problem(data, tasks):
+        kernels = [one for one in data.training if one.problem == problem]
+        pairs = [(old, new) for old in kernels for new in kernels if is_better(new.verdict, old.verdict, factor)]
+        groups.append([(task, pair) for task in asked for pair in pairs])
+    chosen = _spread(groups, count, seed)
+    _refuse_none(chosen, f"that is {factor:g} times as fast as another, or right where the other is wrong,")
+    return tuple(improvement(task, old.source, old.verdict, new.source, settings) for task, (old, new) in chosen)
+
+
+def improvement(task: Task, old: str, verdict: Verdict, new: str, settings: EpisodeSettings) -> Lesson:
+    """An Optimizer's example: the source `old` with the report of its verdict, answered by the source `new`."""
+    return Lesson((*_request(task, old, verdict, settings), answered(new)))
+
+
+def answered(source: str) -> Message:
+    """An agent's answer that holds a source and nothing else."""
+    return Message("assistant", wrapped(source))
+
+
+def _request(task: Task, old: str, verdict: Verdict, settings: EpisodeSettings) -> tuple[Message, ...]:
+    """What the Optimizer is told where the Generator's first kernel was `old`."""
+    text = wrapped(old)
+    rewards = settings.reward_of(AgentName.GENERATOR)
+    written = Turn(
+        0,
+        AgentName.GENERATOR,
+        prompts.opening(AgentName.GENERATOR, task, settings.wording),
+        Response(text),
+        source=old,
+        plan=extract(text).plan,
+    )
+    tested = Turn(
+        1,
+        AgentName.TESTER,
+        verdict=verdict,
+        report=report(verdict, None, settings.tester),
+        reward=immediate_reward(verdict, rewards, settings.grading),
+    )
+    # A kernel that is good enough would end a conversation here, and is improved all the same.
+    begun = Conversation(task.id, task, Flow(2, stop_at=2.0), 0).with_turn(written).with_turn(tested)
+    return prompts.due(
+        begun,
+        settings.wording,
+        target_speedup=settings.grading.target_speedup,
+        update_tokens=settings.update_tokens,
+    )
+
+
+def _by_problem(data: GradedData, tasks: Sequence[Task]) -> Iterator[tuple[str, list[Task]]]:
+    allowed = [task for task in tasks if not task.held_out and task.problem not in data.held_out_problems]
+    for problem in sorted({task.problem for task in allowed}):
+        yield problem, [task for task in allowed if task.problem == problem]
+
+
+def _spread(groups: Sequence[list[_T]], count: int, seed: int) -> list[_T]:
+    """`count` of all, in turn from each group until it is empty; drawn by the seed."""
+    rng = random.Random(seed)
+    left = [rng.sample(group, len(group)) for group in groups if group]
+    chosen: list[_T] = []
+    while left and len(chosen) < count:
+        chosen += [group.pop() for group in left][: count - len(chosen)]
+        left = [group for group in left if group]
+    return chosen
+
+
+def _refuse_none(chosen: Sequence[object], what: str) -> None:
+    if not chosen:
+        raise ConfigurationError(
+            f"The data set has no kernel {what} for any of the problems that are trained on.",
+            "Name more problems in tasks.problems, or collect kernels of a run into it (sft.rollouts).",
+        )

@@ -1,0 +1,138 @@
+"""What tuning has bought: held-out prompts answered by an agent, and each answer judged by the evaluator.
+
+A Generator is asked for a kernel (compile rate, pass rate, speedup). An Optimizer is given a kernel of the data set
+and its report, and counts where its answer is better (requirements document: "90%+ compilation", "80%+ functional
+correctness", "70%+ performance improvement").
+"""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from statistics import median
+from typing import Final
+
+from trainer.conversation.conversation import AgentName, Conversation, Flow, Message, Response
+from trainer.conversation.episode import EpisodeSettings, Oracle, Policy, play_many
+from trainer.conversation.extraction import wrapped
+from trainer.data.graded import GradedData, GradedKernel
+from trainer.data.tasks import Task
+from trainer.tuning.examples import is_better
+
+GOALS: Final[Mapping[str, float]] = {"compile_rate": 0.9, "pass_rate": 0.8, "improved_rate": 0.7}
+"""What the requirements document asks of tuned agents: the first two of a Generator, the last of an Optimizer."""
+_Z: Final = 1.959963984540054
+"""Of the normal distribution: 95 % lie within so many standard deviations."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What an agent's answers to held-out prompts were worth."""
+
+    prompts: int
+    left_out: int
+    """Prompts whose answer has no verdict, by the evaluator's own fault; in none of the others."""
+    compile_rate: float | None
+    pass_rate: float | None
+    pass_low: float | None
+    """Lower end of the 95 % interval of `pass_rate` (Wilson 1927)."""
+    pass_high: float | None
+    speedup: float | None
+    """Median over the right kernels, over the naive kernel as estimated or, on a GPU, over the baseline."""
+    improved_rate: float | None = None
+    """Share of the given kernels that an Optimizer made better; None for a Generator."""
+
+
+async def measure_generator(
+    policy: Policy, tasks: Sequence[Task], oracle: Oracle, settings: EpisodeSettings, *, seed: int
+) -> Answered:
+    """One answer to each task. Raises OracleLostError."""
+    alone = replace(settings, flow=Flow(1, single_agent=True))
+    asked = [(task, seed + number) for number, task in enumerate(tasks)]
+    played = await play_many(asked, {AgentName.GENERATOR: policy}, oracle, alone)
+    return _answered(played.whole, AgentName.GENERATOR, played.faults)
+
+
+async def measure_optimizer(
+    policy: Policy,
+    tasks: Sequence[Task],
+    data: GradedData,
+    oracle: Oracle,
+    settings: EpisodeSettings,
+    *,
+    seed: int,
+    factor: float,
+) -> Answered:
+    """One answer to each task for which the data set has a kernel that another one improves on, on either side; which
+    of them hangs on seed and task. `factor`: as for `is_better`. Raises OracleLostError.
+    """
+    given = dict(_given(data, tasks, seed, factor))
+    # The Generator's kernel is the given one, and no kernel is so good that nobody is asked to improve it.
+    pair = replace(settings, flow=Flow(2, stop_at=2.0))
+    asked = [(task, seed + number) for number, task in enumerate(tasks) if task.text in given]
+    policies: dict[AgentName, Policy] = {AgentName.GENERATOR: _Given(given), AgentName.OPTIMIZER: policy}
+    played = await play_many(asked, policies, oracle, pair)
+    found = _answered(played.whole, AgentName.OPTIMIZER, played.faults)
+    if not played.whole:
+        return found
+    improved = sum(_improved(one, factor) for one in played.whole)
+    return replace(found, improved_rate=improved / len(played.whole))
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A policy that answers each task with the kernel that was chosen for it."""
+
+    kernels: Mapping[str, GradedKernel]
+    """By the task's text."""
+
+    async def respond(self, messages: tuple[Message, ...], *, seed: int, max_tokens: int) -> Response:
+        """The kernel of the task that is asked."""
+        return Response(wrapped(self.kernels[messages[-1].text].source))
+
+
+def _given(data: GradedData, tasks: Sequence[Task], seed: int, factor: float) -> Iterator[tuple[str, GradedKernel]]:
+    for task in tasks:
+        kernels = [one for one in data.kernels if one.problem == task.problem]
+        able = [old for old in kernels if any(is_better(new.verdict, old.verdict, factor) for new in kernels)]
+        if able:
+            yield task.text, random.Random(f"{seed} {task.id}").choice(able)
+
+
+def _improved(conversation: Conversation, factor: float) -> bool:
+    verdicts = [attempt.verdict for attempt in conversation.attempts]
+    if len(verdicts) < 2 or verdicts[0] is None or verdicts[1] is None:
+        return False
+    return is_better(verdicts[1], verdicts[0], factor)
+
+
+def _answered(conversations: Sequence[Conversation], agent: AgentName, left_out: int) -> Answered:
+    number = 0 if agent is AgentName.GENERATOR else 1
+    own = [one.attempts[number] for one in conversations if len(one.attempts) > number]
+    passed = sum(attempt.passed for attempt in own)
+    # A conversation with no room for an answer counts: there was a prompt, and no kernel.
+    count = len(conversations)
+    compiled = sum(
+        bool(attempt.verdict and attempt.verdict.compile and attempt.verdict.compile.succeeded) for attempt in own
+    )
+    speedups = [attempt.speedup for attempt in own if attempt.speedup is not None]
+    low, high = wilson(passed, count) if count else (None, None)
+    return Answered(
+        count + left_out,
+        left_out,
+        compiled / count if count else None,
+        passed / count if count else None,
+        low,
+        high,
+        median(speedups) if speedups else None,
+    )
+
+
+def wilson(successes: int, of: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson 1927). Raises ValueError for a share of nothing."""
+    if not 0 <= successes <= of or of < 1:
+        raise ValueError(f"{successes} of {of} is no share")
+    share, z2 = successes / of, _Z**2
+    middle = (share + z2 / (2 * of)) / (1 + z2 / of)
+    half = _Z * sqrt(share * (1 - share) / of + z2 / (4 * of**2)) / (1 + z2 / of)
+    return max(0.0, middle - half), min(1.0, middle + half)

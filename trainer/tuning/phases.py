@@ -1,0 +1,344 @@
+"""The phases before the reinforcement learning, each kept when it is finished, so that what was stopped goes on:
+
+    data        templates and rollouts, graded                       FOLDER/data-…
+    fine-tuning each agent on its own examples                       FOLDER/generator-…, FOLDER/optimizer-…
+    together    the tuned agents play, both learn what went well     FOLDER/together-…, FOLDER/*-together-…
+
+The letters at the end stand for all that a phase's outcome hangs on: with other settings it is made anew beside the
+old one. `FOLDER/tuned.json` names the models that came of it, and what held-out prompts said of each on the way.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+from common.client import AsyncClient
+from common.contract import ProblemFace
+from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.conversation.conversation import AgentName
+from trainer.conversation.episode import EpisodeSettings, Policy, episode_settings, play_many
+from trainer.conversation.rewards import credit_settings
+from trainer.data import graded
+from trainer.data.graded import DataCard, GradedData
+from trainer.data.tasks import Task, chosen, held_out_tasks, training_tasks
+from trainer.errors import CheckpointError, ConfigurationError
+from trainer.evaluator.oracle import EvaluatorOracle, oracle_settings
+from trainer.policies import models
+from trainer.policies.fine_tuning import Epoch, fine_tune
+from trainer.policies.local_policy import LocalPolicy, SamplingSettings
+from trainer.policies.sft import Lesson
+from trainer.reporting.transcripts import read_transcripts, transcript, write_transcripts
+from trainer.tuning import collection, examples, measuring
+from trainer.tuning.cross_agent import learned_together
+
+TUNED: Final = "tuned.json"
+_TOGETHER_RATE: Final = 0.1
+"""Of `sft.learning_rate`, for what tuned agents learn from each other."""
+_TOLD_SHARE: Final = 10
+"""How often an epoch says how far it is."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the evaluator has, sorted by what may be learned from."""
+
+    faces: tuple[ProblemFace, ...]
+    held_out_problems: frozenset[str]
+    training: tuple[Task, ...]
+    """Of the problems that have examples."""
+    held_out: Mapping[str, tuple[Task, ...]]
+    """`known`: held-out wordings of problems with examples; `new`: of problems without."""
+
+
+async def collect_data(config: TrainingConfig, into: Path, tell: Callable[[str], None]) -> DataCard:
+    """Grade the templates and `sft.rollouts` into a data set. Raises ConfigurationError, OracleLostError."""
+    async with _oracle(config) as oracle:
+        await oracle.wait_until_ready(tell)
+        faces = chosen(await oracle.problems(), config.tasks.problems)
+        names = [face.id for face in faces]
+        candidates = chain(
+            collection.template_candidates(names),
+            *(_rollouts(Path(folder), frozenset(names)) for folder in config.sft.rollouts),
+        )
+        return await collection.collect(
+            candidates,
+            into,
+            oracle,
+            episode_settings(config),
+            held_out_problems=graded.sides(names, config.sft.held_out_problems),
+            tell=tell,
+        )
+
+
+def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> dict[AgentRole, Path]:
+    """Data, fine-tuning and what agents learn from each other; the models that came of it, by agent.
+
+    `config.evaluator` answers. Raises TrainerError.
+    """
+    asked = asyncio.run(_asked(config, tell))
+    settings = episode_settings(config)
+    about = [settings.backend, settings.grading.model_dump_json(), sorted(asked.held_out_problems)]
+    place = folder / f"data-{_hash(about, config.tasks.problems)}"
+    card = asyncio.run(collect_data(config, place, tell))
+    tell(
+        f"Data: {card.kernels} graded kernels, {card.training} to learn from and {card.held_out} held out; "
+        f"{card.evaluations} graded now in {card.seconds:.0f} s, {sum(card.rejected.values())} not kept."
+    )
+    data = graded.read_data(place)
+    run = _Tuning(config, folder, asked, data, settings, tell)
+    found: dict[AgentRole, Path] = {}
+    lessons: dict[AgentRole, tuple[Lesson, ...]] = {}
+    section = config.sft
+    for role in config.roles:
+        if role == "generator":
+            taught = examples.generator_examples(
+                data, asked.training, settings, count=section.examples, seed=config.seed
+            )
+        else:
+            taught = examples.optimizer_examples(
+                data,
+                asked.training,
+                settings,
+                count=section.examples,
+                seed=config.seed,
+                factor=section.improvement,
+            )
+        lessons[role] = taught
+        if len(taught) < section.examples:
+            tell(f"The {role} has {len(taught)} different examples, of the {section.examples} asked for.")
+        found[role] = run.tuned(role, run.start(role, taught), taught, section.epochs, "")
+    if section.cross_conversations and len(config.roles) == 2:
+        found = run.together(found)
+    written = {"models": {role: str(path.relative_to(folder)) for role, path in found.items()}, **run.told()}
+    (folder / TUNED).write_text(json.dumps(written, indent=1), encoding="utf-8")
+    return found
+
+
+def tuned_before(folder: Path) -> dict[AgentRole, Path] | None:
+    """The models of an earlier `tune` into this folder; None where it was not finished. Raises CheckpointError where
+    one of them is gone.
+    """
+    path = folder / TUNED
+    if not path.is_file():
+        return None
+    named: dict[AgentRole, str] = json.loads(path.read_text(encoding="utf-8"))["models"]
+    found: dict[AgentRole, Path] = {role: folder / name for role, name in named.items()}
+    for role, model in found.items():
+        if not (model / "config.json").is_file():
+            raise CheckpointError(
+                f"{model}, which the {role} was tuned to, is not there any more.",
+                "Put it back, or start over with --fresh.",
+            )
+    return found
+
+
+class _Tuning:
+    """Fine-tuning of the agents in one folder, with what was measured of each on the way."""
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        folder: Path,
+        asked: _Asked,
+        data: GradedData,
+        settings: EpisodeSettings,
+        tell: Callable[[str], None],
+    ) -> None:
+        self.config, self.folder, self.asked = config, folder, asked
+        self.data, self.settings, self.tell = data, settings, tell
+        self.results: dict[str, list[dict[str, Any]]] = {role: [] for role in config.roles}
+        self.learned: dict[str, int] = {}
+
+    def told(self) -> dict[str, Any]:
+        """What is kept beside the models."""
+        return {"goals": dict(measuring.GOALS), "together": self.learned, "measured": self.results}
+
+    def start(self, role: AgentRole, taught: Sequence[Lesson]) -> Path:
+        """The model that an agent is tuned from: a folder, made or fetched if need be."""
+        name = self.config.for_agent(role).model.name
+        if name == models.SMOLLM2:
+            return models.smollm2()
+        if name != models.TINY:
+            return Path(name)
+        texts = [message.text for lesson in taught for message in lesson.messages]
+        into = self.folder / f"{role}-start-{_hash(texts, self.config.seed)}"
+        if not (into / "config.json").is_file():
+            models.make_tiny(into, texts, seed=self.config.seed)
+        return into
+
+    def tuned(self, role: AgentRole, start: Path, taught: Sequence[Lesson], epochs: int, word: str) -> Path:
+        """The model after its epochs; each is measured on held-out prompts once, and the start too."""
+        section = self.config.sft
+        if word:
+            # A handful of steps by an optimizer that is new: at the full rate they undid a tuning (docs/training.md).
+            section = section.model_copy(update={"learning_rate": _TOGETHER_RATE * section.learning_rate})
+        about = section.model_dump(include={"batch_size", "gradient_accumulation_steps", "learning_rate"})
+        texts = [[message.text for message in lesson.messages] for lesson in taught]
+        into = self.folder / f"{role}{word}-{_hash(str(start), about, epochs, self.config.seed, texts)}"
+        phase = f"Tuning the {role}{' on what both have learned' if word else ''}"
+        if not word:
+            self._measured(role, start, into, f"{phase}, before")
+
+        def told(step: int, of: int, loss: float) -> None:
+            if step == of or step % max(of // _TOLD_SHARE, 1) == 0:
+                self.tell(f"{phase}: step {step} of {of}, loss {loss:.3f}.")
+
+        def kept(epoch: Epoch, model: Path) -> None:
+            self._measured(role, model, into, f"{phase}, after epoch {epoch.number} of {epochs}")
+
+        return fine_tune(
+            start,
+            into,
+            taught,
+            section,
+            epochs=epochs,
+            seed=self.config.seed,
+            device=self.config.resources.device,
+            told=told,
+            kept=kept,
+        ).folder
+
+    def together(self, tuned: Mapping[AgentRole, Path]) -> dict[AgentRole, Path]:
+        """The agents after they have learned from conversations with each other; as they were where there was nothing
+        to learn.
+        """
+        config, section = self.config, self.config.sft
+        place = self.folder / f"together-{_hash([str(path) for path in tuned.values()], section.cross_conversations)}"
+        path = place / "transcripts" / "together.jsonl"
+        if not path.is_file():
+            self.tell(f"Playing {section.cross_conversations} conversations of the tuned agents.")
+            played = asyncio.run(self._played(tuned))
+            part = path.with_name(f"{path.name}.part")
+            part.unlink(missing_ok=True)
+            write_transcripts(part, [transcript(one, credit_settings(config.flow)) for one in played])
+            part.replace(path)
+        conversations = [line.conversation for line in read_transcripts(path)]
+        learned = learned_together(conversations, self.settings, factor=section.improvement)
+        self.learned = {
+            "conversations": learned.conversations,
+            "successful": learned.successful,
+            "improved": learned.improved,
+            "generator_lessons": len(learned.generator),
+            "optimizer_lessons": len(learned.optimizer),
+        }
+        self.tell(
+            f"Of {learned.conversations} conversations {learned.successful} ended with a right kernel, "
+            f"{learned.improved} with the Optimizer's."
+        )
+        taught: dict[AgentRole, tuple[Lesson, ...]] = {
+            "generator": learned.generator,
+            "optimizer": learned.optimizer,
+        }
+        return {
+            role: self.tuned(role, model, taught[role], section.cross_epochs, "-together") if taught[role] else model
+            for role, model in tuned.items()
+        }
+
+    async def _played(self, tuned: Mapping[AgentRole, Path]) -> tuple[Any, ...]:
+        sampling = SamplingSettings(self.config.rollout.temperature)
+        policies: dict[AgentName, Policy] = {
+            AgentName(role): LocalPolicy(model, sampling) for role, model in tuned.items()
+        }
+        tasks, count = self.asked.training, self.config.sft.cross_conversations
+        # In strides: tasks are sorted by problem, and few conversations should be about all problems too.
+        asked = [(tasks[number * _STRIDE % len(tasks)], self.config.seed + number) for number in range(count)]
+        async with _oracle(self.config) as oracle:
+            return (await play_many(asked, policies, oracle, self.settings)).whole
+
+    def _measured(self, role: AgentRole, model: Path, into: Path, phase: str) -> None:
+        """What held-out prompts say of a model, kept in `into` by the phase, so that it is asked once."""
+        path = into / "measured.json"
+        known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if phase not in known:
+            found = asyncio.run(self._answers(role, model))
+            known[phase] = {name: asdict(one) for name, one in found.items()}
+            into.mkdir(parents=True, exist_ok=True)
+            part = path.with_name(f"{path.name}.part")
+            part.write_text(json.dumps(known, indent=1), encoding="utf-8")
+            part.replace(path)
+            for name, one in found.items():
+                self.tell(f"{phase}: {_line(name, one)}")
+        self.results[role] = [one for one in self.results[role] if one["phase"] not in known]
+        self.results[role] += [{"phase": name, **values} for name, values in known.items()]
+
+    async def _answers(self, role: AgentRole, model: Path) -> dict[str, measuring.Answered]:
+        config = self.config
+        policy = LocalPolicy(model, SamplingSettings(config.rollout.evaluation_temperature))
+        found = {}
+        async with _oracle(config) as oracle:
+            for name, tasks in self.asked.held_out.items():
+                if role == "generator":
+                    answers = await measuring.measure_generator(
+                        policy, tasks, oracle, self.settings, seed=config.seed
+                    )
+                else:
+                    answers = await measuring.measure_optimizer(
+                        policy,
+                        tasks,
+                        self.data,
+                        oracle,
+                        self.settings,
+                        seed=config.seed,
+                        factor=config.sft.improvement,
+                    )
+                if answers.prompts:
+                    found[name] = answers
+        return found
+
+
+_STRIDE: Final = 7919
+"""A prime that no number of tasks is a multiple of, so that all tasks come before one comes again."""
+
+
+async def _asked(config: TrainingConfig, tell: Callable[[str], None]) -> _Asked:
+    async with _oracle(config) as oracle:
+        await oracle.wait_until_ready(tell)
+        faces = chosen(await oracle.problems(), config.tasks.problems)
+    held_out = graded.sides([face.id for face in faces], config.sft.held_out_problems)
+    wording, share, count = config.tasks.wording, config.tasks.held_out_share, config.sft.evaluation_tasks
+    known = [face for face in faces if face.id not in held_out]
+    new = [face for face in faces if face.id in held_out]
+    return _Asked(
+        faces,
+        held_out,
+        training_tasks(known, config.tasks.variants, wording=wording, held_out_share=share),
+        {
+            name: held_out_tasks(some, count, wording=wording, held_out_share=share)
+            for name, some in (("known", known), ("new", new))
+            if some
+        },
+    )
+
+
+def _rollouts(folder: Path, names: frozenset[str]) -> list[collection.UngradedKernel]:
+    if not folder.is_dir():
+        raise ConfigurationError(f"{folder} is no folder of a run.", "Fix sft.rollouts.")
+    return [one for one in collection.rollout_candidates(folder) if one.problem in names]
+
+
+def _oracle(config: TrainingConfig) -> EvaluatorOracle:
+    asked = config.evaluator
+    client = AsyncClient(asked.url, os.environ.get(asked.key_variable), patience_s=asked.patience_s)
+    return EvaluatorOracle(client, oracle_settings(asked))
+
+
+def _line(name: str, one: measuring.Answered) -> str:
+    values = {
+        "compile": one.compile_rate,
+        "right": one.pass_rate,
+        "improved": one.improved_rate,
+    }
+    goals = dict(zip(values, measuring.GOALS.values(), strict=True))
+    said = [f"{word} {value:.0%} (goal {goals[word]:.0%})" for word, value in values.items() if value is not None]
+    speed = f", speedup {one.speedup:.2f}" if one.speedup is not None else ""
+    return f"{one.prompts} prompts of {name} problems: {', '.join(said)}{speed}."
+
+
+def _hash(*about: object) -> str:
+    return hashlib.sha256(json.dumps(about, default=str).encode()).hexdigest()[:12]
