@@ -73,7 +73,7 @@ class NumpyRng:
         return self.generator.integers(low, high, shape, endpoint=True)
 
     def signs(self, shape: Shape) -> Array:
-        return self.generator.choice([-1.0, 1.0], shape)
+        return self.generator.integers(0, 2, shape) * 2.0 - 1.0  # `choice` takes three times as long
 
     def full(self, shape: Shape, value: float) -> Array:
         return np.full(shape, value, np.float64)

@@ -50,8 +50,12 @@ def mixture(
                 content = one.draw(rng, {**few, split: share * height})
                 for tensor in parted:
                     parts[tensor.name].append(content[tensor.name])
-        order = _rows(rng, groups, height)[: sizes[split]]
-        return drawn | {name: xp.concat(content)[order] for name, content in parts.items()}
+        order = xp.argsort(rng.uniform(0.0, 1.0, (groups,)))
+
+        def mixed(whole: Array) -> Array:
+            return xp.reshape(xp.reshape(whole, (groups, -1))[order], tuple(whole.shape))[: sizes[split]]
+
+        return drawn | {name: mixed(xp.concat(content)) for name, content in parts.items()}
 
     return Distribution("mixture", f"each {split} from another distribution, all mixed", draw, role="mixed")
 
@@ -86,7 +90,7 @@ def mixed_rows(makers: Sequence[Maker]) -> Maker:
         shares = _shares(rng, rows, len(makers))
         each: list[tuple[Callable[[Rng, Shape], Array], int]] = list(zip(makers, shares, strict=True))
         content = rng.xp.concat([make_rows(rng, (share, shape[-1])) for make_rows, share in each if share])
-        return rng.xp.reshape(content[_rows(rng, rows, 1)], shape)
+        return rng.xp.reshape(content[rng.xp.argsort(rng.uniform(0.0, 1.0, (rows,)))], shape)
 
     return make
 
@@ -95,9 +99,3 @@ def _shares(rng: Rng, groups: int, kinds: int) -> list[int]:
     """How many groups each kind has; which have one more is drawn."""
     rank = to_numpy(rng.uniform(0.0, 1.0, (kinds,))).argsort().argsort()
     return [groups // kinds + (int(one) < groups % kinds) for one in rank]
-
-
-def _rows(rng: Rng, groups: int, group: int) -> Array:
-    """Rows in groups of which the order is drawn."""
-    order = rng.xp.argsort(rng.uniform(0.0, 1.0, (groups,)))
-    return rng.xp.reshape(order[:, None] * group + rng.arange(group)[None, :], (-1,))

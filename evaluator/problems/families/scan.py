@@ -61,7 +61,11 @@ def _sums(arrays: Arrays) -> Iterator[tuple[Array, Array]]:
     total = squares = 0.0
     for x in double_pieces(arrays):
         xp = namespace(x)
-        totals, all_squares = xp.cumulative_sum(x) + total, xp.cumulative_sum(x * x) + squares
+        totals = xp.cumulative_sum(x)
+        x *= x
+        all_squares = xp.cumulative_sum(x)
+        totals += total
+        all_squares += squares
         yield totals, all_squares
         total, squares = totals[-1:], all_squares[-1:]
 

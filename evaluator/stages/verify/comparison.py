@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.contract import Mismatch
-from evaluator.problems.arrays import Array, element_bytes, namespace, to_numpy
+from evaluator.problems.arrays import Array, namespace, to_numpy
 from evaluator.problems.problem import Expected, Tolerance
 
 _OnHost: TypeAlias = NDArray[Any]
@@ -153,7 +153,9 @@ def _digits(value: object) -> str:
 
 def is_poison(actual: Array, poison: int) -> Array:
     """For each element: does it consist of the byte `poison` alone?"""
-    return namespace(actual).all(element_bytes(actual) == poison, axis=-1)
+    size = actual.dtype.itemsize
+    pattern = int.from_bytes(bytes([poison]) * size, "little", signed=True)
+    return actual.view(getattr(namespace(actual), f"int{8 * size}")) == pattern
 
 
 def _nature(actual: _OnHost, wrong: _OnHost, unwritten: _OnHost) -> str:

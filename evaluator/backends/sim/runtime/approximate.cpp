@@ -11,6 +11,9 @@
 // logarithms of powers of two from 1 on (of smaller ones it has not), perfect squares.
 #include "floats.h"
 #include <math.h>
+#if CHUNK == 64
+#include <immintrin.h>
+#endif
 
 u64 JITTER;
 
@@ -25,13 +28,29 @@ u64 mixed(u64 x) { // SplitMix64
 
 // A piecewise linear function of `place`, in [0, 2], with values in [-1, 1] and a knot every 1/64: that is how finely
 // a GPU's tables divide the mantissa (Oberman and Siu, "A High-Performance Area-Efficient Multifunction Interpolator",
-// ARITH 2005). `knots` is after how many the function begins again.
-double deviation(Unary operation, double place, u32 knots = 128) {
+// ARITH 2005). LG2 and TANH begin again after 64 knots, the others after 128.
+enum : u32 { KNOTS = 130 }; // those of [0, 2], and the next one
+struct Knots {
+    u64 jitter; // that drew them
+    double of[TANH + 1][KNOTS];
+};
+Knots DRAWN;
+
+const double *knots(Unary operation) {
+    if (DRAWN.jitter != JITTER) {
+        for (u32 each = 0; each <= TANH; each++)
+            for (u32 n = 0; n < KNOTS; n++)
+                DRAWN.of[each][n] = (double)(i64)mixed(JITTER ^ (u64)each << 40 ^ n % (each == LG2 || each == TANH ? 64 : 128)) * 0x1p-63;
+        DRAWN.jitter = JITTER;
+    }
+    return DRAWN.of[operation];
+}
+double deviation(Unary operation, double place) {
+    if (!JITTER) return 0;
     double scaled = place * 64;
     u32 left = (u32)scaled;
-    auto knot = [=](u32 n) { return (double)(i64)mixed(JITTER ^ (u64)operation << 40 ^ n % knots) * 0x1p-63; };
-    double below = knot(left), above = knot(left + 1);
-    return JITTER ? below + (above - below) * (scaled - left) : 0;
+    const double *knot = knots(operation) + left;
+    return knot[0] + (knot[1] - knot[0]) * (scaled - left);
 }
 
 INLINE bool special(float x) { return x == 0 || x != x || fabsf(x) == INFINITY; }
@@ -48,21 +67,14 @@ struct Parts {
 };
 // 2^n, for n in [-1022, 1023].
 INLINE double power_of_two(int n) { return f64_of((u64)(n + 1023) << 52); }
-INLINE double between(double low, double x, double high) { return fmin(fmax(x, low), high); }
+// Of numbers; the library's fmax and fmin are calls.
+INLINE double larger(double a, double b) { return a > b ? a : b; }
+INLINE double smaller(double a, double b) { return a < b ? a : b; }
+INLINE double between(double low, double x, double high) { return smaller(larger(x, low), high); }
 
 // In units of the result's last place, before it is rounded: 1/x and sqrt(x) are rounded correctly where they are
 // representable, and in all within 0.82 ulp (an H200's 0.98 and 0.94; relative 2^-23.3, as there).
 constexpr double SHIFT_ULP = 0.32;
-
-double reciprocal(double x) {
-    Parts p(x);
-    double y = 1 / p.mantissa; // in (1/2, 1]
-    y += deviation(RCP, p.mantissa - 1) * SHIFT_ULP * 0x1p-24;
-    // Only of a power of two is it one: nvcc's 128-bit division takes the mantissa's bits of it less one, and of
-    // 2^k - 1 would otherwise take them below zero.
-    if (p.mantissa != 1) y = fmax(y, 0x1.000002p-1);
-    return copysign((double)(float)y * power_of_two(-p.exponent), x);
-}
 
 // x as m * 4^n, with m in [1, 4), and where in that range it is, from 0 to 2.
 struct Quarters : Parts {
@@ -74,7 +86,7 @@ struct Quarters : Parts {
 float root(double x) {
     Quarters q(x);
     double y = sqrt(q.value()) + deviation(SQRT, q.place()) * SHIFT_ULP * 0x1p-23; // from 1 on
-    return (float)(fmax(1, y) * power_of_two(q.half));
+    return (float)(larger(1, y) * power_of_two(q.half));
 }
 // Relative 2^-24 before it is rounded, 2^-23 in all (an H200's 2^-22.94).
 float inverse_root(double x) {
@@ -83,15 +95,6 @@ float inverse_root(double x) {
     if (y != 1) y = between(0.5, y * (1 + deviation(RSQRT, q.place()) * 0x1p-24), 1);
     return (float)(y * power_of_two(-q.half));
 }
-// 0.7 ulp before it is rounded, 1.2 in all (an H200's 1.39 above and 2.06 below the exact value).
-float exponential(double x) {
-    if (x < -151) return 0;
-    if (x >= 128) return INFINITY;
-    double whole = floor(x), fraction = x - whole;
-    if (fraction == 0) return (float)power_of_two((int)whole);
-    double y = between(1, exp2(fraction) + deviation(EX2, fraction) * 0.7 * 0x1p-23, 2);
-    return (float)(y * power_of_two((int)whole));
-}
 // 2^-23.75 before it is rounded: absolute 2^-23.2 in (1/2, 2), relative 2^-22.8 elsewhere (an H200's 2^-22.15 and
 // 2^-22.1, with which __log10f is just beyond its documented 2^-24). Next to 1 an H200 has between a seventh of the
 // exact value and 1.6 times it.
@@ -99,10 +102,10 @@ float logarithm(double x) {
     Parts p(x);
     if (p.mantissa == 1 && p.exponent >= 0) return (float)p.exponent;
     double exact = p.exponent == -1 ? log2(x) : p.exponent + log2(p.mantissa);
-    double y = exact + deviation(LG2, p.mantissa - 1, 64) * 0x1.3p-24;
+    double y = exact + deviation(LG2, p.mantissa - 1) * 0x1.3p-24;
     if (p.exponent >= 0) y = between(p.exponent, y, p.exponent + 1);
-    if (p.exponent == 0) y = fmax(y, 0.2 * exact);
-    if (p.exponent == -1) y = fmin(y, 0.2 * exact);
+    if (p.exponent == 0) y = larger(y, 0.2 * exact);
+    if (p.exponent == -1) y = smaller(y, 0.2 * exact);
     return (float)y;
 }
 
@@ -120,17 +123,15 @@ float hyperbolic_tangent(float x) {
     double a = fabs((double)x);
     if (a < 0x1p-8) return x;
     double relative = a < 2 ? 0x1.5p-17 : a < 8 ? 0x1.5p-19 : 0;
-    double y = tanh(a) * (1 + deviation(TANH, Parts(a).mantissa - 1, 64) * relative);
+    double y = tanh(a) * (1 + deviation(TANH, Parts(a).mantissa - 1) * relative);
     return copysignf((float)between(0x1p-8, y, 1), x);
 }
 
 float approximated(Unary operation, float x, float accurate) {
     if (special(x) || (accurate != accurate)) return accurate;
     switch (operation) {
-    case RCP: return (float)reciprocal(x);
     case SQRT: return root(x);
     case RSQRT: return inverse_root(x);
-    case EX2: return exponential(x);
     case LG2: return logarithm(x);
     case SIN:
     case COS: return turn(operation, x);
@@ -152,7 +153,7 @@ u64 gross(Unary operation, u64 x) {
     Parts p(y);
     if (JITTER && p.mantissa != 1) {
         double more = (deviation(operation, Parts(a).mantissa - 1) + 3) * 0x1p-26;
-        y = copysign(fmin(p.mantissa * (1 + more), 2 - 0x1p-20) * power_of_two(p.exponent), y);
+        y = copysign(smaller(p.mantissa * (1 + more), 2 - 0x1p-20) * power_of_two(p.exponent), y);
     }
     return bits(y) & ~0ull << 32;
 }
@@ -172,9 +173,108 @@ u64 inverse_root_f64(u64 x) {
     return bits(nearest * power_of_two(tiny ? 27 - q.half : -q.half));
 }
 
+// The same for all lanes at once, where they come by the billion: exponentials, and quotients.
+
+typedef float HalfFloats __attribute__((vector_size(CHUNK / 2)));
+enum { PARTS = LANES / PER64 };
+struct Wide { // 32 lanes of double
+    c64f part[PARTS];
+};
+INLINE Wide wide(const U32 &x) {
+    HalfFloats half[PARTS];
+    __builtin_memcpy(half, &x, sizeof half);
+    Wide r;
+    for (int i = 0; i < PARTS; i++) r.part[i] = __builtin_convertvector(half[i], c64f);
+    return r;
+}
+INLINE U32 rounded(const Wide &x) {
+    HalfFloats half[PARTS];
+    for (int i = 0; i < PARTS; i++) half[i] = __builtin_convertvector(x.part[i], HalfFloats);
+    U32 r;
+    __builtin_memcpy(&r, half, sizeof r);
+    return r;
+}
+INLINE c64f chosen(c64s which, c64f yes, c64f no) { return which ? yes : no; }
+INLINE c64f deviations(const double *knots, c64f place) {
+    c64f scaled = place * 64, low, high;
+    c64s left = __builtin_convertvector(scaled, c64s);
+#if CHUNK == 64
+    low = (c64f)_mm512_i64gather_pd((__m512i)left, knots, 8), high = (c64f)_mm512_i64gather_pd((__m512i)left, knots + 1, 8);
+#else
+    for (int i = 0; i < PER64; i++) low[i] = knots[left[i]], high[i] = knots[left[i] + 1];
+#endif
+    return low + (high - low) * (scaled - __builtin_convertvector(left, c64f));
+}
+
+// 2^x for x in [0, 1], within 2^-46 of it: the series of exp(x ln 2) around 1/2.
+INLINE void powers_of_fractions(Wide &x) {
+    // sqrt(2) ln(2)^n / n!, from n = 11 down
+    static const double terms[] = {
+        0x1.59a0d25f61fc7p-31, 0x1.56cff45438d97p-27, 0x1.351bc8299ee8fp-23, 0x1.f5b1687066adap-20,
+        0x1.69e51ed115674p-16, 0x1.c8d752e2475fdp-13, 0x1.ee4fd234aabe3p-10, 0x1.bdb696e8a0afcp-7,
+        0x1.41839eb881562p-4, 0x1.5be298adf0352p-2, 0x1.f5e46537ab907p-1, 0x1.6a09e667f3bcdp+0};
+    Wide y;
+#pragma GCC unroll 16
+    for (int i = 0; i < PARTS; i++) x.part[i] -= 0.5, y.part[i] = c64f{} + terms[0];
+    for (u32 n = 1; n < sizeof terms / sizeof *terms; n++) {
+        c64f term = c64f{} + terms[n];
+#pragma GCC unroll 16
+        for (int i = 0; i < PARTS; i++) y.part[i] = (c64f)fma_chunk((c64)y.part[i], (c64)x.part[i], (c64)term);
+    }
+    x = y;
+}
+
+// 0.7 ulp before it is rounded, 1.2 in all (an H200's 1.39 above and 2.06 below the exact value).
+U32 exponentials(const U32 &x) {
+    const double *drawn = knots(EX2);
+    Wide all = wide(x), fractions, powers;
+    for (int i = 0; i < PARTS; i++) {
+        c64f a = chosen(all.part[i] > -152, all.part[i], c64f{} - 152); // a NaN too
+        a = chosen(a < 128, a, c64f{} + 128);
+        c64f whole = __builtin_convertvector(__builtin_convertvector(a, c64s), c64f); // towards 0
+        all.part[i] = whole = chosen(whole > a, whole - 1, whole);
+        fractions.part[i] = powers.part[i] = a - whole;
+    }
+    powers_of_fractions(powers);
+    for (int i = 0; i < PARTS; i++) {
+        c64f fraction = fractions.part[i], y = powers.part[i] + deviations(drawn, fraction) * (0.7 * 0x1p-23);
+        y = chosen(y > 1, y, c64f{} + 1);
+        y = chosen(y < 2, y, c64f{} + 2);
+        y = chosen(fraction == 0, c64f{} + 1, y);
+        // What is below half the smallest denormal is rounded to zero.
+        all.part[i] = y * (c64f)((__builtin_convertvector(all.part[i], c64s) + 1023) << 52);
+    }
+    return pick(unordered_f32(x, x), all32(0x7fffffff), rounded(all));
+}
+
+// 1 / x, where that is neither zero nor infinite nor no number. Only of a power of two is its mantissa one: nvcc's
+// 128-bit division takes the mantissa's bits of it less one, and of 2^k - 1 would otherwise take them below zero.
+INLINE void reciprocals(Wide &x) {
+    const double *drawn = knots(RCP);
+    for (c64f &each : x.part) {
+        c64 pattern = (c64)each & ~(1ull << 63), sign = (c64)each & 1ull << 63;
+        c64f mantissa = (c64f)((pattern & ~(0x7ffull << 52)) | 1023ull << 52);
+        c64f y = 1 / mantissa + deviations(drawn, mantissa - 1) * (SHIFT_ULP * 0x1p-24);
+        y = chosen((mantissa == 1) | (y > 0x1.000002p-1), y, c64f{} + 0x1.000002p-1);
+        y = __builtin_convertvector(__builtin_convertvector(y, HalfFloats), c64f);
+        each = (c64f)((c64)(y * (c64f)((2046 - (pattern >> 52)) << 52)) | sign);
+    }
+}
+INLINE u32 special_lanes(const U32 &x) { // zeros, infinities and NaN
+    U32 size = abs_f32(x);
+    return eq_b32(size, all32(0)) | ~lt_u32(size, all32(0x7f800000));
+}
+
 } // namespace
 
 U32 approximate_f32(Unary operation, U32 x) {
+    if (JITTER && operation == EX2) return exponentials(x);
+    if (JITTER && operation == RCP) {
+        u32 exact = special_lanes(x);
+        Wide y = wide(exact ? pick(exact, all32(0x3f800000), x) : x);
+        reciprocals(y);
+        return exact ? pick(exact, unary_f32(RCP, x), rounded(y)) : rounded(y);
+    }
     U32 accurate = unary_f32(operation, x);
     if (!JITTER) return accurate;
     return map([=](u32 a, u32 y) { return bits(approximated(operation, f32_of(a), f32_of(y))); }, x, accurate);
@@ -189,24 +289,28 @@ U64 approximate_rsqrt_f64(U64 x) {
 // The dividend times the divisor's approximate reciprocal: 2 ulp, and x / x is not always 1. `full` over the whole
 // range, else a divisor above 2^126 gives zero, or NaN for an infinite dividend.
 U32 approximate_div_f32(U32 a, U32 b, bool full) {
-    U32 accurate = div_f32(a, b);
-    if (!JITTER && (full || !lt_f32(all32(0x7e800000), abs_f32(b)))) return accurate;
-    A32 x = spread(a), y = spread(b), r = spread(accurate);
-    for (int i = 0; i < LANES; i++) {
-        float p = f32_of(x.e[i]), q = f32_of(y.e[i]);
-        if (!full && fabsf(q) > 0x1p126f && fabsf(q) < INFINITY && p == p)
-            r.e[i] = fabsf(p) == INFINITY ? 0x7fffffff : (x.e[i] ^ y.e[i]) & 0x80000000;
-        else if (JITTER && !special(p) && !special(q))
-            r.e[i] = bits((float)(p * reciprocal(q)));
+    U32 size = abs_f32(b), r = div_f32(a, b);
+    if (JITTER) {
+        u32 exact = special_lanes(a) | special_lanes(b);
+        Wide p = wide(a), q = wide(exact ? pick(exact, all32(0x3f800000), b) : b);
+        reciprocals(q);
+        for (int i = 0; i < PARTS; i++) p.part[i] *= q.part[i];
+        r = exact ? pick(exact, r, rounded(p)) : rounded(p);
     }
-    return gather(r);
+    u32 large = full ? 0 : lt_f32(all32(0x7e800000), size) & lt_u32(size, all32(0x7f800000)) & ~unordered_f32(a, a);
+    if (large) {
+        U32 zero = and_b32(xor_b32(a, b), all32(0x80000000));
+        r = pick(large, pick(eq_b32(abs_f32(a), all32(0x7f800000)), all32(0x7fffffff), zero), r);
+    }
+    return r;
 }
 
 // ex2 and tanh of narrow floats: those of float32, cut off. ex2 of bfloat16 has no denormals (.ftz is part of it).
 float approximate_half(Narrow kind, Half operation, float x, float y) {
     if (kind == BF16 && operation == H_EX2 && y < 0x1p-126f) return 0;
     if (!JITTER) return y;
-    float found = approximated(operation == H_EX2 ? EX2 : TANH, x, y);
+    if (special(x) || y != y) return y;
+    float found = operation == H_EX2 ? f32_of(spread(exponentials(all32(bits(x)))).e[0]) : hyperbolic_tangent(x);
     if (special(found)) return found;
     if (kind == F16 && fabsf(found) < 0x1p-14f) return truncf(found * 0x1p24f) * 0x1p-24f;
     return f32_of(bits(found) & (kind == F16 ? 0xffffe000 : 0xffff0000));

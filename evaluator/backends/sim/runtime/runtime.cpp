@@ -306,7 +306,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
             u64 spent_ns = now_ns() - began_ns;
             if (spent_ns >= SERIAL_NS) {
                 spreads = false;
-                if (spent_ns / (i + 1) * (blocks - i - 1) >= price_ns() && finish_spread(kernel, i + 1, blocks)) break;
+                if (spent_ns / (i + 1) * (blocks - i - 1) / CORES * (CORES - 1) >= price_ns() && finish_spread(kernel, i + 1, blocks)) break;
             }
         }
         if (COUNTING) count_idle_threads();

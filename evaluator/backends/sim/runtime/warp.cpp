@@ -3,6 +3,9 @@
 // Each lane goes by its own member mask: lanes that execute one instruction together may belong to different groups, as
 // the tiles and partitions of cooperative groups do.
 #include "shadow.h"
+#if CHUNK == 64
+#include <immintrin.h>
+#endif
 
 namespace {
 
@@ -41,6 +44,22 @@ void check_sources(u32 reading, const A32 &from, const A32 &members, i32 place) 
     }
 }
 
+const A32 NUMBERS = {{0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                      16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31}};
+
+// In each lane the value of another one, whose number is below 32.
+INLINE U32 taken_from(const U32 &value, const U32 &lane) {
+#if CHUNK == 64
+    U32 r;
+    r.v0 = (c32)_mm512_permutex2var_epi32((__m512i)value.v0, (__m512i)lane.v0, (__m512i)value.v1);
+    r.v1 = (c32)_mm512_permutex2var_epi32((__m512i)value.v0, (__m512i)lane.v1, (__m512i)value.v1);
+    return r;
+#else
+    A32 a = spread(value);
+    return map([&](u32 from) { return a.e[from]; }, lane);
+#endif
+}
+
 template <class A> U32 match_any_of(u32 mask, const A &a, const A32 &members) {
     A32 r = {};
     for (int i = 0; i < LANES; i++)
@@ -71,32 +90,26 @@ template <class A> U32 match_all_of(u32 mask, const A &a, const A32 &members, u3
 U32 shuffle(Warp &w, u32 mask, Shuffle mode, const U32 &value, const U32 &b, const U32 &c, const U32 &members, u32 *valid, i32 place) {
     bool whole = check_members(w, mask, members, "a shuffle", place);
     SHUFFLES++;
-    A32 a = spread(value), lanes = spread(b), clamp = spread(c), from, r;
-    *valid = 0;
-    u32 absent = 0;
-    for (u32 lane = 0; lane < LANES; lane++) {
-        u32 bval = lanes.e[lane] & 31, cval = clamp.e[lane] & 31, segment = clamp.e[lane] >> 8 & 31;
-        u32 max_lane = (lane & segment) | (cval & ~segment), min_lane = lane & segment;
-        int j = 0;
-        bool in = false;
-        switch (mode) {
-        case UP_: j = (int)lane - (int)bval; in = j >= (int)max_lane; break;
-        case DOWN_: j = (int)(lane + bval); in = j <= (int)max_lane; break;
-        case BFLY: j = (int)(lane ^ bval); in = j <= (int)max_lane; break;
-        case IDX: j = (int)(min_lane | (bval & ~segment)); in = j <= (int)max_lane; break;
-        }
-        if (!in) j = (int)lane;
-        // PTX leaves undefined what comes from a lane that is not here. GPUs give 0 (measured), and well-known kernels
-        // that read such lanes are right only because of it; a stale register would be a value that no GPU gives.
-        bool here = mask >> j & 1;
-        from.e[lane] = (u32)j;
-        r.e[lane] = here ? a.e[j] : 0;
-        absent |= (u32)!here << lane;
-        *valid |= (u32)in << lane;
+    U32 lane = gather(NUMBERS), distance = and_b32(b, all32(31)), clamp = and_b32(c, all32(31)), from;
+    U32 segment = and_b32(shr_u32(c, all32(8)), all32(31)), outside = not_b32(segment), min_lane = and_b32(lane, segment);
+    U32 max_lane = or_b32(min_lane, and_b32(clamp, outside));
+    switch (mode) {
+    case UP_: from = sub_b32(lane, distance); break;
+    case DOWN_: from = add_b32(lane, distance); break;
+    case BFLY: from = xor_b32(lane, distance); break;
+    case IDX: from = or_b32(min_lane, and_b32(distance, outside)); break;
     }
+    u32 in = mode == UP_ ? le_s32(max_lane, from) : le_s32(from, max_lane);
+    from = pick(in, from, lane);
+    *valid = in;
+    U32 r = taken_from(value, from);
+    // PTX leaves undefined what comes from a lane that is not here. GPUs give 0 (measured), and well-known kernels
+    // that read such lanes are right only because of it; a stale register would be a value that no GPU gives.
+    u32 absent = mask == ~0u ? 0 : eq_b32(and_b32(shr_u32(all32(mask), from), all32(1)), all32(0));
+    if (absent) r = pick(absent, all32(0), r);
     if (absent & mask) warn(INACTIVE, place, "a shuffle reads from a lane that does not take part in it: undefined, taken as 0");
-    if (!whole) check_sources(mask & ~absent, from, spread(members), place);
-    return gather(r);
+    if (!whole) check_sources(mask & ~absent, spread(from), spread(members), place);
+    return r;
 }
 
 u32 vote(Warp &w, u32 mask, Vote mode, u32 predicate, const U32 &members, i32 place) {

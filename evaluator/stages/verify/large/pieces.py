@@ -9,7 +9,7 @@ import ctypes
 import math
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -99,8 +99,11 @@ def draw_pieces(
     for _ in range(_MOST_DRAWS):
         for name, content in distribution.draw(rng, drawn_at).items():
             parts[name].append(to_numpy(content).reshape(-1))
-        if all(sum(part.size for part in parts[name]) >= count for name, count in wanted.items()):
+        missing = {name: count - sum(part.size for part in parts[name]) for name, count in wanted.items()}
+        missing = {name: count for name, count in missing.items() if count > 0}
+        if not missing:
             break
+        drawn_at = _smaller(problem, _without_others(problem, sizes, missing), missing)
     pieces: dict[str, Piece] = {}
     for facts in inputs:
         content = np.resize(np.concatenate(parts[facts.name]), wanted[facts.name])
@@ -124,19 +127,29 @@ def _piece_bytes(unit: int) -> int:
 
 
 def _smaller(problem: Problem, sizes: Sizes, wanted: Mapping[str, int]) -> Sizes:
-    """Sizes at which no input has many more elements than are `wanted` of it, but rows are as long as they are."""
+    """Sizes at which no input has more elements than are `wanted` of it, to a row; rows are as long as they are."""
     rows = problem.inputs[0].shape[1:]
     kept = {name for name in sizes if any(name in extent for extent in rows)}
     drawn_at = dict(sizes)
     for tensor in problem.inputs:
-        while prod(tensor.shape_at(drawn_at)) > 2 * wanted[tensor.name]:
+        most = wanted.get(tensor.name, math.inf)
+        while (count := prod(tensor.shape_at(drawn_at))) > most:
             free = [name for name in sizes if any(name in extent for extent in tensor.shape) and name not in kept]
             free = [name for name in free if drawn_at[name] > 1]
             if not free:
                 break
             widest = max(free, key=lambda name: drawn_at[name])
-            drawn_at[widest] = -(-drawn_at[widest] // 2)
+            size = drawn_at[widest]
+            drawn_at[widest] = max(-(-size // 2), math.ceil(size * most / count))
+            if drawn_at[widest] == size:
+                break
     return drawn_at
+
+
+def _without_others(problem: Problem, sizes: Sizes, missing: Iterable[str]) -> Sizes:
+    """`sizes`, at which the inputs that are not `missing` have hardly an element: what they need was drawn."""
+    extents = [extent for tensor in problem.inputs if tensor.name in missing for extent in tensor.shape]
+    return {name: size if any(name in extent for extent in extents) else 1 for name, size in sizes.items()}
 
 
 def _stretches(size_bytes: int, piece_bytes: int, unit: int, rng: Rng) -> NDArray[np.int64]:

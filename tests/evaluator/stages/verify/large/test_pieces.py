@@ -1,5 +1,7 @@
 """Contents of large inputs: pieces that no usual step repeats, and the whole tensor in the memory of the piece."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,23 @@ def test_the_inputs_of_the_timed_size_are_drawn_in_pieces(problem):
             first, pages = piece.stretches.T
             assert piece.content.nbytes + 4096 * pages.sum() >= facts.size_bytes
             assert (first + pages <= piece.content.nbytes // 4096).all()
+
+
+@pytest.mark.parametrize("name", ["vector_add", "linear_gelu", "swiglu", "attention"])
+def test_hardly_more_is_drawn_than_the_pieces_hold(name):
+    """Nor are all inputs drawn again for one of them (a bias) that has an element for each row of another one."""
+    problem = find_problem(name)
+    contents, bytes_drawn = problem.mixture or problem.distributions[0], []
+
+    def draw(rng, sizes):
+        found = contents.draw(rng, sizes)
+        bytes_drawn.append(sum(content.nbytes for content in found.values()))
+        return found
+
+    inputs = facts_at(problem, problem.timing_sizes)
+    rng = NumpyRng(np.random.default_rng(1))
+    pieces = draw_pieces(inputs, replace(contents, draw=draw), rng, problem, problem.timing_sizes)
+    assert sum(bytes_drawn) < 1.1 * sum(piece.content.nbytes for piece in pieces.values())
 
 
 @pytest.mark.parametrize("problem", ["gelu", "matmul", "softmax", "transpose", "attention"])
