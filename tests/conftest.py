@@ -36,9 +36,9 @@ QUICK_CASES = 2
 REST_CASES = 3
 SHORT_LIST = 4
 # An attack is a class of its own: of these lists more.
-REST_ATTACKS = 8
+REST_ATTACKS = 6
 # Of wrong kernels, which are verified in full, fewer: with 12 of each list it took a minute more.
-REST_WRONG = 6
+REST_WRONG = 4
 # Lists whose cases take milliseconds: `make test-all` takes all of what `make test` leaves, 1,100 cases in a minute.
 WHOLE = (
     "tests/common/",
@@ -93,7 +93,12 @@ LONG = (
     "tests/evaluator/backends/sim/test_wide_integers.py::test_wide_integers_are_pythons",
     "tests/evaluator/cli/test_doctor.py::test_a_redis_that_is_set",
     "tests/evaluator/cli/test_doctor.py::test_a_service_that_runs",
+    "tests/evaluator/diff/test_compare.py::test_the_command_compares_a_wrong_one",
+    "tests/evaluator/foreign/test_loading.py::test_a_product_passes_and_in_tf32",
+    "tests/evaluator/foreign/test_loading.py::test_parameters_are_inputs",
+    "tests/evaluator/foreign/test_loading.py::test_right_at_other_sizes",
     "tests/evaluator/pipeline/gpu/test_gpu_server.py::test_a_referee_that_cannot_start",
+    "tests/evaluator/pipeline/gpu/test_gpu_server.py::test_a_right_kernel_is_verified_timed",
     "tests/evaluator/pipeline/gpu/test_referee_start.py",
     "tests/evaluator/pipeline/test_killed_from_outside.py",
     "tests/evaluator/pipeline/test_pipeline.py::test_the_time_limit_holds",

@@ -127,6 +127,8 @@ NOT_RUN = {
     "training.md": [
         "takes half an hour",
         "needs a GPU",
+        "takes minutes to hours",
+        "takes minutes",
         "needs machines at AWS",
         "needs a training run",
         "needs Docker",

@@ -84,7 +84,7 @@ def test_a_session_has_a_wall_clock(sandbox):
         assert session.finish().timed_out
     with sandbox.start(shell("sleep 60", limits=Limits(wall_s=0.3))) as session, pytest.raises(SessionEndedError):
         session.send(bytes(50 << 20))  # nobody reads
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30  # two containers on a busy machine took 5; the programs would take 120
 
 
 @pytest.mark.parametrize(
