@@ -59,7 +59,7 @@ def main() -> None:
             addresses = [_allocated(device, buffer, order["poison"]) for buffer in run["buffers"]]
             told["addresses"].append(addresses)
             _tell(told)  # before the launch, which may be the end of this process
-            device.launch([_placed(step, addresses) for step in run["steps"]])
+            device.launch([placed(step, addresses) for step in run["steps"]])
             told["ended"] += 1
         _tell(told)
         device.close()
@@ -82,7 +82,7 @@ def _content(name: str) -> Iterator[bytes]:
         yield mapped[:]
 
 
-def _placed(step: dict[str, Any], addresses: list[int]) -> dict[str, Any]:
+def placed(step: dict[str, Any], addresses: list[int]) -> dict[str, Any]:
     """The step with addresses for the numbers of buffers."""
     if step["step"] == "launch":
         return {**step, "pointers": [(place, addresses[number]) for place, number in step["pointers"]]}

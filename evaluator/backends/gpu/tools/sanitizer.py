@@ -3,7 +3,7 @@
 | tool | finds | what it is worth here |
 | --- | --- | --- |
 | memcheck | accesses outside of an allocation, or misaligned | certain |
-| racecheck | races in shared memory, by the two instructions | certain where it says `Error` and knows the barriers |
+| racecheck | races in shared memory, by the two instructions | certain if an `Error` and only barriers order |
 | synccheck | barriers that a part of the threads does not reach | a hint: hardware lets threads leave early |
 | initcheck | reads of global memory that nothing has written | a hint: what is read may not matter |
 
@@ -33,9 +33,13 @@ _PADDING_BYTES: Final = 1 << 16
 """Left free behind each allocation, so that the next one is not read by mistake unseen."""
 _MOST: Final = 50
 _SOURCE: Final = "kernel.cu"
-# What racecheck does not follow, or not in every release: barriers in memory, bulk copies, clusters, warp groups.
+# What racecheck does not follow, or not in every release: barriers in memory, bulk copies, clusters, warp groups, and
+# whatever orders accesses but a barrier that all threads wait at. On an H200 it had an `Error` for 7 of 93 right
+# concurrent kernels: flags in shared memory, set and read behind fences or by release and acquire, and barriers that
+# a warp only arrives at.
 _BEYOND_RACECHECK: Final = re.compile(
-    r"\b(mbarrier|cp\.async\.bulk|cp\.reduce\.async|wgmma|tcgen05|barrier\.cluster|mapa|st\.async|setmaxnreg)\b"
+    r"\b(mbarrier|cp\.async\.bulk|cp\.reduce\.async|wgmma|tcgen05|barrier\.cluster|mapa|st\.async|setmaxnreg"
+    r"|membar|fence|(bar|barrier)(\.cta)?\.arrive|(ld|st|atom|red)\.([\w.]+\.)?(acquire|release|acq_rel|volatile))\b"
 )
 
 

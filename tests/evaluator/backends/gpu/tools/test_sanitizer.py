@@ -78,10 +78,30 @@ def test_what_the_tool_only_warns_of_is_not_certain():
 
 
 @pytest.mark.parametrize(
-    "beyond", ["mbarrier.init.shared.b64 [%r1], 1;", "barrier.cluster.arrive;", "wgmma.fence.sync.aligned;"]
+    "beyond",
+    [
+        "mbarrier.init.shared.b64 [%r1], 1;",
+        "barrier.cluster.arrive;",
+        "wgmma.fence.sync.aligned;",
+        "membar.cta;",
+        "fence.acq_rel.cta;",
+        "barrier.cta.arrive 1, 64;",
+        "bar.arrive 1, 64;",
+        "st.volatile.shared.u32 [%r1], %r2;",
+        "ld.acquire.cta.shared.s32 %r1, [%r2];",
+        "atom.add.release.cta.u64 %rd1, [%rd2], 1;",
+        "red.and.release.cta.b32 [%rd1], %r2;",
+    ],
 )
 def test_no_race_is_certain_where_racecheck_cannot_follow(beyond):
     assert not any(finding.certain for finding in found("race_without_barrier", ptx=beyond))
+
+
+@pytest.mark.parametrize(
+    "within", ["bar.sync 0;", "barrier.cta.sync 1, 64;", "bar.warp.sync -1;", "st.shared.u32 [%r1], %r2;"]
+)
+def test_a_race_beside_barriers_is_certain(within):
+    assert any(finding.certain for finding in found("race_without_barrier", ptx=within))
 
 
 @pytest.mark.parametrize(
