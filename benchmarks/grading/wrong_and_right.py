@@ -1,7 +1,7 @@
 """Two corpora held against the verdicts that they must have: wrong kernels that were written to be passed, and right
 ones in the styles of many hands.
 
-    python benchmarks/grading/wrong_and_right.py [--backend gpu|sim] [--seconds 500] [--workers N] [--only TEXT]
+    python benchmarks/grading/wrong_and_right.py [--backend gpu|sim] [--seconds 500] [--workers N] [--only TEXT …]
 
 A wrong kernel says in its first lines which class it is of; one of class `schedule` needs a schedule or a memory
 order that the simulator does not draw, and is counted by itself. Where its header says `passed with a warning`, a
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,13 +57,13 @@ class _Case:
         return self.head.get("class", "?").split()[0] if self.wrong else self.head["problem"]
 
 
-def _cases(only: str) -> list[_Case]:
+def _cases(only: Sequence[str]) -> list[_Case]:
     found = []
     for folder, wrong in ((_RIGHT, False), (_WRONG, True)):
         for path in sorted(folder.rglob("*.cu"), key=lambda path: path.stem):
             source = path.read_bytes().decode()
             head = dict(re.findall(r"^// (problem|class|must|flags): (.*?)\r?$", source, re.MULTILINE))
-            if only in path.stem or only == head.get("class"):
+            if not only or any(text in path.stem or text == head.get("class") for text in only):
                 found.append(_Case(path, wrong, head))
     return found
 
@@ -168,12 +169,12 @@ def main() -> None:
     parser.add_argument("--backend", choices=("gpu", "sim"), default="sim")
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--workers", type=int, default=max(1, min(14, (os.cpu_count() or 2) - 1)))
-    parser.add_argument("--only", default="", help="a part of the names, or a class")
+    parser.add_argument("--only", nargs="*", default=(), metavar="TEXT", help="parts of names, or classes")
     parser.add_argument("--out", type=Path)
     wanted = parser.parse_args()
     cases = _cases(wanted.only)
     if not cases:
-        sys.exit(f"No kernel of tests/ has {wanted.only!r} in its name.")
+        sys.exit(f"No kernel of tests/ has one of {wanted.only} in its name.")
     until_s = time.monotonic() + wanted.seconds - _LEFT_FOR_SAVING_S
     rows, device = _run(cases, wanted.backend, wanted.workers, until_s)
     _show(rows)
