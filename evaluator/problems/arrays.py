@@ -153,6 +153,11 @@ def elements_of(array: Array, indices: NDArray[np.int64]) -> Array:
     return namespace(array).reshape(array, (-1,))[on_device_of(array, indices)]
 
 
+def running_maximum(values: Array) -> Array:
+    """The largest of the elements up to each one of a 1-D array. The array API has sums of this kind alone."""
+    return np.maximum.accumulate(values) if is_numpy_array(values) else values.cummax(0).values
+
+
 def counts(values: Array, bins: int) -> Array:
     """How many of the 1-D integers `values` equal 0, 1, … bins - 1: int64[bins]. Others are not counted."""
     xp = namespace(values)

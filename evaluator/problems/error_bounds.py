@@ -21,6 +21,9 @@ EPSILON: Final = 2.0**-24
 NEGLIGIBLE: Final = 2.0**-28
 """Terms below this share of the largest cannot round it, alone or by the dozen; larger ones count as additions."""
 
+_SCAN_ROUNDINGS: Final = 12
+"""Additions that an element passes in a scan of a chunk: ten over 1,024 threads, one to what is before, one back."""
+
 _WORTH_IT: Final = 4
 """Bounds for rows of a product take one more product: only where at most one term in so many counts."""
 
@@ -92,6 +95,17 @@ def of_prefixes(terms: Array, scale: Array, extra: float) -> Array:
     count = every - xp.cumulative_sum(xp.astype(lost, xp.float64))
     narrow = random_walk(xp.clip(count, 1.0, None), extra) + _share(rest, scale)
     return xp.where(every > xp.argmax(magnitudes), xp.minimum(narrow, most), most)
+
+
+def of_subtraction(sums: Array, scale: Array, relative: Array) -> Array:
+    """What scans add to an error of `relative` * `scale` that take a chunk's own sum away from one that includes it.
+
+    "Before = up to and including - own" is how threads, warps and blocks often get what comes before them. It passes
+    through sums of later elements, and keeps their roundings where they are larger than all that came before. `sums`
+    are the largest of those, for each element as far as such a chunk reaches (see scan.py).
+    """
+    xp = namespace(sums, scale, relative)
+    return xp.clip(_SCAN_ROUNDINGS * EPSILON * sums - relative * scale, 0.0, None)
 
 
 def _all_count(magnitudes: Array) -> bool:

@@ -2,7 +2,7 @@
 
 The error of an element is measured against the 2-norm of the terms that make it (not against the element, which may
 cancel): an element passes when |actual - expected| <= relative * scale + absolute, where relative is the tolerance's
-or, where that is less, what the very terms of the element explain.
+or, where that is less, what the very terms of the element explain. (`Expected.beyond` adds to it for scans alone.)
 """
 
 import math
@@ -107,6 +107,8 @@ class Expected:
     """
     longer: Array | float = 1.0
     """How many times the tolerance's relative part holds where there are more terms than its chain: `longer_sums`."""
+    beyond: Array | float = 0.0
+    """How much further off it may be: what honest ways lose that pass through sums of more than the element's own."""
 
     def at(self, places: NDArray[np.int64]) -> "Expected":
         """What is expected at these flat row-major places, 1-D, in their order."""
@@ -118,7 +120,8 @@ class Expected:
                 values = namespace(self.value, values).broadcast_to(values, self.value.shape)
             return elements_of(values, places)
 
-        return Expected(elements_of(self.value, places), some(self.scale), some(self.relative), some(self.longer))
+        parts = self.scale, self.relative, self.longer, self.beyond
+        return Expected(elements_of(self.value, places), *(some(part) for part in parts))
 
     def shaped(self, shape: tuple[int, ...]) -> "Expected":
         """The same of 1-D arrays that hold every element, in row-major order."""
@@ -126,7 +129,8 @@ class Expected:
         def whole(values: Array | float) -> Array | float:
             return values if isinstance(values, float | int) else values.reshape(shape)
 
-        return Expected(whole(self.value), whole(self.scale), whole(self.relative), whole(self.longer))
+        parts = self.value, self.scale, self.relative, self.longer, self.beyond
+        return Expected(*(whole(part) for part in parts))
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ class Tolerance:
         else:
             (other,) = (limit for limit in limits if isinstance(limit, float | int))
             relative = namespace(arrays[0]).clip(arrays[0], None, other)
-        return relative * expected.scale + self.absolute
+        return relative * expected.scale + expected.beyond + self.absolute
 
     @property
     def rule(self) -> str:

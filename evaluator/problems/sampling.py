@@ -150,4 +150,5 @@ def _joined(parts: list[Expected]) -> Expected:
         xp.concat([part.scale for part in parts]),
         whole([part.relative for part in parts]),
         whole([part.longer for part in parts]),
+        whole([part.beyond for part in parts]),
     )

@@ -7,7 +7,16 @@ from typing import Any, Final
 import numpy as np
 
 from evaluator.problems import error_bounds
-from evaluator.problems.arrays import Array, Rng, Shape, doubles, elements_of, namespace, on_device_of
+from evaluator.problems.arrays import (
+    Array,
+    Rng,
+    Shape,
+    doubles,
+    elements_of,
+    namespace,
+    on_device_of,
+    running_maximum,
+)
 from evaluator.problems.families.reduction import (
     FLAT_CHAIN,
     FLAT_SUM_EDGES,
@@ -70,6 +79,15 @@ def _sums(arrays: Arrays) -> Iterator[tuple[Array, Array]]:
         total, squares = totals[-1:], all_squares[-1:]
 
 
+def _reach(places: Array, sizes: Sizes) -> Array:
+    """The last element that may round y at each place: a chunk that has others before it ends within twice as many.
+
+    The first chunk of a thread, warp or block has nothing before it, and takes its own sum away from just that sum,
+    which is exact. All others lie behind at least as many elements as they have, whatever their length.
+    """
+    return namespace(places).clip(2 * places, None, sizes["n"] - 1)
+
+
 def _expected(totals: Array, squares: Array, terms: Array) -> Expected:
     xp = namespace(totals, squares)
     terms = xp.astype(terms, xp.float64)
@@ -77,14 +95,22 @@ def _expected(totals: Array, squares: Array, terms: Array) -> Expected:
     return Expected(totals, xp.sqrt(squares + totals**2), error_bounds.random_walk(terms, 4.0), longer)
 
 
+def _with_subtraction(expected: Expected, largest: Array, squares: Array) -> Expected:
+    """`largest`, `squares`: as far as a chunk reaches, the largest magnitude of a sum, and the sum of the squares."""
+    sums = namespace(largest).sqrt(squares + largest**2)
+    return replace(expected, beyond=error_bounds.of_subtraction(sums, expected.scale, expected.relative))
+
+
 def _oracle(arrays: Arrays, sizes: Sizes) -> dict[str, Expected]:
     xp = namespace(arrays["x"])
     totals, squares = (xp.concat(parts) for parts in zip(*_sums(arrays), strict=True))
-    expected = _expected(totals, squares, xp.cumulative_sum(xp.ones_like(totals)))
+    terms = xp.cumulative_sum(xp.ones_like(totals))
+    expected = _expected(totals, squares, terms)
     if sizes["n"] <= PIECE:  # of more, all terms are taken to count
         relative = error_bounds.of_prefixes(doubles(arrays, "x")[1], expected.scale, 4.0)
         expected = replace(expected, relative=relative)
-    return {"y": expected}
+    reach = _reach(xp.astype(terms, xp.int64) - 1, sizes)
+    return {"y": _with_subtraction(expected, running_maximum(xp.abs(totals))[reach], squares[reach])}
 
 
 def _sample(
@@ -95,14 +121,22 @@ def _sample(
     if sizes["n"] <= PIECE:
         return {"y": oracle(inputs, sizes)["y"].at(wanted)}
     order = np.argsort(wanted, kind="stable")
-    first, kept = 0, []
+    ordered = wanted[order]
+    reach = _reach(ordered, sizes)
+    first, largest, kept, reached = 0, 0.0, [], []
     for totals, squares in _sums(inputs):
-        begin, end = np.searchsorted(wanted, (first, first + totals.shape[0]), sorter=order)
-        places = wanted[order[begin:end]]
+        here = (first, first + totals.shape[0])
+        places = ordered[slice(*np.searchsorted(ordered, here))]
         at = places - first
         kept.append(_expected(elements_of(totals, at), elements_of(squares, at), on_device_of(totals, places + 1)))
-        first += totals.shape[0]
-    return {"y": put_back(kept, order)}
+        at = reach[slice(*np.searchsorted(reach, here))] - first
+        xp = namespace(totals)
+        sums = running_maximum(xp.abs(totals))
+        reached.append((xp.clip(elements_of(sums, at), largest, None), elements_of(squares, at)))
+        first, largest = here[1], xp.clip(sums[-1], largest, None)
+    back = np.argsort(order)
+    sums, squares = (elements_of(namespace(*parts).concat(parts), back) for parts in zip(*reached, strict=True))
+    return {"y": _with_subtraction(put_back(kept, order), sums, squares)}
 
 
 _NAIVE = """\
@@ -231,13 +265,14 @@ chunk_scans(const float* __restrict__ x, const float* __restrict__ before, float
 
 PREFIX_SUM: Final = Problem(
     id="prefix_sum",
-    version="4",
+    version="5",
     tier=1,
     title="Prefix sum (inclusive)",
     statement=(
         "y[i] is the sum of x[0] to x[i], x[i] included, for 0 <= i < n, in float32, added in any order. Each y[i] "
-        "is judged against the 2-norm of its own terms x[0] to x[i], so it must not be the difference of longer "
-        "sums. n may be any size in its range."
+        "is judged against the 2-norm of its own terms x[0] to x[i], and 12 roundings of sums up to x[2 * i]: so a "
+        "thread, warp or block may take its own sum away from one that includes it, but y[i] must not be the "
+        "difference of longer sums. n may be any size in its range."
     ),
     inputs=(_X,),
     outputs=(Tensor("y", ("n",)),),

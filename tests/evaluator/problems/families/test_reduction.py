@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.problems.arrays import NumpyRng
+from evaluator.problems.error_bounds import EPSILON
 from evaluator.problems.families.reduction import HISTOGRAM, REDUCE_SUM, ROW_SUM
 from evaluator.problems.families.scan import PREFIX_SUM
 from evaluator.problems.linter import keep_bits, within
@@ -65,7 +66,29 @@ def doubling_scan(x):
     return x
 
 
-SCANS = {"sequential": lambda x: np.cumsum(x, dtype=F), "chunked": chunked_scan, "doubling": doubling_scan}
+def subtracting_scan(*chunks):
+    """What is before each chunk: the sum that includes it, minus its own. Innermost first: threads, warps, blocks."""
+
+    def scan(x):
+        if not chunks:
+            return doubling_scan(x)
+        padded = np.pad(x, (0, -len(x) % chunks[0])).reshape(-1, chunks[0])
+        inside = np.cumsum(padded, axis=1, dtype=F)
+        own = inside[:, -1]
+        before = subtracting_scan(*chunks[1:])(own) - own
+        return (inside + before[:, None]).reshape(-1)[: len(x)]
+
+    return scan
+
+
+SCANS = {
+    "sequential": lambda x: np.cumsum(x, dtype=F),
+    "chunked": chunked_scan,
+    "doubling": doubling_scan,
+    "subtracting threads": subtracting_scan(4),
+    "subtracting blocks": subtracting_scan(1024),
+    "subtracting all": subtracting_scan(8, 32, 8),
+}
 
 
 def honest(problem, way):
@@ -126,6 +149,30 @@ def test_a_chain_of_a_million_additions_passes():
         inputs = distribution.draw(NumpyRng(np.random.default_rng(4)), sizes)
         expected = REDUCE_SUM.oracle(inputs, sizes)["total"]
         assert within(np.atleast_1d(sequential(inputs["x"])), expected, REDUCE_SUM.tolerance), distribution.name
+
+
+def test_a_difference_of_longer_sums_fails(failed_trials):
+    def from_the_end(inputs, sizes):
+        total = sequential(inputs["x"])
+        return {"y": total - np.append(np.cumsum(inputs["x"][:0:-1], dtype=F)[::-1], F(0))}
+
+    assert any("few_matter" in trial for trial in failed_trials(PREFIX_SUM, from_the_end))
+
+
+def test_sums_of_many_elements_reach_as_far_as_those_of_few():
+    """Above a million elements the oracle goes piece by piece; what a chunk may add may lie in the next piece."""
+    x = np.full(5 << 18, 2.0**-30, F)
+    x[[0, 3000, (1 << 20) + 5000]] = 1.0, 2.0**20, 2.0**40
+    before = np.array([(1 << 20) + 4999, 2999, 1500, 1499, (1 << 19) + 2500, (1 << 19) + 2499])
+    sizes = {"n": x.size}
+    some = PREFIX_SUM.oracle_at({"x": x}, sizes, {"y": before})["y"]
+    whole = PREFIX_SUM.oracle({"x": x}, sizes)["y"].at(before)
+    of_large = 12 * EPSILON * np.sqrt(2) * np.array([2.0**40, 2.0**20])
+    for found in (some, whole):
+        assert found.beyond[[0, 1]] == pytest.approx(of_large, rel=1e-2)
+        assert found.beyond[[2, 3]] == pytest.approx([of_large[1], 0.0], rel=1e-3)
+        assert found.beyond[4] == pytest.approx(of_large[0], rel=1e-2)
+        assert found.beyond[5] < 1e-3 * of_large[0]
 
 
 @pytest.mark.parametrize("problem", SUMS, ids=lambda p: p.id)
