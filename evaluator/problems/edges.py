@@ -100,6 +100,9 @@ PRODUCT_EDGES: Final = edge_sizes(
     {"m": FOR_A_MIXTURE, "n": between(1, 5), "k": above(1 << 11, 1 << 12, 1 << 13)},
     {"m": between(6, 9), "n": between(1, 2), "k": above(1 << 16)},
     {"m": above(1 << 12), "n": above(1 << 12), "k": between(1, 3)},  # more tiles than the timed size has
+    # Two at once, since a plan of several launches has no trial at the timed size.
+    {"m": above(1 << 10, 1 << 11), "n": between(1, 3), "k": above(1 << 10)},
+    {"m": between(1, 3), "n": above(1 << 10), "k": above(1 << 10, 1 << 11)},
 )
 
 MOST_MATVEC: Final[Sizes] = {"m": reach(1 << 17), "k": MOST_COLUMNS}

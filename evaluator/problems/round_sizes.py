@@ -1,7 +1,8 @@
-"""Sizes that kernels have cases of their own for: powers of two, odd multiples of them, each rest of a division by 8.
+"""Sizes that kernels have cases of their own for: powers of two, odd multiples of them, each rest of a division by 8,
+and so many items for each of a block's threads.
 
 A kernel that is wrong at one such number alone (rows of exactly 256, six elements left over) hardly meets it in a few
-random sizes. So each size of a problem goes through some of these numbers, drawn so that nobody knows which.
+random sizes. So each size of a problem goes through most of these numbers, drawn so that nobody knows which.
 """
 
 from typing import Final
@@ -10,34 +11,34 @@ import numpy as np
 
 from evaluator.problems.problem import Problem, Sizes
 
-_SETS: Final = 16
-"""Of the 21 numbers of one name: what costs a full verification a twentieth."""
-_SETS_OF_SEVERAL: Final = 10
-"""Where there are several names: a set has a number for each of them, and costs more."""
+_SETS: Final = 30
+"""Of the 41 numbers of each name. Each costs a full verification of a second some three milliseconds."""
 _MOST_WORK: Final = 1 << 16
 """Operations and words of memory of one trial: a simulator does it in less than a millisecond."""
 _POWERS: Final = 13
 """1 to 4,096: blocks, tiles and what one block serves."""
-_ONE: Final = 0.6
-"""How often it is the power of two itself."""
 _ODD: Final = (3, 5, 7)
 _RESTS: Final = 8
 """Of vectors of up to eight elements."""
 _MOST_ROWS: Final = 256
 """Of every size but the last: a right kernel may have a block of 1,024 threads for each, and little to do for it."""
+_ITEMS: Final = range(2, 9)
+"""Elements of a row for each thread of a block: what is kept in registers has a case for each."""
+_THREADS: Final = (256, 512, 1024, 1024)
+"""Of such a block. What a block of 1,024 has twice the chance of is met by none of the powers."""
 _MOST_GROUPS: Final = 6
 """Groups of eight before a rest, so that each number up to 16 comes up in one evaluation of three."""
 
 
 def round_sizes(problem: Problem, generator: np.random.Generator) -> tuple[Sizes, ...]:
-    """Some sets of sizes, in each of which every name has a number of its own, drawn from some twenty.
+    """Some sets of sizes, in each of which every name has a number of its own, drawn from some forty.
 
     Where all of them together are too much work, each name in its turn keeps its number and the others are small.
     """
     names = problem.sizes
     lists = {name: _numbers(generator) for name in names}
     drawn: list[Sizes] = []
-    for turn in range(_SETS if len(names) == 1 else _SETS_OF_SEVERAL):
+    for turn in range(_SETS):
         wanted = {name: lists[name][turn] for name in names}
         leading = names[turn % len(names)]
         sizes = _affordable(problem, wanted, leading, generator)
@@ -47,11 +48,15 @@ def round_sizes(problem: Problem, generator: np.random.Generator) -> tuple[Sizes
 
 
 def _numbers(generator: np.random.Generator) -> list[int]:
-    """A power of two or an odd multiple of one for each power, and one number for each rest, in a random order."""
-    odd = [1 if generator.random() < _ONE else int(generator.choice(_ODD)) for _ in range(_POWERS)]
-    powers = [(1 << power) * factor for power, factor in enumerate(odd)]
+    """Each power of two, an odd multiple of each, one number for each rest and for each count of items, in a random
+    order.
+    """
+    powers = [1 << power for power in range(_POWERS)]
+    multiples = [power * int(generator.choice(_ODD)) for power in powers]
     rests = [8 * int(generator.integers(_MOST_GROUPS)) + rest for rest in range(1, _RESTS + 1)]
-    return [int(number) for number in generator.permutation([*powers, *rests])]
+    threads = [int(generator.choice(_THREADS)) for _ in _ITEMS]
+    items = [count * some - int(generator.integers(some)) for count, some in zip(_ITEMS, threads, strict=True)]
+    return [int(number) for number in generator.permutation([*powers, *multiples, *rests, *items])]
 
 
 def _affordable(problem: Problem, wanted: Sizes, leading: str, generator: np.random.Generator) -> Sizes | None:

@@ -1,8 +1,5 @@
 // problem: matvec
-// class: shared
-// must: passed with a warning | anything but passed
-// why: the tail of the staged vector is not written when k is no multiple of 256; it is clamped to a finite range and multiplied by 0, so the sum hides it, unless it is NaN: fminf(fmaxf(NaN, -1e30), 1e30) is finite, but an undefined read stays one
-// proof: shared memory that nobody wrote is read (undefined), and enters y through a product with 0
+// style: reads the end of a staged vector that nobody wrote, clamps it to finite numbers and multiplies it by zero: no content of memory, NaN included, changes an answer
 // assay: launch mv grid=(ceil_div(m, 8)) block=(256) args=(a, x, y, m, k)
 
 __global__ void mv(const float* a, const float* x, float* y, int m, int k)
