@@ -33,7 +33,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox) -> Ca
     [
         ("--reference", REFERENCES / "relu.py", "--problem", "relu"),
         ("--reference", REFERENCES / "relu.py", "--torch", "a", "--shape", "a=3"),
-        ("--reference", REFERENCES / "relu.py", "--server", "http://127.0.0.1:1"),
+        ("--reference", REFERENCES / "relu.py", "--problem", "relu", "--server", "http://127.0.0.1:1"),
+        ("--torch", "open('x')", "--shape", "a=3", "--server", "http://127.0.0.1:1"),
         ("--reference", REFERENCES / "relu.py", "--size", "dim=3"),
         ("--reference", REFERENCES / "relu.py", "--backend", "gpu"),
         ("--reference", "none.py"),
