@@ -98,7 +98,10 @@ def learn(file: File) -> Known:
     described = afforded(file.described)
     try:
         known = _calibrated(file, described)
-    except _DegenerateError as as_published:
+    except ReferenceRefusedError as as_published:
+        if not isinstance(as_published, _DegenerateError):
+            as_published.at = "calibrating"
+            raise
         wider = _of_both_signs(described)
         if wider is None:
             raise
@@ -150,6 +153,7 @@ class _DegenerateError(ReferenceRefusedError):
     def __init__(self, name: str, fault: str) -> None:
         super().__init__(f"{name} is no problem that a verdict could say anything about: {fault}.")
         self.fault = fault
+        self.at = "judging"
 
 
 def _calibrated(file: File, described: Description) -> Known:
@@ -180,7 +184,7 @@ def _calibrated(file: File, described: Description) -> Known:
                 "finite: no tolerance tells right from wrong."
             )
     known = replace(known, calibration=calibration, left_out=tuple(left_out))
-    problem = problem_of(file, known, "reported")
+    problem = stated_problem(file, known, "reported")
     faults = degeneracies(problem, _SEED)
     ignored = ignored_inputs(problem, _SEED)
     arguments = {facts.name for facts in described.inputs if facts.kind == "argument"}
@@ -230,7 +234,7 @@ def _distributions(file: File, base: Description) -> tuple[Distribution, ...]:
     )
 
 
-def problem_of(file: File, known: Known, other_sizes: OtherSizes) -> Problem:
+def stated_problem(file: File, known: Known, other_sizes: OtherSizes) -> Problem:
     """The problem that a file states, whose process gives the oracle's answers; see `foreign_problem`."""
     process, name, described, calibration = file.process, file.name, known.description, known.calibration
     digest = hashlib.sha256(file.text).hexdigest()
@@ -284,13 +288,14 @@ def problem_of(file: File, known: Known, other_sizes: OtherSizes) -> Problem:
         fast=None,
         timing_sizes=sizes,
         baseline=f"Model(*get_init_inputs()) of {name} in eager PyTorch",
-        caveats=(*known.warnings, *_told_of_sizes(known, other_sizes)),
+        caveats=(*known.warnings, *caveats_of_sizes(known, other_sizes)),
         varied_sizes=None if required or not known.varied.steps else varied,
         too_large="" if required else known.too_large,
     )
 
 
-def _told_of_sizes(known: Known, other_sizes: OtherSizes) -> Iterator[str]:
+def caveats_of_sizes(known: Known, other_sizes: OtherSizes) -> Iterator[str]:
+    """What is to be said of the sizes at which a problem is judged."""
     if known.too_large:
         yield (
             f"at its own sizes ({known.too_large}) this problem is too large for the simulator: it is judged at "

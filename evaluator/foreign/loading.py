@@ -3,9 +3,9 @@
 import hashlib
 import importlib.metadata
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +13,8 @@ from common.contract import OtherSizes, foreign_problem_id
 from common.wire import Json
 from evaluator.cancellation import CancelToken
 from evaluator.disk_cache import Cache, key_of
-from evaluator.foreign.learning import RULES, File, Known, learn, problem_of
-from evaluator.foreign.reference import ReferenceEndedError, ReferenceProcess, ReferenceRefusedError
+from evaluator.foreign.learning import RULES, File, Known, caveats_of_sizes, learn, stated_problem
+from evaluator.foreign.reference import ReferenceEndedError, ReferenceProcess, ReferenceRefusedError, RefusedAt
 from evaluator.problems.problem import Problem
 from evaluator.sandbox.sandbox import Sandbox
 
@@ -35,6 +35,7 @@ class _Refusal:
     message: str
     """Without the file's name in front of it: others may give the same text another name, and are not to see it."""
     remedy: str | None
+    at: RefusedAt
     ended_at: float
     """When its process ended or had to be ended, seconds since 1970; 0 where it answered."""
 
@@ -69,9 +70,54 @@ def foreign_problem(
         file.both_signs = known.both_signs
         file.remember(known.description)
         process.grant(_EVALUATION_S)
-        yield problem_of(file, known, other_sizes)
+        yield stated_problem(file, known, other_sizes)
     finally:
         process.close()
+
+
+@dataclass(frozen=True)
+class SurveyedFile:
+    """What can be promised of one file."""
+
+    name: str
+    refused: str = ""
+    """Why it can be no problem; empty where it can."""
+    refused_at: RefusedAt | None = None
+    told: Mapping[str, float] = field(default_factory=dict)
+    """How many times what is allowed each lower precision is off."""
+    untold: tuple[str, ...] = ()
+    """Lower precisions that it cannot tell from its own."""
+    varies: tuple[str, ...] = ()
+    """The sizes at which a kernel is tried beside those that the file states."""
+    at_smaller_sizes: bool = False
+    """Whether it is too large for the simulator at its own sizes."""
+    caveats: tuple[str, ...] = ()
+    """What a verdict cannot say, in words."""
+    duration_s: float = 0.0
+
+
+def survey_file(text: bytes, name: str, sandbox: Sandbox, cache: Cache) -> SurveyedFile:
+    """Learn one file, or look up what is known of it. Raises InfrastructureError, UsageError without PyTorch."""
+    begun_s = time.monotonic()
+    try:
+        process = ReferenceProcess(sandbox, text, name)
+    except ReferenceRefusedError as refused:
+        return SurveyedFile(name, str(refused), refused.at)
+    try:
+        known = _known_of(File(process, text, name), cache)
+    except ReferenceRefusedError as refused:
+        return SurveyedFile(name, str(refused), refused.at, duration_s=time.monotonic() - begun_s)
+    finally:
+        process.close()
+    return SurveyedFile(
+        name,
+        told=known.calibration.told,
+        untold=known.calibration.untold,
+        varies=tuple(known.varied.steps),
+        at_smaller_sizes=bool(known.too_large),
+        caveats=(*known.warnings, *caveats_of_sizes(known, "reported")),
+        duration_s=time.monotonic() - begun_s,
+    )
 
 
 def _known_of(file: File, cache: Cache) -> Known:
@@ -82,7 +128,9 @@ def _known_of(file: File, cache: Cache) -> Known:
         refusal = _refusal.load(entry["refused"])
         if not refusal.ended_at or time.time() - refusal.ended_at < _ENDED_KEPT_S:
             kind = ReferenceEndedError if refusal.ended_at else ReferenceRefusedError
-            raise kind(f"{file.name}{refusal.message}", refusal.remedy)
+            refused = kind(f"{file.name}{refusal.message}", refusal.remedy)
+            refused.at = refusal.at
+            raise refused
         entry = cache.update(key, lambda _: _learned(file))
         if "refused" in entry:
             return _known_of(file, cache)
@@ -97,7 +145,7 @@ def _learned(file: File) -> dict[str, bytes]:
     except ReferenceRefusedError as refused:
         ended_at = time.time() if isinstance(refused, ReferenceEndedError) else 0.0
         message = str(refused).removeprefix(file.name)
-        return {"refused": _refusal.dump(_Refusal(message, refused.remedy, ended_at))}
+        return {"refused": _refusal.dump(_Refusal(message, refused.remedy, refused.at, ended_at))}
 
 
 def _own_digest() -> str:

@@ -13,12 +13,11 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.contract import MAX_REFERENCE_BYTES
 from common.wire import DType
 from evaluator.cancellation import CancelToken
 from evaluator.errors import UsageError
@@ -27,7 +26,8 @@ from evaluator.python_command import last_words, own_python
 from evaluator.sandbox.retry import foreign, killed_from_outside
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox, SandboxSession, SessionEndedError
 
-MOST_TEXT_BYTES: Final = MAX_REFERENCE_BYTES
+MOST_TEXT_BYTES: Final = 1 << 20
+"""As of a submission."""
 MOST_INPUT_BYTES: Final = 64 << 20
 """Of all inputs and parameters: in float64, with noise and as results they take ten times as much."""
 _MEMORY_BYTES: Final = 8 << 30
@@ -42,8 +42,15 @@ _MOST_ANSWER_BYTES: Final = 2 << 30
 """Of all tensors of one answer: values and scales of float32 outputs in float64 are four times as large as these."""
 
 
+RefusedAt: TypeAlias = Literal["reading", "calibrating", "judging"]
+"""`reading`: it does not run, or has no form of a problem. `calibrating`: no tolerance tells right from wrong.
+`judging`: its answer says nothing about a kernel."""
+
+
 class ReferenceRefusedError(UsageError):
     """The file cannot be a problem, or not this one; the message names the file and, where it is known, the line."""
+
+    at: RefusedAt = "reading"
 
 
 class ReferenceTooLargeError(ReferenceRefusedError):
