@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from common.contract import (
         Evaluation,
         ProblemFace,
+        Reference,
         Reward,
         RewardName,
         Settings,
@@ -82,6 +83,7 @@ __all__ = [
     "LaunchPlan",
     "NoVerdictError",
     "ProblemFace",
+    "Reference",
     "RequestRefusedError",
     "Reward",
     "RewardName",
@@ -110,6 +112,7 @@ _HOMES = {
     "common.contract": (
         "Evaluation",
         "ProblemFace",
+        "Reference",
         "Reward",
         "RewardName",
         "Settings",

@@ -129,6 +129,8 @@ class ServiceSettings:
     """Text that the keys of reusable verdicts are made with; else a file in the data folder."""
     max_queued: Annotated[_Whole, _variable("ASSAY_MOST_QUEUED", "a number of evaluations", 1)] = 10_000
     """Evaluations that may wait at one time, all callers together."""
+    most_references: Annotated[_Whole, _variable("ASSAY_MOST_REFERENCES", "a number of problems", 0)] = 1000
+    """Problems of its own that are kept for one caller; 0 takes none."""
     wait_s: Annotated[_Seconds, _variable("ASSAY_WAIT_S", "a number of seconds", 0)] = 60.0
     """How long a caller waits for a verdict who does not say."""
     max_wait_s: Annotated[_Seconds, _variable("ASSAY_MOST_WAIT_S", "a number of seconds", 0)] = 600.0

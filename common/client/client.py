@@ -21,7 +21,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -179,11 +179,12 @@ class AsyncClient:
         """
         return await self._look(evaluation_id, 0.0)
 
-    async def problems(self) -> tuple[ProblemFace, ...]:
-        """What the service can grade. Raises NoVerdictError."""
+    async def problems(self, stated_by: Literal["assay", "caller"] = "assay") -> tuple[ProblemFace, ...]:
+        """What the service can grade: its own problems, or those that the caller has sent. Raises NoVerdictError."""
+        path = "/problems" if stated_by == "assay" else f"/problems?stated_by={stated_by}"
 
         async def attempt() -> tuple[ProblemFace, ...] | TransientFailure:
-            answer = await self._service.ask("GET", "/problems", {})
+            answer = await self._service.ask("GET", path, {})
             try:
                 return answer if isinstance(answer, TransientFailure) else _FACES.validate_json(answer)
             except ValidationError as error:

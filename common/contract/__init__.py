@@ -15,6 +15,13 @@ from common.contract.correctness import (
     Verification,
 )
 from common.contract.problem import ProblemFace, ScalarFace, TensorFace
+from common.contract.reference import (
+    MAX_REFERENCE_BYTES,
+    Reference,
+    ReferenceKind,
+    foreign_problem_id,
+    is_foreign_problem,
+)
 from common.contract.submission import (
     MAX_FLAG,
     MAX_SIZE_NAME,
@@ -46,11 +53,12 @@ from common.contract.verdict import (
     Verdict,
 )
 
-CONTRACT_VERSION = "1.2"
+CONTRACT_VERSION = "1.3"
 
 __all__ = [
     "CONTRACT_VERSION",
     "MAX_FLAG",
+    "MAX_REFERENCE_BYTES",
     "MAX_SIZES",
     "MAX_SIZE_NAME",
     "MAX_SOURCE_BYTES",
@@ -73,6 +81,8 @@ __all__ = [
     "ProblemFace",
     "Profile",
     "Receipt",
+    "Reference",
+    "ReferenceKind",
     "Reward",
     "RewardName",
     "RewardTerm",
@@ -89,4 +99,6 @@ __all__ = [
     "Trial",
     "Verdict",
     "Verification",
+    "foreign_problem_id",
+    "is_foreign_problem",
 ]

@@ -50,3 +50,5 @@ class ProblemFace(Wire):
     """A source file to start from: right signature, empty body."""
     serves: str = ""
     """The sizes that a kernel must serve, in words; nothing in faces from before they were stated."""
+    caveats: tuple[str, ...] = ()
+    """What a verdict about this problem cannot say, and why: of problems that someone else states."""

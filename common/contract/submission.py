@@ -1,11 +1,12 @@
 """A submission and its settings, as the caller sends them."""
 
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, ValidationError, model_validator
 
 from common.contract.correctness import Verification
+from common.contract.reference import Reference
 from common.launch_plan import LaunchPlan
 from common.wire import MaxLength, Request
 
@@ -94,8 +95,8 @@ class Settings(Request):
 class Submission(Request):
     """One kernel for one problem, as the caller sends it."""
 
-    problem: str = Field(min_length=1, max_length=100)
-    """Id of the problem."""
+    problem: str = Field(default="", validate_default=True, min_length=1, max_length=100)
+    """Id of the problem. It may be left out where `reference` is given, which has one of its own."""
     source: str = Field(max_length=16 << 20)
     """The source text, UTF-8. Above 1 MiB the verdict is `invalid_submission`."""
     dialect: Literal["cuda"] = "cuda"
@@ -105,3 +106,23 @@ class Submission(Request):
     backend: Literal["auto", "gpu", "sim"] = "auto"
     """Where to run: a GPU, the simulator, or whichever this evaluator has."""
     settings: Settings = Settings()
+    reference: Reference | None = None
+    """What stands for a problem that the grader does not know; null for one that it knows, or was sent before."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _problem_of_reference(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or given.get("reference") is None or "problem" in given:
+            return given
+        try:
+            return {**given, "problem": Reference.model_validate(given["reference"]).problem_id}
+        except ValidationError:
+            return {**given, "problem": "reference"}  # what is wrong with it is said where it stands
+
+    @model_validator(mode="after")
+    def _one_problem(self) -> Self:
+        if self.reference is not None and self.problem != self.reference.problem_id:
+            raise ValueError(
+                f"problem and reference each say what to grade for (the reference is {self.reference.problem_id})"
+            )
+        return self

@@ -36,6 +36,8 @@ class Status(StrEnum):
 class Phase(StrEnum):
     """The part of the pipeline that decided a verdict, in the order in which they run."""
 
+    PROBLEM = "problem"
+    """What stands for a problem of someone else is read; a refusal of it says nothing about a kernel."""
     SCREEN = "screen"
     LIFT = "lift"
     COMPILE = "compile"
@@ -312,6 +314,8 @@ def _misfits(verdict: Verdict) -> list[str]:
         found.append("cannot carry correctness")
     if verdict.phase in (Phase.SCREEN, Phase.LIFT, Phase.COMPILE) and verdict.correctness is not None:
         found.append(f"cannot carry correctness from phase {verdict.phase}")
+    if verdict.phase is Phase.PROBLEM and verdict.status.carries_reward:
+        found.append("cannot be decided in phase problem")
     if verdict.timing is not None and verdict.status not in (Status.PASSED, Status.REJECTED):
         found.append("cannot carry timing")
     if verdict.timing is not None and verdict.backend != "gpu":

@@ -1,16 +1,20 @@
 """The problem that a command grades for: one of ours by its id, or one that a file of someone else states."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.contract import OtherSizes
+from pydantic import ValidationError
+
+from common.contract import OtherSizes, Reference, foreign_problem_id
 from evaluator.cli import arguments
 from evaluator.errors import UsageError
 from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
+from evaluator.validation_messages import in_plain_words
 
 if TYPE_CHECKING:
     from evaluator.pipeline.toolbox import Toolbox
@@ -18,12 +22,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReferenceText:
-    """A file in KernelBench's form that says what to grade for."""
+    """What says what to grade for: a file in KernelBench's form, or an expression that becomes one."""
 
     name: str
     text: bytes
     option: str
     """The option that gave it, for messages."""
+    expression: str = ""
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Of the tensors of `expression`."""
+
+    def as_sent(self) -> Reference:
+        """As a service takes it. Raises UsageError."""
+        try:
+            if self.expression:
+                return Reference(kind="torch", text=self.expression, shapes=dict(self.shapes))
+            stem = re.sub(r"[^A-Za-z0-9_.+-]", "_", self.name).lstrip(".+-")[:100] or "reference.py"
+            return Reference(name=stem, text=self.text.decode())
+        except UnicodeDecodeError as error:
+            line = self.text[: error.start].count(b"\n") + 1
+            raise UsageError(f"{self.name}:{line}: it is not text in UTF-8.") from error
+        except ValidationError as error:
+            raise UsageError(f"{self.name} cannot be sent: {in_plain_words(error)}") from error
+
+    @property
+    def problem_id(self) -> str:
+        """The id of the problem that it states."""
+        if self.expression:
+            return self.as_sent().problem_id
+        return foreign_problem_id("kernelbench", self.name, self.text)
 
 
 def reference_given(file: Path | None, expression: str | None, shapes: tuple[str, ...]) -> ReferenceText | None:
@@ -40,7 +67,9 @@ def reference_given(file: Path | None, expression: str | None, shapes: tuple[str
     # Nobody needs it who grades for a problem of ours.
     from evaluator.foreign.torch_text import kernelbench_text, shapes_of
 
-    return ReferenceText("torch", kernelbench_text(expression, shapes_of(shapes)).encode(), "--torch")
+    extents = shapes_of(shapes)
+    text = kernelbench_text(expression, extents).encode()
+    return ReferenceText("torch", text, "--torch", expression, extents)
 
 
 @contextmanager
@@ -59,19 +88,37 @@ def chosen_problem(
     if reference is None:
         yield find_problem(arguments.problem_of(problem_id, raw, file))
         return
-    if problem_id is not None:
-        raise UsageError(f"{reference.option} and --problem each say what to grade for.", "Leave one of them out.")
+    refuse_beside_problem(reference, problem_id)
     named = arguments.named_problem(raw)
     from evaluator.foreign.loading import foreign_problem
 
     assert toolbox is not None
-    with foreign_problem(reference.text, reference.name, toolbox.sandbox, toolbox.cache, other_sizes) as problem:
-        if named not in (None, problem.id):
-            raise UsageError(
-                f"The first line of {file} says {named}, and {reference.option} is {problem.id}.",
-                f"Leave {reference.option} out, or change the line `// problem: ID`.",
-            )
+    refuse_other_name(reference, named, file)
+    with foreign_problem(
+        reference.text,
+        reference.name,
+        toolbox.sandbox,
+        toolbox.cache,
+        other_sizes,
+        reference.problem_id,
+        toolbox.cancel_token,
+    ) as problem:
         yield problem
+
+
+def refuse_other_name(reference: ReferenceText, named: str | None, file: Path) -> None:
+    """Raise UsageError where `file` itself names another problem."""
+    if named not in (None, reference.problem_id):
+        raise UsageError(
+            f"The first line of {file} says {named}, and {reference.option} is {reference.problem_id}.",
+            f"Leave {reference.option} out, or change the line `// problem: ID`.",
+        )
+
+
+def refuse_beside_problem(reference: ReferenceText, problem_id: str | None) -> None:
+    """Raise UsageError where a problem is named too."""
+    if problem_id is not None:
+        raise UsageError(f"{reference.option} and --problem each say what to grade for.", "Leave one of them out.")
 
 
 def refuse_beside_reference(option: str, backend: str, given: dict[str, bool]) -> None:

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, get_args
 import click
 from rich.console import Console
 
-from common.contract import GpuName, OtherSizes, RewardName, Status, Submission, Verdict
+from common.contract import GpuName, OtherSizes, Phase, RewardName, Status, Submission, Verdict
 from evaluator.cli import arguments
-from evaluator.cli.chosen_problem import chosen_problem, reference_given, refuse_beside_reference
+from evaluator.cli.chosen_problem import (
+    chosen_problem,
+    reference_given,
+    refuse_beside_problem,
+    refuse_beside_reference,
+    refuse_other_name,
+)
 from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, printing
 from evaluator.cli.screen import Screen
 from evaluator.errors import InfrastructureError, InternalError, UsageError
@@ -110,7 +116,7 @@ def grade(
     if foreign is None and other_sizes is not None:
         raise UsageError("--other-sizes is of a problem that states fixed sizes.", "Add --reference or --torch.")
     if foreign is not None:
-        others = {"--server": server is not None, "--size": bool(sizes), "--shrink": shrink or shrink_s is not None}
+        others = {"--size": bool(sizes), "--shrink": shrink or shrink_s is not None}
         refuse_beside_reference(foreign.option, backend, {**others, "--repro": repro_name is not None})
         backend = "sim"
     report_file = arguments.output_path(report_name, file) if report_name is not None else None
@@ -137,14 +143,26 @@ def grade(
     source = raw.decode(errors="replace")
     machine = MachineSettings.from_environment()
     service = (server, key) if server is not None else None
-    toolbox = _toolbox(machine) if foreign is not None else None
-    with chosen_problem(problem_id, foreign, raw, file, toolbox, other_sizes or "reported") as problem:
-        submission = Submission.model_validate(
-            {"problem": problem.id, "source": source, "plan": plan, "backend": backend, "settings": settings}
+    problem: Problem | None = None
+    if service is not None and foreign is not None:
+        # The service reads it, so that nothing of it runs here.
+        refuse_beside_problem(foreign, problem_id)
+        refuse_other_name(foreign, arguments.named_problem(raw), file)
+        submission = Submission(
+            source=source, plan=plan, backend="sim", settings=settings, reference=foreign.as_sent()
         )
-        verdict = evaluate_anywhere(
-            submission, problem, machine, raw, quiet=as_json, service=service, toolbox=toolbox
-        )
+        verdict = evaluate_anywhere(submission, None, machine, raw, quiet=as_json, service=service)
+        if verdict.phase is Phase.PROBLEM and verdict.status is Status.UNSUPPORTED:
+            raise UsageError(verdict.message, verdict.hint)
+    else:
+        toolbox = _toolbox(machine) if foreign is not None else None
+        with chosen_problem(problem_id, foreign, raw, file, toolbox, other_sizes or "reported") as problem:
+            submission = Submission.model_validate(
+                {"problem": problem.id, "source": source, "plan": plan, "backend": backend, "settings": settings}
+            )
+            verdict = evaluate_anywhere(
+                submission, problem, machine, raw, quiet=as_json, service=service, toolbox=toolbox
+            )
     with printing():
         if as_json:
             click.echo(verdict.model_dump_json(indent=2))
@@ -152,7 +170,7 @@ def grade(
             Screen().print(terminal.verdict_card(verdict, source, str(file)))
     if receipt_file:
         arguments.write_output(receipt_file, verdict.model_dump_json(indent=2) + "\n")
-    if repro_file:
+    if repro_file and problem is not None:
         _reproduce(repro_file, submission, problem, raw, verdict)
     if report_file:
         from evaluator.report import html
@@ -168,7 +186,7 @@ def grade(
 
 def evaluate_anywhere(
     submission: Submission,
-    problem: Problem,
+    problem: Problem | None,
     machine: MachineSettings,
     raw: bytes,
     quiet: bool,
@@ -176,6 +194,8 @@ def evaluate_anywhere(
     toolbox: "Toolbox | None" = None,
 ) -> Verdict:
     """Grade here, or at a service (its address and key), with a line of progress on a terminal's stderr.
+
+    `problem`: None where only the service has it.
 
     A failure of this machine is a verdict too (`internal_error`). Raises UsageError, and InfrastructureError where a
     service gives no verdict: nothing was tried here, so there is nothing that a verdict could tell.
@@ -202,7 +222,7 @@ def evaluate_anywhere(
             raise
         except Exception as error:
             fault = error if isinstance(error, InfrastructureError) else InternalError(error)
-            return verdict_without_result(problem.id, submission.backend, fault.ruling())
+            return verdict_without_result(submission.problem, submission.backend, fault.ruling())
 
 
 def _toolbox(machine: MachineSettings) -> "Toolbox":

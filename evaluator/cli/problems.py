@@ -3,13 +3,17 @@
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from evaluator.cli.arguments import read_source
 from evaluator.cli.console import EXIT_OTHER, EXIT_PASSED, printing
 
 if TYPE_CHECKING:
+    from evaluator.foreign.loading import SurveyedFile
     from evaluator.problems.problem import Problem
 
 
@@ -18,7 +22,13 @@ if TYPE_CHECKING:
 @click.option("--starter", is_flag=True, help="Print only a source file to start from.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.option("--check", is_flag=True, help="Look for mistakes in the definition, as an author of problems wants.")
-def show_problems(problem_id: str | None, starter: bool, as_json: bool, check: bool) -> None:
+@click.option(
+    "--kernelbench",
+    "folder",
+    type=click.Path(path_type=Path, exists=True),
+    help="Say what can be promised of each KernelBench file in this folder (needs PyTorch).",
+)
+def show_problems(problem_id: str | None, starter: bool, as_json: bool, check: bool, folder: Path | None) -> None:
     """List the problems, or show all that a kernel author needs to know about one."""
     # Here, since `--help` needs none of it.
     from evaluator.cli.screen import Screen
@@ -26,6 +36,10 @@ def show_problems(problem_id: str | None, starter: bool, as_json: bool, check: b
     from evaluator.problems.catalogue import find_problem, problems
     from evaluator.report import terminal
 
+    if folder is not None:
+        if problem_id or starter or check:
+            raise UsageError("--kernelbench is about files of others.", "Leave out ID, --starter and --check.")
+        sys.exit(_survey(folder, as_json))
     if starter and problem_id is None:
         raise UsageError("A starter file for which problem?", "Run `assay problems ID --starter`.")
     if check and (starter or as_json):
@@ -59,3 +73,66 @@ def _check(chosen: "Sequence[Problem]") -> int:
                 click.echo(f"      {fault}")
         code = EXIT_OTHER if faults else code
     return code
+
+
+def _survey(folder: Path, as_json: bool) -> int:
+    """Print a line for each file as it becomes known, and at the end how many are what; the exit code."""
+    from rich.console import Console
+
+    from evaluator.errors import UsageError
+    from evaluator.foreign.loading import SurveyedFile, survey_file
+    from evaluator.pipeline.toolbox import Toolbox
+    from evaluator.report.terminal import printable
+    from evaluator.settings import MachineSettings
+
+    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder]
+    if not files:
+        raise UsageError(f"There is no .py file in {folder}.", "Give a folder of KernelBench files.")
+    toolbox = Toolbox(MachineSettings.from_environment())
+    console = Console(stderr=True)
+    console.quiet = not console.is_terminal
+    found: list[SurveyedFile] = []
+    with console.status("reading") as status:
+        for at, file in enumerate(files):
+            name = str(file.relative_to(folder)) if folder.is_dir() else file.name
+            status.update(f"{at + 1} of {len(files)}: {printable(name)}")
+            text = read_source(file, "Make it readable.")
+            one = replace(survey_file(text, file.name, toolbox.sandbox, toolbox.cache), name=name)
+            found.append(one)
+            if not as_json:
+                with printing():
+                    click.echo(f"{'FAIL' if one.refused else 'ok  '}  {printable(name)}: {printable(_in_words(one))}")
+    with printing():
+        if as_json:
+            click.echo(json.dumps([asdict(one) for one in found], indent=2))
+        else:
+            click.echo(_totals(found))
+    return EXIT_OTHER if any(one.refused for one in found) else EXIT_PASSED
+
+
+def _in_words(one: "SurveyedFile") -> str:
+    if one.refused:
+        kind = {
+            "reading": "does not load",
+            "calibrating": "loads, does not calibrate",
+            "judging": "loads, calibrates, degenerate",
+        }
+        return f"{kind[one.refused_at or 'reading']}: {one.refused}"
+    told = [f"tells {name} ({times:.3g}x)" for name, times in one.told.items() if name not in one.untold]
+    untold = [f"cannot tell {name} ({one.told[name]:.2g}x)" for name in one.untold]
+    varies = f"varies {', '.join(one.varies)}" if one.varies else "known at its own shapes only"
+    smaller = ["judged at smaller sizes"] * one.at_smaller_sizes
+    return "; ".join(["loads, calibrates", *told, *untold, varies, *smaller, f"{one.duration_s:.1f} s"])
+
+
+def _totals(found: "Sequence[SurveyedFile]") -> str:
+    refused_at = [one.refused_at for one in found]
+    degenerate = refused_at.count("judging")
+    usable = [one for one in found if not one.refused]
+    tell = sum("TF32" in one.told and "TF32" not in one.untold for one in usable)
+    return (
+        f"{len(found)} files: {len(found) - refused_at.count('reading')} load, {len(usable) + degenerate} calibrate, "
+        f"{degenerate} are degenerate; of the {len(usable)} that can be graded {tell} tell TF32 from float32, "
+        f"{sum(bool(one.varies) for one in usable)} vary, "
+        f"{sum(one.at_smaller_sizes for one in usable)} are judged at smaller sizes"
+    )

@@ -1,128 +1,151 @@
-"""From a file of someone else to a `Problem` that the pipeline takes."""
+"""From a file of someone else to a `Problem` that the pipeline takes; what was learned of a text is kept."""
 
 import hashlib
 import importlib.metadata
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from common.contract import OtherSizes
+from common.contract import OtherSizes, foreign_problem_id
 from common.wire import Json
+from evaluator.cancellation import CancelToken
 from evaluator.disk_cache import Cache, key_of
-from evaluator.foreign.calibration import (
-    MARGIN,
-    Calibration,
-    Calibrator,
-    absolute_of,
-    derived_relative,
-    in_roundings,
-)
-from evaluator.foreign.contents import distributions_of
-from evaluator.foreign.description import Description, TensorFacts
-from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError, ReferenceTooLargeError
-from evaluator.foreign.sizes import VariedSizes, afforded, drawn_sizes, learned_sizes, shapes_as_stated
-from evaluator.problems.arrays import Array, NumpyRng
-from evaluator.problems.linter import degeneracies, ignored_inputs
-from evaluator.problems.problem import (
-    Arrays,
-    Distribution,
-    Expected,
-    Problem,
-    SizeRange,
-    Sizes,
-    Tensor,
-    Tolerance,
-    Work,
-)
+from evaluator.foreign.learning import RULES, File, Known, caveats_of_sizes, learn, stated_problem
+from evaluator.foreign.reference import ReferenceEndedError, ReferenceProcess, ReferenceRefusedError, RefusedAt
+from evaluator.problems.problem import Problem
 from evaluator.sandbox.sandbox import Sandbox
 
-_RULES: Final = "kernelbench 2"
-"""By which files are described and calibrated: part of a problem's version and of the key of what is cached."""
-_SEED: Final = 20_000
-"""Of the inputs that a problem is calibrated and linted with; those of an evaluation are secret."""
-_LOOKS: Final = 3
-"""At typical inputs: whether a lower precision is told must not hang on one draw."""
-_WIDER: Final = 3.0
-"""How far beyond a published range that begins at 0: beyond 1, where functions that clamp begin to."""
-_HASH_CHARACTERS: Final = 10
-_STEM_CHARACTERS: Final = 40
-_NOT_FINITE: Final = "the answer is not finite, or does not fit in its type, for inputs as the file draws them"
+_LEARN_S: Final = 300.0
+"""For all that is asked of a file to learn it; published ones take a few seconds, the largest a minute."""
+_EVALUATION_S: Final = 300.0
+"""For all answers of one evaluation. With the above it bounds how long one submission keeps a worker."""
+_ENDED_KEPT_S: Final = 600.0
+"""How long it is believed that a file takes too long or too much memory: a busy machine may have been why."""
+
+_known: Final = Json(Known)
 
 
 @dataclass(frozen=True)
-class _Known:
-    """What is kept of a file whose text has been seen before."""
+class _Refusal:
+    """Why a text can be no problem."""
 
-    description: Description
-    """At the sizes that the file states or, where those are too much for here, at smaller ones."""
-    calibration: Calibration
-    left_out: tuple[str, ...]
-    """Names of distributions for which the answer is not finite, or honest kernels are off by far more."""
-    warnings: tuple[str, ...]
-    varied: VariedSizes
-    both_signs: bool = False
-    """Whether what the file draws from 0 up is drawn from both sides of it."""
-    too_large: str = ""
-    """What the file states itself, in words, where the description is at smaller sizes."""
+    message: str
+    """Without the file's name in front of it: others may give the same text another name, and are not to see it."""
+    remedy: str | None
+    at: RefusedAt
+    ended_at: float
+    """When its process ended or had to be ended, seconds since 1970; 0 where it answered."""
 
 
-_known: Final = Json(_Known)
-
-
-class _File:
-    """A file in its process, described at whatever sizes are asked for, each once."""
-
-    def __init__(self, process: ReferenceProcess, text: bytes) -> None:
-        self.process, self.text, self.name = process, text, process.name
-        self.both_signs = False
-        self._seen: dict[tuple[tuple[str, int], ...], Description] = {}
-
-    def described(self, sizes: Sizes) -> Description:
-        """With these values of its constants; those that are left out have the file's. Raises as the process."""
-        key = tuple(sorted(sizes.items()))
-        if key not in self._seen:
-            self._seen[key] = self.process.describe(dict(sizes))
-        found = self._seen[key]
-        return (_of_both_signs(found) or found) if self.both_signs else found
-
-    def remember(self, found: Description) -> None:
-        """What was described before."""
-        self._seen[tuple(sorted(constants_of(found, found.sizes).items()))] = found
-
-
-def constants_of(base: Description, sizes: Sizes) -> dict[str, int]:
-    """What the process needs to know of `sizes`: the others follow."""
-    return {name: sizes[name] for name in base.constants}
+_refusal: Final = Json(_Refusal)
 
 
 @contextmanager
 def foreign_problem(
-    text: bytes, name: str, sandbox: Sandbox, cache: Cache, other_sizes: OtherSizes = "reported"
+    text: bytes,
+    name: str,
+    sandbox: Sandbox,
+    cache: Cache,
+    other_sizes: OtherSizes = "reported",
+    problem_id: str | None = None,
+    cancel_token: CancelToken | None = None,
 ) -> Iterator[Problem]:
     """The problem that a KernelBench file states. Its oracle works as long as the context lasts.
 
-    `name`: the file's, for messages and the problem's id. `other_sizes`: whether a kernel must be right at sizes that
-    the file does not state. Raises ReferenceRefusedError, InfrastructureError.
+    `name`: the file's, for messages and the problem's id, unless `problem_id` gives that. `other_sizes`: whether a
+    kernel must be right at sizes that the file does not state. What was learned of a text is kept, also why it is
+    refused: that for a while only where its process had to be ended, which may go better on another day.
+
+    `cancel_token`: that of the work that it is for. Raises ReferenceRefusedError, InfrastructureError,
+    CancelledError.
     """
-    process = ReferenceProcess(sandbox, text, name)
-    process.start()  # what imports PyTorch meanwhile is needed in any case
+    process = ReferenceProcess(sandbox, text, name, cancel_token)
     try:
-        file = _File(process, text)
-        key = key_of("foreign problem", _RULES, importlib.metadata.version("torch"), _own_digest(), text)
-        entry, _ = cache.get_or_make(key, lambda: {"known": _known.dump(_learn(file))})
-        known = _known.load(entry["known"])
+        file = File(process, text, problem_id or foreign_problem_id("kernelbench", name, text))
+        known = _known_of(file, cache)
+        process.start()  # it imports PyTorch while the kernel is compiled
         file.both_signs = known.both_signs
         file.remember(known.description)
-        yield _problem(file, known, other_sizes)
+        process.grant(_EVALUATION_S)
+        yield stated_problem(file, known, other_sizes)
     finally:
         process.close()
+
+
+@dataclass(frozen=True)
+class SurveyedFile:
+    """What can be promised of one file."""
+
+    name: str
+    refused: str = ""
+    """Why it can be no problem; empty where it can."""
+    refused_at: RefusedAt | None = None
+    told: Mapping[str, float] = field(default_factory=dict)
+    """How many times what is allowed each lower precision is off."""
+    untold: tuple[str, ...] = ()
+    """Lower precisions that it cannot tell from its own."""
+    varies: tuple[str, ...] = ()
+    """The sizes at which a kernel is tried beside those that the file states."""
+    at_smaller_sizes: bool = False
+    """Whether it is too large for the simulator at its own sizes."""
+    caveats: tuple[str, ...] = ()
+    """What a verdict cannot say, in words."""
+    duration_s: float = 0.0
+
+
+def survey_file(text: bytes, name: str, sandbox: Sandbox, cache: Cache) -> SurveyedFile:
+    """Learn one file, or look up what is known of it. Raises InfrastructureError, UsageError without PyTorch."""
+    begun_s = time.monotonic()
+    try:
+        process = ReferenceProcess(sandbox, text, name)
+    except ReferenceRefusedError as refused:
+        return SurveyedFile(name, str(refused), refused.at)
+    try:
+        known = _known_of(File(process, text, name), cache)
+    except ReferenceRefusedError as refused:
+        return SurveyedFile(name, str(refused), refused.at, duration_s=time.monotonic() - begun_s)
+    finally:
+        process.close()
+    return SurveyedFile(
+        name,
+        told=known.calibration.told,
+        untold=known.calibration.untold,
+        varies=tuple(known.varied.steps),
+        at_smaller_sizes=bool(known.too_large),
+        caveats=(*known.warnings, *caveats_of_sizes(known, "reported")),
+        duration_s=time.monotonic() - begun_s,
+    )
+
+
+def _known_of(file: File, cache: Cache) -> Known:
+    """What is known of a file, learned now where it is not. Raises ReferenceRefusedError, InfrastructureError."""
+    key = key_of("foreign problem", RULES, importlib.metadata.version("torch"), _own_digest(), file.text)
+    entry, _ = cache.get_or_make(key, lambda: _learned(file))
+    if "refused" in entry:
+        refusal = _refusal.load(entry["refused"])
+        if not refusal.ended_at or time.time() - refusal.ended_at < _ENDED_KEPT_S:
+            kind = ReferenceEndedError if refusal.ended_at else ReferenceRefusedError
+            refused = kind(f"{file.name}{refusal.message}", refusal.remedy)
+            refused.at = refusal.at
+            raise refused
+        entry = cache.update(key, lambda _: _learned(file))
+        if "refused" in entry:
+            return _known_of(file, cache)
+    return _known.load(entry["known"])
+
+
+def _learned(file: File) -> dict[str, bytes]:
+    """What is to be kept of a file: `known`, or `refused`. Raises InfrastructureError."""
+    file.process.grant(_LEARN_S)
+    try:
+        return {"known": _known.dump(learn(file))}
+    except ReferenceRefusedError as refused:
+        ended_at = time.time() if isinstance(refused, ReferenceEndedError) else 0.0
+        message = str(refused).removeprefix(file.name)
+        return {"refused": _refusal.dump(_Refusal(message, refused.remedy, refused.at, ended_at))}
 
 
 def _own_digest() -> str:
@@ -131,265 +154,3 @@ def _own_digest() -> str:
     for file in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
-
-
-def _learn(file: _File) -> _Known:
-    """Describe, calibrate and lint a file. Raises ReferenceRefusedError.
-
-    One whose answer says nothing for the values that it draws from 0 up is tried with values of both signs.
-    """
-    described = afforded(file.described)
-    try:
-        known = _calibrated(file, described)
-    except _DegenerateError as as_published:
-        wider = _of_both_signs(described)
-        if wider is None:
-            raise
-        file.both_signs = True
-        try:
-            known = _calibrated(file, wider)
-        except ReferenceRefusedError:
-            raise as_published from None
-        moved = [
-            f"'{facts.name}' from {facts.draw.low:g} to {facts.draw.high:g}"
-            for facts, before in zip(wider.inputs, described.inputs, strict=True)
-            if facts != before
-        ]
-        fault = f"as published, {as_published.fault}: so it draws {', '.join(moved)}"
-        known = replace(known, warnings=(fault, *known.warnings), description=described, both_signs=True)
-    varied = learned_sizes(described, file.described)
-    return replace(known, varied=varied, too_large=_too_large(described, file))
-
-
-def _too_large(described: Description, file: _File) -> str:
-    """The file's own constants, where it is described at smaller ones."""
-    try:
-        published = file.described({})
-    except ReferenceTooLargeError as refused:
-        return _listed({name: value for name, value in refused.constants.items() if name in described.sizes})
-    return "" if published.sizes == described.sizes else _listed(published.sizes)
-
-
-def _listed(sizes: Sizes) -> str:
-    return ", ".join(f"{name}={size}" for name, size in sizes.items())
-
-
-def _of_both_signs(described: Description) -> Description | None:
-    """The same with uniform arguments from 0 up drawn from both sides of it; None where there are none."""
-
-    def moved(facts: TensorFacts) -> TensorFacts:
-        draw = facts.draw
-        if facts.kind != "argument" or draw.kind != "uniform" or draw.low != 0.0:
-            return facts
-        return replace(facts, draw=replace(draw, low=-_WIDER * draw.high, high=_WIDER * draw.high))
-
-    inputs = tuple(moved(facts) for facts in described.inputs)
-    return None if inputs == described.inputs else replace(described, inputs=inputs)
-
-
-class _DegenerateError(ReferenceRefusedError):
-    """The answer says nothing about a kernel."""
-
-    def __init__(self, name: str, fault: str) -> None:
-        super().__init__(f"{name} is no problem that a verdict could say anything about: {fault}.")
-        self.fault = fault
-
-
-def _calibrated(file: _File, described: Description) -> _Known:
-    """Calibrate and lint a file that is described. Raises ReferenceRefusedError."""
-    process, name, sizes = file.process, file.name, described.sizes
-    known = _Known(described, Calibration((), {}), (), (), VariedSizes({}, shapes_as_stated(described)))
-    file.remember(described)
-    constants = constants_of(described, sizes)
-    calibrator = Calibrator(described, lambda inputs, how: process.computed(inputs, how, constants))
-    left_out: list[str] = []
-    distributions = _distributions(file, described)
-    typical = distributions[0]
-    for turn, distribution in enumerate((*(typical,) * _LOOKS, *distributions[1:])):
-        inputs = distribution.draw(NumpyRng(np.random.default_rng(_SEED + turn)), sizes)
-        exact = _checked(process, described, process.answered(inputs, constants))
-        finite = _finite(described, exact)
-        if distribution is typical and not finite:
-            raise ReferenceRefusedError(f"{name}: {_NOT_FINITE}.")
-        if distribution is typical:
-            calibrator.measure(inputs, exact)
-        elif not finite or not calibrator.admits(inputs, exact):
-            left_out.append(distribution.name)
-    calibration = calibrator.calibration()
-    for facts, one in zip(described.outputs, calibration.outputs, strict=True):
-        if math.isinf(one.honest):
-            raise ReferenceRefusedError(
-                f"{name}: float32 gives another '{facts.name}' with its sums in another order, or none that is "
-                "finite: no tolerance tells right from wrong."
-            )
-    known = replace(known, calibration=calibration, left_out=tuple(left_out))
-    problem = _problem(file, known, "reported")
-    faults = degeneracies(problem, _SEED)
-    ignored = ignored_inputs(problem, _SEED)
-    arguments = {facts.name for facts in described.inputs if facts.kind == "argument"}
-    faults += tuple(f"no output depends on the input '{one}'" for one in ignored if one in arguments)
-    if faults:
-        raise _DegenerateError(name, faults[0])
-    warnings = tuple(f"no output depends on the parameter '{one}'" for one in ignored if one not in arguments)
-    return replace(known, warnings=(*warnings, *_untold(calibration)))
-
-
-def _untold(calibration: Calibration) -> Iterator[str]:
-    for precision in calibration.untold:
-        yield (
-            f"this problem cannot tell {precision} from its own precision: with operands and results rounded to it "
-            f"the answer is off by {calibration.told[precision]:.2g} times what is allowed"
-        )
-
-
-def _checked(
-    process: ReferenceProcess, described: Description, answer: Mapping[str, NDArray[Any]]
-) -> Mapping[str, NDArray[Any]]:
-    """`answer` in the shapes that were described. Raises ReferenceRefusedError where it has others."""
-    found: dict[str, NDArray[Any]] = {}
-    for at, facts in enumerate(described.outputs):
-        for part in ("value", "scale"):
-            array = answer.get(f"{part}_{at}")
-            if array is None or array.size != math.prod(facts.shape):
-                raise ReferenceRefusedError(f"{process.name}: its process gives an answer of another shape.")
-            found[f"{part}_{at}"] = array.reshape(facts.shape)
-    return found
-
-
-def _finite(described: Description, answer: Mapping[str, NDArray[Any]]) -> bool:
-    for at, facts in enumerate(described.outputs):
-        most = float(np.finfo(facts.dtype.value).max) if facts.dtype.is_float else math.inf
-        for part in ("value", "scale"):
-            if not bool((np.abs(answer[f"{part}_{at}"]) <= most).all()):
-                return False
-    return True
-
-
-def _distributions(file: _File, base: Description) -> tuple[Distribution, ...]:
-    return distributions_of(
-        base.inputs,
-        lambda at: file.described(constants_of(base, at)).inputs,
-        lambda seed, names, at: file.process.drawn(seed, names, constants_of(base, at)),
-    )
-
-
-def _problem(file: _File, known: _Known, other_sizes: OtherSizes) -> Problem:
-    process, name, described, calibration = file.process, file.name, known.description, known.calibration
-    digest = hashlib.sha256(file.text).hexdigest()
-    base = max(one.relative for one in calibration.outputs)
-    inputs, outputs = _tensors(described.inputs, known.varied), _tensors(described.outputs, known.varied)
-    sizes = dict(described.sizes)
-
-    def oracle(given: Arrays, at: Sizes) -> dict[str, Expected]:
-        constants = constants_of(described, at)
-        here = file.described(constants)
-        answer = _checked(process, here, process.answered(given, constants))
-        if here.sizes != sizes and not _finite(here, answer):
-            raise ReferenceRefusedError(f"{name} at {_listed(here.sizes)}: {_NOT_FINITE}.")
-        return {
-            facts.name: Expected(
-                _as_compared(answer[f"value_{number}"], facts),
-                answer[f"scale_{number}"],
-                longer=_longer(facts, described, here) * (one.relative / base if base else 1.0),
-            )
-            for number, (facts, one) in enumerate(zip(here.outputs, calibration.outputs, strict=True))
-        }
-
-    def work(at: Sizes) -> Work:
-        moved = [sum(_bytes_at(tensor, at) for tensor in tensors) for tensors in (inputs, outputs)]
-        larger = math.prod(at[one] / sizes[one] for one in known.varied.steps)
-        return Work(moved[0], moved[1], round(described.flops * larger))
-
-    def varied(generator: np.random.Generator) -> tuple[Sizes, ...]:
-        return drawn_sizes(generator, described, known.varied, file.described)
-
-    stem = re.sub(r"\W+", "_", Path(name).stem, flags=re.ASCII).strip("_").lower()[:_STEM_CHARACTERS]
-    required = other_sizes == "required"
-    return Problem(
-        id=f"kernelbench_{stem}_{digest[:_HASH_CHARACTERS]}",
-        version=f"{_RULES.split()[1]}-{digest[:32]}",
-        tier=1,
-        title=f"Model.forward of {name}",
-        statement=_statement(name, known),
-        inputs=inputs,
-        outputs=outputs,
-        sizes=tuple(sizes),
-        example_sizes=(sizes,),
-        hidden_sizes=lambda generator: (varied(generator) if required else ()) or (sizes,),
-        serves=SizeRange(sizes, least=sizes),
-        edge_sizes=lambda generator: (),
-        distributions=tuple(one for one in _distributions(file, described) if one.name not in known.left_out),
-        probes=(),
-        tolerance=Tolerance(base, max(map(absolute_of, described.outputs)), _reason(described, calibration)),
-        oracle=oracle,
-        work=work,
-        naive=None,
-        fast=None,
-        timing_sizes=sizes,
-        baseline=f"Model(*get_init_inputs()) of {name} in eager PyTorch",
-        caveats=(*known.warnings, *_told_of_sizes(known, other_sizes)),
-        varied_sizes=None if required or not known.varied.steps else varied,
-        too_large="" if required else known.too_large,
-    )
-
-
-def _told_of_sizes(known: _Known, other_sizes: OtherSizes) -> Iterator[str]:
-    if known.too_large:
-        yield (
-            f"at its own sizes ({known.too_large}) this problem is too large for the simulator: it is judged at "
-            f"{_listed(known.description.sizes)}"
-        )
-    if not known.varied.steps:
-        why = "and is judged there alone" if other_sizes == "required" else "so nothing is said about others"
-        yield f"this problem is known at its own shapes only, {why}: none of its constants could be varied"
-
-
-def _tensors(listed: Sequence[TensorFacts], varied: VariedSizes) -> tuple[Tensor, ...]:
-    return tuple(Tensor(facts.name, varied.shapes[facts.name], facts.dtype) for facts in listed)
-
-
-def _bytes_at(tensor: Tensor, sizes: Sizes) -> int:
-    return math.prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes
-
-
-def _longer(facts: TensorFacts, base: Description, here: Description) -> float:
-    """How much more longer sums than those of the calibration may be off."""
-    if here.longest_sum <= base.longest_sum or not facts.dtype.is_float:
-        return 1.0
-    return derived_relative(facts, here.longest_sum) / derived_relative(facts, base.longest_sum)
-
-
-def _as_compared(values: NDArray[Any], facts: TensorFacts) -> Array:
-    return values.astype(np.float64 if facts.dtype.is_float else np.int64)
-
-
-def _statement(name: str, known: _Known) -> str:
-    described = known.description
-    kinds = {
-        kind: ", ".join(facts.name for facts in described.inputs if facts.kind == kind)
-        for kind in ("argument", "parameter", "buffer")
-    }
-    told = [f"{kind}s {names}" for kind, names in kinds.items() if names]
-    outputs = ", ".join(f"{facts.name} {list(facts.shape)}" for facts in described.outputs)
-    return f"What Model.forward of {name} returns ({outputs}), of {'; '.join(told)}."
-
-
-def _reason(described: Description, calibration: Calibration) -> str:
-    said = []
-    for facts, one in zip(described.outputs, calibration.outputs, strict=True):
-        if one.relative == 0.0:
-            said.append(f"'{facts.name}' is whole numbers, which are exact")
-            continue
-        why = (
-            f"{MARGIN:g} times what PyTorch's float32 was off at most"
-            if one.relative > one.derived
-            else f"sums of {described.longest_sum} terms in any order; PyTorch's float32 was off by "
-            f"{in_roundings(one.honest)} at most"
-        )
-        said.append(f"'{facts.name}': {in_roundings(one.relative)} roundings of float32 of the scale, {why}")
-    lower = ", ".join(f"{name} {times:.3g}" for name, times in calibration.told.items())
-    told = f" Lower precisions are off by so many times of it: {lower}." if lower else ""
-    return (
-        "The scale is how far an element moves when every operand and result moves by one rounding of float32. "
-        f"{'; '.join(said)}.{told}"
-    )

@@ -13,12 +13,13 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.wire import DType
+from evaluator.cancellation import CancelToken
 from evaluator.errors import UsageError
 from evaluator.foreign.description import MOST_EXTENT, MOST_SIZES, Description
 from evaluator.python_command import last_words, own_python
@@ -41,8 +42,15 @@ _MOST_ANSWER_BYTES: Final = 2 << 30
 """Of all tensors of one answer: values and scales of float32 outputs in float64 are four times as large as these."""
 
 
+RefusedAt: TypeAlias = Literal["reading", "calibrating", "judging"]
+"""`reading`: it does not run, or has no form of a problem. `calibrating`: no tolerance tells right from wrong.
+`judging`: its answer says nothing about a kernel."""
+
+
 class ReferenceRefusedError(UsageError):
     """The file cannot be a problem, or not this one; the message names the file and, where it is known, the line."""
+
+    at: RefusedAt = "reading"
 
 
 class ReferenceTooLargeError(ReferenceRefusedError):
@@ -61,11 +69,18 @@ class ReferenceEndedError(ReferenceRefusedError):
 class ReferenceProcess:
     """One file in its sandbox. It starts with `start` or the first request and ends with `close`."""
 
-    def __init__(self, sandbox: Sandbox, text: bytes, name: str) -> None:
-        """`name`: the file's, for messages. Raises ReferenceRefusedError."""
+    def __init__(self, sandbox: Sandbox, text: bytes, name: str, cancel_token: CancelToken | None = None) -> None:
+        """`name`: the file's, for messages. `cancel_token`: that of the work that it is for, where that may be
+        cancelled. Raises ReferenceRefusedError.
+        """
         if importlib.util.find_spec("torch") is None:
             raise UsageError(
                 "A problem in a PyTorch file needs PyTorch, which is not installed.", "pip install torch"
+            )
+        if sandbox.image_id is not None:
+            raise UsageError(
+                "Problems of others cannot be read in Docker's sandboxes, whose image has no PyTorch.",
+                "Set ASSAY_SANDBOX=bubblewrap where PyTorch is installed.",
             )
         if len(text) > MOST_TEXT_BYTES:
             raise ReferenceRefusedError(f"{name} has {len(text):,} bytes; a problem may have {MOST_TEXT_BYTES:,}.")
@@ -76,6 +91,12 @@ class ReferenceProcess:
             raise ReferenceRefusedError(f"{name}:{line}: it is not text in UTF-8.") from error
         self._sandbox, self._text, self.name = sandbox, text, name
         self._session: SandboxSession | None = None
+        self._cancel_token = cancel_token or CancelToken()
+        self._left_s, self._granted_s = math.inf, math.inf
+
+    def grant(self, time_s: float) -> None:
+        """Give it so long for all that it is asked from now on, together."""
+        self._left_s = self._granted_s = time_s
 
     def start(self) -> None:
         """Start the process, which takes seconds to be ready, without waiting for it."""
@@ -146,8 +167,9 @@ class ReferenceProcess:
         listed = [{"name": name, "dtype": one.dtype.name, "shape": list(one.shape)} for name, one in inputs.items()]
         encoded = json.dumps({**request, "tensors": listed}).encode()
         begun_s = time.monotonic()
+        allowed_s = min(time_s, max(0.0, self._left_s))
         try:
-            session.allow(time_s)
+            session.allow(allowed_s)
             session.send(struct.pack("<Q", len(encoded)), encoded)
             for one in inputs.values():
                 session.send(np.ascontiguousarray(one).reshape(-1).view(np.uint8).data)
@@ -157,11 +179,15 @@ class ReferenceProcess:
                 received = sum(array.nbytes for array in named.values())
                 named[one["name"]] = self._tensor(session, one, _MOST_ANSWER_BYTES - received)
         except SessionEndedError as ended:
-            late = time.monotonic() - begun_s >= time_s
-            raise self._ended(session, deed, time_s if late else None, ended) from ended
+            late = time.monotonic() - begun_s >= allowed_s
+            whole = f"all that is asked of it takes more than {self._granted_s:g} s"
+            over = whole if allowed_s < time_s else f"it takes more than {time_s:g} s to {deed}"
+            raise self._ended(session, deed, over if late else "", ended) from ended
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             self.close()
             raise ReferenceRefusedError(f"{self.name}: its process answers in no form that is known.") from error
+        finally:
+            self._left_s -= time.monotonic() - begun_s
         if "refused" in header:
             raise self._refused(header)
         return header, named
@@ -193,17 +219,18 @@ class ReferenceProcess:
             raise ValueError(f"a tensor of shape {shape}")
         return np.frombuffer(session.receive(size_bytes), dtype).reshape(shape)
 
-    def _ended(self, session: SandboxSession, deed: str, late_s: float | None, ended: SessionEndedError) -> Exception:
-        """What to raise where the process ended instead of answering; `late_s`: the time that it had and used up."""
+    def _ended(self, session: SandboxSession, deed: str, late: str, ended: SessionEndedError) -> Exception:
+        """What to raise where the process ended instead of answering; `late`: how it used up its time, if it did."""
         result = session.finish()
         self._session = None
-        by = foreign(result) if late_s is None else None
+        self._cancel_token.check()
+        by = None if late else foreign(result)
         if by is not None:
             return killed_from_outside(by)
         if result.memory_exceeded:
             why = f"it takes more than the {_MEMORY_BYTES >> 30} GiB of memory that it may"
-        elif late_s is not None:
-            why = f"it takes more than {late_s:g} s to {deed}"
+        elif late:
+            why = late
         elif result.limit_hit:
             why = f"its process met a limit, {result.limit_hit}"
         else:

@@ -5,6 +5,7 @@ into the file, which then runs in the sandbox as any other.
 """
 
 import ast
+import keyword
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -150,6 +151,7 @@ _FUNCTIONAL: Final = frozenset(
     ]
 )
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_MOST_EXTENT: Final = 1 << 31
 _SHAPE: Final = re.compile(r"([A-Za-z]\w*)=([1-9][0-9]{0,9}(?:x[1-9][0-9]{0,9}){0,7})", re.ASCII)
 _PLAIN: Final = (
     *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult, ast.USub, ast.UAdd, ast.Load, ast.Tuple, ast.List),
@@ -175,8 +177,15 @@ def kernelbench_text(expression: str, shapes: Mapping[str, tuple[int, ...]]) -> 
 
     Its sizes are the distinct extents in order: `n`, or `n0`, `n1` … where there are several.
 
-    Raises UsageError for anything but names of `shapes`, numbers, operators and the functions listed above.
+    Raises UsageError for anything but names of `shapes`, numbers, operators and the functions listed above, and for
+    what can be no name or extent.
     """
+    for name, shape in shapes.items():
+        if not _can_be_named(name) or not shape or not all(1 <= extent <= _MOST_EXTENT for extent in shape):
+            raise UsageError(
+                f"The tensor {name[:64]!r} cannot have this name or the shape {list(shape[:8])}.",
+                "Names are those of variables, and extents whole numbers from 1 on.",
+            )
     if len(expression) > MOST_CHARACTERS:
         raise UsageError(f"The expression has {len(expression):,} characters; it may have {MOST_CHARACTERS:,}.")
     try:
@@ -210,7 +219,7 @@ def shapes_of(given: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {}
     for text in given:
         match = _SHAPE.fullmatch(text)
-        if match is None or not _NAME.fullmatch(match[1]) or match[1] in ("torch", "F", "self"):
+        if match is None or not _can_be_named(match[1]):
             raise UsageError(
                 f"--shape {text} cannot be read.",
                 "Write it as NAME=EXTENTS, for example --shape a=1024 --shape b=32x64.",
@@ -221,6 +230,10 @@ def shapes_of(given: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
     if not shapes:
         raise UsageError("Which shapes do the tensors have?", "Add --shape NAME=EXTENTS for each of them.")
     return shapes
+
+
+def _can_be_named(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and name not in ("torch", "F", "self") and not keyword.iskeyword(name)
 
 
 def _checked_names(node: ast.expr, shapes: Mapping[str, tuple[int, ...]]) -> set[str]:

@@ -354,6 +354,7 @@ class Problem:
             probes=tuple(f"{p.distribution.name}: {p.distribution.reason}" for p in self.probes),
             starter=starter(self),
             serves=self.serves.text,
+            caveats=self.caveats,
         )
 
 

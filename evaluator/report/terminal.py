@@ -108,7 +108,7 @@ _LOOKS = {
 
 def where_it_ran(verdict: Verdict) -> str:
     """`, on a GPU` or `, on the simulator`; empty where the evaluation ended before any backend had a part in it."""
-    if verdict.phase in (Phase.SCREEN, Phase.LIFT, Phase.COMPILE):
+    if verdict.phase in (Phase.PROBLEM, Phase.SCREEN, Phase.LIFT, Phase.COMPILE):
         return ""
     return ", on a GPU" if verdict.backend == "gpu" else ", on the simulator"
 
@@ -460,6 +460,8 @@ def _problem(face: ProblemFace, plain: bool) -> RenderableType:
     table.add_row("Timed at", _text(plain, timed))
     table.add_row("Baseline", _text(plain, face.baseline))
     table.add_row("Tolerance", _text(plain, face.tolerance))
+    if face.caveats:
+        table.add_row("Cannot say", _text(plain, "\n".join(face.caveats)))
     table.add_row("Tested with", _text(plain, "\n".join((*face.distributions, *face.probes))))
     starter = _text(plain, face.starter.rstrip())
     return Panel(

@@ -8,15 +8,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
 
-from common.contract import Submission
+from common.contract import Submission, is_foreign_problem
 from common.wire import as_bytes
-from evaluator.errors import AssayError
+from evaluator.errors import AssayError, UsageError
+from evaluator.foreign.learning import RULES
+from evaluator.foreign.sources import source_of
 from evaluator.problems.catalogue import find_problem
 from evaluator.service import logs
 from evaluator.service.api.callers import Caller
 from evaluator.service.api.errors import ApiError, refusal_of
 from evaluator.service.api.fleet import Fleet
-from evaluator.service.storage.models import FIRST_QUEUE, Accepted, Answer, Asked, QuotaExceededError
+from evaluator.service.storage.models import (
+    FIRST_QUEUE,
+    Accepted,
+    Answer,
+    Asked,
+    ForeignText,
+    QuotaExceededError,
+)
 from evaluator.service.storage.secrets import reuse_key
 from evaluator.service.storage.submissions import SubmissionRepository
 from evaluator.service.workers.task import Announcer
@@ -102,6 +111,8 @@ class Admission:
             quota=caller.quota,
             refused_lately=self.refused_lately(caller),
         )
+        if submission.reference is not None or is_foreign_problem(submission.problem):
+            asked = self._asked_for_own(asked)
         answer: asyncio.Future[Answer | AssayError] = asyncio.get_running_loop().create_future()
         self._arrived.setdefault(caller.tenant, deque()).append((asked, answer))
         if self._writing is None or self._writing.done():
@@ -117,6 +128,40 @@ class Admission:
             await loop.run_in_executor(self._announcing, self._announcer.announce, evaluation.id, evaluation.queue)
         _LOG.info("accepted", evaluation_id=evaluation.id, tenant=caller.tenant, created=accepted.created)
         return accepted
+
+    def _asked_for_own(self, asked: Asked) -> Asked:
+        """For a problem that the caller states, now or before: its text goes aside, and the simulator judges.
+
+        Raises ApiError for what cannot be asked of such a problem.
+        """
+        submission, settings = asked.submission, asked.submission.settings
+        if self._settings.most_references == 0:
+            raise ApiError(
+                "invalid-request",
+                "This service takes no problems of its callers' own.",
+                "GET /problems lists what it has; the operator's ASSAY_MOST_REFERENCES is 0.",
+            )
+        for name, is_given in {
+            "backend is gpu": submission.backend == "gpu",
+            "settings.sizes is given": settings.sizes is not None,
+            "settings.shrink_s is above 0": settings.shrink_s > 0,
+        }.items():
+            if is_given:
+                raise ApiError(
+                    "invalid-request",
+                    f"{name}, which is not possible for a problem of your own: the simulator judges it at its own "
+                    "sizes.",
+                    "Leave it out.",
+                )
+        foreign = None
+        if submission.reference is not None:
+            try:
+                source = source_of(submission.reference)
+            except UsageError as refused:
+                raise ApiError("invalid-request", str(refused), refused.remedy) from refused
+            foreign = ForeignText(source.problem_id, source.name, source.text.decode("utf-8", "replace"))
+        taken = submission.model_copy(update={"reference": None, "backend": "sim"})
+        return replace(asked, submission=taken, foreign=foreign, most_foreign=self._settings.most_references)
 
     async def accept_all(
         self,
@@ -185,9 +230,13 @@ class Admission:
 
     def _reuse_key(self, submission: Submission, tenant: str) -> str | None:
         """What a verdict depends on, as one key; None where nobody knows who would judge. Raises ApiError."""
-        problem = find_problem(submission.problem)
-        if submission.settings.sizes is not None:
-            asked_sizes(problem, submission.settings.sizes)
+        if is_foreign_problem(submission.problem):
+            version = RULES  # the text is in its id
+        else:
+            problem = find_problem(submission.problem)
+            version = problem.face.version
+            if submission.settings.sizes is not None:
+                asked_sizes(problem, submission.settings.sizes)
         fleet = self._fleet.workers()
         with_gpu = [worker for worker in fleet if worker.backend == "gpu"]
         if submission.backend == "gpu" and fleet and not with_gpu:
@@ -206,4 +255,4 @@ class Admission:
             (one.device if backend == "gpu" else "", one.arch, one.toolchain, one.grader_version) for one in judges
         }
         facts = [fact for one in sorted(able) for fact in one]
-        return reuse_key(self._secret, (_RULES, tenant, as_bytes(submission), problem.face.version, backend, *facts))
+        return reuse_key(self._secret, (_RULES, tenant, as_bytes(submission), version, backend, *facts))

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, FastAPI, Response
+from fastapi import APIRouter, FastAPI, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.openapi.utils import get_openapi
 
-from common.contract import CONTRACT_VERSION, ProblemFace
+from common.contract import CONTRACT_VERSION, ProblemFace, is_foreign_problem
 from evaluator import __version__
 from evaluator.errors import StorageError
 from evaluator.problems.catalogue import find_problem, problems
@@ -64,7 +64,9 @@ def create_app(
     install(app, _error_page)
     admit = _viewers(service.authenticator)
     app.include_router(
-        pages.router(storage.evaluations, storage.workers, admit, stopping=lambda: service.watch.closed)
+        pages.router(
+            storage.evaluations, storage.workers, storage.foreign, admit, stopping=lambda: service.watch.closed
+        )
     )
     app.include_router(docs_page.router(f"{app.title}: the API"))
     app.include_router(routes.router)
@@ -87,6 +89,7 @@ def _service(
     fleet = Fleet(storage.workers)
     return Service(
         evaluations=storage.evaluations,
+        foreign=storage.foreign,
         authenticator=Authenticator(storage.keys, settings.require_keys),
         admission=Admission(storage.submissions, fleet, announcer, settings, secret),
         fleet=fleet,
@@ -103,23 +106,59 @@ def _service(
 _router = APIRouter(route_class=JsonRoute)
 
 
-@_router.get("/problems", tags=["problems"], response_model=list[ProblemFace], responses=documented(*KEYED))
-async def list_problems(caller: Known) -> Response:
-    """What can be graded here, from the basic to the advanced."""
-    return Response(_problem_list(), 200, {}, "application/json")
+@_router.get(
+    "/problems",
+    tags=["problems"],
+    response_model=list[ProblemFace],
+    responses=documented("invalid-request", *KEYED),
+)
+async def list_problems(
+    service: Here,
+    caller: Known,
+    stated_by: Annotated[
+        Literal["assay", "caller"],
+        Query(description="`caller`: those that you have sent as references, as far as they have been read."),
+    ] = "assay",
+) -> Response:
+    """What can be graded here, from the basic to the advanced; or your own, those used last first."""
+    if stated_by == "assay":
+        return Response(_problem_list(), 200, {}, "application/json")
+    found = await run_in_threadpool(service.foreign.list, caller.sees)
+    faces = ",".join(one.face.model_dump_json() for one in found if one.face is not None)
+    return Response(f"[{faces}]", 200, {}, "application/json")
 
 
 @_router.get(
     "/problems/{problem_id}",
     tags=["problems"],
     response_model=ProblemFace,
-    responses=documented("not-found", "invalid-request", *KEYED),
+    responses=documented("not-found", "invalid-request", "problem-refused", *KEYED),
 )
-async def get_problem(problem_id: str, caller: Known) -> Response:
+async def get_problem(problem_id: str, service: Here, caller: Known) -> Response:
     """All that the author of a kernel needs to know about one problem."""
+    if is_foreign_problem(problem_id):
+        return as_json(await run_in_threadpool(_face_of_callers_own, service, problem_id, caller.sees), 200, {})
     if problem_id not in problems():
         raise ApiError("not-found", f"There is no problem {problem_id[:100]!r}.", "GET /problems lists them.")
     return as_json(find_problem(problem_id).face, 200, {})
+
+
+def _face_of_callers_own(service: Service, problem_id: str, sees: str | None) -> ProblemFace:
+    """Raises ApiError where it is not known, not read yet, or refused."""
+    found = service.foreign.get(problem_id, sees)
+    if found is None:
+        raise ApiError(
+            "not-found",
+            f"You have sent no problem {problem_id[:100]!r}.",
+            "POST /evaluate with it as `reference`; those that are not used are forgotten after a while.",
+        )
+    if found.refusal is not None:
+        raise ApiError("problem-refused", found.refusal, "docs/foreign_problems.md says what is needed.")
+    if found.face is None:
+        raise ApiError(
+            "not-found", f"{problem_id} has not been read yet.", "Ask again when its first kernel is judged."
+        )
+    return found.face
 
 
 @_router.get("/livez", tags=["operation"], response_model=Liveness, responses=documented("misdirected"))

@@ -24,7 +24,7 @@ from evaluator.service.api.fleet import Fleet
 from evaluator.service.api.metrics import Metrics
 from evaluator.service.api.notifier import Notifier
 from evaluator.service.api.request_body import Document, Reader
-from evaluator.service.storage.evaluations import EvaluationRepository
+from evaluator.service.storage.evaluations import EvaluationRepository, ForeignProblemRepository
 from evaluator.service.storage.models import Page, StoredEvaluation
 from evaluator.service.storage.secrets import bearer_secret
 from evaluator.settings import ServiceSettings
@@ -35,6 +35,7 @@ class Service:
     """What the routes work with; `app.state.service`."""
 
     evaluations: EvaluationRepository
+    foreign: ForeignProblemRepository
     authenticator: Authenticator
     admission: Admission
     fleet: Fleet

@@ -13,7 +13,12 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from common.wire import Wire
 from evaluator.errors import AssayError, StorageError, UnknownProblemError, UsageError
 from evaluator.service import logs
-from evaluator.service.storage.models import IdempotencyConflictError, QueueFullError, QuotaExceededError
+from evaluator.service.storage.models import (
+    IdempotencyConflictError,
+    QueueFullError,
+    QuotaExceededError,
+    TooManyProblemsError,
+)
 from evaluator.validation_messages import in_plain_words
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -35,6 +40,7 @@ _TITLES: Final[Mapping[str, tuple[int, str]]] = {
     "misdirected": (421, "This server is not meant"),
     "invalid-request": (422, "The request cannot be used"),
     "unknown-problem": (422, "There is no such problem"),
+    "problem-refused": (422, "This can be no problem"),
     "idempotency-clash": (422, "This Idempotency-Key was used for another request"),
     "quota-exceeded": (429, "The quota of this key is used up"),
     "internal": (500, "The service made a mistake"),
@@ -99,7 +105,7 @@ def refusal_of(error: AssayError) -> ApiError:
         return ApiError("idempotency-clash", str(error), error.remedy)
     if isinstance(error, QueueFullError):
         return ApiError("queue-full", str(error), error.remedy, error.retry_after_s)
-    if isinstance(error, QuotaExceededError):
+    if isinstance(error, QuotaExceededError | TooManyProblemsError):
         return ApiError("quota-exceeded", str(error), error.remedy, error.retry_after_s)
     if isinstance(error, UsageError):
         return ApiError("invalid-request", str(error), error.remedy)

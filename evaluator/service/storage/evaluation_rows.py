@@ -1,4 +1,5 @@
-"""What several repositories do with one evaluation's row, in the caller's transaction: read, requeue, end.
+"""What several repositories do with one evaluation's row, in the caller's transaction: read, requeue, end; and with
+the problem that its caller stated.
 
 A row is locked before it is changed: the caller has selected it FOR UPDATE in the transaction of `connection`.
 """
@@ -6,20 +7,23 @@ A row is locked before it is changed: the caller has selected it FOR UPDATE in t
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, exists, func, insert, select, update
 
-from common.contract import Phase, Status, Submission, Verdict
-from evaluator.errors import InternalError, Ruling
+from common.contract import Phase, ProblemFace, Status, Submission, Verdict
+from evaluator.errors import InternalError, Ruling, UnknownProblemError
 from evaluator.pipeline.without_result import verdict_without_result
 from evaluator.service.storage import counters
-from evaluator.service.storage.models import StoredEvaluation, is_gpu_queue
-from evaluator.service.storage.tables import evaluations, submissions, verdicts
+from evaluator.service.storage.models import ForeignText, StoredEvaluation, TooManyProblemsError, is_gpu_queue
+from evaluator.service.storage.tables import evaluations, foreign_problems, is_open, submissions, verdicts
 
 MAX_ATTEMPTS: Final = 2
 """Attempts in one stage; when the last is lost or fails, the evaluation ends in `internal_error`. Two: a submission
 that kills its worker must not be tried again without end, and one that met a dying machine must not suffer for it."""
 
 _row = evaluations.c
+_foreign = foreign_problems.c
+_in_use = exists().where(_row.tenant == _foreign.tenant, _row.problem == _foreign.id, is_open)
+"""Evaluations that are not over need the text of their problem."""
 WHOLE: Final[Select[Any]] = (
     select(*_row, submissions.c.body.label("submission"), verdicts.c.body.label("verdict"))
     .join(submissions, submissions.c.seq == _row.seq)
@@ -129,3 +133,69 @@ def _without_result(connection: Connection, row: Row[Any], status: Status, messa
     begun = Phase.COMPILE if row.stage == "compile" else Phase.LAUNCH
     ruling = Ruling(status, Phase.SCREEN if row.started_at is None else begun, message, hint)
     return verdict_without_result(submission.problem, "gpu" if on_gpu else "sim", ruling)
+
+
+# ---- the problems that callers state themselves ----
+
+
+def keep_foreign(connection: Connection, tenant: str, problem: ForeignText, most: int, now: float) -> None:
+    """Keep what a tenant sent; of more than `most` the one that was not used for longest goes.
+
+    Raises TooManyProblemsError where all of them are in use, and UnknownProblemError where the same id has another
+    text.
+    """
+    its = (_foreign.tenant == tenant) & (_foreign.id == problem.id)
+    before = connection.execute(select(_foreign.text).where(its)).scalar()
+    if before is not None:
+        if before != problem.text:
+            raise UnknownProblemError(
+                f"there is another problem '{problem.id}' already", "give the file another name"
+            )
+        connection.execute(update(foreign_problems).where(its).values(used_at=now))
+        return
+    count = connection.execute(select(func.count()).where(_foreign.tenant == tenant)).scalar_one()
+    if count >= most:
+        oldest = (
+            select(_foreign.id)
+            .where(_foreign.tenant == tenant, ~_in_use)
+            .order_by(_foreign.used_at)
+            .limit(count - most + 1)
+        )
+        gone = connection.execute(oldest).scalars().all()
+        if len(gone) < count - most + 1:
+            raise TooManyProblemsError(most)
+        connection.execute(delete(foreign_problems).where(_foreign.tenant == tenant, _foreign.id.in_(gone)))
+    new = {"tenant": tenant, "id": problem.id, "name": problem.name, "text": problem.text}
+    connection.execute(insert(foreign_problems).values(**new, created_at=now, used_at=now))
+
+
+def use_foreign(connection: Connection, tenant: str, problem_id: str, now: float) -> None:
+    """Say that a problem is used, which a tenant has sent before. Raises UnknownProblemError where it has not."""
+    its = (_foreign.tenant == tenant) & (_foreign.id == problem_id)
+    if connection.execute(update(foreign_problems).where(its).values(used_at=now)).rowcount != 1:
+        raise UnknownProblemError(
+            f"there is no problem '{problem_id}' here", "send its text, as the submission's `reference`"
+        )
+
+
+def foreign_text(connection: Connection, tenant: str, problem_id: str) -> ForeignText | None:
+    """What stands for a tenant's problem; None for one that is not known."""
+    query = select(_foreign.id, _foreign.name, _foreign.text).where(
+        _foreign.tenant == tenant, _foreign.id == problem_id
+    )
+    row = connection.execute(query).first()
+    return None if row is None else ForeignText(row.id, row.name, row.text)
+
+
+def forget_foreign(connection: Connection, unused_since: float) -> None:
+    """Delete what nobody has used since then."""
+    connection.execute(delete(foreign_problems).where(_foreign.used_at < unused_since, ~_in_use))
+
+
+def learned_foreign(
+    connection: Connection, tenant: str, problem_id: str, face: ProblemFace | None, refusal: str | None
+) -> None:
+    """Write down what a worker found out: either what kernels' authors see, or why it can be no problem."""
+    its = (_foreign.tenant == tenant) & (_foreign.id == problem_id)
+    known = {"face": None if face is None else face.model_dump_json(), "refusal": refusal}
+    connection.execute(update(foreign_problems).where(its).values(**known))

@@ -1,19 +1,28 @@
-"""Evaluations: read, listed, watched for changes, and dropped by their callers."""
+"""Evaluations: read, listed, watched for changes, dropped by their callers; and the problems that these stated."""
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Select, bindparam, case, func, null, select, update
 
-from common.contract import Status
+from common.contract import ProblemFace, Status
 from evaluator.errors import UsageError
 from evaluator.service.storage.database import Database
 from evaluator.service.storage.evaluation_rows import WHOLE, end_evaluation, stored_evaluation, unwanted_verdict
-from evaluator.service.storage.models import LargeEvaluationError, Page, State, StoredEvaluation, Waiting
-from evaluator.service.storage.tables import evaluations, is_queued, submissions, verdicts
+from evaluator.service.storage.models import (
+    ForeignProblem,
+    LargeEvaluationError,
+    Page,
+    State,
+    StoredEvaluation,
+    Waiting,
+)
+from evaluator.service.storage.tables import evaluations, foreign_problems, is_queued, submissions, verdicts
 
+_MOST_LISTED: Final = 1000
+"""Problems of callers' own in one list."""
 _ONCE = 500
 """Rows that one statement names."""
 
@@ -139,3 +148,35 @@ def _portions(ids: Collection[str]) -> Iterator[tuple[str, ...]]:
 def _of(evaluation_id: str, tenant: str | None) -> Any:
     mine = _row.id == evaluation_id
     return mine if tenant is None else mine & (_row.tenant == tenant)
+
+
+class ForeignProblemRepository:
+    """What is known of the problems that callers state."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, problem_id: str, tenant: str | None) -> ForeignProblem | None:
+        """A problem of this tenant (None: of any). Raises StorageError."""
+        found = self._read(_seen_by(tenant).where(foreign_problems.c.id == problem_id))
+        return found[0] if found else None
+
+    def list(self, tenant: str | None) -> tuple[ForeignProblem, ...]:
+        """Those of this tenant (None: of all), what was used last first. Raises StorageError."""
+        return tuple(self._read(_seen_by(tenant).limit(_MOST_LISTED)))
+
+    def _read(self, query: Select[Any]) -> Sequence[ForeignProblem]:
+        with self._database.reading() as connection:
+            rows = connection.execute(query).all()
+        return [
+            ForeignProblem(
+                row.id, row.name, None if row.face is None else ProblemFace.model_validate_json(row.face), row.refusal
+            )
+            for row in rows
+        ]
+
+
+def _seen_by(tenant: str | None) -> Select[Any]:
+    row = foreign_problems.c
+    query = select(row.id, row.name, row.face, row.refusal).order_by(row.used_at.desc())
+    return query if tenant is None else query.where(row.tenant == tenant)

@@ -13,11 +13,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Double, bindparam, func, select, update
 
-from common.contract import Verdict
+from common.contract import ProblemFace, Verdict, is_foreign_problem
 from evaluator.service.storage import counters
 from evaluator.service.storage.database import Database
 from evaluator.service.storage.evaluation_rows import (
     end_evaluation,
+    foreign_text,
+    learned_foreign,
     requeue_evaluation,
     submission_of,
     unwanted_verdict,
@@ -114,6 +116,7 @@ class LeaseRepository:
         values = {"of_seq": seq, "by": worker, "for_s": lease_s, "now": self._database.clock()}
         row = connection.execute(_BEGIN, values).one()
         connection.execute(_TAKE_TURN, {"of_tenant": row.tenant})
+        foreign = foreign_text(connection, row.tenant, row.problem) if is_foreign_problem(row.problem) else None
         return Lease(
             evaluation_id=row.id,
             token=row.token,
@@ -127,6 +130,7 @@ class LeaseRepository:
             worked_s=row.worked_s or 0.0,
             tenant=row.tenant,
             version=row.version,
+            foreign=foreign,
         )
 
     def renew(self, lease: Lease, lease_s: float) -> bool:
@@ -140,6 +144,13 @@ class LeaseRepository:
         """Say what is being done; renews the lease too. False where the lease is lost. Raises StorageError."""
         with self._database.writing() as connection:
             return connection.execute(_PROGRESS, _name(lease) | {"text": text[:500]}).rowcount == 1
+
+    def learned(self, lease: Lease, face: ProblemFace | None, refusal: str | None) -> None:
+        """Write down what became of the problem that its caller stated: what kernels' authors see, or why it can be
+        none. Raises StorageError.
+        """
+        with self._database.writing() as connection:
+            learned_foreign(connection, lease.tenant, lease.submission.problem, face, refusal)
 
     def pass_on(self, lease: Lease, queue: str, compiled_s: float | None, worked_s: float = 0.0) -> bool:
         """The compile stage is done: wait for the judge stage in `queue`; attempts count from the start again.

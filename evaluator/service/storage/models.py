@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
 
-from common.contract import Evaluation, Submission, Verdict
-from evaluator.errors import AssayError, UsageError
+from common.contract import Evaluation, ProblemFace, Submission, Verdict
+from evaluator.errors import AssayError, UnknownProblemError, UsageError
 from evaluator.service.storage.secrets import Quota
 
 State = Literal["queued", "running", "done"]
@@ -85,6 +85,28 @@ class StoredEvaluation:
 
 
 @dataclass(frozen=True)
+class ForeignText:
+    """What stands for a problem that a caller states."""
+
+    id: str
+    name: str
+    """The file's, for messages."""
+    text: str
+    """A file in the form that the sandbox runs."""
+
+
+@dataclass(frozen=True)
+class ForeignProblem:
+    """What is known of a problem that a caller states; neither a face nor a refusal before a worker has read it."""
+
+    id: str
+    name: str
+    face: ProblemFace | None
+    refusal: str | None
+    """Why it can be no problem, with file and line."""
+
+
+@dataclass(frozen=True)
 class Asked:
     """A submission that asks to be taken in; what each part does is at `SubmissionRepository.accept_all`."""
 
@@ -96,6 +118,10 @@ class Asked:
     fresh: bool = False
     request_id: str = ""
     quota: Quota | None = None
+    foreign: ForeignText | None = None
+    """What stands for its problem, where the caller sent that too."""
+    most_foreign: int = 0
+    """How many problems of its own the tenant may have kept."""
     refused_lately: int = 0
     """How much of the quota per minute went to requests that were refused."""
 
@@ -135,6 +161,8 @@ class Lease:
     tenant: str = ""
     version: int = -1
     """The row's version when it was claimed; -1 where nobody knows."""
+    foreign: ForeignText | None = None
+    """What stands for its problem, where that is one that a caller stated."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +280,17 @@ class IdempotencyConflictError(UsageError):
         self.evaluation_id = evaluation_id
 
 
+class TooManyProblemsError(AssayError):
+    """A tenant has all the problems of its own that it may have, and evaluations wait for each."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"Evaluations for {most} problems of your own are under way, which is as many as are kept.",
+            "Try again when some have ended, or ask the operator for room (ASSAY_MOST_REFERENCES).",
+        )
+        self.retry_after_s = 5.0
+
+
 class LargeEvaluationError(AssayError):
     """An evaluation was not read, because it is larger than there was room for."""
 
@@ -260,5 +299,8 @@ class LargeEvaluationError(AssayError):
         self.chars = chars
 
 
-Answer: TypeAlias = Accepted | QueueFullError | QuotaExceededError | IdempotencyConflictError
+Refusal: TypeAlias = (
+    QueueFullError | QuotaExceededError | IdempotencyConflictError | TooManyProblemsError | UnknownProblemError
+)
+Answer: TypeAlias = Accepted | Refusal
 """What comes of one that asked."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from evaluator.service.storage.api_keys import ApiKeyRepository
 from evaluator.service.storage.counters import CounterRepository
 from evaluator.service.storage.database import Database
-from evaluator.service.storage.evaluations import EvaluationRepository
+from evaluator.service.storage.evaluations import EvaluationRepository, ForeignProblemRepository
 from evaluator.service.storage.leases import LeaseRepository
 from evaluator.service.storage.submissions import SubmissionRepository
 from evaluator.service.storage.sweeps import SweepRepository
@@ -26,6 +26,7 @@ class Storage:
     workers: WorkerRepository
     keys: ApiKeyRepository
     counters: CounterRepository
+    foreign: ForeignProblemRepository
 
 
 def open_storage(
@@ -42,4 +43,5 @@ def open_storage(
         WorkerRepository(database),
         ApiKeyRepository(database),
         CounterRepository(database),
+        ForeignProblemRepository(database),
     )

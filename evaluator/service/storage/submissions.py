@@ -6,14 +6,20 @@ An evaluation is accepted when `accept_all` returns, and from then on it ends ex
 import hashlib
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import Connection, bindparam, func, insert, select
 
-from common.contract import Status
+from common.contract import Status, is_foreign_problem
 from evaluator.service.storage import counters
 from evaluator.service.storage.database import AdvisoryLock, Database, insert_into
-from evaluator.service.storage.evaluation_rows import WHOLE, evaluation_of, stored_evaluation
+from evaluator.service.storage.evaluation_rows import (
+    WHOLE,
+    evaluation_of,
+    keep_foreign,
+    stored_evaluation,
+    use_foreign,
+)
 from evaluator.service.storage.models import (
     Accepted,
     Answer,
@@ -21,6 +27,7 @@ from evaluator.service.storage.models import (
     IdempotencyConflictError,
     QueueFullError,
     QuotaExceededError,
+    Refusal,
 )
 from evaluator.service.storage.secrets import Quota, new_evaluation_id
 from evaluator.service.storage.tables import (
@@ -94,9 +101,12 @@ class SubmissionRepository:
         that a verdict depends on, see `secrets.reuse_key`) gives the newest verdict under it, unless `fresh`; one
         that is `internal_error`, `timeout` or `cancelled` is never given again. Neither needs room or quota.
 
+        What stands for a problem that the tenant states is kept with the first submission that brings it.
+
         A refusal stands in its one's place: IdempotencyConflictError (the key came with another submission),
-        QueueFullError (`max_queued` evaluations wait), QuotaExceededError. All is one transaction. Raises
-        StorageError; then none of them is accepted.
+        QueueFullError (`max_queued` evaluations wait), QuotaExceededError, TooManyProblemsError, UnknownProblemError
+        (a problem of the tenant's own that is not here). All is one transaction. Raises StorageError; then none of
+        them is accepted.
         """
         answers: list[Answer] = []
         accepted: list[Accepted] = []
@@ -109,7 +119,7 @@ class SubmissionRepository:
                     accepted.append(self._accept(connection, one, waiting, max_queued))
                     answers.append(accepted[-1])
                     waiting += accepted[-1].created
-                except (QueueFullError, QuotaExceededError, IdempotencyConflictError) as refusal:
+                except get_args(Refusal) as refusal:
                     answers.append(refusal)
             events: list[counters.Event] = [(counters.ACCEPTED, {"answer": one.how}, None) for one in accepted]
             counters.count_events(connection, events)
@@ -135,6 +145,10 @@ class SubmissionRepository:
         else:
             self._refuse(connection, asked, waiting, max_queued)
             now = self._database.clock()
+            if asked.foreign is not None:
+                keep_foreign(connection, asked.tenant, asked.foreign, asked.most_foreign, now)
+            elif is_foreign_problem(asked.submission.problem):
+                use_foreign(connection, asked.tenant, asked.submission.problem, now)
             new = {
                 "id": new_evaluation_id(),
                 "tenant": asked.tenant,

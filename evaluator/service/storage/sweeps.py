@@ -17,6 +17,7 @@ from evaluator.service.storage.database import Database
 from evaluator.service.storage.evaluation_rows import (
     MAX_ATTEMPTS,
     end_evaluation,
+    forget_foreign,
     lost_verdict,
     requeue_evaluation,
     unwanted_verdict,
@@ -120,8 +121,8 @@ class SweepRepository:
         return tuple((row.id, row.queue) for row in rows)
 
     def retain(self, older_than_s: float) -> int:
-        """Delete evaluations that ended longer ago than this, and workers not seen for as long; says how many
-        evaluations. Raises StorageError.
+        """Delete evaluations that ended longer ago than this, and workers not seen and callers' own problems not used
+        for as long; says how many evaluations. Raises StorageError.
 
         Does nothing at the first call after the time of day has jumped: a clock that is wrong for a moment must not
         cost a year of verdicts.
@@ -134,6 +135,7 @@ class SweepRepository:
             return 0
         with self._database.writing() as connection:
             connection.execute(delete(workers).where(workers.c.seen_at < now - older_than_s))
+            forget_foreign(connection, now - older_than_s)
         old = (
             select(_row.seq)
             .where(is_done, _row.finished_at < now - older_than_s)

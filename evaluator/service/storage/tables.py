@@ -134,6 +134,19 @@ idempotency = Table(
 
 tenants = Table("tenants", metadata, _text("name", primary_key=True), _number("turn"))
 
+foreign_problems = Table(
+    "foreign_problems",
+    metadata,
+    _text("tenant", primary_key=True),
+    _text("id", primary_key=True),
+    _text("name"),
+    _text("text"),
+    _number("created_at", Double),
+    _number("used_at", Double),
+    Column("face", Plain),
+    Column("refusal", Plain),
+)
+
 workers = Table(
     "workers",
     metadata,

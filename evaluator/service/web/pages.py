@@ -20,11 +20,12 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from pydantic import StringConstraints
 
+from common.contract import ProblemFace, is_foreign_problem
 from evaluator.errors import UnknownProblemError, UsageError
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.report.html import article, listing, look
 from evaluator.report.terminal import TIERS
-from evaluator.service.storage.evaluations import EvaluationRepository
+from evaluator.service.storage.evaluations import EvaluationRepository, ForeignProblemRepository
 from evaluator.service.storage.models import StoredEvaluation
 from evaluator.service.storage.secrets import bearer_secret
 from evaluator.service.storage.workers import WorkerRepository
@@ -147,6 +148,7 @@ def error_page(status: int, title: str, message: str, remedy: str | None = None)
 def router(
     evaluations: EvaluationRepository,
     workers: WorkerRepository,
+    foreign: ForeignProblemRepository,
     admit: Callable[[str | None], Viewer | None],
     stopping: Callable[[], bool] = lambda: False,
 ) -> APIRouter:
@@ -155,7 +157,7 @@ def router(
     `admit` says who comes with a secret (of a cookie or a bearer header; None for neither): None asks for a key.
     `stopping` ends the live streams.
     """
-    return _Pages(evaluations, workers, admit, stopping).router()
+    return _Pages(evaluations, workers, foreign, admit, stopping).router()
 
 
 class _Pages:
@@ -163,10 +165,11 @@ class _Pages:
         self,
         evaluations: EvaluationRepository,
         workers: WorkerRepository,
+        foreign: ForeignProblemRepository,
         admit: Callable[[str | None], Viewer | None],
         stopping: Callable[[], bool],
     ) -> None:
-        self._evaluations, self._workers, self._admit = evaluations, workers, admit
+        self._evaluations, self._workers, self._foreign, self._admit = evaluations, workers, foreign, admit
         self._live = Live(stopping, _HEADERS)
         self._room = threading.BoundedSemaphore(_SHOWN_AT_ONCE)
         self._lists = threading.BoundedSemaphore(_SHOWN_AT_ONCE)
@@ -275,18 +278,32 @@ class _Pages:
         return self._live.answer((viewer.tenant, evaluation_id), look_again)
 
     def problem_list(self, request: Request) -> HTMLResponse:
+        viewer = self._viewer(request)
         faces = [problem.face for problem in problems().values()]
         tiers = [(name, [face for face in faces if face.tier == tier]) for tier, name in enumerate(TIERS)]
-        return _page("problems", self._viewer(request), tiers=tiers)
+        own = [one.face for one in self._foreign.list(viewer.tenant) if one.face is not None]
+        return _page("problems", viewer, tiers=[*tiers, ("of your own", own)])
+
+    def _face(self, viewer: Viewer, problem_id: str) -> ProblemFace:
+        """Raises UnknownProblemError, and UsageError for one of the viewer's own that was refused."""
+        found = self._foreign.get(problem_id, viewer.tenant) if is_foreign_problem(problem_id) else None
+        if found is None:
+            return find_problem(problem_id).face
+        if found.refusal is not None:
+            raise UsageError(found.refusal, "Send a file that can be a problem.")
+        if found.face is None:
+            raise UnknownProblemError(f"{problem_id} has not been read yet", "Look again when a kernel was judged.")
+        return found.face
 
     def problem(self, request: Request, problem_id: _Word) -> HTMLResponse:
-        viewer, face = self._viewer(request), find_problem(problem_id).face
+        viewer = self._viewer(request)
+        face = self._face(viewer, problem_id)
         starter = listing(face.starter, "Source to start from")
         return _page("problem", viewer, p=face, tier=TIERS[face.tier], starter=starter, base=_base(request))
 
     def starter(self, request: Request, problem_id: _Word) -> Response:
-        self._viewer(request)
-        return PlainTextResponse(find_problem(problem_id).face.starter, headers=_HEADERS)
+        face = self._face(self._viewer(request), problem_id)
+        return PlainTextResponse(face.starter, headers=_HEADERS)
 
     async def sign_in(self, request: Request) -> Response:
         if not _of_this_site(request):

@@ -176,7 +176,7 @@ def _queues(depth: Mapping[str, Waiting], workers: Sequence[WorkerFacts]) -> Ite
 
 _STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Waiting", ()),
-    ("Compile", ("screen", "lift", "compile")),
+    ("Compile", ("problem", "screen", "lift", "compile")),
     ("Verify", ("launch", "verify")),
     ("Time", ("time", "profile")),
 )

@@ -12,9 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeVar
 
-from common.contract import Phase, Status, Submission, Verdict
-from evaluator.cancellation import CancelToken
+from common.contract import Phase, Status, Submission, Verdict, is_foreign_problem
+from evaluator.cancellation import CancelledError, CancelToken
 from evaluator.errors import GpuError, InfrastructureError, InternalError, Ruling, StorageError, UsageError
+from evaluator.foreign.loading import foreign_problem
+from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.pipeline.grading_job import UNPREPARED, GradingJob, Preparation, source_bytes
 from evaluator.pipeline.pipeline import evaluate, prepare
 from evaluator.pipeline.progress import Progress, ProgressCallback
@@ -121,6 +123,8 @@ def has_room(data_dir: Path) -> bool:
 
 def _outcome(lease: Lease, toolbox: BoundToolbox, tools: Tools, progress: ProgressCallback) -> Verdict | _HandOff:
     submission = lease.submission
+    if is_foreign_problem(submission.problem):
+        return _of_callers_own(lease, toolbox, tools, progress)
     try:
         problem = find_problem(submission.problem)
     except UsageError as unknown:  # another version of the grader accepted it
@@ -140,6 +144,46 @@ def _outcome(lease: Lease, toolbox: BoundToolbox, tools: Tools, progress: Progre
         return _HandOff(queue)
     prepared = prepare(submission, problem, toolbox, target, progress)
     return _HandOff(queue, prepared) if isinstance(prepared, Preparation) else prepared
+
+
+def _of_callers_own(
+    lease: Lease, toolbox: BoundToolbox, tools: Tools, progress: ProgressCallback
+) -> Verdict | _HandOff:
+    """Grade for a problem that the caller states: it is read, learned at its first use, and judged, all here."""
+    if "sim" not in tools.queues:
+        return _HandOff("sim")
+    submission, text = lease.submission, lease.foreign
+    if text is None:
+        raise InfrastructureError(f"The text of {submission.problem} is gone.", "Send it again, as `reference`.")
+    progress(Progress(Phase.PROBLEM))
+    refusal: ReferenceRefusedError
+    try:
+        with foreign_problem(
+            text.text.encode(),
+            text.name,
+            toolbox.sandbox,
+            toolbox.cache,
+            submission.settings.other_sizes,
+            problem_id=text.id,
+            cancel_token=toolbox.cancel_token,
+        ) as problem:
+            _insist(lambda: tools.leases.learned(lease, problem.face, None), tools.shift)
+            return _judge(submission, problem, "sim", toolbox, progress)
+    except ReferenceRefusedError as error:
+        refusal = error
+    except CancelledError:
+        ended = Ruling(
+            Status.CANCELLED, Phase.PROBLEM, "The evaluation was cancelled, so the work on it was stopped."
+        )
+        return verdict_without_result(submission.problem, "sim", ended)
+    except UsageError as error:  # no PyTorch
+        raise InfrastructureError(str(error), error.remedy) from error
+    _insist(lambda: tools.leases.learned(lease, None, str(refusal)), tools.shift)
+    hint = refusal.remedy or "docs/foreign_problems.md says what is needed."
+    told = f"{hint} The kernel was not judged, so there is no reward."
+    return verdict_without_result(
+        submission.problem, "sim", Ruling(Status.UNSUPPORTED, Phase.PROBLEM, str(refusal), told)
+    )
 
 
 def _own_queue(submission: Submission, toolbox: Toolbox, tools: Tools) -> str | None:
@@ -184,6 +228,8 @@ def _judge(
         return _failed(submission, fault)
     try:
         return evaluate(submission, toolbox, progress=progress, preparation=preparation, problem=problem)
+    except ReferenceRefusedError:
+        raise  # held against the problem
     except UsageError as error:
         job = GradingJob(submission, problem, toolbox, target, source_bytes(submission))
         ruling = Ruling(Status.INVALID_SUBMISSION, Phase.LAUNCH, str(error), error.remedy)

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from common.contract import Status, Verdict
 from evaluator.cli import main
-from evaluator.cli.console import EXIT_PASSED, EXIT_USAGE
+from evaluator.cli.console import EXIT_OTHER, EXIT_PASSED, EXIT_USAGE
 from evaluator.pipeline.toolbox import Toolbox
 
 REFERENCES = Path(__file__).parents[1] / "foreign" / "references"
@@ -33,7 +33,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox) -> Ca
     [
         ("--reference", REFERENCES / "relu.py", "--problem", "relu"),
         ("--reference", REFERENCES / "relu.py", "--torch", "a", "--shape", "a=3"),
-        ("--reference", REFERENCES / "relu.py", "--server", "http://127.0.0.1:1"),
+        ("--reference", REFERENCES / "relu.py", "--problem", "relu", "--server", "http://127.0.0.1:1"),
+        ("--torch", "open('x')", "--shape", "a=3", "--server", "http://127.0.0.1:1"),
         ("--reference", REFERENCES / "relu.py", "--size", "dim=3"),
         ("--reference", REFERENCES / "relu.py", "--backend", "gpu"),
         ("--reference", "none.py"),
@@ -64,3 +65,23 @@ def test_a_kernel_for_a_problem_of_others_passes(
     verdict = Verdict.model_validate_json(ended.stdout)
     assert verdict.problem.startswith("kernelbench_")
     assert verdict.status is Status.PASSED
+
+
+def test_a_folder_is_surveyed_file_by_file(run: Callable[..., Result], tmp_path: Path) -> None:
+    folder = tmp_path / "level1"
+    folder.mkdir()
+    (folder / "1_relu.py").write_bytes((REFERENCES / "relu.py").read_bytes())
+    constant = (REFERENCES / "relu.py").read_text().replace("torch.relu(x)", "x * 0")
+    (folder / "2_constant.py").write_text(constant)
+    (folder / "3_broken.py").write_text("import torch\nx = (")
+    ended = run("problems", "--kernelbench", folder)
+    assert ended.exit_code == EXIT_OTHER, ended.output
+    first, second, third, totals = ended.stdout.splitlines()
+    assert first.startswith("ok    1_relu.py: loads, calibrates; tells TF32 (")
+    assert "varies batch_size, dim" in first
+    assert second.startswith("FAIL  2_constant.py: loads, calibrates, degenerate: 2_constant.py is no problem")
+    assert third == "FAIL  3_broken.py: does not load: 3_broken.py:2: it is not Python: '(' was never closed."
+    assert totals.startswith(
+        "3 files: 2 load, 2 calibrate, 1 are degenerate; of the 1 that can be graded 1 tell TF32"
+    )
+    assert run("problems", "--kernelbench", folder, "--check").exit_code == EXIT_USAGE

@@ -1,0 +1,167 @@
+"""Problems that callers state, over HTTP: sent with a kernel, kept by id, refused in words, at nobody else's cost."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from api_service import served, submission
+from click.testing import CliRunner
+from storage_samples import empty_sqlite
+from working import RIGHT, until
+
+from common.contract import Evaluation, Phase, Reference, Status, Verdict
+from evaluator.cli.console import EXIT_PASSED, EXIT_USAGE
+from evaluator.cli.main import main
+from evaluator.foreign import reference as reference_process
+from evaluator.service.workers.task import Tools, perform
+
+REFERENCES = Path(__file__).parents[1] / "foreign" / "references"
+RELU, RELU_KERNEL = (REFERENCES / "relu.py").read_text(), (REFERENCES / "relu.cu").read_text()
+HEAD = "import torch\nfrom torch import nn\nclass Model(nn.Module):\n    def forward(self, x):\n"
+TAIL = "\ndef get_inputs():\n    return [torch.rand(8)]\n"
+RESPOND_ASYNC = {"Prefer": "respond-async"}
+
+
+@pytest.fixture
+def here(tmp_path):
+    with served(empty_sqlite(tmp_path / "assay.db"), tmp_path) as service:
+        yield service
+
+
+def own(text=RELU, source=RELU_KERNEL, name="relu.py", **more):
+    return {"source": source, "reference": {"name": name, "text": text}, **more}
+
+
+def sent(http, **body):
+    answer = http.post("/evaluate", json=body, headers=RESPOND_ASYNC)
+    assert answer.status_code in (200, 202), answer.text
+    return Evaluation.model_validate(answer.json())
+
+
+def judged(here, toolbox):
+    """The next evaluation, worked on as a worker does."""
+    lease = here.storage.leases.claim(("compile", "sim"), "w1", 30)
+    tools = Tools(here.storage.evaluations, here.storage.leases, here.storage.workers, here, ("compile", "sim"))
+    perform(lease, toolbox, tools)
+    stored = here.storage.evaluations.get(lease.evaluation_id, None)
+    assert stored.state == "done", stored.progress
+    return stored.verdict
+
+
+def test_a_reference_comes_with_a_kernel_and_then_its_id_is_enough(here, toolbox):
+    with here.http() as http:
+        first = sent(http, **own())
+        problem = first.submission.problem
+        assert problem == Reference(name="relu.py", text=RELU).problem_id
+        assert (first.submission.reference, first.submission.backend) == (None, "sim")
+        assert http.get(f"/problems/{problem}").status_code == 404
+        right = judged(here, toolbox)
+        assert (right.status, right.problem) == (Status.PASSED, problem), right.message
+        assert right.correctness.generalisation.passed
+        face = http.get(f"/problems/{problem}").json()
+        assert face["inputs"] == [{"name": "x", "dtype": "float32", "shape": ["batch_size", "dim"]}]
+        assert http.get("/problems", params={"stated_by": "caller"}).json() == [face]
+        assert problem not in http.get("/problems").text
+        shown = http.get(f"/problems/{problem}", headers={"Accept": "text/html"})
+        assert face["statement"].split(",")[0] in shown.text
+        fixed = RELU_KERNEL.replace("batch_size * dim", "16000")
+        assert sent(http, problem=problem, source=fixed, settings={"other_sizes": "required"})
+        tied = judged(here, toolbox)
+        assert tied.status is Status.RUNTIME_ERROR, tied.message
+        assert tied.receipt.settings.other_sizes == "required"
+
+
+def test_the_command_has_a_service_read_what_it_is_given(here, toolbox):
+    kernel = """__global__ void add(const float* a, const float* b, float* out, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) out[i] = a[i] + b[i]; }"""
+    more = ("--torch", "torch.add(a, b)", "--shape", "a=1000", "--shape", "b=1000", "--server", here.url, "--json")
+    with ThreadPoolExecutor(1) as aside:
+        ended = aside.submit(CliRunner().invoke, main, ("grade", "-", *more), input=kernel)
+        until(lambda: here.announced)
+        assert judged(here, toolbox).status is Status.PASSED
+        assert ended.result().exit_code == EXIT_PASSED, ended.result().output
+        assert Verdict.model_validate_json(ended.result().stdout).problem.startswith("kernelbench_torch_")
+        bad = ("--torch", "torch.sum(a) * 0.0", "--shape", "a=8", "--server", here.url)
+        refused = aside.submit(CliRunner().invoke, main, ("grade", "-", *bad), input=kernel)
+        until(lambda: len(here.announced) == 2)
+        assert judged(here, toolbox).phase is Phase.PROBLEM
+        assert refused.result().exit_code == EXIT_USAGE
+        assert "torch is no problem that a verdict could say anything about" in refused.result().output
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"{HEAD}        while True: pass{TAIL}", "bad.py: it takes more than 3 s to be described"),
+        (f"{HEAD}        return torch.empty(100 << 30){TAIL}", "bad.py:5: forward takes more memory"),
+        (
+            f"{HEAD}        import socket; socket.create_connection(('1.1.1.1', 80)){TAIL}",
+            "bad.py:5: forward fails: OSError",
+        ),
+    ],
+    ids=["takes for ever", "400 GiB", "network"],
+)
+def test_what_can_be_no_problem_is_refused_once_and_the_next_job_is_right(text, told, here, toolbox, monkeypatch):
+    monkeypatch.setattr(reference_process, "_DESCRIBE_S", 3.0 if "while" in text else 60.0)
+    with here.http() as http:
+        problem = sent(http, **own(text + f"\n# {time.time_ns()}", name="bad.py")).submission.problem
+        refused = judged(here, toolbox)
+        assert (refused.status, refused.phase, refused.reward) == (Status.UNSUPPORTED, Phase.PROBLEM, None)
+        assert refused.message.startswith(told)
+        said = http.get(f"/problems/{problem}")
+        assert (said.status_code, said.json()["detail"]) == (422, refused.message)
+        sent(http, problem=problem, source=f"// another\n{RELU_KERNEL}")
+        begun_s = time.monotonic()
+        assert judged(here, toolbox).message == refused.message
+        assert time.monotonic() - begun_s < 1.5  # nothing was run
+        sent(http, problem="relu", source=RIGHT, settings={"verification": "quick"})
+        assert judged(here, toolbox).status is Status.PASSED
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (own("#" * (5 << 20)), "reference.text is longer than 524288 characters"),
+        (own("x\0"), "relu.py:1: a NUL is in its text."),
+        (own(problem="relu"), "problem and reference each say what to grade for"),
+        (own(backend="gpu"), "backend is gpu, which is not possible"),
+        (own(settings={"sizes": {"dim": 3}}), "settings.sizes is given, which is not possible"),
+        (own(settings={"shrink_s": 3}), "settings.shrink_s is above 0, which is not possible"),
+        ({"source": "", "reference": {"kind": "torch", "text": "open('a')", "shapes": {"a": [3]}}}, "open is none"),
+        ({"source": "", "reference": {"kind": "torch", "text": "a", "shapes": {"a": [0]}}}, "The tensor 'a' cannot"),
+        ({"source": "", "reference": {"kind": "torch", "text": "a"}}, "needs the shapes of its tensors"),
+        (submission(problem="kernelbench_relu_0123456789"), "There is no problem 'kernelbench_relu_0123456789' here"),
+    ],
+)
+def test_what_is_plainly_wrong_is_refused_before_anyone_works_on_it(body, told, here):
+    with here.http() as http:
+        answer = http.post("/evaluate", json=body)
+        assert answer.status_code == 422
+        assert told in answer.json()["detail"]
+    assert here.storage.leases.claim(("compile",), "w1", 30) is None
+
+
+def test_problems_are_kept_for_each_caller_as_many_as_may_be(tmp_path):
+    with served(empty_sqlite(tmp_path / "assay.db"), tmp_path, most_references=2) as here, here.http() as http:
+        first = sent(http, **own("# 1")).submission.problem
+        sent(http, **own("# 2"))
+        full = http.post("/evaluate", json=own("# 3"), headers=RESPOND_ASYNC)
+        assert (full.status_code, "Retry-After" in full.headers) == (429, True)
+        here.work()
+        sent(http, **own("# 3"))  # nobody waits for the first any more
+        gone = http.post("/evaluate", json={"problem": first, "source": "x"})
+        assert "send its text" in gone.json()["remedy"].lower()
+        assert here.storage.foreign.get(first, None) is None
+    with served(empty_sqlite(tmp_path / "none.db"), tmp_path, most_references=0) as here, here.http() as http:
+        assert "takes no problems" in http.post("/evaluate", json=own()).json()["detail"]
+
+
+def test_nobody_sees_or_uses_the_problems_of_another(tmp_path):
+    with served(empty_sqlite(tmp_path / "assay.db"), tmp_path, require_keys=True) as here:
+        (_, mine), (_, theirs) = (here.storage.keys.create(name) for name in ("mine", "theirs"))
+        with here.http(headers={"Authorization": f"Bearer {mine}"}) as http:
+            problem = sent(http, **own()).submission.problem
+        with here.http(headers={"Authorization": f"Bearer {theirs}"}) as http:
+            assert http.get(f"/problems/{problem}").json()["detail"].startswith("You have sent no problem")
+            assert http.post("/evaluate", json={"problem": problem, "source": "x"}).status_code == 422
