@@ -55,6 +55,7 @@ _HEADERS: Final = (
     "shadow.h",
     "marks.h",
     "weak_memory.h",
+    "causality.h",
     "store_buffers.h",
     "pipe.h",
     "coroutines.h",

@@ -210,7 +210,7 @@ class _ModuleText:
         variables = tuple(v.name for v in self.globals)
         free = self._free_registers()
         schedules = depends_on_schedule(self.functions)
-        shares = any(isinstance(i, Instruction) and shares_memory(i) for f in self.functions for i in f.body)
+        shares = shares_memory(self.functions)
         places = tuple(self.lines)
         grid_wide = self._grid_wide()
         return Translation(

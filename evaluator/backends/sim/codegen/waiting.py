@@ -49,13 +49,26 @@ def polls_global(instruction: Instruction) -> bool:
     return not entry_of(instruction).waits_with.isdisjoint(found) and _WITHIN_BLOCK.isdisjoint(found)
 
 
-def shares_memory(instruction: Instruction) -> bool:
-    """Whether this is there for what blocks say to each other: a strong access to global memory, or a fence."""
+def shares_memory(functions: Iterable[Function]) -> bool:
+    """Whether anything is there by which threads tell each other something, beside barriers of all of a block.
+
+    That is a strong access to memory, an atomic (in shared memory one whose old value somebody reads), a fence, a
+    barrier of some threads or one in shared memory, or to ask who is active.
+    """
+    functions = tuple(functions)
+    read = registers_read(functions)
+    return any(_tells(i, read) for i in _instructions(functions))
+
+
+def _tells(instruction: Instruction, read: Set[str]) -> bool:
     words = set(instruction.modifiers)
     if instruction.opcode in ("membar", "fence"):
         return not words & {"proxy", "mbarrier_init"}
-    strong = instruction.opcode in ("atom", "red") or bool(words & _STRONG)
-    return instruction.opcode in ("ld", "st", "atom", "red") and strong and words.isdisjoint(_WITHIN_BLOCK)
+    if instruction.opcode in ("activemask", "mbarrier") or _counts(instruction):
+        return True
+    if instruction.opcode in ("atom", "red") and not words.isdisjoint(_WITHIN_BLOCK):
+        return instruction.opcode == "atom" and _is_used(instruction, read)
+    return instruction.opcode in ("atom", "red") or _is_strong(instruction)
 
 
 def keeps_order(instruction: Instruction) -> bool:

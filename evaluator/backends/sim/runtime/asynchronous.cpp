@@ -4,6 +4,7 @@
 // a kernel reads before is what was there before. So a missing wait shows in the answer, and is named here.
 #include "asynchronous.h"
 #include "shadow.h"
+#include "weak_memory.h"
 
 u32 COPIES_UNDER_WAY;
 
@@ -67,7 +68,7 @@ void count_off(u64 address, u32 arrivals) {
 // Who arrives releases what it did, and who passes acquires it.
 void synchronise(Warp &w, u32 lane, u64 address, const Site &site, bool arrives = true) {
     if (WATCHING) watch_atomic(w, lane, address, site, 8, A_ADD, arrives);
-    if (WEAK) weak_meeting(w);
+    if (WEAK) weak_object(w, lane, address, arrives);
 }
 
 void land(Warp &w, Entry &e, u32 lanes) {

@@ -49,6 +49,9 @@ bool release() {
         if (WATCHING && !expects)
             for (u32 i = 0; i < BLOCK.warp_count; i++)
                 if (WARPS[i].waits_at == -2) watch_arrival(WARPS[i], (u32)number); // who has ended has arrived
+        for (u32 i = 0; WEAK && !expects && i < BLOCK.warp_count; i++)
+            if (WARPS[i].waits_at == -2) weak_arrival(WARPS[i], (u32)number);
+        if (WEAK) weak_completion(BLOCK, (u32)number);
         check_places((u32)number);
         u32 count = 0, every = 1, some = 0;
         for (u32 i = 0; i < BLOCK.warp_count; i++) {
@@ -63,6 +66,7 @@ bool release() {
             w.reduced = w.reduced == POPC ? count : w.reduced == AND ? every : some;
             w.waits_at = -1;
             if (WATCHING) watch_departure(w, (u32)number);
+            if (WEAK) weak_departure(w, (u32)number);
         }
         if (WATCHING) watch_completion(BLOCK, (u32)number);
         ARRIVED[number] = 0;

@@ -125,14 +125,15 @@ INLINE void point(Warp &w) {
     if (__builtin_expect(SCHEDULED | WEAK, 0)) interleave(w);
 }
 void watch_fence(Warp &w, u32 semantics);
-void weak_fence(Warp &w, u32 semantics);
+void weak_fence(Warp &w, u32 mask, u32 semantics);
 void weak_meeting(Warp &w);
+void weak_members(Warp &w, u32 mask, const U32 &members);
 // A warp-wide operation of the lanes `mask` brings each of them together with those that its own mask names. `orders`:
 // what they did in memory before is known to all of them then, as behind `__syncwarp`, but not behind a shuffle.
 void watch_members(Warp &w, u32 mask, const U32 &members, bool orders);
-INLINE void fence(Warp &w, u32 semantics) {
+INLINE void fence(Warp &w, u32 mask, u32 semantics) {
     if (__builtin_expect(WATCHING, 0)) watch_fence(w, semantics);
-    if (__builtin_expect(WEAK, 0)) weak_fence(w, semantics);
+    if (__builtin_expect(WEAK, 0)) weak_fence(w, mask, semantics);
 }
 
 // Of the lanes that loaded just now, those that do so once more behind later accesses (codegen/late_loads.py).
@@ -153,6 +154,7 @@ template <class F> INLINE void each_group(u32 mask, const U32 &members, F f) {
 
 INLINE void warp_sync(Warp &w, u32 mask, const U32 &members, bool orders) {
     if (__builtin_expect(WATCHING, 0) && mask) watch_members(w, mask, members, orders);
+    if (__builtin_expect(WEAK, 0) && mask) weak_members(w, mask, members);
     if (__builtin_expect(WEAK, 0) && orders) weak_meeting(w);
 }
 

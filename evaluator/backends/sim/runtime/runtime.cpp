@@ -327,7 +327,7 @@ Warp &warp_of_block(u32 index) { return WARPS[index]; }
 u32 barrier(Warp &w, u32 number, u32 threads, Reduction reduction, u32 predicate, bool wait, i32 place, bool aligned) {
     if (number >= BARRIERS) fault(w, w.live, "bad_barrier", place, "named a barrier above 15");
     if (threads % LANES) fault(w, w.live, "bad_barrier", place, "gave a barrier a thread count that is not a multiple of 32");
-    if (WEAK) weak_meeting(w);
+    if (WEAK) weak_meeting(w), weak_arrival(w, number);
     if (!wait) {
         if (WATCHING) watch_arrival(w, number);
         ARRIVED[number] += LANES;

@@ -1,5 +1,6 @@
 // What blocks have stored and others do not see yet, and the sectors that they keep. A part of weak_memory.cpp.
 #pragma once
+#include "causality.h"
 #include "shadow.h"
 #include "weak_memory.h"
 
@@ -10,6 +11,8 @@ namespace {
 enum : u64 { WORD = 4, SECTOR_BYTES = 32, SECTORS = 64 };
 // More words than these are not followed: then everything is performed at once, which is allowed too.
 enum : u64 { MOST_WORDS = 1 << 18, BUCKETS = 1 << 16, MOST_FINDINGS = 16, LAST_READS = 1 << 12 };
+// Up to how many words plain reads are followed too, of what nobody has stored to yet.
+enum : u64 { READ_WORDS = 1 << 12 };
 // How often who polls finds what is pending elsewhere, and a sector that is read again has gone: once in so many.
 enum : u64 { FOUND_IN = 4, GONE_IN = 32 };
 
@@ -19,18 +22,29 @@ struct Author {
     i32 place;
     Act act;
     bool strong, of_block; // of_block: its scope is the block, so it is announced to no other
+    bool synchronises, acquires;
+    u32 tick;
+    Release narrow, wide; // what its thread has released to its own block, and to all
+    const VectorClock *sequenced; // its last `fence.sc`
 };
+// Who has read the latest of a word by a strong access.
+struct Reader {
+    const BlockView *view;
+    u32 thread, tick;
+};
+enum : u32 { MOST_READERS = 3, TOO_MANY = ~0u };
 struct StoreEntry;
 // A word of global memory that somebody has stored to in this launch.
 struct Word {
     u64 address;
     Word *next;       // of its bucket
     StoreEntry *pending; // of all blocks
-    Author last;      // whose store was performed last
+    Author last, prior; // whose store was performed last, and whose before that
     u32 version;      // stores performed
     u8 before[WORD];  // what it was before the last of them
-    u64 performed;    // when that was
-    u64 known;        // blocks that know the latest, a bit for each number modulo 64
+    Reader readers[MOST_READERS];
+    u32 reader_count; // of the latest
+    const VectorClock *sequenced, *owed; // `fence.sc` that stand before reads of the latest, and of what was before
 };
 // What one block has stored there and others do not see yet.
 struct StoreEntry {
@@ -58,14 +72,15 @@ struct BlockView {
     u32 epoch; // goes on with everything by which threads of the block may synchronise
     StoreEntry *first;
     u64 due;
-    u64 acquired; // when its threads executed the last acquire or fence that others' stores are ordered by
     Sector *sectors; // nullptr when the block is over
+    Word *shared;    // of its shared memory
+    Causality causality;
     BlockView *next; // of the launch
 };
 
 namespace {
 
-u64 SEED, DRAWS, STYLE, KERNEL_NUMBER, ACCESSES, PERFORMED; // stores that stayed; stores that were performed, by which time is measured
+u64 SEED, DRAWS, STYLE, KERNEL_NUMBER, ACCESSES; // stores that stayed
 bool CACHES, EARLY;
 Word *WORDS, *TABLE[BUCKETS];
 StoreEntry *ENTRIES, *FREE_ENTRIES;
@@ -91,6 +106,7 @@ u64 mixed(u64 x) { // SplitMix64
 }
 u64 drawn(u64 below) { return mixed(DRAWS++) % below; }
 
+bool is_slot(u64 address, u64 slot) { return (address - SLOT_BASE) >> SLOT_SHIFT == slot; }
 bool is_global(u64 address) {
     u64 slot = (address - SLOT_BASE) >> SLOT_SHIFT;
     return slot >= MODULE_SLOT && slot < SLOT_COUNT && !SLOTS[slot].constant;
@@ -103,7 +119,9 @@ Word *word_at(u64 address, bool make) {
         if (word->address == address) return word;
     if (!make || WORD_COUNT == MOST_WORDS) return nullptr;
     Word *word = &WORDS[WORD_COUNT++];
-    *word = {address, bucket, nullptr, {}, 0, {}, 0, 0};
+    memset((void *)word, 0, sizeof *word);
+    word->address = address;
+    word->next = bucket;
     return bucket = word;
 }
 StoreEntry *entry_of(const Word *word, const BlockView *view) {
@@ -113,8 +131,22 @@ StoreEntry *entry_of(const Word *word, const BlockView *view) {
 }
 
 Author author(const Warp &w, u32 lane, const Site &site, Act act) {
-    return {w.block->view, w.index * LANES + lane, site.place, act, is_wide(site), (site.semantics & OF_BLOCK) != 0};
+    BlockView *view = w.block->view;
+    Author by = {view, w.index * LANES + lane, site.place, act, is_wide(site), (site.semantics & OF_BLOCK) != 0};
+    by.synchronises = site.strength != PLAIN || act == ATOMIC;
+    by.acquires = site.semantics & ACQUIRES;
+    by.tick = NOW;
+    if (act == READ) return by;
+    const ThreadClock &t = view->causality.threads[by.thread];
+    Release now = {t.part[HAS], NOW};
+    bool releases = site.semantics & RELEASES;
+    by.narrow = releases ? now : Release{t.part[FENCED_BLOCK], t.own[FENCED_BLOCK]};
+    by.wide = releases && !by.of_block ? now : Release{t.part[FENCED_WIDE], t.own[FENCED_WIDE]};
+    by.sequenced = t.part[SEQUENCED];
+    view->causality.dirty |= 1u << w.index;
+    return by;
 }
+ThreadClock &clock_of(const Author &by) { return by.view->causality.threads[by.thread]; }
 Party side(const Author &a) {
     Party p = {};
     if (!a.view) return p;
@@ -157,6 +189,13 @@ template <class F> void each_word(u64 address, int bytes, F f) {
     }
 }
 
+Word *shared_word(BlockView *view, u64 address) {
+    u64 number = (address - SLOTS[SHARED_SLOT].low) / WORD;
+    if (!view->shared || number > LAUNCH.shared_bytes / WORD) return nullptr;
+    view->shared[number].address = address;
+    return &view->shared[number];
+}
+
 Sector *sector_of(BlockView *view, u64 address) {
     if (!view->sectors) return nullptr;
     u64 number = address / SECTOR_BYTES;
@@ -186,15 +225,101 @@ void forget(StoreEntry *p) {
     FREE_ENTRIES = p;
 }
 
-u64 bit_of(const BlockView *view) { return 1ull << view->number % 64; }
-// Whether a load of the block may have been performed before the word was stored to: nothing that it has acquired since
-// is behind that store, and it has neither stored there nor seen what was.
-bool may_be_earlier(const Word *word, const BlockView *view) {
-    return word && word->performed > view->acquired && !(word->known & bit_of(view));
-}
-void acquire(BlockView *view) {
+void drop_sectors(BlockView *view) {
     for (u64 i = 0; view->sectors && i < SECTORS; i++) view->sectors[i].address = 0;
-    view->acquired = PERFORMED;
+}
+
+// Whether a load may find what was there before the last store: nothing orders that store before it, and nobody whom it
+// knows of has read it.
+bool may_be_earlier(const Word *word, const Author &by) {
+    const Author &last = word->last;
+    if (!CAUSAL || !last.view || (last.view == by.view && last.thread == by.thread) || word->reader_count == TOO_MANY) return false;
+    const ThreadClock &t = clock_of(by);
+    if (knows(t, last.view->number, last.thread, last.tick)) return false;
+    for (u32 i = 0; i < word->reader_count; i++) {
+        const Reader &r = word->readers[i];
+        if ((r.view == by.view && r.thread == by.thread) || knows(t, r.view->number, r.thread, r.tick)) return false;
+    }
+    return true;
+}
+
+const VectorClock *released(Release &r, const Author &of) {
+    if (r.tick) r = {with_tick(r.clock, of.view->number, of.thread, r.tick), 0};
+    return r.clock;
+}
+// A strong read has found what `of` wrote, and with it what that thread had released.
+void find(const Author &by, Author &of) {
+    if (!of.view || !CAUSAL) return; // its own too: an update hands on what it has found
+    bool same = of.view == by.view;
+    if (!same && (of.of_block || by.of_block)) return;
+    const VectorClock *found = released(same ? of.narrow : of.wide, of);
+    if (!found) return;
+    ThreadClock &t = clock_of(by);
+    const VectorClock *&part = t.part[same ? FOUND_BLOCK : FOUND_WIDE];
+    part = joined(found, part);
+    if (by.acquires) t.part[HAS] = joined(found, t.part[HAS]);
+    by.view->causality.dirty |= 1u << by.thread / LANES;
+}
+// An update belongs to the release that it finds, and one that leaves what was there releases all the same.
+void continue_release(Author &by, Word *word, bool changed) {
+    StoreEntry *own = word ? entry_of(word, by.view) : nullptr;
+    Author *found = own ? &own->author : word ? &word->last : nullptr;
+    if (!found || !CAUSAL) return;
+    if (!found->view) {
+        if (!changed) *found = by;
+        return;
+    }
+    const VectorClock *narrow = joined(released(found->narrow, *found), released(by.narrow, by));
+    const VectorClock *wide = joined(released(found->wide, *found), released(by.wide, by));
+    Author &into = changed ? by : *found;
+    into.narrow = {narrow, 0};
+    into.wide = {wide, 0};
+}
+// A strong read has found the latest.
+void remember(Word *word, const Author &by) {
+    if (word->reader_count == TOO_MANY || (word->last.view == by.view && word->last.thread == by.thread)) return;
+    for (u32 i = 0; i < word->reader_count; i++)
+        if (word->readers[i].view == by.view && word->readers[i].thread == by.thread) return;
+    if (word->reader_count == MOST_READERS) word->reader_count = TOO_MANY;
+    else word->readers[word->reader_count++] = {by.view, by.thread, NOW};
+}
+
+// `fence.sc` of two threads come one after the other. Who fences and then reads before another one writes came first, and
+// so did who fences and then writes what another one reads or writes over: the other's next fence has it behind it.
+void owe(const Author &by, const VectorClock *fenced) {
+    if (fenced) clock_of(by).part[OWED] = joined(fenced, clock_of(by).part[OWED]);
+}
+void read_latest(Word *word, const Author &by) {
+    const VectorClock *fenced = clock_of(by).part[SEQUENCED];
+    if (fenced) word->sequenced = joined(fenced, word->sequenced);
+    owe(by, word->owed);
+    owe(by, word->last.sequenced);
+}
+bool behind_latest(const Word *word, const BlockView *view, u32 thread) {
+    const ThreadClock &t = view->causality.threads[thread];
+    const Author &last = word->last;
+    bool is = (view == last.view && thread == last.thread) || knows(t, last.view->number, last.thread, last.tick);
+    for (u32 i = 0; i < word->reader_count && !is; i++) {
+        const Reader &r = word->readers[i];
+        is = (view == r.view && thread == r.thread) || knows(t, r.view->number, r.thread, r.tick);
+    }
+    return is;
+}
+void read_before(Word *word, const Author &by) {
+    owe(by, word->prior.sequenced);
+    const VectorClock *fenced = clock_of(by).part[SEQUENCED];
+    if (!fenced) return;
+    word->owed = joined(fenced, word->owed);
+    u32 count = block_threads();
+    for (BlockView *view = VIEWS; view; view = view->next) {
+        bool behind = false;
+        for (u32 i = 0; view->sectors && view != by.view && i < count && !behind; i++) behind = behind_latest(word, view, i);
+        for (u32 i = 0; behind && i < count; i++) {
+            ThreadClock &t = view->causality.threads[i];
+            t.part[HAS] = joined(fenced, t.part[HAS]);
+            t.part[OWED] = joined(fenced, t.part[OWED]);
+        }
+    }
 }
 
 // A store of these bytes of a word becomes what all see.
@@ -207,10 +332,13 @@ void perform(Word *word, const Author &by, u32 mask, const u8 *bytes, bool read_
     memcpy(word->before, memory, WORD);
     for (u32 i = 0; i < WORD; i++)
         if (mask >> i & 1) memory[i] = bytes[i];
-    word->performed = ++PERFORMED;
-    word->known = bit_of(by.view);
     word->version++;
+    word->prior = word->last;
     word->last = by;
+    word->reader_count = 0;
+    word->owed = word->sequenced;
+    if (by.view->causality.threads) owe(by, word->owed), owe(by, word->prior.sequenced);
+    word->sequenced = nullptr;
     refresh(by.view, word->address, mask, bytes);
 }
 // The other half of what one store of eight bytes left.

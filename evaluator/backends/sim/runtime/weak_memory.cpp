@@ -100,50 +100,60 @@ void store_view(const Author &by, const Site &site, u64 address, int count, cons
     }
 }
 
-// Now and then as it was before its last store, where the load may have been performed before that; eight bytes that
-// one store wrote all together.
-void earlier(const BlockView *view, u64 address, int count, bool always, u8 *seen) {
-    u64 draws = mixed(DRAWS++);
-    each_word(address, count, [&](u64 at, u32 bits, int from, int some) {
-        const Word *word = word_at(at, false);
-        bool stays_latest = draws >> at / (2 * WORD) % 64 & 1;
-        if (!word || !word->performed || !(always || may_be_earlier(word, view)) || stays_latest) return;
-        memcpy(seen + from, word->before + __builtin_ctz(bits), (size_t)some);
-    });
+// Whether a load finds what was there before the last store, where that may be; eight bytes that one store wrote all
+// together.
+bool was_earlier(const Word *word, const Author &by, u64 draws, u64 at) {
+    return word && !(draws >> at / (2 * WORD) % 64 & 1) && may_be_earlier(word, by);
 }
 
-// What the block sees of memory; `wide`: of that which all share, but for what it has stored itself. `early`: the load
-// may be performed before others that stand before it. Whether that is what it was.
+// What a load finds in a word that others have stored to; `seen`: what it holds, or what it is made to.
+void read_word(Word *word, const Author &by, u32 bits, int some, bool early, bool read_only, u64 draws, u8 *seen) {
+    u64 at = word->address;
+    const u8 *before = word->before + __builtin_ctz(bits);
+    bool always = read_only && word->version && !(draws >> at / (2 * WORD) % 64 & 1);
+    bool old = always || (early && was_earlier(word, by, draws, at));
+    if (old && !memcmp(seen, (u8 *)at + __builtin_ctz(bits), (size_t)some)) memcpy(seen, before, (size_t)some);
+    if (old && !always) read_before(word, by);
+    else read_latest(word, by);
+    if (!by.synchronises) return;
+    find(by, old ? word->prior : word->last);
+    if (!old) remember(word, by);
+}
+
+// What the block sees of global memory; `wide`: of that which all share, but for what it has stored itself. `early`: the
+// load may be performed before others that stand before it. Whether that is what it was.
 bool read_view(const Author &by, u64 address, int count, bool wide, bool early, bool read_only, u8 *seen) {
     BlockView *view = by.view;
-    bool was_earlier = false;
+    bool was_old = false;
     Sector *sector = wide || read_only || !CACHES ? nullptr : sector_of(view, address);
     u64 first = address / SECTOR_BYTES * SECTOR_BYTES; // accesses are aligned, so none reaches beyond its sector
     if (sector && (sector->address != first || !drawn(GONE_IN))) {
         sector->address = first;
         memcpy(sector->bytes, (void *)first, SECTOR_BYTES); // buffers are mapped in whole pages
-        if (early) earlier(view, first, SECTOR_BYTES, false, sector->bytes);
         each_word(first, SECTOR_BYTES, [&](u64 at, u32, int, int) {
             if (StoreEntry *own = entry_of(word_at(at, false), view)) refresh(view, at, own->mask, own->bytes);
         });
     }
     memcpy(seen, sector ? sector->bytes + address % SECTOR_BYTES : (u8 *)address, (size_t)count);
-    if (!sector && (early || read_only)) earlier(view, address, count, read_only, seen);
+    u64 draws = early || read_only ? mixed(DRAWS++) : 0;
+    bool fenced = clock_of(by).part[SEQUENCED];
     each_word(address, count, [&](u64 at, u32 bits, int from, int some) {
-        Word *word = word_at(at, false);
+        Word *word = word_at(at, fenced && (by.strong || WORD_COUNT < READ_WORDS));
         if (!word) return;
         StoreEntry *own = entry_of(word, view);
         int in_word = __builtin_ctz(bits);
+        bool mine = own && own->author.thread == by.thread;
+        read_word(word, by, bits, some, early && !mine, read_only && !own, draws, seen + from);
         for (int i = 0; own && i < some; i++)
             if (own->mask >> (in_word + i) & 1) seen[from + i] = own->bytes[in_word + i];
+        if (own && by.synchronises) find(by, own->author);
         bool older = !own && memcmp(seen + from, (u8 *)at + in_word, (size_t)some);
         if (older) note(STALE, by, word->last, address, count);
-        else word->known |= bit_of(view);
-        was_earlier |= older;
+        was_old |= older;
         for (StoreEntry *p = word->pending; p; p = p->next)
             if (p != own && p->mask & bits && memcmp(seen + from, p->bytes + in_word, (size_t)some)) note(STALE, by, p->author, address, count);
     });
-    return was_earlier;
+    return was_old;
 }
 
 void each_lane(u32 mask, const A64 &address, u32 &global) {
@@ -159,6 +169,30 @@ void let_others(Warp &w, const Site &site) {
     if (site.strength == PLAIN && !drawn(4)) point(w);
 }
 
+// In shared memory there is one view; but what nothing orders may happen in either order there too.
+void load_shared(const Author &by, u64 address, int count, bool early, u8 *seen) {
+    u64 draws = mixed(DRAWS++);
+    memcpy(seen, (void *)address, (size_t)count);
+    each_word(address, count, [&](u64 at, u32 bits, int from, int some) {
+        Word *word = shared_word(by.view, at);
+        if (!word) return;
+        read_word(word, by, bits, some, early, false, draws, seen + from);
+        if (memcmp(seen + from, (u8 *)at + __builtin_ctz(bits), (size_t)some)) note(STALE, by, word->last, address, count);
+    });
+}
+void store_shared(const Author &by, u64 address, int count, const u8 *fresh) {
+    each_word(address, count, [&](u64 at, u32 bits, int from, int some) {
+        u8 placed[WORD] = {};
+        memcpy(placed + __builtin_ctz(bits), fresh + from, (size_t)some);
+        if (Word *word = shared_word(by.view, at)) perform(word, by, bits, placed, false, 0);
+        else memcpy((void *)(address + (u64)from), fresh + from, (size_t)some);
+    });
+}
+// Memory that is not followed has no part in synchronising: then nobody knows what is ordered.
+void unfollowed(u64 address, const Site &site, bool atomic) {
+    if (is_slot(address, HEAP_SLOT) && (atomic || site.strength != PLAIN)) CAUSAL = false;
+}
+
 } // namespace
 
 void weak_load(Warp &w, u32 mask, const A64 &address, const Site &site, int bytes, u8 (*seen)[32]) {
@@ -169,15 +203,17 @@ void weak_load(Warp &w, u32 mask, const A64 &address, const Site &site, int byte
     BlockView *view = w.block->view;
     if (site.strength != PLAIN) view->epoch++;
     bool acquires = wide && site.semantics & ACQUIRES, early = EARLY && !acquires;
-    if (global && acquires) acquire(view);
+    if (global && acquires) drop_sectors(view);
     for (u32 left = mask; left; left &= left - 1) {
         u32 lane = (u32)__builtin_ctz(left);
         u64 a = address.e[lane];
+        Author by = author(w, lane, site, READ);
         if (!(global >> lane & 1)) {
-            memcpy(seen[lane], (void *)a, (size_t)bytes);
+            unfollowed(a, site, false);
+            if (is_slot(a, SHARED_SLOT)) load_shared(by, a, bytes, early, seen[lane]);
+            else memcpy(seen[lane], (void *)a, (size_t)bytes);
             continue;
         }
-        Author by = author(w, lane, site, READ);
         // Who polls with too narrow a scope does not wait without end either: multiprocessors forget what they keep.
         if (site.strength != PLAIN && (wide || !drawn(FOUND_IN))) {
             find_others(view, a, bytes);
@@ -190,7 +226,7 @@ void weak_load(Warp &w, u32 mask, const A64 &address, const Site &site, int byte
                 READS[mixed(at ^ view->number << 20 ^ by.thread) % LAST_READS] = {at, view, by.thread, word ? word->version - old : 0};
             });
     }
-    if (global && acquires) acquire(view); // what was performed for it is ordered before what follows
+    if (global && acquires) drop_sectors(view); // what was performed for it is ordered before what follows
 }
 
 void weak_store(Warp &w, u32 mask, const A64 &address, const Site &site, int bytes, const u8 (*fresh)[32]) {
@@ -203,9 +239,12 @@ void weak_store(Warp &w, u32 mask, const A64 &address, const Site &site, int byt
     for (u32 left = mask; left; left &= left - 1) {
         u32 lane = (u32)__builtin_ctz(left);
         u64 a = address.e[lane];
+        unfollowed(a, site, false);
         if (global >> lane & 1) store_view(author(w, lane, site, WRITE), site, a, bytes, fresh[lane]);
+        else if (is_slot(a, SHARED_SLOT)) store_shared(author(w, lane, site, WRITE), a, bytes, fresh[lane]);
         else memcpy((void *)a, fresh[lane], (size_t)bytes);
     }
+    if (site.semantics & RELEASES) NOW++;
 }
 
 void weak_atomics(Warp &w, const Site &site) {
@@ -214,14 +253,17 @@ void weak_atomics(Warp &w, const Site &site) {
     if (wide && site.semantics & RELEASES) cover(w);
     view->epoch++;
     if (wide) land_due(view);
-    if (wide && site.semantics & ACQUIRES) acquire(view);
+    if (wide && site.semantics & ACQUIRES) drop_sectors(view);
 }
 
 void weak_atomic_read(Warp &w, u32 lane, u64 address, const Site &site, int bytes, void *seen) {
     BlockView *view = w.block->view;
     bool wide = !(site.semantics & OF_BLOCK);
+    Author by = author(w, lane, site, ATOMIC);
     if (!is_global(address)) {
-        memcpy(seen, (void *)address, (size_t)bytes);
+        unfollowed(address, site, true);
+        if (is_slot(address, SHARED_SLOT)) load_shared(by, address, bytes, false, (u8 *)seen);
+        else memcpy(seen, (void *)address, (size_t)bytes);
         return;
     }
     if (wide || !drawn(FOUND_IN)) {
@@ -229,28 +271,89 @@ void weak_atomic_read(Warp &w, u32 lane, u64 address, const Site &site, int byte
         if (wide) land_own(view, address, bytes);
         drop_sector(view, address);
     }
-    read_view(author(w, lane, site, ATOMIC), address, bytes, wide, false, false, (u8 *)seen);
-    if (wide && site.semantics & ACQUIRES) acquire(view);
+    read_view(by, address, bytes, wide, false, false, (u8 *)seen);
+    if (wide && site.semantics & ACQUIRES) drop_sectors(view);
 }
 
 void weak_atomic_write(Warp &w, u32 lane, u64 address, const Site &site, int bytes, const void *now, bool changed) {
-    if (!is_global(address)) {
-        memcpy((void *)address, now, (size_t)bytes);
-        return;
-    }
-    if (!changed) return;
+    bool shared = is_slot(address, SHARED_SLOT), global = is_global(address);
     Author by = author(w, lane, site, ATOMIC);
-    if (site.semantics & OF_BLOCK) store_view(by, site, address, bytes, (const u8 *)now);
+    if (shared || global)
+        each_word(address, bytes, [&](u64 at, u32, int, int) { continue_release(by, shared ? shared_word(by.view, at) : word_at(at, true), changed); });
+    if (site.semantics & RELEASES) NOW++;
+    if (!changed) return;
+    if (shared) store_shared(by, address, bytes, (const u8 *)now);
+    else if (!global) memcpy((void *)address, now, (size_t)bytes);
+    else if (site.semantics & OF_BLOCK) store_view(by, site, address, bytes, (const u8 *)now);
     else store_now(by, address, bytes, (const u8 *)now);
 }
 
-void weak_fence(Warp &w, u32 semantics) {
+void weak_fence(Warp &w, u32 mask, u32 semantics) {
     bool wide = !(semantics & OF_BLOCK);
     BlockView *view = w.block->view;
     if (wide && semantics & RELEASES) cover(w);
     if (wide && semantics & SEQUENTIAL) land_due(view);
-    if (wide && semantics & ACQUIRES) acquire(view);
+    if (wide && semantics & ACQUIRES) drop_sectors(view);
     view->epoch++;
+    for (u32 left = CAUSAL ? mask : 0; left; left &= left - 1) {
+        u32 thread = w.index * LANES + (u32)__builtin_ctz(left);
+        fence_thread(view->causality.threads[thread], view->number, thread, semantics);
+    }
+    view->causality.dirty |= 1u << w.index;
+    NOW++;
+}
+
+void weak_arrival(Warp &w, u32 number) {
+    Causality &c = w.block->view->causality;
+    u32 count = block_threads();
+    for (u32 i = w.index * LANES; CAUSAL && i < (w.index + 1) * LANES && i < count; i++) come_to(meeting(c, number), c.threads[i], i);
+}
+void weak_completion(Block &block, u32 number) {
+    if (CAUSAL) close_meeting(meeting(block.view->causality, number), block.view->number, false);
+}
+void weak_departure(Warp &w, u32 number) {
+    Causality &c = w.block->view->causality;
+    u32 count = block_threads();
+    for (u32 i = w.index * LANES; CAUSAL && i < (w.index + 1) * LANES && i < count; i++) leave(meeting(c, number), c.threads[i]);
+}
+
+void weak_members(Warp &w, u32 mask, const U32 &members) {
+    BlockView *view = w.block->view;
+    Causality &c = view->causality;
+    if (!CAUSAL || !(c.dirty >> w.index & 1)) return;
+    each_group(mask, members, [&](u32 named, u32 lanes) {
+        Meeting &m = meeting(c, WARP_MEETING);
+        u32 group = (named | lanes) & w.live;
+        for (u32 left = group; left; left &= left - 1) {
+            u32 thread = w.index * LANES + (u32)__builtin_ctz(left);
+            come_to(m, c.threads[thread], thread);
+        }
+        close_meeting(m, view->number, false);
+        for (u32 left = lanes; left; left &= left - 1) leave(m, c.threads[w.index * LANES + (u32)__builtin_ctz(left)]);
+        if (lanes == w.live && group == w.live) c.dirty &= ~(1u << w.index);
+    });
+}
+
+void weak_object(Warp &w, u32 lane, u64 address, bool arrives) {
+    BlockView *view = w.block->view;
+    Causality &c = view->causality;
+    u32 thread = w.index * LANES + lane;
+    view->epoch++;
+    if (!CAUSAL) return;
+    u64 number = OBJECTS;
+    while (number < MEETINGS && c.meetings[number].address && c.meetings[number].address != address) number++;
+    if (number == MEETINGS || !is_slot(address, SHARED_SLOT)) {
+        CAUSAL = false;
+        return;
+    }
+    Meeting &m = meeting(c, number);
+    m.address = address;
+    if (arrives) come_to(m, c.threads[thread], thread), NOW++;
+    u32 phase = (u32)(*(u64 *)address >> 63);
+    if (phase != m.phase) close_meeting(m, view->number, true);
+    m.phase = phase;
+    if (!arrives) leave(m, c.threads[thread]);
+    c.dirty |= 1u << w.index;
 }
 
 u32 weak_late(u32 lanes) { return drawn(2) ? lanes : 0; }
@@ -260,7 +363,7 @@ void weak_meeting(Warp &w) { w.block->view->epoch++; }
 void weak_settle() {
     for (BlockView *view = VIEWS; view; view = view->next) {
         land_all(view);
-        acquire(view);
+        drop_sectors(view);
     }
 }
 
@@ -275,7 +378,8 @@ void weak_run(u64 draw) {
     if (!WEAK || WORDS) return;
     WORDS = (Word *)mmap(nullptr, MOST_WORDS * sizeof(Word), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ENTRIES = (StoreEntry *)mmap(nullptr, MOST_WORDS * sizeof(StoreEntry), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (WORDS == MAP_FAILED || ENTRIES == MAP_FAILED) out_of_memory("the simulator's views of memory", MOST_WORDS * (sizeof(Word) + sizeof(StoreEntry)));
+    CLOCKS = (u8 *)mmap(nullptr, CLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (WORDS == MAP_FAILED || ENTRIES == MAP_FAILED || CLOCKS == MAP_FAILED) out_of_memory("the simulator's views of memory", MOST_WORDS * (sizeof(Word) + sizeof(StoreEntry)));
 }
 
 void weak_launch(u32 kernel) {
@@ -283,7 +387,9 @@ void weak_launch(u32 kernel) {
     KERNEL_NUMBER = kernel;
     memset(TABLE, 0, sizeof TABLE);
     memset(READS, 0, sizeof READS);
-    WORD_COUNT = ENTRY_COUNT = PERFORMED = 0;
+    WORD_COUNT = ENTRY_COUNT = CLOCKS_USED = 0;
+    NOW = 1;
+    CAUSAL = true;
     FREE_ENTRIES = nullptr;
 }
 
@@ -292,7 +398,13 @@ void weak_block(Block &block, u64 number) {
     if (!WEAK) return;
     BlockView *view = (BlockView *)calloc(1, sizeof(BlockView));
     Sector *sectors = (Sector *)calloc(SECTORS, sizeof(Sector));
-    if (!view || !sectors) out_of_memory("the simulator's views of memory", sizeof(BlockView) + SECTORS * sizeof(Sector));
+    Word *shared = (Word *)calloc(LAUNCH.shared_bytes / WORD + 1, sizeof(Word));
+    ThreadClock *threads = (ThreadClock *)calloc(block_threads() + LANES, sizeof(ThreadClock));
+    u32 *ticks = (u32 *)calloc(MEETINGS * TICKED * block_threads(), sizeof(u32));
+    if (!view || !sectors || !shared || !threads || !ticks) out_of_memory("the simulator's views of memory", sizeof(BlockView) + SECTORS * sizeof(Sector));
+    view->shared = shared;
+    view->causality.threads = threads;
+    view->causality.ticks = ticks;
     view->number = number;
     memcpy(view->id, block.id, sizeof view->id);
     view->sectors = sectors;
@@ -301,9 +413,15 @@ void weak_block(Block &block, u64 number) {
 }
 
 void weak_block_over(Block &block) {
-    if (!block.view) return;
-    free(block.view->sectors);
-    block.view->sectors = nullptr;
+    BlockView *view = block.view;
+    if (!view) return;
+    free(view->sectors);
+    free(view->shared);
+    free(view->causality.threads);
+    free(view->causality.ticks);
+    view->sectors = nullptr;
+    view->shared = nullptr;
+    view->causality.threads = nullptr;
 }
 
 // All is performed now, the last blocks' stores first or last.

@@ -5,10 +5,10 @@
 //   or until the launch is over. Which ones stay is drawn. A fence covers what its own warp stored, and what threads
 //   stored that may have synchronised with it. Behind `fence.acq_rel` they may stay until the block's next store or
 //   update that others see; so even that allows a load to pass a store, and `fence.sc` does not.
-// - What it has loaded may be read again as it was, sector by sector, until such a fence or an acquire. And a load may
-//   have been performed before others that stand before it: then it finds what was there before the last store, unless
-//   the block has acquired something since, or knows that store. What a load through the read-only cache finds (`ld.nc`)
-//   no fence orders.
+// - What it has loaded may be read again as it was, sector by sector, until such a fence or an acquire. What a load
+//   through the read-only cache finds (`ld.nc`) no fence orders.
+// - A load, in shared memory too, may find what was there before the last store where causality order (causality.h)
+//   does not have that store before it: it may have been performed earlier, or the store later.
 // - Strong accesses and atomics go to the memory that all share, unless their scope is the block. Strong stores may
 //   stay for a while too, but who polls finds them in the end.
 // All that is drawn here is allowed: memory that all share is coherent, and whatever stays could be performed late. A
@@ -35,6 +35,12 @@ void weak_store(Warp &w, u32 mask, const A64 &address, const Site &site, int byt
 void weak_atomics(Warp &w, const Site &site);
 void weak_atomic_read(Warp &w, u32 lane, u64 address, const Site &site, int bytes, void *seen);
 void weak_atomic_write(Warp &w, u32 lane, u64 address, const Site &site, int bytes, const void *now, bool changed);
+
+// Barriers, and barrier objects (mbarrier), which bring together what threads know.
+void weak_arrival(Warp &w, u32 number);
+void weak_completion(Block &block, u32 number);
+void weak_departure(Warp &w, u32 number);
+void weak_object(Warp &w, u32 lane, u64 address, bool arrives);
 
 struct Hazard;
 u32 weak_findings(const Hazard **found); // where something was read that was not the latest

@@ -209,7 +209,7 @@ def _fence(c: Context, i: Instruction) -> Iterator[str]:
     named = {"acquire", "release", "acq_rel", "sc"} & set(i.modifiers)
     meant = "sc" if i.opcode == "membar" else "acq_rel"
     full = i if named else replace(i, modifiers=(meant, *i.modifiers))
-    yield f"point(w); fence(w, {semantics(full)});"
+    yield f"point(w); fence(w, {c.mask}, {semantics(full)});"
 
 
 @lowers("membar.proxy", modifiers={"alias"}, types=_NO_TYPE, counted="barrier", destination=False)
