@@ -18,8 +18,10 @@ from common.contract.problem import ProblemFace, ScalarFace, TensorFace
 from common.contract.reference import (
     MAX_REFERENCE_BYTES,
     Reference,
+    ReferenceForm,
     ReferenceKind,
     foreign_problem_id,
+    form_of,
     is_foreign_problem,
 )
 from common.contract.submission import (
@@ -82,6 +84,7 @@ __all__ = [
     "Profile",
     "Receipt",
     "Reference",
+    "ReferenceForm",
     "ReferenceKind",
     "Reward",
     "RewardName",
@@ -100,5 +103,6 @@ __all__ = [
     "Verdict",
     "Verification",
     "foreign_problem_id",
+    "form_of",
     "is_foreign_problem",
 ]

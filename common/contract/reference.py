@@ -17,7 +17,11 @@ _HASH_CHARACTERS: Final = 10
 _STEM_CHARACTERS: Final = 40
 
 ReferenceKind = Literal["kernelbench", "torch"]
-"""`kernelbench`: a file with `Model`, `get_inputs` and `get_init_inputs`. `torch`: an expression of tensors."""
+"""`kernelbench`: a file with `Model`, `get_inputs` and `get_init_inputs`, or one of LeetGPU's challenges, which is
+known by what it imports. `torch`: an expression of tensors."""
+
+ReferenceForm = Literal["kernelbench", "leetgpu"]
+_CHALLENGE: Final = re.compile(rb"^\s*(?:from|import) core\.challenge_base\b", re.MULTILINE)
 
 
 class Reference(Request):
@@ -43,21 +47,26 @@ class Reference(Request):
     def problem_id(self) -> str:
         """The id of the problem that this is; it can be given in the place of the text once the service has it."""
         if self.kind == "torch":
-            return foreign_problem_id("kernelbench", "torch", _expression_text(self.text, self.shapes))
-        return foreign_problem_id(self.kind, self.name, self.text.encode("utf-8", "surrogatepass"))
+            return foreign_problem_id("torch", _expression_text(self.text, self.shapes))
+        return foreign_problem_id(self.name, self.text.encode("utf-8", "surrogatepass"))
 
 
 def _expression_text(expression: str, shapes: dict[str, tuple[int, ...]]) -> bytes:
     return json.dumps([expression.strip(), list(shapes.items())]).encode()
 
 
-def foreign_problem_id(kind: str, name: str, text: bytes) -> str:
+def form_of(text: bytes) -> ReferenceForm:
+    """In whose form a file states a problem."""
+    return "leetgpu" if _CHALLENGE.search(text) else "kernelbench"
+
+
+def foreign_problem_id(name: str, text: bytes) -> str:
     """`kernelbench_relu_0123456789`: the form, the file's name, and a hash of its text."""
     stem = re.sub(r"\W+", "_", PurePath(name).stem, flags=re.ASCII).strip("_").lower()[:_STEM_CHARACTERS]
-    return f"{kind}_{stem}_{hashlib.sha256(text).hexdigest()[:_HASH_CHARACTERS]}"
+    return f"{form_of(text)}_{stem}_{hashlib.sha256(text).hexdigest()[:_HASH_CHARACTERS]}"
 
 
-_FOREIGN_ID: Final = re.compile(rf"kernelbench_\w*_[0-9a-f]{{{_HASH_CHARACTERS}}}", re.ASCII)
+_FOREIGN_ID: Final = re.compile(rf"(?:kernelbench|leetgpu)_\w*_[0-9a-f]{{{_HASH_CHARACTERS}}}", re.ASCII)
 
 
 def is_foreign_problem(problem_id: str) -> bool:

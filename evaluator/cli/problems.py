@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True),
     help="Say what can be promised of each KernelBench file in this folder (needs PyTorch).",
 )
-def show_problems(problem_id: str | None, starter: bool, as_json: bool, check: bool, folder: Path | None) -> None:
+@click.option(
+    "--leetgpu",
+    "challenges",
+    type=click.Path(path_type=Path, exists=True),
+    help="The same of each LeetGPU challenge.py in this folder and those below it.",
+)
+def show_problems(
+    problem_id: str | None, starter: bool, as_json: bool, check: bool, folder: Path | None, challenges: Path | None
+) -> None:
     """List the problems, or show all that a kernel author needs to know about one."""
     # Here, since `--help` needs none of it.
     from evaluator.cli.screen import Screen
@@ -36,10 +44,13 @@ def show_problems(problem_id: str | None, starter: bool, as_json: bool, check: b
     from evaluator.problems.catalogue import find_problem, problems
     from evaluator.report import terminal
 
-    if folder is not None:
-        if problem_id or starter or check:
-            raise UsageError("--kernelbench is about files of others.", "Leave out ID, --starter and --check.")
-        sys.exit(_survey(folder, as_json))
+    if folder is not None or challenges is not None:
+        if problem_id or starter or check or (folder and challenges):
+            raise UsageError(
+                "--kernelbench and --leetgpu are each about files of others.",
+                "Give one of them, without ID, --starter and --check.",
+            )
+        sys.exit(_survey(folder, "*.py", as_json) if folder else _survey(challenges, "challenge.py", as_json))
     if starter and problem_id is None:
         raise UsageError("A starter file for which problem?", "Run `assay problems ID --starter`.")
     if check and (starter or as_json):
@@ -75,7 +86,7 @@ def _check(chosen: "Sequence[Problem]") -> int:
     return code
 
 
-def _survey(folder: Path, as_json: bool) -> int:
+def _survey(folder: Path | None, pattern: str, as_json: bool) -> int:
     """Print a line for each file as it becomes known, and at the end how many are what; the exit code."""
     from rich.console import Console
 
@@ -85,9 +96,10 @@ def _survey(folder: Path, as_json: bool) -> int:
     from evaluator.report.terminal import printable
     from evaluator.settings import MachineSettings
 
-    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder]
+    assert folder is not None
+    files = sorted(folder.rglob(pattern)) if folder.is_dir() else [folder]
     if not files:
-        raise UsageError(f"There is no .py file in {folder}.", "Give a folder of KernelBench files.")
+        raise UsageError(f"There is no {pattern} in {folder}.", "Give a folder of such files.")
     toolbox = Toolbox(MachineSettings.from_environment())
     console = Console(stderr=True)
     console.quiet = not console.is_terminal

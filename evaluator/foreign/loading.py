@@ -64,7 +64,7 @@ def foreign_problem(
     """
     process = ReferenceProcess(sandbox, text, name, cancel_token)
     try:
-        file = File(process, text, problem_id or foreign_problem_id("kernelbench", name, text))
+        file = File(process, text, problem_id or foreign_problem_id(name, text))
         known = _known_of(file, cache)
         process.start()  # it imports PyTorch while the kernel is compiled
         file.both_signs = known.both_signs

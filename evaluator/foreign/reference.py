@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from common.contract import form_of
 from common.wire import DType
 from evaluator.cancellation import CancelToken
 from evaluator.errors import UsageError
@@ -104,7 +105,9 @@ class ReferenceProcess:
             return
         processors = max(1, min(8, len(os.sched_getaffinity(0))))
         command = own_python(
-            "evaluator.foreign.inside.process", str(processors), str(MOST_INPUT_BYTES), str(MOST_OUTPUT_BYTES)
+            "evaluator.foreign.inside.process",
+            *map(str, (processors, MOST_INPUT_BYTES, MOST_OUTPUT_BYTES)),
+            form_of(self._text),
         )
         limits = Limits(
             wall_s=_SESSION_S,

@@ -79,6 +79,7 @@ def afforded(described: Described) -> Description:
     except ReferenceTooLargeError as refused:
         sizes, too_large, found = dict(refused.constants), refused, None
     halved = dict(sizes)
+    failed: ReferenceRefusedError | None = None
     for _ in range(_HALVINGS):
         largest = max((name for name in halved if halved[name] > 1), key=lambda name: sizes[name], default=None)
         if largest is None:
@@ -90,14 +91,17 @@ def afforded(described: Described) -> Description:
         except ReferenceTooLargeError:
             sizes, halved[largest], found = tried, tried[largest], None
             continue
-        except ReferenceRefusedError:
+        except ReferenceRefusedError as refused:
             del halved[largest]  # it must be as it is
+            failed = refused
             continue
         if work_of(found) <= _REDUCED_WORK:
             return found
     if found is None:
         assert too_large is not None
-        raise too_large
+        if failed is None:
+            raise too_large
+        raise ReferenceRefusedError(f"{too_large} With smaller numbers: {failed}", too_large.remedy)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from common.contract import MAX_REFERENCE_BYTES, Reference, foreign_problem_id
+from common.contract import MAX_REFERENCE_BYTES, Reference
 from evaluator.errors import UsageError
 from evaluator.foreign.torch_text import kernelbench_text
 
@@ -15,7 +15,7 @@ class ForeignSource:
     name: str
     """The file's, for messages."""
     text: bytes
-    """A file in KernelBench's form."""
+    """A file in one of the forms that the sandbox reads."""
 
 
 def source_of(reference: Reference) -> ForeignSource:
@@ -34,8 +34,3 @@ def source_of(reference: Reference) -> ForeignSource:
         line = reference.text[: reference.text.index("\0")].count("\n") + 1
         raise UsageError(f"{reference.name}:{line}: a NUL is in its text.", "Send the file as text in UTF-8.")
     return ForeignSource(reference.problem_id, reference.name, text)
-
-
-def source_of_file(name: str, text: bytes) -> ForeignSource:
-    """A file in KernelBench's form, whatever it holds."""
-    return ForeignSource(foreign_problem_id("kernelbench", name, text), name, text)

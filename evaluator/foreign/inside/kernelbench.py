@@ -7,6 +7,7 @@ import ast
 import inspect
 import random
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,32 +37,69 @@ class Arguments:
 
     def with_tensors(self, tensors: Mapping[str, torch.Tensor]) -> tuple[Sequence[Any], Mapping[str, Any]]:
         """Positional and keyword arguments that hold these tensors."""
-        filled = [tensors[leaf.name] if isinstance(leaf, _Place) else leaf for leaf in self.leaves]
+        filled = [tensors[leaf.name] if isinstance(leaf, Place) else leaf for leaf in self.leaves]
         args, kwargs = pytree.tree_unflatten(filled, self.structure)
         return args, kwargs
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
+    """Where a tensor stands among the arguments."""
+
     name: str
 
 
-class KernelBenchFile:
-    """A file that was read and carried out once; its functions are called as often as one likes."""
+class ReferenceFile(ABC):
+    """A file that was read and carried out once; what it defines is called as often as one likes."""
 
-    def __init__(self, text: str, sizes: Mapping[str, int] = MappingProxyType({})) -> None:
-        """`sizes`: values in the place of those that the file gives these of its `constants`. Raises RefusedError."""
+    output_names: Sequence[str] = ()
+    """Where the file names its outputs."""
+    sizes: Mapping[str, int]
+    """Whole numbers that the file names, and a kernel may use."""
+
+    def __init__(self, tree: ast.Module, constants: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
+        """`constants`: places of numbers in `tree`, some of which get other values, `sizes`. Raises RefusedError."""
         module = ModuleType("reference")
         sys.modules["reference"] = module
         self._names = vars(module)
         self._before = _attributes()
+        self.constants = dict(constants)
         with refused_where_it_fails("carrying out the file"):
-            tree = ast.parse(text, FILE)
-            self.constants = constants_in(tree)
             for name, value in sizes.items():
                 self.constants[name].value = value
             exec(compile(tree, FILE, "exec"), self._names)
         self.check_torch()
+
+    @staticmethod
+    @abstractmethod
+    def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
+        """The file as it is carried out, and the numbers in it that other sizes have. Raises SyntaxError."""
+
+    @abstractmethod
+    def model(self, seed: int) -> torch.nn.Module:
+        """A new module, made under this seed. Raises RefusedError."""
+
+    @abstractmethod
+    def arguments(self, model: torch.nn.Module, seed: int) -> Arguments:
+        """What the module is called with, made under this seed. Raises RefusedError."""
+
+    def check_torch(self) -> None:
+        """Raises RefusedError where the file has changed torch."""
+        for (owner, name), value in self._before.items():
+            now = vars(owner).get(name)
+            # PyTorch replaces some of its own when more of it is imported.
+            if now is not value and not str(getattr(now, "__module__", "")).startswith("torch"):
+                raise RefusedError(f"it changes {getattr(owner, '__name__', 'torch')}.{name}")
+
+
+class KernelBenchFile(ReferenceFile):
+    """A file with `Model`, `get_inputs` and `get_init_inputs`."""
+
+    def __init__(self, text: str, sizes: Mapping[str, int] = MappingProxyType({})) -> None:
+        """`sizes`: values in the place of those that the file gives these of its `constants`. Raises RefusedError."""
+        with refused_where_it_fails("carrying out the file"):
+            tree, constants = self.parsed(text)
+        super().__init__(tree, constants, sizes)
         lines = _definitions(tree)
         self.sizes = _sizes(tree, self._names)
         self._model = self._names.get("Model")
@@ -72,17 +110,15 @@ class KernelBenchFile:
             if not callable(self._names.get(name)) and (name == "get_inputs" or name in self._names):
                 raise RefusedError(f"it has no function `{name}`", lines.get(name))
 
-    def check_torch(self) -> None:
-        """Raises RefusedError where the file has changed torch."""
-        for (owner, name), value in self._before.items():
-            now = vars(owner).get(name)
-            # PyTorch replaces some of its own when more of it is imported.
-            if now is not value and not str(getattr(now, "__module__", "")).startswith("torch"):
-                raise RefusedError(f"it changes {getattr(owner, '__name__', 'torch')}.{name}")
+    @staticmethod
+    def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
+        """The numbers are those that the file assigns once, at its top. Raises SyntaxError."""
+        tree = ast.parse(text, FILE)
+        return tree, constants_in(tree)
 
     def model(self, seed: int) -> torch.nn.Module:
         """A new `Model`, made under this seed, in the mode in which the file leaves it. Raises RefusedError."""
-        _seeded(seed)
+        seeded(seed)
         with refused_where_it_fails("making the Model"):
             given = self._names["get_init_inputs"]() if "get_init_inputs" in self._names else []
             args, kwargs = _both_kinds(given)
@@ -92,7 +128,7 @@ class KernelBenchFile:
 
     def arguments(self, model: torch.nn.Module, seed: int) -> Arguments:
         """What `get_inputs` gives under this seed, by the names of `forward`'s arguments. Raises RefusedError."""
-        _seeded(seed)
+        seeded(seed)
         with refused_where_it_fails("get_inputs"):
             args, kwargs = _both_kinds(self._names["get_inputs"]())
             signature = inspect.signature(model.forward)
@@ -104,7 +140,7 @@ class KernelBenchFile:
         for name, leaf in zip(names, leaves, strict=True):
             if isinstance(leaf, torch.Tensor):
                 tensors[name] = leaf.detach()
-                placed.append(_Place(name))
+                placed.append(Place(name))
             else:
                 placed.append(leaf)
         return Arguments(tensors, placed, structure)
@@ -199,7 +235,8 @@ def _attributes() -> dict[tuple[Any, str], Any]:
     return {(owner, name): value for owner in _GUARDED for name, value in vars(owner).items() if callable(value)}
 
 
-def _seeded(seed: int) -> None:
+def seeded(seed: int) -> None:
+    """Have everything that draws at random begin from `seed`."""
     seed_torch(seed)
     random.seed(seed)
     np.random.seed(seed % (1 << 32))

@@ -4,7 +4,6 @@ A message is the length of a JSON text (8 bytes, little-endian), that text, and 
 `tensors` list by name, dtype and shape, in that order. `reference.py` in the working folder is the file.
 """
 
-import ast
 import json
 import math
 import os
@@ -27,7 +26,8 @@ from evaluator.foreign.inside.arithmetic import (
     RoundedArithmetic,
 )
 from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_parameter
-from evaluator.foreign.inside.kernelbench import KernelBenchFile, call, constants_in
+from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call
+from evaluator.foreign.inside.leetgpu import LeetGpuFile
 from evaluator.foreign.inside.operators import seed_torch
 from evaluator.foreign.inside.refusals import FILE, RefusedError, TooLargeError, refused_where_it_fails
 
@@ -46,6 +46,7 @@ _DTYPES: Final = {
 }
 _BY_NAME: Final = {name: dtype for dtype, name in _DTYPES.items() if dtype is not torch.bool}
 _SEED: Final = 1
+_FORMS: Final[Mapping[str, Any]] = {"kernelbench": KernelBenchFile, "leetgpu": LeetGpuFile}
 _MOST_KEPT: Final = 8
 """Sizes of which module and inputs are kept: what one evaluation has."""
 
@@ -59,10 +60,11 @@ class ReferenceServer:
         most_bytes: int,
         sizes: Mapping[str, int] = MappingProxyType({}),
         most_output_bytes: int = 1 << 30,
+        form: str = "kernelbench",
     ) -> None:
         """`sizes`: for the file's constants, in the place of its own numbers. Raises RefusedError."""
         self._most_output_bytes = most_output_bytes
-        self._file = KernelBenchFile(text, sizes)
+        self._file: ReferenceFile = _FORMS[form](text, sizes)
         watched = WatchedDraws(most_bytes)
         with watched:
             self._model = self._file.model(_SEED)
@@ -139,7 +141,7 @@ class ReferenceServer:
         taken = {one["name"] for one in inputs}
         outputs = []
         for at, tensor in enumerate(found):
-            name = f"out_{at}" if several else "out"
+            name = (*self._file.output_names[at : at + 1], f"out_{at}" if several else "out")[0]
             outputs.append(_described(name + "_" * (name in taken), tensor, CALLED, "output"))
         taken |= {one["name"] for one in outputs}
         sizes = {name: value for name, value in self._file.sizes.items() if name not in taken}
@@ -274,29 +276,30 @@ def _reply(server: ReferenceServer, request: Mapping[str, Any], given: Mapping[s
 class _Servers:
     """Of one file, for the sizes that were asked for last."""
 
-    def __init__(self, text: str, most_bytes: int, most_output_bytes: int) -> None:
+    def __init__(self, text: str, most_bytes: int, most_output_bytes: int, form: str) -> None:
         self._text, self._most_bytes, self._most_output_bytes = text, most_bytes, most_output_bytes
+        self._form = form
         self._kept: dict[str, ReferenceServer] = {}
 
     @property
     def constants(self) -> dict[str, int]:
         """Those of the file, with its own numbers."""
-        return {name: place.value for name, place in constants_in(ast.parse(self._text)).items()}
+        return {name: place.value for name, place in _FORMS[self._form].parsed(self._text)[1].items()}
 
     def at(self, sizes: Mapping[str, int]) -> ReferenceServer:
         """Raises RefusedError."""
         key = json.dumps(sizes, sort_keys=True)
         found = self._kept.pop(key, None)
-        found = found or ReferenceServer(self._text, self._most_bytes, sizes, self._most_output_bytes)
+        found = found or ReferenceServer(self._text, self._most_bytes, sizes, self._most_output_bytes, self._form)
         self._kept[key] = found
         if len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         return found
 
 
-def serve_reference(source: IO[bytes], sink: IO[bytes], most_bytes: int, most_output_bytes: int) -> None:
+def serve_reference(source: IO[bytes], sink: IO[bytes], most_bytes: int, most_output_bytes: int, form: str) -> None:
     """Answer each request in turn until `source` ends."""
-    servers = _Servers(Path(FILE).read_text(encoding="utf-8"), most_bytes, most_output_bytes)
+    servers = _Servers(Path(FILE).read_text(encoding="utf-8"), most_bytes, most_output_bytes, form)
     while header := source.read(8):
         request = json.loads(source.read(struct.unpack("<Q", header)[0]))
         given = {}
@@ -325,4 +328,4 @@ def main() -> None:
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     torch.set_num_threads(int(sys.argv[1]))
-    serve_reference(source, sink, int(sys.argv[2]), int(sys.argv[3]))
+    serve_reference(source, sink, int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

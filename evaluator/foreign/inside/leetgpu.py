@@ -1,0 +1,206 @@
+"""LeetGPU's form of a problem: a class `Challenge` with `reference_impl`, in a file `challenge.py`.
+
+Source: https://github.com/AlphaGPU/leetgpu-challenges, challenges/core/challenge_base.py and the challenges there.
+`reference_impl` writes into the tensors that `get_solve_signature` calls `out`; `generate_performance_test` gives all
+arguments by name, for the size that is timed there.
+"""
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType, ModuleType
+from typing import Any, Final
+
+import torch
+from torch.utils import _pytree as pytree
+
+from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
+from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
+
+_TIMED: Final = "generate_performance_test"
+_MOST_SIZE: Final = 1 << 31
+_FOLDED: Final = {
+    ast.Add: lambda left, right: left + right,
+    ast.Sub: lambda left, right: left - right,
+    ast.Mult: lambda left, right: left * right,
+    ast.FloorDiv: lambda left, right: left // right if right else 0,
+    ast.LShift: lambda left, right: left << right if right < 32 else 0,
+    ast.Pow: lambda left, right: left**right if right < 32 else 0,
+}
+
+
+class _Challenge:
+    """What a challenge extends: it keeps what it is given, and makes tensors on the CPU."""
+
+    device = "cpu"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        vars(self).update({name: value for name, value in kwargs.items() if name != "device"})
+
+
+def _makers() -> dict[str, Any]:
+    """What a case may say in the place of a tensor: how it is made. `OutTensor` is only written."""
+
+    def kind(dtype: str) -> torch.dtype:
+        found = getattr(torch, str(dtype), None)
+        if not isinstance(found, torch.dtype):
+            raise ValueError(f"{dtype} is no type of a tensor")
+        return found
+
+    return {
+        "RandTensor": lambda shape, low=0.0, high=1.0, dtype="float32": torch.empty(
+            tuple(shape), dtype=kind(dtype)
+        ).uniform_(low, high),
+        "RandnTensor": lambda shape, mean=0.0, std=1.0, dtype="float32": (
+            torch.randn(tuple(shape), dtype=kind(dtype)) * std + mean
+        ),
+        "RandIntTensor": lambda shape, low, high, dtype="int32": torch.randint(
+            low, high, tuple(shape), dtype=kind(dtype)
+        ),
+        "FullTensor": lambda shape, value=0.0, dtype="float32": torch.full(tuple(shape), value, dtype=kind(dtype)),
+        "OutTensor": lambda shape, dtype="float32": torch.empty(tuple(shape), dtype=kind(dtype)),
+    }
+
+
+class LeetGpuFile(ReferenceFile):
+    """A challenge, at the size of its performance test or at others."""
+
+    def __init__(self, text: str, sizes: Mapping[str, int] = MappingProxyType({})) -> None:
+        """`sizes`: values in the place of those of its `constants`. Raises RefusedError."""
+        core, base = ModuleType("core"), ModuleType("core.challenge_base")
+        vars(base).update({"ChallengeBase": _Challenge, **_makers()})
+        core.challenge_base = base  # type: ignore[attr-defined]
+        sys.modules.update({"core": core, "core.challenge_base": base})
+        with refused_where_it_fails("carrying out the file"):
+            tree, constants = self.parsed(text)
+        super().__init__(tree, constants, sizes)
+        challenge = self._names.get("Challenge")
+        if not (isinstance(challenge, type) and issubclass(challenge, _Challenge)):
+            raise RefusedError("it has no class `Challenge` that extends ChallengeBase")
+        for name in ("reference_impl", "get_solve_signature", _TIMED):
+            if not callable(getattr(challenge, name, None)):
+                raise RefusedError(f"its Challenge has no method `{name}`")
+
+    @staticmethod
+    def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
+        """The numbers are those that the performance test assigns once. Raises SyntaxError."""
+        tree = _AsComputedHere().visit(ast.parse(text, FILE))
+        return ast.fix_missing_locations(tree), _timed_constants(tree)
+
+    def model(self, seed: int) -> torch.nn.Module:
+        """The challenge as a module of the tensors that it reads. Raises RefusedError."""
+        seeded(seed)
+        with refused_where_it_fails(_TIMED):
+            challenge = self._names["Challenge"]()
+            directions = {name: str(kind[1]) for name, kind in challenge.get_solve_signature().items()}
+        for name, way in directions.items():
+            if way not in ("in", "out"):
+                raise RefusedError(f"'{name}' is '{way}': a tensor is either read (in) or written (out)")
+        with refused_where_it_fails(_TIMED):
+            case = dict(getattr(challenge, _TIMED)())
+        model = _Solved(challenge, case, [name for name, way in directions.items() if way == "out"])
+        self.output_names = model.written
+        self.sizes = {name: value for name, value in case.items() if _is_size(value)}
+        # What the test derives from a number of the same name is another size.
+        self.constants = {
+            name: place
+            for name, place in self.constants.items()
+            if self.sizes.setdefault(name, place.value) == place.value
+        }
+        return model
+
+    def arguments(self, model: torch.nn.Module, seed: int) -> Arguments:
+        """Those of the performance test, as `model` was made with. Raises RefusedError."""
+        assert isinstance(model, _Solved)
+        tensors = {name: model.case[name].detach() for name in model.read}
+        places: Sequence[Any] = [Place(name) for name in model.read]
+        return Arguments(tensors, places, pytree.tree_flatten((list(model.read), {}))[1])
+
+
+class _Solved(torch.nn.Module):
+    """What a solution computes."""
+
+    def __init__(self, challenge: Any, case: Mapping[str, Any], written: Sequence[str]) -> None:
+        super().__init__()
+        self.challenge, self.case = challenge, case
+        self.written = [name for name in written if isinstance(case.get(name), torch.Tensor)]
+        self.read = [
+            name for name, value in case.items() if isinstance(value, torch.Tensor) and name not in self.written
+        ]
+        if not self.written:
+            raise RefusedError("its signature has no tensor that is written (out)")
+
+    def forward(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """The tensors that are written, made anew: as wide as what computes here."""
+        written = {name: torch.zeros(self.case[name].shape, dtype=self.case[name].dtype) for name in self.written}
+        rest = {name: value for name, value in self.case.items() if not isinstance(value, torch.Tensor)}
+        self.challenge.reference_impl(**dict(zip(self.read, given, strict=True)), **written, **rest)
+        return tuple(written.values())
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 1 <= value < _MOST_SIZE
+
+
+class _AsComputedHere(ast.NodeTransformer):
+    """The file without what is of a GPU: its device is the CPU; assertions, which state types that float64 has not,
+    are left out; `f(…, out=y)` is `y.copy_(f(…))`; and numbers such as `1 << 20` are one number.
+    """
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if isinstance(node.value, str) and (node.value == "cuda" or node.value.startswith("cuda:")):
+            return ast.copy_location(ast.Constant("cpu"), node)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        target = next((one.value for one in node.keywords if one.arg == "out"), None)
+        if not isinstance(target, ast.Name):
+            return node
+        node.keywords = [one for one in node.keywords if one.arg != "out"]
+        copied = ast.Call(ast.Attribute(target, "copy_", ast.Load()), [node], [])
+        return ast.copy_location(copied, node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        left, right, fold = node.left, node.right, _FOLDED.get(type(node.op))
+        if not (fold and isinstance(left, ast.Constant) and isinstance(right, ast.Constant)):
+            return node
+        if not (_is_size(left.value) and _is_size(right.value)):
+            return node
+        value = fold(left.value, right.value)
+        return ast.copy_location(ast.Constant(value), node) if _is_size(value) else node
+
+
+def _timed_constants(tree: ast.Module) -> dict[str, Any]:
+    """What the performance test assigns once, as `N = 16` or `M, N = 16, 32`, with the places of the numbers."""
+    methods = [
+        node
+        for top in tree.body
+        if isinstance(top, ast.ClassDef) and top.name == "Challenge"
+        for node in top.body
+        if isinstance(node, ast.FunctionDef) and node.name == _TIMED
+    ]
+    if not methods:
+        return {}
+    stored = Counter(
+        one.id for one in ast.walk(methods[0]) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    )
+    return {name: place for name, place in _assigned(methods[0].body) if stored[name] == 1 and _is_size(place.value)}
+
+
+def _assigned(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.Constant]]:
+    for node in body:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target, value = node.targets[0], node.value
+        several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+        names = target.elts if several and isinstance(target, ast.Tuple) else [target]
+        values = value.elts if several and isinstance(value, ast.Tuple) else [value]
+        for one, number in zip(names, values, strict=False):
+            if isinstance(one, ast.Name) and isinstance(number, ast.Constant):
+                yield one.id, number
