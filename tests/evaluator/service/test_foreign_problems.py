@@ -59,6 +59,9 @@ def test_a_reference_comes_with_a_kernel_and_then_its_id_is_enough(here, toolbox
         right = judged(here, toolbox)
         assert (right.status, right.problem) == (Status.PASSED, problem), right.message
         assert right.correctness.generalisation.passed
+        report = http.get(f"/evaluations/{first.id}", headers={"Accept": "text/html"}).text
+        assert "At other sizes" in report
+        assert "✓ right at sizes that the problem does not state" in report
         face = http.get(f"/problems/{problem}").json()
         assert face["inputs"] == [{"name": "x", "dtype": "float32", "shape": ["batch_size", "dim"]}]
         assert http.get("/problems", params={"stated_by": "caller"}).json() == [face]
