@@ -44,7 +44,8 @@ from evaluator.stages.screen.lexer import without_plan
 
 MAX_IMAGE_BYTES: Final = 64 << 20
 MAX_KERNELS: Final = 256
-ALLOWED_FLAGS: Final = "--use_fast_math, -maxrregcount=N, --extended-lambda, -std=c++11|14|17|20"
+_MATH: Final = "fmad|ftz|prec-div|prec-sqrt"
+ALLOWED_FLAGS: Final = f"--use_fast_math, --{_MATH}=true|false, -maxrregcount=N, --extended-lambda, -std=c++11..20"
 
 _PTX_RULES, _CUBIN_RULES = "ptx 3", "cubin 2"
 """What is cached, and by which rules: entries of version 1 may come from compilers that someone had killed, and those
@@ -53,7 +54,7 @@ of `ptx 2` lack the names of parameters where a kernel shuffles doubles.
 _PTX, _CUBIN, _INCLUDES = "kernel.ptx", "kernel.cubin", "includes.d"
 _FLAG = re.compile(
     r"--?(?:(?P<fast>use_fast_math)|(?P<lambda>extended-lambda)|maxrregcount=(?P<registers>\d{1,3})"
-    r"|(?P<std>std=c\+\+(?:11|14|17|20)))"
+    rf"|(?P<std>std=c\+\+(?:11|14|17|20))|(?P<choice>(?:{_MATH})=(?:true|false)))"
 )
 
 
@@ -214,9 +215,10 @@ class _Compilation:
                     f"The compiler flag {flag[:80]!r} is not allowed.",
                     f"Allowed are {ALLOWED_FLAGS} (N from 1 to 255).",
                 )
-            if kind in seen:
+            name = flag.lstrip("-").partition("=")[0]
+            if name in seen:
                 return _ruling("invalid_submission", f"The compiler flag {flag!r} is given twice, or contradicted.")
-            seen.add(kind)
+            seen.add(name)
             if kind == "std":
                 standard = f"-{match[kind]}"
             elif registers is not None:

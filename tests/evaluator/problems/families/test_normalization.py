@@ -8,6 +8,7 @@ from evaluator.problems.families.normalization import LAYER_NORM, PROBLEMS, RMS_
 from evaluator.problems.linter import lint, within
 
 BY_ID = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.id)
+F = np.float32
 EPS = np.float32(1e-5)
 LOG2_E = np.float32(1.4426950408889634)
 
@@ -80,6 +81,20 @@ def rms_norm(x, weight, add=sequential_sum):
     return x * (1 / np.sqrt(add(x * x) / x.dtype.type(x.shape[1]) + x.dtype.type(EPS))) * weight
 
 
+def powf_minus_half(values):
+    """powf(values, -0.5f) of --use_fast_math, its logarithm as far off as PTX lets lg2.approx be."""
+    return np.exp2(F(-0.5) * (np.log2(values.astype(float)) * (1 + 2.0**-22)).astype(F))
+
+
+def powf_layer_norm(x, weight, bias, add):
+    mean = add(x) / F(x.shape[1])
+    return (x - mean) * powf_minus_half(add((x - mean) ** 2) / F(x.shape[1]) + EPS) * weight + bias
+
+
+def powf_rms_norm(x, weight, add):
+    return x * powf_minus_half(add(x * x) / F(x.shape[1]) + EPS) * weight
+
+
 PLAIN = {"softmax": softmax, "layer_norm": layer_norm, "rms_norm": rms_norm}
 
 
@@ -104,6 +119,8 @@ def test_problem_is_well_made(problem):
         (LAYER_NORM, layer_norm),
         (LAYER_NORM, welford_layer_norm),
         (RMS_NORM, rms_norm),
+        (LAYER_NORM, powf_layer_norm),
+        (RMS_NORM, powf_rms_norm),
     ],
 )
 def test_float32_passes(problem, function, add, failed_trials):

@@ -141,6 +141,10 @@ def test_flags(compiled):
     assert found.ruling is None
     assert set(found.flags) >= {"--use_fast_math", "-maxrregcount=32", "--extended-lambda", "-std=c++20"}
     assert "-std=c++17" not in found.flags
+    parts = ("--fmad=false", "--ftz=true", "-prec-div=false", "-prec-sqrt=true")
+    found = compiled(SCALE, flags=parts)
+    assert found.ruling is None
+    assert set(found.flags) >= {"--fmad=false", "--ftz=true", "--prec-div=false", "--prec-sqrt=true"}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +153,8 @@ def test_flags(compiled):
         ("-I/etc",),
         ("--use_fast_math", "-use_fast_math"),
         ("-std=c++17", "-std=c++20"),
+        ("--fmad=false", "--fmad=true"),
+        ("--ftz=maybe",),
         ("-maxrregcount=0",),
         ("-maxrregcount=300",),
         ("-Xcompiler=-include/etc/passwd",),
