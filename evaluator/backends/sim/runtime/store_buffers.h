@@ -51,6 +51,16 @@ void find(const Author &by, Author &of) {
     if (by.acquires) t.part[HAS] = joined(found, t.part[HAS]);
     by.view->causality.dirty |= 1u << by.thread / LANES;
 }
+// Who stores to a part of a word leaves what others have released with other parts.
+void keep_releases(Author &latest, Author &earlier) {
+    if (!earlier.view || !CAUSAL) return;
+    const VectorClock *narrow = joined(released(earlier.narrow, earlier), released(latest.narrow, latest));
+    latest.narrow = {narrow, 0};
+    const VectorClock *wide = joined(released(earlier.wide, earlier), released(latest.wide, latest));
+    latest.wide = {wide, 0};
+    latest.sequenced = joined(earlier.sequenced, latest.sequenced);
+    latest.of_block &= earlier.of_block;
+}
 // An update belongs to the release that it finds, and one that leaves what was there releases all the same.
 void continue_release(Author &by, Word *word, bool changed) {
     StoreEntry *own = word ? entry_of(word, by.view) : nullptr;
@@ -126,6 +136,7 @@ void perform(Word *word, const Author &by, u32 mask, const u8 *bytes, bool read_
     word->version++;
     word->prior = word->last;
     word->last = by;
+    if (mask != 15) keep_releases(word->last, word->prior);
     word->reader_count = 0;
     word->owed = word->sequenced;
     if (by.view->causality.threads) owe(by, word->owed), owe(by, word->prior.sequenced);

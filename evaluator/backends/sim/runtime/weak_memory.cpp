@@ -53,7 +53,9 @@ bool keep(const Author &by, u64 access, u64 address, u32 bits, const u8 *bytes) 
         if (view->first) view->first->before = p;
         view->first = p;
     }
+    Author before = p->author;
     p->author = by;
+    if (p->mask && p->mask != bits) keep_releases(p->author, before);
     p->access = access;
     p->warps |= 1u << by.thread / LANES;
     p->mask |= (u8)bits;
