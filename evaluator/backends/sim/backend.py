@@ -57,6 +57,8 @@ _HEADERS: Final = (
     "weak_memory.h",
     "causality.h",
     "store_buffers.h",
+    "words.h",
+    "meetings.h",
     "pipe.h",
     "coroutines.h",
     "apart.h",

@@ -258,3 +258,13 @@ def heat(wrong: _OnHost) -> tuple[tuple[float, ...], ...]:
 def all_written(first: Mapping[str, Array], second: Mapping[str, Array], poisons: tuple[int, int]) -> bool:
     """Whether no element holds what undefined memory was made of in both runs."""
     return not any(bool((is_poison(first[n], poisons[0]) & is_poison(second[n], poisons[1])).any()) for n in first)
+
+
+def in_words(mismatch: Mismatch, tolerance: Tolerance) -> str:
+    """Which elements are wrong, the worst of them, and how far it is off."""
+    index = ", ".join(map(str, mismatch.index))
+    how_far = "" if mismatch.error is None else f", {mismatch.error:.3g} times the allowed error"
+    if tolerance.relative == tolerance.absolute == 0:
+        how_far = ", and must be exact"
+    worst = f"{mismatch.output}[{index}] is {mismatch.actual}, expected {mismatch.expected}{how_far}"
+    return f"{mismatch.pattern}. Worst: {worst}."

@@ -1,7 +1,6 @@
 """What one evaluation's trials are put to, and what they gave: runs, comparisons, watching, and other orders.
 
-The referee's side. It holds inputs and answers; the backend gets one trial's inputs at a time and returns what memory
-holds afterwards.
+The referee's side: the backend gets one trial's inputs at a time and returns what memory holds afterwards.
 """
 
 import time
@@ -17,7 +16,7 @@ from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
-from evaluator.stages.verify.comparison import Comparison, all_written, compare_output, is_poison
+from evaluator.stages.verify.comparison import Comparison, all_written, compare_output, in_words, is_poison
 from evaluator.stages.verify.findings.advice import advice
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT, bounds_hint, ruling_on
 from evaluator.stages.verify.findings.race_checks import Watching, sentence
@@ -35,7 +34,15 @@ from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
 from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
 from evaluator.stages.verify.verified import Verified
-from evaluator.stages.verify.weak_memory import WeakMemory, adversarial_limit, explained, is_ours, lost_updates
+from evaluator.stages.verify.weak_memory import (
+    STRONG,
+    WeakMemory,
+    adversarial_limit,
+    explained,
+    explained_by_order,
+    is_ours,
+    lost_updates,
+)
 
 POISON: Final = 0xFF
 """Bytes of undefined memory: NaN in every float format."""
@@ -157,13 +164,13 @@ class Examination:
         for _ in range(self.registers.more(first.thread_instructions <= _TWICE_INSTRUCTIONS)):
             other = self.execute(sized_plan, inputs, POISON)
             ruling = self.intact(other, trial, inputs)
-            if ruling is None and not self._right(trial, inputs, self.tensors(other, sized_plan)):
+            if ruling is None and not self._is_right(other, trial, sized_plan, inputs):
                 ruling = self.judge(trial, inputs, self.tensors(other, sized_plan))
             if ruling is not None:
                 return ruling
         ruling = self.judge(trial, inputs, outputs)
         if ruling is None:
-            return self._in_weak_memory(trial, sized_plan, inputs, first.thread_instructions)
+            return self._weakly(trial, sized_plan, inputs, first.thread_instructions)
         if (keeps or elsewhere != POISON) and not cheap and self.session.reorders:
             shown = self.trials.pop()
             watch = self.watching.plan(first.thread_instructions, explains=True)
@@ -179,39 +186,39 @@ class Examination:
             race = self.race(other, trial) if watch else None
             if race is not None:
                 return replace(race, message=f"{race.message} {ruling.message}")
-            if other.fault is None and self._right(trial, inputs, self.tensors(other, sized_plan)):
+            if self._is_right(other, trial, sized_plan, inputs):
                 return replace(ruling, hint=f"With blocks and warps run in another order it is right. {RACE_HINT}")
         return ruling
 
-    def _in_weak_memory(
-        self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays, thread_instructions: int
-    ) -> Ruling | None:
-        """A trial that passed once more where blocks see each other's stores as late as they may.
-
-        In half of the cheapest runs blocks and warps are interleaved too: what is late may be missed only there.
-        """
-        cheap = thread_instructions <= _TWICE_INSTRUCTIONS
-        interleaves = self.session.schedules and thread_instructions <= ORDERED_INSTRUCTIONS[2]
-        wanted = cheap and self.settings.verification == "full"
-        self.instruction_limit = adversarial_limit(thread_instructions)
-        for draw in self.weak_memory.draws(wanted, thread_instructions, self.plain_instructions):
-            schedule = draw if interleaves and draw % 2 else 0
+    def _weakly(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays, usual: int) -> Ruling | None:
+        """A trial that passed, and took `usual` thread-instructions, in memory as weak as may be."""
+        self.instruction_limit, lines = adversarial_limit(usual), self.checked_plan.source_lines
+        full, interleaves = self.settings.verification == "full", usual <= ORDERED_INSTRUCTIONS[2]
+        for draw in self.weak_memory.draws(full, usual, self.plain_instructions, trial.sizes):
+            schedule = draw if self.session.schedules and interleaves and draw % 2 else 0
             outcome = self.execute(sized_plan, inputs, POISON, schedule=schedule, weak_memory=draw)
             self.weak_memory.ran(outcome)
-            if outcome.fault is not None and is_ours(outcome.fault):
+            if outcome.fault and is_ours(outcome.fault):
                 self.warnings[f"not judged in weak memory: {sentence(outcome.fault, 0)}"] = None
                 return None
-            if outcome.fault is None and self._right(trial, inputs, self.tensors(outcome, sized_plan)):
-                for lost in lost_updates(outcome, self.checked_plan.source_lines):
+            if self._is_right(outcome, trial, sized_plan, inputs):
+                for lost in lost_updates(outcome, lines):
                     self.hazards[lost] = self.warnings[f"{lost.message}. {lost.remedy}"] = None
                 continue
+            # Is the same order of blocks and warps wrong already where all see each store at once?
+            strong = self.execute(sized_plan, inputs, POISON, schedule=schedule, weak_memory=draw | STRONG)
+            memory = is_ours(strong.fault) or self._is_right(strong, trial, sized_plan, inputs)
+            shown, explain = (outcome, explained) if memory else (strong, explained_by_order)
             self.trials.pop()
-            if (wrong := self.intact(outcome, trial, inputs)) is None:
-                wrong = self.judge(trial, inputs, self.tensors(outcome, sized_plan))
-            assert wrong is not None
-            ruling, self.fault = explained(wrong, draw, outcome, self.checked_plan.source_lines)
+            if (ruling := self.intact(shown, trial, inputs)) is None:
+                ruling = self.judge(trial, inputs, self.tensors(shown, sized_plan))
+            assert ruling is not None
+            ruling, self.fault = explain(ruling, draw, shown, lines)
             return ruling
         return None
+
+    def _is_right(self, outcome: RunOutcome, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> bool:
+        return outcome.fault is None and self.right(trial, inputs, self.tensors(outcome, sized_plan))
 
     def _by_registers(self, ruling: Ruling, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling:
         """The ruling with what registers that change from run to run have to do with it."""
@@ -224,7 +231,7 @@ class Examination:
             if outcome.fault is not None:
                 return ruling
             outputs = self.tensors(outcome, sized_plan)
-            if self._right(trial, inputs, outputs):
+            if self.right(trial, inputs, outputs):
                 message = f"The answer depends on {self.registers}: with other values it is right. {ruling.message}"
                 return replace(ruling, message=message, hint=REGISTERS_HINT)
             if draw != _PLAIN:
@@ -245,8 +252,8 @@ class Examination:
     ) -> Ruling | None:
         """The same inputs on other undefined memory: what differs was computed from it."""
         draw = self.registers.drawn
-        poison, elsewhere = next(self._turns.both)
-        self._other_poison = poison
+        self._other_poison, elsewhere = next(self._turns.both)
+        poison = self._other_poison
         outcome = self.execute(sized_plan, inputs, poison, watch=watch, elsewhere=elsewhere)
         if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):  # by watching
             outcome = self.execute(sized_plan, inputs, poison, elsewhere=elsewhere)
@@ -267,7 +274,7 @@ class Examination:
                 # adds by atomics. Then both answers must be right, and that is all that can be asked; likewise of one
                 # that shares out work by the multiprocessor.
                 self.deterministic = False
-                return None if self._right(trial, inputs, second) else self.judge(trial, inputs, second)
+                return None if self.right(trial, inputs, second) else self.judge(trial, inputs, second)
         if ruling is not None:
             self.trials.append(trial_of(trial, False))
         return ruling
@@ -293,7 +300,8 @@ class Examination:
         self.fault = seen.fault or self.fault
         return seen.ruling
 
-    def _right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
+    def right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
+        """Whether these are what the oracle gives."""
         expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
         compared = (compare_output(n, a, expected[n], trial.tolerance, POISON) for n, a in outputs.items())
         return all(comparison.mismatch is None for comparison in compared)
@@ -397,8 +405,8 @@ class Examination:
 
     def _own_names(self) -> set[str]:
         """Of what is no array of the kernel's own."""
-        tensors = {tensor.name for tensor in (*self.problem.inputs, *self.problem.outputs)}
-        return tensors | self._temporaries() | {"local memory", "parameters"}
+        tensors = (*self.problem.inputs, *self.problem.outputs)
+        return {tensor.name for tensor in tensors} | self._temporaries() | {"local memory", "parameters"}
 
     def _undefined(
         self,
@@ -472,21 +480,13 @@ class Examination:
             if comparison.mismatch is not None:
                 self.trials.append(trial_of(trial, False, comparison))
                 return self.incorrect(trial, comparison)
-        worst = max(comparisons, key=lambda comparison: comparison.worst_error or 0.0)
-        self.trials.append(trial_of(trial, True, worst))
+        self.trials.append(trial_of(trial, True, max(comparisons, key=lambda one: one.worst_error or 0.0)))
         return None
 
     def incorrect(self, trial: PlannedTrial, comparison: Comparison) -> Ruling:
         mismatch = comparison.mismatch
         assert mismatch is not None
-        index = ", ".join(map(str, mismatch.index))
-        how_far = "" if mismatch.error is None else f", {mismatch.error:.3g} times the allowed error"
-        if trial.tolerance.relative == trial.tolerance.absolute == 0:
-            how_far = ", and must be exact"
-        message = (
-            f"At {trial.place} with {trial.distribution.name} inputs: {mismatch.pattern}. "
-            f"Worst: {mismatch.output}[{index}] is {mismatch.actual}, expected {mismatch.expected}{how_far}."
-        )
+        message = f"At {trial.place} with {trial.distribution.name} inputs: {in_words(mismatch, trial.tolerance)}"
         undefined = self.watching.undefined
         if "written" in mismatch.pattern:
             if undefined is not None and undefined.fault.buffer not in self._own_names() - {"local memory"}:
@@ -495,6 +495,6 @@ class Examination:
             message += self._reader()
             if undefined is not None:
                 return Ruling(Status.INCORRECT, Phase.VERIFY, message, undefined.remedy)
-        told = advice(self.problem, self.trials, trial, mismatch)
-        hint = " ".join((told, *(f"Note: {warning}." for warning in list(self.warnings)[:2])))
+        notes = (f"Note: {warning}." for warning in list(self.warnings)[:2])
+        hint = " ".join((advice(self.problem, self.trials, trial, mismatch), *notes))
         return Ruling(Status.INCORRECT, Phase.VERIFY, message, hint)

@@ -11,7 +11,7 @@ from typing import Final
 
 from common.contract import Status
 from evaluator.errors import Ruling
-from evaluator.problems.problem import Sizes
+from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import SizedPlan
 from evaluator.stages.verify.comparison import compare_output
 from evaluator.stages.verify.examination import ORDERED_INSTRUCTIONS, POISON, Examination
@@ -19,18 +19,21 @@ from evaluator.stages.verify.findings.fault_rulings import RACE_HINT
 from evaluator.stages.verify.findings.race_checks import sentence
 from evaluator.stages.verify.instruction_limit import instruction_limit
 from evaluator.stages.verify.trials import PlannedTrial, trial_of
-from evaluator.stages.verify.weak_memory import adversarial_limit, budget, cost_of, expected_cost, explained, is_ours
+from evaluator.stages.verify.weak_memory import (
+    SCHEDULE_HINT,
+    STRONG,
+    adversarial_limit,
+    budget,
+    cost_of,
+    expected_cost,
+    explained,
+    is_ours,
+)
 
 _BACKWARDS: Final = ORDERED_INSTRUCTIONS[:2]
 _SCHEDULED: Final = ORDERED_INSTRUCTIONS[1:]
 _DRAWS: Final = 8
 """Schedules of each size."""
-SCHEDULE_HINT: Final = (
-    "Blocks and warps go on in any order, and others may come between any two of their accesses, atomics included. "
-    "What must be one step belongs into one atomic; what must be done before belongs behind a barrier of all who do "
-    "it, or before an atomic or a flag that others wait for, with `__threadfence()` in between."
-)
-
 _WAITING_HINT: Final = (
     "What a thread waits for must come in any order of blocks and warps: take several locks in one order, and let "
     "nobody wait for a thread that may wait for it."
@@ -124,12 +127,22 @@ def _schedules(examination: Examination) -> Ruling | None:
                 examination.trials.append(trial_of(trial, False, comparison))
                 examination.schedule = draw
                 ruling = replace(ruling, hint=_hint(ruling))
-                if weak:
+                if weak and not _is_wrong_at_once(examination, sized_plan, trial, inputs, draw):
                     lines = examination.checked_plan.source_lines
                     ruling, examination.fault = explained(ruling, draw, outcome, lines, ruling.hint)
                 message = f"With blocks and warps interleaved as schedule {draw} has them. {ruling.message}"
                 return replace(ruling, message=message)
     return None
+
+
+def _is_wrong_at_once(
+    examination: Examination, sized_plan: SizedPlan, trial: PlannedTrial, inputs: Arrays, draw: int
+) -> bool:
+    """Whether the same order is wrong where every store is seen at once: then memory is not to blame."""
+    outcome = examination.execute(sized_plan, inputs, POISON, schedule=draw, weak_memory=draw | STRONG)
+    if outcome.fault is not None:
+        return not is_ours(outcome.fault)
+    return not examination.right(trial, inputs, examination.tensors(outcome, sized_plan))
 
 
 def _hint(ruling: Ruling) -> str | None:

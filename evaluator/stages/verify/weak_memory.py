@@ -12,6 +12,7 @@ from typing import Final
 from common.contract import Fault, HazardWarning
 from evaluator.backends.session import RunOutcome
 from evaluator.errors import Ruling
+from evaluator.problems.problem import Sizes
 from evaluator.stages.verify.findings.race_checks import sentence
 
 _DRAWS: Final = 3
@@ -20,8 +21,18 @@ _MOST_DRAWS: Final = 15
 """Of those in one evaluation: each way in which stores stay, with and without old lines, comes up."""
 _CYCLE: Final = 15
 """What a draw's remainder chooses in runtime/weak_memory.cpp: five ways by three."""
+_FREE: Final = 4
+"""The remainder with which stores stay by chance, and every load may come early."""
 _EXPLAIN: Final = ("lost_update", "stale_read")
 """Findings that say why an answer is wrong; an update that is lost says more."""
+_LARGER: Final = 2
+"""How many times as large one of its sizes is, where a trial is run once because it is larger than all before."""
+_LARGER_BUDGETS: Final = 2
+"""What larger trials may cost, in budgets, and one of them one: a later one may be larger in another direction."""
+_CHEAP_INSTRUCTIONS: Final = 4_000_000
+"""Of trials that are run several times."""
+STRONG: Final = 1 << 63
+"""With a draw: the same order of blocks and warps, but every store is seen at once (runtime/weak_memory.h)."""
 _WEAK_COST: Final = 16
 """An instruction in weak memory takes 5 to 12 ns of a thread, where a plain one takes half of one."""
 _LEAST_LANES: Final = 8
@@ -42,6 +53,13 @@ WEAK_MEMORY_HINT: Final = (
 )
 
 
+SCHEDULE_HINT: Final = (
+    "Blocks and warps go on in any order, and others may come between any two of their accesses, atomics included. "
+    "What must be one step belongs into one atomic; what must be done before belongs behind a barrier of all who do "
+    "it, or before an atomic or a flag that others wait for, with `__threadfence()` in between."
+)
+
+
 class WeakMemory:
     """The draws of one evaluation."""
 
@@ -50,22 +68,40 @@ class WeakMemory:
         self._seed = seed if shares_memory else 0
         self._done = 0
         self._spent = 0
+        self._largest: dict[str, int] = {}
+        self._spent_on_larger = 0
 
-    def draws(self, cheap: bool, usual: int = 0, plain: int = 0) -> list[int]:
+    def draws(self, wanted: bool, usual: int = 0, plain: int = 0, sizes: Sizes | None = None) -> list[int]:
         """For runs of a trial: below 2^63, never 0; as many as can be afforded.
 
-        `usual`: thread-instructions of the trial in the usual order. `plain`: those of all plain runs so far.
+        `usual`: thread-instructions of the trial in the usual order. `plain`: those of all plain runs so far. Where
+        it is expensive, or enough were drawn, there is one if one of its `sizes` is far larger than all before: what
+        threads share above some size only, they share there. Such runs have a budget of their own.
         """
-        count = min(_DRAWS, _MOST_DRAWS - self._done) if self._seed and cheap else 0
+        if not (self._seed and wanted):
+            return []
+        known, sizes = self._largest, sizes or {}
+        is_larger = any(size >= _LARGER * known.get(name, 0) for name, size in sizes.items())
+        cost = expected_cost(usual, weak=True)
+        count = min(_DRAWS, _MOST_DRAWS - self._done)
         if usual:
-            count = min(count, max(0, budget(plain) - self._spent) // expected_cost(usual, weak=True))
-        found = []
-        for _ in range(count):
-            digest = hashlib.sha256(f"weak memory {self._seed} {self._done}".encode()).digest()
-            random = int.from_bytes(digest[:8], "little") >> 1
-            found.append((random // _CYCLE * _CYCLE + self._done % _CYCLE) or _CYCLE)
-            self._done += 1
+            count = min(count, max(0, budget(plain) - self._spent) // cost)
+        if usual > _CHEAP_INSTRUCTIONS or not count:
+            most = budget(plain)
+            if not is_larger or cost > most or self._spent_on_larger + cost > _LARGER_BUDGETS * most:
+                return []
+            self._spent_on_larger += cost
+            self._spent -= cost  # not of the budget of those that are cheap, to which `ran` will add it
+            found = [self._draw(f"larger {self._spent_on_larger}", _FREE)]
+        else:
+            found = [self._draw(str(self._done + turn), (self._done + turn) % _CYCLE) for turn in range(count)]
+            self._done += count
+        self._largest = {name: max(size, known.get(name, 0)) for name, size in sizes.items()}
         return found
+
+    def _draw(self, name: str, remainder: int) -> int:
+        digest = hashlib.sha256(f"weak memory {self._seed} {name}".encode()).digest()
+        return (int.from_bytes(digest[:8], "little") >> 1) // _CYCLE * _CYCLE + (remainder or _CYCLE)
 
     def ran(self, outcome: RunOutcome) -> None:
         """Take account of what a run cost."""
@@ -93,9 +129,9 @@ def adversarial_limit(usual: int) -> int:
     return _LEAST_LIMIT + _TIMES_USUAL * usual
 
 
-def is_ours(fault: Fault) -> bool:
-    """Whether a fault may be due to what such a run costs."""
-    return fault.kind in _FAULTS_OF_OURS
+def is_ours(fault: Fault | None) -> bool:
+    """Whether it ended by a fault that may be due to what such a run costs."""
+    return fault is not None and fault.kind in _FAULTS_OF_OURS
 
 
 def explained(
@@ -109,6 +145,17 @@ def explained(
     found = min(explaining, key=lambda each: _EXPLAIN.index(each.kind), default=None)
     said = f" {sentence(found.fault, source_lines)}." if found else ""
     message = f"In memory as weak as the PTX ISA allows it (draw {draw}):{said} {ruling.message}"
+    ruling = replace(ruling, message=message, hint=found.remedy if found else otherwise)
+    return ruling, outcome.fault or (found.fault if found else None)
+
+
+def explained_by_order(
+    ruling: Ruling, draw: int, outcome: RunOutcome, source_lines: int, otherwise: str | None = SCHEDULE_HINT
+) -> tuple[Ruling, Fault | None]:
+    """The ruling on a run that was wrong where every store is seen at once: blocks came in another order."""
+    found = next((each for each in outcome.hazards if each.kind == "lost_update"), None)
+    said = f" {sentence(found.fault, source_lines)}." if found else ""
+    message = f"With blocks and warps interleaved (draw {draw}):{said} {ruling.message}"
     ruling = replace(ruling, message=message, hint=found.remedy if found else otherwise)
     return ruling, outcome.fault or (found.fault if found else None)
 

@@ -56,6 +56,7 @@ struct Warp {
     i32 wait_place;
     u32 vote, reduced; // for bar.red
     u32 touched;       // lanes that used memory, while counting
+    bool took;         // it has just got what others may wait for: a lock, by an exchange
 };
 
 // Names and source lines are not in the translated text: a place is an index into the lines that the runtime is told.

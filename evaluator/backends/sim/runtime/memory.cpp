@@ -277,6 +277,9 @@ bool is_float(Atomic operation) { return operation == A_FADD || operation >= A_H
 
 namespace {
 
+// Whether an exchange got what was free.
+template <class T> INLINE bool takes(Atomic operation, T old, T b) { return operation == A_CAS ? old == b : operation == A_EXCH && !old && b; }
+
 // Lane after lane; with watching in a loop of its own, so that the plain one stays tight.
 template <class T, class A, class F> INLINE A update(Warp &w, u32 mask, const A64 &a, const Site &site, Atomic operation, F after) {
     A old = {};
@@ -319,6 +322,7 @@ U32 atomic32(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
     A32 x = spread(b), y = spread(c);
     A64 places = spread(address);
     return gather(update<u32, A32>(w, mask, places, site, operation, [&](int i, u32 old) {
+        if (__builtin_expect(SCHEDULED, 0)) w.took |= takes(operation, old, x.e[i]);
         return is_float(operation) ? combine_float(operation, old, x.e[i], is_shared(places.e[i])) : combine<u32, i32>(operation, old, x.e[i], y.e[i]);
     }));
 }

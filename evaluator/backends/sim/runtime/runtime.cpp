@@ -382,11 +382,11 @@ void run_plan(u64 count) {
     draw_registers(get());
     draw_schedule(get());
     if (SAMPLE_BLOCKS) draw_schedule(0); // blocks by themselves have nobody to meet
-    u64 weak_draw = TURNS = get();
+    u64 weak_draw = get();
     EXECUTED = ISSUED = SHUFFLES = LOST_PRINTS = SPREAD_LAUNCHES = 0;
     begin_heap();
     watch_run();
-    weak_run(WATCHED_SHARE ? 0 : weak_draw); // the shadow memory watches one memory
+    weak_run(WATCHED_SHARE ? 0 : weak_draw), TURNS = weak_draw << 1 >> 1; // the shadow memory watches one memory
     PRINTED_BYTES = WARNINGS_BYTES = 0;
     if (count > SLOT_COUNT - BUFFER_SLOT) _exit(4);
     for (u64 slot = BUFFER_SLOT; slot < SLOT_COUNT; slot++) SLOTS[slot].size = 0;

@@ -13,6 +13,10 @@ bool LOWERS;       // changes put a warp behind all others, else somewhere
 bool BLOCKWISE;    // the warps of a block have one priority, but for the last bits
 u64 MULTIPROCESSORS; // that blocks are spread over
 
+bool HOLDS_UP;   // those who have taken a lock
+u64 HELD_TURNS;  // left
+u32 HELD;        // who
+
 u64 mixed(u64 x) { // SplitMix64 (Vigna)
     x += 0x9e3779b97f4a7c15ull;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -43,6 +47,8 @@ void draw_schedule(u64 draw) {
     static const u64 SPREADS[] = {1, 2, 3, 132};
     MULTIPROCESSORS = SPREADS[strategy(3) % 4];
     LANES_APART = SCHEDULED && strategy(4) % 4;
+    HOLDS_UP = strategy(5) % 4 == 0;
+    HELD_TURNS = 0;
     if (SCHEDULED) draw_gap();
 }
 
@@ -90,6 +96,23 @@ void change_priority(u32 unit) {
         lowered[highest - first] = true;
         lower_priority(highest);
     }
+}
+
+bool holds_up(u32 unit) {
+    static const u64 TURNS[] = {16, 64, 256, 4096};
+    if (!HOLDS_UP || HELD_TURNS || drawn_turn(2)) return false;
+    HELD_TURNS = TURNS[drawn_turn(4)];
+    HELD = unit;
+    PRIORITIES[unit] = 1;
+    return true;
+}
+
+bool hold_up_ends(bool late, u32 &unit) {
+    if (!HELD_TURNS || (--HELD_TURNS && !late)) return false;
+    HELD_TURNS = 0;
+    unit = HELD;
+    give_priority(unit);
+    return true;
 }
 
 u64 most_at_once(u64 blocks) {

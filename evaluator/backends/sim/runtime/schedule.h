@@ -30,5 +30,8 @@ u64 priority_of(u32 unit);
 bool change_comes();          // at a point: whether this is where the warp's priority changes
 void change_priority(u32 unit);
 void lower_priority(u32 unit); // below all others
+// In some schedules who has just taken a lock is held up, for so many turns of others: they meet it locked.
+bool holds_up(u32 unit);
+bool hold_up_ends(bool late, u32 &unit); // behind each turn; `late`: the others have had enough
 u64 most_at_once(u64 blocks);  // how many blocks live at once at first
 u32 drawn_multiprocessor(u64 block);

@@ -198,7 +198,7 @@ u64 state_of_memory() {
         if (RESIDENTS[i].taken) add(i == CURRENT ? (const u8 *)SLOTS[SHARED_SLOT].low : RESIDENTS[i].shared, LAUNCH.shared_bytes);
     return sum | 1;
 }
-bool half_executed() { return MOST_EXECUTED && (EXECUTED > MOST_EXECUTED / 2 || ISSUED > MOST_EXECUTED / (2 * LEAST_LANES)); }
+bool executed_part(u64 part) { return MOST_EXECUTED && (EXECUTED > MOST_EXECUTED / part || ISSUED > MOST_EXECUTED / (part * LEAST_LANES)); }
 bool nothing_changed() { return BY_TURNS && HALF_WAY && state_of_memory() == HALF_WAY; }
 
 // A tournament of the resident blocks: each node holds the highest priority of those below it whose warps can go on, 0
@@ -264,7 +264,7 @@ void run_scheduled(const Kernel &kernel, u64 blocks, u64 most, bool cooperative)
         SCHEDULE_TURNS++;
         resume(w);
         watch(w);
-        if (!HALF_WAY && half_executed()) HALF_WAY = state_of_memory();
+        if (!HALF_WAY && executed_part(2)) HALF_WAY = state_of_memory();
         bool came = w.waits_at != -1, unfinished = true;
         // Who only arrives at a barrier may have completed it, and goes on.
         if (came || RESIDENTS[CURRENT].ready != every_warp()) {
@@ -284,6 +284,8 @@ void run_scheduled(const Kernel &kernel, u64 blocks, u64 most, bool cooperative)
             in_vain = 0; // all may wait for a block that has not begun
             at_once = least(most, 2 * at_once);
         }
+        u32 held;
+        if (hold_up_ends(executed_part(8), held) && held / LANES != CURRENT) enter_again(held / LANES);
         enter_again(CURRENT);
     }
     free(TOURNAMENT);
@@ -341,6 +343,9 @@ void give_way(Warp &w) {
 
 void interleave(Warp &w) {
     if (SCHEDULED) {
+        bool took = w.took;
+        w.took = false;
+        if (took && holds_up(w.block->resident * LANES + w.index)) return suspend(w);
         if (!change_comes()) return;
         change_priority(w.block->resident * LANES + w.index);
         suspend(w);

@@ -7,6 +7,7 @@ namespace {
 
 // Whether a store stays: by its instruction, by that and the block, or by chance.
 bool stays(const BlockView *view, const Site &site) {
+    if (AT_ONCE) return false;
     bool strong = is_wide(site);
     u64 line = mixed(SEED) ^ (u64)line_of(site.place);
     switch (STYLE) {
@@ -52,7 +53,9 @@ bool keep(const Author &by, u64 access, u64 address, u32 bits, const u8 *bytes) 
         if (view->first) view->first->before = p;
         view->first = p;
     }
+    Author before = p->author;
     p->author = by;
+    if (p->mask && p->mask != bits) keep_releases(p->author, before);
     p->access = access;
     p->warps |= 1u << by.thread / LANES;
     p->mask |= (u8)bits;
@@ -110,7 +113,7 @@ bool was_earlier(const Word *word, const Author &by, u64 draws, u64 at) {
 void read_word(Word *word, const Author &by, u32 bits, int some, bool early, bool read_only, u64 draws, u8 *seen) {
     u64 at = word->address;
     const u8 *before = word->before + __builtin_ctz(bits);
-    bool always = read_only && word->version && !(draws >> at / (2 * WORD) % 64 & 1);
+    bool always = read_only && !AT_ONCE && word->version && !(draws >> at / (2 * WORD) % 64 & 1);
     bool old = always || (early && was_earlier(word, by, draws, at));
     if (old && !memcmp(seen, (u8 *)at + __builtin_ctz(bits), (size_t)some)) memcpy(seen, before, (size_t)some);
     if (old && !always) read_before(word, by);
@@ -166,7 +169,7 @@ void each_lane(u32 mask, const A64 &address, u32 &global) {
 
 // Threads of other blocks, and other warps, may come in between: before plain accesses now and then.
 void let_others(Warp &w, const Site &site) {
-    if (site.strength == PLAIN && !drawn(4)) point(w);
+    if (site.strength == PLAIN && mixed(POINT_DRAWS++) % 4 == 0) point(w);
 }
 
 // In shared memory there is one view; but what nothing orders may happen in either order there too.
@@ -288,75 +291,7 @@ void weak_atomic_write(Warp &w, u32 lane, u64 address, const Site &site, int byt
     else store_now(by, address, bytes, (const u8 *)now);
 }
 
-void weak_fence(Warp &w, u32 mask, u32 semantics) {
-    bool wide = !(semantics & OF_BLOCK);
-    BlockView *view = w.block->view;
-    if (wide && semantics & RELEASES) cover(w);
-    if (wide && semantics & SEQUENTIAL) land_due(view);
-    if (wide && semantics & ACQUIRES) drop_sectors(view);
-    view->epoch++;
-    for (u32 left = CAUSAL ? mask : 0; left; left &= left - 1) {
-        u32 thread = w.index * LANES + (u32)__builtin_ctz(left);
-        fence_thread(view->causality.threads[thread], view->number, thread, semantics);
-    }
-    view->causality.dirty |= 1u << w.index;
-    NOW++;
-}
-
-void weak_arrival(Warp &w, u32 number) {
-    Causality &c = w.block->view->causality;
-    u32 count = block_threads();
-    for (u32 i = w.index * LANES; CAUSAL && i < (w.index + 1) * LANES && i < count; i++) come_to(meeting(c, number), c.threads[i], i);
-}
-void weak_completion(Block &block, u32 number) {
-    if (CAUSAL) close_meeting(meeting(block.view->causality, number), block.view->number, false);
-}
-void weak_departure(Warp &w, u32 number) {
-    Causality &c = w.block->view->causality;
-    u32 count = block_threads();
-    for (u32 i = w.index * LANES; CAUSAL && i < (w.index + 1) * LANES && i < count; i++) leave(meeting(c, number), c.threads[i]);
-}
-
-void weak_members(Warp &w, u32 mask, const U32 &members) {
-    BlockView *view = w.block->view;
-    Causality &c = view->causality;
-    if (!CAUSAL || !(c.dirty >> w.index & 1)) return;
-    each_group(mask, members, [&](u32 named, u32 lanes) {
-        Meeting &m = meeting(c, WARP_MEETING);
-        u32 group = (named | lanes) & w.live;
-        for (u32 left = group; left; left &= left - 1) {
-            u32 thread = w.index * LANES + (u32)__builtin_ctz(left);
-            come_to(m, c.threads[thread], thread);
-        }
-        close_meeting(m, view->number, false);
-        for (u32 left = lanes; left; left &= left - 1) leave(m, c.threads[w.index * LANES + (u32)__builtin_ctz(left)]);
-        if (lanes == w.live && group == w.live) c.dirty &= ~(1u << w.index);
-    });
-}
-
-void weak_object(Warp &w, u32 lane, u64 address, bool arrives) {
-    BlockView *view = w.block->view;
-    Causality &c = view->causality;
-    u32 thread = w.index * LANES + lane;
-    view->epoch++;
-    if (!CAUSAL) return;
-    u64 number = OBJECTS;
-    while (number < MEETINGS && c.meetings[number].address && c.meetings[number].address != address) number++;
-    if (number == MEETINGS || !is_slot(address, SHARED_SLOT)) {
-        CAUSAL = false;
-        return;
-    }
-    Meeting &m = meeting(c, number);
-    m.address = address;
-    if (arrives) come_to(m, c.threads[thread], thread), NOW++;
-    u32 phase = (u32)(*(u64 *)address >> 63);
-    if (phase != m.phase) close_meeting(m, view->number, true);
-    m.phase = phase;
-    if (!arrives) leave(m, c.threads[thread]);
-    c.dirty |= 1u << w.index;
-}
-
-u32 weak_late(u32 lanes) { return drawn(2) ? lanes : 0; }
+u32 weak_late(u32 lanes) { return !AT_ONCE && drawn(2) ? lanes : 0; }
 
 void weak_meeting(Warp &w) { w.block->view->epoch++; }
 
@@ -369,11 +304,14 @@ void weak_settle() {
 
 void weak_run(u64 draw) {
     WEAK = draw != 0;
+    AT_ONCE = draw >> 63;
+    draw = draw << 1 >> 1;
     SEED = draw;
     DRAWS = mixed(draw);
+    POINT_DRAWS = mixed(~draw);
     STYLE = draw % 5;
-    CACHES = draw / 5 % 3 != 0;
-    EARLY = draw / 5 % 3 != 1;
+    CACHES = draw / 5 % 3 != 0 && !AT_ONCE;
+    EARLY = draw / 5 % 3 != 1 && !AT_ONCE;
     FINDING_COUNT = 0;
     if (!WEAK || WORDS) return;
     WORDS = (Word *)mmap(nullptr, MOST_WORDS * sizeof(Word), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -449,3 +387,5 @@ u32 weak_findings(const Hazard **found) {
     *found = FINDINGS;
     return FINDING_COUNT;
 }
+
+#include "meetings.h"

@@ -21,7 +21,7 @@
 #pragma once
 #include "runtime.h"
 
-void weak_run(u64 draw); // 0: one memory for all
+void weak_run(u64 draw); // 0: one memory for all; with the highest bit: one memory, but the same points
 void weak_launch(u32 kernel);
 void weak_block(Block &block, u64 number);
 void weak_block_over(Block &block);
