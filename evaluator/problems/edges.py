@@ -27,15 +27,12 @@ BLOCKS_IN_Y: Final = 65_535
 
 
 def above(*edges: int, step: int = 1) -> Extent:
-    """Just above one of `edges`, at a multiple of `step` from it, every second time of four times that, and every
-    second time very near.
-    """
+    """Just above one of `edges`, at a multiple of `step` from it, every second time of four times that."""
 
     def draw(generator: np.random.Generator) -> int:
         edge = int(generator.choice(edges))
         by = step * int(generator.choice(_STEPS))
-        most = LEAST_SPREAD if generator.integers(2) else reach(edge) - edge
-        return edge + by * int(generator.integers(1, max(1, most // by), endpoint=True))
+        return edge + by * int(generator.integers(1, max(1, (reach(edge) - edge) // by), endpoint=True))
 
     return draw
 
