@@ -17,6 +17,8 @@ Extent: TypeAlias = Callable[[np.random.Generator], int]
 SPREAD: Final = 64
 """A size is drawn from the 64th part of its edge above it: few enough to stay at the edge, too many to foresee."""
 LEAST_SPREAD: Final = 16
+_STEPS: Final = (1, 1, 4, 4)
+"""What is read by vectors has cases for odd numbers of them, and few sizes are multiples of four by chance."""
 
 COLUMN_EDGES: Final = (1 << 10, 1 << 11, 1 << 12, 1 << 13, 3 << 12, 1 << 14, 1 << 15)
 """Where an array in shared memory of a fixed length, 48 KiB of floats (3 << 12) and an index of 16 bits end."""
@@ -25,11 +27,12 @@ BLOCKS_IN_Y: Final = 65_535
 
 
 def above(*edges: int, step: int = 1) -> Extent:
-    """Just above one of `edges`, at a multiple of `step` from it."""
+    """Just above one of `edges`, at a multiple of `step` from it, every second time of four times that."""
 
     def draw(generator: np.random.Generator) -> int:
         edge = int(generator.choice(edges))
-        return edge + step * int(generator.integers(1, (reach(edge) - edge) // step, endpoint=True))
+        by = step * int(generator.choice(_STEPS))
+        return edge + by * int(generator.integers(1, max(1, (reach(edge) - edge) // by), endpoint=True))
 
     return draw
 
@@ -65,7 +68,7 @@ def edge_sizes(*draws: Mapping[str, Extent]) -> Callable[[np.random.Generator], 
 
 LAST_FLAT: Final = 17 << 20
 """Elements: beyond 2^24, from where on not every index is a float."""
-FLAT_EDGES: Final = edge_sizes({"n": above(1 << 16)}, {"n": above(1 << 18, 1 << 20)}, {"n": last(LAST_FLAT)})
+FLAT_EDGES: Final = edge_sizes(*({"n": above(1 << 16)},) * 3, {"n": above(1 << 18, 1 << 20)}, {"n": last(LAST_FLAT)})
 """For work on each of n elements: grids of a fixed size, block indices of 16 bits, indices in a float end here."""
 
 MOST_COLUMNS: Final = 40_000

@@ -13,6 +13,7 @@ from evaluator.problems.edges import above, between, edge_sizes, last, reach
 from evaluator.problems.families.softmax import CHAIN, few_terms, longer_rows, positive_sums, softened
 from evaluator.problems.generators import (
     cancellation,
+    constant,
     constant_rows,
     distribution,
     fine,
@@ -327,6 +328,13 @@ ATTENTION: Final = Problem(
             _IN,
             normal(),
             {"q": normal(1.0, 3.0), "k": normal(1.0, 30.0)},
+        ),
+        distribution(
+            "far_below",
+            "keys all alike, whose scores are tens of thousands below 0",
+            _IN,
+            normal(0.1, 3.0),
+            {"q": constant(45.0), "k": constant(-45.0)},
         ),
         distribution("signed_zeros", "+0, -0 and small values mixed", _IN, signed_zeros()),
         distribution("constant_rows", "one value for each row", _IN, constant_rows()),

@@ -41,7 +41,7 @@ PROBE_SIZES: Final = {"n": 4099}
 
 SCALAR_MULTIPLY_ALPHA: Final = 2.5
 SAXPY_ALPHA: Final = -1.75
-_ALPHAS: Final = (0.0, -3.25, 0.3333333432674408, 1.0, 4096.5, 0.015625, -2.7182817459106445)
+_ALPHAS: Final = (0.0, -3.25, 0.3333333432674408, 1.0, 4096.5, 0.015625, -2.7182817459106445, -1.0, 2.0)
 """Further values: exact in float32, two with all 24 bits, and so small that no product of finite inputs overflows."""
 
 

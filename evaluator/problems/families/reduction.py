@@ -318,6 +318,17 @@ def _runs(rng: Rng, shape: Shape) -> Array:
     return rng.xp.sort(rng.integers(0, 255, shape))
 
 
+def _small_first(rng: Rng, shape: Shape) -> Array:
+    """Some kernels look at the first values, and take the others to be as small."""
+    first = shape[0] * rng.uniform(0.5, 0.9, (1,))
+    small = rng.integers(0, 127, shape) // rng.integers(1, 2, (1,))
+    return rng.xp.where(rng.arange(shape[0]) < first, small, rng.integers(0, 255, shape))
+
+
+def _nearly_sorted(rng: Rng, shape: Shape) -> Array:
+    return rng.xp.where(rng.uniform(0.0, 1.0, shape) < 1e-3, rng.integers(0, 255, shape), _runs(rng, shape))
+
+
 def _ends(rng: Rng, shape: Shape) -> Array:
     return 255 * rng.integers(0, 1, shape)
 
@@ -328,6 +339,10 @@ _HISTOGRAM_INPUTS: Final[tuple[tuple[str, str, Maker], ...]] = (
     ("skewed", "three values share four fifths of the elements", _skewed),
     ("runs", "sorted, so that neighbours are equal", _runs),
     ("ends", "only 0 and 255", _ends),
+)
+_HISTOGRAM_PARTS: Final[tuple[tuple[str, str, Maker], ...]] = (
+    ("small_first", "values below 64 or 128, and somewhere in the last half all others", _small_first),
+    ("nearly_sorted", "sorted, but for one in a thousand", _nearly_sorted),
 )
 
 _HISTOGRAM_NAIVE = """\
@@ -402,7 +417,10 @@ HISTOGRAM: Final = Problem(
     hidden_sizes=hidden_sizes(n=1 << 17),
     serves=SizeRange({"n": _LAST_COUNTED}),
     edge_sizes=edge_sizes({"n": above(1 << 18, 1 << 20)}, {"n": last(_LAST_COUNTED)}),
-    distributions=tuple(distribution(name, reason, (_VALUES,), maker) for name, reason, maker in _HISTOGRAM_INPUTS),
+    distributions=(
+        *(distribution(name, reason, (_VALUES,), maker) for name, reason, maker in _HISTOGRAM_INPUTS),
+        *(distribution(name, reason, (_VALUES,), maker, role="partial") for name, reason, maker in _HISTOGRAM_PARTS),
+    ),
     probes=(probe("full_bin", "a count that 16 bits cannot hold", (_VALUES,), _one_value, _COUNTED, {"n": 70_001}),),
     tolerance=_COUNTED,
     oracle=_histogram_oracle,

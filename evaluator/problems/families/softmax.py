@@ -107,6 +107,13 @@ def _staircase(rng: Rng, shape: Shape) -> Array:
     return rng.xp.concat([values[:half], rng.xp.flip(values[half:], axis=-1)])
 
 
+def _far_below(rng: Rng, shape: Shape) -> Array:
+    """Rows of one value below what a maximum may begin with. One, since exp2(x * c - m * c) is off there, and ties
+    cancel that.
+    """
+    return rng.xp.broadcast_to(-(10.0 ** rng.uniform(3.0, 8.0, (*shape[:-1], 1))), shape)
+
+
 def _plateaus(rng: Rng, shape: Shape) -> Array:
     """Rows whose first 1 to 64 elements are near 0 and whose others lie around one value, at most 87.5.
 
@@ -240,6 +247,7 @@ _DISTRIBUTIONS: Final = (
     distribution("large", "normal values times 200: one element takes all", (_X,), normal(200.0)),
     distribution("far_up", "rows near +1000, where exp overflows", (_X,), normal(3.0, 1000.0)),
     distribution("far_down", "rows near -1000, where exp vanishes", (_X,), normal(3.0, -1000.0)),
+    distribution("far_below", "rows of one value each, from -1e3 to -1e8", (_X,), _far_below),
     distribution("tiny", "normal values times 1e-15: all elements alike", (_X,), tiny()),
     distribution("wide", "rows that span 60 about a value of their own", (_X,), _around(uniform(-30, 30), 500.0)),
     distribution("staircase", "rising and falling rows", (_X,), _staircase),

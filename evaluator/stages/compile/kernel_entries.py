@@ -6,6 +6,7 @@ with pyelftools. Where DWARF says nothing about a kernel, types come from its ma
 """
 
 import functools
+import math
 import re
 import signal
 import subprocess
@@ -33,6 +34,8 @@ _PARAM = re.compile(
     r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>[bsuf]\d+|pred)"
     r"(?:\s+\.ptr(?:\s+\.\w+)*?(?:\s+\.align\s+\d+)?)?\s+(?P<name>[\w$]+)\s*(?:\[(?P<count>\d+)\])?"
 )
+_BOUNDS: Final = re.compile(r"[^{;]*?\.(?:maxntid|reqntid)\s+(\d+(?:\s*,\s*\d+){0,2})")
+"""Between an entry's parameters and its body."""
 _LABEL = re.compile(r"([\w$]+):$")
 _DATA = re.compile(r"\.b(8|16|32|64)\s+(.+)$")
 _HALVES: Final = ("__half", "__nv_bfloat16")
@@ -74,6 +77,18 @@ def entries(ptx: str, debug_ptx: str | None) -> tuple[Entry, ...]:
         line, parameters = described.get(_same_in_every_folder(symbol), (None, ()))
         found.append(Entry(symbol, demangled(symbol), _merged(symbol, slots, parameters), line))
     return tuple(found)
+
+
+def launch_bounds(ptx: str) -> dict[str, int]:
+    """The most threads that a block of each kernel may have, by symbol, where `__launch_bounds__` says it.
+
+    PTX ISA 9.0, section 11.4, `.maxntid`: a launch of larger blocks fails.
+    """
+    found: dict[str, int] = {}
+    for match in _ENTRY.finditer(ptx):
+        if bounds := _BOUNDS.match(ptx, match.end()):
+            found[match[1]] = math.prod(map(int, bounds[1].split(",")))
+    return found
 
 
 def count_entries(ptx: str) -> int:

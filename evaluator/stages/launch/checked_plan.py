@@ -76,6 +76,8 @@ class Call:
     place: str
     registers: int = 0
     """Of a thread; 0 where it is not known."""
+    most_threads: int | None = None
+    """Of a block, by the kernel's `__launch_bounds__`; None where it says nothing."""
 
     @property
     def pointers(self) -> tuple[tuple[int, Parameter, str], ...]:
@@ -258,6 +260,13 @@ class _Sized:
         if prod(block) > MAX_BLOCK_THREADS:
             reason = f"a block has at most {MAX_BLOCK_THREADS} threads, and this one {prod(block)}"
             raise self._refused(place, reason, _TOO_LARGE["block"])
+        if call.most_threads is not None and prod(block) > call.most_threads:
+            raise self._refused(
+                f"{place}, block",
+                f"the kernel was compiled for blocks of at most {call.most_threads} threads (`__launch_bounds__`), "
+                f"and this one has {prod(block)}: a GPU does not launch it",
+                "Launch smaller blocks, or say larger `__launch_bounds__`.",
+            )
         shared = self._evaluate(f"{place}, shared", launch.shared_bytes)
         most = limits_of(self.checked_plan.arch).shared_per_block_bytes
         if not 0 <= shared <= most - call.static_shared_bytes:

@@ -18,6 +18,7 @@ from common.wire import DType
 from evaluator.backends.session import Entry, Parameter, Pointer, Program
 from evaluator.errors import Ruling
 from evaluator.problems.problem import C_TYPES, Problem
+from evaluator.stages.compile.kernel_entries import launch_bounds
 from evaluator.stages.compile.kernel_names import listed, matching, nearest, shortest
 from evaluator.stages.launch.arguments import pointer_misfit, takes_number
 from evaluator.stages.launch.checked_plan import (
@@ -41,10 +42,11 @@ _SHOWN: Final = 8
 
 @dataclass(frozen=True)
 class _Needs:
-    """What ptxas says of each kernel, by `Entry.name`."""
+    """What ptxas says of each kernel, by `Entry.name`, and its text of its blocks, by symbol."""
 
     static_shared_bytes: Mapping[str, int]
     registers: Mapping[str, int]
+    most_threads: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def plan_launches(
     `static_shared_bytes` is each kernel's static shared memory, `registers` what each of its threads has, both by
     `Entry.name`; a kernel that is missing has none.
     """
-    needs = _Needs(static_shared_bytes, registers)
+    needs = _Needs(static_shared_bytes, registers, launch_bounds(program.ptx))
     try:
         return Planned(None, _plan(problem, program, json_plan, source, needs))
     except PlanRefusedError as refused:
@@ -303,6 +305,7 @@ def _call(step: str, launch: Launch, entries: Sequence[Entry], scope: _Scope, so
         needs.static_shared_bytes.get(entry.name, 0),
         place,
         needs.registers.get(entry.name, 0),
+        needs.most_threads.get(entry.symbol),
     )
 
 

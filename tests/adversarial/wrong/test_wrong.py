@@ -22,12 +22,20 @@ KERNELS = sorted(Path(__file__).parent.glob("*.cu"))
 CLASSES = {"sizes", "precision", "registers", "warp", "shared", "memory", "limits", "contents", "schedule"}
 # Not caught today, and what it would take.
 MISSED = {
+    "matmul_three_launches_when_timed",  # the timed size of several launches is left out, and said to be
+    "relu_address_of_the_simulator",  # its buffers lie farther apart than a GPU's
+    "relu_from_the_thousandth_run",  # so many launches of one context that no evaluation has
+    "row_sum_rows_on_the_heap",  # blocks that take of the heap at once: here they come one after the other
+    "softmax_maximum_from_minus_1e20",  # values below -1e8: there exp2 of a fused difference, which is right, is off
     "transpose_by_shared_window",  # another place of the first shared variable
     "matmul_sparse_tiles_when_large",  # wrong in few tiles, of which too few are run: caught in some evaluations
     "row_sum_local_overrun",  # PTX has one block of local memory for all arrays, and no word of where each ends
 }
 # Caught where the one number at which they are wrong is drawn: how often, in one full verification.
 BY_CHANCE = {
+    "row_sum_two_rows_a_warp",
+    "softmax_columns_from_4097_to_4111",
+    "saxpy_pairs_of_quads_when_large",
     "row_sum_six_items",
     "scalar_multiply_rest_of_six",
     "softmax_row_of_exactly_256",

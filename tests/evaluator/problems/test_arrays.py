@@ -77,7 +77,7 @@ def test_torch_draws_what_numpy_draws(problem, distribution, sizes):
         assert np.isfinite(other).all()
         rows = (
             mine.size
-            if distribution.name not in ("constant_rows", "wide", "few_matter", "few_high")
+            if distribution.name not in ("constant_rows", "wide", "few_matter", "few_high", "far_below")
             else mine.size // mine.shape[-1]
         )
         if distribution.role != "hostile" or distribution.name in ("one_value", "full_bin", "skewed") or rows < 50:

@@ -79,7 +79,7 @@ class FunctionText:
         return "\n".join(lines)
 
     def _poison(self, width: int) -> str:
-        pattern = "(u64)POISON * 0x0101010101010101ull"
+        pattern = "undefined_word()"
         return " = ~0u" if width == 1 else f" = all64({pattern})" if width == 64 else f" = all32((u32)({pattern}))"
 
     def _dispatch(self, count: int) -> Iterator[str]:

@@ -298,7 +298,7 @@ void end_barrier(Warp &w, u32 mask, const U64 &address, Site &site) {
     A64 a = spread(address);
     for (u32 left = mask; left; left &= left - 1) {
         settle(a.e[__builtin_ctz(left)]);
-        memset(barrier_at(a.e[__builtin_ctz(left)]), POISON, 8);
+        make_undefined(barrier_at(a.e[__builtin_ctz(left)]), 8);
     }
 }
 

@@ -112,7 +112,7 @@ i64 turn_fuel() { return LIVING > 1 ? SHORT_TURN : FUEL; }
 
 void begin_block(const Kernel &kernel) {
     begin_copies(LAUNCH.shared_bytes);
-    if (kernel.shared_bytes + LAUNCH.dynamic_bytes && !KEEPS) memset((void *)SLOTS[SHARED_SLOT].low, POISON, SLOTS[SHARED_SLOT].size);
+    if (kernel.shared_bytes + LAUNCH.dynamic_bytes && !KEEPS) make_undefined((void *)SLOTS[SHARED_SLOT].low, SLOTS[SHARED_SLOT].size);
     u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
     for (u32 i = 0; i < BLOCK.warp_count; i++) {
         Warp &w = WARPS[i];

@@ -58,7 +58,7 @@ U64 device_malloc(Warp &w, u32 mask, const U64 &size) {
         if (TOP + taken + GAP > HEAP_BYTES) reclaim();
         if (LIVE_BYTES + taken > MOST_BYTES || TOP + taken + GAP > HEAP_BYTES) continue;
         r.e[lane] = slot_address(HEAP_SLOT) + TOP;
-        memset((void *)r.e[lane], POISON, taken);
+        make_undefined((void *)r.e[lane], taken);
         if (WATCHING) watch_undefined(r.e[lane], taken);
         BLOCKS[COUNT++] = {(u32)(TOP / GRAIN), (u32)bytes.e[lane], 0};
         LIVE_BYTES += taken;

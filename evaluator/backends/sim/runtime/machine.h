@@ -107,6 +107,10 @@ struct Launch {
 };
 extern Launch LAUNCH;
 extern u8 POISON;  // the byte that undefined memory and registers are made of, but for outputs
+// Not this byte again and again, but bytes that differ from place to place: what equal ones tell of the simulator.
+enum : u8 { SCRAMBLED = 0xA5 };
+INLINE u64 undefined_word() { return POISON == SCRAMBLED ? 0x6d3b94f2c8517ea9ull : (u64)POISON * 0x0101010101010101ull; }
+void make_undefined(void *at, u64 bytes, u8 pattern = POISON);
 struct BlockWatch;
 struct BlockView;
 struct Block {

@@ -348,13 +348,27 @@ U32 atomic16(Warp &w, u32 mask, const U64 &address, Site &site, Atomic operation
 
 void check_write(Warp &w, u32 mask, const U64 &address, Site &site, int bytes) { check(w, mask, address, site, bytes, true); }
 
+void make_undefined(void *at, u64 bytes, u8 pattern) {
+    if (pattern != SCRAMBLED) {
+        __builtin_memset(at, pattern, bytes);
+        return;
+    }
+    u8 *to = (u8 *)at;
+    for (u64 done = 0; done < bytes; done += 8) {
+        u64 word = ((u64)to + done) * 0x9e3779b97f4a7c15ull;
+        word = (word ^ word >> 29) * 0xbf58476d1ce4e5b9ull;
+        word ^= word >> 32;
+        __builtin_memcpy(to + done, &word, bytes - done < 8 ? bytes - done : 8);
+    }
+}
+
 // PTX ISA, `discard`: a weak write of an unstable, indeterminate value to 128 bytes.
 void discard(Warp &w, u32 mask, const U64 &address, Site &site) {
     check(w, mask, address, site, 128, true);
     A64 a = spread(address);
     if (WEAK) weak_settle();
     for (u32 left = mask; left; left &= left - 1) {
-        __builtin_memset((void *)a.e[__builtin_ctz(left)], POISON, 128);
+        make_undefined((void *)a.e[__builtin_ctz(left)], 128);
         if (WATCHING) watch_undefined(a.e[__builtin_ctz(left)], 128);
     }
 }
@@ -369,7 +383,7 @@ U64 local_frame(Warp &w, u32 mask, u32 bytes, i32 place) {
     A64 r;
     for (u32 i = 0; i < LANES; i++) {
         r.e[i] = local_low(w, i) + w.local_top;
-        if (!KEEPS) __builtin_memset((void *)r.e[i], POISON, bytes);
+        if (!KEEPS) make_undefined((void *)r.e[i], bytes);
         if (WATCHING) watch_undefined(r.e[i], bytes);
     }
     w.local_top += bytes;
@@ -389,7 +403,7 @@ U64 take_local(Warp &w, u32 mask, const U64 &bytes, u32 align, i32 place) {
     for (u32 left = mask; left; left &= left - 1) {
         u32 i = (u32)__builtin_ctz(left);
         r.e[i] = (local_low(w, i) + w.local_top + align - 1) & ~(u64)(align - 1);
-        __builtin_memset((void *)r.e[i], POISON, most);
+        make_undefined((void *)r.e[i], most);
         if (WATCHING) watch_undefined(r.e[i], (u32)most);
     }
     w.local_top += (u32)room;

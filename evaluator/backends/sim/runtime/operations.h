@@ -35,7 +35,7 @@ INLINE U64 mul_hi_s64(U64 a, U64 b) {
 }
 // What a division by zero gives is unspecified (PTX ISA 9.0, 9.7.1): made of what undefined memory is made of. All ones,
 // which GPUs give for quotient and remainder, are one of its patterns.
-INLINE u64 by_zero() { return (u64)POISON * 0x0101010101010101ull; }
+INLINE u64 by_zero() { return undefined_word(); }
 INLINE U32 div_u32(U32 a, U32 b) {
     u32 none = (u32)by_zero();
     return map([none](u32 x, u32 y) { return y ? x / y : none; }, a, b);

@@ -410,7 +410,7 @@ void run_plan(u64 count) {
         if (flags & 8) sample_slot(BUFFER_SLOT + i, 0);
         watch_slot(BUFFER_SLOT + i, flags & 1);
         if (flags & 1) read_all((void *)SLOTS[BUFFER_SLOT + i].low, size);
-        else if (!KEEPS) memset((void *)SLOTS[BUFFER_SLOT + i].low, flags & (2 | 8) ? OUTPUT_POISON : POISON, size);
+        else if (!KEEPS) make_undefined((void *)SLOTS[BUFFER_SLOT + i].low, size, flags & (2 | 8) ? OUTPUT_POISON : POISON);
         if (flags & 2) returned[returning++] = BUFFER_SLOT + i;
     }
     for (u64 steps = get(); steps; steps--) {

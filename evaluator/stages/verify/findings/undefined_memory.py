@@ -12,10 +12,12 @@ from evaluator.backends.session import Hazard, Pointer
 from evaluator.errors import Ruling
 from evaluator.stages.launch.checked_plan import CheckedPlan
 
-_OTHER_POISONS: Final = ((0x5B, 0x00), (0x00, 0x5B), (0x80, 0x01), (0x01, 0x80))
+_SCRAMBLED: Final = 0xA5
+"""As in runtime/machine.h: bytes that differ, since no real memory consists of one byte."""
+_OTHER_POISONS: Final = ((0x5B, 0x00), (0x00, 0x5B), (0x5B, _SCRAMBLED), (0x80, 0x01), (0x01, 0x80))
 """In runs that are repeated, in turn, of outputs and of all else: what new memory holds, a large finite number, and
 two with few bits. They differ, so that what is read in a temporary says nothing of what an output holds."""
-_ELSEWHERE: Final = (0x5B, 0x00, 0xDB, 0x01)
+_ELSEWHERE: Final = (0x5B, 0x00, 0xDB, _SCRAMBLED, 0x01)
 """In runs that are not repeated, in turn, of all but outputs: what is no NaN, which `fmaxf` drops."""
 
 
