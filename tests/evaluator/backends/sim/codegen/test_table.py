@@ -215,7 +215,7 @@ def test_the_strength_of_an_access(ptx):
 
 @pytest.mark.parametrize("ptx", FENCES)
 def test_what_a_fence_orders(ptx):
-    assert test_lowering.cpp_of(ptx).strip() == f"point(w); fence(w, {FENCES[ptx]});"
+    assert test_lowering.cpp_of(ptx).strip() == f"point(w); fence(w, m, {FENCES[ptx]});"
 
 
 @pytest.mark.parametrize("count", ELEMENTS)
