@@ -75,7 +75,7 @@ def afforded(described: Described) -> Description:
         if work_of(found) <= MOST_WORK and _elements(found) <= _MOST_ELEMENTS:
             return found
         sizes = {name: found.sizes[name] for name in found.constants}
-        too_large: ReferenceRefusedError | None = None
+        too_large: ReferenceTooLargeError | None = None
     except ReferenceTooLargeError as refused:
         sizes, too_large, found = dict(refused.constants), refused, None
     halved = dict(sizes)
@@ -101,7 +101,7 @@ def afforded(described: Described) -> Description:
         assert too_large is not None
         if failed is None:
             raise too_large
-        raise ReferenceRefusedError(f"{too_large} With smaller numbers: {failed}", too_large.remedy)
+        raise ReferenceTooLargeError(f"{too_large} With smaller numbers: {failed}", too_large.constants)
     return found
 
 

@@ -113,5 +113,5 @@ def test_what_is_too_large_is_halved_where_it_can_be() -> None:
     assert 16 <= found.sizes["batch"] <= 128
     small = afforded(described_by(shapes, {**published, "batch": 2, "dim": 4096}))
     assert small.sizes == {**published, "batch": 2, "dim": 4096}
-    with pytest.raises(ReferenceTooLargeError):
+    with pytest.raises(ReferenceTooLargeError, match=r"^too large With smaller numbers: it fails$"):
         afforded(described_by(shapes, published, most=1000))
