@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evaluator.cli.arguments import read_source
 from evaluator.cli.console import EXIT_OTHER, EXIT_PASSED, printing
 
 if TYPE_CHECKING:
@@ -90,6 +89,7 @@ def _survey(folder: Path | None, pattern: str, as_json: bool) -> int:
     """Print a line for each file as it becomes known, and at the end how many are what; the exit code."""
     from rich.console import Console
 
+    from evaluator.cli.arguments import read_source
     from evaluator.errors import UsageError
     from evaluator.foreign.loading import SurveyedFile, survey_file
     from evaluator.pipeline.toolbox import Toolbox
