@@ -164,7 +164,7 @@ class Examination:
         for _ in range(self.registers.more(first.thread_instructions <= _TWICE_INSTRUCTIONS)):
             other = self.execute(sized_plan, inputs, POISON)
             ruling = self.intact(other, trial, inputs)
-            if ruling is None and not self._is_right(other, trial, sized_plan, inputs):
+            if ruling is None and not self.is_right(other, trial, sized_plan, inputs):
                 ruling = self.judge(trial, inputs, self.tensors(other, sized_plan))
             if ruling is not None:
                 return ruling
@@ -183,10 +183,9 @@ class Examination:
             if watch is None and first.thread_instructions > ORDERED_INSTRUCTIONS[0]:
                 return ruling
             other = self.execute(sized_plan, inputs, POISON, backwards=True, watch=watch, registers=draw)
-            race = self.race(other, trial) if watch else None
-            if race is not None:
+            if watch and (race := self.race(other, trial)) is not None:
                 return replace(race, message=f"{race.message} {ruling.message}")
-            if self._is_right(other, trial, sized_plan, inputs):
+            if self.is_right(other, trial, sized_plan, inputs):
                 return replace(ruling, hint=f"With blocks and warps run in another order it is right. {RACE_HINT}")
         return ruling
 
@@ -201,13 +200,13 @@ class Examination:
             if outcome.fault and is_ours(outcome.fault):
                 self.warnings[f"not judged in weak memory: {sentence(outcome.fault, 0)}"] = None
                 return None
-            if self._is_right(outcome, trial, sized_plan, inputs):
+            if self.is_right(outcome, trial, sized_plan, inputs):
                 for lost in lost_updates(outcome, lines):
                     self.hazards[lost] = self.warnings[f"{lost.message}. {lost.remedy}"] = None
                 continue
             # Is the same order of blocks and warps wrong already where all see each store at once?
             strong = self.execute(sized_plan, inputs, POISON, schedule=schedule, weak_memory=draw | STRONG)
-            memory = is_ours(strong.fault) or self._is_right(strong, trial, sized_plan, inputs)
+            memory = is_ours(strong.fault) or self.is_right(strong, trial, sized_plan, inputs)
             shown, explain = (outcome, explained) if memory else (strong, explained_by_order)
             self.trials.pop()
             if (ruling := self.intact(shown, trial, inputs)) is None:
@@ -217,8 +216,9 @@ class Examination:
             return ruling
         return None
 
-    def _is_right(self, outcome: RunOutcome, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> bool:
-        return outcome.fault is None and self.right(trial, inputs, self.tensors(outcome, sized_plan))
+    def is_right(self, outcome: RunOutcome, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> bool:
+        """Whether it ended, and with an answer that the trial accepts."""
+        return outcome.fault is None and self._right(trial, inputs, self.tensors(outcome, sized_plan))
 
     def _by_registers(self, ruling: Ruling, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling:
         """The ruling with what registers that change from run to run have to do with it."""
@@ -231,7 +231,7 @@ class Examination:
             if outcome.fault is not None:
                 return ruling
             outputs = self.tensors(outcome, sized_plan)
-            if self.right(trial, inputs, outputs):
+            if self._right(trial, inputs, outputs):
                 message = f"The answer depends on {self.registers}: with other values it is right. {ruling.message}"
                 return replace(ruling, message=message, hint=REGISTERS_HINT)
             if draw != _PLAIN:
@@ -274,7 +274,7 @@ class Examination:
                 # adds by atomics. Then both answers must be right, and that is all that can be asked; likewise of one
                 # that shares out work by the multiprocessor.
                 self.deterministic = False
-                return None if self.right(trial, inputs, second) else self.judge(trial, inputs, second)
+                return None if self._right(trial, inputs, second) else self.judge(trial, inputs, second)
         if ruling is not None:
             self.trials.append(trial_of(trial, False))
         return ruling
@@ -300,7 +300,7 @@ class Examination:
         self.fault = seen.fault or self.fault
         return seen.ruling
 
-    def right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
+    def _right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
         """Whether these are what the oracle gives."""
         expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
         compared = (compare_output(n, a, expected[n], trial.tolerance, POISON) for n, a in outputs.items())

@@ -140,9 +140,7 @@ def _is_wrong_at_once(
 ) -> bool:
     """Whether the same order is wrong where every store is seen at once: then memory is not to blame."""
     outcome = examination.execute(sized_plan, inputs, POISON, schedule=draw, weak_memory=draw | STRONG)
-    if outcome.fault is not None:
-        return not is_ours(outcome.fault)
-    return not examination.right(trial, inputs, examination.tensors(outcome, sized_plan))
+    return not (is_ours(outcome.fault) or examination.is_right(outcome, trial, sized_plan, inputs))
 
 
 def _hint(ruling: Ruling) -> str | None:

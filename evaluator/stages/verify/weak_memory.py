@@ -25,6 +25,8 @@ _FREE: Final = 4
 """The remainder with which stores stay by chance, and every load may come early."""
 _EXPLAIN: Final = ("lost_update", "stale_read")
 """Findings that say why an answer is wrong; an update that is lost says more."""
+_EXPLAIN_ORDER: Final = ("lost_update",)
+"""Those that say it where memory is not to blame."""
 _LARGER: Final = 2
 """How many times as large one of its sizes is, where a trial is run once because it is larger than all before."""
 _LARGER_BUDGETS: Final = 2
@@ -141,22 +143,26 @@ def explained(
 
     `otherwise`: the hint where none was.
     """
-    explaining = (each for each in outcome.hazards if each.kind in _EXPLAIN)
-    found = min(explaining, key=lambda each: _EXPLAIN.index(each.kind), default=None)
-    said = f" {sentence(found.fault, source_lines)}." if found else ""
-    message = f"In memory as weak as the PTX ISA allows it (draw {draw}):{said} {ruling.message}"
-    ruling = replace(ruling, message=message, hint=found.remedy if found else otherwise)
-    return ruling, outcome.fault or (found.fault if found else None)
+    how = f"In memory as weak as the PTX ISA allows it (draw {draw})"
+    return _explained(ruling, how, _EXPLAIN, outcome, source_lines, otherwise)
 
 
 def explained_by_order(
-    ruling: Ruling, draw: int, outcome: RunOutcome, source_lines: int, otherwise: str | None = SCHEDULE_HINT
+    ruling: Ruling, draw: int, outcome: RunOutcome, source_lines: int
 ) -> tuple[Ruling, Fault | None]:
     """The ruling on a run that was wrong where every store is seen at once: blocks came in another order."""
-    found = next((each for each in outcome.hazards if each.kind == "lost_update"), None)
+    how = f"With blocks and warps interleaved (draw {draw})"
+    return _explained(ruling, how, _EXPLAIN_ORDER, outcome, source_lines, SCHEDULE_HINT)
+
+
+def _explained(
+    ruling: Ruling, how: str, kinds: tuple[str, ...], outcome: RunOutcome, source_lines: int, otherwise: str | None
+) -> tuple[Ruling, Fault | None]:
+    """By the first of these kinds of finding that was seen."""
+    explaining = (each for each in outcome.hazards if each.kind in kinds)
+    found = min(explaining, key=lambda each: kinds.index(each.kind), default=None)
     said = f" {sentence(found.fault, source_lines)}." if found else ""
-    message = f"With blocks and warps interleaved (draw {draw}):{said} {ruling.message}"
-    ruling = replace(ruling, message=message, hint=found.remedy if found else otherwise)
+    ruling = replace(ruling, message=f"{how}:{said} {ruling.message}", hint=found.remedy if found else otherwise)
     return ruling, outcome.fault or (found.fault if found else None)
 
 
