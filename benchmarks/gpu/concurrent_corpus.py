@@ -1,6 +1,6 @@
 """The concurrent corpora on a GPU, a thousand times each, and under compute-sanitizer, beside Assay's verdicts.
 
-    python benchmarks/gpu/concurrent_corpus.py [--times 1000] [--seconds 500] [--only TEXT] [--workers 8]
+    python benchmarks/gpu/concurrent_corpus.py [--times 1000] [--seconds 500] [--only TEXT …] [--workers 8]
 
 Right kernels run first, then both corpora are put under memcheck, racecheck, synccheck and initcheck, then the wrong
 ones run. Each file has a process of its own, which a hang ends: its plan is launched at the problem's published sizes
@@ -256,7 +256,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--workers", type=int, default=8)
-    parser.add_argument("--only", default="", help="a part of the names")
+    parser.add_argument("--only", nargs="*", default=(), metavar="TEXT", help="parts of names")
     parser.add_argument("--act", choices=tuple(_ACTS), help=argparse.SUPPRESS)
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
@@ -272,7 +272,7 @@ def main() -> None:
         (act, side, path)
         for act, side in order
         for path in sorted(_FOLDERS[side].glob("*.cu"))
-        if wanted.only in path.stem
+        if not wanted.only or any(text in path.stem for text in wanted.only)
     ]
     rows = []
     with tempfile.TemporaryDirectory(prefix="assay-") as folder, ThreadPoolExecutor(wanted.workers) as pool:
