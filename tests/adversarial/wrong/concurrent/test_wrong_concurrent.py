@@ -30,6 +30,9 @@ MISSED = {
     "matmul_wide_k_without_a_fence",
     "reduce_sum_fence_missing_where_n_is_large",
     "softmax_row_lock_taken_without_a_fence",
+    # It never ends where more blocks wait than a GPU holds. At such sizes, which are above the published ones, what
+    # takes too many instructions is left out, and said to be.
+    "reduce_sum_thousands_wait_for_the_next",
 }
 
 
