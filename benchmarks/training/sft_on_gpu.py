@@ -94,8 +94,8 @@ ADAPTER_BYTES = 14 << 20
 """Most that the adapters of an agent may take as a file."""
 
 
-class OutOfTimeError(Exception):
-    """The time that was given is over."""
+class OutOfTimeError(KeyboardInterrupt):
+    """The time that was given is over. As with Ctrl-C, no event loop keeps it to itself."""
 
 
 def main() -> None:

@@ -116,7 +116,9 @@ class LocalPolicy:
             drawn, log_probs = self._draw(logits, alive)
             for row, token, log_prob in zip(alive, drawn.tolist(), log_probs.tolist(), strict=True):
                 row.take(token, log_prob, end)
-            going = torch.tensor([at for at, row in enumerate(alive) if not row.done], device=device)
+            going = torch.tensor(
+                [at for at, row in enumerate(alive) if not row.done], dtype=torch.long, device=device
+            )
             ids = drawn[going].unsqueeze(1)
             if 0 < len(going) < len(alive):
                 cache.batch_select_indices(going)
