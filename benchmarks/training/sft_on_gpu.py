@@ -6,11 +6,11 @@
 
 `graded` is a folder that `assay-train data` has made; `--data` may be given several times; without it the templates
 are graded at the start. Both agents are tuned with adapters, then play with each other, and learn one epoch of what
-went well (as `assay-train run` does it, without verl and Ray). Measured are the untuned model, the tuned ones, and those that have learned from each other: prompts of
-problems with examples in wordings and shapes that are held out (`known`), and of families that are held out whole
-(`new`). The simulator judges, in quick mode; with `--time-on-gpu` the right kernels of the last models are timed on
-the GPU too, as many as there is time for. Results, adapters and ten conversations lie in `benchmarks/results`, or
-where BENCHMARK_RESULTS says, after every stage.
+went well (as `assay-train run` does it, without verl and Ray). Measured are the untuned model, the tuned ones, and
+those that have learned from each other: prompts of problems with examples in wordings and shapes that are held out
+(`known`), and of families that are held out whole (`new`). The simulator judges, in quick mode; with `--time-on-gpu`
+the right kernels of the last models are timed on the GPU too, as many as there is time for. Results, adapters and ten
+conversations lie in `benchmarks/results`, or where BENCHMARK_RESULTS says, after every stage.
 
 A GGUF file that has to travel in parts: `split -n 2 FILE part-` there, and `cat part-* > FILE` here.
 """
