@@ -192,7 +192,11 @@ def convert_smollm2(gguf: Path, into: Path) -> None:
     with tempfile.TemporaryDirectory(dir=into.parent, prefix="converting-") as work:
         kept = Path(work, "kept")
         told: dict[str, Any] = {"gguf_file": gguf.name, "local_files_only": True}
-        model = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.float32, **told)
+        read = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.float32, **told)
+        # transformers 5.17 saves no model that was read from such a file, though its weights are plain by then.
+        vars(read.config).pop("quantization_config", None)
+        model = LlamaForCausalLM(read.config)
+        model.load_state_dict(read.state_dict())
         tokenizer = fixed(AutoTokenizer.from_pretrained(gguf.parent, **told))
         # What generates by the configuration alone (verl's rollout, vLLM) ends an answer there too.
         for config in (model.config, model.generation_config):
