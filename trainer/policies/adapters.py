@@ -21,16 +21,11 @@ def with_adapters(model: Any, section: LoraSection, *, seed: int) -> Any:
     """The model with new adapters on every linear layer but the head; only they are trained. They add nothing at
     first. The same seed draws the same ones.
     """
-    asked = LoraConfig(
-        r=section.rank,
-        lora_alpha=section.alpha,  # type: ignore[arg-type]  # a number that is divided by the rank
-        lora_dropout=section.dropout,
-        target_modules="all-linear",
-        task_type=TaskType.CAUSAL_LM,
-    )
+    # peft's types know whole numbers for alpha only; it is divided by the rank.
+    asked: dict[str, Any] = {"r": section.rank, "lora_alpha": section.alpha, "lora_dropout": section.dropout}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return get_peft_model(model, asked)
+        return get_peft_model(model, LoraConfig(**asked, target_modules="all-linear", task_type=TaskType.CAUSAL_LM))
 
 
 def load_adapters(model: Any, folder: Path, *, trained: bool = False) -> Any:
