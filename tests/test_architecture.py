@@ -41,6 +41,7 @@ OWNERS = {
     },
     "matplotlib": {"trainer.reporting.curves"},
     "omegaconf": {"trainer.rl"},
+    "peft": {"trainer.policies.adapters"},
     "prometheus_client": {"evaluator.service.api.metrics"},
     "pycuda": {"evaluator.backends.gpu.runner.cuda_device"},
     "pygments": {"evaluator.report.html", "trainer.reporting.transcript_page"},

@@ -130,6 +130,7 @@ NOT_RUN = {
         "needs a GPU",
         "takes minutes to hours",
         "takes minutes",
+        "fetches 93 MB",
         "needs machines at AWS",
         "needs a training run",
         "needs Docker",

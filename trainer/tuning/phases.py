@@ -30,7 +30,7 @@ from trainer.data.tasks import Task, chosen, held_out_tasks, training_tasks
 from trainer.errors import CheckpointError, ConfigurationError
 from trainer.evaluator.oracle import EvaluatorOracle, oracle_settings
 from trainer.policies import models
-from trainer.policies.fine_tuning import Epoch, fine_tune
+from trainer.policies.fine_tuning import ADAPTER, Epoch, fine_tune
 from trainer.policies.local_policy import LocalPolicy, SamplingSettings
 from trainer.policies.sft import Lesson
 from trainer.reporting.transcripts import read_transcripts, transcript, write_transcripts
@@ -112,7 +112,7 @@ def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> d
         lessons[role] = taught
         if len(taught) < section.examples:
             tell(f"The {role} has {len(taught)} different examples, of the {section.examples} asked for.")
-        found[role] = run.tuned(role, run.start(role, taught), taught, section.epochs, "")
+        found[role] = run.tuned(role, run.start(role, taught), taught, section.epochs)
     if section.cross_conversations and len(config.roles) == 2:
         found = run.together(found)
     written = {"models": {role: str(path.relative_to(folder)) for role, path in found.items()}, **run.told()}
@@ -154,6 +154,7 @@ class _Tuning:
         self.data, self.settings, self.tell = data, settings, tell
         self.results: dict[str, list[dict[str, Any]]] = {role: [] for role in config.roles}
         self.learned: dict[str, int] = {}
+        self.starts: dict[AgentRole, Path] = {}
 
     def told(self) -> dict[str, Any]:
         """What is kept beside the models."""
@@ -161,6 +162,10 @@ class _Tuning:
 
     def start(self, role: AgentRole, taught: Sequence[Lesson]) -> Path:
         """The model that an agent is tuned from: a folder, made or fetched if need be."""
+        self.starts[role] = found = self._start(role, taught)
+        return found
+
+    def _start(self, role: AgentRole, taught: Sequence[Lesson]) -> Path:
         name = self.config.for_agent(role).model.name
         if name == models.SMOLLM2:
             return models.smollm2()
@@ -172,15 +177,22 @@ class _Tuning:
             models.make_tiny(into, texts, seed=self.config.seed)
         return into
 
-    def tuned(self, role: AgentRole, start: Path, taught: Sequence[Lesson], epochs: int, word: str) -> Path:
-        """The model after its epochs; each is measured on held-out prompts once, and the start too."""
-        section = self.config.sft
-        if word:
+    def tuned(
+        self, role: AgentRole, start: Path, taught: Sequence[Lesson], epochs: int, tuned: Path | None = None
+    ) -> Path:
+        """The model after its epochs; each is measured on held-out prompts once, and the start too. `tuned`: the
+        model that `start` has been tuned to already, and that learns what both agents have learned.
+        """
+        section, word = self.config.sft, "-together" if tuned else ""
+        if tuned:
             # A handful of steps by an optimizer that is new: at the full rate they undid a tuning (docs/training.md).
             section = section.model_copy(update={"learning_rate": _TOGETHER_RATE * section.learning_rate})
-        about = section.model_dump(include={"batch_size", "gradient_accumulation_steps", "learning_rate"})
+        own = {"lora"} if section.method == "lora" else set()
+        about = section.model_dump(
+            include={"method", "batch_size", "gradient_accumulation_steps", "learning_rate", *own}
+        )
         texts = [[message.text for message in lesson.messages] for lesson in taught]
-        into = self.folder / f"{role}{word}-{_hash(str(start), about, epochs, self.config.seed, texts)}"
+        into = self.folder / f"{role}{word}-{_hash(str(tuned or start), about, epochs, self.config.seed, texts)}"
         phase = f"Tuning the {role}{' on what both have learned' if word else ''}"
         if not word:
             self._measured(role, start, into, f"{phase}, before")
@@ -192,14 +204,17 @@ class _Tuning:
         def kept(epoch: Epoch, model: Path) -> None:
             self._measured(role, model, into, f"{phase}, after epoch {epoch.number} of {epochs}")
 
+        # Adapters go on being tuned over the model that they belong to.
+        going_on = tuned is not None and section.method == "lora"
         return fine_tune(
-            start,
+            tuned if tuned and not going_on else start,
             into,
             taught,
             section,
             epochs=epochs,
             seed=self.config.seed,
             device=self.config.resources.device,
+            adapter=tuned / ADAPTER if tuned and going_on else None,
             told=told,
             kept=kept,
         ).folder
@@ -236,14 +251,17 @@ class _Tuning:
             "optimizer": learned.optimizer,
         }
         return {
-            role: self.tuned(role, model, taught[role], section.cross_epochs, "-together") if taught[role] else model
+            role: self.tuned(role, self.starts[role], taught[role], section.cross_epochs, model)
+            if taught[role]
+            else model
             for role, model in tuned.items()
         }
 
     async def _played(self, tuned: Mapping[AgentRole, Path]) -> tuple[Any, ...]:
         sampling = SamplingSettings(self.config.rollout.temperature)
         policies: dict[AgentName, Policy] = {
-            AgentName(role): LocalPolicy(model, sampling) for role, model in tuned.items()
+            AgentName(role): LocalPolicy(model, sampling, device=self.config.resources.device)
+            for role, model in tuned.items()
         }
         tasks, count = self.asked.training, self.config.sft.cross_conversations
         # In strides: tasks are sorted by problem, and few conversations should be about all problems too.
@@ -269,7 +287,8 @@ class _Tuning:
 
     async def _answers(self, role: AgentRole, model: Path) -> dict[str, measuring.Answered]:
         config = self.config
-        policy = LocalPolicy(model, SamplingSettings(config.rollout.evaluation_temperature))
+        sampling = SamplingSettings(config.rollout.evaluation_temperature)
+        policy = LocalPolicy(model, sampling, device=config.resources.device)
         found = {}
         async with _oracle(config) as oracle:
             for name, tasks in self.asked.held_out.items():

@@ -330,6 +330,16 @@ def test_what_a_remedy_names_is_a_configuration_that_fits():
     assert all(load.fits(24 << 30) for load in gpu_loads(changed, counts))
 
 
+def test_fine_tuning_that_does_not_fit_says_where_and_what_to_change(monkeypatch):
+    monkeypatch.setattr(doctor, "_host_bytes", lambda: 2048 << 30)
+    config = load_config("allocation", ["sft.examples=100"])
+    found = doctor._memory(config, (80 << 30,) * 8)
+    assert found.ok is False
+    assert "1 GPU (tune one agent after the other (sft)): needs 104 GiB" in found.detail
+    assert found.remedy == "sft.method=lora"
+    assert doctor._memory(load_config("allocation", ["sft.examples=100", found.remedy]), (80 << 30,) * 8).ok
+
+
 def test_without_a_gpu_here_the_smallest_that_would_do_is_named(monkeypatch):
     found = doctor._memory(load_config("requirements"), ())
     assert found.ok is None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.config.memory import GpuLoad, gpu_loads, host_bytes
+from trainer.config.memory import GpuLoad, adapter_parameters, gpu_loads, host_bytes, tuning_load
 from trainer.config.reading import load_config
 
 B = 7_000_000_000
@@ -66,6 +66,32 @@ def test_under_adapters_lies_a_whole_model_in_float32():
     found = loads("requirements", "model.lora_rank=32")
     assert found["update the generator and the optimizer"].state_bytes == 2 * B * 4 // 2
     assert host_bytes(load_config("requirements", ["model.lora_rank=32"]), SEVEN) == 0, "it is its own reference"
+
+
+def test_fine_tuning_holds_one_whole_agent_on_one_gpu_or_its_adapters():
+    def tuned(*changes):
+        return tuning_load(load_config("requirements", changes), SEVEN)
+
+    assert tuned() is None
+    assert (tuned("sft.examples=9").count, tuned("sft.examples=9").state_bytes) == (1, 16 * B)
+    assert not tuned("sft.examples=9").fits(80 * GIB)
+    lora = tuned("sft.examples=9", "sft.method=lora")
+    assert 2 * B < lora.state_bytes < 2.2 * B
+    assert lora.fits(24 * GIB)
+    assert tuned("sft.examples=9", "sft.method=lora", "sft.lora.rank=64").state_bytes > lora.state_bytes
+    assert tuning_load(load_config("cpu-demo", ["sft.examples=9"]), SEVEN) is None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "rank", "adapters"),
+    [
+        # Counted on the models by peft, all linear layers but the head: SmolLM2-135M, Qwen2.5-Coder-7B.
+        (134_515_008, 16, 4_884_480),
+        (7_615_616_512, 32, 80_740_352),
+    ],
+)
+def test_adapters_are_counted_from_above(parameters, rank, adapters):
+    assert adapters <= adapter_parameters(parameters, rank) < 3 * adapters
 
 
 def test_transformers_as_the_server_holds_a_second_copy():

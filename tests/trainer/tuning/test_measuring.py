@@ -34,7 +34,9 @@ def test_a_generator_that_knows_one_kernel_is_right_where_it_is(tasks):
     assert (found.prompts, found.left_out, len(judge.asked)) == (8, 0, 8)
     # The kernel is for relu, and half of the tasks are.
     assert (found.pass_rate, found.compile_rate, found.speedup) == (0.5, 0.5, 2.0)
-    assert (found.pass_low, found.pass_high) == measuring.wilson(4, 8)
+    assert found.pass_interval == found.compile_interval == measuring.wilson(4, 8)
+    # Four equal values bound no median with 95 %.
+    assert found.speedup_interval is None
     assert found.improved_rate is None
 
 
@@ -51,12 +53,27 @@ def test_an_optimizer_counts_where_it_improves_on_the_kernel_that_it_is_given(ta
     # Of conv2d there is no kernel to be improved.
     assert (best.prompts, best.improved_rate, best.pass_rate) == (4, 1.0, 1.0)
     assert (worst.prompts, worst.improved_rate, worst.pass_rate) == (4, 0.0, 0.0)
+    assert (best.improved_interval, worst.improved_interval) == (measuring.wilson(4, 4), measuring.wilson(0, 4))
+
+
+def test_the_interval_of_a_median_covers_it_and_no_narrower_one_would():
+    assert measuring.median_interval(range(5)) is None
+    assert measuring.median_interval([5.0, 1.0, 2.0, 3.0, 4.0, 6.0]) == (1.0, 6.0)
+    for count in (7, 20, 51, 200):
+        low, high = measuring.median_interval(range(count))
+        assert low + high == count - 1
+
+        def missed(rank, of=count):
+            """The chance that fewer than `rank` of so many values lie below their median, or above it."""
+            return 2 * sum(comb(of, below) for below in range(rank)) / 2**of
+
+        assert missed(low + 1) <= 0.05 < missed(low + 2)
 
 
 def test_a_fault_of_the_evaluator_is_no_wrong_answer(tasks):
     judge = TemplateJudge(otherwise={SOURCES[0]: OracleError("down")})
     found = measured(measuring.measure_generator(Script([wrapped(SOURCES[0])]), tasks, judge, SETTINGS, seed=3))
-    assert (found.prompts, found.left_out, found.pass_rate, found.pass_low) == (8, 8, None, None)
+    assert (found.prompts, found.left_out, found.pass_rate, found.pass_interval) == (8, 8, None, None)
 
 
 def test_the_interval_is_wilsons_and_covers_what_it_says():

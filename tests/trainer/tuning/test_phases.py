@@ -10,7 +10,10 @@ from trainer.config.reading import load_config
 from trainer.data.graded import read_data
 from trainer.errors import CheckpointError, ConfigurationError, OracleLostError
 from trainer.policies import models
+from trainer.policies.adapters import WEIGHTS
+from trainer.policies.fine_tuning import ADAPTER
 from trainer.tuning import phases
+from trainer.tuning.cross_agent import LearnedTogether
 
 SMALL = (
     "tasks.problems=[relu,gelu,scalar_multiply]",
@@ -70,6 +73,45 @@ def test_both_agents_are_tuned_measured_and_not_tuned_twice(judge, tmp_path):
     with pytest.raises(CheckpointError, match="which the generator was tuned to"):
         phases.tuned_before(tmp_path)
     assert phases.tuned_before(tmp_path / "nothing") is None
+
+
+def test_adapters_are_tuned_kept_and_go_on_being_tuned_on_what_both_have_learned(judge, tmp_path, monkeypatch):
+    shown = []
+    tune = phases.fine_tune
+
+    def seen(start, into, taught, section, **more):
+        shown.append((start, section, more["adapter"]))
+        return tune(start, into, taught, section, **more)
+
+    monkeypatch.setattr(phases, "fine_tune", seen)
+    # Untuned agents write nothing that is right, so what they learn from each other is given.
+    taught = []
+
+    def together(conversations, settings, *, factor):
+        lessons = tuple(taught[0])
+        return LearnedTogether(lessons, lessons, len(conversations), 1, 1)
+
+    monkeypatch.setattr(phases, "learned_together", together)
+    examples = phases.examples.generator_examples
+
+    def noted(*given, **more):
+        taught.append(examples(*given, **more))
+        return taught[-1]
+
+    monkeypatch.setattr(phases.examples, "generator_examples", noted)
+    found, _ = tuned(tmp_path, "sft.method=lora", "sft.lora.rank=2", "agents.optimizer={}")
+    generator, optimizer, *rest = shown
+    assert [adapter for _, _, adapter in (generator, optimizer)] == [None, None]
+    for (start, section, _), (again, later, adapter) in zip((generator, optimizer), rest, strict=True):
+        assert start == again, "over the model that the adapters belong to"
+        assert adapter.parent.parent.parent == tmp_path
+        assert later.learning_rate == pytest.approx(0.1 * section.learning_rate)
+    for model in found.values():
+        assert "-together-" in model.parent.name
+        assert (model / ADAPTER / WEIGHTS).is_file()
+        assert models.load_model(model)[0].num_parameters() > 0
+    other, _ = tuned(tmp_path, "sft.method=lora", "sft.lora.rank=3")
+    assert not {*other.values()} & {*found.values()}, "another rank is another tuning"
 
 
 def test_a_tuning_that_an_evaluator_stops_goes_on_where_it_was(judge, tmp_path):
