@@ -50,9 +50,9 @@ _REVIEWER: Final = (
 )
 
 _DIAGNOSER: Final = (
-    "You test CUDA kernels by reading them. You are given a task and a kernel. Say how its evaluation ends: `passed`, "
-    "or what it fails with, the line, the first wrong element, and accesses of threads that nothing orders; of a right "
-    "kernel what limits its speed. Write no kernel."
+    "You test CUDA kernels by reading them. You are given a task and a kernel. Say how its evaluation ends: "
+    "`passed`, or what it fails with, the line, the first wrong element, and accesses that nothing orders; "
+    "of a right kernel what limits its speed. Write no kernel."
 )
 
 _REQUESTS: Final[dict[tuple[str, str], str]] = {

@@ -146,8 +146,8 @@ def difficulty_of(expression: str, shapes: Mapping[str, tuple[int, ...]]) -> Dif
 
     EASY: every element of the answer is made of the elements at its own place. MEDIUM: an axis is moved, reduced or
     run along, once. HARD: a product of matrices, a function that goes over an axis twice (softmax, a variance), or
-    two reductions. Where the operands have `LARGE_WORK` elements or more (a product: its sums as many terms), one tier
-    harder. Raises ValueError for what is no expression.
+    two reductions. Where the operands have `LARGE_WORK` elements or more (a product: its sums as many terms), one
+    tier harder. Raises ValueError for what is no expression.
     """
     try:
         tree = ast.parse(expression.strip(), mode="eval")

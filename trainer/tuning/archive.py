@@ -2,9 +2,9 @@
 
 Columns and splits are those of the archive as published (SakanaAI/AI-CUDA-Engineer-Archive). Nothing of a row is
 believed: `Correct`, runtimes and speedups are what its authors measured, and a kernel is learned from only as the
-evaluator judges it, for the problem that `PyTorch_Code_Module` states. A row's CUDA_Code is a PyTorch extension, whose
-host part Assay does not run: what is graded are its device functions, where they are one kernel that needs no launch
-of its own (`device_part` says of each row whether that is so).
+evaluator judges it, for the problem that `PyTorch_Code_Module` states. A row's CUDA_Code is a PyTorch extension,
+whose host part Assay does not run: what is graded are its device functions, where they are one kernel that needs no
+launch of its own (`device_part` says of each row whether that is so).
 """
 
 import hashlib

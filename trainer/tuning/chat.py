@@ -35,8 +35,8 @@ EXAMPLES: Final = pa.schema(
     ]
 )
 """`status`, `origin`, `place` and `fingerprint` are of the kernel that the example ends with, of a Tester's of the
-one that is diagnosed; `old_status` of the kernel that an Optimizer improves on, `factor` how many times as fast the new
-one is, where both are right."""
+one that is diagnosed; `old_status` of the kernel that an Optimizer improves on, `factor` how many times as fast the
+new one is, where both are right."""
 PROMPTS: Final = pa.schema(
     [
         ("messages", _MESSAGES),

@@ -3,7 +3,8 @@
 A Generator's example is a task and a kernel that passed. An Optimizer's is a conversation that has begun: a task, a
 kernel, the Tester's report of that kernel's verdict and the target, answered by a kernel of the same problem that
 passed and is better (requirements document, "Generator Agent SFT" and "Optimizer Agent SFT"). A Tester's is a task
-and a kernel, answered by the report of its verdict ("Tester Agent SFT"). Only kernels and tasks that may be learned from are in one: what is held out is on the other side of `trainer.data.graded`.
+and a kernel, answered by the report of its verdict ("Tester Agent SFT"). Only kernels and tasks that may be learned
+from are in one: what is held out is on the other side of `trainer.data.graded`.
 """
 
 import random

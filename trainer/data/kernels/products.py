@@ -83,10 +83,17 @@ def _direct(one: _Product, name: str, across: str, lanes: tuple[str, str]) -> St
     flaws = (
         Flaw("sum not kept", "sum += ", "sum = ", _WRONG),
         Flaw("no guard", f"if ({one.inside}) ", "", _BAD_ACCESS),
-        Flaw("rows for columns", f"row * {one.columns} + col]", f"row * {one.rows} + col]", _WRONG),
+        *_exchanged(one),
         Flaw("last term left out", f"k < {one.depth};", f"k < {one.depth} - 1;", _WRONG),
     )
     return Style(one.name, name, text, flaws)
+
+
+def _exchanged(one: _Product) -> tuple[Flaw, ...]:
+    """Of a square answer this is no flaw."""
+    if one.rows == one.columns:
+        return ()
+    return (Flaw("rows for columns", f"row * {one.columns} + col]", f"row * {one.rows} + col]", _WRONG),)
 
 
 def _tiles(one: _Product, height: int) -> Style:
