@@ -9,7 +9,7 @@ that a wording adds is true of the problem or a matter of taste: none changes wh
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from math import prod
@@ -36,7 +36,8 @@ class Task:
     """What is asked, whole."""
     held_out: bool
     """Never trained on."""
-    reference: Reference | None = None
+    # Not part of the hash, which its dictionary of shapes has none of: the id says which task it is.
+    reference: Reference | None = field(default=None, hash=False)
     """What states the problem, where the evaluator does not know it."""
 
 

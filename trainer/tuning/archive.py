@@ -4,7 +4,8 @@ Columns and splits are those of the archive as published (SakanaAI/AI-CUDA-Engin
 believed: `Correct`, runtimes and speedups are what its authors measured, and a kernel is learned from only as the
 evaluator judges it, for the problem that `PyTorch_Code_Module` states. A row's CUDA_Code is a PyTorch extension,
 whose host part Assay does not run: what is graded are its device functions, where they are one kernel that needs no
-launch of its own (`device_part` says of each row whether that is so).
+launch of its own (`device_part` says of each row whether that is so). One that is not right so is not kept: it may be
+right with its host code.
 """
 
 import hashlib
@@ -17,9 +18,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from common.contract import MAX_REFERENCE_BYTES, Reference
+from common.contract import MAX_REFERENCE_BYTES, Reference, Status
 from trainer.data.graded import Provenance
-from trainer.data.tasks import Task
+from trainer.data.tasks import Task, is_held_out
 from trainer.errors import ConfigurationError
 from trainer.tuning.collection import UngradedKernel
 
@@ -76,6 +77,11 @@ class ArchiveRow:
     def problem(self) -> str:
         """Its name in a data set."""
         return self.reference.problem_id
+
+    @property
+    def held_out(self) -> bool:
+        """Whether kernels of its task are only ever evaluated on: by level and task alone."""
+        return is_held_out(f"archive {self.level} {self.task}")
 
 
 def read_archive(path: Path) -> tuple[ArchiveRow, ...]:
@@ -173,7 +179,7 @@ def archive_candidates(rows: Iterable[ArchiveRow]) -> Iterator[UngradedKernel]:
         source = device_part(row.code)
         if source is not None and len(row.module.encode()) <= MAX_REFERENCE_BYTES:
             provenance = Provenance("archive", f"{row.place}: {row.kernel}")
-            yield UngradedKernel(row.problem, source, provenance, None, row.reference)
+            yield UngradedKernel(row.problem, source, provenance, Status.PASSED, row.reference)
 
 
 def archive_tasks(rows: Sequence[ArchiveRow]) -> tuple[Task, ...]:

@@ -88,7 +88,7 @@ async def collect_data(
             into,
             oracle,
             episode_settings(config),
-            held_out_problems=_held_out(config, names, operations),
+            held_out_problems=_held_out(config, names, operations) | {row.problem for row in archive if row.held_out},
             tell=tell,
         )
 
@@ -99,11 +99,11 @@ async def publish_data(
     """Write the examples of a data set that `collect_data` filled, at most `count` of each agent. Raises
     ConfigurationError, OracleLostError.
     """
-    asked = await _asked(config, tell)
+    asked = await _asked(config, tell, each=_PROMPTS_OF_A_PROBLEM)
     return publish(
         graded.read_data(into),
-        (*asked.training, *archive_tasks(archive)),
-        (*asked.held_out.get("known", ()), *asked.held_out.get("new", ())),
+        (*asked.training, *archive_tasks([row for row in archive if not row.held_out])),
+        (*chain(*asked.held_out.values()), *archive_tasks([row for row in archive if row.held_out])),
         episode_settings(config),
         into,
         count=count,
@@ -343,11 +343,14 @@ class _Tuning:
         return found
 
 
+_PROMPTS_OF_A_PROBLEM: Final = 4
+"""Of the files of examples."""
 _STRIDE: Final = 7919
 """A prime that no number of tasks is a multiple of, so that all tasks come before one comes again."""
 
 
-async def _asked(config: TrainingConfig, tell: Callable[[str], None]) -> _Asked:
+async def _asked(config: TrainingConfig, tell: Callable[[str], None], each: int = 0) -> _Asked:
+    """`each`: held-out tasks of each problem, where that is more than `sft.evaluation_tasks` of all."""
     async with _oracle(config) as oracle:
         await oracle.wait_until_ready(tell)
         faces = chosen(await oracle.problems(), config.tasks.problems)
@@ -362,7 +365,7 @@ async def _asked(config: TrainingConfig, tell: Callable[[str], None]) -> _Asked:
         held_out,
         stated(training_tasks(known, config.tasks.variants, wording=wording, held_out_share=share)),
         {
-            name: stated(held_out_tasks(some, count, wording=wording, held_out_share=share))
+            name: stated(held_out_tasks(some, max(count, each * len(some)), wording=wording, held_out_share=share))
             for name, some in (("known", known), ("new", new))
             if some
         },

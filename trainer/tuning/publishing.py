@@ -84,7 +84,7 @@ def publish(
     others = _examples(
         GradedData(clean.held_out, frozenset()), answered, settings, max(1, count // _HELD_OUT_SHARE), seed, factor
     )
-    texts = {task.text for one in taught.values() for task in {each.task for each in one}}
+    texts = {one.task.text for rows in taught.values() for one in rows}
     folder = into / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, int] = {}
@@ -106,7 +106,7 @@ def publish(
         {str(tier): number for tier, number in sorted(Counter(one.task.tier for one in all_taught).items())},
         dict(sorted(Counter(chat.family_of(one.task.problem) for one in all_taught).items())),
         tuple(sorted({chat.family_of(task.problem) for task in answered})),
-        tuple(sorted({task.problem for task in asked})),
+        tuple(sorted({task.problem for task in asked} - {task.problem for task in learned})),
         len(copies),
         Contamination(found.exact, found.near, found.highest, sum(task.text in texts for task in held_out)),
     )

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from common.contract import Status
 from trainer.errors import ConfigurationError
 from trainer.tuning.archive import COLUMNS, archive_candidates, archive_tasks, device_part, read_archive
 
@@ -81,12 +82,20 @@ def test_a_row_becomes_a_kernel_to_grade_for_the_module_that_it_is_for_and_nothi
     rows = read_archive(written(tmp_path / "level_1.parquet", {}, {"Kernel_Name": "wrong", "Correct": False}))
     one, other = archive_candidates(rows)
     assert one.source == other.source
-    assert (one.expected, one.provenance.place) == (None, "level_1.parquet, row 1: gate_base")
+    # Kept only where it passes: what fails without its host code may be right with it.
+    assert (one.expected, one.provenance.place) == (Status.PASSED, "level_1.parquet, row 1: gate_base")
     assert one.reference.text == MODULE
     assert one.problem == one.reference.problem_id
     (task,) = archive_tasks(rows)
     assert (task.problem, task.tier, task.reference) == (one.problem, 0, one.reference)
     assert MODULE.strip() in task.text
+
+
+def test_a_share_of_the_tasks_is_held_out_by_level_and_number(tmp_path):
+    rows = read_archive(written(tmp_path / "a.parquet", *({"Task_ID": number} for number in range(200))))
+    assert 20 < sum(one.held_out for one in rows) < 60
+    again = read_archive(written(tmp_path / "b.parquet", {"Task_ID": 5, "CUDA_Code": KERNEL}))
+    assert again[0].held_out is rows[5].held_out
 
 
 def test_only_the_device_part_is_kept():

@@ -87,7 +87,7 @@ def _block(one: _Columns) -> Style:
     flaws = (
         Flaw("wrong formula", *one.mistake, _WRONG),
         Flaw("barrier missing", "        __syncthreads();\n    }\n", "    }\n", _WRONG),
-        Flaw("half of the block left out", "half = 128", "half = 64", _WRONG),
+        Flaw("most of the block left out", "half = 128", "half = 16", _WRONG),
     )
     return Style(one.name, "a block an answer", text, flaws)
 

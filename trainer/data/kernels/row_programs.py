@@ -130,7 +130,7 @@ def _block(program: _Program) -> Style:
     )
     flaws = (
         *_slips(program),
-        Flaw("half of the block left out", "half = 128", "half = 64", _WRONG),
+        Flaw("most of the block left out", "half = 128", "half = 16", _WRONG),
         Flaw("barrier missing", "        __syncthreads();\n    }\n", "    }\n", _WRONG),
         Flaw("grid of one block", "grid=(n0)", "grid=(1)", _WRONG),
     )
