@@ -206,7 +206,9 @@ def test_operations_are_sent_as_what_states_them_and_a_shape_that_is_only_asked_
             sent.append(submission)
             return await super().evaluate(submission)
 
-    collected(candidates, tmp_path, Judge())
+    by_id = {one.reference.problem_id: one.problem for one in candidates}
+    card = collected(candidates, tmp_path, Judge())
+    assert set(by_id.values()) == set(card.problems), "the data set knows them by their own names"
     assert {(one.reference.kind, one.settings.other_sizes) for one in sent} == {
         ("torch", "required"),
         ("kernelbench", "required"),
