@@ -11,7 +11,7 @@ The same data set, counts and seed give the same files, byte for byte.
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -81,8 +81,14 @@ def publish(
         )
     asked = [task for task in held_out if task.problem not in {one.problem for one in clean.held_out}]
     answered = [task for task in held_out if task.problem in {one.problem for one in clean.held_out}]
+    # Examples are made of nothing that is held out: here all of it is, and goes into files of its own.
     others = _examples(
-        GradedData(clean.held_out, frozenset()), answered, settings, max(1, count // _HELD_OUT_SHARE), seed, factor
+        GradedData(clean.held_out, frozenset()),
+        [replace(task, held_out=False) for task in answered],
+        settings,
+        max(1, count // _HELD_OUT_SHARE),
+        seed,
+        factor,
     )
     texts = {one.task.text for rows in taught.values() for one in rows}
     folder = into / FOLDER
@@ -96,6 +102,9 @@ def publish(
     opened = [(task, prompts.opening(AgentName.GENERATOR, task, settings.wording)) for task in (*asked, *answered)]
     chat.write_prompts(folder / "prompts-held_out.parquet", opened)
     files["prompts-held_out.parquet"] = len(opened)
+    for path in folder.glob("*.parquet"):
+        if path.name not in files:
+            path.unlink()  # of an earlier time, when there were such examples
     all_taught = [one for rows in taught.values() for one in rows]
     optimizers = taught.get(AgentName.OPTIMIZER, ())
     said = Published(
