@@ -45,7 +45,7 @@ def draw_data(
         raise ValueError("there are no kernels to draw")
     names = sorted(counts, reverse=True)
     statuses = [*_COLOURS, *sorted({status for one in counts.values() for status in one} - set(_COLOURS))]
-    bars_in = _BAR_IN * len(names) + 1.0
+    bars_in = _BAR_IN * len(names) + 1.3
     with mpl.rc_context({"font.size": 7, "axes.titlesize": 9, "svg.fonttype": "none", "svg.hashsalt": "assay"}):
         heights = [bars_in, _PANEL_IN] if factors else [bars_in]
         figure = Figure(figsize=(_WIDTH_IN, sum(heights)), dpi=_DPI, layout="constrained")
@@ -58,14 +58,15 @@ def draw_data(
                 left = [one + width for one, width in zip(left, widths, strict=True)]
         axes.set_yticks(range(len(names)), [f"{name} *" if name in held_out else name for name in names])
         axes.set_title(f"{card.kernels} kernels by how they end; * held out", loc="left", fontweight="bold")
-        axes.legend(loc="lower right", fontsize=6.5, framealpha=0.85, edgecolor="none")
+        figure.legend(loc="outside lower center", ncols=3, fontsize=6.5, frameon=False)
         axes.margins(y=0.01)
         if factors:
             axes = panels[1]
             axes.hist(
                 [min(one, 10.0) for one in factors], bins=[1 + 0.25 * step for step in range(37)], color="#0b62a4"
             )
-            axes.set_title("Pairs of right kernels: times as fast (10 and above last)", loc="left", fontweight="bold")
+            axes.set_title("Pairs of right kernels", loc="left", fontweight="bold")
+            axes.set_xlabel("times as fast; the last bar is 10 and above")
             axes.set_xlim(1, 10)
         for one in panels:
             one.grid(color="#e3e6ea", linewidth=0.6, axis="x")
