@@ -68,7 +68,7 @@ def collect_into(name: str, options: DataOptions, into: Path, overrides: tuple[s
         click.echo(f"Archive: {len(rows)} rows, {able} with one kernel that can be graded without its host code.")
     if published is not None:
         print_published(published, into)
-        picture(card, published, into / DATA_PICTURE)
+        draw_card(card, published, into / DATA_PICTURE)
 
 
 def print_card(card: DataCard, folder: Path) -> None:
@@ -114,7 +114,7 @@ def print_published(published: "Published", folder: Path) -> None:
     )
 
 
-def picture(card: DataCard, published: "Published", path: Path) -> None:
+def draw_card(card: DataCard, published: "Published", path: Path) -> None:
     """Draw the data set."""
     from trainer.reporting.data_picture import draw_data
     from trainer.tuning.chat import family_of

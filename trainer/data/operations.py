@@ -18,7 +18,7 @@ from typing import Final
 from common.contract import ProblemFace, Reference, TensorFace
 from common.wire import DType
 from trainer.data.kernels import columns, maps, moves, products, row_programs, scans
-from trainer.data.kernels.family import Family, signature
+from trainer.data.kernels.family import Family, parameters
 from trainer.data.tasks import Task, is_held_out
 from trainer.errors import ConfigurationError
 
@@ -99,7 +99,7 @@ class Operation:
         family, sizes = self.family, self.sizes
         names = {extent: name for name, extent in sizes.items()}
         dtype = DType(family.element)
-        parameters = signature(tuple(self.shapes), tuple(sizes), family.element)
+        declared = parameters(tuple(self.shapes), tuple(sizes), family.element)
         return ProblemFace(
             id=self.name,
             version="1",
@@ -122,7 +122,7 @@ class Operation:
             tolerance="calibrated by the evaluator on PyTorch's answer in float64",
             distributions=("standard normal",),
             probes=(),
-            starter=f"__global__ void {self.name}_kernel({parameters})\n{{\n}}\n",
+            starter=f"__global__ void {self.name}_kernel({declared})\n{{\n}}\n",
         )
 
     @property

@@ -15,7 +15,7 @@ from trainer.conversation.conversation import Message
 from trainer.data.operations import OPERATIONS
 from trainer.data.tasks import Task
 from trainer.errors import ConfigurationError
-from trainer.tuning.examples import Example
+from trainer.tuning.examples import TaughtExample
 
 _MESSAGES: Final = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 EXAMPLES: Final = pa.schema(
@@ -55,7 +55,7 @@ def family_of(problem: str) -> str:
     return OPERATIONS[problem].family.name if problem in OPERATIONS else problem
 
 
-def write_examples(path: Path, examples: Sequence[Example]) -> None:
+def write_examples(path: Path, examples: Sequence[TaughtExample]) -> None:
     """One file. Raises ConfigurationError where it cannot be written."""
     rows = [
         {

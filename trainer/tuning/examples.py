@@ -41,7 +41,7 @@ def is_better(new: Verdict, old: Verdict, factor: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Example:
+class TaughtExample:
     """A lesson and what it was made of."""
 
     lesson: Lesson
@@ -60,7 +60,7 @@ class Example:
 
 def generator_examples(
     data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int
-) -> tuple[Example, ...]:
+) -> tuple[TaughtExample, ...]:
     """At most `count` different examples of the Generator, as many of each problem as there are.
 
     Raises ConfigurationError where no kernel that passed fits a task.
@@ -72,7 +72,7 @@ def generator_examples(
     chosen = _spread(groups, count, seed)
     _refuse_none(chosen, "that passed")
     return tuple(
-        Example(
+        TaughtExample(
             Lesson((*prompts.opening(AgentName.GENERATOR, task, settings.wording), answered(kernel.source))),
             AgentName.GENERATOR,
             task,
@@ -84,7 +84,7 @@ def generator_examples(
 
 def optimizer_examples(
     data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int, factor: float
-) -> tuple[Example, ...]:
+) -> tuple[TaughtExample, ...]:
     """At most `count` different examples of the Optimizer, as many of each problem as there are. `factor`: as for
     `is_better`.
 
@@ -100,14 +100,16 @@ def optimizer_examples(
     chosen = _spread(groups, count, seed)
     _refuse_none(chosen, f"that is {factor:g} times as fast as another, or right where the other is wrong,")
     return tuple(
-        Example(improvement(task, old.source, old.verdict, new.source, settings), AgentName.OPTIMIZER, task, new, old)
+        TaughtExample(
+            improvement(task, old.source, old.verdict, new.source, settings), AgentName.OPTIMIZER, task, new, old
+        )
         for task, (old, new) in chosen
     )
 
 
 def tester_examples(
     data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int
-) -> tuple[Example, ...]:
+) -> tuple[TaughtExample, ...]:
     """At most `count` different examples of a Tester that is a model: a task and a kernel, answered by what the
     grader found out about it: the status, where it is wrong first, what threads do to each other; of a right one what
     costs time (requirements document, "Tester Agent SFT"). Each way to end has the same share, as far as there are
@@ -122,8 +124,8 @@ def tester_examples(
     chosen = _spread([by_end[status] for status in sorted(by_end)], count, seed)
     _refuse_none(chosen, "at all")
     return tuple(
-        Example(
-            Lesson((*prompts.diagnosis(task, kernel.source), Message("assistant", diagnosis(kernel, settings)))),
+        TaughtExample(
+            Lesson((*prompts.diagnosis(task, kernel.source), Message("assistant", findings(kernel, settings)))),
             AgentName.TESTER,
             task,
             kernel,
@@ -132,7 +134,7 @@ def tester_examples(
     )
 
 
-def diagnosis(kernel: GradedKernel, settings: EpisodeSettings) -> str:
+def findings(kernel: GradedKernel, settings: EpisodeSettings) -> str:
     """What the Tester's rules say of a kernel: nothing that is not in its verdict."""
     return report(kernel.verdict, None, settings.tester)
 

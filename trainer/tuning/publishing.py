@@ -23,7 +23,7 @@ from trainer.data.graded import GradedData
 from trainer.data.tasks import Task
 from trainer.errors import ConfigurationError
 from trainer.tuning import chat, examples
-from trainer.tuning.examples import Example
+from trainer.tuning.examples import TaughtExample
 from trainer.tuning.similarity import Contamination, without_contamination, without_near_copies
 
 PUBLISHED: Final = "examples.json"
@@ -134,15 +134,15 @@ def read_published(into: Path) -> Published:
         raise ConfigurationError(f"{into / PUBLISHED} says nothing of examples: {error}.", "Make it anew.") from error
 
 
-def _end(one: Example) -> str:
+def _end(one: TaughtExample) -> str:
     return str(one.kernel.verdict.status)
 
 
 def _examples(
     data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, count: int, seed: int, factor: float
-) -> Mapping[AgentName, tuple[Example, ...]]:
+) -> Mapping[AgentName, tuple[TaughtExample, ...]]:
     """By agent, without those of whom there are none."""
-    found: dict[AgentName, tuple[Example, ...]] = {}
+    found: dict[AgentName, tuple[TaughtExample, ...]] = {}
     for agent in (AgentName.GENERATOR, AgentName.OPTIMIZER, AgentName.TESTER):
         try:
             if agent is AgentName.GENERATOR:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from common.contract import Status
-from trainer.data.kernels.family import Family, Shapes, arguments, signature
+from trainer.data.kernels.family import Family, Shapes, arguments, parameters
 from trainer.data.kernels.style import Flaw, Style
 
 _WRONG, _BAD_ACCESS = Status.INCORRECT, Status.RUNTIME_ERROR
@@ -57,7 +57,7 @@ class _Columns:
         """Launch line and signature."""
         return (
             f"// assay: launch KERNEL grid=({grid}) block=({block}) args=({arguments(('x',), self.sizes)})\n"
-            f"__global__ void KERNEL({signature(('x',), self.sizes)})\n"
+            f"__global__ void KERNEL({parameters(('x',), self.sizes)})\n"
         )
 
 

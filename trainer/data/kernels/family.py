@@ -32,7 +32,7 @@ class Family:
     element: Element = "float32"
 
 
-def signature(tensors: tuple[str, ...], sizes: tuple[str, ...], element: Element = "float32") -> str:
+def parameters(tensors: tuple[str, ...], sizes: tuple[str, ...], element: Element = "float32") -> str:
     """A kernel's parameters: what is read, `out`, the sizes."""
     kind = "float" if element == "float32" else "__half"
     reads = [f"const {kind}* {name}" for name in tensors]

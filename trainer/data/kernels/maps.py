@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from common.contract import Status
-from trainer.data.kernels.family import Element, Family, Shapes, arguments, includes, signature
+from trainer.data.kernels.family import Element, Family, Shapes, arguments, includes, parameters
 from trainer.data.kernels.style import Flaw, Style
 
 _WRONG, _BAD_ACCESS = Status.INCORRECT, Status.RUNTIME_ERROR
@@ -63,7 +63,7 @@ class _Map:
         return (
             f"{includes(self.kind)}// assay: launch KERNEL grid=({grid}) block=(256) "
             f"args=({arguments(self.tensors, self.sizes)})\n"
-            f"__global__ void KERNEL({signature(self.tensors, self.sizes, self.kind)})\n"
+            f"__global__ void KERNEL({parameters(self.tensors, self.sizes, self.kind)})\n"
         )
 
 

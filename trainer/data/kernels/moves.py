@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.contract import Status
-from trainer.data.kernels.family import Family, arguments, signature
+from trainer.data.kernels.family import Family, arguments, parameters
 from trainer.data.kernels.style import Flaw, Style
 
 _WRONG, _BAD_ACCESS = Status.INCORRECT, Status.RUNTIME_ERROR
@@ -37,7 +37,7 @@ class _Transposition:
         grid = f"{across}, {down}, n0" if self.batched else f"{across}, {down}"
         return (
             f"// assay: launch KERNEL grid=({grid}) block=({block}) args=({arguments(('x',), self.sizes)})\n"
-            f"__global__ void KERNEL({signature(('x',), self.sizes)})\n"
+            f"__global__ void KERNEL({parameters(('x',), self.sizes)})\n"
         )
 
     @property

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.contract import Status
-from trainer.data.kernels.family import Family, Shapes, arguments, signature
+from trainer.data.kernels.family import Family, Shapes, arguments, parameters
 from trainer.data.kernels.style import Flaw, Style
 
 _WRONG, _BAD_ACCESS = Status.INCORRECT, Status.RUNTIME_ERROR
@@ -38,7 +38,7 @@ class _Product:
         grid = f"{across}, {down}, n0" if self.batched else f"{across}, {down}"
         return (
             f"// assay: launch KERNEL grid=({grid}) block=({block}) args=({arguments(self.tensors, self.sizes)})\n"
-            f"__global__ void KERNEL({signature(self.tensors, self.sizes)})\n"
+            f"__global__ void KERNEL({parameters(self.tensors, self.sizes)})\n"
         )
 
     @property

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from common.contract import Status
-from trainer.data.kernels.family import Family, Shapes, arguments, signature
+from trainer.data.kernels.family import Family, Shapes, arguments, parameters
 from trainer.data.kernels.style import Flaw, Style
 
 _WRONG, _BAD_ACCESS = Status.INCORRECT, Status.RUNTIME_ERROR
@@ -63,7 +63,7 @@ class _Program:
         """Launch line and signature."""
         return (
             f"// assay: launch KERNEL grid=({grid}) block=({block}) args=({arguments(self.tensors, _SIZES)})\n"
-            f"__global__ void KERNEL({signature(self.tensors, _SIZES)})\n"
+            f"__global__ void KERNEL({parameters(self.tensors, _SIZES)})\n"
         )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.contract import Status
-from trainer.data.kernels.family import Family, arguments, signature
+from trainer.data.kernels.family import Family, arguments, parameters
 from trainer.data.kernels.style import Flaw, Style
 
 _WRONG, _BAD_ACCESS = Status.INCORRECT, Status.RUNTIME_ERROR
@@ -32,7 +32,7 @@ class _Scan:
         """Launch line and signature."""
         return (
             f"// assay: launch KERNEL grid=({grid}) block=({block}) args=({arguments(('x',), _SIZES)})\n"
-            f"__global__ void KERNEL({signature(('x',), _SIZES)})\n"
+            f"__global__ void KERNEL({parameters(('x',), _SIZES)})\n"
         )
 
 
