@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import cache
 
 import sample_verdicts as samples
 
@@ -9,9 +10,12 @@ from common.contract import Status
 from trainer.conversation.episode import Judged
 from trainer.data import corpus
 from trainer.data.graded import GradedData, GradedKernel, Provenance
+from trainer.data.operations import OPERATIONS
 from trainer.tuning.collection import fingerprint_of
 
 KNOWN = {(one.problem, fingerprint_of(one.source)): one for one in corpus.everything()}
+NAMES = {one.reference.problem_id: name for name, one in OPERATIONS.items()}
+"""Names of operations, by the ids that the evaluator knows them by."""
 OF_STATUS = {
     Status.PASSED: samples.passed,
     Status.INCORRECT: samples.incorrect,
@@ -32,14 +36,27 @@ def verdict_of(status, speedup=None):
     return found.model_copy(update={"profile": found.profile.model_copy(update={"estimated_speedup": speedup})})
 
 
+@cache
+def of_operation(name):
+    """The templates of an operation, by fingerprint."""
+    found = {}
+    for style in OPERATIONS[name].family.styles if name in OPERATIONS else ():
+        for flaw in (None, *corpus.flaws(style)):
+            one = corpus.render_prompt(style, flaw)
+            found[fingerprint_of(one.source)] = one
+    return found
+
+
 def judged(problem, source):
     """What the templates say of a source: later styles are faster; what is no template does not compile."""
-    one = KNOWN.get((problem, fingerprint_of(source)))
+    same = fingerprint_of(source)
+    one = KNOWN.get((problem, same)) or of_operation(problem).get(same)
     if one is None:
         return verdict_of(Status.COMPILE_ERROR)
     if one.status is not Status.PASSED:
         return verdict_of(one.status)
-    return verdict_of(Status.PASSED, 1.0 + [style.name for style in corpus.styles(problem)].index(one.style))
+    ladder = OPERATIONS[problem].family.styles if problem in OPERATIONS else corpus.styles(problem)
+    return verdict_of(Status.PASSED, 1.0 + [style.name for style in ladder].index(one.style))
 
 
 def graded_kernel(problem, source, status=Status.PASSED, speedup=None, origin="template"):
@@ -74,7 +91,8 @@ class TemplateJudge:
     async def evaluate(self, submission):
         await asyncio.sleep(0)
         self.asked.append(submission.source)
-        found = self.otherwise.get(submission.source) or judged(submission.problem, submission.source)
+        problem = NAMES.get(submission.problem, submission.problem)
+        found = self.otherwise.get(submission.source) or judged(problem, submission.source)
         if isinstance(found, Exception):
             raise found
         return Judged(found, f"ev_{len(self.asked)}")

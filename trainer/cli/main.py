@@ -106,16 +106,40 @@ def run(
 @main.command()
 @click.option("--config", "name", required=True, metavar="NAME|FILE", help="As for `run`; it says which problems.")
 @click.option("--rollouts", multiple=True, metavar="FOLDER", help="Also the kernels of this run. May be repeated.")
+@click.option(
+    "--operations",
+    multiple=True,
+    metavar="FAMILY|all",
+    help="Also the kernels of this family of operations, which the evaluator gets as expressions. May be repeated.",
+)
+@click.option(
+    "--archive",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Also the kernels of this Parquet file, a split of the AI CUDA Engineer archive. May be repeated.",
+)
+@click.option("--kernels", type=click.IntRange(1), help="Grade so many candidates at most, drawn by the seed.")
+@click.option("--examples", type=click.IntRange(0), help="Examples of each agent at most; sft.examples by default.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the data set.")
 @_overrides
-def data(name: str, rollouts: tuple[str, ...], out: Path, overrides: tuple[str, ...]) -> None:
-    """Collect kernels with the evaluator's verdicts: of the templates and, with --rollouts, of earlier runs.
+def data(
+    name: str,
+    rollouts: tuple[str, ...],
+    operations: tuple[str, ...],
+    archive: tuple[Path, ...],
+    kernels: int | None,
+    examples: int | None,
+    out: Path,
+    overrides: tuple[str, ...],
+) -> None:
+    """Collect kernels with the evaluator's verdicts: of the templates and, with --operations, --rollouts and
+    --archive, of more; and write examples for supervised fine-tuning as Parquet.
 
     Done again, it adds what is new. No problem is both trained on and held out.
     """
-    from trainer.cli.data import collect_into
+    from trainer.cli.data import DataOptions, collect_into
 
-    collect_into(name, rollouts, out, overrides)
+    collect_into(name, DataOptions(rollouts, operations, archive, kernels, examples), out, overrides)
 
 
 @main.command()

@@ -219,6 +219,9 @@ class TasksSection(Section):
 
     problems: tuple[str, ...] = ()
     """Ids of the evaluator's problems to train on; none names all of them."""
+    operations: tuple[str, ...] = ()
+    """Families of operations to ask as well, which the evaluator gets with each kernel as an expression at stated
+    shapes; `all` names all of them. The simulator alone judges them."""
     variants: int = Field(default=32, ge=1)
     """Wordings for each problem."""
     wording: Literal["full", "brief"] = "full"

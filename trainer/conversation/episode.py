@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Literal, Protocol
 
-from common.contract import Settings, Submission, Verdict
+from common.contract import Reference, Settings, Submission, Verdict
 from trainer.config.schema import TrainingConfig
 from trainer.conversation import prompts
 from trainer.conversation.conversation import (
@@ -84,6 +84,20 @@ class EpisodeSettings:
     def reward_of(self, agent: AgentName) -> RewardSettings:
         """The reward that an agent works for."""
         return self.rewards.get(agent) or RewardSettings()
+
+    def submission(
+        self, problem: str, source: str, rewards: RewardSettings, reference: Reference | None = None
+    ) -> Submission:
+        """One kernel as it is sent. Of a problem that a reference states it must be right at other sizes as well: the
+        agents are told that it is tried at such.
+        """
+        grading = self.grading.model_copy(update={"reward": rewards.name})
+        if reference is None:
+            return Submission(problem=problem, source=source, backend=self.backend, settings=grading)
+        grading = grading.model_copy(update={"other_sizes": "required"})
+        return Submission(
+            problem=reference.problem_id, source=source, backend=self.backend, settings=grading, reference=reference
+        )
 
     def paid_otherwise(self, agent: AgentName) -> dict[AgentName, RewardSettings]:
         """Who else writes kernels, and for another reward."""
@@ -204,11 +218,8 @@ async def _test(
         return replace(turn, report=format_report(problem, settings.tester), reward=format_reward(problem, rewards))
     if attempt.repeats is not None:
         return _repeated(turn, conversation.attempts[attempt.repeats], rewards)
-    submission = Submission(
-        problem=conversation.task.problem,
-        source=attempt.written.source,
-        backend=settings.backend,
-        settings=settings.grading.model_copy(update={"reward": rewards.name}),
+    submission = settings.submission(
+        conversation.task.problem, attempt.written.source, rewards, conversation.task.reference
     )
     judged = await oracle.evaluate(submission)
     waited_s = time.monotonic() - began_s

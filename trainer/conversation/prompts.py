@@ -49,6 +49,12 @@ _REVIEWER: Final = (
     "kernel yourself, and claim nothing that the grader's findings and the code do not show."
 )
 
+_DIAGNOSER: Final = (
+    "You test CUDA kernels by reading them. You are given a task and a kernel. Say how its evaluation ends: "
+    "`passed`, or what it fails with, the line, the first wrong element, and accesses that nothing orders; "
+    "of a right kernel what limits its speed. Write no kernel."
+)
+
 _REQUESTS: Final[dict[tuple[str, str], str]] = {
     ("absent", "full"): "Write the whole kernel, in the form that was asked for.",
     ("wrong", "full"): "Fix this first. Write the whole file again, changed.",
@@ -162,6 +168,11 @@ def review(conversation: Conversation, findings: str) -> tuple[Message, ...]:
     if any(attempt.tested is not None and attempt.tested.response is not None for attempt in conversation.attempts):
         return (Message("user", text),)
     return (Message("system", _REVIEWER), Message("user", f"{conversation.task.text}\n\n{text}"))
+
+
+def diagnosis(task: Task, source: str) -> tuple[Message, ...]:
+    """What a Tester that is a model learns to answer with the grader's findings: a task and a kernel, unjudged."""
+    return (Message("system", _DIAGNOSER), Message("user", f"{task.text}\n\n{wrapped(source)}"))
 
 
 def _state(attempt: Attempt) -> str:

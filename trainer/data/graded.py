@@ -29,8 +29,9 @@ _T = TypeVar("_T")
 class Provenance:
     """Where a kernel comes from."""
 
-    origin: Literal["template", "rollout"]
-    """`template`: a style of `trainer.data.corpus`; `rollout`: an answer of an agent."""
+    origin: Literal["template", "rollout", "archive"]
+    """`template`: a style of `trainer.data.corpus` or of an operation; `rollout`: an answer of an agent; `archive`: a
+    row of a file of the AI CUDA Engineer's."""
     place: str
     """The style, and the flaw in it; or the file of transcripts, the conversation and the turn."""
     author: str = ""
@@ -109,6 +110,22 @@ def speedup_of(verdict: Verdict) -> float | None:
     if verdict.timing is not None:
         return verdict.timing.speedup_low
     return verdict.profile.estimated_speedup if verdict.profile else None
+
+
+def faster_by(new: Verdict, old: Verdict) -> float | None:
+    """How many times as fast a kernel is as another of its problem: by the speedups of both, else by the times that
+    are estimated of both for one GPU at the same sizes; None where that is not known, or one of them is not right.
+    """
+    now, before = speedup_of(new), speedup_of(old)
+    if now is not None and before is not None:
+        return now / before if before else None
+    if new.status is not Status.PASSED or old.status is not Status.PASSED:
+        return None
+    one = new.profile.estimate if new.profile else None
+    other = old.profile.estimate if old.profile else None
+    if one is None or other is None or (one.gpu, one.sizes) != (other.gpu, other.sizes) or not one.latency_us:
+        return None
+    return other.latency_us / one.latency_us
 
 
 def sides(problems: Iterable[str], named: Collection[str] = (), share: float = HELD_OUT_SHARE) -> frozenset[str]:

@@ -9,13 +9,13 @@ that a wording adds is true of the problem or a matter of taste: none changes wh
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from math import prod
 from typing import Final, Literal
 
-from common.contract import ProblemFace, TensorFace
+from common.contract import ProblemFace, Reference, TensorFace
 from trainer.errors import ConfigurationError
 
 HELD_OUT_SHARE: Final = 0.2
@@ -29,13 +29,16 @@ class Task:
     id: str
     """The problem's id and a hash of the text."""
     problem: str
-    """Id of the problem at the evaluator."""
+    """Id of the problem at the evaluator; with a reference, the operation's name."""
     tier: int
     """Of the problem: 0 basic, 1 intermediate, 2 complex, 3 advanced."""
     text: str
     """What is asked, whole."""
     held_out: bool
     """Never trained on."""
+    # Not part of the hash, which its dictionary of shapes has none of: the id says which task it is.
+    reference: Reference | None = field(default=None, hash=False)
+    """What states the problem, where the evaluator does not know it."""
 
 
 def is_held_out(task_id: str, share: float = HELD_OUT_SHARE) -> bool:

@@ -24,6 +24,7 @@ from common.client import AsyncClient
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.conversation import episode
 from trainer.conversation.rewards import credit_settings
+from trainer.data.operations import chosen_operations, stated
 from trainer.data.tasks import Task, chosen, held_out_tasks, training_tasks
 from trainer.errors import TrainerError
 from trainer.evaluator import oracle as evaluation
@@ -420,9 +421,12 @@ async def tasks_of(config: TrainingConfig, tell: Callable[[str], None]) -> tuple
     async with evaluation.EvaluatorOracle(client, evaluation.oracle_settings(section)) as oracle:
         await oracle.wait_until_ready(tell)
         faces = chosen(await oracle.problems(), asked.problems)
+    others = chosen_operations(asked.operations)
+    learned = [*faces, *(one.face for one in others if not (one.family_is_held_out or one.shape_is_held_out))]
+    every = [*faces, *(one.face for one in others)]
     return (
-        training_tasks(faces, asked.variants, wording=asked.wording, held_out_share=asked.held_out_share),
-        held_out_tasks(faces, asked.held_out, wording=asked.wording, held_out_share=asked.held_out_share),
+        stated(training_tasks(learned, asked.variants, wording=asked.wording, held_out_share=asked.held_out_share)),
+        stated(held_out_tasks(every, asked.held_out, wording=asked.wording, held_out_share=asked.held_out_share)),
     )
 
 

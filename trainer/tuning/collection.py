@@ -7,19 +7,22 @@ set were judged by one evaluator with one set of settings. What a stopped collec
 
 import asyncio
 import hashlib
+import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from common.contract import Status, Submission
+from common.contract import Reference, Status
 from trainer.conversation.conversation import AgentName
 from trainer.conversation.episode import EpisodeSettings, Oracle
 from trainer.conversation.extraction import canonical_source
 from trainer.data import corpus, graded
 from trainer.data.graded import DataCard, GradedData, GradedKernel, Provenance, RejectedKernel
+from trainer.data.operations import Operation
 from trainer.errors import ConfigurationError, OracleError, OracleLostError
 from trainer.reporting.transcripts import read_transcripts
 
@@ -27,6 +30,8 @@ _KERNEL: Final = re.compile(r"\b__global__\b[^;{}]*?\b(\w+)\s*\(")
 _CONCURRENCY: Final = 64
 """Candidates under way at one time: as many as the oracle sends by default."""
 _TOLD_EVERY: Final = 50
+_OF_A_PROBLEM: Final = 8
+"""Kernels of each problem that a part of all candidates has."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class UngradedKernel:
     provenance: Provenance
     expected: Status | None = None
     """How its author says that its evaluation ends; None where nobody says so."""
+    reference: Reference | None = None
+    """What states the problem, where the evaluator does not know it."""
 
 
 @dataclass
@@ -66,6 +73,45 @@ def template_candidates(problems: Iterable[str]) -> Iterator[UngradedKernel]:
     for one in corpus.everything(frozenset(problems)):
         place = one.style if one.flaw is None else f"{one.style}: {one.flaw}"
         yield UngradedKernel(one.problem, one.source, Provenance("template", place), one.status)
+
+
+def operation_candidates(operations: Iterable[Operation]) -> Iterator[UngradedKernel]:
+    """As `template_candidates`, for operations: problem by problem, since each is learned by the evaluator when it is
+    met first. A shape that is only asked has none.
+    """
+    for operation in operations:
+        for style in () if operation.shape_is_held_out else operation.family.styles:
+            for flaw in (None, *corpus.flaws(style)):
+                one = corpus.render_prompt(style, flaw)
+                place = style.name if flaw is None else f"{style.name}: {flaw.name}"
+                provenance = Provenance("template", place)
+                yield UngradedKernel(operation.name, one.source, provenance, one.status, operation.reference)
+
+
+def drawn(candidates: Sequence[UngradedKernel], most: int | None, seed: int) -> tuple[UngradedKernel, ...]:
+    """At most so many of the candidates, in their order, so that those of a problem stay together.
+
+    Problems are drawn by the seed, each with `_OF_A_PROBLEM` kernels, or more where there are too few problems: right
+    and wrong ones in turn, since a pair is what an Optimizer learns from, and a new problem costs the evaluator more
+    than a kernel.
+    """
+    if most is None or most >= len(candidates):
+        return tuple(candidates)
+    by_problem: dict[str, list[int]] = {}
+    for number, one in enumerate(candidates):
+        by_problem.setdefault(one.problem, []).append(number)
+    rng = random.Random(seed)
+    columns: list[list[int]] = []
+    for numbers in by_problem.values():
+        shuffled = rng.sample(numbers, len(numbers))
+        right = [number for number in shuffled if candidates[number].expected is Status.PASSED]
+        wrong = [number for number in shuffled if candidates[number].expected is not Status.PASSED]
+        columns.append([one for pair in zip_longest(right, wrong) for one in pair if one is not None])
+    rng.shuffle(columns)
+    each = max(_OF_A_PROBLEM, -(-most // len(columns)))
+    first = [number for column in columns for number in column[:each]]
+    rest = [number for column in columns for number in column[each:]]
+    return tuple(candidates[number] for number in sorted([*first, *rest][:most]))
 
 
 def rollout_candidates(folder: Path) -> Iterator[UngradedKernel]:
@@ -180,12 +226,8 @@ async def _grade(
     places = asyncio.Semaphore(_CONCURRENCY)
 
     async def one(candidate: UngradedKernel, fingerprint: str) -> None:
-        submission = Submission(
-            problem=candidate.problem,
-            source=candidate.source,
-            backend=settings.backend,
-            settings=settings.grading.model_copy(update={"reward": settings.reward_of(AgentName.GENERATOR).name}),
-        )
+        rewards = settings.reward_of(AgentName.GENERATOR)
+        submission = settings.submission(candidate.problem, candidate.source, rewards, candidate.reference)
         async with places:
             try:
                 judged = await oracle.evaluate(submission)

@@ -2,12 +2,14 @@
 
 A Generator's example is a task and a kernel that passed. An Optimizer's is a conversation that has begun: a task, a
 kernel, the Tester's report of that kernel's verdict and the target, answered by a kernel of the same problem that
-passed and is better (requirements document, "Generator Agent SFT" and "Optimizer Agent SFT"). Only kernels and tasks
-that may be learned from are in one: what is held out is on the other side of `trainer.data.graded`.
+passed and is better (requirements document, "Generator Agent SFT" and "Optimizer Agent SFT"). A Tester's is a task
+and a kernel, answered by the report of its verdict ("Tester Agent SFT"). Only kernels and tasks that may be learned
+from are in one: what is held out is on the other side of `trainer.data.graded`.
 """
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from common.contract import Status, Verdict
@@ -17,7 +19,7 @@ from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import extract, wrapped
 from trainer.conversation.rewards import immediate_reward
 from trainer.conversation.tester import report
-from trainer.data.graded import GradedData, speedup_of
+from trainer.data.graded import GradedData, GradedKernel, faster_by
 from trainer.data.tasks import Task
 from trainer.errors import ConfigurationError
 from trainer.policies.sft import Lesson
@@ -34,13 +36,31 @@ def is_better(new: Verdict, old: Verdict, factor: float) -> bool:
         return False
     if old.status is not Status.PASSED:
         return old.status.carries_reward
-    now, before = speedup_of(new), speedup_of(old)
-    return now is not None and before is not None and now >= factor * before
+    times = faster_by(new, old)
+    return times is not None and times >= factor
+
+
+@dataclass(frozen=True)
+class TaughtExample:
+    """A lesson and what it was made of."""
+
+    lesson: Lesson
+    agent: AgentName
+    task: Task
+    kernel: GradedKernel
+    """What the lesson ends with; of a Tester's, what is diagnosed."""
+    old: GradedKernel | None = None
+    """Of an Optimizer's: what is improved on."""
+
+    @property
+    def factor(self) -> float | None:
+        """How many times as fast as the old kernel the new one is; None where the old one is not right."""
+        return faster_by(self.kernel.verdict, self.old.verdict) if self.old is not None else None
 
 
 def generator_examples(
     data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int
-) -> tuple[Lesson, ...]:
+) -> tuple[TaughtExample, ...]:
     """At most `count` different examples of the Generator, as many of each problem as there are.
 
     Raises ConfigurationError where no kernel that passed fits a task.
@@ -52,14 +72,19 @@ def generator_examples(
     chosen = _spread(groups, count, seed)
     _refuse_none(chosen, "that passed")
     return tuple(
-        Lesson((*prompts.opening(AgentName.GENERATOR, task, settings.wording), answered(kernel.source)))
+        TaughtExample(
+            Lesson((*prompts.opening(AgentName.GENERATOR, task, settings.wording), answered(kernel.source))),
+            AgentName.GENERATOR,
+            task,
+            kernel,
+        )
         for task, kernel in chosen
     )
 
 
 def optimizer_examples(
     data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int, factor: float
-) -> tuple[Lesson, ...]:
+) -> tuple[TaughtExample, ...]:
     """At most `count` different examples of the Optimizer, as many of each problem as there are. `factor`: as for
     `is_better`.
 
@@ -69,10 +94,49 @@ def optimizer_examples(
     for problem, asked in _by_problem(data, tasks):
         kernels = [one for one in data.training if one.problem == problem]
         pairs = [(old, new) for old in kernels for new in kernels if is_better(new.verdict, old.verdict, factor)]
-        groups.append([(task, pair) for task in asked for pair in pairs])
+        # As many of what is only slow as of what is wrong: there are far more ways to be wrong.
+        for slow in (True, False):
+            groups.append([(task, pair) for task in asked for pair in pairs if pair[0].passed is slow])
     chosen = _spread(groups, count, seed)
     _refuse_none(chosen, f"that is {factor:g} times as fast as another, or right where the other is wrong,")
-    return tuple(improvement(task, old.source, old.verdict, new.source, settings) for task, (old, new) in chosen)
+    return tuple(
+        TaughtExample(
+            improvement(task, old.source, old.verdict, new.source, settings), AgentName.OPTIMIZER, task, new, old
+        )
+        for task, (old, new) in chosen
+    )
+
+
+def tester_examples(
+    data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int
+) -> tuple[TaughtExample, ...]:
+    """At most `count` different examples of a Tester that is a model: a task and a kernel, answered by what the
+    grader found out about it: the status, where it is wrong first, what threads do to each other; of a right one what
+    costs time (requirements document, "Tester Agent SFT"). Each way to end has the same share, as far as there are
+    kernels that end so.
+
+    Raises ConfigurationError where there is no kernel for a task.
+    """
+    by_end: dict[Status, list[tuple[Task, GradedKernel]]] = {}
+    for problem, asked in _by_problem(data, tasks):
+        for kernel in (one for one in data.training if one.problem == problem):
+            by_end.setdefault(kernel.verdict.status, []).extend((task, kernel) for task in asked)
+    chosen = _spread([by_end[status] for status in sorted(by_end)], count, seed)
+    _refuse_none(chosen, "at all")
+    return tuple(
+        TaughtExample(
+            Lesson((*prompts.diagnosis(task, kernel.source), Message("assistant", findings(kernel, settings)))),
+            AgentName.TESTER,
+            task,
+            kernel,
+        )
+        for task, kernel in chosen
+    )
+
+
+def findings(kernel: GradedKernel, settings: EpisodeSettings) -> str:
+    """What the Tester's rules say of a kernel: nothing that is not in its verdict."""
+    return report(kernel.verdict, None, settings.tester)
 
 
 def improvement(task: Task, old: str, verdict: Verdict, new: str, settings: EpisodeSettings) -> Lesson:

@@ -26,6 +26,7 @@ from trainer.conversation.episode import EpisodeSettings, Policy, episode_settin
 from trainer.conversation.rewards import credit_settings
 from trainer.data import graded
 from trainer.data.graded import DataCard, GradedData
+from trainer.data.operations import Operation, chosen_operations, stated
 from trainer.data.tasks import Task, chosen, held_out_tasks, training_tasks
 from trainer.errors import CheckpointError, ConfigurationError
 from trainer.evaluator.oracle import EvaluatorOracle, oracle_settings
@@ -35,7 +36,9 @@ from trainer.policies.local_policy import LocalPolicy, SamplingSettings
 from trainer.policies.sft import Lesson
 from trainer.reporting.transcripts import read_transcripts, transcript, write_transcripts
 from trainer.tuning import collection, examples, measuring
+from trainer.tuning.archive import ArchiveRow, archive_candidates, archive_tasks
 from trainer.tuning.cross_agent import learned_together
+from trainer.tuning.publishing import Published, publish
 
 TUNED: Final = "tuned.json"
 _TOGETHER_RATE: Final = 0.1
@@ -56,24 +59,73 @@ class _Asked:
     """`known`: held-out wordings of problems with examples; `new`: of problems without."""
 
 
-async def collect_data(config: TrainingConfig, into: Path, tell: Callable[[str], None]) -> DataCard:
-    """Grade the templates and `sft.rollouts` into a data set. Raises ConfigurationError, OracleLostError."""
+async def collect_data(
+    config: TrainingConfig,
+    into: Path,
+    tell: Callable[[str], None],
+    *,
+    most: int | None = None,
+    archive: Sequence[ArchiveRow] = (),
+) -> DataCard:
+    """Grade the templates, those of `tasks.operations`, `sft.rollouts` and `archive` into a data set, at most `most`
+    of them, drawn by the seed. Raises ConfigurationError, OracleLostError.
+    """
+    operations = _operations(config)
     async with _oracle(config) as oracle:
         await oracle.wait_until_ready(tell)
         faces = chosen(await oracle.problems(), config.tasks.problems)
         names = [face.id for face in faces]
-        candidates = chain(
-            collection.template_candidates(names),
-            *(_rollouts(Path(folder), frozenset(names)) for folder in config.sft.rollouts),
+        candidates = list(
+            chain(
+                collection.template_candidates(names),
+                collection.operation_candidates(operations),
+                archive_candidates(archive),
+                *(_rollouts(Path(folder), frozenset(names)) for folder in config.sft.rollouts),
+            )
         )
         return await collection.collect(
-            candidates,
+            collection.drawn(candidates, most, config.seed),
             into,
             oracle,
             episode_settings(config),
-            held_out_problems=graded.sides(names, config.sft.held_out_problems),
+            held_out_problems=_held_out(config, names, operations) | {row.problem for row in archive if row.held_out},
             tell=tell,
         )
+
+
+async def publish_data(
+    config: TrainingConfig, into: Path, tell: Callable[[str], None], *, count: int, archive: Sequence[ArchiveRow] = ()
+) -> Published:
+    """Write the examples of a data set that `collect_data` filled, at most `count` of each agent. Raises
+    ConfigurationError, OracleLostError.
+    """
+    asked = await _asked(config, tell, each=_PROMPTS_OF_A_PROBLEM)
+    return publish(
+        graded.read_data(into),
+        (*asked.training, *archive_tasks([row for row in archive if not row.held_out])),
+        (*chain(*asked.held_out.values()), *archive_tasks([row for row in archive if row.held_out])),
+        episode_settings(config),
+        into,
+        count=count,
+        seed=config.seed,
+        factor=config.sft.improvement,
+    )
+
+
+def _operations(config: TrainingConfig) -> tuple[Operation, ...]:
+    """Those of `tasks.operations`. Raises ConfigurationError."""
+    operations = chosen_operations(config.tasks.operations)
+    if operations and config.evaluator.backend == "gpu":
+        raise ConfigurationError(
+            "Operations are problems that someone else states, which the simulator alone judges.",
+            "Set evaluator.backend to auto or sim, or leave out tasks.operations.",
+        )
+    return operations
+
+
+def _held_out(config: TrainingConfig, names: Sequence[str], operations: Sequence[Operation]) -> frozenset[str]:
+    held_out = {one.name for one in operations if one.family_is_held_out or one.shape_is_held_out}
+    return graded.sides(names, config.sft.held_out_problems) | held_out
 
 
 def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> dict[AgentRole, Path]:
@@ -84,7 +136,7 @@ def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> d
     asked = asyncio.run(_asked(config, tell))
     settings = episode_settings(config)
     about = [settings.backend, settings.grading.model_dump_json(), sorted(asked.held_out_problems)]
-    place = folder / f"data-{_hash(about, config.tasks.problems)}"
+    place = folder / f"data-{_hash(about, config.tasks.problems, config.tasks.operations)}"
     card = asyncio.run(collect_data(config, place, tell))
     tell(
         f"Data: {card.kernels} graded kernels, {card.training} to learn from and {card.held_out} held out; "
@@ -93,15 +145,14 @@ def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> d
     data = graded.read_data(place)
     run = _Tuning(config, folder, asked, data, settings, tell)
     found: dict[AgentRole, Path] = {}
-    lessons: dict[AgentRole, tuple[Lesson, ...]] = {}
     section = config.sft
     for role in config.roles:
         if role == "generator":
-            taught = examples.generator_examples(
+            found_examples = examples.generator_examples(
                 data, asked.training, settings, count=section.examples, seed=config.seed
             )
         else:
-            taught = examples.optimizer_examples(
+            found_examples = examples.optimizer_examples(
                 data,
                 asked.training,
                 settings,
@@ -109,7 +160,7 @@ def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> d
                 seed=config.seed,
                 factor=section.improvement,
             )
-        lessons[role] = taught
+        taught = tuple(one.lesson for one in found_examples)
         if len(taught) < section.examples:
             tell(f"The {role} has {len(taught)} different examples, of the {section.examples} asked for.")
         found[role] = run.tuned(role, run.start(role, taught), taught, section.epochs)
@@ -311,24 +362,29 @@ class _Tuning:
         return found
 
 
+_PROMPTS_OF_A_PROBLEM: Final = 4
+"""Of the files of examples."""
 _STRIDE: Final = 7919
 """A prime that no number of tasks is a multiple of, so that all tasks come before one comes again."""
 
 
-async def _asked(config: TrainingConfig, tell: Callable[[str], None]) -> _Asked:
+async def _asked(config: TrainingConfig, tell: Callable[[str], None], each: int = 0) -> _Asked:
+    """`each`: held-out tasks of each problem, where that is more than `sft.evaluation_tasks` of all."""
     async with _oracle(config) as oracle:
         await oracle.wait_until_ready(tell)
         faces = chosen(await oracle.problems(), config.tasks.problems)
-    held_out = graded.sides([face.id for face in faces], config.sft.held_out_problems)
+    operations = _operations(config)
+    held_out = _held_out(config, [face.id for face in faces], operations)
+    faces = (*faces, *(one.face for one in operations))
     wording, share, count = config.tasks.wording, config.tasks.held_out_share, config.sft.evaluation_tasks
     known = [face for face in faces if face.id not in held_out]
     new = [face for face in faces if face.id in held_out]
     return _Asked(
         faces,
         held_out,
-        training_tasks(known, config.tasks.variants, wording=wording, held_out_share=share),
+        stated(training_tasks(known, config.tasks.variants, wording=wording, held_out_share=share)),
         {
-            name: held_out_tasks(some, count, wording=wording, held_out_share=share)
+            name: stated(held_out_tasks(some, max(count, each * len(some)), wording=wording, held_out_share=share))
             for name, some in (("known", known), ("new", new))
             if some
         },

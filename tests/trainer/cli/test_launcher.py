@@ -123,6 +123,16 @@ def test_data_is_collected_by_a_command_and_by_the_same_again_only_what_is_new(t
     again = asked(*command)
     assert "0 graded now" in again.output
     assert "4 there already" in again.output
+    taught = asked(*command, "--examples", 4)
+    assert taught.exit_code == 0, taught.output
+    assert f"4 rows: {tmp_path / 'set' / 'examples' / 'generator-train.parquet'}" in taught.output
+    assert "Contamination: 0 kernels" in taught.output
+    assert (tmp_path / "set" / "card.png").stat().st_size > 1000
+    (tmp_path / "level_1.parquet").write_text("nothing")
+    strange = asked(*command, "--archive", tmp_path / "level_1.parquet")
+    assert (strange.exit_code, "no Parquet file" in strange.output) == (2, True)
+    unknown = asked(*command, "--operations", "row_nrom")
+    assert (unknown.exit_code, "no family of operations 'row_nrom'" in unknown.output) == (2, True)
     other = asked(*command, "sft.held_out_problems=[relu]")
     assert (other.exit_code, "holds out gelu" in other.output) == (2, True)
     nowhere = asked(*command[:3], "--out", "/dev/null/x", *command[5:])

@@ -1,7 +1,12 @@
 """Data sets filled: from templates and transcripts, judged, resumed, and never on anybody's word."""
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from graded_kernels import TemplateJudge, verdict_of
@@ -13,6 +18,7 @@ from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import wrapped
 from trainer.conversation.rewards import CreditSettings
 from trainer.data import corpus, graded
+from trainer.data.operations import chosen_operations
 from trainer.errors import ConfigurationError, OracleError, OracleLostError
 from trainer.evaluator.oracle import EvaluatorOracle
 from trainer.reporting.transcripts import transcript, write_transcripts
@@ -137,3 +143,74 @@ def test_a_fingerprint_is_of_the_code_and_not_of_its_words():
     assert fingerprint_of(one) == fingerprint_of("// mine\n" + one.replace("\n    ", "\n\t"))
     assert fingerprint_of(one) != fingerprint_of(one.replace("0.0f", "1.0f"))
     assert fingerprint_of(one) != fingerprint_of(one.replace("block=(256)", "block=(128)"))
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from graded_kernels import TemplateJudge
+from test_collection import GRADING
+from trainer.data.operations import chosen_operations
+from trainer.tuning.collection import collect, operation_candidates
+
+class Killed(TemplateJudge):
+    async def evaluate(self, submission):
+        judged = await super().evaluate(submission)
+        if len(self.asked) > 40:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return judged
+
+candidates = list(operation_candidates(chosen_operations(["row_norm"])))
+asyncio.run(collect(candidates, Path(sys.argv[1]), Killed(), GRADING, held_out_problems=frozenset()))
+"""
+
+
+def test_a_collection_that_is_killed_goes_on_and_ends_as_one_that_was_not(tmp_path):
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path / "killed")], env={**os.environ, "PYTHONPATH": paths}, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL
+    left = len(graded.read_kernels(tmp_path / "killed" / graded.KERNELS))
+    left += len(graded.read_rejected(tmp_path / "killed" / graded.REJECTED))
+    candidates = list(collection.operation_candidates(chosen_operations(["row_norm"])))
+    assert 0 < left < len(candidates)
+    judge = TemplateJudge()
+    card = collected(candidates, tmp_path / "killed", judge, held_out=frozenset())
+    assert len(judge.asked) == len(candidates) - left == card.evaluations
+    whole = TemplateJudge()
+    collected(candidates, tmp_path / "whole", whole, held_out=frozenset())
+    killed, never = graded.read_data(tmp_path / "killed"), graded.read_data(tmp_path / "whole")
+    assert [one.source for one in killed.kernels] == [one.source for one in never.kernels]
+
+
+def test_a_part_of_the_candidates_hangs_on_the_seed_and_has_right_and_wrong_kernels_of_each_problem():
+    candidates = list(collection.operation_candidates(chosen_operations(["row_norm", "silu", "gram", "bell"])))
+    part = collection.drawn(candidates, 40, 1)
+    assert len(part) == 40
+    assert part == collection.drawn(candidates, 40, 1) != collection.drawn(candidates, 40, 2)
+    assert list(part) == [one for one in candidates if one in part], "those of a problem stay together"
+    for problem in {one.problem for one in part}:
+        ends = {one.expected is Status.PASSED for one in part if one.problem == problem}
+        assert ends == {True, False}
+    assert collection.drawn(candidates, None, 1) == collection.drawn(candidates, 9999, 1) == tuple(candidates)
+
+
+def test_operations_are_sent_as_what_states_them_and_a_shape_that_is_only_asked_is_not(tmp_path):
+    candidates = list(collection.operation_candidates(chosen_operations(["silu", "silu_half"])))
+    assert {one.problem for one in candidates} == {"silu_5000", "silu_150001", "silu_half_5000", "silu_half_150001"}
+    sent = []
+
+    class Judge(TemplateJudge):
+        async def evaluate(self, submission):
+            sent.append(submission)
+            return await super().evaluate(submission)
+
+    by_id = {one.reference.problem_id: one.problem for one in candidates}
+    card = collected(candidates, tmp_path, Judge())
+    assert set(by_id.values()) == set(card.problems), "the data set knows them by their own names"
+    assert {(one.reference.kind, one.settings.other_sizes) for one in sent} == {
+        ("torch", "required"),
+        ("kernelbench", "required"),
+    }
+    assert all(one.problem == one.reference.problem_id for one in sent)

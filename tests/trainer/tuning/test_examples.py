@@ -30,7 +30,8 @@ def shown(lesson):
 
 def test_a_generator_is_shown_right_kernels_of_problems_that_are_learned_from(tasks):
     data = graded_templates(*PROBLEMS, held_out=("relu",))
-    lessons = generator_examples(data, tasks, GRADING, count=20, seed=1)
+    examples = generator_examples(data, tasks, GRADING, count=20, seed=1)
+    lessons = [one.lesson for one in examples]
     right = {one.source.rstrip(): one.problem for one in data.training if one.passed}
     texts = {task.text: task for task in tasks}
     assert len(lessons) == len(set(lessons)) == 20
@@ -40,15 +41,16 @@ def test_a_generator_is_shown_right_kernels_of_problems_that_are_learned_from(ta
         one.problem for one in asked
     ]
     assert sorted(task.problem for task in asked) == ["gelu"] * 10 + ["softmax"] * 10
-    assert lessons == generator_examples(data, tasks, GRADING, count=20, seed=1)
-    assert lessons != generator_examples(data, tasks, GRADING, count=20, seed=2)
+    assert examples == generator_examples(data, tasks, GRADING, count=20, seed=1)
+    assert examples != generator_examples(data, tasks, GRADING, count=20, seed=2)
     # No more than there are: 8 tasks of each problem, 3 and 2 right kernels.
     assert len(generator_examples(data, tasks, GRADING, count=9999, seed=1)) == 8 * (3 + 2)
 
 
 def test_an_optimizer_is_shown_a_kernel_its_report_and_the_target_and_answers_with_a_better_one(tasks):
     data = graded_templates(*PROBLEMS, held_out=("relu",))
-    lessons = optimizer_examples(data, tasks, GRADING, count=60, seed=1, factor=1.1)
+    examples = optimizer_examples(data, tasks, GRADING, count=60, seed=1, factor=1.1)
+    lessons = [one.lesson for one in examples]
     by_source = {(one.problem, one.source.rstrip()): one for one in data.training}
     failed = 0
     for lesson in lessons:

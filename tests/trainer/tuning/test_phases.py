@@ -1,5 +1,6 @@
 """All phases before the reinforcement learning with a tiny model: what comes of them, and what is made again."""
 
+import asyncio
 import json
 import shutil
 
@@ -140,3 +141,25 @@ def test_a_tuning_that_an_evaluator_stops_goes_on_where_it_was(judge, tmp_path):
 def test_a_folder_of_rollouts_that_is_not_there_is_named(judge, tmp_path):
     with pytest.raises(ConfigurationError, match="is no folder of a run"):
         tuned(tmp_path, f"sft.rollouts=[{tmp_path / 'gone'}]")
+
+
+def test_operations_are_graded_published_and_asked_by_families_and_shapes(judge, tmp_path):
+    config = load_config("quick-test", [*SMALL, "tasks.operations=[row_norm,row_max]"])
+    card = asyncio.run(phases.collect_data(config, tmp_path, print))
+    learned, held_out = {"row_norm_60x100", "row_norm_500x301"}, {"row_max_60x100", "row_max_500x301"}
+    assert {*card.problems} == {"relu", "gelu", "scalar_multiply", *learned, *held_out}
+    assert {*card.held_out_problems} - {"gelu", "row_max_129x65", "row_norm_129x65"} == held_out
+    assert asyncio.run(phases.collect_data(config, tmp_path, print)).evaluations == 0
+    said = asyncio.run(phases.publish_data(config, tmp_path, print, count=30))
+    assert set(said.families) == {"relu", "scalar_multiply", "row_norm"}
+    assert said.held_out_families == ("gelu", "row_max")
+    assert said.held_out_shapes == ("row_max_129x65", "row_norm_129x65")
+    assert said.contamination.prompts == 0
+    with pytest.raises(ConfigurationError, match="the simulator alone judges"):
+        asyncio.run(
+            phases.collect_data(
+                load_config("quick-test", [*SMALL, "tasks.operations=[all]", "evaluator.backend=gpu"]),
+                tmp_path,
+                print,
+            )
+        )
