@@ -67,6 +67,18 @@ class ReferenceEndedError(ReferenceRefusedError):
     """Its process ended, or had to be ended, instead of answering."""
 
 
+def why_no_references(sandbox: Sandbox) -> UsageError | None:
+    """Why no file of someone else can be carried out here, whatever is in it; None where one can."""
+    if importlib.util.find_spec("torch") is None:
+        return UsageError("A problem in a PyTorch file needs PyTorch, which is not installed.", "pip install torch")
+    if sandbox.image_id is not None:
+        return UsageError(
+            "Problems of others cannot be read in Docker's sandboxes, whose image has no PyTorch.",
+            "Set ASSAY_SANDBOX=bubblewrap where PyTorch is installed.",
+        )
+    return None
+
+
 class ReferenceProcess:
     """One file in its sandbox. It starts with `start` or the first request and ends with `close`."""
 
@@ -74,15 +86,9 @@ class ReferenceProcess:
         """`name`: the file's, for messages. `cancel_token`: that of the work that it is for, where that may be
         cancelled. Raises ReferenceRefusedError.
         """
-        if importlib.util.find_spec("torch") is None:
-            raise UsageError(
-                "A problem in a PyTorch file needs PyTorch, which is not installed.", "pip install torch"
-            )
-        if sandbox.image_id is not None:
-            raise UsageError(
-                "Problems of others cannot be read in Docker's sandboxes, whose image has no PyTorch.",
-                "Set ASSAY_SANDBOX=bubblewrap where PyTorch is installed.",
-            )
+        missing = why_no_references(sandbox)
+        if missing is not None:
+            raise missing
         if len(text) > MOST_TEXT_BYTES:
             raise ReferenceRefusedError(f"{name} has {len(text):,} bytes; a problem may have {MOST_TEXT_BYTES:,}.")
         try:
