@@ -97,6 +97,7 @@ LONG = (
     "tests/evaluator/foreign/test_loading.py::test_a_product_passes_and_in_tf32",
     "tests/evaluator/foreign/test_loading.py::test_parameters_are_inputs",
     "tests/evaluator/foreign/test_loading.py::test_right_at_other_sizes",
+    "tests/evaluator/foreign/test_zygote.py",
     "tests/evaluator/pipeline/gpu/test_gpu_server.py::test_a_referee_that_cannot_start",
     "tests/evaluator/pipeline/gpu/test_gpu_server.py::test_a_right_kernel_is_verified_timed",
     "tests/evaluator/pipeline/gpu/test_referee_start.py",
@@ -165,6 +166,7 @@ LONGER_FORMS = (
 # Of what is long, what `make test` takes all the same: one of each kind.
 QUICK = (
     "tests/evaluator/backends/gpu/test_session.py::test_a_write_outside_is_found_and_named",
+    "tests/evaluator/foreign/test_zygote.py::test_what_stays_in_memory",
     "tests/evaluator/sandbox/test_cancellation.py",
     "tests/evaluator/sandbox/test_selftest.py",
     "tests/evaluator/service/workers/test_supervisor.py",

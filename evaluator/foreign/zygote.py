@@ -109,6 +109,12 @@ class _Kept:
         self._lock = threading.Lock()
         self._idle: WeakKeyDictionary[Sandbox, Zygote] = WeakKeyDictionary()
 
+    @property
+    def idle(self) -> int:
+        """How many wait for a file."""
+        with self._lock:
+            return len(self._idle)
+
     def take(self, sandbox: Sandbox, limits: tuple[int, int]) -> Zygote:
         whole = _whole(sandbox)
         with self._lock:

@@ -1,10 +1,10 @@
 """What the sandbox starts: a zygote. It imports PyTorch once, and forks a clean process for each file.
 
 A message from the referee is the lengths of a JSON text and of what follows it (8 bytes each, little-endian), then
-both. `{"order": "begin", …}` brings a file; what comes after it is passed on to the process of that file, which answers
-on stdout itself; `{"order": "end"}` brings secret bytes, which are sent back once that process and all that it started
-are gone and nothing of it is left. Where anything is, this process ends; where the file's ended by itself, it ends in
-the same way.
+both. `{"order": "begin", …}` brings a file; what comes after it is passed on to the process of that file, which
+answers on stdout itself; `{"order": "end"}` brings secret bytes, which are sent back once that process and all that
+it started are gone and nothing of it is left. Where anything is, this process ends; where the file's ended by itself,
+it ends in the same way.
 
 The file's process cannot get at the secret: it reads from a pipe of its own, and this process, which has the
 descriptor of stdin, is not dumpable, so that nobody but root may look into it. So who sends it back is this process.

@@ -27,6 +27,8 @@ from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile,
 from evaluator.foreign.inside.leetgpu import LeetGpuFile
 from evaluator.foreign.inside.operators import seed_torch
 from evaluator.foreign.inside.refusals import RefusedError, TooLargeError, refused_where_it_fails
+from evaluator.foreign.inside.tensara import TensaraFile
+from evaluator.foreign.inside.trace import TraceFile
 
 _NOISY_RUNS: Final = 8
 """Of Monte Carlo arithmetic: with eight, one element in a million has a scale eight times too small."""
@@ -43,7 +45,12 @@ _DTYPES: Final = {
 }
 _BY_NAME: Final = {name: dtype for dtype, name in _DTYPES.items() if dtype is not torch.bool}
 _SEED: Final = 1
-_FORMS: Final[Mapping[str, Any]] = {"kernelbench": KernelBenchFile, "leetgpu": LeetGpuFile}
+_FORMS: Final[Mapping[str, Any]] = {
+    "kernelbench": KernelBenchFile,
+    "leetgpu": LeetGpuFile,
+    "tensara": TensaraFile,
+    "trace": TraceFile,
+}
 _MOST_KEPT: Final = 8
 """Sizes of which module and inputs are kept: what one evaluation has."""
 
@@ -312,6 +319,8 @@ def serve_reference(
             reply["tensors"], contents = _encoded(named)
         except RefusedError as refused:
             reply = {"refused": refused.reason, "line": refused.line, "tensors": []}
+            if form == "trace" and refused.line is not None:  # of the code that stands in one line of the file
+                reply |= {"refused": f"line {refused.line} of its reference: {refused.reason}", "line": None}
             if isinstance(refused, TooLargeError):
                 reply["constants"] = servers.constants
         encoded = json.dumps(reply).encode()
