@@ -84,6 +84,13 @@ def reference_given(
     return ReferenceText("torch", text, "--torch", expression, extents)
 
 
+def reference_stated(given: str | None, expression: str | None, shapes: tuple[str, ...]) -> ReferenceText | None:
+    """As `reference_given`, where one option takes a file and `FORM:PATH`. Raises UsageError."""
+    if given is not None and _STATED.fullmatch(given):
+        return reference_given(given, None, expression, shapes)
+    return reference_given(None, None if given is None else Path(given), expression, shapes)
+
+
 def _of_form(form: str, path: Path, workload: str | None) -> ReferenceText:
     """The file at `path`, or in the folder `path`, which must be in this form. Raises UsageError."""
     file = path / _NAMES[form] if path.is_dir() and form in _NAMES else path

@@ -81,9 +81,11 @@ def test_what_is_no_problem_is_refused(changed: str, into: str, told: str, toolb
         pass
 
 
-def test_the_commands_take_it() -> None:
+def test_the_commands_take_it(toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_DATA_DIR", str(toolbox.settings.data_dir))
     kernel = str(FOLDER / "damped_product.cu")
-    assert CliRunner().invoke(main, ("grade", kernel, "--problem", f"tensara:{FOLDER}")).exit_code == EXIT_PASSED
+    graded = CliRunner().invoke(main, ("grade", kernel, "--problem", f"tensara:{FOLDER}", "--quick"))
+    assert graded.exit_code == EXIT_PASSED, graded.output
     told = CliRunner().invoke(main, ("problems", "--tensara", str(FOLDER)))
     assert told.exit_code == EXIT_PASSED
     assert "varies rows, columns" in told.stdout

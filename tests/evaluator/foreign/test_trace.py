@@ -161,10 +161,11 @@ def test_what_the_reference_does_otherwise_is_refused(old: str, new: str, told: 
     assert str(refused.value).startswith("definition.json: ")
 
 
-def test_the_commands_take_it() -> None:
+def test_the_commands_take_it(toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_DATA_DIR", str(toolbox.settings.data_dir))
     kernel, folder = str(FOLDER / "weighted_rows.cu"), str(FOLDER)
     for problem in (f"trace:{folder}", f"trace:{folder}/definition.json#second"):
-        passed = CliRunner().invoke(main, ("grade", kernel, "--problem", problem, "--json"))
+        passed = CliRunner().invoke(main, ("grade", kernel, "--problem", problem, "--quick", "--json"))
         assert passed.exit_code == EXIT_PASSED, passed.output
         assert json.loads(passed.stdout)["problem"].startswith("trace_definition_")
     told = CliRunner().invoke(main, ("problems", "--trace", folder))

@@ -30,16 +30,20 @@ class damped_product(Problem):
         cases = []
         for rows, columns in sizes:
             seed = Problem.get_seed(f"{self.name}_{rows}_{columns}")
-            cases.append({
-                "name": f"{rows} x {columns}",
-                "create_inputs": lambda rows=rows, columns=columns, seed=seed: (
-                    *(lambda g: (
-                        torch.rand((rows, columns), device="cuda", dtype=dtype, generator=g) * 2.0 - 1.0,
-                        torch.softmax(torch.rand(columns, device="cuda", dtype=dtype, generator=g), 0),
-                    ))(torch.Generator(device="cuda").manual_seed(seed)),
-                    0.5,
-                ),
-            })
+            cases.append(
+                {
+                    "name": f"{rows} x {columns}",
+                    "create_inputs": lambda rows=rows, columns=columns, seed=seed: (
+                        *(
+                            lambda g: (
+                                torch.rand((rows, columns), device="cuda", dtype=dtype, generator=g) * 2.0 - 1.0,
+                                torch.softmax(torch.rand(columns, device="cuda", dtype=dtype, generator=g), 0),
+                            )
+                        )(torch.Generator(device="cuda").manual_seed(seed)),
+                        0.5,
+                    ),
+                }
+            )
         return cases
 
     def verify_result(self, expected_output: torch.Tensor, actual_output: torch.Tensor):
