@@ -215,7 +215,8 @@ class ReferenceServer:
         doubled = isinstance(mode, DoubleArithmetic)
 
         def own(name: str, like: torch.Tensor) -> torch.Tensor:
-            values = given[names[name]].reshape(like.shape) if name in names else like
+            # What `forward` only writes, such as running means in training, is no input.
+            values = given[names[name]].reshape(like.shape) if names[name] in given else like
             values = values.to(torch.bool) if like.dtype is torch.bool else values
             if not doubled or not values.dtype.is_floating_point:
                 return values.clone()

@@ -62,6 +62,7 @@ DEEDS = {
     "for ever": ("while True: pass", "it takes more than 3 s to be described"),
     "ends": ("__import__('os')._exit(0)", "its process ended before it could be described"),
 }
+ENDING = ("for ever", "ends")
 WITHOUT_LINE = ("changes", "patches torch", "for ever", "ends")
 
 
@@ -97,6 +98,8 @@ def test_what_each_form_does_wrong_is_refused_and_the_next_is_right(
 ) -> None:
     assert described(sandbox, written(form, "pass")) in ({}, {"n": 24})
     for name, (deed, told) in DEEDS.items():
+        if name in ENDING and form != "kernelbench":
+            continue  # what happens then knows no form, and takes a new zygote each time
         monkeypatch.setattr("evaluator.foreign.reference._DESCRIBE_S", 3.0 if name == "for ever" else 60.0)
         with pytest.raises(ReferenceRefusedError, match=told) as refused:
             described(sandbox, written(form, deed))
@@ -128,7 +131,6 @@ def test_what_is_in_no_form_is_refused(text: bytes, told: str, sandbox: Sandbox)
 
 def test_what_writes_files_is_judged_and_leaves_none(sandbox: Sandbox) -> None:
     kept = "open('left', 'a').write('x'); x = x + __import__('os').path.getsize('left') * 0"
-    for form in FORMS:
-        assert described(sandbox, written(form, kept)) in ({}, {"n": 24})
-        there = "assert_ = __import__('os').path.exists('left') and 1 / 0"
-        assert described(sandbox, written(form, there)) in ({}, {"n": 24})
+    assert described(sandbox, written("kernelbench", kept)) == {}
+    there = "__import__('os').path.exists('left') and 1 / 0"
+    assert described(sandbox, written("kernelbench", there)) == {}

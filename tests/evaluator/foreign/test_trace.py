@@ -56,7 +56,7 @@ def test_its_form_is_known_by_being_json() -> None:
 def test_workloads_are_found_where_both_datasets_have_them(tmp_path: Path) -> None:
     assert json.loads(trace_text(FOLDER / "definition.json"))["workload"]["uuid"] == "first"
     assert json.loads(trace_text(FOLDER / "definition.json", "second"))["workload"]["axes"]["rows"] == 7
-    with pytest.raises(UsageError, match="No workload of definition.json has the uuid third"):
+    with pytest.raises(UsageError, match="has the uuid third"):
         trace_text(FOLDER / "definition.json", "third")
     definition = tmp_path / "definitions" / "sums" / "weighted_rows_p4.json"
     workloads = tmp_path / "workloads" / "sums" / "weighted_rows_p4.jsonl"
@@ -71,7 +71,7 @@ def test_workloads_are_found_where_both_datasets_have_them(tmp_path: Path) -> No
     assert json.loads(trace_text(definition))["workload"]["uuid"] == "second"
     assert definitions_in(tmp_path) == [definition]
     workloads.write_text("{}\n{")
-    with pytest.raises(UsageError, match="weighted_rows_p4.jsonl:2: it is not JSON"):
+    with pytest.raises(UsageError, match=r"weighted_rows_p4\.jsonl:2: it is not JSON"):
         trace_text(definition)
 
 
@@ -93,7 +93,7 @@ def changed(path: str, value: Any) -> str:
     ("path", "value", "told"),
     [
         ("definition/axes/columns/expression", "rows +", "axes.columns.expression: 'rows +' cannot be computed"),
-        ("definition/axes/columns/expression", "2 * columns", "axes.columns.expression: it depends on itself: columns -> columns"),
+        ("definition/axes/columns/expression", "2 * columns", "it depends on itself: columns -> columns"),
         ("definition/axes/columns/expression", "height", "axes.columns.expression: height is no axis"),
         ("definition/axes/columns/expression", "9 ** 60", "cannot be computed: it is too large"),
         ("definition/axes/columns/expression", "width / 7", "24 / 7 is no whole number"),
@@ -114,7 +114,7 @@ def changed(path: str, value: Any) -> str:
         ("workload/axes/rows", ..., "axes.rows: it is var, and no workload gives its extent"),
         ("workload/axes/parts", 3, "workload.axes.parts: the definition has no var axis of this name"),
         ("workload/axes/rows", 0, "workload.axes.rows: it is 0, and an extent"),
-        ("workload/inputs/x", {"type": "safetensors", "path": "x", "tensor_key": "x"}, "workload.inputs.x: its contents lie"),
+        ("workload/inputs/x", {"type": "safetensors", "path": "x"}, "workload.inputs.x: its contents lie"),
         ("workload/inputs/x", {"type": "zeros"}, "workload.inputs.x.type: it is 'zeros'"),
         ("workload/inputs/x", {"type": "custom"}, "workload.inputs.x: it is a NoneType where a tensor should be"),
         ("workload/inputs/factor", {"type": "random"}, "workload.inputs.factor: a number is needed here"),
@@ -123,9 +123,12 @@ def changed(path: str, value: Any) -> str:
     ],
 )  # fmt: skip
 def test_a_wrong_field_is_refused_by_its_name(path: str, value: Any, told: str) -> None:
-    with pytest.raises(RefusedError, match=re.escape(told)):
+    def read() -> None:
         file = TraceFile(changed(path, value))
         file.arguments(file.model(1), 1)
+
+    with pytest.raises(RefusedError, match=re.escape(told)):
+        read()
 
 
 def test_circles_of_axes_are_named_whole() -> None:
@@ -142,7 +145,7 @@ def test_circles_of_axes_are_named_whole() -> None:
     ("old", "new", "told"),
     [
         ("return total * factor, x.abs().amax(-1)", "return total", "run returns 1 values for the 2 outputs"),
-        ("return total * factor", "return x", "what run returns as total: its shape is (40, 96), and outputs.total.shape says (40,)"),
+        ("return total * factor", "return x", "its shape is (40, 96), and outputs.total.shape says (40,)"),
         ("return total * factor", "return total.half()", "what run returns as total: it is torch.float16"),
         ("total = (x", "total = (y", "definition.json: line 13 of its reference: forward fails: NameError"),
         ("def run(x, weights, factor)", "def run(x, weights)", "run fails: TypeError: too many positional arguments"),

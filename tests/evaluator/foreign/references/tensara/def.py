@@ -1,4 +1,4 @@
-from typing import Any, Dict, List
+from typing import Any
 
 import torch
 from problem import Problem
@@ -8,14 +8,14 @@ class damped_product(Problem):
     """A product with a vector, damped."""
 
     is_exact = False
-    parameters = [
+    parameters = (
         {"name": "matrix", "type": "float", "pointer": True, "const": True},
         {"name": "vector", "type": "float", "pointer": True, "const": True},
         {"name": "damping", "type": "float", "pointer": False, "const": False},
         {"name": "result", "type": "float", "pointer": True, "const": False},
         {"name": "rows", "type": "size_t", "pointer": False, "const": False},
         {"name": "columns", "type": "size_t", "pointer": False, "const": False},
-    ]
+    )
 
     def __init__(self):
         super().__init__(name="damped-product")
@@ -24,7 +24,7 @@ class damped_product(Problem):
         with torch.no_grad(), torch.autocast("cuda", enabled=False, dtype=matrix.dtype):
             return torch.mv(matrix, vector) * damping
 
-    def generate_test_cases(self) -> List[Dict[str, Any]]:
+    def generate_test_cases(self) -> list[dict[str, Any]]:
         dtype = self.param_dtype(0)
         sizes = [(48, 96), (64, 32)]
         cases = []
@@ -49,5 +49,5 @@ class damped_product(Problem):
     def verify_result(self, expected_output: torch.Tensor, actual_output: torch.Tensor):
         return torch.allclose(actual_output, expected_output, rtol=1e-2), {}
 
-    def get_extra_params(self, test_case: Dict[str, Any]) -> List[Any]:
+    def get_extra_params(self, test_case: dict[str, Any]) -> list[Any]:
         return []
