@@ -75,7 +75,7 @@ class TensaraFile(ReferenceFile):
         ]
         if len(defined) != 1:
             raise RefusedError(f"it has {len(defined)} classes that extend Problem, and one is needed")
-        self._problem = defined[0]
+        self._problem: Any = defined[0]
         for name in ("reference_solution", _CASES):
             if not callable(getattr(self._problem, name, None)):
                 line = next((node.lineno for node in tree.body if isinstance(node, ast.ClassDef)), None)

@@ -61,7 +61,7 @@ class TraceFile(ReferenceFile):
         self.output_names = list(self._outputs)
         if not self._outputs:
             raise RefusedError("outputs: there is none")
-        self._run = self._names.get("run")
+        self._run: Any = self._names.get("run")
         if not callable(self._run):
             raise RefusedError("reference: it has no function `run`")
         for name, spec in (*self._inputs.items(), *self._outputs.items()):

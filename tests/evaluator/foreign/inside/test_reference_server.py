@@ -144,7 +144,7 @@ def test_constants_are_what_the_file_assigns_once_as_a_number() -> None:
     assert told["inputs"][0]["shape"] == told["outputs"][0]["shape"] == [9, 11]
 
 
-def test_buffers_that_are_only_written_are_no_inputs() -> None:
+def test_a_batch_norm_in_training_is_computed() -> None:
     text = (
         f"{HEAD}    def __init__(self):\n        super().__init__()\n        self.norm = nn.BatchNorm1d(6)\n"
         f"    def forward(self, x):\n        return self.norm(x)\n{INPUTS}"
