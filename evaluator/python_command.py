@@ -9,12 +9,20 @@ _ROOT: Final = Path(__file__).parents[1]
 # `-m` alone puts the working folder before everything else: a `queue.py` that lies there would be imported for the
 # standard library's, and the folder passed on to sandboxes as one of ours. Hence -P. Where only that found this very
 # package, as in a checkout that is not installed, it is found by its place; last, for it may be in site-packages,
-# which must not come before the standard library.
+# which must not come before the standard library. A sandbox may let it read the package, and not list what is beside
+# it: then nothing is found by looking, and the package is loaded from its place.
 _START: Final = """\
-import runpy, sys
+import importlib.util, os, runpy, sys
 root, module, *arguments = sys.argv[1:]
 if root not in sys.path:
     sys.path.append(root)
+try:
+    os.listdir(root)
+except OSError:
+    name = module.partition(".")[0]
+    spec = importlib.util.spec_from_file_location(name, os.path.join(root, name, "__init__.py"))
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
 sys.argv[:] = [module, *arguments]
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """

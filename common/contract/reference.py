@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from pathlib import PurePath
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -17,11 +17,13 @@ _HASH_CHARACTERS: Final = 10
 _STEM_CHARACTERS: Final = 40
 
 ReferenceKind = Literal["kernelbench", "torch"]
-"""`kernelbench`: a file with `Model`, `get_inputs` and `get_init_inputs`, or one of LeetGPU's challenges, which is
-known by what it imports. `torch`: an expression of tensors."""
+"""`kernelbench`: a file with `Model`, `get_inputs` and `get_init_inputs`, or one in another form: a challenge of
+LeetGPU or a problem of Tensara, known by what they import, or a definition of FlashInfer Trace with a workload, known
+by being JSON. `torch`: an expression of tensors."""
 
-ReferenceForm = Literal["kernelbench", "leetgpu"]
+ReferenceForm = Literal["kernelbench", "leetgpu", "tensara", "trace"]
 _CHALLENGE: Final = re.compile(rb"^\s*(?:from|import) core\.challenge_base\b", re.MULTILINE)
+_TENSARA: Final = re.compile(rb"^\s*(?:from problem import\b|import problem\b)", re.MULTILINE)
 
 
 class Reference(Request):
@@ -57,7 +59,11 @@ def _expression_text(expression: str, shapes: dict[str, tuple[int, ...]]) -> byt
 
 def form_of(text: bytes) -> ReferenceForm:
     """In whose form a file states a problem."""
-    return "leetgpu" if _CHALLENGE.search(text) else "kernelbench"
+    if text.lstrip().startswith(b"{"):
+        return "trace"
+    if _CHALLENGE.search(text):
+        return "leetgpu"
+    return "tensara" if _TENSARA.search(text) else "kernelbench"
 
 
 def foreign_problem_id(name: str, text: bytes) -> str:
@@ -66,7 +72,9 @@ def foreign_problem_id(name: str, text: bytes) -> str:
     return f"{form_of(text)}_{stem}_{hashlib.sha256(text).hexdigest()[:_HASH_CHARACTERS]}"
 
 
-_FOREIGN_ID: Final = re.compile(rf"(?:kernelbench|leetgpu)_\w*_[0-9a-f]{{{_HASH_CHARACTERS}}}", re.ASCII)
+_FOREIGN_ID: Final = re.compile(
+    rf"(?:{'|'.join(get_args(ReferenceForm))})_\w*_[0-9a-f]{{{_HASH_CHARACTERS}}}", re.ASCII
+)
 
 
 def is_foreign_problem(problem_id: str) -> bool:

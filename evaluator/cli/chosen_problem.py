@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
-from common.contract import OtherSizes, Reference, foreign_problem_id
+from common.contract import OtherSizes, Reference, foreign_problem_id, form_of
 from evaluator.cli import arguments
 from evaluator.errors import UsageError
 from evaluator.problems.catalogue import find_problem
@@ -20,9 +20,14 @@ if TYPE_CHECKING:
     from evaluator.pipeline.toolbox import Toolbox
 
 
+_STATED: Final = re.compile(r"(?P<form>kernelbench|leetgpu|tensara|trace):(?P<path>[^#]+)(?:#(?P<workload>.+))?")
+_NAMES: Final = {"leetgpu": "challenge.py", "tensara": "def.py", "trace": "definition.json"}
+"""What the file is called that states a problem, where a problem is a folder."""
+
+
 @dataclass(frozen=True)
 class ReferenceText:
-    """What says what to grade for: a file in KernelBench's form, or an expression that becomes one."""
+    """What says what to grade for: a file in one of the forms of others, or an expression that becomes one."""
 
     name: str
     text: bytes
@@ -53,15 +58,22 @@ class ReferenceText:
         return foreign_problem_id(self.name, self.text)
 
 
-def reference_given(file: Path | None, expression: str | None, shapes: tuple[str, ...]) -> ReferenceText | None:
-    """What `--reference`, or `--torch` with `--shape`, gives; None where neither is. Raises UsageError."""
+def reference_given(
+    problem_id: str | None, file: Path | None, expression: str | None, shapes: tuple[str, ...]
+) -> ReferenceText | None:
+    """What `--reference`, `--torch` with `--shape`, or `--problem` with a form and a path, gives; None where none is.
+
+    Raises UsageError.
+    """
+    stated = _STATED.fullmatch(problem_id or "")
+    if stated is not None and (file is not None or expression is not None):
+        raise UsageError(f"--problem {problem_id} says what to grade for.", "Leave --reference and --torch out.")
     if expression is None:
         if shapes:
             raise UsageError("--shape says how large the tensors of --torch are.", "Add --torch EXPRESSION.")
-        if file is None:
-            return None
-        text = arguments.read_source(file, "Give the path of a KernelBench file.")
-        return ReferenceText(file.name, text, "--reference")
+        if stated is not None:
+            return _of_form(stated["form"], Path(stated["path"]), stated["workload"])
+        return None if file is None else _of_file(file, "--reference")
     if file is not None:
         raise UsageError("--reference and --torch each say what to grade for.", "Leave one of them out.")
     # Nobody needs it who grades for a problem of ours.
@@ -70,6 +82,35 @@ def reference_given(file: Path | None, expression: str | None, shapes: tuple[str
     extents = shapes_of(shapes)
     text = kernelbench_text(expression, extents).encode()
     return ReferenceText("torch", text, "--torch", expression, extents)
+
+
+def reference_stated(given: str | None, expression: str | None, shapes: tuple[str, ...]) -> ReferenceText | None:
+    """As `reference_given`, where one option takes a file and `FORM:PATH`. Raises UsageError."""
+    if given is not None and _STATED.fullmatch(given):
+        return reference_given(given, None, expression, shapes)
+    return reference_given(None, None if given is None else Path(given), expression, shapes)
+
+
+def _of_form(form: str, path: Path, workload: str | None) -> ReferenceText:
+    """The file at `path`, or in the folder `path`, which must be in this form. Raises UsageError."""
+    file = path / _NAMES[form] if path.is_dir() and form in _NAMES else path
+    if workload is not None and form != "trace":
+        file = file.with_name(f"{file.name}#{workload}")
+    found = _of_file(file, "--problem", workload if form == "trace" else None)
+    if form_of(found.text) != form:
+        raise UsageError(
+            f"{file} is in the form {form_of(found.text)}, and not {form}.", "Name the form that it has."
+        )
+    return found
+
+
+def _of_file(file: Path, option: str, workload: str | None = None) -> ReferenceText:
+    text = arguments.read_source(file, "Give the path of a file that states a problem.")
+    if form_of(text) == "trace":
+        from evaluator.foreign.traces import trace_text
+
+        text = trace_text(file, workload)
+    return ReferenceText(file.name, text, option)
 
 
 @contextmanager
@@ -116,8 +157,8 @@ def refuse_other_name(reference: ReferenceText, named: str | None, file: Path) -
 
 
 def refuse_beside_problem(reference: ReferenceText, problem_id: str | None) -> None:
-    """Raise UsageError where a problem is named too."""
-    if problem_id is not None:
+    """Raise UsageError where another problem is named too."""
+    if problem_id is not None and reference.option != "--problem":
         raise UsageError(f"{reference.option} and --problem each say what to grade for.", "Leave one of them out.")
 
 

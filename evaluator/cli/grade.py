@@ -32,12 +32,16 @@ _SHRINK_S = 10.0
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--problem", "problem_id", help="What the kernel computes; else the first line of FILE says it: `// problem: ID`."
+    "--problem",
+    "problem_id",
+    help="What the kernel computes; else the first line of FILE says it: `// problem: ID`. Also FORM:PATH, with "
+    "kernelbench, leetgpu, tensara or trace: a problem of others in a file.",
 )
 @click.option(
     "--reference",
     type=click.Path(path_type=Path),
-    help="A KernelBench file that says what the kernel computes, in the place of --problem (needs PyTorch).",
+    help="A file of others (KernelBench, LeetGPU, Tensara, FlashInfer Trace) that says what the kernel computes, in "
+    "the place of --problem (needs PyTorch).",
 )
 @click.option("--torch", "expression", metavar="TEXT", help='The same as an expression: --torch "torch.add(a, b)".')
 @click.option("--shape", "shapes", multiple=True, metavar="NAME=EXTENTS", help="Of a tensor of --torch: a=32x64.")
@@ -112,7 +116,7 @@ def grade(
 ) -> None:
     """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
     raw = arguments.read_source(file)
-    foreign = reference_given(reference, expression, shapes)
+    foreign = reference_given(problem_id, reference, expression, shapes)
     if foreign is None and other_sizes is not None:
         raise UsageError("--other-sizes is of a problem that states fixed sizes.", "Add --reference or --torch.")
     if foreign is not None:

@@ -33,8 +33,27 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True),
     help="The same of each LeetGPU challenge.py in this folder and those below it.",
 )
+@click.option(
+    "--tensara",
+    "tensara",
+    type=click.Path(path_type=Path, exists=True),
+    help="The same of each Tensara def.py there.",
+)
+@click.option(
+    "--trace",
+    "traces",
+    type=click.Path(path_type=Path, exists=True),
+    help="The same of each definition of FlashInfer Trace there, with the first of its workloads.",
+)
 def show_problems(
-    problem_id: str | None, starter: bool, as_json: bool, check: bool, folder: Path | None, challenges: Path | None
+    problem_id: str | None,
+    starter: bool,
+    as_json: bool,
+    check: bool,
+    folder: Path | None,
+    challenges: Path | None,
+    tensara: Path | None,
+    traces: Path | None,
 ) -> None:
     """List the problems, or show all that a kernel author needs to know about one."""
     # Here, since `--help` needs none of it.
@@ -43,13 +62,15 @@ def show_problems(
     from evaluator.problems.catalogue import find_problem, problems
     from evaluator.report import terminal
 
-    if folder is not None or challenges is not None:
-        if problem_id or starter or check or (folder and challenges):
+    folders = {"*.py": folder, "challenge.py": challenges, "def.py": tensara, "*.json": traces}
+    given = [(pattern, one) for pattern, one in folders.items() if one is not None]
+    if given:
+        if problem_id or starter or check or len(given) > 1:
             raise UsageError(
-                "--kernelbench and --leetgpu are each about files of others.",
+                "--kernelbench, --leetgpu, --tensara and --trace are each about files of others.",
                 "Give one of them, without ID, --starter and --check.",
             )
-        sys.exit(_survey(folder, "*.py", as_json) if folder else _survey(challenges, "challenge.py", as_json))
+        sys.exit(_survey(given[0][1], given[0][0], as_json))
     if starter and problem_id is None:
         raise UsageError("A starter file for which problem?", "Run `assay problems ID --starter`.")
     if check and (starter or as_json):
@@ -85,19 +106,22 @@ def _check(chosen: "Sequence[Problem]") -> int:
     return code
 
 
-def _survey(folder: Path | None, pattern: str, as_json: bool) -> int:
+def _survey(folder: Path, pattern: str, as_json: bool) -> int:
     """Print a line for each file as it becomes known, and at the end how many are what; the exit code."""
     from rich.console import Console
 
     from evaluator.cli.arguments import read_source
     from evaluator.errors import UsageError
     from evaluator.foreign.loading import SurveyedFile, survey_file
+    from evaluator.foreign.traces import definitions_in, trace_text
     from evaluator.pipeline.toolbox import Toolbox
     from evaluator.report.terminal import printable
     from evaluator.settings import MachineSettings
 
-    assert folder is not None
-    files = sorted(folder.rglob(pattern)) if folder.is_dir() else [folder]
+    traces = pattern == "*.json"
+    files = [folder]
+    if folder.is_dir():
+        files = definitions_in(folder) if traces else sorted(folder.rglob(pattern))
     if not files:
         raise UsageError(f"There is no {pattern} in {folder}.", "Give a folder of such files.")
     toolbox = Toolbox(MachineSettings.from_environment())
@@ -108,8 +132,12 @@ def _survey(folder: Path | None, pattern: str, as_json: bool) -> int:
         for at, file in enumerate(files):
             name = str(file.relative_to(folder)) if folder.is_dir() else file.name
             status.update(f"{at + 1} of {len(files)}: {printable(name)}")
-            text = read_source(file, "Make it readable.")
-            one = replace(survey_file(text, file.name, toolbox.sandbox, toolbox.cache), name=name)
+            try:
+                text = trace_text(file) if traces else read_source(file, "Make it readable.")
+            except UsageError as unread:
+                one = SurveyedFile(name, str(unread), "reading")
+            else:
+                one = replace(survey_file(text, file.name, toolbox.sandbox, toolbox.cache), name=name)
             found.append(one)
             if not as_json:
                 with printing():

@@ -3,6 +3,8 @@
 import json
 import re
 import sys
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,12 +12,16 @@ import click
 from pydantic import ValidationError
 
 from common.launch_plan import LaunchPlan
+from evaluator.cli.chosen_problem import ReferenceText, reference_stated
 from evaluator.errors import UsageError
 from evaluator.report.terminal import printable
 from evaluator.settings import MachineSettings
 from evaluator.validation_messages import in_plain_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evaluator.problems.problem import Problem
     from evaluator.receipts.checks import Check, ParsedReceipt
 
 EXIT_VERIFIED: Final = 0
@@ -32,6 +38,11 @@ _MARKS: Final = {"ok": "ok  ", "failed": "FAIL", "not checked": "-   "}
 @click.option(
     "--key", "keys", multiple=True, metavar="PUBLIC", help="The public key to trust, or a file of it; repeatable."
 )
+@click.option(
+    "--reference", metavar="FILE", help="The file that states its problem, where that is one of others; or FORM:PATH."
+)
+@click.option("--torch", "expression", metavar="TEXT", help="The expression that states it.")
+@click.option("--shape", "shapes", multiple=True, metavar="NAME=EXTENTS", help="Of a tensor of --torch.")
 @click.option("--rerun", is_flag=True, help="Grade again with the same seed, and compare.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was checked as JSON.")
 @click.option("--server-key", envvar="ASSAY_KEY", show_envvar=True, help="For a RECEIPT that is a service's address.")
@@ -40,6 +51,9 @@ def verify(
     source_file: Path | None,
     plan_file: Path | None,
     keys: tuple[str, ...],
+    reference: str | None,
+    expression: str | None,
+    shapes: tuple[str, ...],
     rerun: bool,
     as_json: bool,
     server_key: str | None,
@@ -55,9 +69,15 @@ def verify(
     text = _fetched(shown, server_key) or _read(Path(shown), MAX_BYTES + 1)
     source = _read(source_file, 16 << 20) if source_file else None
     plan = _plan(plan_file) if plan_file else None
-    found, checks = examine_verdict(text, Expectations(source, plan, _trusted(keys, settings)))
-    if rerun and found is not None:
-        checks += _rerun(found, source, plan, settings, quiet=as_json)
+    beside = Expectations(source, plan, _trusted(keys, settings))
+    found, checks = examine_verdict(text, beside)
+    stated = reference_stated(reference, expression, shapes)
+    with ExitStack() as while_used:
+        if stated is not None and found is not None:
+            problem = while_used.enter_context(_problem_of(stated, found, settings))
+            found, checks = examine_verdict(text, replace(beside, problem=problem))
+        if rerun and found is not None:
+            checks += _rerun(found, source, plan, settings, quiet=as_json)
     good = verified(checks)
     click.echo(_json(found, checks, good) if as_json else _words(found, checks, good))
     sys.exit(EXIT_VERIFIED if good else EXIT_NOT)
@@ -141,6 +161,24 @@ def _rerun(
     if not quiet and sys.stderr.isatty():
         click.echo("grading again", err=True)
     return replay(shown, source, plan, Toolbox(settings))
+
+
+@contextmanager
+def _problem_of(stated: ReferenceText, shown: "ParsedReceipt", settings: MachineSettings) -> "Iterator[Problem]":
+    """The problem that a file states, which must be the verdict's. Raises UsageError, InfrastructureError."""
+    from evaluator.foreign.loading import foreign_problem
+    from evaluator.pipeline.toolbox import Toolbox
+
+    told, given = shown.verdict.problem, stated.problem_id
+    # A file may have another name here; its form and the hash of its text are what says which problem it states.
+    if (told.partition("_")[0], told.rpartition("_")[2]) != (given.partition("_")[0], given.rpartition("_")[2]):
+        raise UsageError(
+            f"{stated.name} states {given}, and the verdict is about {told}.",
+            "Give the very file that was graded for.",
+        )
+    toolbox, sizes = Toolbox(settings), shown.receipt.settings.other_sizes
+    with foreign_problem(stated.text, stated.name, toolbox.sandbox, toolbox.cache, sizes, told) as problem:
+        yield problem
 
 
 def _plan(file: Path) -> LaunchPlan:

@@ -7,12 +7,9 @@ more is a refusal of the file, unless someone outside ended it.
 import importlib.util
 import json
 import math
-import os
 import struct
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -23,20 +20,19 @@ from common.wire import DType
 from evaluator.cancellation import CancelToken
 from evaluator.errors import UsageError
 from evaluator.foreign.description import MOST_EXTENT, MOST_SIZES, Description
-from evaluator.python_command import last_words, own_python
+from evaluator.foreign.zygote import KEPT, MEMORY_BYTES, Zygote, message
+from evaluator.python_command import last_words
 from evaluator.sandbox.retry import foreign, killed_from_outside
-from evaluator.sandbox.sandbox import Job, Limits, Sandbox, SandboxSession, SessionEndedError
+from evaluator.sandbox.sandbox import Sandbox, SandboxSession, SessionEndedError
 
 MOST_TEXT_BYTES: Final = 1 << 20
 """As of a submission."""
 MOST_INPUT_BYTES: Final = 64 << 20
 """Of all inputs and parameters: in float64, with noise and as results they take ten times as much."""
-_MEMORY_BYTES: Final = 8 << 30
 _DESCRIBE_S: Final = 60.0
 """PyTorch alone takes 2 s to import from a warm disk, and 15 s from a cold one."""
 _ANSWER_S: Final = 60.0
 """Nine runs of the file in float64."""
-_SESSION_S: Final = 3600.0
 _MOST_HEADER_BYTES: Final = 4 << 20
 MOST_OUTPUT_BYTES: Final = 4 * MOST_INPUT_BYTES
 _MOST_ANSWER_BYTES: Final = 2 << 30
@@ -67,6 +63,18 @@ class ReferenceEndedError(ReferenceRefusedError):
     """Its process ended, or had to be ended, instead of answering."""
 
 
+def why_no_references(sandbox: Sandbox) -> UsageError | None:
+    """Why no file of someone else can be carried out here, whatever is in it; None where one can."""
+    if importlib.util.find_spec("torch") is None:
+        return UsageError("A problem in a PyTorch file needs PyTorch, which is not installed.", "pip install torch")
+    if sandbox.image_id is not None:
+        return UsageError(
+            "Problems of others cannot be read in Docker's sandboxes, whose image has no PyTorch.",
+            "Set ASSAY_SANDBOX=bubblewrap where PyTorch is installed.",
+        )
+    return None
+
+
 class ReferenceProcess:
     """One file in its sandbox. It starts with `start` or the first request and ends with `close`."""
 
@@ -74,15 +82,9 @@ class ReferenceProcess:
         """`name`: the file's, for messages. `cancel_token`: that of the work that it is for, where that may be
         cancelled. Raises ReferenceRefusedError.
         """
-        if importlib.util.find_spec("torch") is None:
-            raise UsageError(
-                "A problem in a PyTorch file needs PyTorch, which is not installed.", "pip install torch"
-            )
-        if sandbox.image_id is not None:
-            raise UsageError(
-                "Problems of others cannot be read in Docker's sandboxes, whose image has no PyTorch.",
-                "Set ASSAY_SANDBOX=bubblewrap where PyTorch is installed.",
-            )
+        missing = why_no_references(sandbox)
+        if missing is not None:
+            raise missing
         if len(text) > MOST_TEXT_BYTES:
             raise ReferenceRefusedError(f"{name} has {len(text):,} bytes; a problem may have {MOST_TEXT_BYTES:,}.")
         try:
@@ -91,7 +93,8 @@ class ReferenceProcess:
             line = text[: error.start].count(b"\n") + 1
             raise ReferenceRefusedError(f"{name}:{line}: it is not text in UTF-8.") from error
         self._sandbox, self._text, self.name = sandbox, text, name
-        self._session: SandboxSession | None = None
+        self._zygote: Zygote | None = None
+        self._in_order = True
         self._cancel_token = cancel_token or CancelToken()
         self._left_s, self._granted_s = math.inf, math.inf
 
@@ -100,37 +103,24 @@ class ReferenceProcess:
         self._left_s = self._granted_s = time_s
 
     def start(self) -> None:
-        """Start the process, which takes seconds to be ready, without waiting for it."""
-        if self._session is not None:
+        """Start the process, which takes seconds to be ready where none is at hand, without waiting for it."""
+        if self._zygote is not None:
             return
-        processors = max(1, min(8, len(os.sched_getaffinity(0))))
-        command = own_python(
-            "evaluator.foreign.inside.process",
-            *map(str, (processors, MOST_INPUT_BYTES, MOST_OUTPUT_BYTES)),
-            form_of(self._text),
-        )
-        limits = Limits(
-            wall_s=_SESSION_S,
-            cpu_s=_SESSION_S,
-            memory_bytes=_MEMORY_BYTES,
-            processes=256,
-            output_bytes=64 << 20,
-        )
-        job = Job(
-            argv=tuple(command),
-            files={"reference.py": self._text},
-            readable=_readable(),
-            # Threads that spin for work cost more than they bring beside a compiler.
-            environment={"OMP_NUM_THREADS": str(processors), "OMP_WAIT_POLICY": "PASSIVE"},
-            limits=limits,
-        )
-        self._session = self._sandbox.start(job)
+        self._zygote = KEPT.take(self._sandbox, (MOST_INPUT_BYTES, MOST_OUTPUT_BYTES))
+        self._in_order = False
+        try:
+            self._zygote.begin(self._text, form_of(self._text), self._cancel_token)
+            self._in_order = True
+        except SessionEndedError as ended:
+            raise self._ended(self._zygote.session, "begin", "", ended) from ended
 
     def close(self) -> None:
         """End the process, if there is one."""
-        if self._session is not None:
-            self._session.finish()
-            self._session = None
+        zygote, self._zygote = self._zygote, None
+        if zygote is not None and self._in_order:
+            KEPT.give_back(self._sandbox, zygote)
+        elif zygote is not None:
+            zygote.finish()
 
     def describe(self, sizes: Mapping[str, int]) -> Description:
         """With these values of the file's constants. Raises ReferenceRefusedError, InfrastructureError."""
@@ -165,15 +155,15 @@ class ReferenceProcess:
         self, request: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]], time_s: float, deed: str
     ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         self.start()
-        assert self._session is not None
-        session = self._session
+        assert self._zygote is not None
+        session, self._in_order = self._zygote.session, False
         listed = [{"name": name, "dtype": one.dtype.name, "shape": list(one.shape)} for name, one in inputs.items()]
         encoded = json.dumps({**request, "tensors": listed}).encode()
         begun_s = time.monotonic()
         allowed_s = min(time_s, max(0.0, self._left_s))
         try:
             session.allow(allowed_s)
-            session.send(struct.pack("<Q", len(encoded)), encoded)
+            session.send(*message(encoded, sum(one.nbytes for one in inputs.values())))
             for one in inputs.values():
                 session.send(np.ascontiguousarray(one).reshape(-1).view(np.uint8).data)
             header = self._header(session)
@@ -181,6 +171,7 @@ class ReferenceProcess:
             for one in header.pop("tensors"):
                 received = sum(array.nbytes for array in named.values())
                 named[one["name"]] = self._tensor(session, one, _MOST_ANSWER_BYTES - received)
+            self._in_order = True
         except SessionEndedError as ended:
             late = time.monotonic() - begun_s >= allowed_s
             whole = f"all that is asked of it takes more than {self._granted_s:g} s"
@@ -225,13 +216,13 @@ class ReferenceProcess:
     def _ended(self, session: SandboxSession, deed: str, late: str, ended: SessionEndedError) -> Exception:
         """What to raise where the process ended instead of answering; `late`: how it used up its time, if it did."""
         result = session.finish()
-        self._session = None
+        self.close()
         self._cancel_token.check()
         by = None if late else foreign(result)
         if by is not None:
             return killed_from_outside(by)
         if result.memory_exceeded:
-            why = f"it takes more than the {_MEMORY_BYTES >> 30} GiB of memory that it may"
+            why = f"it takes more than the {MEMORY_BYTES >> 30} GiB of memory that it may"
         elif late:
             why = late
         elif result.limit_hit:
@@ -240,10 +231,3 @@ class ReferenceProcess:
             said = last_words(result.stderr.decode(errors="replace"), 300).strip()
             why = f"its process ended before it could {deed} ({ended}{' ' + said if said else ''})".replace("\n", " ")
         return ReferenceEndedError(f"{self.name}: {why}.", "docs/foreign_problems.md says what is needed.")
-
-
-def _readable() -> tuple[Path, ...]:
-    """The interpreter with its packages, and this one."""
-    places = (Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1])
-    found = dict.fromkeys((*places, Path(__file__).parents[1]))
-    return tuple(path for path in found if path.is_dir() and path != Path("/"))

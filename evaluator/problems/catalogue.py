@@ -6,6 +6,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Annotated, TypeAlias
 
+from common.contract import is_foreign_problem
 from common.wire import SentByName
 from evaluator.errors import UnknownProblemError
 from evaluator.problems.problem import Problem
@@ -46,6 +47,10 @@ def find_problem(problem_id: str) -> Problem:
         if near
         else f"the problems are: {', '.join(known)}"
     )
+    if is_foreign_problem(problem_id):
+        remedy = (
+            "it is one of others, known by its file alone: `assay grade` and `assay verify` take that as --reference"
+        )
     raise UnknownProblemError(f"there is no problem '{problem_id}'", remedy)
 
 

@@ -7,13 +7,13 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from common.contract import CONTRACT_VERSION, Evaluation, Receipt, Submission, Verdict
+from common.contract import CONTRACT_VERSION, Evaluation, Receipt, Submission, Verdict, is_foreign_problem
 from common.facts import facts_of, measures_of
 from common.launch_plan import LaunchPlan, PlanError, parse_directives
 from common.reward import REWARD_VERSION, reward
@@ -64,6 +64,8 @@ class Expectations:
     plan: LaunchPlan | None = None
     keys: Mapping[str, str] = field(default_factory=dict)
     """Public keys that are trusted, and whose they are, in words."""
+    problem: Problem | None = None
+    """What the verdict is about, where that is a problem of others."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,18 @@ class ParsedReceipt:
     receipt: Receipt
     submission: Submission | None
     """Where a whole evaluation was given."""
+    stated: Problem | None = None
+    """The problem, where it is one of others and was given beside the verdict."""
 
     @property
     def problem(self) -> Problem:
         """Raises UnknownProblemError."""
-        return find_problem(self.verdict.problem)
+        return self.stated or find_problem(self.verdict.problem)
+
+    @property
+    def lacks_its_problem(self) -> bool:
+        """Whether it is about a problem of others, which was not given."""
+        return self.stated is None and is_foreign_problem(self.verdict.problem)
 
     @property
     def seed(self) -> Seed:
@@ -102,7 +111,7 @@ def examine_verdict(text: bytes, beside: Expectations) -> tuple[ParsedReceipt | 
     None and one failed check where it is neither.
     """
     try:
-        shown = _read(text)
+        shown = replace(_read(text), stated=beside.problem)
     except (_CheckFailedError, NotCanonicalError) as wrong:
         return None, (Check("form", CheckOutcome.FAILED, f"This is no verdict with a receipt: {wrong}."),)
     form = Check("form", CheckOutcome.OK, f"A verdict on {shown.verdict.problem}: {shown.verdict.status}.")
@@ -219,7 +228,7 @@ def _key(shown: ParsedReceipt, beside: Expectations) -> str:
 
 def _versions(shown: ParsedReceipt, beside: Expectations) -> str:
     receipt = shown.receipt
-    problem = _problem(shown).version
+    problem = receipt.problem_version if shown.lacks_its_problem else _problem(shown).version
     pairs = {
         "contract": (receipt.contract_version, CONTRACT_VERSION),
         "grader": (receipt.grader_version, __version__),
@@ -433,6 +442,8 @@ def _afterwards(
 
 
 def _problem(shown: ParsedReceipt) -> Problem:
+    if shown.lacks_its_problem:
+        raise _CheckSkippedError("It is about a problem of others: give the file that states it with --reference.")
     try:
         return shown.problem
     except UnknownProblemError as error:
@@ -442,8 +453,9 @@ def _problem(shown: ParsedReceipt) -> Problem:
 def _needs_versions(shown: ParsedReceipt) -> None:
     """Raises _CheckSkippedError where what follows from a seed or from samples need not be what follows here."""
     receipt = shown.receipt
+    problem = receipt.problem_version if shown.lacks_its_problem else _problem(shown).version
     theirs = (receipt.contract_version, receipt.grader_version, receipt.problem_version)
-    if theirs != (CONTRACT_VERSION, __version__, _problem(shown).version):
+    if theirs != (CONTRACT_VERSION, __version__, problem):
         raise _CheckSkippedError("It was made with other versions.")
 
 

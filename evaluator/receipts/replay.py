@@ -34,8 +34,12 @@ def replay(
 
     Raises UsageError where this machine cannot grade it, InfrastructureError where it fails to.
     """
+    if shown.lacks_its_problem:
+        raise UsageError(
+            f"--rerun needs the file that states {shown.verdict.problem}.", "Add --reference FILE, or --torch TEXT."
+        )
     submission, raw = _submission(shown, source, plan)
-    again = evaluate(submission, toolbox, raw, progress, seed=shown.seed)
+    again = evaluate(submission, toolbox, raw, progress, seed=shown.seed, problem=shown.stated)
     if again.status in _NOT_JUDGED:
         return (
             Check(

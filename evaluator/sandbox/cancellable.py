@@ -18,6 +18,11 @@ class CancellableSandbox:
         self._starts_s: list[float] = []
 
     @property
+    def unbound(self) -> Sandbox:
+        """The sandbox of which this is one piece of work's, for what outlasts that."""
+        return self._sandbox
+
+    @property
     def name(self) -> str:
         return self._sandbox.name
 

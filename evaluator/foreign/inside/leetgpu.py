@@ -16,18 +16,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
+from evaluator.foreign.inside.on_cpu import is_size, parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
 
 _TIMED: Final = "generate_performance_test"
-_MOST_SIZE: Final = 1 << 31
-_FOLDED: Final = {
-    ast.Add: lambda left, right: left + right,
-    ast.Sub: lambda left, right: left - right,
-    ast.Mult: lambda left, right: left * right,
-    ast.FloorDiv: lambda left, right: left // right if right else 0,
-    ast.LShift: lambda left, right: left << right if right < 32 else 0,
-    ast.Pow: lambda left, right: left**right if right < 32 else 0,
-}
 
 
 class _Challenge:
@@ -85,8 +77,8 @@ class LeetGpuFile(ReferenceFile):
     @staticmethod
     def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
         """The numbers are those that the performance test assigns once. Raises SyntaxError."""
-        tree = _AsComputedHere().visit(ast.parse(text, FILE))
-        return ast.fix_missing_locations(tree), _timed_constants(tree)
+        tree = parsed_for_cpu(text, FILE)
+        return tree, _timed_constants(tree)
 
     def model(self, seed: int) -> torch.nn.Module:
         """The challenge as a module of the tensors that it reads. Raises RefusedError."""
@@ -101,7 +93,7 @@ class LeetGpuFile(ReferenceFile):
             case = dict(getattr(challenge, _TIMED)())
         model = _Solved(challenge, case, [name for name, way in directions.items() if way == "out"])
         self.output_names = model.written
-        self.sizes = {name: value for name, value in case.items() if _is_size(value)}
+        self.sizes = {name: value for name, value in case.items() if is_size(value)}
         # What the test derives from a number of the same name is another size.
         self.constants = {
             name: place
@@ -139,43 +131,6 @@ class _Solved(torch.nn.Module):
         return tuple(written.values())
 
 
-def _is_size(value: Any) -> bool:
-    return type(value) is int and 1 <= value < _MOST_SIZE
-
-
-class _AsComputedHere(ast.NodeTransformer):
-    """The file without what is of a GPU: its device is the CPU; assertions, which state types that float64 has not,
-    are left out; `f(…, out=y)` is `y.copy_(f(…))`; and numbers such as `1 << 20` are one number.
-    """
-
-    def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        if isinstance(node.value, str) and (node.value == "cuda" or node.value.startswith("cuda:")):
-            return ast.copy_location(ast.Constant("cpu"), node)
-        return node
-
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        return ast.copy_location(ast.Pass(), node)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        target = next((one.value for one in node.keywords if one.arg == "out"), None)
-        if not isinstance(target, ast.Name):
-            return node
-        node.keywords = [one for one in node.keywords if one.arg != "out"]
-        copied = ast.Call(ast.Attribute(target, "copy_", ast.Load()), [node], [])
-        return ast.copy_location(copied, node)
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        self.generic_visit(node)
-        left, right, fold = node.left, node.right, _FOLDED.get(type(node.op))
-        if not (fold and isinstance(left, ast.Constant) and isinstance(right, ast.Constant)):
-            return node
-        if not (_is_size(left.value) and _is_size(right.value)):
-            return node
-        value = fold(left.value, right.value)
-        return ast.copy_location(ast.Constant(value), node) if _is_size(value) else node
-
-
 def _timed_constants(tree: ast.Module) -> dict[str, Any]:
     """What the performance test assigns once, as `N = 16` or `M, N = 16, 32`, with the places of the numbers."""
     methods = [
@@ -190,7 +145,7 @@ def _timed_constants(tree: ast.Module) -> dict[str, Any]:
     stored = Counter(
         one.id for one in ast.walk(methods[0]) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
     )
-    return {name: place for name, place in _assigned(methods[0].body) if stored[name] == 1 and _is_size(place.value)}
+    return {name: place for name, place in _assigned(methods[0].body) if stored[name] == 1 and is_size(place.value)}
 
 
 def _assigned(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.Constant]]:

@@ -1,16 +1,13 @@
-"""The reference process: it reads requests from stdin and answers on what was stdout, until stdin ends.
+"""The process of one file: it reads requests and answers them, until there are no more.
 
-A message is the length of a JSON text (8 bytes, little-endian), that text, and the bytes of the tensors that its
-`tensors` list by name, dtype and shape, in that order. `reference.py` in the working folder is the file.
+A request is the lengths of a JSON text and of what follows it (8 bytes each, little-endian), that text, and the bytes
+of the tensors that its `tensors` list by name, dtype and shape, in that order; an answer has the first length alone.
 """
 
 import json
 import math
-import os
 import struct
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Final
 
@@ -29,7 +26,9 @@ from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_p
 from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call
 from evaluator.foreign.inside.leetgpu import LeetGpuFile
 from evaluator.foreign.inside.operators import seed_torch
-from evaluator.foreign.inside.refusals import FILE, RefusedError, TooLargeError, refused_where_it_fails
+from evaluator.foreign.inside.refusals import RefusedError, TooLargeError, refused_where_it_fails
+from evaluator.foreign.inside.tensara import TensaraFile
+from evaluator.foreign.inside.trace import TraceFile
 
 _NOISY_RUNS: Final = 8
 """Of Monte Carlo arithmetic: with eight, one element in a million has a scale eight times too small."""
@@ -46,7 +45,12 @@ _DTYPES: Final = {
 }
 _BY_NAME: Final = {name: dtype for dtype, name in _DTYPES.items() if dtype is not torch.bool}
 _SEED: Final = 1
-_FORMS: Final[Mapping[str, Any]] = {"kernelbench": KernelBenchFile, "leetgpu": LeetGpuFile}
+_FORMS: Final[Mapping[str, Any]] = {
+    "kernelbench": KernelBenchFile,
+    "leetgpu": LeetGpuFile,
+    "tensara": TensaraFile,
+    "trace": TraceFile,
+}
 _MOST_KEPT: Final = 8
 """Sizes of which module and inputs are kept: what one evaluation has."""
 
@@ -211,7 +215,8 @@ class ReferenceServer:
         doubled = isinstance(mode, DoubleArithmetic)
 
         def own(name: str, like: torch.Tensor) -> torch.Tensor:
-            values = given[names[name]].reshape(like.shape) if name in names else like
+            # What `forward` only writes, such as running means in training, is no input.
+            values = given[names[name]].reshape(like.shape) if names[name] in given else like
             values = values.to(torch.bool) if like.dtype is torch.bool else values
             if not doubled or not values.dtype.is_floating_point:
                 return values.clone()
@@ -297,11 +302,13 @@ class _Servers:
         return found
 
 
-def serve_reference(source: IO[bytes], sink: IO[bytes], most_bytes: int, most_output_bytes: int, form: str) -> None:
-    """Answer each request in turn until `source` ends."""
-    servers = _Servers(Path(FILE).read_text(encoding="utf-8"), most_bytes, most_output_bytes, form)
-    while header := source.read(8):
-        request = json.loads(source.read(struct.unpack("<Q", header)[0]))
+def serve_reference(
+    source: IO[bytes], sink: IO[bytes], text: str, most_bytes: int, most_output_bytes: int, form: str
+) -> None:
+    """Answer each request about the file `text` in turn until `source` ends."""
+    servers = _Servers(text, most_bytes, most_output_bytes, form)
+    while header := source.read(16):
+        request = json.loads(source.read(struct.unpack("<QQ", header)[0]))
         given = {}
         for one in request["tensors"]:
             dtype = _BY_NAME[one["dtype"]]
@@ -313,6 +320,8 @@ def serve_reference(source: IO[bytes], sink: IO[bytes], most_bytes: int, most_ou
             reply["tensors"], contents = _encoded(named)
         except RefusedError as refused:
             reply = {"refused": refused.reason, "line": refused.line, "tensors": []}
+            if form == "trace" and refused.line is not None:  # of the code that stands in one line of the file
+                reply |= {"refused": f"line {refused.line} of its reference: {refused.reason}", "line": None}
             if isinstance(refused, TooLargeError):
                 reply["constants"] = servers.constants
         encoded = json.dumps(reply).encode()
@@ -320,12 +329,3 @@ def serve_reference(source: IO[bytes], sink: IO[bytes], most_bytes: int, most_ou
         for content in contents:
             sink.write(content)
         sink.flush()
-
-
-def main() -> None:
-    """What the sandbox starts. The file's own prints go to stderr, and it finds nothing on stdin."""
-    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    torch.set_num_threads(int(sys.argv[1]))
-    serve_reference(source, sink, int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

@@ -137,9 +137,9 @@ class Admission:
         submission, settings = asked.submission, asked.submission.settings
         if self._settings.most_references == 0:
             raise ApiError(
-                "invalid-request",
-                "This service takes no problems of its callers' own.",
-                "GET /problems lists what it has; the operator's ASSAY_MOST_REFERENCES is 0.",
+                "no-references",
+                "This service takes no problems of its callers' own: the operator's ASSAY_MOST_REFERENCES is 0.",
+                "GET /problems lists what it has.",
             )
         for name, is_given in {
             "backend is gpu": submission.backend == "gpu",
@@ -228,9 +228,21 @@ class Admission:
                 answers.update(dict.fromkeys(able, fault))
         return [answers[index] for index in range(len(asked))]
 
+    def _look_for_references(self) -> None:
+        """Refuse a problem of a caller's own where no worker could carry it out. Raises ApiError, StorageError."""
+        why = self._fleet.why_no_references()
+        if why is not None:
+            raise ApiError(
+                "no-references",
+                f"No worker of this service can carry out a reference: {why}",
+                "GET /problems lists what it has. Its operator can set ASSAY_SANDBOX=bubblewrap where PyTorch is "
+                "installed, or ASSAY_MOST_REFERENCES=0 to say this for good.",
+            )
+
     def _reuse_key(self, submission: Submission, tenant: str) -> str | None:
         """What a verdict depends on, as one key; None where nobody knows who would judge. Raises ApiError."""
         if is_foreign_problem(submission.problem):
+            self._look_for_references()
             version = RULES  # the text is in its id
         else:
             problem = find_problem(submission.problem)

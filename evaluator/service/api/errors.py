@@ -44,6 +44,7 @@ _TITLES: Final[Mapping[str, tuple[int, str]]] = {
     "idempotency-clash": (422, "This Idempotency-Key was used for another request"),
     "quota-exceeded": (429, "The quota of this key is used up"),
     "internal": (500, "The service made a mistake"),
+    "no-references": (501, "This service takes no problems of its callers' own"),
     "queue-full": (503, "The queue is full"),
     "no-worker": (503, "No worker can serve this now"),
     "busy": (503, "Too much is on its way"),

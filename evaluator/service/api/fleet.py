@@ -31,6 +31,14 @@ class Fleet:
                 self._known = (now_s, self._workers.fleet())
             return self._known[1]
 
+    def why_no_references(self) -> str | None:
+        """Why none of the workers that live and simulate can carry out a caller's reference.
+
+        None where one can, and where none lives. Raises StorageError.
+        """
+        told = [worker.no_references for worker in self.workers() if "sim" in worker.queues]
+        return told[0] if told and all(told) else None
+
     def why_not_ready(self) -> str | None:
         """Why an evaluation that came now would not be judged; None when it would."""
         try:

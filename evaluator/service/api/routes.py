@@ -46,7 +46,7 @@ _PRINTABLE = r"^[\x21-\x7e]{1,200}$"
 _POSTED: Final = (
     *("malformed", "unauthorized", "body-timeout", "too-large", "unsupported-media-type", "misdirected"),
     *("invalid-request", "unknown-problem", "idempotency-clash", "quota-exceeded"),
-    *("queue-full", "no-worker", "busy", "storage", "internal"),
+    *("no-references", "queue-full", "no-worker", "busy", "storage", "internal"),
 )
 
 router = APIRouter(tags=["evaluations"], route_class=JsonRoute)

@@ -223,6 +223,8 @@ class WorkerFacts:
     """The public key that its verdicts are signed with; null in rows of workers before they signed."""
     trouble: str | None = None
     """Why it cannot judge on its GPU now, in words; null while it can, and for a worker without one."""
+    no_references: str | None = None
+    """Why it can carry out no caller's reference, in words; null where it can."""
 
     @property
     def serves_gpu(self) -> bool:

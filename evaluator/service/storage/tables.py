@@ -167,6 +167,7 @@ workers = Table(
     _number("jobs_done"),
     Column("signing_key", Plain),
     Column("trouble", Plain),
+    Column("no_references", Plain),
 )
 
 keys = Table(

@@ -21,6 +21,7 @@ from typing import Any, Final
 from evaluator import __version__
 from evaluator.cancellation import CancelToken
 from evaluator.errors import GpuError, StorageError, UsageError
+from evaluator.foreign.reference import why_no_references
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.service import logs
 from evaluator.service.storage.evaluations import EvaluationRepository
@@ -265,6 +266,7 @@ def look_around(toolbox: Toolbox, queues: tuple[str, ...], worker_id: str) -> Wo
         sandbox=toolbox.sandbox.name,
         grader_version=__version__,
         signing_key=signer.public_key,
+        no_references=None if (missing := why_no_references(toolbox.sandbox)) is None else str(missing),
         started_at=now,
         seen_at=now,
     )

@@ -85,3 +85,29 @@ def test_a_folder_is_surveyed_file_by_file(run: Callable[..., Result], tmp_path:
         "3 files: 2 load, 2 calibrate, 1 are degenerate; of the 1 that can be graded 1 tell TF32"
     )
     assert run("problems", "--kernelbench", folder, "--check").exit_code == EXIT_USAGE
+
+
+def test_a_verdict_on_a_problem_of_others_is_verified_with_the_file_that_states_it(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
+    more = ("--reference", REFERENCES / "relu.py", "--quick", "--receipt", "verdict.json", "--json")
+    assert run("grade", REFERENCES / "relu.cu", *more).exit_code == EXIT_PASSED
+    alone = run("verify", "verdict.json")
+    assert alone.exit_code == EXIT_PASSED, alone.output
+    assert "trials" in alone.output
+    assert "give the file that states it with --reference" in alone.output
+    renamed = tmp_path / "renamed.py"
+    renamed.write_bytes((REFERENCES / "relu.py").read_bytes())
+    whole = run("verify", "verdict.json", "--reference", renamed)
+    assert whole.exit_code == EXIT_PASSED, whole.output
+    assert "have the sizes, scalars and distributions that the seed gives" in whole.output
+    again = ("--rerun", "--source", REFERENCES / "relu.cu")
+    assert "needs the file that states kernelbench_relu_" in run("verify", "verdict.json", *again).output
+    rerun = run("verify", "verdict.json", *again, "--reference", f"kernelbench:{renamed}")
+    assert rerun.exit_code == EXIT_PASSED, rerun.output
+    assert "Graded again, with the same seed, it is passed" in rerun.output
+    renamed.write_bytes(renamed.read_bytes() + b"#")
+    other = run("verify", "verdict.json", "--reference", renamed)
+    assert (other.exit_code, "and the verdict is about kernelbench_relu_" in other.output) == (EXIT_USAGE, True)
+    diffed = run("diff", REFERENCES / "relu.cu", "-", "--problem", "kernelbench_relu_0123456789", input=ADD)
+    assert (diffed.exit_code, "known by its file alone" in diffed.output) == (EXIT_USAGE, True)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from api_service import served, submission
+from api_service import facts, served, submission
 from click.testing import CliRunner
 from storage_samples import empty_sqlite
 from working import RIGHT, until
@@ -14,6 +14,7 @@ from common.contract import Evaluation, Phase, Reference, Status, Verdict
 from evaluator.cli.console import EXIT_PASSED, EXIT_USAGE
 from evaluator.cli.main import main
 from evaluator.foreign import reference as reference_process
+from evaluator.foreign.reference import why_no_references
 from evaluator.service.workers.task import Tools, perform
 
 REFERENCES = Path(__file__).parents[1] / "foreign" / "references"
@@ -157,7 +158,32 @@ def test_problems_are_kept_for_each_caller_as_many_as_may_be(tmp_path):
         assert "send its text" in gone.json()["remedy"].lower()
         assert here.storage.foreign.get(first, None) is None
     with served(empty_sqlite(tmp_path / "none.db"), tmp_path, most_references=0) as here, here.http() as http:
-        assert "takes no problems" in http.post("/evaluate", json=own()).json()["detail"]
+        refused = http.post("/evaluate", json=own())
+        assert (refused.status_code, refused.json()["type"]) == (501, "urn:assay:problem:no-references")
+        assert "ASSAY_MOST_REFERENCES is 0" in refused.json()["detail"]
+
+
+def test_a_service_that_cannot_carry_out_references_says_so_at_the_door(here):
+    docker = str(why_no_references(InAnImage()))
+    here.storage.workers.register(facts(id="w1", no_references=docker))
+    here.storage.workers.register(facts(id="w2", queues=("compile",)))
+    with here.http() as http:
+        for body in (own(), own("# another")):
+            refused = http.post("/evaluate", json=body)
+            assert (refused.status_code, refused.json()["type"]) == (501, "urn:assay:problem:no-references")
+            assert docker in refused.json()["detail"]
+            assert "ASSAY_SANDBOX=bubblewrap" in refused.json()["remedy"]
+        assert here.storage.leases.claim(("compile",), "w1", 30) is None
+        assert http.post("/evaluate", json=submission(), headers=RESPOND_ASYNC).status_code == 202
+    with here.http() as http:
+        here.storage.workers.register(facts(id="w3"))  # one that can
+        until(lambda: http.post("/evaluate", json=own(), headers=RESPOND_ASYNC).status_code == 202)
+
+
+class InAnImage:
+    """What is asked of a sandbox to know that it is Docker's."""
+
+    image_id = "sha256:0"
 
 
 def test_nobody_sees_or_uses_the_problems_of_another(tmp_path):

@@ -142,3 +142,17 @@ def test_constants_are_what_the_file_assigns_once_as_a_number() -> None:
     assert told["sizes"] == {"n": 9, "m": 11, "k": 4, "g": 5}
     assert told["constants"] == ["n"]
     assert told["inputs"][0]["shape"] == told["outputs"][0]["shape"] == [9, 11]
+
+
+def test_a_batch_norm_in_training_is_computed() -> None:
+    text = (
+        f"{HEAD}    def __init__(self):\n        super().__init__()\n        self.norm = nn.BatchNorm1d(6)\n"
+        f"    def forward(self, x):\n        return self.norm(x)\n{INPUTS}"
+    )
+    batch_norm = ReferenceServer(text, 1 << 20)
+    assert [one["name"] for one in batch_norm.describe()["inputs"]] == ["x", "norm_weight", "norm_bias"]
+    given = {"x": torch.randn(4, 6), "norm_weight": torch.ones(6), "norm_bias": torch.zeros(6)}
+    (exact,), _ = batch_norm.answered(given)
+    assert torch.allclose(exact.mean(0), torch.zeros(6, dtype=torch.float64), atol=1e-9)
+    (eager,) = batch_norm.computed(given, "eager")
+    assert torch.allclose(eager.double(), exact, atol=1e-5)

@@ -1,0 +1,58 @@
+"""Files that were written for a GPU and for one type of number, as they are carried out here."""
+
+import ast
+from typing import Any, Final
+
+MOST_SIZE: Final = 1 << 31
+_FOLDED: Final = {
+    ast.Add: lambda left, right: left + right,
+    ast.Sub: lambda left, right: left - right,
+    ast.Mult: lambda left, right: left * right,
+    ast.FloorDiv: lambda left, right: left // right if right else 0,
+    ast.LShift: lambda left, right: left << right if right < 32 else 0,
+    ast.Pow: lambda left, right: left**right if right < 32 else 0,
+}
+
+
+def is_size(value: Any) -> bool:
+    """Whether it can be the extent of an axis."""
+    return type(value) is int and 1 <= value < MOST_SIZE
+
+
+class AsComputedHere(ast.NodeTransformer):
+    """The file without what is of a GPU: its device is the CPU; assertions, which state types that float64 has not,
+    are left out; `f(…, out=y)` is `y.copy_(f(…))`; and numbers such as `1 << 20` are one number.
+    """
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if isinstance(node.value, str) and (node.value == "cuda" or node.value.startswith("cuda:")):
+            return ast.copy_location(ast.Constant("cpu"), node)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        target = next((one.value for one in node.keywords if one.arg == "out"), None)
+        if not isinstance(target, ast.Name):
+            return node
+        node.keywords = [one for one in node.keywords if one.arg != "out"]
+        copied = ast.Call(ast.Attribute(target, "copy_", ast.Load()), [node], [])
+        return ast.copy_location(copied, node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        left, right, fold = node.left, node.right, _FOLDED.get(type(node.op))
+        if not (fold and isinstance(left, ast.Constant) and isinstance(right, ast.Constant)):
+            return node
+        if not (is_size(left.value) and is_size(right.value)):
+            return node
+        value = fold(left.value, right.value)
+        return ast.copy_location(ast.Constant(value), node) if is_size(value) else node
+
+
+def parsed_for_cpu(text: str, name: str) -> ast.Module:
+    """The file as it is carried out here. Raises SyntaxError."""
+    tree: ast.Module = AsComputedHere().visit(ast.parse(text, name))
+    return ast.fix_missing_locations(tree)

@@ -1,0 +1,173 @@
+"""Tensara's form of a problem: a class that extends `Problem`, in a file `def.py`.
+
+Source: https://github.com/tensara/problems, README, "Adding a Problem", and the problems there. The inputs are those
+of its first test case; `reference_solution` returns the outputs; `parameters` names both, as kernels there have them.
+"""
+
+import ast
+import inspect
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType, ModuleType
+from typing import Any, Final
+
+import torch
+from torch.utils import _pytree as pytree
+
+from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
+from evaluator.foreign.inside.on_cpu import is_size, parsed_for_cpu
+from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
+
+_CASES: Final = "generate_test_cases"
+_DTYPES: Final = {
+    "double": torch.float64,
+    "half": torch.float16,
+    "__half": torch.float16,
+    "float16": torch.float16,
+    "int": torch.int32,
+    "size_t": torch.int64,
+    "uint32_t": torch.int32,
+    "uint64_t": torch.int64,
+    "int8_t": torch.int8,
+    "uint8_t": torch.uint8,
+}
+"""Of the types that `parameters` names; all others are float32."""
+
+
+class _Problem:
+    """What a problem extends."""
+
+    parameters: Any = ()
+
+    def __init__(self, name: str = "", *rest: Any, **more: Any) -> None:
+        self.name = name
+
+    def param_dtype(self, key: Any) -> torch.dtype:
+        listed = list(self.parameters)
+        found = listed[key] if isinstance(key, int) else next(one for one in listed if one["name"] == key)
+        return _DTYPES.get(found["type"], torch.float32)
+
+    @staticmethod
+    def get_seed(text: str) -> int:
+        """Follows the seed under which the inputs are made."""
+        return (zlib.crc32(str(text).encode()) ^ torch.initial_seed()) & 0x7FFFFFFF
+
+    def get_extra_params(self, test_case: Any) -> list[Any]:
+        return []
+
+
+class TensaraFile(ReferenceFile):
+    """A problem, at the size of its first test case or at others."""
+
+    def __init__(self, text: str, sizes: Mapping[str, int] = MappingProxyType({})) -> None:
+        """`sizes`: values in the place of those of its `constants`. Raises RefusedError."""
+        module = ModuleType("problem")
+        module.Problem = _Problem  # type: ignore[attr-defined]
+        sys.modules["problem"] = module
+        with refused_where_it_fails("carrying out the file"):
+            tree, constants = self.parsed(text)
+        super().__init__(tree, constants, sizes)
+        defined = [
+            one
+            for one in self._names.values()
+            if isinstance(one, type) and issubclass(one, _Problem) and one is not _Problem
+        ]
+        if len(defined) != 1:
+            raise RefusedError(f"it has {len(defined)} classes that extend Problem, and one is needed")
+        self._problem: Any = defined[0]
+        for name in ("reference_solution", _CASES):
+            if not callable(getattr(self._problem, name, None)):
+                line = next((node.lineno for node in tree.body if isinstance(node, ast.ClassDef)), None)
+                raise RefusedError(f"its class {self._problem.__name__} has no method `{name}`", line)
+        self.sizes = {name: place.value for name, place in self.constants.items()}
+
+    @staticmethod
+    def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
+        """The numbers are those of the first entry of each list of test cases. Raises SyntaxError."""
+        tree = parsed_for_cpu(text, FILE)
+        return tree, dict(_first_case(tree))
+
+    def model(self, seed: int) -> torch.nn.Module:
+        """The problem as a module of the tensors that it reads. Raises RefusedError."""
+        seeded(seed)
+        with refused_where_it_fails(_CASES):
+            problem = self._problem()
+            cases = problem.generate_test_cases()
+            made = next(iter(cases))["create_inputs"]() if cases else None
+        if made is None:
+            raise RefusedError(f"{_CASES} gives no test case")
+        inputs = list(made) if isinstance(made, list | tuple) else [made]
+        listed = problem.parameters or ()
+        with refused_where_it_fails("parameters"):
+            pointers = [(str(one["name"]), bool(one.get("const"))) for one in listed if one.get("pointer")]
+            own = list(inspect.signature(problem.reference_solution).parameters)
+        read, self.output_names = ([name for name, const in pointers if const is kind] for kind in (True, False))
+        return _Solved(problem, inputs, read, own)
+
+    def arguments(self, model: torch.nn.Module, seed: int) -> Arguments:
+        """The tensors of the test case, as `model` was made with. Raises RefusedError."""
+        assert isinstance(model, _Solved)
+        tensors = {name: value.detach() for name, value in model.tensors.items()}
+        places: Sequence[Any] = [Place(name) for name in tensors]
+        return Arguments(tensors, places, pytree.tree_flatten((list(tensors), {}))[1])
+
+
+class _Solved(torch.nn.Module):
+    """What a solution computes."""
+
+    def __init__(self, problem: Any, inputs: Sequence[Any], read: Sequence[str], own: Sequence[str]) -> None:
+        """`read`: the names of the tensors that a kernel reads; `own`: those of the reference's parameters."""
+        super().__init__()
+        self.problem, self.inputs = problem, inputs
+        places = [at for at, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
+        names = read[: len(places)] if len(read) >= len(places) else [own[at] for at in places if at < len(own)]
+        if len(set(names)) != len(places) or not places:
+            raise RefusedError(f"its first test case has {len(places)} tensors, and {len(set(names))} names for them")
+        self.tensors = {name: inputs[at] for name, at in zip(names, places, strict=True)}
+
+    def forward(self, *given: torch.Tensor) -> Any:
+        """What the reference returns."""
+        tensors = iter(given)
+        return self.problem.reference_solution(
+            *(next(tensors) if isinstance(value, torch.Tensor) else value for value in self.inputs)
+        )
+
+
+def _first_case(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
+    """The whole numbers in the first entries of the lists that loops of the test cases go through, by the names that
+    they have there: `for m, n in [(64, 32), …]`; of `for shape, dim in [((8, 4), 1), …]` they are `shape_0`,
+    `shape_1` and `dim`.
+    """
+    methods = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == _CASES]
+    if not methods:
+        return
+    assigned: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(methods[0]):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            assigned.setdefault(node.targets[0].id, []).append(node.value)
+    seen: set[str] = set()
+    for node in ast.walk(methods[0]):
+        if not isinstance(node, ast.For | ast.comprehension):
+            continue
+        through: ast.expr | None = node.iter
+        if isinstance(through, ast.Name):
+            values = assigned.get(through.id, [])
+            through = values[0] if len(values) == 1 else None
+        if isinstance(through, ast.List | ast.Tuple) and through.elts:
+            for name, place in _named_numbers(node.target, through.elts[0]):
+                if name not in seen:
+                    seen.add(name)
+                    yield name, place
+
+
+def _named_numbers(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.Constant]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for one, other in zip(target.elts, value.elts, strict=True):
+            yield from _named_numbers(one, other)
+    elif isinstance(target, ast.Name) and isinstance(value, ast.Constant) and is_size(value.value):
+        yield target.id, value
+    elif isinstance(target, ast.Name) and isinstance(value, ast.Tuple):
+        for at, one in enumerate(value.elts):
+            if isinstance(one, ast.Constant) and is_size(one.value):
+                yield f"{target.id}_{at}", one
