@@ -149,18 +149,14 @@ class Trial:
     def run(self) -> None:
         """Every stage, in order. Raises OutOfTimeError."""
         data = self._prepared()
+        count, seed = self.config.sft.examples, self.config.seed
+        of_generator = examples.generator_examples(data, self.training, self.settings, count=count, seed=seed)
+        of_optimizer = examples.optimizer_examples(
+            data, self.training, self.settings, count=count, seed=seed, factor=self.config.sft.improvement
+        )
         lessons: dict[AgentRole, Sequence[Lesson]] = {
-            "generator": examples.generator_examples(
-                data, self.training, self.settings, count=self.config.sft.examples, seed=self.config.seed
-            ),
-            "optimizer": examples.optimizer_examples(
-                data,
-                self.training,
-                self.settings,
-                count=self.config.sft.examples,
-                seed=self.config.seed,
-                factor=self.config.sft.improvement,
-            ),
+            "generator": [one.lesson for one in of_generator],
+            "optimizer": [one.lesson for one in of_optimizer],
         }
         self.details["examples"] = {role: len(taught) for role, taught in lessons.items()}
         starts = {role: self._start(role, taught) for role, taught in lessons.items()}

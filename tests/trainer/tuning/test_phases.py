@@ -96,8 +96,9 @@ def test_adapters_are_tuned_kept_and_go_on_being_tuned_on_what_both_have_learned
     examples = phases.examples.generator_examples
 
     def noted(*given, **more):
-        taught.append(examples(*given, **more))
-        return taught[-1]
+        found = examples(*given, **more)
+        taught.append([one.lesson for one in found])
+        return found
 
     monkeypatch.setattr(phases.examples, "generator_examples", noted)
     found, _ = tuned(tmp_path, "sft.method=lora", "sft.lora.rank=2", "agents.optimizer={}")

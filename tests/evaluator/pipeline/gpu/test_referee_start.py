@@ -199,7 +199,8 @@ def test_starts_wait_longer_and_longer(counted):
             referee.judge(REQUEST, lambda text: None)
     assert 2 <= tried() <= 4
     pauses_s = [replace(referee.trouble, failures=n).due_s - referee.trouble.at_s for n in (1, 2, 3, 10, 5000)]
-    assert pauses_s == [1, 2, 4, 30, 30]
+    # A difference of two times since the machine started, which are large where it runs for long.
+    assert pauses_s == pytest.approx([1, 2, 4, 30, 30])
 
 
 def test_what_an_earlier_start_of_the_machine_left_counts_for_nothing(tmp_path):
