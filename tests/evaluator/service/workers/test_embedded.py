@@ -172,9 +172,8 @@ def test_a_frozen_worker_loses_its_lease_and_its_late_word_changes_nothing(runni
 def test_a_stop_lets_the_short_finish_and_gives_back_the_long(tmp_path):
     # The limit of a run is of its own time: on a busy machine that is long before the clock says so.
     with Running(tmp_path, drain_s=8.0) as running:
-        done(
-            running.storage, running.submit()
-        )  # the first one builds the simulator, which takes longer than all this
+        # The first one builds the simulator, which takes longer than all this.
+        done(running.storage, running.submit())
         short = running.submit(ENDLESS, run_timeout_s=0.5)
         long = running.submit(ENDLESS)
         judging(running.storage, short)
