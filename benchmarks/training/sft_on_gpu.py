@@ -149,15 +149,19 @@ class Trial:
     def run(self) -> None:
         """Every stage, in order. Raises OutOfTimeError."""
         data = self._prepared()
-        count, seed = self.config.sft.examples, self.config.seed
-        of_generator = examples.generator_examples(data, self.training, self.settings, count=count, seed=seed)
-        of_optimizer = examples.optimizer_examples(
-            data, self.training, self.settings, count=count, seed=seed, factor=self.config.sft.improvement
-        )
-        lessons: dict[AgentRole, Sequence[Lesson]] = {
-            "generator": [one.lesson for one in of_generator],
-            "optimizer": [one.lesson for one in of_optimizer],
-        }
+        section = self.config.sft
+        lessons: dict[AgentRole, Sequence[Lesson]] = {}
+        for role in ROLES:
+            found = examples.examples_of(
+                AgentName(role),
+                data,
+                self.training,
+                self.settings,
+                count=section.examples,
+                seed=self.config.seed,
+                factor=section.improvement,
+            )
+            lessons[role] = [one.lesson for one in found]
         self.details["examples"] = {role: len(taught) for role, taught in lessons.items()}
         starts = {role: self._start(role, taught) for role, taught in lessons.items()}
         self._said("prepared")

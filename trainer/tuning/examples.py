@@ -58,6 +58,27 @@ class TaughtExample:
         return faster_by(self.kernel.verdict, self.old.verdict) if self.old is not None else None
 
 
+def examples_of(
+    agent: AgentName,
+    data: GradedData,
+    tasks: Sequence[Task],
+    settings: EpisodeSettings,
+    *,
+    count: int,
+    seed: int,
+    factor: float,
+) -> tuple[TaughtExample, ...]:
+    """At most `count` different examples of this agent. `factor`: as for `is_better`, of an Optimizer's.
+
+    Raises ConfigurationError where there are none.
+    """
+    if agent is AgentName.GENERATOR:
+        return generator_examples(data, tasks, settings, count=count, seed=seed)
+    if agent is AgentName.OPTIMIZER:
+        return optimizer_examples(data, tasks, settings, count=count, seed=seed, factor=factor)
+    return tester_examples(data, tasks, settings, count=count, seed=seed)
+
+
 def generator_examples(
     data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int
 ) -> tuple[TaughtExample, ...]:

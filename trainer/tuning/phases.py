@@ -147,19 +147,15 @@ def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> d
     found: dict[AgentRole, Path] = {}
     section = config.sft
     for role in config.roles:
-        if role == "generator":
-            found_examples = examples.generator_examples(
-                data, asked.training, settings, count=section.examples, seed=config.seed
-            )
-        else:
-            found_examples = examples.optimizer_examples(
-                data,
-                asked.training,
-                settings,
-                count=section.examples,
-                seed=config.seed,
-                factor=section.improvement,
-            )
+        found_examples = examples.examples_of(
+            AgentName(role),
+            data,
+            asked.training,
+            settings,
+            count=section.examples,
+            seed=config.seed,
+            factor=section.improvement,
+        )
         taught = tuple(one.lesson for one in found_examples)
         if len(taught) < section.examples:
             tell(f"The {role} has {len(taught)} different examples, of the {section.examples} asked for.")

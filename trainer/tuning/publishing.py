@@ -145,14 +145,7 @@ def _examples(
     found: dict[AgentName, tuple[TaughtExample, ...]] = {}
     for agent in (AgentName.GENERATOR, AgentName.OPTIMIZER, AgentName.TESTER):
         try:
-            if agent is AgentName.GENERATOR:
-                found[agent] = examples.generator_examples(data, tasks, settings, count=count, seed=seed)
-            elif agent is AgentName.OPTIMIZER:
-                found[agent] = examples.optimizer_examples(
-                    data, tasks, settings, count=count, seed=seed, factor=factor
-                )
-            else:
-                found[agent] = examples.tester_examples(data, tasks, settings, count=count, seed=seed)
+            found[agent] = examples.examples_of(agent, data, tasks, settings, count=count, seed=seed, factor=factor)
         except ConfigurationError:
             continue
     return found
