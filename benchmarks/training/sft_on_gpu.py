@@ -197,10 +197,7 @@ class Trial:
         figures["seconds"] = time.monotonic() - self.began_s
         details = {**self.details, "settings": [*(TINY if self.given.tiny else SETTINGS), *self.given.settings]}
         details["stage_seconds"] = self.seconds
-        details["answered"] = {
-            stage: {role: {kind: asdict(one) for kind, one in kinds.items()} for role, kinds in roles.items()}
-            for stage, roles in self.measured.items()
-        }
+        details["answered"] = {stage: _plain(roles) for stage, roles in self.measured.items()}
         versions = {"torch": torch.__version__, **gpu_versions()}
         device = torch.cuda.get_device_name() if self.device == "cuda" else "no GPU"
         save(NAME, figures, goals, versions, device=device, details=details, quiet=quiet)
@@ -224,9 +221,9 @@ class Trial:
                 )
                 data = graded.read_data(self.folder / "data")
         with_kernels = {kernel.problem for kernel in data.kernels}
-        faces = [face for face in faces if face.id in with_kernels]
-        known = [face for face in faces if face.id not in data.held_out_problems]
-        new = [face for face in faces if face.id in data.held_out_problems]
+        able = [face for face in faces if face.id in with_kernels]
+        known = [face for face in able if face.id not in data.held_out_problems]
+        new = [face for face in able if face.id in data.held_out_problems]
         wording = self.config.tasks.wording
         self.training = training_tasks(known, self.config.tasks.variants, wording=wording)
         self.held_out: dict[str, tuple[Task, ...]] = {
@@ -328,8 +325,19 @@ class Trial:
 
     def _measure(self, stage: str, agents: Mapping[AgentRole, Path], data: GradedData) -> None:
         """What held-out prompts say of both agents, kept from an earlier start where it is."""
-        self.right = {}
-        self.measured[stage] = asyncio.run(self._answers(agents, data))
+        kept = self.folder / f"measured_{stage}.json"
+        if kept.is_file():
+            found = json.loads(kept.read_text())
+            self.right = found["right"]
+            self.measured[stage] = {
+                role: {kind: measuring.Answered(**one) for kind, one in kinds.items()}
+                for role, kinds in found["answered"].items()
+            }
+        else:
+            self.right = {}
+            self.measured[stage] = asyncio.run(self._answers(agents, data))
+            self.folder.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps({"right": self.right, "answered": _plain(self.measured[stage])}))
         self._said(f"measured_{stage}")
 
     async def _answers(
@@ -422,6 +430,10 @@ def _figures(name: str, found: measuring.Answered) -> dict[str, float]:
         values |= {word: value} if value is not None else {}
         values |= {f"{word}_low": interval[0], f"{word}_high": interval[1]} if interval else {}
     return {f"{name}_{word}": value for word, value in values.items()}
+
+
+def _plain(roles: Mapping[str, Mapping[str, measuring.Answered]]) -> dict[str, dict[str, dict[str, Any]]]:
+    return {role: {kind: asdict(one) for kind, one in kinds.items()} for role, kinds in roles.items()}
 
 
 def _rates(kinds: Mapping[str, measuring.Answered]) -> dict[str, list[float | None]]:
