@@ -14,8 +14,8 @@ ARGS ?=
 # Relative, so that a checkout may lie in a folder whose name has spaces.
 VENV := .venv
 PY := $(VENV)/bin/python
-# One process more than there are processors: many tests wait for others.
-TESTS := $(PY) -m pytest -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal
+# More processes than there are processors, since many tests wait for others: those of `make test-all` most.
+TESTS = $(PY) -m pytest -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + $(1)) --dist worksteal
 # Modules are compiled when they are first imported; the tests' processes would do so all at once, so there it is done
 # beforehand, by all processors.
 INSTALL := $(PY) -m pip install -q --disable-pip-version-check --no-compile -c constraints-dev.txt
@@ -37,15 +37,15 @@ train-demo: $(VENV)/installed-trainer compilers ## Train a tiny model on the sim
 
 .PHONY: test
 test: $(VENV)/installed-dev compilers ## Test each module, each problem and a sample of the rest (5 minutes on two cores)
-	@$(TESTS) --tier quick $(ARGS)
+	@$(call TESTS,1) --tier quick $(ARGS)
 
 .PHONY: test-all
 test-all: $(VENV)/installed-dev compilers ## The rest of the tests: browsers, databases, Docker where there are, whole runs
-	@$(TESTS) --tier rest $(ARGS)
+	@$(call TESTS,2) --tier rest $(ARGS)
 
 .PHONY: corpora
 corpora: $(VENV)/installed-dev compilers ## All that is left of the long lists of cases, and the long forms of tests (an hour)
-	@ASSAY_TEST_EVERYTHING=1 $(TESTS) --tier corpora $(ARGS)
+	@ASSAY_TEST_EVERYTHING=1 $(call TESTS,1) --tier corpora $(ARGS)
 
 .PHONY: e2e
 e2e: $(VENV)/installed-dev compilers ## Build the images, bring the compose file up and test against it (Docker)

@@ -7,10 +7,14 @@ Every test is in one tier, and `--tier` chooses:
 - `corpora` (`make corpora`): all that is left of the long lists, and the long forms of tests that have one.
 
 What `make check` and `make soak` run is in none of them. Without `--tier` everything that is named runs.
+
+`tests/durations.json` says what the longer tests took when they were last measured: what takes too long for a tier is
+in the next one. `make test ARGS=--record-durations` (and `test-all`, `corpora`) measures again.
 """
 
 import hashlib
 import itertools
+import json
 import os
 import re
 import signal
@@ -35,10 +39,14 @@ QUICK_CASES = 2
 # but all of a list of four, whose cases were mostly chosen one by one.
 REST_CASES = 3
 SHORT_LIST = 4
-# An attack is a class of its own: of these lists more.
-REST_ATTACKS = 5
-# Of wrong kernels, which are verified in full, fewer: with 12 of each list it took a minute more.
-REST_WRONG = 3
+# Seconds that a test took on two cores, by its id, where it was three at least: a quarter of the tests' time goes to
+# fifty of two thousand, and what a test costs is not seen in its text.
+DURATIONS_S = json.loads((ROOT / "tests" / "durations.json").read_text())
+RECORDED_S = 3
+# Most that a test of a tier may take, but for those named below: with these `make test` takes five minutes on two
+# cores.
+QUICK_S = 4
+REST_S = 30
 # Lists whose cases take milliseconds: `make test-all` takes all of what `make test` leaves, 1,100 cases in a minute.
 WHOLE = (
     "tests/common/",
@@ -61,8 +69,6 @@ RUN_IN_FULL = (
     "tests/kernels/right/",
 )
 DEAR = ("attention", "linear_gelu", "matmul", "softmax")
-# Of the dear ones, what `make test-all` takes all the same: the cheapest right one.
-REST = ("tests/kernels/right/test_right.py::test_a_right_kernel_passes[attention_scores_in_shared]",)
 
 # Programs that `make test` does not ask for, by the fixtures and the cases that need them.
 NEEDS = {"postgres", "postgres_url", "redis", "chromium", "deployment", "docker_sandbox_works"}
@@ -187,6 +193,16 @@ QUICK = (
     "tests/trainer/policies/test_models.py",
     "tests/trainer/rl/test_verl_settings.py::test_a_key_that_verl_does_not_have_is_refused",
 )
+# Of what takes longer than that, what `make test-all` takes all the same: what no shorter test shows.
+REST = (
+    "tests/e2e/test_compose.py::test_a_kernel_is_graded_in_containers",
+    "tests/e2e/test_compose.py::test_the_trainer_reaches",
+    "tests/e2e/test_installed.py",
+    "tests/e2e/test_remote.py::test_a_service_that_is_killed",
+    "tests/evaluator/service/test_server.py",
+    "tests/trainer/conversation/test_episode.py::test_an_evaluator_that_is_killed",
+    "tests/trainer/rl/test_runner.py",
+)
 # The longest, which mostly wait, come first: at the end nothing would be left to run beside them.
 FIRST = (
     "tests/e2e/test_installed.py",
@@ -206,6 +222,7 @@ hypothesis.settings.load_profile("assay")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--tier`: which of the tests to run."""
     parser.addoption("--tier", choices=("quick", "rest", "corpora"), help="which of the tests to run; else all")
+    parser.addoption("--record-durations", action="store_true", help="write tests/durations.json again")
 
 
 def pytest_configure() -> None:
@@ -225,24 +242,28 @@ def spread(count: int, wanted: int) -> set[int]:
     return {round(i * (count - 1) / (wanted - 1)) for i in range(wanted)}
 
 
-def one_of_each_problem(ids: list[str]) -> set[int]:
+def one_of_each_problem(ids: list[str]) -> set[str]:
     """One case of each problem, by the name of the case's file (`softmax_online`): the first without headers."""
     names = sorted(problems(), key=len, reverse=True)
-    chosen: dict[str, int] = {}
+    chosen: dict[str, str] = {}
     for needs_headers in (False, True):
-        for index, nodeid in enumerate(ids):
+        for nodeid in ids:
             case = nodeid.partition("[")[2].removesuffix("]")
             if ("#include" in (ROOT / "tests" / "kernels" / f"{case}.cu").read_text()) is needs_headers:
-                chosen.setdefault(next((name for name in names if case.startswith(name)), ""), index)
+                chosen.setdefault(next((name for name in names if case.startswith(name)), ""), nodeid)
     return set(chosen.values())
 
 
-def sample(ids: list[str], wanted: int) -> set[int]:
-    """At most `wanted` of the cases of a test, by their places: of kernels that are run in full, cheap ones."""
-    places = range(len(ids))
-    if ids[0].startswith(RUN_IN_FULL):
-        places = [i for i in places if not ids[i].partition("[")[2].startswith(DEAR)] or places
-    return {places[i] for i in spread(len(places), wanted)}
+def within(ids: list[str], most_s: float, kept: tuple[str, ...]) -> list[str]:
+    """Those that take at most so many seconds, and those that are kept all the same."""
+    return [nodeid for nodeid in ids if DURATIONS_S.get(nodeid, 0) <= most_s or nodeid.startswith(kept)]
+
+
+def sample(ids: list[str], wanted: int) -> set[str]:
+    """At most `wanted` of the cases of a test: of kernels that are run in full, cheap ones."""
+    if ids and ids[0].startswith(RUN_IN_FULL):
+        ids = [nodeid for nodeid in ids if not nodeid.partition("[")[2].startswith(DEAR)] or ids
+    return {ids[place] for place in spread(len(ids), wanted)}
 
 
 def tiers(items: list[pytest.Item]) -> dict[str, str]:
@@ -252,16 +273,12 @@ def tiers(items: list[pytest.Item]) -> dict[str, str]:
         lists[item.nodeid.split("[")[0]].append(item.nodeid)
     found: dict[str, str] = {}
     for test, ids in lists.items():
-        wanted = REST_ATTACKS if test.startswith("tests/adversarial/") else REST_CASES
-        if test.startswith("tests/adversarial/wrong/"):
-            wanted = REST_WRONG
-        if (test.startswith(WHOLE) and not test.startswith(LONG)) or len(ids) <= SHORT_LIST:
-            wanted = len(ids)
-        quick, rest = sample(ids, QUICK_CASES), sample(ids, wanted)
+        whole = (test.startswith(WHOLE) and not test.startswith(LONG)) or len(ids) <= SHORT_LIST
+        quick = sample(within(ids, QUICK_S, QUICK), QUICK_CASES)
+        rest = sample(within(ids, REST_S, REST), len(ids) if whole else REST_CASES)
         if test.startswith("tests/kernels/test_honest.py") and len(ids) > len(problems()):
             quick |= one_of_each_problem(ids)
-        for index, nodeid in enumerate(ids):
-            found[nodeid] = "quick" if index in quick else "rest" if index in rest or nodeid in REST else "corpora"
+        found |= {nodeid: "quick" if nodeid in quick else "rest" if nodeid in rest else "corpora" for nodeid in ids}
     for item in items:
         needs = NEEDS & set(getattr(item, "fixturenames", ())) or NEEDS_CASE.search(item.nodeid.partition("[")[2])
         long = item.nodeid.startswith(LONG) and not item.nodeid.startswith(QUICK)
@@ -295,6 +312,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="there is no NVIDIA GPU here"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Keep what the tests that ran took, with what is known of the others."""
+    if not config.getoption("--record-durations"):
+        return
+    took: dict[str, float] = defaultdict(float)
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            took[report.nodeid] += report.duration
+    known = {nodeid: seconds for nodeid, seconds in DURATIONS_S.items() if nodeid not in took}
+    known |= {nodeid: round(seconds) for nodeid, seconds in took.items() if seconds >= RECORDED_S}
+    text = json.dumps(known, indent=1, sort_keys=True)
+    (ROOT / "tests" / "durations.json").write_text(f"{text}\n")
 
 
 @pytest.fixture(scope="session")

@@ -52,6 +52,28 @@ def test_of_lists_of_cheap_cases_nothing_is_left_for_the_corpora():
     assert (tiers.count("quick"), tiers.count("rest")) == (RULES.QUICK_CASES, 100 - RULES.QUICK_CASES)
 
 
+def test_what_takes_long_is_in_a_later_tier_and_samples_are_of_the_others(monkeypatch):
+    items = [Item(f"tests/evaluator/test_x.py::test_many[{i}]") for i in range(9)]
+    alone = [Item("tests/evaluator/test_x.py::test_slow"), Item("tests/evaluator/test_x.py::test_slower")]
+    slow, slower = RULES.QUICK_S + 1, RULES.REST_S + 1
+    known = {items[0].nodeid: slow, items[8].nodeid: slower, alone[0].nodeid: slow, alone[1].nodeid: slower}
+    monkeypatch.setattr(RULES, "DURATIONS_S", known)
+    tiers = RULES.tiers(items + alone)
+    assert [tiers[item.nodeid] for item in alone] == ["rest", "corpora"]
+    assert [tiers[items[i].nodeid] for i in (1, 8)] == ["quick", "corpora"]
+    assert tiers[items[0].nodeid] == "rest"
+    monkeypatch.setattr(RULES, "REST", (alone[1].nodeid,))
+    assert RULES.tiers(alone)[alone[1].nodeid] == "rest"
+
+
+def test_durations_are_those_of_tests_that_are_there():
+    """An entry of a test that was renamed would let the new one into the first tier."""
+    for nodeid in RULES.DURATIONS_S:
+        path, _, test = nodeid.partition("[")[0].partition("::")
+        text, name = (ROOT / path).read_text(encoding="utf-8"), test.rpartition("::")[2]
+        assert re.search(rf"^(?:async )?def {name}\(", text, re.MULTILINE), nodeid
+
+
 @pytest.mark.parametrize("start", RULES.RUN_IN_FULL)
 def test_samples_of_kernels_that_are_run_in_full_are_cheap_and_the_corpora_take_the_dear_ones(start):
     names = [f"{problem}_{n}" for problem in sorted(RULES.problems()) for n in range(20)]
