@@ -163,4 +163,5 @@ def wilson(successes: int, of: int) -> tuple[float, float]:
     share, z2 = successes / of, _Z**2
     middle = (share + z2 / (2 * of)) / (1 + z2 / of)
     half = _Z * sqrt(share * (1 - share) / of + z2 / (4 * of**2)) / (1 + z2 / of)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # At the ends both terms are equal, and their difference is what rounding left.
+    return max(0.0, middle - half) if successes else 0.0, min(1.0, middle + half) if successes < of else 1.0
