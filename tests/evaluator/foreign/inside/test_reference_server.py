@@ -31,7 +31,7 @@ def server(body: str, inputs: str = INPUTS, init: str = INIT, arguments: str = "
         (f"{HEAD}    def forward(self, x):\n        return x + torch.rand(4, 6)\n{INPUTS}", "random numbers", 5),
         (f"{HEAD}    n = 0\n    def forward(self, x):\n        self.n += 1\n        return x + self.n\n{INPUTS}",
          "another answer with each call", None),
-        (f"{HEAD}    def forward(self, x):\n        return x.bfloat16()\n{INPUTS}", "is bfloat16", None),
+        (f"{HEAD}    def forward(self, x):\n        return x.to(torch.float8_e5m2)\n{INPUTS}", "is float8", None),
         (f"{HEAD}    def forward(self, x, y):\n        return x\n{INPUTS}", "missing a required argument", None),
         (f"import torch\ntorch.relu = abs\n{HEAD}    pass\n{INPUTS}", "it changes torch.relu", None),
         (f"{HEAD}    def forward(self, x):\n        return x\n{LARGE}", "may take 1,048,576 here", 7),
