@@ -115,6 +115,19 @@ def test_the_scale_of_a_sum_of_products_is_the_norm_of_its_terms() -> None:
     assert float(ratio.min()) > 0.2
 
 
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_what_cancels_inside_one_operator_stays_in_its_scale(approximate: str) -> None:
+    """GELU far below 0 is `1 + erf` times x: nearly nothing, of terms near 1."""
+    x = torch.linspace(-6.0, -3.0, 1024)
+    here = server(f"return nn.functional.gelu(x, approximate='{approximate}')", INPUTS.replace("4, 6", "1024"))
+    values, scales = here.answered({"x": x})
+    single = torch.nn.functional.gelu(x, approximate=approximate)
+    assert torch.all(values[0].abs() < 0.005)
+    assert torch.all(scales[0] > 0.7 * x.abs() / 2)
+    assert torch.all(scales[0] < 8.0 * x.abs())
+    assert torch.all((single - values[0]).abs() < 8 * 2.0**-24 * scales[0])
+
+
 def test_lower_precisions_and_orders_are_what_they_are_called() -> None:
     inputs = "def get_inputs():\n    return [torch.rand(8, 300), torch.rand(300, 5)]\n"
     here = server("return x @ y", inputs, arguments="self, x, y")
