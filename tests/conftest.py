@@ -101,6 +101,7 @@ LONG = (
     "tests/evaluator/cli/test_doctor.py::test_a_service_that_runs",
     "tests/evaluator/cli/test_reference_option.py::test_a_verdict_on_a_problem_of_others",
     "tests/evaluator/diff/test_compare.py::test_the_command_compares_a_wrong_one",
+    "tests/evaluator/foreign/test_bfloat16.py",
     "tests/evaluator/foreign/test_leetgpu.py::test_a_challenge_is_judged",
     "tests/evaluator/foreign/test_loading.py::test_a_product_passes_and_in_tf32",
     "tests/evaluator/foreign/test_loading.py::test_parameters_are_inputs",

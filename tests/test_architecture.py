@@ -48,6 +48,7 @@ OWNERS = {
     "pygments": {"evaluator.report.html", "trainer.reporting.transcript_page"},
     "pynvml": {"evaluator.backends.gpu.device.health"},
     "ray": {"trainer.rl"},
+    "ml_dtypes": {"evaluator.problems.arrays"},
     "rfc8785": {"common.signature"},
     "rich": {"evaluator.cli", "evaluator.diff.render", "evaluator.report.terminal", "trainer.cli"},
     "sqlalchemy": {"evaluator.service.storage"},

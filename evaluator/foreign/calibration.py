@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from common.wire import DType
 from evaluator.foreign.description import Description, TensorFacts
 from evaluator.problems.error_bounds import EPSILON, random_walk
-from evaluator.problems.generators import EPSILON_F16, SMALLEST_NORMAL
+from evaluator.problems.generators import OWN_ROUNDING, SMALLEST_NORMAL
 
 Computed: TypeAlias = Callable[[Mapping[str, NDArray[Any]], str], Mapping[str, NDArray[Any]]]
 
@@ -24,6 +24,7 @@ LOWER_THAN: Final[Mapping[DType, tuple[str, ...]]] = {
     DType.FLOAT64: (),
     DType.FLOAT32: ("TF32", "bfloat16", "float16"),
     DType.FLOAT16: ("bfloat16",),
+    DType.BFLOAT16: ("float16", "float8_e4m3fn", "truncated bfloat16"),
 }
 """What a kernel could compute in to be fast, by the type of the output."""
 MARGIN: Final = 4.0
@@ -33,8 +34,8 @@ TOLD_FROM: Final = 2.0
 _WELL_WITHIN: Final = 0.5
 _ROUNDINGS: Final = 16.0
 """Beside those of the longest sum: as for our own problems, where the largest of millions of elements counts."""
-_HALF_ROUNDINGS: Final = 2.5
-"""Of float16 results: their own rounding, and one of an intermediate result."""
+_INTERMEDIATE: Final = 1.5
+"""Roundings of a result of 16 bits, beside the last: of one intermediate result."""
 _HALF_STEP: Final = 2.0**-24
 
 
@@ -43,7 +44,7 @@ class OutputTolerance:
     """What is allowed of one output, and why."""
 
     relative: float
-    """Share of an element's scale; 0 for whole numbers."""
+    """Share of an element's scale, beside `half_step` of itself; 0 for whole numbers."""
     derived: float
     """The same as it follows from the longest sum alone."""
     honest: float
@@ -71,12 +72,20 @@ def absolute_of(facts: TensorFacts) -> float:
     return _HALF_STEP if facts.dtype is DType.FLOAT16 else SMALLEST_NORMAL
 
 
-def derived_relative(facts: TensorFacts, longest_sum: int) -> float:
-    """The share of the scale that a sum so long explains; 0 for whole numbers."""
+def half_step(facts: TensorFacts) -> float:
+    """The share of itself by which the last rounding, to 16 bits, moves an element at most."""
+    return OWN_ROUNDING.get(facts.dtype, 0.0)
+
+
+def derived_relative(facts: TensorFacts, described: Description) -> float:
+    """The share of the scale that the longest sum explains; 0 for whole numbers.
+
+    Where a 16-bit result comes from several operators, the result of one may be rounded to 16 bits too.
+    """
     if not facts.dtype.is_float:
         return 0.0
-    own = _HALF_ROUNDINGS * EPSILON_F16 if facts.dtype is DType.FLOAT16 else 0.0
-    return float(random_walk(longest_sum, _ROUNDINGS)) + own
+    between = _INTERMEDIATE * half_step(facts) if described.operators > 1 else 0.0
+    return float(random_walk(described.longest_sum, _ROUNDINGS)) + between
 
 
 class Calibrator:
@@ -118,7 +127,8 @@ class Calibrator:
                 worst.append(0.0 if bool((value == actual).all()) else math.inf)
                 continue
             with np.errstate(all="ignore"):
-                error = np.maximum(np.abs(actual.astype(np.float64) - value) - absolute_of(facts), 0.0)
+                admitted = absolute_of(facts) + half_step(facts) * np.abs(value)
+                error = np.maximum(np.abs(actual.astype(np.float64) - value) - admitted, 0.0)
                 ratio = error / np.maximum(exact[f"scale_{at}"], SMALLEST_NORMAL)
             worst.append(float(np.where(np.isfinite(ratio), ratio, np.inf).max()))
         return worst
@@ -127,7 +137,7 @@ class Calibrator:
         """What follows from all that was measured."""
         outputs = []
         for facts, honest in zip(self._described.outputs, self._honest, strict=True):
-            derived = derived_relative(facts, self._described.longest_sum)
+            derived = derived_relative(facts, self._described)
             relative = max(derived, MARGIN * honest) if facts.dtype.is_float else 0.0
             outputs.append(OutputTolerance(relative, derived, honest))
         told = {

@@ -59,6 +59,8 @@ class Description:
     """Version of PyTorch."""
     constants: tuple[str, ...] = ()
     """Those of the sizes that the file states as a number; the others follow from them."""
+    operators: int = 2
+    """How many that compute the file was seen to call: of one there is no intermediate result to round."""
 
     @staticmethod
     def from_json(text: bytes) -> "Description":
@@ -82,7 +84,7 @@ class Description:
             raise ValueError("sizes out of range")
         if not set(described.constants) <= set(described.sizes):
             raise ValueError("constants that are no sizes")
-        if not (0 <= described.flops < 1 << 62 and 1 <= described.longest_sum < 1 << 40):
+        if not (0 <= described.flops < 1 << 62 and 1 <= described.longest_sum < 1 << 40 and described.operators >= 0):
             raise ValueError("work out of range")
         return described
 

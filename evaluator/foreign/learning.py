@@ -16,13 +16,14 @@ from evaluator.foreign.calibration import (
     Calibrator,
     absolute_of,
     derived_relative,
+    half_step,
     in_roundings,
 )
 from evaluator.foreign.contents import distributions_of
 from evaluator.foreign.description import Description, TensorFacts
 from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError, ReferenceTooLargeError
 from evaluator.foreign.sizes import VariedSizes, afforded, drawn_sizes, learned_sizes, shapes_as_stated
-from evaluator.problems.arrays import Array, NumpyRng
+from evaluator.problems.arrays import Array, NumpyRng, largest
 from evaluator.problems.linter import degeneracies, ignored_inputs
 from evaluator.problems.problem import (
     Arrays,
@@ -36,7 +37,7 @@ from evaluator.problems.problem import (
     Work,
 )
 
-RULES: Final = "kernelbench 2"
+RULES: Final = "kernelbench 3"
 """By which files are described and calibrated: part of a problem's version and of the key of what is cached."""
 _SEED: Final = 20_000
 """Of the inputs that a problem is calibrated and linted with; those of an evaluation are secret."""
@@ -180,7 +181,7 @@ def _calibrated(file: File, described: Description) -> Known:
     for facts, one in zip(described.outputs, calibration.outputs, strict=True):
         if math.isinf(one.honest):
             raise ReferenceRefusedError(
-                f"{name}: float32 gives another '{facts.name}' with its sums in another order, or none that is "
+                f"{name}: {facts.dtype} gives another '{facts.name}' with its sums in another order, or none that is "
                 "finite: no tolerance tells right from wrong."
             )
     known = replace(known, calibration=calibration, left_out=tuple(left_out))
@@ -219,7 +220,7 @@ def _checked(
 
 def _finite(described: Description, answer: Mapping[str, NDArray[Any]]) -> bool:
     for at, facts in enumerate(described.outputs):
-        most = float(np.finfo(facts.dtype.value).max) if facts.dtype.is_float else math.inf
+        most = largest(facts.dtype) if facts.dtype.is_float else math.inf
         for part in ("value", "scale"):
             if not bool((np.abs(answer[f"{part}_{at}"]) <= most).all()):
                 return False
@@ -253,6 +254,7 @@ def stated_problem(file: File, known: Known, other_sizes: OtherSizes) -> Problem
                 _as_compared(answer[f"value_{number}"], facts),
                 answer[f"scale_{number}"],
                 longer=_longer(facts, described, here) * (one.relative / base if base else 1.0),
+                beyond=half_step(facts) * np.abs(answer[f"value_{number}"]) if half_step(facts) else 0.0,
             )
             for number, (facts, one) in enumerate(zip(here.outputs, calibration.outputs, strict=True))
         }
@@ -318,7 +320,7 @@ def _longer(facts: TensorFacts, base: Description, here: Description) -> float:
     """How much more longer sums than those of the calibration may be off."""
     if here.longest_sum <= base.longest_sum or not facts.dtype.is_float:
         return 1.0
-    return derived_relative(facts, here.longest_sum) / derived_relative(facts, base.longest_sum)
+    return derived_relative(facts, here) / derived_relative(facts, base)
 
 
 def _as_compared(values: NDArray[Any], facts: TensorFacts) -> Array:
@@ -343,12 +345,13 @@ def _reason(described: Description, calibration: Calibration) -> str:
             said.append(f"'{facts.name}' is whole numbers, which are exact")
             continue
         why = (
-            f"{MARGIN:g} times what PyTorch's float32 was off at most"
+            f"{MARGIN:g} times what PyTorch in the file's own type was off at most"
             if one.relative > one.derived
-            else f"sums of {described.longest_sum} terms in any order; PyTorch's float32 was off by "
+            else f"sums of {described.longest_sum} terms in any order; PyTorch in the file's own type was off by "
             f"{in_roundings(one.honest)} at most"
         )
-        said.append(f"'{facts.name}': {in_roundings(one.relative)} roundings of float32 of the scale, {why}")
+        last = f" beside half a step of {facts.dtype}" if half_step(facts) else ""
+        said.append(f"'{facts.name}': {in_roundings(one.relative)} roundings of float32 of the scale{last}, {why}")
     lower = ", ".join(f"{name} {times:.3g}" for name, times in calibration.told.items())
     told = f" Lower precisions are off by so many times of it: {lower}." if lower else ""
     return (

@@ -21,6 +21,7 @@ from evaluator.cancellation import CancelToken
 from evaluator.errors import UsageError
 from evaluator.foreign.description import MOST_EXTENT, MOST_SIZES, Description
 from evaluator.foreign.zygote import KEPT, MEMORY_BYTES, Zygote, message
+from evaluator.problems.arrays import numpy_dtype
 from evaluator.python_command import last_words
 from evaluator.sandbox.retry import foreign, killed_from_outside
 from evaluator.sandbox.sandbox import Sandbox, SandboxSession, SessionEndedError
@@ -207,7 +208,7 @@ class ReferenceProcess:
 
     @staticmethod
     def _tensor(session: SandboxSession, listed: Mapping[str, Any], most_bytes: int) -> NDArray[Any]:
-        shape, dtype = tuple(int(extent) for extent in listed["shape"]), np.dtype(DType(listed["dtype"]).value)
+        shape, dtype = tuple(int(extent) for extent in listed["shape"]), numpy_dtype(DType(listed["dtype"]))
         size_bytes = math.prod(shape) * dtype.itemsize
         if min(shape, default=1) < 0 or size_bytes > most_bytes:
             raise ValueError(f"a tensor of shape {shape}")

@@ -93,18 +93,54 @@ def is_on_host(array: Array) -> bool:
     return bool(is_numpy_array(array))
 
 
-def dtype_in(xp: Any, dtype: DType) -> Any:
-    """An element type in the words of a namespace. Raises TypeError for bfloat16 in numpy, which has none."""
-    found = getattr(xp, dtype.value, None)
-    if found is None:
-        raise TypeError(f"{xp.__name__.rpartition('.')[2]} has no {dtype}")
+def numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    """An element type as numpy has it; bfloat16 as `ml_dtypes` adds it."""
+    if dtype is not DType.BFLOAT16:
+        return np.dtype(dtype.value)
+    import ml_dtypes  # late: it takes as long to import as a small problem to judge, and few need it
+
+    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
     return found
 
 
+def largest(dtype: DType) -> float:
+    """The largest finite value of a floating-point type."""
+    return _LARGEST_BFLOAT16 if dtype is DType.BFLOAT16 else float(np.finfo(dtype.value).max)
+
+
+_LARGEST_BFLOAT16: Final = (2.0 - 2.0**-7) * 2.0**127
+
+
+def dtype_in(xp: Any, dtype: DType) -> Any:
+    """An element type in the words of a namespace."""
+    return numpy_dtype(dtype) if xp is np else getattr(xp, dtype.value)
+
+
 def cast(array: Array, dtype: DType) -> Array:
-    """A contiguous copy of `array` in an element type."""
+    """A contiguous copy of `array` in an element type, rounded to nearest even."""
     xp = namespace(array)
+    if dtype is DType.BFLOAT16 and array.dtype == xp.float64:
+        array = _rounded_to_odd(array)
     return contiguous(xp.astype(array, dtype_in(xp, dtype)))
+
+
+def _rounded_to_odd(values: Array) -> Array:
+    """float64 as float32, cut off and with a last bit of 1 where anything was: another rounding is as if of all bits.
+
+    numpy and torch go from float64 to bfloat16 through float32, which rounds twice. Source: S. Boldo and
+    G. Melquiond, "When double rounding is odd", 2005.
+    """
+    xp = namespace(values)
+    with np.errstate(over="ignore"):
+        near = xp.astype(values, xp.float32)
+    back = xp.astype(near, xp.float64)
+    bits = near.view(xp.int32) - xp.astype(xp.abs(back) > xp.abs(values), xp.int32)
+    return (bits | xp.astype(back != values, xp.int32)).view(xp.float32)
+
+
+def widened(array: Array) -> Array:
+    """Numpy's bfloat16, which its functions know little of, as the float32 of the same values; others as they are."""
+    return array.astype(np.float32) if is_numpy_array(array) and array.dtype.name == "bfloat16" else array
 
 
 def contiguous(array: Array) -> Array:
@@ -119,12 +155,12 @@ def doubles(arrays: Mapping[str, Array], *names: str) -> tuple[Any, ...]:
 
 
 def to_numpy(array: Array) -> NDArray[Any]:
-    """The same values in a numpy array on the host; bfloat16, which numpy lacks, becomes float32."""
+    """The same values in a numpy array on the host, of the same type."""
     if is_numpy_array(array):
         return np.asarray(array)
     xp = namespace(array)
     if array.dtype == getattr(xp, "bfloat16", None):
-        array = xp.astype(array, xp.float32)
+        return np.asarray(array.cpu().view(xp.int16)).view(numpy_dtype(DType.BFLOAT16))
     return np.asarray(array.cpu())
 
 

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from common.wire import DType
 from evaluator.problems.arrays import Array, Rng, Shape, cast
 from evaluator.problems.error_bounds import EPSILON, random_walk
 from evaluator.problems.problem import Distribution, DistributionRole, Probe, Sizes, Tensor, Tolerance
@@ -20,6 +21,10 @@ Maker: TypeAlias = Callable[[Rng, Shape], Array]
 
 EPSILON_F16: Final = 2.0**-11
 """Largest relative error of one float16 rounding to nearest."""
+EPSILON_BF16: Final = 2.0**-8
+"""Of one bfloat16 rounding to nearest."""
+OWN_ROUNDING: Final = {DType.FLOAT16: EPSILON_F16, DType.BFLOAT16: EPSILON_BF16}
+"""By how much of itself the last rounding moves a result of 16 bits at most."""
 SMALLEST_NORMAL: Final = 2.0**-126
 """Smallest normal float32; anything below may be flushed to zero."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from common.expressions import ExpressionError, names_in
 from common.wire import DType
-from evaluator.problems.arrays import Array, NumpyRng
+from evaluator.problems.arrays import Array, NumpyRng, largest, numpy_dtype
 from evaluator.problems.problem import Arrays, Distribution, Expected, Problem, Sizes, Tensor, Tolerance
 
 _REDRAWS = 4
@@ -169,7 +169,7 @@ def _drawn_well(problem: Problem, distribution: Distribution, sizes: Sizes, seed
 def _input_fits(tensor: Tensor, array: Array, sizes: Sizes, where: str, squares_fit: bool) -> Iterator[str]:
     if array.shape != tensor.shape_at(sizes):
         yield f"{where} the input '{tensor.name}' has shape {array.shape}, declared is {tensor.shape_at(sizes)}"
-    if tensor.dtype is not DType.BFLOAT16 and array.dtype != np.dtype(tensor.dtype.value):
+    if array.dtype != numpy_dtype(tensor.dtype):
         yield f"{where} the input '{tensor.name}' is {array.dtype}, declared is {tensor.dtype}"
     if not array.flags.c_contiguous:
         yield f"{where} the input '{tensor.name}' is not contiguous"
@@ -194,10 +194,9 @@ def _output_fits(tensor: Tensor, expected: Expected, sizes: Sizes, where: str) -
     except ValueError:
         yield f"{where} the scale of '{tensor.name}' has shape {expected.scale.shape}, which does not fit {shape}"
         return
-    limit = np.finfo(np.float16).max if tensor.dtype is DType.FLOAT16 else np.finfo(np.float32).max
     if not np.isfinite(expected.value).all():
         yield f"{where} the oracle's '{tensor.name}' is not finite everywhere"
-    elif tensor.dtype.is_float and tensor.dtype is not DType.FLOAT64 and np.abs(expected.value).max() > limit:
+    elif tensor.dtype.is_float and np.abs(expected.value).max() > largest(tensor.dtype):
         yield f"{where} the oracle's '{tensor.name}' does not fit in {tensor.dtype}"
     if not (np.isfinite(scale).all() and (scale >= 0).all()):
         yield f"{where} the scale of '{tensor.name}' is negative or not finite"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.contract.correctness import Content
+from evaluator.problems.arrays import numpy_dtype
 from evaluator.problems.problem import Sizes, Tensor
 
 SIMPLEST_FIRST: Final[tuple[Content, ...]] = tuple(name for name in get_args(Content) if name != "drawn")
@@ -26,11 +27,11 @@ IN_WORDS: Final[dict[Content, str]] = {
 
 
 def contents(tensor: Tensor, sizes: Sizes, content: Content) -> NDArray[Any]:
-    """`tensor` at `sizes`, in its shape and dtype. Raises ValueError for `drawn`, and TypeError for bfloat16."""
+    """`tensor` at `sizes`, in its shape and dtype. Raises ValueError for `drawn`."""
     shape = tensor.shape_at(sizes)
     index = np.arange(math.prod(shape), dtype=np.uint32)
     values = _values(index, content, tensor.dtype.is_float)
-    made: NDArray[Any] = values.astype(np.dtype(tensor.dtype.value)).reshape(shape)
+    made: NDArray[Any] = values.astype(numpy_dtype(tensor.dtype)).reshape(shape)
     return made
 
 

@@ -373,6 +373,7 @@ C_TYPES: Final = {
     DType.UINT8: "unsigned char",
 }
 """How an element is written in CUDA C++."""
+_HEADERS: Final = {DType.FLOAT16: "cuda_fp16.h", DType.BFLOAT16: "cuda_bf16.h"}
 
 
 def starter(problem: Problem) -> str:
@@ -383,7 +384,9 @@ def starter(problem: Problem) -> str:
     parameters += [f"int {name}" for name in problem.sizes]
     elements = " * ".join(extent if extent.isalnum() else f"({extent})" for extent in problem.outputs[0].shape)
     arguments = ", ".join(problem.parameter_names)
-    include = "#include <cuda_fp16.h>\n\n" if any(t.dtype is DType.FLOAT16 for t in problem.inputs) else ""
+    used = {t.dtype for t in (*problem.inputs, *problem.outputs)}
+    include = "".join(f"#include <{header}>\n" for dtype, header in _HEADERS.items() if dtype in used)
+    include += "\n" if include else ""
     return (
         f"// problem: {problem.id}\n"
         f"// {problem.title}\n"

@@ -83,6 +83,8 @@ class DoubleArithmetic(SeenOperators):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args, kwargs = pytree.tree_map(_doubled, (args, kwargs or {}))
+        if self._noise is not None and operator_name(func) == "gelu":
+            return self._gelu(args[0], kwargs.get("approximate", "none"))
         made = func(*args, **kwargs)
         if self._noise is not None and _computes(func) and _floats((args, kwargs)):
             for one in _floats(made):
@@ -99,6 +101,16 @@ class DoubleArithmetic(SeenOperators):
         """1 + or - ROUNDING for each element."""
         signs = torch.randint(0, 2, shape, generator=self._noise, dtype=torch.float64)
         return signs.mul_(2.0 * ROUNDING).add_(1.0 - ROUNDING)
+
+    def _gelu(self, x: torch.Tensor, approximate: str) -> torch.Tensor:
+        """One operator, but by its textbook formula, which PyTorch's own kernel has too, a sum that cancels."""
+
+        def moved(values: torch.Tensor) -> torch.Tensor:
+            return values * self.factors(values.shape)
+
+        cubic = moved(0.7978845608028654 * (x + 0.044715 * x**3))
+        bent = moved(torch.tanh(cubic) if approximate == "tanh" else torch.erf(x * 0.7071067811865476))
+        return moved(0.5 * x * moved(1.0 + bent))
 
 
 def _doubled(value: Any) -> Any:
@@ -137,8 +149,38 @@ LOWER: Final[Mapping[str, Callable[[torch.Tensor], torch.Tensor]]] = {
     "TF32": _to_tf32,
     "bfloat16": lambda values: values.to(torch.bfloat16).float(),
     "float16": lambda values: values.to(torch.float16).float(),
+    "float8_e4m3fn": lambda values: values.to(torch.float8_e4m3fn).float(),
 }
-"""Precisions lower than float32, to nearest: 10, 7 and 10 fraction bits, the last with a small range too."""
+"""Precisions lower than float32, to nearest: 10, 7, 10 and 3 fraction bits, the last two with a small range too."""
+TRUNCATED: Final = "truncated bfloat16"
+
+
+class TruncatedArithmetic(SeenOperators):
+    """Every operator with a result in bfloat16, casts among them, computed in float32 and cut off to its 7 bits."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        made = func(*args, **kwargs)
+        results = [one for one in pytree.tree_leaves(made) if isinstance(one, torch.Tensor)]
+        if func.is_view or func._schema.is_mutable or all(one.dtype is not torch.bfloat16 for one in results):
+            return made
+        args, kwargs = pytree.tree_map(_widened, (args, kwargs))
+        wide = func(*args, **kwargs)
+        return pytree.tree_map(_cut_off_like, made, wide)
+
+
+def _widened(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.float() if value.dtype is torch.bfloat16 else value
+    return torch.float32 if value is torch.bfloat16 else value
+
+
+def _cut_off_like(made: Any, wide: Any) -> Any:
+    if not isinstance(made, torch.Tensor) or made.dtype is not torch.bfloat16:
+        return made
+    bits = wide.float().contiguous().view(torch.int32) & -0x10000
+    cut_off = torch.where(torch.isnan(wide), wide.float(), bits.view(torch.float32))
+    return cut_off.to(torch.bfloat16)
 
 
 class PermutedOrder(SeenOperators):
@@ -166,7 +208,8 @@ class PermutedOrder(SeenOperators):
 class OneAccumulator(SeenOperators):
     """Sums and products of matrices in float32, one term after another: what the plainest kernel does.
 
-    Where there are more terms than `_MOST_TERMS`, in PyTorch's own order.
+    Those of 16 bits are added in float32 too, and rounded once. Where there are more terms than `_MOST_TERMS`, in
+    PyTorch's own order.
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -175,14 +218,15 @@ class OneAccumulator(SeenOperators):
         if factors is not None and not (kwargs.keys() & {"alpha", "beta"}):
             left, right = (args[at] for at in factors)
             columns = 1 if right.ndim == 1 else right.shape[-1]
-            if left.dtype is torch.float32 and left.numel() * columns <= _MOST_TERMS:
-                product = _in_order(left, right)
-                return product if factors[0] == 0 else product + args[0]
-        if name in ("sum", "mean") and args[0].dtype is torch.float32 and args[0].numel() <= _MOST_TERMS:
+            if left.dtype in _NARROW and left.numel() * columns <= _MOST_TERMS:
+                product = _in_order(left.float(), right.float())
+                return (product if factors[0] == 0 else product + args[0].float()).to(left.dtype)
+        own = name in ("sum", "mean") and kwargs.get("dtype") in (None, args[0].dtype)
+        if own and args[0].dtype in _NARROW and args[0].numel() <= _MOST_TERMS:
             axes = _axes(func, args) or tuple(range(args[0].ndim))
             if axes:
                 kept = bool(args[2]) if len(args) > 2 else bool(kwargs.get("keepdim", False))
-                return _summed(args[0], axes, kept, name == "mean")
+                return _summed(args[0].float(), axes, kept, name == "mean").to(args[0].dtype)
         return func(*args, **kwargs)
 
 
@@ -221,6 +265,7 @@ class CountedWork(SeenOperators):
         super().__init__()
         self.flops = 0
         self.longest_sum = 1
+        self.operators = 0
         self.random: list[tuple[str, int | None]] = []
         """Operators that draw random numbers, and the lines of the file that call them."""
 
@@ -231,6 +276,7 @@ class CountedWork(SeenOperators):
         read, written = _floats((args, kwargs)), _floats(made)
         if not _computes(func) or not read:
             return made
+        self.operators += 1
         elements = max((one.numel() for one in (*read, *written)), default=0)
         if func.overloadpacket in flop_registry and not isinstance(made, tuple):
             self.flops += int(flop_registry[func.overloadpacket](*args, **(kwargs or {}), out_val=made))

@@ -16,11 +16,13 @@ import torch
 from evaluator.foreign.inside.arithmetic import (
     LOWER,
     ROUNDING,
+    TRUNCATED,
     CountedWork,
     DoubleArithmetic,
     OneAccumulator,
     PermutedOrder,
     RoundedArithmetic,
+    TruncatedArithmetic,
 )
 from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_parameter
 from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call
@@ -36,6 +38,7 @@ _DTYPES: Final = {
     torch.float64: "float64",
     torch.float32: "float32",
     torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
     torch.int64: "int64",
     torch.int32: "int32",
     torch.int16: "int16",
@@ -156,6 +159,7 @@ class ReferenceServer:
             "constants": [name for name in sizes if name in self._file.constants],
             "flops": work.flops,
             "longest_sum": work.longest_sum,
+            "operators": work.operators,
             "torch": torch.__version__,
         }
 
@@ -198,12 +202,16 @@ class ReferenceServer:
         return exact, scales
 
     def computed(self, given: Mapping[str, torch.Tensor], how: str) -> list[torch.Tensor]:
-        """Each output as it is computed `how`: a key of `LOWER`, `eager`, `one accumulator`, or `permuted N`."""
+        """Each output as it is computed `how`: a key of `LOWER`, `TRUNCATED`, `eager`, `one accumulator`, or
+        `permuted N`.
+        """
         if how in LOWER:
             # What no operator computes, a kernel may round too: inputs that are only moved, and the result.
             rounded = RoundedArithmetic(LOWER[how])
             found = self._run({name: rounded.rounded(one) for name, one in given.items()}, rounded)
             return [rounded.rounded(one) for one in found]
+        if how == TRUNCATED:
+            return self._run(given, TruncatedArithmetic())
         if how == "one accumulator":
             return self._run(given, OneAccumulator())
         if how.startswith("permuted "):
@@ -258,7 +266,8 @@ def _encoded(named: Mapping[str, torch.Tensor]) -> tuple[list[dict[str, Any]], l
     listed, contents = [], []
     for name, tensor in named.items():
         listed.append({"name": name, "dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape)})
-        contents.append(tensor.detach().contiguous().numpy().tobytes())
+        # numpy has no bfloat16: the bytes are taken as they are.
+        contents.append(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return listed, contents
 
 

@@ -25,6 +25,7 @@ _DTYPES: Final = {
     "float64": torch.float64,
     "float32": torch.float32,
     "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
     "int64": torch.int64,
     "int32": torch.int32,
     "int16": torch.int16,

@@ -9,11 +9,11 @@ lease that is lost is in `sweeps.py`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
-from sqlalchemy import Connection, Double, bindparam, func, select, update
+from sqlalchemy import Boolean, Connection, Double, bindparam, func, not_, or_, select, update
 
-from common.contract import ProblemFace, Verdict, is_foreign_problem
+from common.contract import ProblemFace, ReferenceForm, Verdict, is_foreign_problem
 from evaluator.service.storage import counters
 from evaluator.service.storage.database import Database
 from evaluator.service.storage.evaluation_rows import (
@@ -24,7 +24,7 @@ from evaluator.service.storage.evaluation_rows import (
     submission_of,
     unwanted_verdict,
 )
-from evaluator.service.storage.models import Lease
+from evaluator.service.storage.models import FIRST_QUEUE, Lease
 from evaluator.service.storage.tables import (
     evaluations,
     is_done,
@@ -42,7 +42,10 @@ _is_it = _row.seq == bindparam("of_seq")
 _is_held = (_row.id == bindparam("of_id")) & (_row.token == bindparam("of_token")) & is_running
 """The row of a lease, while it runs under it."""
 _HELD = select(*_row).where(_is_held).with_for_update()
-_waits = is_queued & _row.queue.in_(bindparam("of_queues", expanding=True))
+_is_foreign = or_(*(_row.problem.startswith(f"{form}_", autoescape=True) for form in get_args(ReferenceForm)))
+_may_have = or_(bindparam("references", type_=Boolean), _row.queue == FIRST_QUEUE, not_(_is_foreign))
+"""Who compiles needs to read no reference: it passes the evaluation on."""
+_waits = is_queued & _row.queue.in_(bindparam("of_queues", expanding=True)) & _may_have
 _ANY = select(_row.seq).where(_waits).limit(1)
 _busy = select(_row.tenant, func.count().label("count")).where(is_running).group_by(_row.tenant).subquery()
 _TURNS = (
@@ -90,13 +93,14 @@ class LeaseRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def claim(self, queues: Sequence[str], worker: str, lease_s: float) -> Lease | None:
+    def claim(self, queues: Sequence[str], worker: str, lease_s: float, *, references: bool = True) -> Lease | None:
         """The next evaluation of `queues`: of the tenant with the fewest running, of those the one whose turn was
         longest ago; each tenant's oldest first. None when none waits. Raises StorageError.
 
-        `worker` is the claimer's id; the lease is lost when it is not renewed for `lease_s` seconds.
+        `worker` is the claimer's id; the lease is lost when it is not renewed for `lease_s` seconds. `references`:
+        whether it can carry out what callers state problems with; else others have to judge those.
         """
-        ours = {"of_queues": tuple(queues)}
+        ours = {"of_queues": tuple(queues), "references": references}
         if self._database.has_one_writer:
             # Looking needs no turn to write; sixteen idle workers that look must not wait for each other.
             with self._database.reading() as connection:

@@ -69,6 +69,8 @@ class Tools:
     shift: CancelToken = field(default_factory=CancelToken)
     """Withdrawn when this worker has to stop at once: what it is at goes back, unharmed."""
     lease_s: float = 20.0
+    references: bool = True
+    """Whether it can carry out what callers state problems with."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def _of_callers_own(
     lease: Lease, toolbox: BoundToolbox, tools: Tools, progress: ProgressCallback
 ) -> Verdict | _HandOff:
     """Grade for a problem that the caller states: it is read, learned at its first use, and judged, all here."""
-    if "sim" not in tools.queues:
+    if "sim" not in tools.queues or not tools.references:
         return _HandOff("sim")
     submission, text = lease.submission, lease.foreign
     if text is None:

@@ -74,6 +74,7 @@ class Worker:
         self._trouble: str | None = None
         self._attendance = threading.Thread(target=self._attend, name="attendance", daemon=True)
         self._facts = look_around(toolbox, queues, self.id)
+        self._tools = replace(self._tools, references=self._facts.no_references is None)
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -110,7 +111,7 @@ class Worker:
                 return False
             tools = replace(self._tools, queues=self._able())
             able = tuple(queue for queue in queues or tools.queues if queue in tools.queues)
-            lease = self._leases.claim(able, self.id, tools.lease_s) if able else None
+            lease = self._leases.claim(able, self.id, tools.lease_s, references=tools.references) if able else None
             if lease is None:
                 return False
             tell({"took": {"id": lease.evaluation_id, "token": lease.token, "attempt": lease.attempt}})

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.contract import Mismatch
-from evaluator.problems.arrays import Array, namespace, to_numpy
+from evaluator.problems.arrays import Array, namespace, to_numpy, widened
 from evaluator.problems.problem import Expected, Tolerance
 
 _OnHost: TypeAlias = NDArray[Any]
@@ -55,6 +55,7 @@ class _Judged:
 
 
 def _judge(actual: Array, expected: Expected, tolerance: Tolerance) -> _Judged:
+    actual = widened(actual)
     xp, shape = namespace(actual), tuple(actual.shape)
     wanted = xp.broadcast_to(expected.value, shape)
     with np.errstate(all="ignore"):
@@ -125,6 +126,7 @@ def compare_elements(
 def _described(
     name: str, actual: _OnHost, wanted: _OnHost, wrong: _OnHost, ratio: _OnHost, unwritten: _OnHost
 ) -> Comparison:
+    actual = widened(actual)
     badness = np.where(wrong, np.where(np.isfinite(ratio), ratio, np.inf), -1.0)
     worst = int(np.argmax(badness))
     finite = bool(np.isfinite(ratio[wrong]).all())

@@ -21,6 +21,7 @@ from common.launch_plan import Launch, as_directives
 from common.wire import DType
 from evaluator.backends.session import BufferFill, Entry, KernelLaunch, Parameter, Pointer
 from evaluator.errors import Ruling, UsageError
+from evaluator.problems.arrays import widened
 from evaluator.problems.problem import C_TYPES, Arrays, Expected
 from evaluator.stages.compile.kernel_names import spelling
 from evaluator.stages.launch.arguments import takes_number
@@ -136,7 +137,7 @@ class _Writer:
 
     @staticmethod
     def _array(name: str, values: Any) -> str:
-        flat = np.asarray(values).reshape(-1)
+        flat = widened(np.asarray(values)).reshape(-1)
         kind = "double" if flat.dtype.kind == "f" else "long long"
         if flat.dtype in (np.float16, np.float32):
             kind = "float"

@@ -103,7 +103,7 @@ def changed(path: str, value: Any) -> str:
         ("definition/axes/parts/type", "fixed", "axes.parts.type: it is 'fixed'"),
         ("definition/axes", [], "workload.axes.rows: the definition has no var axis of this name"),
         ("definition/constraints", ["columns < parts"], "constraints[0]: columns < parts does not hold"),
-        ("definition/inputs/x/dtype", "bfloat16", "inputs.x.dtype: bfloat16 cannot be an input or output here"),
+        ("definition/inputs/x/dtype", "float8_e4m3fn", "inputs.x.dtype: float8_e4m3fn cannot be an input"),
         ("definition/inputs/x/shape", ["rows", "height"], "inputs.x.shape: 'height' is no axis"),
         ("definition/inputs/x", 3, "inputs.x: it is no object"),
         ("definition/outputs", {}, "outputs: there is none"),

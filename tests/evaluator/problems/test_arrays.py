@@ -1,13 +1,16 @@
 """Every problem on numpy and on torch alike: the same answers from the same inputs, and the same kind of inputs."""
 
+import math
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
 from scipy import special
 
 from common.wire import DType
@@ -169,13 +172,34 @@ def test_casting_gives_contiguous_copies():
         assert values[0, 0] == 0
 
 
-def test_bfloat16_is_of_torch_alone():
-    halves = arrays.cast(torch.tensor([1.0, 1.0 + 2.0**-8 + 2.0**-9]), DType.BFLOAT16)
-    assert halves.dtype == torch.bfloat16
-    assert to_numpy(halves).tolist() == [1.0, 1.0 + 2.0**-7]
-    assert arrays.element_bytes(halves).shape == (2, 2)
-    with pytest.raises(TypeError, match="numpy has no bfloat16"):
-        arrays.cast(np.ones(2), DType.BFLOAT16)
+def test_bfloat16_is_numpys_and_torchs_alike():
+    values = [1.0, 1.0 + 2.0**-8 + 2.0**-9, -(2.0**-126), 0.0, -0.0]
+    ours, theirs = (arrays.cast(make(values), DType.BFLOAT16) for make in (np.array, torch.tensor))
+    assert theirs.dtype == torch.bfloat16
+    assert ours.dtype == to_numpy(theirs).dtype == arrays.dtype_in(np, DType.BFLOAT16)
+    assert ours.tobytes() == to_numpy(theirs).tobytes()
+    assert to_numpy(theirs).tolist() == [1.0, 1.0 + 2.0**-7, -(2.0**-126), 0.0, 0.0]
+    for halves in (ours, theirs):
+        assert arrays.element_bytes(halves).shape == (5, 2)
+    assert arrays.widened(ours).dtype == np.float32
+    assert float(arrays.cast(np.array([1e38]), DType.BFLOAT16)[0]) < arrays.largest(DType.BFLOAT16) < 3.4e38
+
+
+@given(
+    npst.arrays(np.float64, 16, elements=st.floats(-1e300, 1e300)), st.sampled_from([np.asarray, torch.from_numpy])
+)
+@example(np.array([1.0 + 2.0**-8 + 2.0**-40, 1.0 + 2.0**-8 - 2.0**-40, 1.0 + 2.0**-8] + [3.3895e38] * 13), np.asarray)
+def test_bfloat16_is_rounded_once_to_nearest_even(values, make):
+    """As exact fractions say, where a way through float32 rounds twice."""
+    found = to_numpy(arrays.cast(make(values), DType.BFLOAT16)).astype(np.float64)
+    for value, rounded in zip(values.tolist(), found.tolist(), strict=True):
+        step = 2.0 ** (max(math.frexp(value)[1], -125) - 8)
+        exact = round(Fraction(value) / Fraction(step)) * Fraction(step)
+        if abs(exact) > Fraction(arrays.largest(DType.BFLOAT16)):
+            assert math.isinf(rounded)
+            assert rounded * value > 0
+        else:
+            assert Fraction(rounded) == exact
 
 
 def test_the_bytes_of_elements_are_those_in_memory():

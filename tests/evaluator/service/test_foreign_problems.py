@@ -16,6 +16,7 @@ from evaluator.cli.main import main
 from evaluator.foreign import reference as reference_process
 from evaluator.foreign.reference import why_no_references
 from evaluator.service.workers.task import Tools, perform
+from evaluator.service.workers.worker import Worker
 
 REFERENCES = Path(__file__).parents[1] / "foreign" / "references"
 RELU, RELU_KERNEL = (REFERENCES / "relu.py").read_text(), (REFERENCES / "relu.cu").read_text()
@@ -178,6 +179,40 @@ def test_a_service_that_cannot_carry_out_references_says_so_at_the_door(here):
     with here.http() as http:
         here.storage.workers.register(facts(id="w3"))  # one that can
         until(lambda: http.post("/evaluate", json=own(), headers=RESPOND_ASYNC).status_code == 202)
+
+
+def test_a_worker_that_cannot_carry_out_references_leaves_them_to_others(here, toolbox):
+    queues = ("compile", "sim")
+    tools = Tools(here.storage.evaluations, here.storage.leases, here.storage.workers, here, queues, references=False)
+    with here.http() as http:
+        stated = sent(http, **own())
+        lease = here.storage.leases.claim(queues, "without", 30, references=False)
+        assert (lease.evaluation_id, lease.stage) == (stated.id, "compile")
+        perform(lease, toolbox, tools)
+        assert here.storage.evaluations.get(stated.id, None).state == "queued"
+        assert here.storage.leases.claim(queues, "without", 30, references=False) is None
+        # What comes later and states no problem does not wait for it.
+        plain = sent(http, **submission())
+        assert here.storage.leases.claim(queues, "without", 30, references=False).evaluation_id == plain.id
+        assert judged(here, toolbox).status is Status.PASSED
+        assert here.storage.evaluations.get(stated.id, None).state == "done"
+
+
+def test_a_worker_knows_whether_it_can(here, toolbox, monkeypatch):
+    def made():
+        store = here.storage
+        return Worker(store.evaluations, store.leases, store.workers, toolbox, here, ("compile", "sim"))
+
+    with here.http() as http:
+        stated = sent(http, **own())
+        monkeypatch.setattr("evaluator.service.workers.worker.why_no_references", lambda sandbox: "no PyTorch")
+        without = made()
+        assert without.take()
+        assert not without.take()
+        monkeypatch.undo()
+        assert made().take()
+        verdict = here.storage.evaluations.get(stated.id, None).verdict
+        assert verdict.status is Status.PASSED, verdict.message
 
 
 class InAnImage:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from common.contract import Mismatch, Trial
+from evaluator.problems.generators import OWN_ROUNDING
 from evaluator.problems.problem import Problem
 from evaluator.stages.verify.trials import PlannedTrial, at, tensor_bytes
 
@@ -16,7 +17,7 @@ _SMALL_SHARE: Final = 0.04
 
 def advice(problem: Problem, judged: Sequence[Trial], failed: PlannedTrial, mismatch: Mismatch) -> str:
     """The hint of a wrong answer. `judged`: the trials so far, with this one."""
-    return " ".join((_by_comparison(problem, judged, failed), *_by_the_error(failed, mismatch)))
+    return " ".join((_by_comparison(problem, judged, failed), *_by_the_error(problem, failed, mismatch)))
 
 
 def _by_comparison(problem: Problem, judged: Sequence[Trial], failed: PlannedTrial) -> str:
@@ -47,9 +48,14 @@ def _by_comparison(problem: Problem, judged: Sequence[Trial], failed: PlannedTri
     return f"The same size was right with other inputs. These inputs are special: {failed.distribution.reason}."
 
 
-def _by_the_error(failed: PlannedTrial, mismatch: Mismatch) -> Iterator[str]:
-    """What a small error means, if it is one. What is allowed is at most the tolerance's share of the terms."""
-    share = min((mismatch.error or math.inf) * failed.tolerance.relative, _of_the_answer(mismatch))
+def _by_the_error(problem: Problem, failed: PlannedTrial, mismatch: Mismatch) -> Iterator[str]:
+    """What a small error means, if it is one.
+
+    What is allowed is at most the tolerance's share of the terms and the rounding of a result of 16 bits.
+    """
+    (dtype,) = (tensor.dtype for tensor in problem.outputs if tensor.name == mismatch.output)
+    allowed = failed.tolerance.relative + OWN_ROUNDING.get(dtype, 0.0)
+    share = min((mismatch.error or math.inf) * allowed, _of_the_answer(mismatch))
     if 0 < share <= _SMALL_SHARE:
         yield (
             f"The error is at most {share:.2g} of the terms' size, little for a wrong index: look for a lower "

@@ -31,7 +31,7 @@ def server(body: str, inputs: str = INPUTS, init: str = INIT, arguments: str = "
         (f"{HEAD}    def forward(self, x):\n        return x + torch.rand(4, 6)\n{INPUTS}", "random numbers", 5),
         (f"{HEAD}    n = 0\n    def forward(self, x):\n        self.n += 1\n        return x + self.n\n{INPUTS}",
          "another answer with each call", None),
-        (f"{HEAD}    def forward(self, x):\n        return x.bfloat16()\n{INPUTS}", "is bfloat16", None),
+        (f"{HEAD}    def forward(self, x):\n        return x.to(torch.float8_e5m2)\n{INPUTS}", "is float8", None),
         (f"{HEAD}    def forward(self, x, y):\n        return x\n{INPUTS}", "missing a required argument", None),
         (f"import torch\ntorch.relu = abs\n{HEAD}    pass\n{INPUTS}", "it changes torch.relu", None),
         (f"{HEAD}    def forward(self, x):\n        return x\n{LARGE}", "may take 1,048,576 here", 7),
@@ -113,6 +113,19 @@ def test_the_scale_of_a_sum_of_products_is_the_norm_of_its_terms() -> None:
     ratio = scales[0] / norm
     assert 1.3 < float(ratio.square().mean().sqrt()) < 1.5
     assert float(ratio.min()) > 0.2
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_what_cancels_inside_one_operator_stays_in_its_scale(approximate: str) -> None:
+    """GELU far below 0 is `1 + erf` times x: nearly nothing, of terms near 1."""
+    x = torch.linspace(-6.0, -3.0, 1024)
+    here = server(f"return nn.functional.gelu(x, approximate='{approximate}')", INPUTS.replace("4, 6", "1024"))
+    values, scales = here.answered({"x": x})
+    single = torch.nn.functional.gelu(x, approximate=approximate)
+    assert torch.all(values[0].abs() < 0.005)
+    assert torch.all(scales[0] > 0.7 * x.abs() / 2)
+    assert torch.all(scales[0] < 8.0 * x.abs())
+    assert torch.all((single - values[0]).abs() < 8 * 2.0**-24 * scales[0])
 
 
 def test_lower_precisions_and_orders_are_what_they_are_called() -> None:
