@@ -35,7 +35,7 @@ from common.contract.submission import (
     Settings,
     Submission,
 )
-from common.contract.timing import DeviceState, Timing
+from common.contract.timing import BaselineName, BaselineTime, DeviceState, Timing
 from common.contract.verdict import (
     Compilation,
     Diagnostic,
@@ -64,6 +64,8 @@ __all__ = [
     "MAX_SIZES",
     "MAX_SIZE_NAME",
     "MAX_SOURCE_BYTES",
+    "BaselineName",
+    "BaselineTime",
     "Compilation",
     "Correctness",
     "DeviceState",

@@ -45,7 +45,7 @@ _DTYPES: Final = {
 }
 _BY_NAME: Final = {name: dtype for dtype, name in _DTYPES.items() if dtype is not torch.bool}
 _SEED: Final = 1
-_FORMS: Final[Mapping[str, Any]] = {
+FORMS: Final[Mapping[str, Any]] = {
     "kernelbench": KernelBenchFile,
     "leetgpu": LeetGpuFile,
     "tensara": TensaraFile,
@@ -68,7 +68,7 @@ class ReferenceServer:
     ) -> None:
         """`sizes`: for the file's constants, in the place of its own numbers. Raises RefusedError."""
         self._most_output_bytes = most_output_bytes
-        self._file: ReferenceFile = _FORMS[form](text, sizes)
+        self._file: ReferenceFile = FORMS[form](text, sizes)
         watched = WatchedDraws(most_bytes)
         with watched:
             self._model = self._file.model(_SEED)
@@ -289,7 +289,7 @@ class _Servers:
     @property
     def constants(self) -> dict[str, int]:
         """Those of the file, with its own numbers."""
-        return {name: place.value for name, place in _FORMS[self._form].parsed(self._text)[1].items()}
+        return {name: place.value for name, place in FORMS[self._form].parsed(self._text)[1].items()}
 
     def at(self, sizes: Mapping[str, int]) -> ReferenceServer:
         """Raises RefusedError."""
