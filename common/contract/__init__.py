@@ -35,7 +35,7 @@ from common.contract.submission import (
     Settings,
     Submission,
 )
-from common.contract.timing import BaselineName, BaselineTime, DeviceState, Timing
+from common.contract.timing import BASELINE_WORDS, BaselineName, BaselineTime, DeviceState, Timing
 from common.contract.verdict import (
     Compilation,
     Diagnostic,
@@ -58,6 +58,7 @@ from common.contract.verdict import (
 CONTRACT_VERSION = "1.3"
 
 __all__ = [
+    "BASELINE_WORDS",
     "CONTRACT_VERSION",
     "MAX_FLAG",
     "MAX_REFERENCE_BYTES",

@@ -1,6 +1,7 @@
 """What was measured about a submission's speed, as it travels on the wire. Part of `common.contract`."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -9,6 +10,15 @@ from common.wire import Wire
 BaselineName = Literal["eager", "cuda_graph", "compile", "compile_max_autotune"]
 """What a measured time is compared with: PyTorch's eager operators, the same in a CUDA graph, `torch.compile`, and
 that in the mode `max-autotune`."""
+
+
+BASELINE_WORDS: Final[Mapping[BaselineName, str]] = {
+    "eager": "eager",
+    "cuda_graph": "eager in a CUDA graph",
+    "compile": "torch.compile",
+    "compile_max_autotune": "torch.compile (max-autotune)",
+}
+"""Each of them in words."""
 
 
 class DeviceState(Wire):
@@ -48,6 +58,11 @@ class BaselineTime(Wire):
     """Why there is no time, in words."""
     age_s: float = Field(default=0.0, ge=0)
     """How long ago it was measured, seconds: baselines of a problem are kept for each GPU and version of PyTorch."""
+
+    @property
+    def words(self) -> str:
+        """What it is, in words."""
+        return BASELINE_WORDS[self.name]
 
 
 class Timing(Wire):

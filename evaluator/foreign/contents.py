@@ -24,6 +24,8 @@ _TILES: Final = (16, 32, 64, 128, 256)
 _SCALES: Final = 12.0
 """Powers of two over which values are spread: three decades and a half."""
 _FEW: Final = 4
+_FEW_BITS: Final = 6
+"""Behind the leading one: a product of two such values, added a thousand times, is exact in float32."""
 _STRETCH: Final = 32
 _FAR: Final = 4.0
 """Standard deviations: one normal value in 16,000 lies further out."""
@@ -108,8 +110,14 @@ def _rows_of_one_value(draw: DrawnAs) -> Maker:
 
 
 def _few_values(draw: DrawnAs) -> Maker:
+    """Of few bits: to add one value of many again and again biases the roundings of a sum in order."""
+    centre, reach = _centre_and_reach(draw)
+    step = 2.0 ** (math.floor(math.log2(reach)) - _FEW_BITS) if reach > 0 else 0.0
+
     def make(rng: Rng, shape: Shape) -> Array:
         values = _drawn(draw)(rng, (_FEW,))
+        if step:  # towards the middle, so that none leaves the range
+            values = rng.xp.where(values < centre, rng.xp.ceil(values / step), rng.xp.floor(values / step)) * step
         return values[rng.integers(0, _FEW - 1, shape)]
 
     return make

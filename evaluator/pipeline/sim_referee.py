@@ -100,8 +100,8 @@ class SimulatorReferee:
 
 def _unrehearsed(work: float) -> str:
     return (
-        "it was not rehearsed on the simulator, which alone sees races and reads out of bounds: at the sizes that the "
-        f"problem states ({work:.2g} operations and words of memory) that would take too long"
+        "it was not rehearsed on the simulator, which alone sees races and reads out of bounds: at the sizes that "
+        f"the problem states ({work:.2g} operations and words of memory) that would take too long"
     )
 
 

@@ -181,7 +181,7 @@ class ReferenceServer:
         """Each output in float64, and its scale. Raises RefusedError."""
         exact = self._run(given, DoubleArithmetic())
         squares = [torch.zeros(one.shape, dtype=torch.float64) for one in exact]
-        generator = torch.Generator().manual_seed(_SEED)
+        generator = torch.Generator(torch.get_default_device()).manual_seed(_SEED)
         for _ in range(_NOISY_RUNS):
             noisy = self._run(given, DoubleArithmetic(generator))
             shapes = [tuple(one.shape) for one in noisy]
@@ -258,7 +258,7 @@ def _encoded(named: Mapping[str, torch.Tensor]) -> tuple[list[dict[str, Any]], l
     listed, contents = [], []
     for name, tensor in named.items():
         listed.append({"name": name, "dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape)})
-        contents.append(tensor.detach().contiguous().numpy().tobytes())
+        contents.append(tensor.detach().contiguous().cpu().numpy().tobytes())
     return listed, contents
 
 
@@ -313,7 +313,8 @@ def serve_reference(
         for one in request["tensors"]:
             dtype = _BY_NAME[one["dtype"]]
             data = bytearray(source.read(math.prod(one["shape"]) * dtype.itemsize))
-            given[one["name"]] = torch.frombuffer(data, dtype=dtype).reshape(one["shape"])
+            tensor = torch.frombuffer(data, dtype=dtype).reshape(one["shape"])
+            given[one["name"]] = tensor.to(torch.get_default_device())
         contents: list[bytes] = []
         try:
             reply, named = _reply(servers.at(request["sizes"]), request, given)

@@ -3,22 +3,14 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
 
-from common.contract import BaselineName, DeviceState, Settings
+from common.contract import BASELINE_WORDS, BaselineName, DeviceState, Settings
 from evaluator.disk_cache import Cache
 from evaluator.foreign.baselines import Baselines, BaselineStore
 from evaluator.foreign.loading import restated, subject_of
 from evaluator.problems.problem import Arrays, Problem, Sizes
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.time.measurement import Baseline, GivenBaseline, Reading
-
-_WORDS: Final[Mapping[BaselineName, str]] = {
-    "eager": "eager",
-    "cuda_graph": "eager in a CUDA graph",
-    "compile": "torch.compile",
-    "compile_max_autotune": "torch.compile (max-autotune)",
-}
 
 
 class References:
@@ -66,7 +58,7 @@ class _ReferenceBaseline:
         self._own, self._baselines, self._chosen, self._version = own, baselines, chosen, version
 
     def compared_with(self, problem: Problem) -> str:
-        return f"PyTorch {self._version} {_WORDS[self._chosen]}: {problem.baseline}"
+        return f"PyTorch {self._version} {BASELINE_WORDS[self._chosen]}: {problem.baseline}"
 
     def timer(self, problem: Problem, inputs: Arrays, sizes: Sizes) -> Callable[[], Reading]:
         raise AssertionError("these baselines are given")
@@ -74,15 +66,13 @@ class _ReferenceBaseline:
     def given(self, problem: Problem) -> GivenBaseline:
         measured, now_s = self._baselines.measured(), time.time()
         told = tuple(one.as_told(now_s) for one in measured.values())
-        notes = tuple(
-            f"the baseline {_WORDS[one.name]} could not be had: {one.why_not}" for one in told if one.why_not
-        )
+        notes = tuple(f"the baseline {one.words} could not be had: {one.why_not}" for one in told if one.why_not)
         ready = [name for name, one in measured.items() if one.samples_us]
         if not ready:
             return GivenBaseline((), "", told, notes)
         used = self._chosen if self._chosen in ready else "eager" if "eager" in ready else ready[0]
         if used != self._chosen:
-            notes += (f"so it is compared with {_WORDS[used]}",)
+            notes += (f"so it is compared with {BASELINE_WORDS[used]}",)
         self._chosen = used
         return GivenBaseline(measured[used].samples_us, self.compared_with(problem), told, notes)
 
