@@ -55,7 +55,7 @@ from common.contract.verdict import (
     Verdict,
 )
 
-CONTRACT_VERSION = "1.3"
+CONTRACT_VERSION = "1.4"
 
 __all__ = [
     "BASELINE_WORDS",
