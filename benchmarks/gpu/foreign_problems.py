@@ -48,6 +48,10 @@ def expected_of(source: str) -> list[str]:
     return [one.strip() for one in source.splitlines()[0].removeprefix("// expected:").split("|")]
 
 
+def _is_right(kernel: Path) -> bool:
+    return expected_of(kernel.read_text()) == ["passed"]
+
+
 def _graded(toolbox: Toolbox, kernel: Path, backend: str, **settings: object) -> Row:
     """One kernel from the text of its problem to the verdict."""
     name, source = kernel.name.partition(".")[0], kernel.read_text()
@@ -148,7 +152,8 @@ def main() -> None:
     parser.add_argument("--only", help="these problems")
     asked = parser.parse_args()
     until_s = time.monotonic() + asked.seconds
-    kernels = sorted(FOLDER.glob("*.cu"))
+    # Right ones first, so that baselines are measured in the cold evaluation.
+    kernels = sorted(FOLDER.glob("*.cu"), key=lambda one: (one.name.partition(".")[0], not _is_right(one)))
     if asked.only:
         kernels = [one for one in kernels if one.name.partition(".")[0] in asked.only.split(",")]
     rows: list[Row] = []

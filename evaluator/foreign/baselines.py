@@ -4,6 +4,7 @@ What was measured is believed for a day, and as long as the GPU itself takes as 
 as it did then.
 """
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import json
@@ -20,6 +21,7 @@ from typing import Any, Final, Self, get_args
 from common.contract import BaselineName, BaselineTime, form_of
 from common.wire import Json
 from evaluator.disk_cache import Cache, key_of
+from evaluator.errors import InfrastructureError
 from evaluator.foreign.zygote import gpu_devices, gpu_environment, readable
 from evaluator.python_command import last_words, own_python
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox, SandboxSession, SessionEndedError
@@ -31,6 +33,8 @@ FAILED_KEPT_S: Final = 600.0
 DRIFT: Final = 0.05
 """By which share the probe may take longer or shorter than when a baseline was measured."""
 _BUILT_S: Final = {"eager": 60.0, "cuda_graph": 60.0, "compile": 180.0, "compile_max_autotune": 420.0}
+_SPARE_S: Final = 1800.0
+"""How long a process may wait for a file."""
 _MEMORY_BYTES: Final = 48 << 30
 _MOST_MESSAGE_BYTES: Final = 1 << 16
 _MOST_SAMPLES: Final = 1000
@@ -96,6 +100,8 @@ class BaselineStore:
         µs by name.
         """
         self._sandbox, self._cache, self._gpu, self._driver, self._probe = sandbox, cache, gpu, driver, probe
+        self._spare: tuple[float, SandboxSession] | None = None
+        """A process that imports PyTorch ahead of the next file, and since when; on a GPU, where time is dear."""
 
     def open(self, subject: Subject, wanted: Sequence[BaselineName]) -> "Baselines":
         """Those of one file: what is not known of `wanted` is being prepared from now on."""
@@ -103,10 +109,31 @@ class BaselineStore:
         known = {name: found for name in BASELINES if (found := self._read(subject, name)) is not None}
         current = {name: found for name, found in known.items() if found.is_current(now_s, probe_us)}
         lacking = [name for name in dict.fromkeys(wanted) if name not in current]
-        session = None
-        if lacking:
-            session = self._sandbox.start(_job(self._gpu))
-        return Baselines(self, subject, current, lacking, session)
+        return Baselines(self, subject, current, lacking, self._process() if lacking else None)
+
+    def _process(self) -> SandboxSession:
+        spare, self._spare = self._spare, None
+        if spare is not None and time.monotonic() - spare[0] < _SPARE_S:
+            return spare[1]
+        if spare is not None:
+            spare[1].finish()
+        return self.new_process()
+
+    def new_process(self) -> SandboxSession:
+        """One that has not begun to import anything."""
+        return self._sandbox.start(_job(self._gpu))
+
+    def look_ahead(self) -> None:
+        """Have a process ready for the next file."""
+        if self._gpu and self._spare is None:
+            with contextlib.suppress(InfrastructureError):  # the next file starts its own, or says why it cannot
+                self._spare = time.monotonic(), self.new_process()
+
+    def close(self) -> None:
+        """End the process that waits for a file."""
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare[1].finish()
 
     def key(self, subject: Subject, name: BaselineName) -> str:
         """Under which one is kept: by device, versions, file and sizes."""
@@ -145,6 +172,7 @@ class Baselines:
     ) -> None:
         self._store, self._subject, self._session = store, subject, session
         self._found, self._lacking = dict(current), list(lacking)
+        self._used = session is not None
         if session is not None:
             # It imports PyTorch and builds the first one while the submission is verified.
             asked = {
@@ -155,10 +183,18 @@ class Baselines:
                 "baselines": self._lacking,
             }
             try:
-                session.allow(sum(_BUILT_S[name] for name in lacking) + 60.0)
-                session.send(_message(asked))
-            except SessionEndedError as ended:
-                self._fail(ended)
+                self._ask(session, asked)
+            except SessionEndedError:  # one that waited for a file, and was ended meanwhile
+                session.finish()
+                self._session = session = store.new_process()
+                try:
+                    self._ask(session, asked)
+                except SessionEndedError as ended:
+                    self._fail(ended)
+
+    def _ask(self, session: SandboxSession, asked: Mapping[str, Any]) -> None:
+        session.allow(sum(_BUILT_S[name] for name in self._lacking) + 60.0)
+        session.send(_message(asked))
 
     def __enter__(self) -> Self:
         return self
@@ -168,6 +204,8 @@ class Baselines:
     ) -> None:
         if self._session is not None:
             self._session.finish()
+        if self._used:
+            self._store.look_ahead()
 
     def measured(self) -> Mapping[BaselineName, MeasuredBaseline]:
         """All that are known, those that were asked for among them. The device should do nothing else meanwhile."""
@@ -247,7 +285,7 @@ def _job(gpu: str) -> Job:
         environment={**own, **gpu_environment(gpu)},
         devices=gpu_devices() if gpu else (),
         limits=Limits(
-            wall_s=sum(_BUILT_S.values()) + 300.0,
+            wall_s=_SPARE_S + sum(_BUILT_S.values()) + 300.0,
             cpu_s=3600.0,
             memory_bytes=_MEMORY_BYTES,
             address_space=not gpu,

@@ -298,7 +298,7 @@ def stated_problem(
         naive=None,
         fast=None,
         timing_sizes=sizes,
-        baseline=f"Model(*get_init_inputs()) of {name} in eager PyTorch",
+        baseline=f"Model(*get_init_inputs()) of {name}",
         caveats=(*known.warnings, *caveats_of_sizes(known, other_sizes, published is not None)),
         varied_sizes=None if required or not known.varied.steps else varied,
         work_is_least=False,

@@ -39,7 +39,8 @@ class TorchRng:
         return share * (high - low) + low
 
     def integers(self, low: int, high: int, shape: Shape) -> Array:
-        return torch.randint(low, high + 1, shape, generator=self._generator, dtype=torch.int64, device=self.device)
+        beyond = min(high + 1, (1 << 63) - 1)  # which int64 must hold too: the largest of 2^63 values is never drawn
+        return torch.randint(low, beyond, shape, generator=self._generator, dtype=torch.int64, device=self.device)
 
     def signs(self, shape: Shape) -> Array:
         return (2 * self.integers(0, 1, shape) - 1).to(torch.float64)

@@ -26,6 +26,10 @@ _TIMED_S: Final = 1.0
 """Then the least number of launches is enough."""
 _QUEUEING_CYCLES: Final = 100_000
 """As the referee waits before its own baselines: about 50 us, so that the host can queue ahead."""
+_CYCLES_PER_US: Final = 2000
+_AHEAD: Final = 1.5
+"""How much longer the device waits than the host took to queue the warm-ups: else it would wait between operators."""
+_MOST_CYCLES: Final = 20_000 * _CYCLES_PER_US
 _SEEDS: Final = (1, 2)
 """Of contents that take turns, so that nothing that was computed for the last ones is worth keeping."""
 _WHY: Final = 300
@@ -104,6 +108,8 @@ class _Clock:
     def times_us(self, compute: Callable[[], Any], refill: Callable[[int], None]) -> list[float]:
         """Of launches after a few that warm up."""
         times_us: list[float] = []
+        queued_us = sorted(_on_host(compute) for _ in range(_WARM_UPS))[_WARM_UPS // 2]
+        self._cycles = min(_MOST_CYCLES, max(_QUEUEING_CYCLES, int(_AHEAD * queued_us * _CYCLES_PER_US)))
         until_s = time.monotonic() + _TIMED_S
         for turn in range(_WARM_UPS + _MOST_LAUNCHES):
             refill(turn)
@@ -115,7 +121,7 @@ class _Clock:
         return times_us
 
     def _on_device(self, compute: Callable[[], Any]) -> float:
-        torch.cuda._sleep(_QUEUEING_CYCLES)
+        torch.cuda._sleep(self._cycles)
         self._scratch.max()
         self._begin.record()
         compute()

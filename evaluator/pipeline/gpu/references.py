@@ -32,6 +32,10 @@ class References:
         self._computes_on = gpu if device == "gpu" else ""
         self._baselines = BaselineStore(sandbox, cache, gpu, driver, probe)
 
+    def close(self) -> None:
+        """End what waits for the next file."""
+        self._baselines.close()
+
     @contextmanager
     def stated(self, origin: bytes) -> Iterator[Problem]:
         """The problem that a grader states. Raises ReferenceRefusedError, InfrastructureError."""

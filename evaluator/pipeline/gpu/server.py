@@ -283,7 +283,11 @@ def main() -> None:
     except InfrastructureError as fault:
         print(f"{fault} {fault.remedy or ''}", file=sys.stderr)
         raise SystemExit(3) from fault
-    with contextlib.closing(services.runtime), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    with (
+        contextlib.closing(services.runtime),
+        contextlib.closing(services.references),
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener,
+    ):
         wanted.socket.unlink(missing_ok=True)
         old_mask = os.umask(0o177)
         with socket_address(wanted.socket) as address:
