@@ -22,7 +22,7 @@ from evaluator.foreign.inside.arithmetic import (
     PermutedOrder,
     RoundedArithmetic,
 )
-from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_parameter
+from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_buffer, draw_of_parameter
 from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call
 from evaluator.foreign.inside.leetgpu import LeetGpuFile
 from evaluator.foreign.inside.operators import seed_torch
@@ -140,7 +140,7 @@ class ReferenceServer:
         for name, tensor in self._parameters.items():
             inputs.append(_described(names[name], tensor, draw_of_parameter(tensor), "parameter"))
         for name in used:
-            inputs.append(_described(names[name], self._state[name], CALLED, "buffer"))
+            inputs.append(_described(names[name], self._state[name], draw_of_buffer(self._state[name]), "buffer"))
         several = len(found) > 1
         taken = {one["name"] for one in inputs}
         outputs = []
