@@ -22,7 +22,7 @@ from common.contract import BaselineName, BaselineTime, form_of
 from common.wire import Json
 from evaluator.disk_cache import Cache, key_of
 from evaluator.errors import InfrastructureError
-from evaluator.foreign.zygote import gpu_devices, gpu_environment, readable
+from evaluator.foreign.zygote import gpu_devices, gpu_environment, readable_packages
 from evaluator.python_command import last_words, own_python
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox, SandboxSession, SessionEndedError
 
@@ -281,7 +281,7 @@ def _job(gpu: str) -> Job:
     }
     return Job(
         argv=tuple(own_python("evaluator.foreign.inside.baselines")),
-        readable=readable(),
+        readable=readable_packages(),
         environment={**own, **gpu_environment(gpu)},
         devices=gpu_devices() if gpu else (),
         limits=Limits(

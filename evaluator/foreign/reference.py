@@ -20,7 +20,7 @@ from common.wire import DType
 from evaluator.cancellation import CancelToken
 from evaluator.errors import UsageError
 from evaluator.foreign.description import MOST_EXTENT, MOST_SIZES, Description
-from evaluator.foreign.zygote import KEPT, MEMORY_BYTES, Room, Zygote, message
+from evaluator.foreign.zygote import KEPT, MEMORY_BYTES, ReferenceRoom, Zygote, message
 from evaluator.python_command import last_words
 from evaluator.sandbox.retry import foreign, killed_from_outside
 from evaluator.sandbox.sandbox import Sandbox, SandboxSession, SessionEndedError
@@ -39,14 +39,14 @@ _MOST_ANSWER_BYTES: Final = 2 << 30
 """Of all tensors of one answer: values and scales of float32 outputs in float64 are four times as large as these."""
 
 
-def usual_room() -> Room:
+def usual_room() -> ReferenceRoom:
     """What a file may take where it is judged at sizes that the simulator affords."""
-    return Room(MOST_INPUT_BYTES, MOST_OUTPUT_BYTES, MEMORY_BYTES)
+    return ReferenceRoom(MOST_INPUT_BYTES, MOST_OUTPUT_BYTES, MEMORY_BYTES)
 
 
-def large_room(gpu: str = "") -> Room:
-    """What a file may take that is judged at its own sizes, whatever they are; see `Room.gpu`."""
-    return Room(8 * MOST_INPUT_BYTES, 2 * MOST_OUTPUT_BYTES, 4 * MEMORY_BYTES, gpu)
+def large_room(gpu: str = "") -> ReferenceRoom:
+    """What a file may take that is judged at its own sizes, whatever they are; see `ReferenceRoom.gpu`."""
+    return ReferenceRoom(8 * MOST_INPUT_BYTES, 2 * MOST_OUTPUT_BYTES, 4 * MEMORY_BYTES, gpu)
 
 
 RefusedAt: TypeAlias = Literal["reading", "calibrating", "judging"]
@@ -94,7 +94,7 @@ class ReferenceProcess:
         text: bytes,
         name: str,
         cancel_token: CancelToken | None = None,
-        room: Room | None = None,
+        room: ReferenceRoom | None = None,
     ) -> None:
         """`name`: the file's, for messages. `cancel_token`: that of the work that it is for, where that may be
         cancelled. `room`: the usual one by default. Raises ReferenceRefusedError.

@@ -37,7 +37,7 @@ _PACKAGES: Final = ("torch", "numpy", "sympy", "triton")
 
 
 @dataclass(frozen=True)
-class Room:
+class ReferenceRoom:
     """What one file may take."""
 
     input_bytes: int
@@ -52,7 +52,7 @@ class Room:
 class Zygote:
     """One such process, in a sandbox of its own. For one thread at a time."""
 
-    def __init__(self, sandbox: Sandbox, room: Room) -> None:
+    def __init__(self, sandbox: Sandbox, room: ReferenceRoom) -> None:
         """Start it, without waiting until it is ready. Raises SandboxError, StorageError."""
         self.room = room
         self.files = 0
@@ -66,7 +66,7 @@ class Zygote:
         self.session: SandboxSession = sandbox.start(
             Job(
                 argv=tuple(own_python("evaluator.foreign.inside.process", *arguments)),
-                readable=readable(),
+                readable=readable_packages(),
                 # Threads that spin for work cost more than they bring beside a compiler.
                 environment={**environment, **gpu_environment(room.gpu)},
                 devices=gpu_devices() if room.gpu else (),
@@ -135,7 +135,7 @@ class _Kept:
         with self._lock:
             return len(self._idle)
 
-    def take(self, sandbox: Sandbox, room: Room) -> Zygote:
+    def take(self, sandbox: Sandbox, room: ReferenceRoom) -> Zygote:
         whole = _whole(sandbox)
         with self._lock:
             idle = self._idle.pop(whole, None)
@@ -183,7 +183,7 @@ def _whole(sandbox: Sandbox) -> Sandbox:
     return sandbox.unbound if isinstance(sandbox, CancellableSandbox) else sandbox
 
 
-def readable() -> tuple[Path, ...]:
+def readable_packages() -> tuple[Path, ...]:
     """The interpreter with its packages, wherever it finds them, and this one."""
     own = Path(__file__).parents[1]
     places = (Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1])
