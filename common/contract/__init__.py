@@ -35,7 +35,7 @@ from common.contract.submission import (
     Settings,
     Submission,
 )
-from common.contract.timing import DeviceState, Timing
+from common.contract.timing import BASELINE_WORDS, BaselineName, BaselineTime, DeviceState, Timing
 from common.contract.verdict import (
     Compilation,
     Diagnostic,
@@ -55,15 +55,18 @@ from common.contract.verdict import (
     Verdict,
 )
 
-CONTRACT_VERSION = "1.3"
+CONTRACT_VERSION = "1.4"
 
 __all__ = [
+    "BASELINE_WORDS",
     "CONTRACT_VERSION",
     "MAX_FLAG",
     "MAX_REFERENCE_BYTES",
     "MAX_SIZES",
     "MAX_SIZE_NAME",
     "MAX_SOURCE_BYTES",
+    "BaselineName",
+    "BaselineTime",
     "Compilation",
     "Correctness",
     "DeviceState",

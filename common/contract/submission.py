@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from common.contract.correctness import Verification
 from common.contract.reference import Reference
+from common.contract.timing import BaselineName
 from common.launch_plan import LaunchPlan
 from common.wire import MaxLength, Request
 
@@ -84,6 +85,11 @@ class Settings(Request):
     """Launch the plan once more under NVIDIA's Nsight Compute, where there is a GPU and the submission passed."""
     timing: bool = True
     """Measure the speed where there is a GPU; false stops after verification."""
+    baseline: BaselineName = "eager"
+    """Of a problem that a reference states: what the speedup, and so the reward, is relative to. Our own problems are
+    always compared with eager."""
+    baselines: Annotated[tuple[BaselineName, ...], MaxLength(4)] = ()
+    """Of such a problem: baselines to measure as well, where they are not known yet; to compile takes a minute."""
     estimate_for: GpuName | None = "H100"
     """GPU whose time the simulator estimates, where none measures it; null estimates none."""
     max_launches: int = Field(default=200, ge=10, le=200)

@@ -1,8 +1,24 @@
 """What was measured about a submission's speed, as it travels on the wire. Part of `common.contract`."""
 
+from collections.abc import Mapping
+from typing import Final, Literal
+
 from pydantic import Field
 
 from common.wire import Wire
+
+BaselineName = Literal["eager", "cuda_graph", "compile", "compile_max_autotune"]
+"""What a measured time is compared with: PyTorch's eager operators, the same in a CUDA graph, `torch.compile`, and
+that in the mode `max-autotune`."""
+
+
+BASELINE_WORDS: Final[Mapping[BaselineName, str]] = {
+    "eager": "eager",
+    "cuda_graph": "eager in a CUDA graph",
+    "compile": "torch.compile",
+    "compile_max_autotune": "torch.compile (max-autotune)",
+}
+"""Each of them in words."""
 
 
 class DeviceState(Wire):
@@ -31,6 +47,24 @@ class DeviceState(Wire):
     """What held the clocks down while the launches were timed; empty for nothing."""
 
 
+class BaselineTime(Wire):
+    """One way to compute the same with PyTorch, timed as the submission is, in a process of its own."""
+
+    name: BaselineName
+    latency_us: float | None = Field(default=None, gt=0)
+    """Median of its launches; null where it could not be built or run."""
+    launches: int = Field(default=0, ge=0)
+    why_not: str | None = None
+    """Why there is no time, in words."""
+    age_s: float = Field(default=0.0, ge=0)
+    """How long ago it was measured, seconds: baselines of a problem are kept for each GPU and version of PyTorch."""
+
+    @property
+    def words(self) -> str:
+        """What it is, in words."""
+        return BASELINE_WORDS[self.name]
+
+
 class Timing(Wire):
     """Measured on a GPU only; the simulator never fills this in. Times are of one run of the whole launch plan."""
 
@@ -48,6 +82,8 @@ class Timing(Wire):
     """Standard error of the speedup, from the bootstrap."""
     compared_with: str
     """The baseline, for example `PyTorch 2.11.0 eager: torch.add(a, b)`."""
+    baselines: tuple[BaselineTime, ...] = ()
+    """Of a problem that a reference states: each baseline that was measured, that of `baseline_us` among them."""
     sizes: dict[str, int]
     launches: int = Field(ge=1)
     """Launches of the submission that this evaluation timed."""

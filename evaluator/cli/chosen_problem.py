@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import ValidationError
 
@@ -121,8 +121,9 @@ def chosen_problem(
     file: Path,
     toolbox: "Toolbox | None",
     other_sizes: OtherSizes = "reported",
+    backend: Literal["auto", "gpu", "sim"] = "auto",
 ) -> Iterator[Problem]:
-    """What to grade `file` for, `raw` being what it holds. Raises UsageError, InfrastructureError.
+    """What to grade `file` for on `backend`, `raw` being what it holds. Raises UsageError, InfrastructureError.
 
     The problem of a reference can be used as long as the context lasts; it needs `toolbox`.
     """
@@ -143,6 +144,7 @@ def chosen_problem(
         other_sizes,
         reference.problem_id,
         toolbox.cancel_token,
+        toolbox.backend_for(backend),
     ) as problem:
         yield problem
 
@@ -162,10 +164,8 @@ def refuse_beside_problem(reference: ReferenceText, problem_id: str | None) -> N
         raise UsageError(f"{reference.option} and --problem each say what to grade for.", "Leave one of them out.")
 
 
-def refuse_beside_reference(option: str, backend: str, given: dict[str, bool]) -> None:
+def refuse_beside_reference(option: str, given: dict[str, bool]) -> None:
     """Raise UsageError where an option asks for what cannot be done for a problem of someone else."""
     for other, is_given in given.items():
         if is_given:
             raise UsageError(f"{other} cannot be used with {option}.", "Leave one of them out.")
-    if backend == "gpu":
-        raise UsageError("A problem in a PyTorch file is graded on the simulator.", "Leave --backend out.")

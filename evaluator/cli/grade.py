@@ -2,12 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import click
 from rich.console import Console
 
-from common.contract import GpuName, OtherSizes, Phase, RewardName, Status, Submission, Verdict
+from common.contract import BaselineName, GpuName, OtherSizes, Phase, RewardName, Status, Submission, Verdict
 from evaluator.cli import arguments
 from evaluator.cli.chosen_problem import (
     chosen_problem,
@@ -50,6 +50,14 @@ _SHRINK_S = 10.0
     type=click.Choice(get_args(OtherSizes)),
     help="Whether being wrong at sizes that --reference or --torch does not state is told (the default) or fails.",
 )
+@click.option(
+    "--baseline",
+    type=click.Choice(get_args(BaselineName)),
+    help="What the speed for --reference or --torch is relative to, on a GPU.  [default: eager]",
+)
+@click.option(
+    "--baselines", "all_baselines", is_flag=True, help="Measure the others too; to compile takes a minute or two."
+)
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Launch plan as a JSON file.")
 @click.option("--backend", type=click.Choice(["auto", "gpu", "sim"]), default="auto", show_default=True)
 @click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Grade at this size as well; repeatable.")
@@ -91,8 +99,10 @@ def grade(
     expression: str | None,
     shapes: tuple[str, ...],
     other_sizes: OtherSizes | None,
+    baseline: BaselineName | None,
+    all_baselines: bool,
     plan_file: Path | None,
-    backend: str,
+    backend: Literal["auto", "gpu", "sim"],
     sizes: tuple[str, ...],
     arch: str | None,
     flags: tuple[str, ...],
@@ -119,16 +129,19 @@ def grade(
     foreign = reference_given(problem_id, reference, expression, shapes)
     if foreign is None and other_sizes is not None:
         raise UsageError("--other-sizes is of a problem that states fixed sizes.", "Add --reference or --torch.")
+    if foreign is None and (baseline is not None or all_baselines):
+        raise UsageError("--baseline is of a problem that a file states.", "Add --reference or --torch.")
     if foreign is not None:
         others = {"--size": bool(sizes), "--shrink": shrink or shrink_s is not None}
-        refuse_beside_reference(foreign.option, backend, {**others, "--repro": repro_name is not None})
-        backend = "sim"
+        refuse_beside_reference(foreign.option, {**others, "--repro": repro_name is not None})
     report_file = arguments.output_path(report_name, file) if report_name is not None else None
     receipt_file = arguments.output_path(receipt_name, file, "receipt") if receipt_name is not None else None
     repro_file = arguments.output_path(repro_name, file, "repro") if repro_name is not None else None
     settings = arguments.submission_settings(
         {
             "other_sizes": other_sizes or "reported",
+            "baseline": baseline or "eager",
+            "baselines": get_args(BaselineName) if all_baselines else (),
             "sizes": arguments.sizes_of(sizes),
             "arch": arch,
             "flags": flags,
@@ -153,14 +166,14 @@ def grade(
         refuse_beside_problem(foreign, problem_id)
         refuse_other_name(foreign, arguments.named_problem(raw), file)
         submission = Submission(
-            source=source, plan=plan, backend="sim", settings=settings, reference=foreign.as_sent()
+            source=source, plan=plan, backend=backend, settings=settings, reference=foreign.as_sent()
         )
         verdict = evaluate_anywhere(submission, None, machine, raw, quiet=as_json, service=service)
         if verdict.phase is Phase.PROBLEM and verdict.status is Status.UNSUPPORTED:
             raise UsageError(verdict.message, verdict.hint)
     else:
         toolbox = _toolbox(machine) if foreign is not None else None
-        with chosen_problem(problem_id, foreign, raw, file, toolbox, other_sizes or "reported") as problem:
+        with chosen_problem(problem_id, foreign, raw, file, toolbox, other_sizes or "reported", backend) as problem:
             submission = Submission.model_validate(
                 {"problem": problem.id, "source": source, "plan": plan, "backend": backend, "settings": settings}
             )

@@ -177,7 +177,10 @@ def _problem_of(stated: ReferenceText, shown: "ParsedReceipt", settings: Machine
             "Give the very file that was graded for.",
         )
     toolbox, sizes = Toolbox(settings), shown.receipt.settings.other_sizes
-    with foreign_problem(stated.text, stated.name, toolbox.sandbox, toolbox.cache, sizes, told) as problem:
+    backend = shown.verdict.backend
+    with foreign_problem(
+        stated.text, stated.name, toolbox.sandbox, toolbox.cache, sizes, told, backend=backend
+    ) as problem:
         yield problem
 
 

@@ -5,14 +5,13 @@ Nothing here leaves the range of the file's own draws: what a kernel may not mee
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.wire import DType
 from evaluator.foreign.description import DrawnAs, TensorFacts
-from evaluator.problems.arrays import Array, Rng, Shape, cast, rng_seed
+from evaluator.problems.arrays import Array, Rng, Shape, cast, namespace, on_device_of, rng_seed
 from evaluator.problems.generators import Maker
 from evaluator.problems.problem import Distribution, Sizes
 
@@ -25,6 +24,8 @@ _TILES: Final = (16, 32, 64, 128, 256)
 _SCALES: Final = 12.0
 """Powers of two over which values are spread: three decades and a half."""
 _FEW: Final = 4
+_FEW_BITS: Final = 6
+"""Behind the leading one: a product of two such values, added a thousand times, is exact in float32."""
 _STRETCH: Final = 32
 _FAR: Final = 4.0
 """Standard deviations: one normal value in 16,000 lies further out."""
@@ -59,7 +60,7 @@ def _drawing(
         drawn: dict[str, Array] = {}
         for facts in inputs:
             if facts.name in found:
-                drawn[facts.name] = found[facts.name].reshape(facts.shape)
+                drawn[facts.name] = on_device_of(rng.arange(1), found[facts.name].reshape(facts.shape))
             else:
                 maker = made(facts.draw) if facts.name in moved else _drawn(facts.draw)
                 drawn[facts.name] = _inside(cast(maker(rng, facts.shape), facts.dtype), facts)
@@ -68,12 +69,14 @@ def _drawing(
     return draw
 
 
-def _inside(values: NDArray[Any], facts: TensorFacts) -> Array:
+def _inside(values: Array, facts: TensorFacts) -> Array:
     """Below the end that a uniform draw does not reach, which a cast to fewer bits may round to."""
     if facts.draw.kind != "uniform" or facts.dtype is DType.FLOAT64 or not facts.dtype.is_float:
         return values
-    end = values.dtype.type(facts.draw.high)
-    return np.where(values >= end, np.nextafter(end, values.dtype.type(facts.draw.low)), values)
+    own = np.dtype(facts.dtype.value).type
+    end, xp = own(facts.draw.high), namespace(values)
+    below = np.asarray(np.nextafter(end, own(facts.draw.low)))
+    return xp.where(values >= float(end), on_device_of(values, below), values)
 
 
 def _drawn(draw: DrawnAs) -> Maker:
@@ -107,8 +110,14 @@ def _rows_of_one_value(draw: DrawnAs) -> Maker:
 
 
 def _few_values(draw: DrawnAs) -> Maker:
+    """Of few bits: to add one value of many again and again biases the roundings of a sum in order."""
+    centre, reach = _centre_and_reach(draw)
+    step = 2.0 ** (math.floor(math.log2(reach)) - _FEW_BITS) if reach > 0 else 0.0
+
     def make(rng: Rng, shape: Shape) -> Array:
         values = _drawn(draw)(rng, (_FEW,))
+        if step:  # towards the middle, so that none leaves the range
+            values = rng.xp.where(values < centre, rng.xp.ceil(values / step), rng.xp.floor(values / step)) * step
         return values[rng.integers(0, _FEW - 1, shape)]
 
     return make
@@ -144,7 +153,7 @@ def _extreme_ends(draw: DrawnAs) -> Maker:
     def make(rng: Rng, shape: Shape) -> Array:
         tile = _TILES[int(rng.integers(0, len(_TILES) - 1, (1,))[0])]
         places = rng.arange(shape[-1]) % tile
-        extreme = rng.xp.where(rng.signs(shape) > 0, ends[1], ends[0])
+        extreme = rng.xp.where(rng.signs(shape) > 0, rng.full(shape, ends[1]), rng.full(shape, ends[0]))
         return rng.xp.where((places == 0) | (places == tile - 1), extreme, _drawn(draw)(rng, shape))
 
     return make

@@ -4,12 +4,13 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.contract import OtherSizes
+from common.wire import BYTES_AS_BASE64, Json
 from evaluator.foreign.calibration import (
     MARGIN,
     Calibration,
@@ -22,8 +23,8 @@ from evaluator.foreign.calibration import (
 from evaluator.foreign.contents import distributions_of
 from evaluator.foreign.description import Description, TensorFacts
 from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError, ReferenceTooLargeError
-from evaluator.foreign.sizes import VariedSizes, afforded, drawn_sizes, learned_sizes, shapes_as_stated
-from evaluator.problems.arrays import Array, NumpyRng, largest
+from evaluator.foreign.sizes import VariedSizes, afforded, drawn_sizes, follows, learned_sizes, shapes_as_stated
+from evaluator.problems.arrays import Array, NumpyRng, largest, on_device_of, to_numpy
 from evaluator.problems.linter import degeneracies, ignored_inputs
 from evaluator.problems.problem import (
     Arrays,
@@ -235,37 +236,49 @@ def _distributions(file: File, base: Description) -> tuple[Distribution, ...]:
     )
 
 
-def stated_problem(file: File, known: Known, other_sizes: OtherSizes) -> Problem:
-    """The problem that a file states, whose process gives the oracle's answers; see `foreign_problem`."""
-    process, name, described, calibration = file.process, file.name, known.description, known.calibration
+def stated_problem(
+    file: File, known: Known, other_sizes: OtherSizes, published: Description | None = None
+) -> Problem:
+    """The problem that a file states, whose process gives the oracle's answers; see `foreign_problem`.
+
+    `published`: what the file states itself, where it is to be judged there whatever its size, as `file` describes
+    it; by default it is judged at the sizes of `known`.
+    """
+    process, name, calibration = file.process, file.name, known.calibration
+    described, shapes = published or known.description, known.varied
+    if published is not None and not follows(published, known.description, shapes):
+        shapes = VariedSizes({}, shapes_as_stated(published))
     digest = hashlib.sha256(file.text).hexdigest()
     base = max(one.relative for one in calibration.outputs)
-    inputs, outputs = _tensors(described.inputs, known.varied), _tensors(described.outputs, known.varied)
+    inputs, outputs = _tensors(described.inputs, shapes), _tensors(described.outputs, shapes)
     sizes = dict(described.sizes)
 
     def oracle(given: Arrays, at: Sizes) -> dict[str, Expected]:
         constants = constants_of(described, at)
         here = file.described(constants)
-        answer = _checked(process, here, process.answered(given, constants))
-        if here.sizes != sizes and not _finite(here, answer):
+        on_host = {one: to_numpy(values) for one, values in given.items()}
+        answer = _checked(process, here, process.answered(on_host, constants))
+        if here.sizes != known.description.sizes and not _finite(here, answer):
             raise ReferenceRefusedError(f"{name} at {_listed(here.sizes)}: {_NOT_FINITE}.")
         return {
             facts.name: Expected(
-                _as_compared(answer[f"value_{number}"], facts),
-                answer[f"scale_{number}"],
-                longer=_longer(facts, described, here) * (one.relative / base if base else 1.0),
-                beyond=half_step(facts) * np.abs(answer[f"value_{number}"]) if half_step(facts) else 0.0,
+                _beside(given, _as_compared(answer[f"value_{number}"], facts)),
+                _beside(given, answer[f"scale_{number}"]),
+                longer=_longer(facts, known.description, here) * (one.relative / base if base else 1.0),
+                beyond=_beside(given, half_step(facts) * np.abs(answer[f"value_{number}"]))
+                if half_step(facts)
+                else 0.0,
             )
             for number, (facts, one) in enumerate(zip(here.outputs, calibration.outputs, strict=True))
         }
 
     def work(at: Sizes) -> Work:
         moved = [sum(_bytes_at(tensor, at) for tensor in tensors) for tensors in (inputs, outputs)]
-        larger = math.prod(at[one] / sizes[one] for one in known.varied.steps)
+        larger = math.prod(at[one] / sizes[one] for one in shapes.steps)
         return Work(moved[0], moved[1], round(described.flops * larger))
 
     def varied(generator: np.random.Generator) -> tuple[Sizes, ...]:
-        return drawn_sizes(generator, described, known.varied, file.described)
+        return drawn_sizes(generator, known.description, known.varied, file.described)
 
     required = other_sizes == "required"
     return Problem(
@@ -273,7 +286,7 @@ def stated_problem(file: File, known: Known, other_sizes: OtherSizes) -> Problem
         version=f"{RULES.split()[1]}-{digest[:32]}",
         tier=1,
         title=f"Model.forward of {name}",
-        statement=_statement(name, known),
+        statement=_statement(name, described),
         inputs=inputs,
         outputs=outputs,
         sizes=tuple(sizes),
@@ -289,16 +302,44 @@ def stated_problem(file: File, known: Known, other_sizes: OtherSizes) -> Problem
         naive=None,
         fast=None,
         timing_sizes=sizes,
-        baseline=f"Model(*get_init_inputs()) of {name} in eager PyTorch",
-        caveats=(*known.warnings, *caveats_of_sizes(known, other_sizes)),
+        baseline=f"Model(*get_init_inputs()) of {name}",
+        caveats=(*known.warnings, *caveats_of_sizes(known, other_sizes, published is not None)),
         varied_sizes=None if required or not known.varied.steps else varied,
-        too_large="" if required else known.too_large,
+        work_is_least=False,
+        origin=origin_of(file, known, other_sizes, published),
+        too_large="" if required or published is not None else known.too_large,
     )
 
 
-def caveats_of_sizes(known: Known, other_sizes: OtherSizes) -> Iterator[str]:
+@dataclass(frozen=True)
+class Origin:
+    """All that another process of ours needs to state the same problem."""
+
+    text: bytes
+    name: str
+    problem_id: str
+    known: Known
+    other_sizes: OtherSizes
+    published: Description | None
+    __pydantic_config__: ClassVar = BYTES_AS_BASE64
+
+
+origins: Final = Json(Origin)
+
+
+def origin_of(file: File, known: Known, other_sizes: OtherSizes, published: Description | None) -> bytes:
+    """As it travels."""
+    return origins.dump(Origin(file.text, file.name, file.problem_id, known, other_sizes, published))
+
+
+def _beside(given: Arrays, values: NDArray[Any]) -> Array:
+    """The same where the inputs are."""
+    return on_device_of(next(iter(given.values())), values) if given else values
+
+
+def caveats_of_sizes(known: Known, other_sizes: OtherSizes, as_published: bool = False) -> Iterator[str]:
     """What is to be said of the sizes at which a problem is judged."""
-    if known.too_large:
+    if known.too_large and not as_published:
         yield (
             f"at its own sizes ({known.too_large}) this problem is too large for the simulator: it is judged at "
             f"{_listed(known.description.sizes)}"
@@ -327,8 +368,7 @@ def _as_compared(values: NDArray[Any], facts: TensorFacts) -> Array:
     return values.astype(np.float64 if facts.dtype.is_float else np.int64)
 
 
-def _statement(name: str, known: Known) -> str:
-    described = known.description
+def _statement(name: str, described: Description) -> str:
     kinds = {
         kind: ", ".join(facts.name for facts in described.inputs if facts.kind == kind)
         for kind in ("argument", "parameter", "buffer")

@@ -7,14 +7,31 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from common.contract import OtherSizes, foreign_problem_id
 from common.wire import Json
 from evaluator.cancellation import CancelToken
 from evaluator.disk_cache import Cache, key_of
-from evaluator.foreign.learning import RULES, File, Known, caveats_of_sizes, learn, stated_problem
-from evaluator.foreign.reference import ReferenceEndedError, ReferenceProcess, ReferenceRefusedError, RefusedAt
+from evaluator.foreign.baselines import Subject
+from evaluator.foreign.description import Description
+from evaluator.foreign.learning import (
+    RULES,
+    File,
+    Known,
+    caveats_of_sizes,
+    constants_of,
+    learn,
+    origins,
+    stated_problem,
+)
+from evaluator.foreign.reference import (
+    ReferenceEndedError,
+    ReferenceProcess,
+    ReferenceRefusedError,
+    RefusedAt,
+    large_room,
+)
 from evaluator.problems.problem import Problem
 from evaluator.sandbox.sandbox import Sandbox
 
@@ -52,6 +69,7 @@ def foreign_problem(
     other_sizes: OtherSizes = "reported",
     problem_id: str | None = None,
     cancel_token: CancelToken | None = None,
+    backend: Literal["gpu", "sim"] = "sim",
 ) -> Iterator[Problem]:
     """The problem that a KernelBench file states. Its oracle works as long as the context lasts.
 
@@ -59,20 +77,63 @@ def foreign_problem(
     kernel must be right at sizes that the file does not state. What was learned of a text is kept, also why it is
     refused: that for a while only where its process had to be ended, which may go better on another day.
 
-    `cancel_token`: that of the work that it is for. Raises ReferenceRefusedError, InfrastructureError,
-    CancelledError.
+    `cancel_token`: that of the work that it is for. `backend`: on a GPU it is the problem at the sizes that the file
+    states, on the simulator at smaller ones where those are too much for it.
+
+    Raises ReferenceRefusedError, InfrastructureError, CancelledError.
     """
-    process = ReferenceProcess(sandbox, text, name, cancel_token)
+    process = ReferenceProcess(sandbox, text, name, cancel_token, large_room() if backend == "gpu" else None)
     try:
         file = File(process, text, problem_id or foreign_problem_id(name, text))
         known = _known_of(file, cache)
         process.start()  # it imports PyTorch while the kernel is compiled
-        file.both_signs = known.both_signs
-        file.remember(known.description)
-        process.grant(_EVALUATION_S)
-        yield stated_problem(file, known, other_sizes)
+        published = _published(file, known, cache) if backend == "gpu" else None
+        yield _used(file, known, other_sizes, published)
     finally:
         process.close()
+
+
+@contextmanager
+def restated(origin: bytes, sandbox: Sandbox, gpu: str = "") -> Iterator[Problem]:
+    """The problem that another process of ours stated, with a reference process of its own in `sandbox`.
+
+    `gpu`: the UUID of the GPU that the reference computes on; the processor by default. Raises
+    ReferenceRefusedError, InfrastructureError.
+    """
+    told = origins.load(origin)
+    process = ReferenceProcess(sandbox, told.text, told.name, room=large_room(gpu))
+    try:
+        process.start()
+        file = File(process, told.text, told.problem_id)
+        yield _used(file, told.known, told.other_sizes, told.published)
+    finally:
+        process.close()
+
+
+def subject_of(origin: bytes) -> Subject:
+    """What of such a problem is timed as its baseline."""
+    told = origins.load(origin)
+    described = told.published or told.known.description
+    return Subject(told.text, constants_of(described, described.sizes))
+
+
+def _used(file: File, known: Known, other_sizes: OtherSizes, published: Description | None) -> Problem:
+    """The problem for one evaluation."""
+    file.both_signs = known.both_signs
+    file.remember(known.description)
+    if published is not None:
+        file.remember(published)
+    file.process.grant(_EVALUATION_S)
+    return stated_problem(file, known, other_sizes, published)
+
+
+def _published(file: File, known: Known, cache: Cache) -> Description:
+    """The file at the sizes that it states. Raises ReferenceRefusedError, InfrastructureError."""
+    if not known.too_large:
+        return known.description
+    key = key_of(*_key_parts("foreign problem as published", file))
+    made = cache.get_or_make(key, lambda: {"published": file.process.describe({}).to_json()})
+    return Description.from_json(made[0]["published"])
 
 
 @dataclass(frozen=True)
@@ -122,7 +183,7 @@ def survey_file(text: bytes, name: str, sandbox: Sandbox, cache: Cache) -> Surve
 
 def _known_of(file: File, cache: Cache) -> Known:
     """What is known of a file, learned now where it is not. Raises ReferenceRefusedError, InfrastructureError."""
-    key = key_of("foreign problem", RULES, importlib.metadata.version("torch"), _own_digest(), file.text)
+    key = key_of(*_key_parts("foreign problem", file))
     entry, _ = cache.get_or_make(key, lambda: _learned(file))
     if "refused" in entry:
         refusal = _refusal.load(entry["refused"])
@@ -135,6 +196,10 @@ def _known_of(file: File, cache: Cache) -> Known:
         if "refused" in entry:
             return _known_of(file, cache)
     return _known.load(entry["known"])
+
+
+def _key_parts(kind: str, file: File) -> tuple[str | bytes, ...]:
+    return kind, RULES, importlib.metadata.version("torch"), _own_digest(), file.text
 
 
 def _learned(file: File) -> dict[str, bytes]:

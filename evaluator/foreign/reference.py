@@ -20,7 +20,7 @@ from common.wire import DType
 from evaluator.cancellation import CancelToken
 from evaluator.errors import UsageError
 from evaluator.foreign.description import MOST_EXTENT, MOST_SIZES, Description
-from evaluator.foreign.zygote import KEPT, MEMORY_BYTES, Zygote, message
+from evaluator.foreign.zygote import KEPT, MEMORY_BYTES, ReferenceRoom, Zygote, message
 from evaluator.problems.arrays import numpy_dtype
 from evaluator.python_command import last_words
 from evaluator.sandbox.retry import foreign, killed_from_outside
@@ -38,6 +38,16 @@ _MOST_HEADER_BYTES: Final = 4 << 20
 MOST_OUTPUT_BYTES: Final = 4 * MOST_INPUT_BYTES
 _MOST_ANSWER_BYTES: Final = 2 << 30
 """Of all tensors of one answer: values and scales of float32 outputs in float64 are four times as large as these."""
+
+
+def usual_room() -> ReferenceRoom:
+    """What a file may take where it is judged at sizes that the simulator affords."""
+    return ReferenceRoom(MOST_INPUT_BYTES, MOST_OUTPUT_BYTES, MEMORY_BYTES)
+
+
+def large_room(gpu: str = "") -> ReferenceRoom:
+    """What a file may take that is judged at its own sizes, whatever they are; see `ReferenceRoom.gpu`."""
+    return ReferenceRoom(8 * MOST_INPUT_BYTES, 2 * MOST_OUTPUT_BYTES, 4 * MEMORY_BYTES, gpu)
 
 
 RefusedAt: TypeAlias = Literal["reading", "calibrating", "judging"]
@@ -79,9 +89,16 @@ def why_no_references(sandbox: Sandbox) -> UsageError | None:
 class ReferenceProcess:
     """One file in its sandbox. It starts with `start` or the first request and ends with `close`."""
 
-    def __init__(self, sandbox: Sandbox, text: bytes, name: str, cancel_token: CancelToken | None = None) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        text: bytes,
+        name: str,
+        cancel_token: CancelToken | None = None,
+        room: ReferenceRoom | None = None,
+    ) -> None:
         """`name`: the file's, for messages. `cancel_token`: that of the work that it is for, where that may be
-        cancelled. Raises ReferenceRefusedError.
+        cancelled. `room`: the usual one by default. Raises ReferenceRefusedError.
         """
         missing = why_no_references(sandbox)
         if missing is not None:
@@ -97,6 +114,7 @@ class ReferenceProcess:
         self._zygote: Zygote | None = None
         self._in_order = True
         self._cancel_token = cancel_token or CancelToken()
+        self._room = room or usual_room()
         self._left_s, self._granted_s = math.inf, math.inf
 
     def grant(self, time_s: float) -> None:
@@ -107,7 +125,7 @@ class ReferenceProcess:
         """Start the process, which takes seconds to be ready where none is at hand, without waiting for it."""
         if self._zygote is not None:
             return
-        self._zygote = KEPT.take(self._sandbox, (MOST_INPUT_BYTES, MOST_OUTPUT_BYTES))
+        self._zygote = KEPT.take(self._sandbox, self._room)
         self._in_order = False
         try:
             self._zygote.begin(self._text, form_of(self._text), self._cancel_token)
@@ -129,7 +147,8 @@ class ReferenceProcess:
         try:
             found = Description.from_json(json.dumps(header).encode())
             # The process refuses more, and may lie: the referee is not to draw what no memory holds.
-            for tensors, most in ((found.inputs, MOST_INPUT_BYTES), (found.outputs, MOST_OUTPUT_BYTES)):
+            room = self._room
+            for tensors, most in ((found.inputs, room.input_bytes), (found.outputs, room.output_bytes)):
                 if sum(facts.size_bytes for facts in tensors) > most:
                     raise ValueError(f"tensors of more than {most:,} bytes")
             return found
@@ -223,7 +242,7 @@ class ReferenceProcess:
         if by is not None:
             return killed_from_outside(by)
         if result.memory_exceeded:
-            why = f"it takes more than the {MEMORY_BYTES >> 30} GiB of memory that it may"
+            why = f"it takes more than the {self._room.memory_bytes >> 30} GiB of memory that it may"
         elif late:
             why = late
         elif result.limit_hit:

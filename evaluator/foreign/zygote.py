@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -31,30 +32,49 @@ _IDLE_S: Final = 300.0
 _RETURN_S: Final = 5.0
 """For the end of a file's process and all that it started."""
 _SECRET_BYTES: Final = 32
+_PACKAGES: Final = ("torch", "numpy", "sympy", "triton")
+"""By which the folders of packages are known among all from which this process imports."""
+
+
+@dataclass(frozen=True)
+class ReferenceRoom:
+    """What one file may take."""
+
+    input_bytes: int
+    """Of all inputs and parameters."""
+    output_bytes: int
+    memory_bytes: int
+    """Of its process and all that it starts."""
+    gpu: str = ""
+    """UUID of the GPU that it computes on; empty for the processor."""
 
 
 class Zygote:
     """One such process, in a sandbox of its own. For one thread at a time."""
 
-    def __init__(self, sandbox: Sandbox, most_input_bytes: int, most_output_bytes: int) -> None:
+    def __init__(self, sandbox: Sandbox, room: ReferenceRoom) -> None:
         """Start it, without waiting until it is ready. Raises SandboxError, StorageError."""
-        self.limits = most_input_bytes, most_output_bytes
+        self.room = room
         self.files = 0
         self._ending = CancelToken()
         self._forget: Callable[[], None] = lambda: None
         self._begun_s = time.monotonic()
         processors = max(1, min(8, len(os.sched_getaffinity(0))))
-        arguments = map(str, (processors, most_input_bytes, most_output_bytes))
+        device = "cuda" if room.gpu else "cpu"
+        arguments = map(str, (processors, room.input_bytes, room.output_bytes, device))
+        environment = {"OMP_NUM_THREADS": str(processors), "OMP_WAIT_POLICY": "PASSIVE"}
         self.session: SandboxSession = sandbox.start(
             Job(
                 argv=tuple(own_python("evaluator.foreign.inside.process", *arguments)),
-                readable=_readable(),
+                readable=readable_packages(),
                 # Threads that spin for work cost more than they bring beside a compiler.
-                environment={"OMP_NUM_THREADS": str(processors), "OMP_WAIT_POLICY": "PASSIVE"},
+                environment={**environment, **gpu_environment(room.gpu)},
+                devices=gpu_devices() if room.gpu else (),
                 limits=Limits(
                     wall_s=_SESSION_S,
                     cpu_s=_SESSION_S,
-                    memory_bytes=MEMORY_BYTES,
+                    memory_bytes=room.memory_bytes,
+                    address_space=not room.gpu,
                     processes=256,
                     output_bytes=64 << 20,
                 ),
@@ -115,15 +135,15 @@ class _Kept:
         with self._lock:
             return len(self._idle)
 
-    def take(self, sandbox: Sandbox, limits: tuple[int, int]) -> Zygote:
+    def take(self, sandbox: Sandbox, room: ReferenceRoom) -> Zygote:
         whole = _whole(sandbox)
         with self._lock:
             idle = self._idle.pop(whole, None)
         if idle is not None:
-            if idle.may_serve and idle.limits == limits:
+            if idle.may_serve and idle.room == room:
                 return idle
             idle.finish()
-        return Zygote(whole, *limits)
+        return Zygote(whole, room)
 
     def give_back(self, sandbox: Sandbox, zygote: Zygote) -> None:
         if not (zygote.may_serve and zygote.left_clean()):
@@ -163,11 +183,32 @@ def _whole(sandbox: Sandbox) -> Sandbox:
     return sandbox.unbound if isinstance(sandbox, CancellableSandbox) else sandbox
 
 
-def _readable() -> tuple[Path, ...]:
-    """The interpreter with its packages, and this one."""
+def readable_packages() -> tuple[Path, ...]:
+    """The interpreter with its packages, wherever it finds them, and this one."""
+    own = Path(__file__).parents[1]
     places = (Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1])
-    found = dict.fromkeys((*places, Path(__file__).parents[1]))
+    others = (Path(path) for path in sys.path if os.path.isabs(path))
+    packages = (path for path in others if any((path / name).is_dir() for name in _PACKAGES))
+    found = dict.fromkeys((*places, *packages, own))
     return tuple(path for path in found if path.is_dir() and path != Path("/"))
+
+
+def python_path() -> dict[str, str]:
+    """The variable by which a process of ours finds the packages that this one does."""
+    return {"PYTHONPATH": os.pathsep.join(path for path in sys.path if os.path.isabs(path))}
+
+
+def gpu_environment(gpu: str) -> dict[str, str]:
+    """Variables of a process that sees this one GPU, or none."""
+    found = {**python_path(), "CUDA_VISIBLE_DEVICES": gpu}
+    if gpu and "LD_LIBRARY_PATH" in os.environ:
+        found["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+    return found
+
+
+def gpu_devices() -> tuple[Path, ...]:
+    """The device nodes that CUDA opens."""
+    return tuple(sorted(path for path in Path("/dev").glob("nvidia*") if path.is_char_device()))
 
 
 KEPT: Final = _Kept()

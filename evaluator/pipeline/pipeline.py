@@ -185,7 +185,9 @@ def _remembered(job: GradingJob, planned: PlannedProgram, measurement: Measureme
         driver=measurement.device.driver or "",
         compared_with=measurement.compared_with,
     )
-    return job.toolbox.timings.add(key, job.seed.commitment, measurement)
+    pooled = job.toolbox.timings.add(key, job.seed.commitment, measurement)
+    # What was timed by itself once is the same for many evaluations, and no more samples for each of them.
+    return replace(pooled, baseline_us=measurement.baseline_us) if measurement.baselines else pooled
 
 
 def _ended(

@@ -56,7 +56,7 @@ class SimulatorReferee:
         generator = Seed(request.secret).generator()
         checked_plan = request.checked_plan
         work = work_at(checked_plan.problem, checked_plan.problem.example_sizes[0])
-        if work > _MOST_WORK:
+        if work > _MOST_WORK and not self._rehearses:
             raise UnsupportedError(
                 f"a problem of these shapes in time: about {work:.2g} operations and words of memory, and at most "
                 f"{_MOST_WORK:.2g} are run"
@@ -75,7 +75,10 @@ class SimulatorReferee:
             if verified.ruling:
                 _supported(checked_plan.problem, verified.ruling)
                 return JudgeResult(verified)
-            judged = self._counted(request, verified, session, rng)
+            if trials:
+                judged = self._counted(request, verified, session, rng)
+            else:
+                judged = JudgeResult(verified.warned((_unrehearsed(work),)))
             varied = checked_plan.problem.varied_sizes
             elsewhere = _generalisation(request, session, varied(generator) if varied else (), rng, seed)
             return replace(judged, verified=_generalised(judged.verified, elsewhere))
@@ -93,6 +96,13 @@ class SimulatorReferee:
         if lacking:
             return JudgeResult(verified.warned((lacking,)), evidence=evidence, sampled=evidence)
         return JudgeResult(verified, evidence=evidence, sampled=sampled or evidence)
+
+
+def _unrehearsed(work: float) -> str:
+    return (
+        "it was not rehearsed on the simulator, which alone sees races and reads out of bounds: at the sizes that "
+        f"the problem states ({work:.2g} operations and words of memory) that would take too long"
+    )
 
 
 def _supported(problem: Problem, ruling: Ruling) -> None:
@@ -174,5 +184,12 @@ def also_rehearsed(judged: JudgeResult, rehearsed: JudgeResult | None) -> JudgeR
         return judged
     warnings = tuple(dict.fromkeys((*shown.warnings, *seen.warnings)))
     hazards = tuple(dict.fromkeys((*shown.hazards, *seen.hazards)))
-    both = shown.model_copy(update={"watched": seen.watched, "warnings": warnings, "hazards": hazards})
+    both = shown.model_copy(
+        update={
+            "watched": seen.watched if seen.trials else shown.watched,
+            "warnings": warnings,
+            "hazards": hazards,
+            "generalisation": seen.generalisation,
+        }
+    )
     return replace(judged, verified=replace(judged.verified, correctness=both))

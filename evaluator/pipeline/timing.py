@@ -53,7 +53,7 @@ def _with_failure(verified: Verified, look: TimingRound) -> Verified:
 
 def roofline_of(checked_plan: CheckedPlan, look: TimingRound) -> Roofline | None:
     """What bounds the measured time from below; None where the device is not known."""
-    if look.measurement is None:
+    if look.measurement is None or not checked_plan.problem.work_is_least:
         return None
     peaks, problem = peaks_of(look.measurement.device), checked_plan.problem
     return Roofline(problem.work(look.measurement.sizes), precision_of(problem), peaks) if peaks else None

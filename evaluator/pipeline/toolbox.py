@@ -1,7 +1,7 @@
 """What a grader has at hand: toolchain, sandbox, cache and backend, each made when it is first needed."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from common.contract import Submission
 from evaluator.backends.gpu.device.health import gpus, why_not
@@ -111,12 +111,18 @@ class Toolbox:
 
     def referee(self, submission: Submission) -> Referee:
         """Who judges this submission. Raises UsageError where this machine does not have what it asks for."""
-        if submission.backend == "sim":
-            return SimulatorReferee(self.simulator)
-        if self.gpu is not None:
+        if self.backend_for(submission.backend) == "gpu" and self.gpu is not None:
             return self.gpu
-        if submission.backend == "auto":
-            return SimulatorReferee(self.simulator)
+        return SimulatorReferee(self.simulator)
+
+    def backend_for(self, asked: Literal["auto", "gpu", "sim"]) -> Literal["gpu", "sim"]:
+        """What judges here. Raises UsageError where this machine does not have what is asked for."""
+        if asked == "sim":
+            return "sim"
+        if self.gpu is not None:
+            return "gpu"
+        if asked == "auto":
+            return "sim"
         absence = why_not()
         assert absence is not None
         message = absence.message

@@ -1,10 +1,12 @@
 """The built-in problems by id."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from common.contract import is_foreign_problem
 from common.wire import SentByName
@@ -54,8 +56,22 @@ def find_problem(problem_id: str) -> Problem:
     raise UnknownProblemError(f"there is no problem '{problem_id}'", remedy)
 
 
+_stated: Final[ContextVar[Problem | None]] = ContextVar("_stated", default=None)
+
+
+@contextmanager
+def known_as_well(problem: Problem) -> Iterator[None]:
+    """While it lasts, what travels by the id of `problem`, which is none of ours, arrives as this one."""
+    before = _stated.set(problem)
+    try:
+        yield
+    finally:
+        _stated.reset(before)
+
+
 def _by_id(problem_id: str) -> Problem:
-    found = problems().get(problem_id)
+    stated = _stated.get()
+    found = stated if stated is not None and stated.id == problem_id else problems().get(problem_id)
     if found is None:
         raise ValueError(f"there is no problem '{problem_id}'")
     return found

@@ -297,6 +297,11 @@ class Problem:
     """What a verdict on this problem cannot promise: each becomes a warning of every verdict."""
     varied_sizes: Callable[[np.random.Generator], tuple[Sizes, ...]] | None = None
     """Sizes that a kernel need not serve: whether it does is a fact of its own. None where that is no question."""
+    work_is_least: bool = True
+    """Whether no right answer can be had with less than `work`: of a reference that is unknown, so nothing is too
+    fast."""
+    origin: bytes = b""
+    """What another process of ours states it from (`foreign.loading.restated`); empty for those in the catalogue."""
     too_large: str = ""
     """The sizes for which a kernel is meant, in words, where it is tried at smaller ones that it need not serve."""
 

@@ -366,7 +366,8 @@ def _timing(shown: ParsedReceipt, beside: Expectations) -> str:
     problem, peaks = _problem(shown), peaks_of(timing.device)
     if timing.launches != len(timing.samples_us) or not timing.baseline_samples_us:
         raise _CheckFailedError(f"It claims {timing.launches} launches, and has {len(timing.samples_us)} samples.")
-    roofline = Roofline(problem.work(timing.sizes), precision_of(problem), peaks) if peaks else None
+    bounded = peaks is not None and problem.work_is_least
+    roofline = Roofline(problem.work(timing.sizes), precision_of(problem), peaks) if peaks and bounded else None
     try:
         again = recomputed(timing, roofline)
     except (ValueError, ArithmeticError) as error:

@@ -331,9 +331,13 @@ def _token_class(token: Any) -> str:
 
 
 def _time_bars(timing: Timing) -> Iterator[tuple[str, float, float, str]]:
-    longest = max(timing.latency_us, timing.baseline_us, timing.sol_us or 0)
+    others = [(f"PyTorch, {one.words}", one.latency_us) for one in timing.baselines if one.latency_us is not None]
+    others = others if len(others) > 1 else []
+    longest = max(timing.latency_us, timing.baseline_us, timing.sol_us or 0, *(time_us for _, time_us in others))
     yield "This submission", timing.latency_us, timing.latency_us / longest * 100, "fill"
     yield timing.compared_with, timing.baseline_us, timing.baseline_us / longest * 100, "other"
+    for name, time_us in others:
+        yield name, time_us, time_us / longest * 100, "other"
     if timing.sol_us is not None:
         yield "Speed of light of this device", timing.sol_us, timing.sol_us / longest * 100, "light"
 

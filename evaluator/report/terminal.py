@@ -399,6 +399,10 @@ def _speed(timing: Timing) -> list[str]:
     if timing.sol_share is not None:
         launches = f"{timing.sol_share:.0%} of the speed of light; {launches}"
     said.append(launches)
+    others = [one for one in timing.baselines if one.latency_us is not None]
+    if len(others) > 1:
+        said.append("; ".join(f"{one.words} {one.latency_us:.4g} us" for one in others))
+    said += [f"no baseline {one.words}: {_short(one.why_not)}" for one in timing.baselines if one.why_not]
     if timing.device.throttle_reasons:
         said.append(f"clocks held down: {', '.join(timing.device.throttle_reasons)}")
     return said

@@ -111,7 +111,7 @@ NOT_RUN = {
         "needs a GPU",
     ],
     "code.md": ["takes minutes to hours"],
-    "foreign_problems.md": ["needs files of others"],
+    "foreign_problems.md": ["needs a GPU", "needs files of others"],
     "on-a-gpu.md": ["needs a GPU"],
     "operators.md": [
         "stays in the foreground",

@@ -11,6 +11,8 @@ from evaluator.backends.gpu.pool import RunnerPool
 from evaluator.backends.gpu.session import GpuRuntime
 from evaluator.backends.gpu.tensors import TorchBaseline, TorchRng
 from evaluator.backends.session import Entry, Parameter, Program
+from evaluator.disk_cache import Cache
+from evaluator.pipeline.gpu.references import References
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.launch.planning import plan_launches
 
@@ -40,6 +42,8 @@ class StandInServices:
         self.instruments = instruments
         self.baseline = TorchBaseline("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
         pool = RunnerPool(sandbox, "none", device=DEVICE)
+        cache = Cache(sandbox.root / "cache", 1 << 28)
+        self.references = References(sandbox, cache, "", "1.0", self.baseline.probe)
         self.runtime = GpuRuntime(pool, FileMemory, lambda: 1 << 40, jobs_per_runner)
 
     def rng(self, seed):

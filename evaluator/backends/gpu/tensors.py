@@ -39,7 +39,8 @@ class TorchRng:
         return share * (high - low) + low
 
     def integers(self, low: int, high: int, shape: Shape) -> Array:
-        return torch.randint(low, high + 1, shape, generator=self._generator, dtype=torch.int64, device=self.device)
+        beyond = min(high + 1, (1 << 63) - 1)  # which int64 must hold too: the largest of 2^63 values is never drawn
+        return torch.randint(low, beyond, shape, generator=self._generator, dtype=torch.int64, device=self.device)
 
     def signs(self, shape: Shape) -> Array:
         return (2 * self.integers(0, 1, shape) - 1).to(torch.float64)
@@ -135,6 +136,9 @@ _QUEUEING_CYCLES = 100_000
 """About 50 us: with the flush, longer than the host needs to queue any of the baselines."""
 
 
+_PROBES = 9
+
+
 class TorchBaseline:
     """PyTorch's eager operators on the referee's own device and in its own context (`measurement.Baseline`)."""
 
@@ -175,6 +179,21 @@ class TorchBaseline:
     def _elapsed_us(self) -> float:
         self._end.synchronize()
         return float(self._begin.elapsed_time(self._end)) * 1000
+
+    def given(self, problem: Problem) -> None:
+        """None: it runs in turns with the submission."""
+
+    def probe(self) -> dict[str, float]:
+        """How long the device takes now to copy memory and to multiply matrices, µs: the median of a few times."""
+        if self.device.type != "cuda":
+            return {}
+        memory = torch.empty(128 << 20, dtype=torch.uint8, device=self.device)
+        square = torch.ones((2048, 2048), device=self.device)
+        deeds = {"copy": memory.clone, "product": lambda: square @ square}
+        return {name: self._median_us(deed) for name, deed in deeds.items()}
+
+    def _median_us(self, deed: Callable[[], torch.Tensor]) -> float:
+        return sorted(self._started(deed)() for _ in range(_PROBES))[_PROBES // 2]
 
     def transfer_us(self, to_device_bytes: int, to_host_bytes: int) -> float | None:
         if self._gb_s is None:

@@ -124,6 +124,14 @@ def draw_of_parameter(values: torch.Tensor) -> Draw:
     return {"kind": "normal", "mean": float(values.double().mean()), "std": std}
 
 
+def draw_of_buffer(values: torch.Tensor) -> Draw:
+    """How to draw a buffer like this one: as the file makes it, since it may be a mask or a table; but one that holds
+    a single value everywhere, as the statistics of a new batch norm do, as a parameter.
+    """
+    alike = values.dtype.is_floating_point and values.numel() > 1 and bool((values == values.flatten()[0]).all())
+    return draw_of_parameter(values) if alike else CALLED
+
+
 def _around(value: float) -> Draw:
     reach = 0.5 * abs(value) or 0.5
     return {"kind": "uniform", "low": value - reach, "high": value + reach}

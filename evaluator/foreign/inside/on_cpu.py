@@ -3,6 +3,8 @@
 import ast
 from typing import Any, Final
 
+import torch
+
 MOST_SIZE: Final = 1 << 31
 _FOLDED: Final = {
     ast.Add: lambda left, right: left + right,
@@ -20,13 +22,14 @@ def is_size(value: Any) -> bool:
 
 
 class AsComputedHere(ast.NodeTransformer):
-    """The file without what is of a GPU: its device is the CPU; assertions, which state types that float64 has not,
-    are left out; `f(…, out=y)` is `y.copy_(f(…))`; and numbers such as `1 << 20` are one number.
+    """The file without what is of a GPU: its device is that on which the process computes, the CPU as a rule;
+    assertions, which state types that float64 has not, are left out; `f(…, out=y)` is `y.copy_(f(…))`; and numbers
+    such as `1 << 20` are one number.
     """
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if isinstance(node.value, str) and (node.value == "cuda" or node.value.startswith("cuda:")):
-            return ast.copy_location(ast.Constant("cpu"), node)
+            return ast.copy_location(ast.Constant(torch.get_default_device().type), node)
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:

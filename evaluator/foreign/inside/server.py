@@ -24,7 +24,7 @@ from evaluator.foreign.inside.arithmetic import (
     RoundedArithmetic,
     TruncatedArithmetic,
 )
-from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_parameter
+from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_buffer, draw_of_parameter
 from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call
 from evaluator.foreign.inside.leetgpu import LeetGpuFile
 from evaluator.foreign.inside.operators import seed_torch
@@ -48,7 +48,7 @@ _DTYPES: Final = {
 }
 _BY_NAME: Final = {name: dtype for dtype, name in _DTYPES.items() if dtype is not torch.bool}
 _SEED: Final = 1
-_FORMS: Final[Mapping[str, Any]] = {
+FORMS: Final[Mapping[str, Any]] = {
     "kernelbench": KernelBenchFile,
     "leetgpu": LeetGpuFile,
     "tensara": TensaraFile,
@@ -71,7 +71,7 @@ class ReferenceServer:
     ) -> None:
         """`sizes`: for the file's constants, in the place of its own numbers. Raises RefusedError."""
         self._most_output_bytes = most_output_bytes
-        self._file: ReferenceFile = _FORMS[form](text, sizes)
+        self._file: ReferenceFile = FORMS[form](text, sizes)
         watched = WatchedDraws(most_bytes)
         with watched:
             self._model = self._file.model(_SEED)
@@ -143,7 +143,7 @@ class ReferenceServer:
         for name, tensor in self._parameters.items():
             inputs.append(_described(names[name], tensor, draw_of_parameter(tensor), "parameter"))
         for name in used:
-            inputs.append(_described(names[name], self._state[name], CALLED, "buffer"))
+            inputs.append(_described(names[name], self._state[name], draw_of_buffer(self._state[name]), "buffer"))
         several = len(found) > 1
         taken = {one["name"] for one in inputs}
         outputs = []
@@ -185,7 +185,7 @@ class ReferenceServer:
         """Each output in float64, and its scale. Raises RefusedError."""
         exact = self._run(given, DoubleArithmetic())
         squares = [torch.zeros(one.shape, dtype=torch.float64) for one in exact]
-        generator = torch.Generator().manual_seed(_SEED)
+        generator = torch.Generator(torch.get_default_device()).manual_seed(_SEED)
         for _ in range(_NOISY_RUNS):
             noisy = self._run(given, DoubleArithmetic(generator))
             shapes = [tuple(one.shape) for one in noisy]
@@ -267,7 +267,7 @@ def _encoded(named: Mapping[str, torch.Tensor]) -> tuple[list[dict[str, Any]], l
     for name, tensor in named.items():
         listed.append({"name": name, "dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape)})
         # numpy has no bfloat16: the bytes are taken as they are.
-        contents.append(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        contents.append(tensor.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
     return listed, contents
 
 
@@ -298,7 +298,7 @@ class _Servers:
     @property
     def constants(self) -> dict[str, int]:
         """Those of the file, with its own numbers."""
-        return {name: place.value for name, place in _FORMS[self._form].parsed(self._text)[1].items()}
+        return {name: place.value for name, place in FORMS[self._form].parsed(self._text)[1].items()}
 
     def at(self, sizes: Mapping[str, int]) -> ReferenceServer:
         """Raises RefusedError."""
@@ -322,7 +322,8 @@ def serve_reference(
         for one in request["tensors"]:
             dtype = _BY_NAME[one["dtype"]]
             data = bytearray(source.read(math.prod(one["shape"]) * dtype.itemsize))
-            given[one["name"]] = torch.frombuffer(data, dtype=dtype).reshape(one["shape"])
+            tensor = torch.frombuffer(data, dtype=dtype).reshape(one["shape"])
+            given[one["name"]] = tensor.to(torch.get_default_device())
         contents: list[bytes] = []
         try:
             reply, named = _reply(servers.at(request["sizes"]), request, given)

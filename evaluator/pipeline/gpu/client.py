@@ -24,6 +24,7 @@ from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, C
 from evaluator.backends.session import UnsupportedError
 from evaluator.cancellation import CancelToken
 from evaluator.errors import GpuError, UsageError
+from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.pipeline.progress import Progress, ProgressCallback
 from evaluator.pipeline.referee import JudgeRequest, JudgeResult
 from evaluator.python_command import last_words, own_python
@@ -147,13 +148,15 @@ class GpuReferee:
         """What one referee finds. Raises _RefereeLostError where it ends before it has answered."""
         self._cancel_token.check()
         begun = False
+        origin = request.checked_plan.problem.origin
         with (
             self._connected() as channel,
             _as_file(request.to_json()) as descriptor,
+            _as_file(origin) as stated,
             self._cancel_token.on_cancel(channel.hang_up),
         ):
             try:
-                channel.send({"order": "judge"}, [descriptor])
+                channel.send({"order": "judge"}, [descriptor, stated])
                 while True:
                     answer = channel.receive(_JOB_S)
                     if "begun" in answer:
@@ -268,7 +271,8 @@ class GpuReferee:
             *own_python("evaluator.pipeline.gpu.server", self._gpu.uuid, str(self._socket)),
             *("--data-dir", str(settings.data_dir), "--sandbox", settings.sandbox),
             *("--idle-s", str(settings.referee_idle_s), "--jobs-per-runner", str(settings.jobs_per_runner)),
-            *("--ahead", str(settings.runners_ahead)),
+            *("--ahead", str(settings.runners_ahead), "--cache-bytes", str(settings.cache_bytes)),
+            *("--reference-device", settings.reference_device),
         ]
 
     def _last_words(self) -> str:
@@ -328,6 +332,8 @@ def _found(answer: dict[str, Any]) -> JudgeResult:
         return JudgeResult.from_json(answer["judged"].encode())
     if "unsupported" in answer:
         raise UnsupportedError(answer["unsupported"]["feature"], answer["unsupported"]["line"])
+    if "refused" in answer:
+        raise ReferenceRefusedError(answer["refused"]["message"], answer["refused"]["remedy"])
     if "usage" in answer:
         raise UsageError(answer["usage"]["message"], answer["usage"]["remedy"])
     fault = answer.get("fault", {})

@@ -75,8 +75,13 @@ def judge_and_time(
         clock.lap("verify")
         if verified.ruling:
             return JudgeResult(verified, phases_s=clock.laps_s)
-        if settings.timing:
-            look = measure(checked_plan, session, timed_sizes, settings, rng, baseline, launched)
+        given = baseline.given(problem) if settings.timing else None
+        clock.lap("baseline")
+        if given is not None and not given.samples_us:
+            why = f"no baseline could be had, so nothing was timed: {'; '.join(given.notes)}"
+            verified = verified.warned((why,))
+        elif settings.timing:
+            look = measure(checked_plan, session, timed_sizes, settings, rng, baseline, launched, given)
             clock.lap("time")
     if look is not None and look.measurement is not None and _suspicious(checked_plan, look):
         sizes = larger(timed_sizes)

@@ -5,19 +5,21 @@
 It holds seeds, inputs, answers, baselines and clocks; the submission's kernels run in runners that it feeds. One job
 at a time, in the order in which they came. Graders talk to it over a unix socket that only this user can open:
 
-    judge {} + the request as a file ->  begun, progress {…} …
-                                         then judged {…} | unsupported {…} | usage {…} | fault {…}
+    judge {} + the request and what  ->  begun, progress {…} …
+      states its problem, as files       then judged {…} | unsupported {…} | refused {…} | usage {…} | fault {…}
     facts {}                         ->  facts {…}
 """
 
 import argparse
 import contextlib
+import importlib.metadata
 import logging
 import os
 import select
 import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,11 +32,15 @@ from evaluator.backends.gpu.tools.launch import ToolRunner
 from evaluator.backends.gpu.tools.nsight import Profiler
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer
 from evaluator.backends.session import Session, UnsupportedError
+from evaluator.disk_cache import Cache
 from evaluator.errors import GpuError, InfrastructureError, UsageError
+from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.pipeline.gpu.judging import Instruments, judge_and_time
+from evaluator.pipeline.gpu.references import References
 from evaluator.pipeline.progress import Progress, ProgressCallback
 from evaluator.pipeline.referee import JudgeRequest, JudgeResult
 from evaluator.problems.arrays import Rng
+from evaluator.problems.catalogue import known_as_well
 from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.time.measurement import Baseline
 
@@ -48,6 +54,7 @@ class RefereeServices(Protocol):
     baseline: Baseline
     instruments: Instruments | None
     """None where no tool can be used."""
+    references: References
 
     def rng(self, seed: int) -> Rng:
         """Contents on the device."""
@@ -82,14 +89,41 @@ def _attend(channel: Channel, services: RefereeServices) -> None:
         if message["order"] == "facts":
             channel.send({"facts": services.facts()})
             continue
-        with open(channel.take_descriptor(), "rb") as file:
-            file.seek(0)
-            request = JudgeRequest.from_json(file.read())
+        text, origin = _taken(channel), _taken(channel)
+        if not origin:
+            request = JudgeRequest.from_json(text)
+            channel.send({"begun": True})
+            channel.send(_answer(request, services, services.baseline, _reporter(channel)))
+            continue
         channel.send({"begun": True})
-        channel.send(_answer(request, services, _reporter(channel)))
+        channel.send(_answer_of_others(text, origin, services, _reporter(channel)))
 
 
-def _answer(request: JudgeRequest, services: RefereeServices, report: ProgressCallback) -> dict[str, Any]:
+def _taken(channel: Channel) -> bytes:
+    with open(channel.take_descriptor(), "rb") as file:
+        file.seek(0)
+        return file.read()
+
+
+def _answer_of_others(
+    text: bytes, origin: bytes, services: RefereeServices, report: ProgressCallback
+) -> dict[str, Any]:
+    """One job for a problem that `origin` states."""
+    references = services.references
+
+    def answered() -> dict[str, Any]:
+        with references.stated(origin) as problem, known_as_well(problem):
+            request = JudgeRequest.from_json(text)
+            version = importlib.metadata.version("torch").partition("+")[0]
+            with references.baseline(origin, request.settings, services.baseline, version) as baseline:
+                return _answer(request, services, baseline, report)
+
+    return _ended(answered)
+
+
+def _answer(
+    request: JudgeRequest, services: RefereeServices, baseline: Baseline, report: ProgressCallback
+) -> dict[str, Any]:
     """One job from its request to the grader's answer."""
     started_s = time.monotonic()
 
@@ -98,17 +132,27 @@ def _answer(request: JudgeRequest, services: RefereeServices, report: ProgressCa
         return services.runtime.open(request.program, attributes, memory_bytes, leaves_traces=request.local_memory)
 
     def judge() -> JudgeResult:
-        return judge_and_time(request, open_session, services.rng, services.baseline, report, services.instruments)
+        return judge_and_time(request, open_session, services.rng, baseline, report, services.instruments)
 
-    try:
+    def answered() -> dict[str, Any]:
         try:
             judged = judge()
         except RunnerDiedError as died:
             log.warning("tried again: %s", died)
             judged = judge()
         return {"judged": judged.to_json().decode(), "seconds": time.monotonic() - started_s}
+
+    return _ended(answered)
+
+
+def _ended(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The answer that `work` gives, or what ended it."""
+    try:
+        return work()
     except UnsupportedError as missing:
         return {"unsupported": {"feature": missing.feature, "line": missing.line}}
+    except ReferenceRefusedError as refused:
+        return {"refused": {"message": str(refused), "remedy": refused.remedy}}
     except UsageError as error:
         return {"usage": {"message": str(error), "remedy": error.remedy}}
     except InfrastructureError as fault:
@@ -143,7 +187,16 @@ def _reporter(channel: Channel) -> ProgressCallback:
 class GpuRefereeServices:
     """The real thing: torch, the driver and NVML on one GPU."""
 
-    def __init__(self, uuid: str, data_dir: Path, sandbox: str, ahead: int, jobs_per_runner: int) -> None:
+    def __init__(
+        self,
+        uuid: str,
+        data_dir: Path,
+        sandbox: str,
+        ahead: int,
+        jobs_per_runner: int,
+        cache_bytes: int,
+        reference_device: str,
+    ) -> None:
         # Before torch: it decides what torch sees, and the zygote starts while torch is being imported.
         os.environ["CUDA_VISIBLE_DEVICES"] = uuid
         from evaluator.backends.gpu.pool import RunnerPool
@@ -162,7 +215,10 @@ class GpuRefereeServices:
             self._uuid, self._health, self._tensors = uuid, health, tensors
             self.sandbox = place.name
             tensors.claim_device()
-            self.baseline: Baseline = tensors.TorchBaseline("cuda", self.state)
+            timed = tensors.TorchBaseline("cuda", self.state)
+            self.baseline: Baseline = timed
+            cache, driver = Cache(data_dir / "cache", cache_bytes), self.state().driver or ""
+            self.references = References(place, cache, uuid, driver, timed.probe, reference_device)
             self.runtime = GpuRuntime(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner)
         except BaseException:
             pool.close()
@@ -210,16 +266,28 @@ def main() -> None:
     parser.add_argument("--idle-s", type=float, default=600.0)
     parser.add_argument("--jobs-per-runner", type=int, default=1)
     parser.add_argument("--ahead", type=int, default=2)
+    parser.add_argument("--cache-bytes", type=int, default=4 << 30)
+    parser.add_argument("--reference-device", choices=["cpu", "gpu"], default="cpu")
     wanted = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
         services = GpuRefereeServices(
-            wanted.gpu, wanted.data_dir, wanted.sandbox, wanted.ahead, wanted.jobs_per_runner
+            wanted.gpu,
+            wanted.data_dir,
+            wanted.sandbox,
+            wanted.ahead,
+            wanted.jobs_per_runner,
+            wanted.cache_bytes,
+            wanted.reference_device,
         )
     except InfrastructureError as fault:
         print(f"{fault} {fault.remedy or ''}", file=sys.stderr)
         raise SystemExit(3) from fault
-    with contextlib.closing(services.runtime), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    with (
+        contextlib.closing(services.runtime),
+        contextlib.closing(services.references),
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener,
+    ):
         wanted.socket.unlink(missing_ok=True)
         old_mask = os.umask(0o177)
         with socket_address(wanted.socket) as address:

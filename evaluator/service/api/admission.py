@@ -130,7 +130,7 @@ class Admission:
         return accepted
 
     def _asked_for_own(self, asked: Asked) -> Asked:
-        """For a problem that the caller states, now or before: its text goes aside, and the simulator judges.
+        """For a problem that the caller states, now or before: its text goes aside.
 
         Raises ApiError for what cannot be asked of such a problem.
         """
@@ -142,15 +142,13 @@ class Admission:
                 "GET /problems lists what it has.",
             )
         for name, is_given in {
-            "backend is gpu": submission.backend == "gpu",
             "settings.sizes is given": settings.sizes is not None,
             "settings.shrink_s is above 0": settings.shrink_s > 0,
         }.items():
             if is_given:
                 raise ApiError(
                     "invalid-request",
-                    f"{name}, which is not possible for a problem of your own: the simulator judges it at its own "
-                    "sizes.",
+                    f"{name}, which is not possible for a problem of your own: it is judged at its own sizes.",
                     "Leave it out.",
                 )
         foreign = None
@@ -160,7 +158,7 @@ class Admission:
             except UsageError as refused:
                 raise ApiError("invalid-request", str(refused), refused.remedy) from refused
             foreign = ForeignText(source.problem_id, source.name, source.text.decode("utf-8", "replace"))
-        taken = submission.model_copy(update={"reference": None, "backend": "sim"})
+        taken = submission.model_copy(update={"reference": None})
         return replace(asked, submission=taken, foreign=foreign, most_foreign=self._settings.most_references)
 
     async def accept_all(
@@ -228,9 +226,9 @@ class Admission:
                 answers.update(dict.fromkeys(able, fault))
         return [answers[index] for index in range(len(asked))]
 
-    def _look_for_references(self) -> None:
+    def _look_for_references(self, submission: Submission) -> None:
         """Refuse a problem of a caller's own where no worker could carry it out. Raises ApiError, StorageError."""
-        why = self._fleet.why_no_references()
+        why = self._fleet.why_no_references(submission.backend)
         if why is not None:
             raise ApiError(
                 "no-references",
@@ -242,7 +240,7 @@ class Admission:
     def _reuse_key(self, submission: Submission, tenant: str) -> str | None:
         """What a verdict depends on, as one key; None where nobody knows who would judge. Raises ApiError."""
         if is_foreign_problem(submission.problem):
-            self._look_for_references()
+            self._look_for_references(submission)
             version = RULES  # the text is in its id
         else:
             problem = find_problem(submission.problem)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from typing import Final
+from typing import Final, Literal
 
 from evaluator.errors import AssayError
 from evaluator.service import logs
@@ -31,12 +31,15 @@ class Fleet:
                 self._known = (now_s, self._workers.fleet())
             return self._known[1]
 
-    def why_no_references(self) -> str | None:
-        """Why none of the workers that live and simulate can carry out a caller's reference.
+    def why_no_references(self, backend: Literal["auto", "gpu", "sim"]) -> str | None:
+        """Why none of the workers that live and would judge can carry out a caller's reference.
 
         None where one can, and where none lives. Raises StorageError.
         """
-        told = [worker.no_references for worker in self.workers() if "sim" in worker.queues]
+        workers = self.workers()
+        with_gpu = [worker for worker in workers if worker.serves_gpu] if backend != "sim" else []
+        judges = with_gpu or [worker for worker in workers if "sim" in worker.queues]
+        told = [worker.no_references for worker in judges]
         return told[0] if told and all(told) else None
 
     def why_not_ready(self) -> str | None:

@@ -152,9 +152,11 @@ def _of_callers_own(
     lease: Lease, toolbox: BoundToolbox, tools: Tools, progress: ProgressCallback
 ) -> Verdict | _HandOff:
     """Grade for a problem that the caller states: it is read, learned at its first use, and judged, all here."""
-    if "sim" not in tools.queues or not tools.references:
-        return _HandOff("sim")
     submission, text = lease.submission, lease.foreign
+    queue = _queue_of_callers_own(lease, toolbox, tools)
+    if queue not in tools.queues or not tools.references:
+        return _HandOff(queue)
+    backend = backend_of(queue)
     if text is None:
         raise InfrastructureError(f"The text of {submission.problem} is gone.", "Send it again, as `reference`.")
     progress(Progress(Phase.PROBLEM))
@@ -168,24 +170,33 @@ def _of_callers_own(
             submission.settings.other_sizes,
             problem_id=text.id,
             cancel_token=toolbox.cancel_token,
+            backend=backend,
         ) as problem:
             _insist(lambda: tools.leases.learned(lease, problem.face, None), tools.shift)
-            return _judge(submission, problem, "sim", toolbox, progress)
+            return _judge(submission, problem, queue, toolbox, progress)
     except ReferenceRefusedError as error:
         refusal = error
     except CancelledError:
         ended = Ruling(
             Status.CANCELLED, Phase.PROBLEM, "The evaluation was cancelled, so the work on it was stopped."
         )
-        return verdict_without_result(submission.problem, "sim", ended)
+        return verdict_without_result(submission.problem, backend, ended)
     except UsageError as error:  # no PyTorch
         raise InfrastructureError(str(error), error.remedy) from error
     _insist(lambda: tools.leases.learned(lease, None, str(refusal)), tools.shift)
     hint = refusal.remedy or "docs/foreign_problems.md says what is needed."
     told = f"{hint} The kernel was not judged, so there is no reward."
     return verdict_without_result(
-        submission.problem, "sim", Ruling(Status.UNSUPPORTED, Phase.PROBLEM, str(refusal), told)
+        submission.problem, backend, Ruling(Status.UNSUPPORTED, Phase.PROBLEM, str(refusal), told)
     )
+
+
+def _queue_of_callers_own(lease: Lease, toolbox: Toolbox, tools: Tools) -> str:
+    """The queue in which it is read and judged: both are done by one worker."""
+    if lease.stage == "judge":
+        return lease.queue
+    own = _own_queue(lease.submission, toolbox, tools)
+    return own or _route(lease.submission, _insist(tools.workers.fleet, tools.shift))
 
 
 def _own_queue(submission: Submission, toolbox: Toolbox, tools: Tools) -> str | None:

@@ -4,12 +4,13 @@ The referee's side of timing. It only collects: what the numbers say is decided 
 """
 
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final, Protocol, TypeAlias
 
-from common.contract import DeviceState, Fault, Phase, Settings, Trial
+from common.contract import BaselineTime, DeviceState, Fault, Phase, Settings, Trial
 from evaluator.backends.session import PlanRun, RunOutcome, Session
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.arrays import Rng
@@ -28,10 +29,25 @@ _LOOK_EVERY: Final = 5
 _GAP: Final = 6
 """At first every third or fourth launch is verified: a forger, who must lie in half of all, is seen in any ten with
 five chances of six, in 50 launches with 99.8 %."""
+_CHECKS_S: Final = 0.5
+"""Each time that the oracle has taken so long in all, gaps become longer by their first length."""
 
 
 Reading: TypeAlias = Callable[[], float]
 """Waits for a run of the baseline and gives its time in µs."""
+
+
+@dataclass(frozen=True)
+class GivenBaseline:
+    """A baseline that was timed by itself, not in turns with the submission."""
+
+    samples_us: tuple[float, ...]
+    """Empty where none could be had."""
+    compared_with: str
+    baselines: tuple[BaselineTime, ...]
+    """All that were timed, this one among them."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of those that were not."""
 
 
 class Baseline(Protocol):
@@ -42,6 +58,9 @@ class Baseline(Protocol):
 
     def timer(self, problem: Problem, inputs: Arrays, sizes: Sizes) -> "Callable[[], Reading]":
         """A call that starts the baseline once on these inputs, as they are then; before the next call it is read."""
+
+    def given(self, problem: Problem) -> GivenBaseline | None:
+        """Its times, where it is timed by itself; None where `timer` has it run in turns with the submission."""
 
     def transfer_us(self, to_device_bytes: int, to_host_bytes: int) -> float | None:
         """What moving the inputs there and the outputs back would cost."""
@@ -71,12 +90,16 @@ def measure(
     rng: Rng,
     baseline: Baseline,
     progress: Callable[[int], None] = lambda launches: None,
+    given: GivenBaseline | None = None,
 ) -> TimingRound:
-    """Launch until the interval is narrow enough. Raises InfrastructureError, UsageError."""
+    """Launch until the interval is narrow enough. `given`: the baseline's times, where it has been timed already.
+
+    Raises InfrastructureError, UsageError.
+    """
     sized_plan = checked_plan.at(sizes, settings.memory_bytes)
     if isinstance(sized_plan, Ruling):
         return TimingRound(None, replace(sized_plan, phase=Phase.LAUNCH))
-    harness = _TimingHarness(checked_plan, session, sizes, settings, rng, baseline, sized_plan)
+    harness = _TimingHarness(checked_plan, session, sizes, settings, rng, baseline, sized_plan, given)
     while not harness.enough():
         ruling = harness.launch()
         if ruling is not None:
@@ -100,13 +123,15 @@ class _TimingHarness:
         rng: Rng,
         baseline: Baseline,
         sized_plan: SizedPlan,
+        given: GivenBaseline | None,
     ) -> None:
+        self.given = given
         self.problem, self.session, self.sizes, self.settings = checked_plan.problem, session, sizes, settings
         self.rng, self.baseline, self.sized_plan = rng, baseline, sized_plan
         self.examination = Examination(checked_plan, session, settings, rng, 0)
         self.trial = PlannedTrial(sizes, self.problem.distributions[0], self.problem.tolerance, False)
         self.times: list[tuple[float, float, float]] = []
-        self.baseline_us: list[float] = []
+        self.baseline_us: list[float] = list(given.samples_us) if given else []
         self.baseline_timer: Callable[[], Reading] | None = None
         self.unread: Reading | None = None
         """A counted run of the baseline that may still be going on: the next contents are drawn behind it."""
@@ -114,6 +139,7 @@ class _TimingHarness:
         self.next_check = 0
         self.printed = False
         self.checks = 0
+        self.checks_s = 0.0
         self.empty = [self._times(session.run(_EMPTY)) for _ in range(_EMPTY_PLANS)]
 
     def enough(self) -> bool:
@@ -131,7 +157,7 @@ class _TimingHarness:
     def launch(self) -> Ruling | None:
         """One launch of the plan and one of the baseline on fresh inputs; the first few are not counted."""
         # Which launches are verified is secret, because a kernel could tell the timed ones by their size.
-        checked = self.next_check == 0 or self.baseline_timer is None
+        checked = self.next_check == 0 or (self.baseline_timer is None and self.given is None)
         inputs = self.trial.distribution.draw(self.rng, self.sizes)
         outcome = self.examination.execute(self.sized_plan, inputs, POISON, look=checked)
         self._read()
@@ -143,20 +169,24 @@ class _TimingHarness:
         times = self._times(outcome)
         self.next_check = self._gap() if self.next_check == 0 else self.next_check - 1
         self.printed = self.printed or bool(outcome.printed)
-        if self.baseline_timer is None:
-            # The baseline reads the very memory that the submission read; it is the same in every run.
-            there = self.examination.tensors(outcome, self.sized_plan, "input")
-            self.baseline_timer = self.baseline.timer(self.problem, there, self.sizes)
-        reading = self.baseline_timer()
+        reading = None if self.given else self._baseline_started(outcome)
         if self.warm_ups < _WARM_UPS:
             self.warm_ups += 1
-            reading()
+            if reading is not None:
+                reading()
         else:
             self.times.append(times)
             self.unread = reading
             if len(self.times) % _EMPTY_PLAN_EVERY == 0:
                 self.empty.append(self._times(self.session.run(_EMPTY)))
         return None
+
+    def _baseline_started(self, outcome: RunOutcome) -> Reading:
+        if self.baseline_timer is None:
+            # The baseline reads the very memory that the submission read; it is the same in every run.
+            there = self.examination.tensors(outcome, self.sized_plan, "input")
+            self.baseline_timer = self.baseline.timer(self.problem, there, self.sizes)
+        return self.baseline_timer()
 
     def last_look(self) -> Ruling | None:
         """One more launch, verified and not counted: it also shows what the others wrote outside of their buffers."""
@@ -179,7 +209,9 @@ class _TimingHarness:
             baseline_us=tuple(self.baseline_us),
             gap_us=clocks.gap_us,
             referee_gap_us=clocks.referee_gap_us,
-            compared_with=self.baseline.compared_with(self.problem),
+            compared_with=self.given.compared_with if self.given else self.baseline.compared_with(self.problem),
+            baselines=self.given.baselines if self.given else (),
+            notes=self.given.notes if self.given else (),
             device=self.baseline.state(),
             checked_launches=self.checks,
             transfer_us=self.baseline.transfer_us(
@@ -205,12 +237,21 @@ class _TimingHarness:
 
     def _gap(self) -> int:
         """How many launches to leave unverified now: few at first, and later so many that the second half of all of
-        them, which a median could be made of, still has some that are verified.
+        them, which a median could be made of, still has some that are verified. Where an answer takes long to
+        compute, as by a reference on the processor, ever fewer are verified.
         """
-        return secrets.randbelow(max(_GAP, len(self.times) // 2))
+        dear = 1.0 + self.checks_s / _CHECKS_S
+        return secrets.randbelow(max(_GAP, int(max(_GAP, len(self.times) // 2) * dear)))
 
     def _check(self, inputs: Arrays, outcome: RunOutcome) -> Ruling | None:
         self.checks += 1
+        began_s = time.monotonic()
+        try:
+            return self._compared(inputs, outcome)
+        finally:
+            self.checks_s += time.monotonic() - began_s
+
+    def _compared(self, inputs: Arrays, outcome: RunOutcome) -> Ruling | None:
         outputs = self.examination.tensors(outcome, self.sized_plan)
         if self.problem.sketch is None:
             return self.examination.judge(self.trial, inputs, outputs)

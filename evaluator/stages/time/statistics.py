@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from common.contract import DeviceState, Phase, Status, Timing
+from common.contract import BaselineTime, DeviceState, Phase, Status, Timing
 from evaluator.errors import Ruling
 from evaluator.stages.time.roofline import Roofline
 
@@ -70,6 +70,8 @@ class Measurement:
     referee_gap_us: float | None = None
     """Referee's clock minus host's for a plan that does nothing; None where it was not calibrated."""
     notes: tuple[str, ...] = ()
+    baselines: tuple[BaselineTime, ...] = ()
+    """Those that were timed by themselves; then `baseline_us` is of one of them."""
 
     def __post_init__(self) -> None:
         if not len(self.event_us) == len(self.host_us) == len(self.referee_us):
@@ -205,6 +207,7 @@ def summarise(
         # A value rounded to steps is off by step / sqrt(12) in the mean square.
         speedup_stderr=math.hypot(stderr, *(speedup * step / math.sqrt(12) for step in steps)),
         compared_with=measurement.compared_with,
+        baselines=measurement.baselines,
         sizes=dict(measurement.sizes),
         launches=len(measurement.event_us),
         pooled_evaluations=pooled.evaluations,
@@ -243,6 +246,7 @@ def recomputed(timing: Timing, roofline: Roofline | None = None) -> Timing:
         device=timing.device,
         checked_launches=timing.checked_launches,
         transfer_us=timing.transfer_us,
+        baselines=timing.baselines,
     )
     event_us = timing.pooled_samples_us or timing.samples_us
     baseline_us = timing.pooled_baseline_samples_us or timing.baseline_samples_us

@@ -15,6 +15,8 @@ from evaluator.stages.verify.comparison import Comparison
 
 _REHEARSED_WORK: Final = 4_000_000
 """Operations and words of memory: what a simulator does in some milliseconds."""
+_REHEARSED_ONCE_WORK: Final = 32_000_000
+"""Where nothing smaller is to be tried, a single trial may be so much: some tenths of a second."""
 _REHEARSED_MOST: Final = 4
 _HOSTILE_BYTES: Final = 6 << 20
 """Up to this size of all tensors an edge is tried with a hostile distribution too, where its work is small."""
@@ -236,8 +238,10 @@ def rehearsal(problem: Problem, trials: Sequence[PlannedTrial]) -> tuple[Planned
     def cost(trial: PlannedTrial) -> float:
         return work_at(problem, trial.sizes)
 
-    usual = (trial for trial in trials if trial.kind == "usual")
-    cheap = sorted((trial for trial in usual if cost(trial) <= _REHEARSED_WORK), key=cost)
+    usual = sorted((trial for trial in trials if trial.kind == "usual"), key=cost)
+    cheap = [trial for trial in usual if cost(trial) <= _REHEARSED_WORK]
+    if not cheap:  # a problem that states its own sizes may have none that take a moment
+        return tuple(trial for trial in usual[:1] if cost(trial) <= _REHEARSED_ONCE_WORK)
     return tuple(cheap if len(cheap) <= _REHEARSED_MOST else (cheap[0], *cheap[1 - _REHEARSED_MOST :]))
 
 

@@ -56,7 +56,7 @@ def test_a_reference_comes_with_a_kernel_and_then_its_id_is_enough(here, toolbox
         first = sent(http, **own())
         problem = first.submission.problem
         assert problem == Reference(name="relu.py", text=RELU).problem_id
-        assert (first.submission.reference, first.submission.backend) == (None, "sim")
+        assert (first.submission.reference, first.submission.backend) == (None, "auto")
         assert http.get(f"/problems/{problem}").status_code == 404
         right = judged(here, toolbox)
         assert (right.status, right.problem) == (Status.PASSED, problem), right.message
@@ -130,7 +130,6 @@ def test_what_can_be_no_problem_is_refused_once_and_the_next_job_is_right(text, 
         (own("#" * (5 << 20)), "reference.text is longer than 524288 characters"),
         (own("x\0"), "relu.py:1: a NUL is in its text."),
         (own(problem="relu"), "problem and reference each say what to grade for"),
-        (own(backend="gpu"), "backend is gpu, which is not possible"),
         (own(settings={"sizes": {"dim": 3}}), "settings.sizes is given, which is not possible"),
         (own(settings={"shrink_s": 3}), "settings.shrink_s is above 0, which is not possible"),
         ({"source": "", "reference": {"kind": "torch", "text": "open('a')", "shapes": {"a": [3]}}}, "open is none"),
@@ -213,6 +212,29 @@ def test_a_worker_knows_whether_it_can(here, toolbox, monkeypatch):
         assert made().take()
         verdict = here.storage.evaluations.get(stated.id, None).verdict
         assert verdict.status is Status.PASSED, verdict.message
+
+
+def test_what_asks_for_a_gpu_is_refused_or_passed_on_by_who_has_one(here, toolbox):
+    docker = str(why_no_references(InAnImage()))
+    here.storage.workers.register(facts(id="w2"))
+    here.storage.workers.register(facts(id="w3", queues=("gpu",), backend="gpu", no_references=docker))
+    with here.http() as http:
+        for backend in ("gpu", "auto"):
+            refused = http.post("/evaluate", json=own(backend=backend))
+            assert (refused.status_code, refused.json()["type"]) == (501, "urn:assay:problem:no-references")
+        here.storage.workers.register(facts(id="w4", queues=("gpu",), backend="gpu"))
+        until(lambda: http.post("/evaluate", json=own(backend="gpu"), headers=RESPOND_ASYNC).status_code == 202)
+        sent(http, **own(f"{RELU}# another", backend="auto"))
+    for _ in range(2):
+        lease = here.storage.leases.claim(("compile", "sim"), "w2", 30)
+        perform(lease, toolbox, Tools(*_repositories(here), here, ("compile", "sim")))
+        assert here.storage.evaluations.get(lease.evaluation_id, None).state == "queued"
+    taken = here.storage.leases.claim(("gpu",), "w4", 30)
+    assert (taken.stage, taken.queue, taken.foreign.name) == ("judge", "gpu", "relu.py")
+
+
+def _repositories(here):
+    return here.storage.evaluations, here.storage.leases, here.storage.workers
 
 
 class InAnImage:

@@ -128,6 +128,27 @@ def test_what_cancels_inside_one_operator_stays_in_its_scale(approximate: str) -
     assert torch.all((single - values[0]).abs() < 8 * 2.0**-24 * scales[0])
 
 
+def test_two_terms_that_cancel_keep_their_scale() -> None:
+    inputs = "def get_inputs():\n    return [torch.rand(200, 100), torch.rand(200, 100)]\n"
+    here = server("return x + y", inputs, arguments="self, x, y")
+    x = torch.ones(200, 100)
+    _, scales = here.answered({"x": x, "y": -x})
+    # Moves of one size would cancel in all eight runs for one element in 256.
+    assert float(scales[0].min()) > 0.1
+    assert 1.3 < float(scales[0].square().mean().sqrt()) < 1.5
+
+
+def test_a_buffer_of_one_value_is_drawn_as_a_parameter_and_a_table_is_not() -> None:
+    text = (
+        f"{HEAD}    def __init__(self):\n        super().__init__()\n"
+        "        self.register_buffer('mean', torch.zeros(6))\n"
+        "        self.register_buffer('table', torch.arange(6.0))\n"
+        f"    def forward(self, x):\n        return (x - self.mean) * self.table\n{INPUTS}{INIT}"
+    )
+    draws = {one["name"]: one["draw"]["kind"] for one in ReferenceServer(text, 1 << 20).describe()["inputs"]}
+    assert draws == {"x": "normal", "mean": "uniform", "table": "called"}
+
+
 def test_lower_precisions_and_orders_are_what_they_are_called() -> None:
     inputs = "def get_inputs():\n    return [torch.rand(8, 300), torch.rand(300, 5)]\n"
     here = server("return x @ y", inputs, arguments="self, x, y")

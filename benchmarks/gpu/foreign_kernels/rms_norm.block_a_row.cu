@@ -1,0 +1,28 @@
+// expected: passed
+// A block for each row.
+// assay: launch rms_norm grid=(batch_size) block=(256) args=(x, weight, out, dim)
+
+extern "C" __global__ void rms_norm(const float* x, const float* weight, float* out, int dim)
+{
+    __shared__ float sums[256], squares[256];
+    const float* row = x + blockIdx.x * dim;
+    float sum = 0.0f, square = 0.0f;
+    for (int i = threadIdx.x; i < dim; i += 256) sum += row[i];
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half = 128; half; half /= 2) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    float mean = 0.0f;
+    for (int i = threadIdx.x; i < dim; i += 256) square += (row[i] - mean) * (row[i] - mean);
+    squares[threadIdx.x] = square;
+    __syncthreads();
+    for (int half = 128; half; half /= 2) {
+        if (threadIdx.x < half) squares[threadIdx.x] += squares[threadIdx.x + half];
+        __syncthreads();
+    }
+    float rate = rsqrtf(squares[0] / dim + 1e-6f);
+    for (int i = threadIdx.x; i < dim; i += 256)
+        out[blockIdx.x * dim + i] = row[i] * rate * weight[i];
+}

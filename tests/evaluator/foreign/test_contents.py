@@ -1,0 +1,50 @@
+"""Contents of the inputs of problems of others: within the range of the file's own draws, on numpy and on torch."""
+
+import numpy as np
+import pytest
+
+from common.wire import DType
+from evaluator.backends.gpu.tensors import TorchRng
+from evaluator.foreign.contents import distributions_of
+from evaluator.foreign.description import DrawnAs, TensorFacts
+from evaluator.problems.arrays import NumpyRng, Rng, to_numpy
+
+SHAPE = (8, 300)
+UNIFORM, NORMAL = DrawnAs("uniform", low=0.1, high=0.7), DrawnAs("normal")
+
+
+def rng_of(kind: str) -> Rng:
+    return TorchRng(3, "cpu") if kind == "torch" else NumpyRng(np.random.default_rng(3))
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.FLOAT16])
+def test_all_that_is_drawn_lies_within_the_range(kind: str, dtype: DType) -> None:
+    facts = (
+        TensorFacts("x", dtype, SHAPE, UNIFORM, "argument"),
+        TensorFacts("order", DType.INT64, (50,), DrawnAs("permutation"), "argument"),
+        TensorFacts("table", DType.FLOAT32, (2,), DrawnAs("called"), "buffer"),
+    )
+
+    def called(seed: int, names: object, sizes: object) -> dict[str, object]:
+        assert 0 <= seed < 1 << 63
+        return {"table": np.array([3.0, 4.0], np.float32)}
+
+    for one in distributions_of(facts, lambda sizes: facts, called):
+        drawn = {name: to_numpy(values) for name, values in one.draw(rng_of(kind), {}).items()}
+        assert drawn["x"].shape == SHAPE
+        assert drawn["x"].dtype == np.dtype(dtype.value)
+        assert float(drawn["x"].min()) >= float(np.dtype(dtype.value).type(0.1))
+        assert float(drawn["x"].max()) < 0.7
+        assert sorted(drawn["order"]) == list(range(50))
+        assert list(drawn["table"]) == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("draw", [UNIFORM, NORMAL])
+def test_a_sum_in_order_of_few_values_is_exact(draw: DrawnAs) -> None:
+    facts = (TensorFacts("x", DType.FLOAT32, (20, 4096), draw, "argument"),)
+    few = next(one for one in distributions_of(facts, lambda sizes: facts, lambda *_: {}) if one.name == "few_values")
+    values = few.draw(rng_of("numpy"), {})["x"]
+    assert len(np.unique(values)) <= 4
+    sums = np.add.accumulate(values, axis=1, dtype=np.float32)[:, -1]
+    assert np.array_equal(sums, values.astype(np.float64).sum(axis=1))
