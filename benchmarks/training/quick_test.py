@@ -224,8 +224,9 @@ def phases(calm: Started) -> Mapping[str, object]:
 
 def disturbed(killed: Started, calm: Started, details: dict[str, Any]) -> dict[str, float]:
     """The run that is killed in every phase, and whether it came to the same."""
-    kept: dict[tuple[str, str], str] = {}
-    lost, done = 0, []
+    kept: dict[tuple[str, str], str | None] = {}
+    done: list[dict[str, Any]] = []
+    lost = 0
     for phase, when in moments(killed):
         code = killed.go(when)
         if code is not None:
@@ -250,7 +251,9 @@ def disturbed(killed: Started, calm: Started, details: dict[str, Any]) -> dict[s
         "kills": len(done),
         "killed_whole": float(code == 0 and not details["missing"]),
         "verdicts_lost": lost,
-        "graded_kernels_that_differ": sum(ends[0].get(key) != ends[1].get(key) for key in {*ends[0], *ends[1]}),
+        "graded_kernels_that_differ": len(
+            [key for key in {*ends[0], *ends[1]} if ends[0].get(key) != ends[1].get(key)]
+        ),
         "tuned_models_equal": float(all(same(calm, killed, role) for role in ("generator", "optimizer"))),
         "processes_left": sum(len(one["processes_left"]) for one in done),
         **{
