@@ -131,7 +131,8 @@ def main() -> None:
 
 async def play(config: TrainingConfig, model: Path, found: Episodes, given: argparse.Namespace, seed: int) -> None:
     """All plays of one model, added to `found`."""
-    sampling = SamplingSettings(config.rollout.evaluation_temperature, batch_size=128)
+    together = 128 if given.device == "cpu" else 512
+    sampling = SamplingSettings(config.rollout.evaluation_temperature, batch_size=together)
     policies = {AgentName.GENERATOR: LocalPolicy(model, sampling, device=given.device)}
     settings = replace(episode_settings(config), flow=Flow(1, single_agent=True))
     client = AsyncClient(config.evaluator.url, patience_s=config.evaluator.patience_s)
@@ -146,7 +147,7 @@ async def play(config: TrainingConfig, model: Path, found: Episodes, given: argp
                 order = tasks[number:] + tasks[:number]
                 base = (seed * given.plays + number) * given.episodes
                 asked += [(task, base + at) for at, task in enumerate(order)]
-        played = await play_many(asked, policies, oracle, settings, concurrency=128)
+        played = await play_many(asked, policies, oracle, settings, concurrency=together)
     outcomes = iter(played.conversations)
     for face in faces:
         for _ in range(given.plays):
