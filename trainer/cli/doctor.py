@@ -134,7 +134,7 @@ def _to_be_converted(config: TrainingConfig) -> bool:
         from trainer.policies import models
     except ImportError:
         return True
-    return not (models.smollm2_folder() / "config.json").is_file()
+    return not models.smollm2_is_converted()
 
 
 def _evaluator(config: TrainingConfig) -> HealthCheck:
