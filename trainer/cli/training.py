@@ -67,11 +67,15 @@ def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
         )
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     # Imported here: what needs no training must not wait for torch.
+    from trainer.cli.doctor import refuse_without_model
     from trainer.reporting import metrics
     from trainer.rl import processes, runner
     from trainer.rl.checkpoints import Checkpoints
 
     _refuse_no_run(folder)
+    for role in config.roles:
+        if (model := Path(config.for_agent(role).model.name)).is_dir():
+            refuse_without_model(model)
     with _only_run_in(folder):
         if options.fresh:
             _put_aside(folder)
@@ -144,9 +148,11 @@ def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
 
 def _refuse_no_run(folder: Path) -> None:
     """Raises ConfigurationError for a folder that is something else: `--fresh` would give it another name."""
+    from trainer.reporting import metrics
+
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     # A run's configuration comes first, but where models of an earlier one were kept for it.
-    ours = "config.yaml" in there or there <= {"models", TUNING}
+    ours = bool(there & {"config.yaml", metrics.FILE}) or there <= {"models", TUNING}
     if not ours or folder.resolve() == Path(folder.resolve().anchor):
         raise ConfigurationError(
             f"{folder} is no folder of a run, and not empty.",
