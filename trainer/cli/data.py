@@ -48,24 +48,24 @@ def collect_into(name: str, options: DataOptions, into: Path, overrides: tuple[s
     config = config.model_copy(update={"sft": section, "tasks": tasks, "checkpointing": aside})
     from trainer.rl import processes
     from trainer.tuning import phases
-    from trainer.tuning.archive import read_archive
+    from trainer.tuning.archive import Archive, read_archive
 
-    rows = tuple(row for path in options.archive for row in read_archive(path))
+    archive = Archive(tuple(row for path in options.archive for row in read_archive(path)))
     with writing(into, "--out"):
         into.mkdir(parents=True, exist_ok=True)
     count = options.examples if options.examples is not None else config.sft.examples
     tell = partial(click.echo, err=True)
     published = None
     with processes.evaluator(config) as ready, writing(into, "--out"):
-        card = asyncio.run(phases.collect_data(ready, into, tell, most=options.kernels, archive=rows))
+        card = asyncio.run(phases.collect_data(ready, into, tell, most=options.kernels, archive=archive))
         if count:
-            published = asyncio.run(phases.publish_data(ready, into, tell, count=count, archive=rows))
+            published = asyncio.run(phases.publish_data(ready, into, tell, count=count, archive=archive))
     print_card(card, into)
-    if rows:
-        from trainer.tuning.archive import archive_candidates
-
-        able = sum(1 for _ in archive_candidates(rows))
-        click.echo(f"Archive: {len(rows)} rows, {able} with one kernel that can be graded without its host code.")
+    if archive.rows:
+        able = len(archive.candidates)
+        click.echo(
+            f"Archive: {len(archive.rows)} rows, {able} with one kernel that can be graded without its host code."
+        )
     if published is not None:
         print_published(published, into)
         draw_card(card, published, into / DATA_PICTURE)

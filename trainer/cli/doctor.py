@@ -61,11 +61,20 @@ def parameters_of(name: str) -> int | None:
 
 
 def refuse_without_model(folder: Path) -> None:
-    """Raises ConfigurationError for a folder that is no Hugging Face model, without loading one."""
+    """Raises ConfigurationError for a folder that is no Hugging Face model, or whose tokenizer has no chat template,
+    without loading one.
+    """
     if not (folder / "config.json").is_file() or not [*folder.glob("*.safetensors"), *folder.glob("*.bin")]:
         raise ConfigurationError(
             f"There is no language model in {folder}: it needs config.json and weights.",
             f"Name a Hugging Face folder, or one of {', '.join(_MADE_HERE)}.",
+        )
+    told = folder / "tokenizer_config.json"
+    beside = [*folder.glob("chat_template.*"), *folder.glob("additional_chat_templates/*")]
+    if told.is_file() and not beside and '"chat_template"' not in told.read_text(encoding="utf-8"):
+        raise ConfigurationError(
+            f"The tokenizer of {folder} has no chat template, so it is not known how an answer ends.",
+            "Take an instruction-tuned model, or put a chat template into its tokenizer_config.json.",
         )
 
 
@@ -134,7 +143,7 @@ def _to_be_converted(config: TrainingConfig) -> bool:
         from trainer.policies import models
     except ImportError:
         return True
-    return not (models.smollm2_folder() / "config.json").is_file()
+    return not models.smollm2_is_converted()
 
 
 def _evaluator(config: TrainingConfig) -> HealthCheck:
@@ -212,8 +221,9 @@ def _memory(config: TrainingConfig, gpus: tuple[int, ...]) -> HealthCheck:
         if model.is_dir():
             try:
                 refuse_without_model(model)
-            except ConfigurationError:
-                return HealthCheck("memory", False, f"there is no language model in {model}", "model.name=…")
+            except ConfigurationError as error:
+                said = str(error)
+                return HealthCheck("memory", False, said[:1].lower() + said[1:], "model.name=…")
     counts = parameters_of_agents(config)
     needed = memory_bytes(config)
     if needed is None or counts is None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import fcntl
 import re
 import shlex
@@ -20,7 +21,7 @@ from trainer.cli.configurations import checked_config
 from trainer.cli.console import INTERRUPTED, PICTURE, TUNING, writing
 from trainer.config.reading import as_yaml, load_config
 from trainer.config.schema import AgentRole, TrainingConfig
-from trainer.errors import ConfigurationError
+from trainer.errors import CheckpointError, ConfigurationError
 
 _LASTING: Final = re.compile(
     r"model\.(name|lora_rank|warm_start\..*)|sft\..*|agents\.optimizer|agents\..*\.model_name"
@@ -66,10 +67,15 @@ def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
         )
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     # Imported here: what needs no training must not wait for torch.
+    from trainer.cli.doctor import refuse_without_model
     from trainer.reporting import metrics
     from trainer.rl import processes, runner
     from trainer.rl.checkpoints import Checkpoints
 
+    _refuse_no_run(folder)
+    for role in config.roles:
+        if (model := Path(config.for_agent(role).model.name)).is_dir():
+            refuse_without_model(model)
     with _only_run_in(folder):
         if options.fresh:
             _put_aside(folder)
@@ -93,7 +99,7 @@ def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
         before = newest.step if newest else 0
-        with processes.evaluator(config) as ready:
+        with _full_disk_named(folder), processes.evaluator(config) as ready:
             agents = _tuned(ready, folder / TUNING, options, going_on=newest is not None)
             if options.skip_rl:
                 _print_tuned(agents or {})
@@ -138,6 +144,34 @@ def _say(text: str) -> None:
 
 def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+def _refuse_no_run(folder: Path) -> None:
+    """Raises ConfigurationError for a folder that is something else: `--fresh` would give it another name."""
+    from trainer.reporting import metrics
+
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    # A run's configuration comes first, but where models of an earlier one were kept for it.
+    ours = bool(there & {"config.yaml", metrics.FILE}) or there <= {"models", TUNING}
+    if not ours or folder.resolve() == Path(folder.resolve().anchor):
+        raise ConfigurationError(
+            f"{folder} is no folder of a run, and not empty.",
+            "Give a run a folder of its own: checkpointing.folder=…/{name}.",
+        )
+
+
+@contextlib.contextmanager
+def _full_disk_named(folder: Path) -> Iterator[None]:
+    """Raises CheckpointError where measures, transcripts or data find no room any more."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            raise
+        raise CheckpointError(
+            f"{error.filename or folder} cannot be written: {error.strerror}.",
+            "Make room there; the same command goes on from what is kept.",
+        ) from error
 
 
 @contextlib.contextmanager

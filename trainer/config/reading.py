@@ -30,6 +30,7 @@ ALIASES: Final = {
     "one-gpu": "qwen2.5-coder-1.5b-grpo-1gpu",
     "quick-test": "tiny-grpo-cpu",
     "requirements": "qwen2.5-coder-7b-ppo-8gpu",
+    "warm-start": "smollm2-135m-grpo-1gpu",
 }
 """Other names of ready configurations, which say where their settings come from; runs and documents name them."""
 _AGENTS: Final = ("generator", "optimizer", "tester")

@@ -47,7 +47,7 @@ class AgentSection(Section):
 
     model_name: str | None = None
     """As `model.name`."""
-    learning_rate: float | None = Field(default=None, gt=0)
+    learning_rate: float | None = Field(default=None, gt=0, le=1)
     """As `algorithm.learning_rate`."""
     kl_coefficient: float | None = Field(default=None, ge=0)
     """As `algorithm.kl_coefficient`."""
@@ -97,9 +97,9 @@ class AlgorithmSection(Section):
     """Tasks whose conversations make one optimizer step [R11]."""
     micro_batch_size: int = Field(default=4, ge=1)
     """Conversations that a GPU holds at once; changes memory, not the result [C: chunk of 4]."""
-    learning_rate: float = Field(default=1e-5, gt=0)
+    learning_rate: float = Field(default=1e-5, gt=0, le=1)
     """Of the policy's AdamW [R11]."""
-    critic_learning_rate: float = Field(default=1e-5, gt=0)
+    critic_learning_rate: float = Field(default=1e-5, gt=0, le=1)
     """Of the critic's AdamW; PPO only."""
     learning_rate_warmup_steps: int = Field(default=10, ge=0)
     """Policy steps in which the learning rate rises; the first of n has 1/(n+1) of it."""

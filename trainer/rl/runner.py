@@ -34,7 +34,7 @@ from trainer.reporting import transcripts
 from trainer.reporting.metrics import MetricsWriter, evaluated, shares_of_time, training_measures
 from trainer.rl import ray_session
 from trainer.rl.batch import refuse_without_verdicts, told_apart
-from trainer.rl.checkpoints import Checkpoint, Checkpoints
+from trainer.rl.checkpoints import Checkpoint, Checkpoints, writing_checkpoint
 from trainer.rl.curriculum import Curriculum, curriculum_of, outcome_of
 from trainer.rl.settings import check_settings, verl_config, worker_environment, workers_of
 
@@ -365,10 +365,11 @@ class _Run:
         self._keep_transcripts(f"held_out-{step:06d}", None, outcomes)
 
     def _save(self, step: int) -> Checkpoint:
-        place = self.checkpoints.begin(step)
-        for role, learner in self.learners.items():
-            with self._aside():
-                learner.save(place / role, step)
+        with writing_checkpoint(step, self.checkpoints.folder):
+            place = self.checkpoints.begin(step)
+            for role, learner in self.learners.items():
+                with self._aside():
+                    learner.save(place / role, step)
         return self.checkpoints.finish(step, self.progress.state(), self.config.checkpointing.keep)
 
     @contextmanager

@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -82,6 +83,27 @@ class ArchiveRow:
     def held_out(self) -> bool:
         """Whether kernels of its task are only ever evaluated on: by level and task alone."""
         return is_held_out(f"archive {self.level} {self.task}")
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The rows of some splits, and what can be made of them."""
+
+    rows: tuple[ArchiveRow, ...] = ()
+
+    @cached_property
+    def candidates(self) -> tuple[UngradedKernel, ...]:
+        """As `archive_candidates`."""
+        return tuple(archive_candidates(self.rows))
+
+    @property
+    def held_out_problems(self) -> frozenset[str]:
+        """Those of the held-out rows."""
+        return frozenset(row.problem for row in self.rows if row.held_out)
+
+    def tasks(self, *, held_out: bool) -> tuple[Task, ...]:
+        """As `archive_tasks`, of one side."""
+        return archive_tasks([row for row in self.rows if row.held_out is held_out])
 
 
 def read_archive(path: Path) -> tuple[ArchiveRow, ...]:

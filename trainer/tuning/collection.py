@@ -147,14 +147,17 @@ async def collect(
 ) -> DataCard:
     """Have every candidate judged that the data set `into` does not hold yet, and write the set anew.
 
-    `held_out_problems`: those of the data set from now on; a set that held out others is refused, since models may
-    have learned from what would be held out now. A template that does not end as it says is not kept, nor is a kernel
-    that could not be judged, nor one for training that is also one of a problem that is held out.
+    `held_out_problems`: of these candidates. A set that is there keeps its sides and takes in more problems: refused
+    is what would hold out a problem that models may have learned from, or learn from one that was held out. A
+    template that does not end as it says is not kept, nor is a kernel that could not be judged, nor one for training
+    that is also one of a problem that is held out.
     Raises ConfigurationError, OracleLostError: what was graded until then is kept.
     """
     grading = f"{settings.backend} {settings.grading.model_dump_json()}"
     before = graded.read_card(into)
-    _refuse_other(before, held_out_problems, grading, into)
+    candidates = list(candidates)
+    _refuse_other(before, held_out_problems, {one.problem for one in candidates}, grading, into)
+    held_out_problems |= frozenset(before.held_out_problems) if before else frozenset()
     into.mkdir(parents=True, exist_ok=True)
     found = _Graded(
         list(graded.read_kernels(into / graded.KERNELS)), list(graded.read_rejected(into / graded.REJECTED))
@@ -175,7 +178,7 @@ async def collect(
             data,
             found.rejected,
             DataCard(
-                card.held_out_problems,
+                tuple(sorted(held_out_problems)),
                 grading,
                 duplicates=found.duplicates,
                 faults=found.faults,
@@ -186,13 +189,18 @@ async def collect(
     return written
 
 
-def _refuse_other(before: DataCard | None, held_out: frozenset[str], grading: str, into: Path) -> None:
+def _refuse_other(
+    before: DataCard | None, held_out: frozenset[str], asked: set[str], grading: str, into: Path
+) -> None:
     if before is None:
         return
-    if set(before.held_out_problems) != held_out:
+    known = set(before.held_out_problems)
+    learned_now, held_out_now = known & asked - held_out, held_out & before.problems.keys() - known
+    if learned_now or held_out_now:
         raise ConfigurationError(
             f"The data set in {into} holds out {', '.join(before.held_out_problems) or 'no problem'}, and this "
-            f"collection would hold out {', '.join(sorted(held_out)) or 'none'}.",
+            f"collection would hold out {', '.join(sorted(held_out)) or 'none'}: "
+            f"{', '.join(sorted(learned_now | held_out_now))} would be on the other side.",
             "Name the same problems in sft.held_out_problems, or collect into another folder.",
         )
     if before.grading != grading:

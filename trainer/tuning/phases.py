@@ -36,7 +36,7 @@ from trainer.policies.local_policy import LocalPolicy, SamplingSettings
 from trainer.policies.sft import Lesson
 from trainer.reporting.transcripts import read_transcripts, transcript, write_transcripts
 from trainer.tuning import collection, examples, measuring
-from trainer.tuning.archive import ArchiveRow, archive_candidates, archive_tasks
+from trainer.tuning.archive import Archive
 from trainer.tuning.cross_agent import learned_together
 from trainer.tuning.publishing import Published, publish
 
@@ -65,12 +65,12 @@ async def collect_data(
     tell: Callable[[str], None],
     *,
     most: int | None = None,
-    archive: Sequence[ArchiveRow] = (),
+    archive: Archive | None = None,
 ) -> DataCard:
     """Grade the templates, those of `tasks.operations`, `sft.rollouts` and `archive` into a data set, at most `most`
     of them, drawn by the seed. Raises ConfigurationError, OracleLostError.
     """
-    operations = _operations(config)
+    operations, archive = _operations(config), archive or Archive()
     async with _oracle(config) as oracle:
         await oracle.wait_until_ready(tell)
         faces = chosen(await oracle.problems(), config.tasks.problems)
@@ -79,7 +79,7 @@ async def collect_data(
             chain(
                 collection.template_candidates(names),
                 collection.operation_candidates(operations),
-                archive_candidates(archive),
+                archive.candidates,
                 *(_rollouts(Path(folder), frozenset(names)) for folder in config.sft.rollouts),
             )
         )
@@ -88,22 +88,22 @@ async def collect_data(
             into,
             oracle,
             episode_settings(config),
-            held_out_problems=_held_out(config, names, operations) | {row.problem for row in archive if row.held_out},
+            held_out_problems=_held_out(config, names, operations) | archive.held_out_problems,
             tell=tell,
         )
 
 
 async def publish_data(
-    config: TrainingConfig, into: Path, tell: Callable[[str], None], *, count: int, archive: Sequence[ArchiveRow] = ()
+    config: TrainingConfig, into: Path, tell: Callable[[str], None], *, count: int, archive: Archive | None = None
 ) -> Published:
     """Write the examples of a data set that `collect_data` filled, at most `count` of each agent. Raises
     ConfigurationError, OracleLostError.
     """
-    asked = await _asked(config, tell, each=_PROMPTS_OF_A_PROBLEM)
+    asked, archive = await _asked(config, tell, each=_PROMPTS_OF_A_PROBLEM), archive or Archive()
     return publish(
         graded.read_data(into),
-        (*asked.training, *archive_tasks([row for row in archive if not row.held_out])),
-        (*chain(*asked.held_out.values()), *archive_tasks([row for row in archive if row.held_out])),
+        (*asked.training, *archive.tasks(held_out=False)),
+        (*chain(*asked.held_out.values()), *archive.tasks(held_out=True)),
         episode_settings(config),
         into,
         count=count,

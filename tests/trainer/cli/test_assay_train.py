@@ -226,6 +226,17 @@ def test_a_folder_without_a_model_is_refused_by_check_and_doctor(tmp_path):
     assert f"✗ memory     there is no language model in {tmp_path}" in found.output
 
 
+def test_a_tokenizer_without_a_chat_template_is_refused_before_anything_is_loaded(tmp_path):
+    for name in ("config.json", "model.safetensors", "tokenizer_config.json"):
+        (tmp_path / name).write_text("{}")
+    for command in (("config", "check", "cpu-demo"), ("run", "--config", "cpu-demo")):
+        refused = asked(*command, f"model.name={tmp_path}", f"checkpointing.folder={tmp_path}/runs/{{name}}")
+        assert (refused.exit_code, refused.exception.__class__) == (2, SystemExit)
+        assert f"The tokenizer of {tmp_path} has no chat template" in refused.output
+    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
+    doctor.refuse_without_model(tmp_path)
+
+
 def test_a_run_that_is_finished_says_so_at_once(run, monkeypatch):
     monkeypatch.setattr(runner, "run", lambda *_, **__: pytest.fail("nothing is left to do"))
     checkpoints = Checkpoints(run / "checkpoints")

@@ -60,6 +60,10 @@ def test_every_option_of_the_launcher_is_a_setting_of_a_run(run):
         (("--quick-test", "--skip-sft", "--skip-rl"), "nothing to do"),
         (("--config", "cpu-demo", "--skip-rl"), "nothing to do"),
         (("--quick-test", "sft.learning_rate=1e300"), "less than or equal to 1"),
+        (("--quick-test", "algorithm.learning_rate=1e300"), "less than or equal to 1"),
+        (("--quick-test", "algorithm.critic_learning_rate=1e300"), "less than or equal to 1"),
+        (("--quick-test", "agents.optimizer.learning_rate=1e300"), "less than or equal to 1"),
+        (("--config", "cpu-demo", "model.warm_start.learning_rate=1e300"), "less than or equal to 1"),
         (("--quick-test", "sft.epoch=1"), "did you mean sft.epochs?"),
     ],
 )
@@ -69,6 +73,29 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(tmp_path, argumen
     assert refused.exit_code == 2, refused.output
     assert said in refused.output
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("options", [(), ("--fresh",), ("--resume",)])
+def test_a_folder_that_is_something_else_is_no_run_s(tmp_path, options):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    for place in ("/", tmp_path):
+        refused = asked("run", "--quick-test", *options, f"checkpointing.folder={place}")
+        assert refused.exit_code == 2, refused.output
+        assert "no folder of a run" in refused.output or "no run in" in refused.output
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_disk_that_is_full_ends_a_run_and_says_what_goes_on(tmp_path, monkeypatch, service):
+    def play(config, **more):
+        with open("/dev/full", "w") as full:
+            full.write("measures")
+
+    monkeypatch.setattr(runner, "run", play)
+    where = (f"checkpointing.folder={tmp_path}/{{name}}", "evaluator.embedded=false", f"evaluator.url={service.url}")
+    ended = asked("run", "--config", "cpu-demo", *where)
+    assert (ended.exit_code, ended.exception.__class__) == (1, SystemExit), ended.output
+    assert "cannot be written: No space left on device." in ended.output
+    assert "the same command goes on" in ended.output
 
 
 def test_a_run_begins_with_the_models_that_were_tuned_and_keeps_them(tmp_path, monkeypatch, service):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from trainer.config.reading import ALIASES, as_yaml, described, find_config, load_config, ready_files
 from trainer.config.schema import AlgorithmSection, TrainingConfig
+from trainer.data import corpus
 from trainer.errors import ConfigurationError
 
 READY = [each.name for each in ready_files()]
@@ -39,6 +40,7 @@ def test_the_ready_files_are_those_that_are_named():
         "one-gpu",
         "quick-test",
         "requirements",
+        "warm-start",
     ]
     assert all(each.summary.endswith(".") for each in ready_files())
 
@@ -86,6 +88,17 @@ def test_the_values_of_the_critique_and_of_the_allocation():
     workers = allocation.resources
     assert (workers.actor_workers, workers.rollout_workers, workers.reference_workers) == (4, 2, 1)
     assert allocation.for_agent("optimizer").reward.name == "speedup"
+
+
+def test_the_warm_start_of_the_critique_is_a_thousand_examples_of_three_tasks():
+    """Critique, "Phase 1: Tiny SFT Warm-Start": "Tasks: elemwise, reduction, softmax", "1000 samples per task",
+    "2 epochs max"; "Phase 2": max turns 5, discount 0.9, early stop threshold 0.8.
+    """
+    config = load_config("warm-start")
+    assert config.tasks.problems == ("relu", "row_sum", "softmax")
+    assert (config.sft.examples, config.sft.epochs) == (3 * 1000, 2)
+    assert all(config.tasks.variants * len(corpus.styles(name)) >= 1000 for name in config.tasks.problems)
+    assert (config.flow.max_turns, config.flow.discount, config.flow.early_stop_share) == (5, 0.9, 0.8)
 
 
 def test_a_file_s_name_is_the_run_s_and_words_are_words(file):

@@ -1,10 +1,13 @@
 """What a run does when it goes on, as far as that needs no model."""
 
+import subprocess
 import threading
 
 import pytest
+import torch
 
 from trainer.config.reading import load_config
+from trainer.errors import CheckpointError
 from trainer.reporting.metrics import MetricsWriter
 from trainer.rl import runner
 from trainer.rl.checkpoints import Checkpoints
@@ -94,3 +97,40 @@ def test_a_checkpoint_keeps_the_folders_of_the_models(tmp_path):
     goes_on = runner._Progress(curriculum)
     goes_on.restore(checkpoints.newest())
     assert goes_on.models == {"generator": "generator-1"}
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 2 MB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", folder]
+    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+class Weights:
+    """An agent that keeps half a megabyte, as verl does it: with torch."""
+
+    def save(self, folder, step):
+        (folder / f"global_step_{step}").mkdir(parents=True)
+        torch.save(torch.zeros(1 << 17), folder / f"global_step_{step}" / "weights.pt")
+
+
+def test_a_disk_that_is_full_during_a_checkpoint_is_named_and_the_one_before_counts(small_disk):
+    (small_disk / "ballast").write_bytes(bytes(900_000))
+    run = Rehearsal(small_disk, "checkpointing.every_episodes=1", "checkpointing.evaluate_at_start=false")
+    run.learners = {"generator": Weights()}
+    with pytest.raises(CheckpointError, match=r"step 3 cannot be written in .*, where 0\.00 GiB are free") as caught:
+        run.rehearse()
+    assert "Make room" in caught.value.remedy
+    assert Checkpoints(small_disk / "checkpoints").newest().step == 2
+
+    (small_disk / "ballast").unlink()
+    again = Rehearsal(small_disk, "checkpointing.every_episodes=1", "checkpointing.keep=1")
+    again.learners = {"generator": Weights()}
+    again.rehearse()
+    assert (again.found.step, again.checkpoints.newest().step) == (2, 4)

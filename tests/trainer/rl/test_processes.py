@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 import yaml
@@ -25,9 +26,11 @@ def config(tmp_path, **evaluator):
     return TrainingConfig.model_validate(values)
 
 
-def servers(folder):
-    """This process's children that serve out of a folder of `folder`; other tests have servers of their own."""
-    command = ["pgrep", "-P", str(os.getpid()), "-f", f"serve.*{folder}"]
+def servers(folder, parent=None):
+    """A process's children, else this one's, that serve out of a folder of `folder`; other tests have servers of
+    their own.
+    """
+    command = ["pgrep", "-P", str(parent or os.getpid()), "-f", f"serve.*{folder}"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     return [int(pid) for pid in found.stdout.split()]
 
@@ -94,6 +97,32 @@ def test_an_embedded_evaluator_answers_comes_back_after_a_kill_and_ends_with_the
     with pytest.raises(ProcessLookupError):
         os.kill(second, 0)
     assert ready.evaluator.url in (tmp_path / "first" / "evaluator.log").read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends it")
+def test_an_embedded_evaluator_ends_with_a_run_that_is_killed(tmp_path):
+    program = (
+        "import sys, time\n"
+        "from trainer.config.reading import load_config\n"
+        "from trainer.rl import processes\n"
+        "with processes.evaluator(load_config('cpu-demo', sys.argv[1:])) as ready:\n"
+        "    print(ready.evaluator.url, flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    told = [f"checkpointing.folder={tmp_path}/{{name}}", "name=first", "evaluator.embedded_workers=1"]
+    with subprocess.Popen([sys.executable, "-c", program, *told], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout.readline().startswith("http://")
+        (service,) = eventually(lambda: servers(tmp_path, run.pid))
+        run.kill()
+
+    def gone():
+        # One that has ended and that nobody has asked for its end yet has no command line.
+        try:
+            return not Path(f"/proc/{service}/cmdline").read_bytes()
+        except OSError:
+            return True
+
+    assert eventually(gone)
 
 
 def test_an_embedded_evaluator_that_cannot_start_says_why(tmp_path, monkeypatch):

@@ -115,6 +115,30 @@ def test_a_data_set_keeps_its_sides_and_its_settings(tmp_path):
         collected(few, tmp_path, settings=replace(GRADING, backend="sim"))
 
 
+def test_a_data_set_takes_in_more_problems_and_ends_as_one_that_was_made_at_once(tmp_path):
+    few = list(collection.template_candidates(("relu", "gelu", "saxpy")))
+    more = list(collection.operation_candidates(chosen_operations(["silu", "silu_half"])))
+    first = collected(few, tmp_path / "steps", held_out=frozenset({"gelu"}))
+    judge = TemplateJudge()
+    second = collected([*few, *more], tmp_path / "steps", judge, held_out=frozenset({"gelu", "silu_5000"}))
+    assert second.evaluations == len(judge.asked) > 0
+    assert second.kernels + sum(second.rejected.values()) == first.kernels + len(judge.asked)
+    assert second.held_out_problems == ("gelu", "silu_5000")
+    # The problems of before need not be asked again to keep their side.
+    third = collected(more, tmp_path / "steps", held_out=frozenset({"silu_5000"}))
+    assert (third.evaluations, third.held_out_problems) == (0, ("gelu", "silu_5000"))
+
+    collected([*few, *more], tmp_path / "once", held_out=frozenset({"gelu", "silu_5000"}))
+    steps, once = (
+        [(one.problem, one.fingerprint, one.verdict.status) for one in graded.read_data(tmp_path / name).kernels]
+        for name in ("steps", "once")
+    )
+    assert steps == once
+    for wrong, held_out in ((more, frozenset()), (few, frozenset({"gelu", "relu"}))):
+        with pytest.raises(ConfigurationError, match=r"(silu_5000|relu) would be on the other side"):
+            collected(wrong, tmp_path / "steps", held_out=held_out)
+
+
 def test_kernels_of_a_run_are_graded_anew_each_once_and_held_out_tasks_left_out(tmp_path):
     plain, warp = corpus.styles("row_sum")
     told = [corpus.render_prompt(plain, kernel=name).source for name in ("wrong_1", "wrong_2")]
