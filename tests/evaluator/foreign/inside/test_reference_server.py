@@ -123,7 +123,8 @@ def test_what_cancels_inside_one_operator_stays_in_its_scale(approximate: str) -
     values, scales = here.answered({"x": x})
     single = torch.nn.functional.gelu(x, approximate=approximate)
     assert torch.all(values[0].abs() < 0.005)
-    assert torch.all(scales[0] > 0.7 * x.abs() / 2)
+    assert torch.all(scales[0] > 0.1 * x.abs())
+    assert float((scales[0] / x.abs()).mean()) > 0.4
     assert torch.all(scales[0] < 8.0 * x.abs())
     assert torch.all((single - values[0]).abs() < 8 * 2.0**-24 * scales[0])
 

@@ -124,7 +124,7 @@ def test_a_plan_that_is_wrong_everywhere_is_told_in_little_time():
         Batch.model_validate({"submissions": [{"problem": "relu", "source": "", "plan": plan}] * 512})
     assert refused.value.error_count() < 7000
     assert len(in_plain_words(refused.value)) < 1000
-    assert time.process_time() - began_s < 1
+    assert time.process_time() - began_s < 3
 
 
 class _Lists(Wire):
