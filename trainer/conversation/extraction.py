@@ -169,6 +169,39 @@ def canonical_source(source: str) -> str:
     return " ".join(tokens)
 
 
+_WORD: Final = re.compile(r"\w+|\S")
+_ATTRIBUTE: Final = re.compile(r"__\w+__|alignas")
+"""What may stand before a kernel's name with arguments of its own: `__launch_bounds__ (256)`."""
+
+
+def nameless_source(source: str) -> str:
+    """As `canonical_source`, and equal for kernels that differ in the names of their `__global__` functions too."""
+    bare = canonical_source(source)
+    # A launch line and a call name the kernel as well, so the name goes wherever it stands as a word; all of them at
+    # once, for one may be named as another is to be.
+    new = {name: f"kernel{number}" for number, name in enumerate(_kernel_names(bare))}
+    return re.sub(r"\w+", lambda word: new.get(word[0], word[0]), bare)
+
+
+def _kernel_names(bare: str) -> dict[str, None]:
+    names: dict[str, None] = {}
+    declares, depth, last = False, 0, ""
+    for word in _WORD.findall(bare):
+        if word == "__global__":
+            declares, depth = True, 0
+        elif not declares:
+            continue
+        elif word == "(" and not depth and last.isidentifier() and not _ATTRIBUTE.fullmatch(last):
+            names[last] = None
+            declares = False
+        elif word in "()":
+            depth += 1 if word == "(" else -1
+        elif word in ";{}":
+            declares = False
+        last = word
+    return names
+
+
 _STRATEGIES: Final = tuple(
     (name, re.compile(pattern))
     for name, pattern in (

@@ -114,10 +114,13 @@ def speedup_of(verdict: Verdict) -> float | None:
 
 def faster_by(new: Verdict, old: Verdict) -> float | None:
     """How many times as fast a kernel is as another of its problem: by the speedups of both, else by the times that
-    are estimated of both for one GPU at the same sizes; None where that is not known, or one of them is not right.
+    are estimated of both for one GPU at the same sizes; None where that is not known, or one of them is not right. A
+    speedup that was measured is over another baseline than one that was estimated, and says nothing beside it.
     """
     now, before = speedup_of(new), speedup_of(old)
     if now is not None and before is not None:
+        if (new.timing is None) != (old.timing is None):
+            return None
         return now / before if before else None
     if new.status is not Status.PASSED or old.status is not Status.PASSED:
         return None

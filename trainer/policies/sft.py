@@ -24,7 +24,7 @@ from trainer.conversation.conversation import AgentName, Message, Response
 from trainer.conversation.episode import EpisodeSettings, Oracle, Policy, episode_settings, play_many
 from trainer.conversation.extraction import wrapped
 from trainer.conversation.prompts import opening
-from trainer.conversation.tokens import token_ids
+from trainer.conversation.tokens import harmless, token_ids
 from trainer.data import corpus
 from trainer.data.tasks import Task
 from trainer.errors import CheckpointError, ConfigurationError
@@ -169,7 +169,8 @@ def tokens_of(tokenizer: Any, lesson: Lesson) -> Row:
             view.append(message)
             continue
         ids = token_ids(tokenizer, view)
-        answer = (*tokenizer.encode(message.text, add_special_tokens=False), int(tokenizer.eos_token_id))
+        said = harmless(tokenizer, message.text)
+        answer = (*tokenizer.encode(said, add_special_tokens=False), int(tokenizer.eos_token_id))
         places = range(len(ids), len(ids) + len(answer))
         learned = [*places] if lesson.last_only else [*learned, *places]
         ids = (*ids, *answer)
@@ -254,7 +255,14 @@ def _telling(config: TrainingConfig, role: AgentRole, tell: Callable[[str], None
 def _key(config: TrainingConfig, role: AgentRole, tasks: Sequence[Task]) -> str:
     """All that a warm start hangs on."""
     about = [config.model.name, role, config.seed, config.model.warm_start.model_dump(), config.flow.max_turns]
-    words = json.dumps([*about, [task.id for task in tasks], [one.source for one in corpus.everything()]])
+    words = json.dumps(
+        [
+            *about,
+            str(episode_settings(config)),
+            [task.id for task in tasks],
+            [one.source for one in corpus.everything()],
+        ]
+    )
     return hashlib.sha256(words.encode()).hexdigest()[:12]
 
 

@@ -115,14 +115,24 @@ def read_archive(path: Path) -> tuple[ArchiveRow, ...]:
     _refuse_other_columns(path, schema)
     wanted = ["Op_Name", "Level_ID", "Task_ID", "Kernel_Name", "CUDA_Code", "PyTorch_Code_Module"]
     found = []
-    for number, row in enumerate(pq.read_table(path, columns=wanted).to_pylist(), 1):
-        empty = next((name for name in wanted if row[name] in (None, "")), None)
+    try:
+        rows = pq.read_table(path, columns=wanted).to_pylist()
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"The rows of {path} cannot be read: {error}.", "Fetch the file again.") from error
+    for number, row in enumerate(rows, 1):
+        # A number that pandas left out of a column of floats is none that equals itself.
+        empty = next((name for name in wanted if row[name] in (None, "") or row[name] != row[name]), None)
         if empty is not None:
             continue
         if row["Level_ID"] not in LEVELS:
             raise ConfigurationError(
                 f"{path}, row {number}: Level_ID is {row['Level_ID']}, and there are levels 1 to 3.",
                 "Name a split of the archive: level_1, level_2 or level_3.",
+            )
+        if row["Task_ID"] != int(row["Task_ID"]):
+            raise ConfigurationError(
+                f"{path}, row {number}: Task_ID is {row['Task_ID']}, which numbers no task.",
+                "Take the file as it is published.",
             )
         place = f"{path.name}, row {number}"
         found.append(

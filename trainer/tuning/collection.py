@@ -8,7 +8,6 @@ set were judged by one evaluator with one set of settings. What a stopped collec
 import asyncio
 import hashlib
 import random
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,14 +18,13 @@ from typing import Final
 from common.contract import Reference, Status
 from trainer.conversation.conversation import AgentName
 from trainer.conversation.episode import EpisodeSettings, Oracle
-from trainer.conversation.extraction import canonical_source
+from trainer.conversation.extraction import nameless_source
 from trainer.data import corpus, graded
 from trainer.data.graded import DataCard, GradedData, GradedKernel, Provenance, RejectedKernel
 from trainer.data.operations import Operation
 from trainer.errors import ConfigurationError, OracleError, OracleLostError
 from trainer.reporting.transcripts import read_transcripts
 
-_KERNEL: Final = re.compile(r"\b__global__\b[^;{}]*?\b(\w+)\s*\(")
 _CONCURRENCY: Final = 64
 """Candidates under way at one time: as many as the oracle sends by default."""
 _TOLD_EVERY: Final = 50
@@ -61,11 +59,7 @@ class _Graded:
 
 def fingerprint_of(source: str) -> str:
     """Equal for kernels that differ only in comments, white space and the names of their `__global__` functions."""
-    # A launch line and a call name the kernel as well, so the name goes wherever it stands as a word.
-    bare = canonical_source(source)
-    for number, name in enumerate(dict.fromkeys(_KERNEL.findall(bare))):
-        bare = re.sub(rf"\b{re.escape(name)}\b", f"kernel{number}", bare)
-    return hashlib.sha256(bare.encode("utf-8", "replace")).hexdigest()[:32]
+    return hashlib.sha256(nameless_source(source).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def template_candidates(problems: Iterable[str]) -> Iterator[UngradedKernel]:

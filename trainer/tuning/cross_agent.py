@@ -13,6 +13,7 @@ Which kernel is better is the evaluator's word alone.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from common.contract import Verdict
 from trainer.conversation import prompts
 from trainer.conversation.conversation import AgentName, Attempt, Conversation, Message
 from trainer.conversation.episode import EpisodeSettings
@@ -56,14 +57,21 @@ def learned_together(
 
 
 def _best(conversation: Conversation, factor: float) -> Attempt | None:
-    """The last kernel that was better than the best before it: a change of less than `factor` is none."""
+    """The last kernel that was better than the best before it: a change of less than `factor` is none. One that could
+    not be judged is none either.
+    """
     best: Attempt | None = None
     for attempt in conversation.attempts:
-        if attempt.verdict is not None and (
-            best is None or (best.verdict is not None and is_better(attempt.verdict, best.verdict, factor))
+        verdict = _judged(attempt)
+        if verdict is not None and (
+            best is None or (best.verdict is not None and is_better(verdict, best.verdict, factor))
         ):
             best = attempt
     return best
+
+
+def _judged(attempt: Attempt) -> Verdict | None:
+    return attempt.verdict if attempt.verdict and attempt.verdict.status.carries_reward else None
 
 
 def _for_the_generator(conversation: Conversation, best: Attempt, settings: EpisodeSettings) -> Iterator[Lesson]:
@@ -76,7 +84,7 @@ def _own_improvements(conversation: Conversation, factor: float) -> Iterator[Les
     best: Attempt | None = None
     view: tuple[Message, ...] = ()
     for attempt in conversation.attempts:
-        written, verdict = attempt.written, attempt.verdict
+        written, verdict = attempt.written, _judged(attempt)
         if written.agent is AgentName.OPTIMIZER and written.response is not None:
             # Of an answer only its text is learned: its tokens may be those of another tokenizer's state.
             view = (*view, *written.messages, Message("assistant", written.response.text))

@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -163,7 +164,7 @@ def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> d
     if section.cross_conversations and len(config.roles) == 2:
         found = run.together(found)
     written = {"models": {role: str(path.relative_to(folder)) for role, path in found.items()}, **run.told()}
-    (folder / TUNED).write_text(json.dumps(written, indent=1), encoding="utf-8")
+    _write(folder / TUNED, written)
     return found
 
 
@@ -221,7 +222,11 @@ class _Tuning:
         texts = [message.text for lesson in taught for message in lesson.messages]
         into = self.folder / f"{role}-start-{_hash(texts, self.config.seed)}"
         if not (into / "config.json").is_file():
-            models.make_tiny(into, texts, seed=self.config.seed)
+            # A folder gets its name when it is whole: its weights are written after config.json.
+            part = into.with_name(f"{into.name}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            models.make_tiny(part, texts, seed=self.config.seed)
+            part.replace(into)
         return into
 
     def tuned(
@@ -271,7 +276,9 @@ class _Tuning:
         to learn.
         """
         config, section = self.config, self.config.sft
-        place = self.folder / f"together-{_hash([str(path) for path in tuned.values()], section.cross_conversations)}"
+        asked = [str(self.settings), config.rollout.temperature, config.seed]
+        about = [[str(path) for path in tuned.values()], section.cross_conversations]
+        place = self.folder / f"together-{_hash(about, asked, [task.id for task in self.asked.training])}"
         path = place / "transcripts" / "together.jsonl"
         if not path.is_file():
             self.tell(f"Playing {section.cross_conversations} conversations of the tuned agents.")
@@ -318,15 +325,16 @@ class _Tuning:
 
     def _measured(self, role: AgentRole, model: Path, into: Path, phase: str) -> None:
         """What held-out prompts say of a model, kept in `into` by the phase, so that it is asked once."""
-        path = into / "measured.json"
+        asked = [str(self.settings), self.config.rollout.evaluation_temperature, self.config.seed]
+        prompts = {name: [task.id for task in tasks] for name, tasks in self.asked.held_out.items()}
+        given = sorted(one.fingerprint for one in self.data.kernels) if role == "optimizer" else []
+        path = into / f"measured-{_hash(asked, prompts, self.config.sft.improvement, given)}.json"
         known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         if phase not in known:
             found = asyncio.run(self._answers(role, model))
             known[phase] = {name: asdict(one) for name, one in found.items()}
             into.mkdir(parents=True, exist_ok=True)
-            part = path.with_name(f"{path.name}.part")
-            part.write_text(json.dumps(known, indent=1), encoding="utf-8")
-            part.replace(path)
+            _write(path, known)
             for name, one in found.items():
                 self.tell(f"{phase}: {_line(name, one)}")
         self.results[role] = [one for one in self.results[role] if one["phase"] not in known]
@@ -409,6 +417,13 @@ def _line(name: str, one: measuring.Answered) -> str:
     said = [f"{word} {value:.0%} (goal {goals[word]:.0%})" for word, value in values.items() if value is not None]
     speed = f", speedup {one.speedup:.2f}" if one.speedup is not None else ""
     return f"{one.prompts} prompts of {name} problems: {', '.join(said)}{speed}."
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Either the old file is there or the whole new one."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    part.replace(path)
 
 
 def _hash(*about: object) -> str:

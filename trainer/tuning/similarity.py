@@ -8,24 +8,20 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from trainer.conversation.extraction import canonical_source
+from trainer.conversation.extraction import nameless_source
 from trainer.data.graded import GradedData, GradedKernel, RejectedKernel
 
 NEAR: Final = 0.95
 """Similarity from which two kernels are near copies: a changed token touches five pieces of some hundreds."""
 _PIECE_TOKENS: Final = 5
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
-_KERNEL: Final = re.compile(r"\b__global__\b[^;{}]*?\b(\w+)\s*\(")
 
 Pieces = frozenset[int]
 
 
 def pieces_of(source: str) -> Pieces:
     """The hashes of a kernel's pieces; good within one process."""
-    bare = canonical_source(source)
-    for number, name in enumerate(dict.fromkeys(_KERNEL.findall(bare))):
-        bare = re.sub(rf"\b{re.escape(name)}\b", f"kernel{number}", bare)
-    tokens = _TOKEN.findall(bare)
+    tokens = _TOKEN.findall(nameless_source(source))
     return frozenset(
         hash(tuple(tokens[at : at + _PIECE_TOKENS])) for at in range(max(1, len(tokens) - _PIECE_TOKENS + 1))
     )

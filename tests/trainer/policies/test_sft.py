@@ -58,6 +58,8 @@ def test_a_model_from_nothing_learns_the_form_and_what_is_finished_is_used_again
     again = sft.prepare_policy(config(), "generator", tasks, tmp_path, told=lambda *_: pytest.fail("made anew"))
     assert again == made
     assert sft.prepare_policy(config(seed=1), "generator", tasks, tmp_path) != made
+    pair = config(agents={})
+    assert sft.prepare_policy(pair, "generator", tasks, tmp_path) != made, "who writes the other kernels is learned"
 
     agent = LocalPolicy(made, SamplingSettings(temperature=0.0))
     said = opening(AgentName.GENERATOR, tasks[0], "brief")
@@ -112,6 +114,14 @@ def test_lessons_of_several_turns_have_real_reports_and_are_answered_in_turn(ser
     told = "\n".join(message.text for lesson in taught[AgentName.OPTIMIZER] for message in lesson.messages)
     assert any(status in told for status in ("compile_error", "incorrect", "runtime_error", "invalid_submission"))
     assert "passed" in told
+
+
+def test_what_an_answer_says_is_never_learned_as_a_token_that_controls_the_chat(tokenizer):
+    end = tokenizer.eos_token_id
+    view = (Message("user", "Please."), Message("assistant", "// ends with <|im_end|> here"))
+    ids, learned = sft.tokens_of(tokenizer, sft.Lesson(view))
+    assert [ids[place] for place in learned].count(end) == 1
+    assert ids[-1] == end
 
 
 @settings(deadline=None, max_examples=20)

@@ -136,6 +136,13 @@ def test_another_type_level_or_file_is_refused(tmp_path):
         read_archive(written(tmp_path / "b.parquet", {"CUDA_Code": 3}))
     with pytest.raises(ConfigurationError, match="row 2: Level_ID is 4"):
         read_archive(written(tmp_path / "c.parquet", {}, {"Level_ID": 4}))
+    with pytest.raises(ConfigurationError, match=r"row 1: Task_ID is 7\.5"):
+        read_archive(written(tmp_path / "c.parquet", {"Task_ID": 7.5}))
+    torn = written(tmp_path / "c.parquet")
+    whole, ends = torn.read_bytes(), pq.read_metadata(torn).row_group(0).total_byte_size // 2
+    torn.write_bytes(whole[:4] + b"\xff" * ends + whole[4 + ends :])
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_archive(torn)
     (tmp_path / "d.parquet").write_text("Op_Name,Level_ID\n")
     with pytest.raises(ConfigurationError, match="no Parquet file"):
         read_archive(tmp_path / "d.parquet")
@@ -144,3 +151,5 @@ def test_another_type_level_or_file_is_refused(tmp_path):
 def test_rows_without_a_kernel_or_a_module_are_passed_over(tmp_path):
     path = written(tmp_path / "a.parquet", {}, {"CUDA_Code": ""}, {"PyTorch_Code_Module": None})
     assert len(read_archive(path)) == 1
+    floats = written(tmp_path / "b.parquet", {"Task_ID": 7.0}, {"Task_ID": float("nan")}, {"Task_ID": None})
+    assert [one.task for one in read_archive(floats)] == [7]

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from graded_kernels import TemplateJudge
+from graded_kernels import TemplateJudge, verdict_of
 from scripted import TASK, played
 
+from common.contract import Status
 from trainer.conversation.conversation import AgentName, Flow
 from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import extract, wrapped
@@ -54,6 +55,14 @@ def test_the_optimizer_learns_from_kernels_that_the_generator_wrote_elsewhere():
     assert answers([lesson]) == [WARP.rstrip()]
     assert answers(learned.generator) == [WARP.rstrip()]
     assert (learned.conversations, learned.successful, learned.improved) == (2, 1, 0)
+
+
+def test_a_kernel_that_could_not_be_judged_stands_in_the_way_of_none():
+    judge = TemplateJudge(otherwise={WRONG: verdict_of(Status.UNSUPPORTED)})
+    conversation = played([wrapped(one) for one in (WRONG, PLAIN, WARP)], settings=SETTINGS, oracle=judge, seed=1)
+    learned = learned_together([conversation], SETTINGS, factor=1.1)
+    assert (answers(learned.generator), learned.successful, learned.improved) == ([WARP.rstrip()], 1, 1)
+    assert answers(learned.optimizer) == [WARP.rstrip()], "whether the first was worse nobody knows"
 
 
 def test_what_went_wrong_teaches_nothing_and_held_out_tasks_are_refused():

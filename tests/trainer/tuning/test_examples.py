@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import sample_verdicts as samples
 from graded_kernels import graded_kernel, graded_templates, verdict_of
 
 from common.contract import Settings, Status
@@ -74,6 +75,10 @@ def test_better_is_right_instead_of_wrong_or_faster_by_the_factor():
     assert is_better(verdict_of(Status.PASSED, 1.1), right, 1.1)
     assert not is_better(verdict_of(Status.PASSED, 1.09), right, 1.1)
     assert not is_better(verdict_of(Status.PASSED), right, 1.1), "a speed that nobody knows"
+    measured = samples.passed_on_gpu()
+    slow, fast = verdict_of(Status.PASSED, 1e-3), verdict_of(Status.PASSED, 1e3)
+    assert not is_better(measured, slow, 1.1), "one of them is measured, the other estimated"
+    assert not is_better(fast, measured, 1.1)
     assert not is_better(right, verdict_of(Status.UNSUPPORTED), 1.1), "what could not be judged may have been right"
 
 

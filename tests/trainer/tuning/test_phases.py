@@ -76,6 +76,49 @@ def test_both_agents_are_tuned_measured_and_not_tuned_twice(judge, tmp_path):
     assert phases.tuned_before(tmp_path / "nothing") is None
 
 
+def test_other_settings_are_played_and_measured_anew(judge, tmp_path):
+    def measured():
+        kept = json.loads((tmp_path / phases.TUNED).read_text())["measured"]["generator"]
+        return [(one["phase"].split(", ")[1], one["known"]["prompts"]) for one in kept]
+
+    few = ("sft.epochs=1", "sft.examples=4")
+    tuned(tmp_path, *few)
+    assert measured() == [("before", 1), ("after epoch 1 of 1", 1)]
+    _, told = tuned(tmp_path, *few, "sft.evaluation_tasks=3")
+    assert measured() == [("before", 3), ("after epoch 1 of 1", 3)]
+    assert not any("step" in line or "Playing" in line for line in told), "nothing is tuned or played again"
+    _, told = tuned(tmp_path, *few, "rollout.temperature=0.5")
+    assert any("Playing" in line for line in told)
+    assert len([*tmp_path.glob("together-*")]) == 2
+
+
+def test_what_a_kill_left_half_written_is_not_gone_on_with(judge, tmp_path, monkeypatch):
+    few = ("sft.epochs=1", "sft.examples=4", "sft.cross_conversations=0")
+    save = models.PreTrainedTokenizerFast.save_pretrained
+
+    def killed(tokenizer, folder, *more, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(models.PreTrainedTokenizerFast, "save_pretrained", killed)
+    with pytest.raises(KeyboardInterrupt):
+        tuned(tmp_path, *few)
+    monkeypatch.setattr(models.PreTrainedTokenizerFast, "save_pretrained", save)
+    found, _ = tuned(tmp_path, *few)
+
+    written = phases.Path.write_text
+
+    def cut(path, text, **named):
+        if not path.name.startswith(phases.TUNED):
+            return written(path, text, **named)
+        written(path, text[:20], **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(phases.Path, "write_text", cut)
+    with pytest.raises(KeyboardInterrupt):
+        tuned(tmp_path, *few, "seed=5")
+    assert phases.tuned_before(tmp_path) == found
+
+
 def test_adapters_are_tuned_kept_and_go_on_being_tuned_on_what_both_have_learned(judge, tmp_path, monkeypatch):
     shown = []
     tune = phases.fine_tune

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
 from graded_kernels import graded_kernel, verdict_of
 
 from common.contract import Status
 from trainer.data import corpus
 from trainer.data.graded import GradedData
+from trainer.tuning.collection import fingerprint_of
 from trainer.tuning.similarity import NEAR, pieces_of, similarity, without_contamination, without_near_copies
 
 LONG = corpus.render_prompt(corpus.styles("matmul")[-1]).source
@@ -22,6 +24,19 @@ def test_comments_space_and_kernel_names_do_not_count_and_a_changed_token_counts
     assert NEAR <= alike(LONG, LONG.replace("0.0f", "1.0f", 1)) < 1.0
     assert alike(LONG, SHORT) < 0.3
     assert alike(LONG, SHORT) == alike(SHORT, LONG)
+
+
+@pytest.mark.parametrize("bound", ["", "__launch_bounds__(256) ", "__launch_bounds__(2 * (128)) ", "alignas(8) "])
+def test_a_name_does_not_count_whatever_stands_before_it(bound):
+    first, other = (
+        f"__global__ void {bound}{one}(int n) {{ n = 1; }}\nextern __global__ {bound}void {two}(int n) {{}}\n"
+        f"// assay: launch {one} grid=(1)\n// assay: launch {two} grid=(1)\n"
+        for one, two in (("relu", "solve"), ("kernel1", "kernel0"))
+    )
+    assert fingerprint_of(first) == fingerprint_of(other)
+    assert alike(first, other) == 1.0
+    turned = other.replace("launch kernel0", "launch it").replace("launch kernel1", "launch kernel0")
+    assert fingerprint_of(turned.replace("launch it", "launch kernel1")) != fingerprint_of(other), "another order"
 
 
 def test_of_near_copies_that_end_alike_one_stays_whatever_the_order():
