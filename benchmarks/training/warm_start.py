@@ -109,13 +109,14 @@ def main() -> None:
     found = {state: Episodes() for state in STATES}
     with tempfile.TemporaryDirectory(prefix="assay-warm-start-") as scratch, served(given.workers) as service:
         folder = given.folder or Path(scratch)
-        tuning_s = 0.0
+        tuning_s, afresh = 0.0, True
         for seed in range(given.models):
             asked = [*told, f"seed={seed}", "evaluator.embedded=false", f"evaluator.url={service.url}"]
             config = load_config("warm-start", asked)
-            tuning_began_s = time.monotonic()
             # Of its own, since a tiny model is made in it too.
             place = folder / f"seed-{seed}"
+            afresh = afresh and not place.exists()
+            tuning_began_s = time.monotonic()
             tuned = phases.tune(config, place, _say)["generator"]
             tuning_s += time.monotonic() - tuning_began_s
             start = given.model or next(place.glob("generator-start-*"))
@@ -123,7 +124,9 @@ def main() -> None:
                 asyncio.run(play(config, model, found[state], given, seed))
                 _say(f"Model {seed + 1} of {given.models}, {state} the warm start: played.")
             figures = compared(found)
-            figures |= {"tuning_seconds": tuning_s, "seconds": time.monotonic() - began_s}
+            figures |= {"seconds": time.monotonic() - began_s}
+            # What was there already took none.
+            figures |= {"tuning_seconds": tuning_s} if afresh else {}
             _save(found, figures, told, given, quiet=True)
     show(found, given.episodes)
     _save(found, figures, told, given, quiet=False)
