@@ -93,6 +93,11 @@ def reference_stated(given: str | None, expression: str | None, shapes: tuple[st
 
 def _of_form(form: str, path: Path, workload: str | None) -> ReferenceText:
     """The file at `path`, or in the folder `path`, which must be in this form. Raises UsageError."""
+    if path.is_dir() and form not in _NAMES:
+        raise UsageError(
+            f"{path} is a folder, and a problem of {form} is one file.",
+            f"Name the file; `assay problems --{form} {path}` says what the folder holds.",
+        )
     file = path / _NAMES[form] if path.is_dir() and form in _NAMES else path
     if workload is not None and form != "trace":
         file = file.with_name(f"{file.name}#{workload}")

@@ -193,7 +193,8 @@ def kernelbench_text(expression: str, shapes: Mapping[str, tuple[int, ...]]) -> 
         used = _checked_names(tree.body, shapes)
         written = ast.unparse(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise UsageError(f"The expression {expression[:80]!r} is not one: {str(error)[:200]}.") from error
+        said = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise UsageError(f"The expression {expression[:80]!r} is not one: {said[:200]}.") from error
     unused = [name for name in shapes if name not in used]
     if unused:
         raise UsageError(f"The expression does not use {', '.join(unused)}.", "Leave out its --shape.")
@@ -222,7 +223,7 @@ def shapes_of(given: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
         if match is None or not _can_be_named(match[1]):
             raise UsageError(
                 f"--shape {text} cannot be read.",
-                "Write it as NAME=EXTENTS, for example --shape a=1024 --shape b=32x64.",
+                "Write it as NAME=EXTENTS, whole numbers from 1 on, for example --shape a=1024 --shape b=32x64.",
             )
         if match[1] in shapes:
             raise UsageError(f"--shape gives {match[1]} twice.", "Give each tensor one shape.")
@@ -247,7 +248,7 @@ def _checked_names(node: ast.expr, shapes: Mapping[str, tuple[int, ...]]) -> set
     for one in ast.walk(node):
         if isinstance(one, ast.Name) and id(one) not in modules:
             if one.id not in shapes:
-                raise ValueError(f"{one.id} is no tensor with a --shape")
+                raise ValueError(f"{one.id} is no tensor with a --shape, such as --shape {one.id}=1024")
             used.add(one.id)
         elif isinstance(one, ast.Constant):
             if not isinstance(one.value, int | float | bool | str | None):

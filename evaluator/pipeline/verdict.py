@@ -104,7 +104,7 @@ class _Known:
         trials = correctness.trials if correctness else ()
         judged = [trial for trial in trials if trial.compared != 0]
         sizes = len({tuple(trial.sizes.items()) for trial in judged})
-        right = f"Right in all {len(judged)} trials, at {sizes} sizes."
+        right = f"Right in all {len(judged)} trials, at {sizes} {'set' if sizes == 1 else 'sets'} of sizes."
         if correctness and correctness.left_out:
             right = f"{right} Not judged at {' and at '.join(said.split(':')[0] for said in correctness.left_out)}."
         if self.timed is None:

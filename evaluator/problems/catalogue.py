@@ -53,6 +53,8 @@ def find_problem(problem_id: str) -> Problem:
         remedy = (
             "it is one of others, known by its file alone: `assay grade` and `assay verify` take that as --reference"
         )
+    elif ":" in problem_id:
+        remedy = "problems of others are named FORM:PATH, where FORM is kernelbench, leetgpu, tensara or trace"
     raise UnknownProblemError(f"there is no problem '{problem_id}'", remedy)
 
 

@@ -23,16 +23,16 @@ def checked_config(name: str, overrides: tuple[str, ...]) -> TrainingConfig:
     return config
 
 
-def check_with_verl(name: str, overrides: tuple[str, ...]) -> TrainingConfig:
+def check_with_verl(configuration: str, overrides: tuple[str, ...]) -> TrainingConfig:
     """The same, after verl too has composed its own configuration from it. Raises ConfigurationError."""
-    checked = checked_config(name, overrides)
-    from trainer.cli.doctor import refuse_without_model
+    checked = checked_config(configuration, overrides)
+    from trainer.cli.doctor import folder_named, refuse_without_model
     from trainer.rl import settings
 
     for role in checked.roles:
-        model = Path(checked.for_agent(role).model.name)
-        composed = settings.verl_config(checked, role, model)
-        if model.is_dir():
+        name = checked.for_agent(role).model.name
+        composed = settings.verl_config(checked, role, Path(name))
+        if (model := folder_named(name)) is not None:
             refuse_without_model(model)
             settings.check_settings(role, composed)
     return checked

@@ -15,7 +15,8 @@ from rich.table import Table
 
 from trainer.cli.configurations import checked_config
 from trainer.cli.console import writing
-from trainer.data.graded import CARD, DataCard
+from trainer.data.graded import CARD, KERNELS, DataCard
+from trainer.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from trainer.tuning.publishing import Published
@@ -46,10 +47,17 @@ def collect_into(name: str, options: DataOptions, into: Path, overrides: tuple[s
     # Where an embedded evaluator keeps its own files.
     aside = config.checkpointing.model_copy(update={"folder": str(into)})
     config = config.model_copy(update={"sft": section, "tasks": tasks, "checkpointing": aside})
+    from trainer.data.operations import chosen_operations
     from trainer.rl import processes
     from trainer.tuning import phases
     from trainer.tuning.archive import Archive, read_archive
+    from trainer.tuning.collection import rollout_candidates
 
+    # What is wrong with the command is said before an evaluator is started for it.
+    _refuse_other_folder(into)
+    chosen_operations(tasks.operations)
+    for folder in section.rollouts:
+        next(rollout_candidates(Path(folder)), None)
     archive = Archive(tuple(row for path in options.archive for row in read_archive(path)))
     with writing(into, "--out"):
         into.mkdir(parents=True, exist_ok=True)
@@ -69,6 +77,15 @@ def collect_into(name: str, options: DataOptions, into: Path, overrides: tuple[s
     if published is not None:
         print_published(published, into)
         draw_card(card, published, into / DATA_PICTURE)
+
+
+def _refuse_other_folder(into: Path) -> None:
+    """Raise ConfigurationError for a folder that holds something else."""
+    there = {path.name for path in into.iterdir()} if into.is_dir() else set()
+    if there and not there & {CARD, KERNELS, "evaluator"}:
+        raise ConfigurationError(
+            f"{into} is no folder of a data set, and not empty.", "Give a data set a folder of its own, with --out."
+        )
 
 
 def print_card(card: DataCard, folder: Path) -> None:

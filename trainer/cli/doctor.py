@@ -60,6 +60,12 @@ def parameters_of(name: str) -> int | None:
     return int(float(found[-1][0]) * _SCALE[found[-1][1].lower()]) if found else None
 
 
+def folder_named(name: str) -> Path | None:
+    """The folder that a model's name is, whether it is there or not; None for one that is ours or the hub's."""
+    path = Path(name)
+    return path if path.is_dir() or path.is_absolute() or name.startswith(("./", "../")) else None
+
+
 def refuse_without_model(folder: Path) -> None:
     """Raises ConfigurationError for a folder that is no Hugging Face model, or whose tokenizer has no chat template,
     without loading one.
@@ -217,8 +223,7 @@ def _devices(config: TrainingConfig, gpus: tuple[int, ...]) -> HealthCheck:
 
 def _memory(config: TrainingConfig, gpus: tuple[int, ...]) -> HealthCheck:
     for role in config.roles:
-        model = Path(config.for_agent(role).model.name)
-        if model.is_dir():
+        if (model := folder_named(config.for_agent(role).model.name)) is not None:
             try:
                 refuse_without_model(model)
             except ConfigurationError as error:

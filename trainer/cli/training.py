@@ -67,14 +67,14 @@ def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
         )
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     # Imported here: what needs no training must not wait for torch.
-    from trainer.cli.doctor import refuse_without_model
+    from trainer.cli.doctor import folder_named, refuse_without_model
     from trainer.reporting import metrics
     from trainer.rl import processes, runner
     from trainer.rl.checkpoints import Checkpoints
 
     _refuse_no_run(folder)
     for role in config.roles:
-        if (model := Path(config.for_agent(role).model.name)).is_dir():
+        if (model := folder_named(config.for_agent(role).model.name)) is not None:
             refuse_without_model(model)
     with _only_run_in(folder):
         if options.fresh:

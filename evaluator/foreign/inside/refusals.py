@@ -43,7 +43,10 @@ def refused_where_it_fails(deed: str) -> Iterator[None]:
         said = f"{type(error).__name__}: {error}"[:_MOST_CHARACTERS]
         if "can't allocate memory" in said:
             raise RefusedError(f"{deed} takes more memory than it may ({said})", _line_of(error)) from error
-        raise RefusedError(f"{deed} fails: {said}", _line_of(error)) from error
+        # What asks for an address is told only that there is none.
+        offline = "name resolution" in said or "Network is unreachable" in said
+        why = "; a file of others has no network" if offline else ""
+        raise RefusedError(f"{deed} fails: {said}{why}", _line_of(error)) from error
 
 
 def _line_of(error: BaseException) -> int | None:

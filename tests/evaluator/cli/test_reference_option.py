@@ -51,6 +51,24 @@ def test_what_contradicts_itself_is_refused_before_anything_runs(
 
 
 @pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--torch", "torch.add(a, b", "--shape", "a=3"), "'(' was never closed."),
+        (("--torch", "torch.add(a, b)", "--shape", "a=3"), "such as --shape b=1024"),
+        (("--torch", "a", "--shape", "a=0"), "whole numbers from 1 on"),
+        (("--problem", "foo:a.py"), "where FORM is kernelbench, leetgpu, tensara or trace"),
+        (("--problem", f"kernelbench:{REFERENCES}"), "is a folder, and a problem of kernelbench is one file"),
+    ],
+)
+def test_what_cannot_be_a_problem_is_said_with_what_to_do(
+    more: tuple[str, ...], said: str, run: Callable[..., Result]
+) -> None:
+    ended = run("grade", "-", *more, input=ADD)
+    assert ended.exit_code == EXIT_USAGE, ended.output
+    assert said in " ".join(ended.output.split())
+
+
+@pytest.mark.parametrize(
     ("source", "more"),
     [
         (ADD, ("--torch", "torch.add(a, b)", "--shape", "a=1000", "--shape", "b=1000")),

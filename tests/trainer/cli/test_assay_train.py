@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -224,6 +225,29 @@ def test_a_folder_without_a_model_is_refused_by_check_and_doctor(tmp_path):
     found = asked("doctor", "--config", *told)
     assert found.exit_code == 1
     assert f"✗ memory     there is no language model in {tmp_path}" in found.output
+
+
+@pytest.mark.parametrize("name", ["/nowhere/a-model", "./a-model"])
+def test_a_model_s_folder_that_is_not_there_is_refused_before_anything_starts(tmp_path, name):
+    told = ("cpu-demo", f"model.name={name}", f"checkpointing.folder={tmp_path}/run")
+    for command in (("config", "check"), ("run", "--config")):
+        refused = asked(*command, *told)
+        assert (refused.exit_code, refused.exception.__class__) == (2, SystemExit)
+        assert f"There is no language model in {Path(name)}" in refused.output
+    assert asked("doctor", "--config", *told).exit_code == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("wrong", [(), ("--operations", "nosuch"), ("--rollouts", "{}/other")])
+def test_data_that_cannot_be_made_is_refused_before_an_evaluator_starts(tmp_path, wrong):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "notes.txt").write_text("mine")
+    into = other if not wrong else tmp_path / "data"
+    refused = asked("data", "--config", "cpu-demo", "--out", into, *(one.format(tmp_path) for one in wrong))
+    assert (refused.exit_code, refused.exception.__class__) == (2, SystemExit)
+    assert "evaluator" not in refused.output
+    assert sorted(tmp_path.rglob("*")) == [other, other / "notes.txt"]
 
 
 def test_a_tokenizer_without_a_chat_template_is_refused_before_anything_is_loaded(tmp_path):
