@@ -39,8 +39,8 @@ QUICK_CASES = 2
 # but all of a list of four, whose cases were mostly chosen one by one.
 REST_CASES = 3
 SHORT_LIST = 4
-# Seconds that a test took on two cores, by its id, where it was three at least: a quarter of the tests' time goes to
-# fifty of two thousand, and what a test costs is not seen in its text.
+# Seconds that a test took on two cores, by its id, where it or a case of its list took three at least: a quarter of
+# the tests' time goes to fifty of two thousand, and what a test costs is not seen in its text.
 DURATIONS_S = json.loads((ROOT / "tests" / "durations.json").read_text())
 RECORDED_S = 3
 # Most that a test of a tier may take, but for those named below: with these `make test` takes five minutes on two
@@ -259,8 +259,13 @@ def one_of_each_problem(ids: list[str]) -> set[str]:
 
 
 def within(ids: list[str], most_s: float, kept: tuple[str, ...]) -> list[str]:
-    """Those that take at most so many seconds, and those that are kept all the same."""
-    return [nodeid for nodeid in ids if DURATIONS_S.get(nodeid, 0) <= most_s or nodeid.startswith(kept)]
+    """Those that take at most so many seconds, and those that are kept all the same.
+
+    A case that was never measured is taken for the quickest of its list that was.
+    """
+    known = [DURATIONS_S[nodeid] for nodeid in ids if nodeid in DURATIONS_S]
+    likely_s = min(known, default=0)
+    return [nodeid for nodeid in ids if DURATIONS_S.get(nodeid, likely_s) <= most_s or nodeid.startswith(kept)]
 
 
 def sample(ids: list[str], wanted: int) -> set[str]:
@@ -327,7 +332,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         if isinstance(report, pytest.TestReport):
             took[report.nodeid] += report.duration
     known = {nodeid: seconds for nodeid, seconds in DURATIONS_S.items() if nodeid not in took}
-    known |= {nodeid: round(seconds) for nodeid, seconds in took.items() if seconds >= RECORDED_S}
+    # With one case of a list its others too, which it says something about.
+    long = {nodeid.split("[")[0] for nodeid, seconds in took.items() if seconds >= RECORDED_S}
+    known |= {nodeid: round(seconds) for nodeid, seconds in took.items() if nodeid.split("[")[0] in long}
     text = json.dumps(known, indent=1, sort_keys=True)
     (ROOT / "tests" / "durations.json").write_text(f"{text}\n")
 

@@ -56,12 +56,16 @@ def test_what_takes_long_is_in_a_later_tier_and_samples_are_of_the_others(monkey
     items = [Item(f"tests/evaluator/test_x.py::test_many[{i}]") for i in range(9)]
     alone = [Item("tests/evaluator/test_x.py::test_slow"), Item("tests/evaluator/test_x.py::test_slower")]
     slow, slower = RULES.QUICK_S + 1, RULES.REST_S + 1
-    known = {items[0].nodeid: slow, items[8].nodeid: slower, alone[0].nodeid: slow, alone[1].nodeid: slower}
+    known = {items[0].nodeid: slow, items[3].nodeid: 1, items[8].nodeid: slower}
+    known |= {alone[0].nodeid: slow, alone[1].nodeid: slower}
     monkeypatch.setattr(RULES, "DURATIONS_S", known)
     tiers = RULES.tiers(items + alone)
     assert [tiers[item.nodeid] for item in alone] == ["rest", "corpora"]
     assert [tiers[items[i].nodeid] for i in (1, 8)] == ["quick", "corpora"]
     assert tiers[items[0].nodeid] == "rest"
+    monkeypatch.setattr(RULES, "DURATIONS_S", {items[3].nodeid: slow})
+    assert "quick" not in RULES.tiers(items).values(), "of the others nothing better is known"
+    monkeypatch.setattr(RULES, "DURATIONS_S", known)
     monkeypatch.setattr(RULES, "REST", (alone[1].nodeid,))
     assert RULES.tiers(alone)[alone[1].nodeid] == "rest"
 

@@ -84,7 +84,7 @@ class ReferenceServer:
         }
         given = {**self._arguments.tensors, **self._state}
         for name, tensor in given.items():
-            _check_dtype(f"the input '{name}'", tensor)
+            _check_tensor(f"the input '{name}'", tensor)
         total = sum(one.numel() * one.element_size() for one in given.values())
         if total > most_bytes:
             raise TooLargeError(total, most_bytes)
@@ -100,7 +100,7 @@ class ReferenceServer:
         for at, one in enumerate(first):
             if not isinstance(one, torch.Tensor):
                 raise RefusedError(f"forward returns a {type(one).__name__} where a tensor should be (place {at})")
-            _check_dtype(f"output {at}", one)
+            _check_tensor(f"output {at}", one)
         found_bytes = sum(one.numel() * one.element_size() for one in first)
         if found_bytes > self._most_output_bytes:
             raise TooLargeError(found_bytes, self._most_output_bytes, what="outputs")
@@ -240,7 +240,10 @@ class ReferenceServer:
         return list(found)
 
 
-def _check_dtype(what: str, tensor: torch.Tensor) -> None:
+def _check_tensor(what: str, tensor: torch.Tensor) -> None:
+    # Of the device meta there are shapes alone, and what they are compared by is whatever lies in memory.
+    if tensor.device.type not in ("cpu", "cuda") or tensor.layout is not torch.strided:
+        raise RefusedError(f"{what} has no contents in memory: it is on {tensor.device}, {tensor.layout}")
     if tensor.dtype not in _DTYPES:
         raise RefusedError(
             f"{what} is {str(tensor.dtype).removeprefix('torch.')}, which no input or output can be here"

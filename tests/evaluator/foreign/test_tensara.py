@@ -68,7 +68,7 @@ def test_sizes_are_the_first_of_each_list(loop: str, sizes: dict[str, int]) -> N
         ("return cases", "return []", "def.py: generate_test_cases gives no test case"),
         ("return torch.mv(matrix", "return torch.mv(matrices", "def.py:25: forward fails: NameError"),
         ("* damping", "* damping + torch.rand(1)", "def.py:25: forward draws random numbers"),
-        ('device="cuda", dtype=dtype, generator=g) * 2.0', 'device="meta")', "def.py"),
+        ('device="cuda", dtype=dtype, generator=g) * 2.0', 'device="meta")', "contents in memory: it is on meta"),
     ],
 )  # fmt: skip
 def test_what_is_no_problem_is_refused(changed: str, into: str, told: str, toolbox: Toolbox) -> None:
