@@ -14,6 +14,12 @@ RIGHT = HEAD + "if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f; }\n"
 WRONG = HEAD + "if (i < n) y[i] = x[i]; }\n"
 ENDLESS = (Path(__file__).parents[2] / "takes_half_a_minute.cu").read_text()
 """What runs until somebody ends it, as far as these tests are concerned."""
+SLOW = RIGHT.replace(
+    "if (i < n)",
+    "float v = n; for (int k = 0; i == 0 && k < 120000; k++) "
+    'asm volatile("tanh.approx.f32 %0, %0;" : "+f"(v)); if (i < n)',
+)
+"""What passes, but not at once: a second of a processor that has nothing else to do."""
 
 
 def data_dir(folder: Path) -> Path:

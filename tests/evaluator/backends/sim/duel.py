@@ -51,7 +51,9 @@ class Duel:
         if isinstance(program, str):
             program = Program(text, entries_of(self.module), "sm_80")
         self.program = program
-        self.session = simulator.prepare(program, Settings(memory_bytes=2 << 30))
+        # These programs are larger than anyone's: a limit that is right for a submission is none for them.
+        settings = Settings(memory_bytes=2 << 30).model_copy(update={"compile_timeout_s": 300.0})
+        self.session = simulator.prepare(program, settings)
         self.machine = Machine(self.module, POISON)
 
     def __enter__(self) -> Self:
