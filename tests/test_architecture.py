@@ -27,7 +27,7 @@ OWNERS = {
     "cuda": {"evaluator.backends.gpu.runner.driver"},
     "cxxfilt": {"evaluator.stages.compile.kernel_entries"},
     "docker": {"evaluator.sandbox.container.docker"},
-    "elftools": {"evaluator.stages.compile.kernel_entries"},
+    "elftools": {"evaluator.stages.compile.dwarf"},
     "fastapi": {"evaluator.service.api", "evaluator.service.web"},
     "h11": {"evaluator.service.server"},
     "hydra": {"trainer.rl.settings"},

@@ -1,8 +1,9 @@
 """Source in, PTX and cubin out: real nvcc and ptxas, each in a sandbox, nothing compiled twice.
 
-nvcc makes the PTX that every backend judges; beside it, a second nvcc makes PTX with DWARF (`-G`), from which the
-parameters' names and types are read; then ptxas makes the cubin from that PTX, without its debug lines, in a fresh
-sandbox. The steps have keys of their own in the cache: a change of comments needs no new cubin.
+nvcc makes the PTX that every backend judges; beside it, where a kernel is not written plainly, a second nvcc makes
+PTX with DWARF (`-G`), from which the parameters' names and types are read; then ptxas makes the cubin from that PTX,
+without its debug lines, in a fresh sandbox. The steps have keys of their own in the cache: a change of comments needs
+no new cubin.
 """
 
 import dataclasses
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from common.contract import Diagnostic, KernelResources, Phase, Settings, Severity, Status
+from common.contract import Diagnostic, KernelResources, Settings, Severity
 from common.source_lines import lines_of
 from evaluator.backends.session import Entry, Parameter, Program
 from evaluator.disk_cache import Cache, key_of
@@ -38,12 +39,19 @@ from evaluator.stages.compile.compiler_exit import (
     until_it_tells,
 )
 from evaluator.stages.compile.diagnostics import SOURCE_NAME
-from evaluator.stages.compile.kernel_entries import count_entries, entries
+from evaluator.stages.compile.kernel_entries import count_entries, entries, entries_as_written
+from evaluator.stages.compile.rulings import (
+    MAX_IMAGE_BYTES,
+    MAX_KERNELS,
+    no_kernel,
+    ruling,
+    too_large,
+    too_many_kernels,
+)
+from evaluator.stages.compile.source_signatures import signatures
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.screen.lexer import without_plan
 
-MAX_IMAGE_BYTES: Final = 64 << 20
-MAX_KERNELS: Final = 256
 _MATH: Final = "fmad|ftz|prec-div|prec-sqrt"
 ALLOWED_FLAGS: Final = f"--use_fast_math, --{_MATH}=true|false, -maxrregcount=N, --extended-lambda, -std=c++11..20"
 
@@ -129,7 +137,7 @@ class _Front:
     def unpacked(entry: Mapping[str, bytes]) -> "_Front":
         facts = json.loads(entry["facts"])
         return _Front(
-            _ruling(**facts["ruling"]) if facts["ruling"] else None,
+            ruling(**facts["ruling"]) if facts["ruling"] else None,
             tuple(Diagnostic.model_validate(one) for one in facts["diagnostics"]),
             tuple(
                 Entry(**{**one, "parameters": tuple(Parameter(**each) for each in one["parameters"])})
@@ -138,10 +146,6 @@ class _Front:
             entry["ptx"].decode(),
             facts["canonical_sha256"],
         )
-
-
-def _ruling(status: str, message: str, hint: str | None = None, phase: str = Phase.COMPILE) -> Ruling:
-    return Ruling(Status(status), Phase(phase), message, hint)
 
 
 class _Compilation:
@@ -160,7 +164,7 @@ class _Compilation:
         try:
             digest = hashlib.sha256(self.source.encode()).hexdigest()
         except UnicodeEncodeError:
-            return self._ended(_ruling("invalid_submission", "The source is not valid Unicode text."))
+            return self._ended(ruling("invalid_submission", "The source is not valid Unicode text."))
         if (refused := self._choose_flags()) is not None:
             return self._ended(refused)
         # Another plan for the same kernels is no other program, and what is cached may not hold this one's.
@@ -199,7 +203,7 @@ class _Compilation:
         """Set the flags of both steps from the caller's; a ruling where they cannot be had."""
         if (message := self.toolchain.why_not(self.arch)) is not None:
             if self.arch == self.settings.arch:
-                return _ruling("invalid_submission", message)
+                return ruling("invalid_submission", message)
             remedy = f"install a CUDA toolkit that knows this GPU (`{install_command('nvcc')}`)"
             raise ToolchainMissingError(message, remedy)
         extra: list[str] = []
@@ -210,14 +214,14 @@ class _Compilation:
             kind = match.lastgroup if match else None
             registers = int(match["registers"]) if match and match["registers"] else None
             if match is None or kind is None or (registers is not None and not 1 <= registers <= 255):
-                return _ruling(
+                return ruling(
                     "invalid_submission",
                     f"The compiler flag {flag[:80]!r} is not allowed.",
                     f"Allowed are {ALLOWED_FLAGS} (N from 1 to 255).",
                 )
             name = flag.lstrip("-").partition("=")[0]
             if name in seen:
-                return _ruling("invalid_submission", f"The compiler flag {flag!r} is given twice, or contradicted.")
+                return ruling("invalid_submission", f"The compiler flag {flag!r} is given twice, or contradicted.")
             seen.add(name)
             if kind == "std":
                 standard = f"-{match[kind]}"
@@ -232,15 +236,17 @@ class _Compilation:
     # --- nvcc ------------------------------------------------------------------------------------------------------
 
     def _front(self, text: bytes) -> _Front:
-        """Both runs of nvcc, at the same time. What is returned depends on source, flags and toolchain only."""
-        # Both see one set of macros, so that the source cannot be one thing to run and another to describe.
-        debug_flags = ("-G", "-U__CUDACC_DEBUG__", *(flag for flag in self.flags if flag != "-lineinfo"))
+        """nvcc, twice at the same time where once does not tell the kernels' parameters.
+
+        What is returned depends on source, flags and toolchain only.
+        """
+        plain = signatures(self.source)
         with ThreadPoolExecutor(max_workers=1) as beside:
-            debug_run = beside.submit(self._run, self._nvcc_job(text, debug_flags, (_PTX,)))
+            debug_run = None if plain else beside.submit(self._debug_run, text)
             run = self._run(
                 self._nvcc_job(text, (*self.flags, "-Xcompiler", f"-MD,-MF,{_INCLUDES}"), (_PTX, _INCLUDES))
             )
-            debug = debug_run.result()
+            debug = debug_run.result() if debug_run else None
         foreign = self._foreign_include(run.files.get(_INCLUDES, b""))
         if foreign is not None:
             return self._lasting(_Front(foreign, ()), run)
@@ -254,19 +260,30 @@ class _Compilation:
             return self._lasting(front, run)
         if _PTX not in run.files or len(run.files[_PTX]) > MAX_IMAGE_BYTES:
             self._check_compiler_works()
-            raise _UncacheableError(_too_large("PTX"))
+            raise _UncacheableError(too_large("PTX"))
         ptx = self._normal(run.files[_PTX])
         if (kernels := count_entries(ptx)) > MAX_KERNELS:
-            return _Front(_too_many_kernels(kernels), told)
+            return _Front(too_many_kernels(kernels), told)
+        if plain and (written := entries_as_written(ptx, plain)):
+            return self._lasting(self._made(told, written, ptx), run)
         # A source that compiles to run but not for debuggers keeps its layout and loses its names; but one whose
         # second compile ran out of time could do either on another day, and may not be graded by luck.
+        debug = debug or self._debug_run(text)
         self._check_limits(debug, "nvcc -G")
         debug_ptx = self._normal(debug.files[_PTX]) if debug.exit_code == 0 and _PTX in debug.files else None
         found = entries(ptx, debug_ptx)
         if not found:
-            return _Front(_no_kernel(self.source), told)
-        front = _Front(None, told, found, ptx, hashlib.sha256(canonical_ptx(ptx).encode()).hexdigest())
-        return self._lasting(front, debug)
+            return _Front(no_kernel(self.source), told)
+        return self._lasting(self._made(told, found, ptx), debug)
+
+    @staticmethod
+    def _made(told: tuple[Diagnostic, ...], found: tuple[Entry, ...], ptx: str) -> _Front:
+        return _Front(None, told, found, ptx, hashlib.sha256(canonical_ptx(ptx).encode()).hexdigest())
+
+    def _debug_run(self, text: bytes) -> JobResult:
+        # Both see one set of macros, so that the source cannot be one thing to run and another to describe.
+        flags = ("-G", "-U__CUDACC_DEBUG__", *(flag for flag in self.flags if flag != "-lineinfo"))
+        return self._run(self._nvcc_job(text, flags, (_PTX,)))
 
     def _lasting(self, front: _Front, run: JobResult) -> _Front:
         """`front`, if the compiler said what it is for; raises _DoubtfulError if it crashed or was silent."""
@@ -349,12 +366,12 @@ class _Compilation:
             return self._first_error(errors)
         self._check_compiler_works()
         if crashed:
-            return _ruling(
+            return ruling(
                 "compile_error",
                 f"The compiler itself crashed on this source ({crashed}).",
                 "Write it in a simpler way: deep templates, huge constants and deep nesting bring a compiler down.",
             )
-        return _ruling("compile_error", "The compiler refused this source without saying why.")
+        return ruling("compile_error", "The compiler refused this source without saying why.")
 
     def _first_error(self, errors: list[Diagnostic]) -> Ruling:
         # One slip gives a line several errors; the one that we can say something about is the most telling.
@@ -367,7 +384,7 @@ class _Compilation:
         lines, quoted = lines_of(self.source), ""
         if first.file == SOURCE_NAME and first.line and first.line <= len(lines):
             quoted = f"\n    {first.line} | {lines[first.line - 1].strip()[:200]}"
-        return _ruling("compile_error", f"{where}{first.text}{more}{quoted}", hint)
+        return ruling("compile_error", f"{where}{first.text}{more}{quoted}", hint)
 
     # --- ptxas -----------------------------------------------------------------------------------------------------
 
@@ -418,7 +435,7 @@ class _Compilation:
             return refusal
         if _CUBIN not in run.files or len(run.files[_CUBIN]) > MAX_IMAGE_BYTES:
             self._check_compiler_works()
-            raise _UncacheableError(_too_large("machine code"))
+            raise _UncacheableError(too_large("machine code"))
         return {"report": report, "cubin": run.files[_CUBIN]}
 
     # --- limits and faults -----------------------------------------------------------------------------------------
@@ -430,7 +447,7 @@ class _Compilation:
             raise _UncacheableError(self._timeout())
         if out_of_memory(run):
             raise _UncacheableError(
-                _ruling(
+                ruling(
                     "out_of_memory",
                     f"Compiling took more than {self.settings.memory_bytes >> 20} MiB of memory ({step}).",
                     "Look for recursive templates, huge constant arrays and very large unrolled loops.",
@@ -442,14 +459,14 @@ class _Compilation:
                     f"No space left on the disk of the work folder {self.sandbox.root}.",
                     "Free some space there, or choose another folder with ASSAY_DATA_DIR.",
                 )
-            raise _UncacheableError(_too_large("output"))
+            raise _UncacheableError(too_large("output"))
         if run.output_exceeded or signal.SIGXFSZ in by_limits:
-            raise _UncacheableError(_too_large("output"))
+            raise _UncacheableError(too_large("output"))
         if run.limit_hit is not None:
-            raise _UncacheableError(_ruling("invalid_submission", f"Compiling met a limit: {run.limit_hit}."))
+            raise _UncacheableError(ruling("invalid_submission", f"Compiling met a limit: {run.limit_hit}."))
 
     def _timeout(self) -> Ruling:
-        return _ruling(
+        return ruling(
             "timeout",
             f"Compiling took longer than {self.settings.compile_timeout_s:g} s.",
             "Look for recursive templates, constexpr loops, huge unrolled loops (`#pragma unroll N`), large arrays.",
@@ -471,30 +488,3 @@ class _Compilation:
 @functools.lru_cache(maxsize=4096)
 def _real_path(path: str) -> str:
     return os.path.realpath(path) if os.path.isabs(path) else ""
-
-
-def _too_large(what: str) -> Ruling:
-    return _ruling(
-        "invalid_submission",
-        f"The compiler's {what} is too large: an image may have {MAX_IMAGE_BYTES >> 20} MiB.",
-        "Unroll less, instantiate fewer templates, and fill large tables at run time.",
-    )
-
-
-def _too_many_kernels(kernels: int) -> Ruling:
-    return _ruling(
-        "invalid_submission",
-        f"The source compiles to {kernels} kernels: a program may have {MAX_KERNELS}.",
-        "Keep the kernels that the launch plan names, and instantiate templates only for what is launched.",
-    )
-
-
-def _no_kernel(source: str) -> Ruling:
-    if "__global__" in source:
-        hint = (
-            "A kernel template must be instantiated in the source, for example "
-            "`template __global__ void k<float>(float*);`, and a kernel must not be compiled away by #if."
-        )
-    else:
-        hint = "Write at least one `__global__ void name(…)` function."
-    return _ruling("invalid_submission", "The source compiles, but there is no kernel in it.", hint)

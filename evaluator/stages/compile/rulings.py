@@ -1,0 +1,44 @@
+"""What compiling says to the author of a source that gives no program."""
+
+from typing import Final
+
+from common.contract import Phase, Status
+from evaluator.errors import Ruling
+
+MAX_IMAGE_BYTES: Final = 64 << 20
+MAX_KERNELS: Final = 256
+
+
+def ruling(status: str, message: str, hint: str | None = None, phase: str = Phase.COMPILE) -> Ruling:
+    """A ruling by the names of its status and phase."""
+    return Ruling(Status(status), Phase(phase), message, hint)
+
+
+def too_large(what: str) -> Ruling:
+    """An image of more than MAX_IMAGE_BYTES."""
+    return ruling(
+        "invalid_submission",
+        f"The compiler's {what} is too large: an image may have {MAX_IMAGE_BYTES >> 20} MiB.",
+        "Unroll less, instantiate fewer templates, and fill large tables at run time.",
+    )
+
+
+def too_many_kernels(kernels: int) -> Ruling:
+    """More kernels than MAX_KERNELS, as templates make them."""
+    return ruling(
+        "invalid_submission",
+        f"The source compiles to {kernels} kernels: a program may have {MAX_KERNELS}.",
+        "Keep the kernels that the launch plan names, and instantiate templates only for what is launched.",
+    )
+
+
+def no_kernel(source: str) -> Ruling:
+    """A source that compiles to nothing that can be launched."""
+    if "__global__" in source:
+        hint = (
+            "A kernel template must be instantiated in the source, for example "
+            "`template __global__ void k<float>(float*);`, and a kernel must not be compiled away by #if."
+        )
+    else:
+        hint = "Write at least one `__global__ void name(…)` function."
+    return ruling("invalid_submission", "The source compiles, but there is no kernel in it.", hint)
