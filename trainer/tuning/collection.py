@@ -3,8 +3,8 @@
 Nothing is kept on its author's word. A template says how its evaluation should end, and one that ends otherwise is
 not kept; a conversation has a verdict about each kernel, and yet each is judged again, so that all kernels of a data
 set were judged by one evaluator with one set of settings. What a stopped collection has graded is not graded again.
-What was not kept is graded again once another version of the evaluator or of the problem judges it, or its author says
-otherwise.
+What was not kept is graded again once another version of the evaluator or of the problem judges it, or its author
+says otherwise.
 """
 
 import asyncio

@@ -314,7 +314,7 @@ class _Tuning:
         }
 
     async def _played(self, tuned: Mapping[AgentRole, Path]) -> tuple[Any, ...]:
-        sampling = SamplingSettings(self.config.rollout.temperature)
+        sampling = self._sampling(self.config.rollout.temperature)
         policies: dict[AgentName, Policy] = {
             AgentName(role): LocalPolicy(model, sampling, device=self.config.resources.device)
             for role, model in tuned.items()
@@ -324,6 +324,10 @@ class _Tuning:
         asked = [(tasks[number * _STRIDE % len(tasks)], self.config.seed + number) for number in range(count)]
         async with _oracle(self.config) as oracle:
             return (await play_many(asked, policies, oracle, self.settings)).whole
+
+    def _sampling(self, temperature: float) -> SamplingSettings:
+        # What is generated beside an answer changes the last bits of its log-probs, and with them rarely a token.
+        return SamplingSettings(temperature, 1 if self.config.deterministic else SamplingSettings.batch_size)
 
     def _measured(self, role: AgentRole, model: Path, into: Path, phase: str) -> None:
         """What held-out prompts say of a model, kept in `into` by the phase, so that it is asked once."""
@@ -344,7 +348,7 @@ class _Tuning:
 
     async def _answers(self, role: AgentRole, model: Path) -> dict[str, measuring.Answered]:
         config = self.config
-        sampling = SamplingSettings(config.rollout.evaluation_temperature)
+        sampling = self._sampling(config.rollout.evaluation_temperature)
         policy = LocalPolicy(model, sampling, device=config.resources.device)
         found = {}
         async with _oracle(config) as oracle:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from graded_kernels import TemplateJudge
@@ -18,6 +19,7 @@ from trainer.errors import CheckpointError, ConfigurationError, OracleLostError
 from trainer.policies import models
 from trainer.policies.adapters import WEIGHTS
 from trainer.policies.fine_tuning import ADAPTER
+from trainer.policies.local_policy import SamplingSettings
 from trainer.reporting.transcripts import transcript, write_transcripts
 from trainer.tuning import phases
 from trainer.tuning.cross_agent import LearnedTogether
@@ -80,6 +82,12 @@ def test_both_agents_are_tuned_measured_and_not_tuned_twice(judge, tmp_path):
     with pytest.raises(CheckpointError, match="which the generator was tuned to"):
         phases.tuned_before(tmp_path)
     assert phases.tuned_before(tmp_path / "nothing") is None
+
+
+@pytest.mark.parametrize(("deterministic", "together"), [("true", 1), ("false", SamplingSettings.batch_size)])
+def test_what_is_generated_beside_an_answer_changes_none_in_the_deterministic_mode(deterministic, together):
+    run = SimpleNamespace(config=load_config("quick-test", [f"deterministic={deterministic}"]))
+    assert phases._Tuning._sampling(run, 0.5) == SamplingSettings(0.5, together)
 
 
 def test_other_settings_are_played_and_measured_anew(judge, tmp_path):
