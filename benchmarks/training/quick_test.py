@@ -329,11 +329,12 @@ def compared(calm: Started, killed: Started) -> dict[str, float]:
 
 
 def moments(killed: Started) -> Iterator[tuple[str, Callable[[], bool]]]:
-    """The phases, and when each of them is under way."""
-    yield "data", lambda: killed.graded_lines() >= 20
-    yield "tuning the generator", lambda: killed.epochs("generator") >= 2
-    yield "tuning the optimizer", lambda: killed.epochs("optimizer") >= 2
-    yield "learning from each other", lambda: "\nPlaying " in killed.said()
+    """The phases, and when each of them is under way; with sft.examples=0 those of reinforcement learning alone."""
+    if killed.trained().config.sft.examples:
+        yield "data", lambda: killed.graded_lines() >= 20
+        yield "tuning the generator", lambda: killed.epochs("generator") >= 2
+        yield "tuning the optimizer", lambda: killed.epochs("optimizer") >= 2
+        yield "learning from each other", lambda: "\nPlaying " in killed.said()
     yield "a checkpoint", killed.writes_checkpoint
     yield "a policy step", lambda: "\nstep 3 of " in killed.said()
 
@@ -342,7 +343,8 @@ def what_is_missing(started: Started) -> list[str]:
     """What a whole run has, and this one has not."""
     run, missing = started.trained(), []
     steps = run.config.algorithm.steps
-    for kind, expected in (("train", list(range(1, steps + 1))), ("held_out", [0, steps])):
+    evaluated = [0, steps] if run.config.checkpointing.evaluate_at_start else [steps]
+    for kind, expected in (("train", list(range(1, steps + 1))), ("held_out", evaluated)):
         found = [line["step"] for line in run.lines(kind)]
         if found != expected:
             missing.append(f"measures of {kind}: {found}, not {expected}")

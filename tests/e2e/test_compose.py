@@ -156,12 +156,12 @@ def test_the_trainer_s_container_tunes_an_agent_on_kernels_that_the_stack_graded
         )
     run = ("run", "--quick-test", "--evaluator", "http://api:8000", "--skip-rl", "--sft-examples", "4")
     small = (
-        *("tasks.problems=[scalar_multiply,relu]", "tasks.variants=4", "agents.optimizer=null"),
+        *("tasks.problems=[scalar_multiply,relu]", "tasks.variants=4", "agents.optimizer=null", "name=one-phase"),
         *("sft.epochs=1", "sft.evaluation_tasks=1", "rollout.turn_tokens=8"),
     )
     said = deployment.compose(*trainer(key, "trainer", *run, *small))
     assert said.split()[0] == "generator", said
-    kept = "import json, pathlib; print(*pathlib.Path('runs/quick-test/tuning').glob('data-*/kernels.jsonl'))"
+    kept = "import json, pathlib; print(*pathlib.Path('runs/one-phase/tuning').glob('data-*/kernels.jsonl'))"
     assert deployment.compose(*trainer(key, "--entrypoint", "python", "trainer", "-c", kept)).strip()
 
 
