@@ -31,6 +31,8 @@ from trainer.reporting.transcripts import read_transcripts
 _CONCURRENCY: Final = 64
 """Candidates under way at one time: as many as the oracle sends by default."""
 _TOLD_EVERY: Final = 50
+_PASSING: Final = (Status.TIMEOUT, Status.OUT_OF_MEMORY)
+"""Ends that a kernel may come to because the machine had too much else to do."""
 _OF_A_PROBLEM: Final = 8
 """Kernels of each problem that a part of all candidates has."""
 
@@ -265,8 +267,7 @@ async def _grade(
         elif candidate.expected not in (None, status):
             reason = f"said to end as {candidate.expected}, ended as {status}"
         if reason is not None:
-            # A limit of time that a busy machine missed is kept another time.
-            decided_by = "" if status is Status.TIMEOUT else _decided_by(candidate, versions)
+            decided_by = "" if status in _PASSING else _decided_by(candidate, versions)
             out = RejectedKernel(candidate.problem, fingerprint, candidate.provenance, reason, decided_by)
             found.rejected.append(out)
             _append(into / graded.REJECTED, graded.rejected_line(out))

@@ -28,6 +28,7 @@ from trainer.tuning import collection
 from trainer.tuning.collection import UngradedKernel, collect, fingerprint_of
 
 GRADING = EpisodeSettings(grading=Settings(verification="quick"))
+FULL = samples.verdict(Status.OUT_OF_MEMORY, "verify", "The sandbox is full.", compile=samples.compilation())
 PROVENANCE = graded.Provenance("rollout", "by hand")
 
 
@@ -133,16 +134,17 @@ def test_what_was_rejected_is_graded_anew_once_something_else_decides_it(tmp_pat
     assert (third.evaluations, third.kernels, third.rejected) == (1, 2, {})
 
 
-def test_a_time_limit_that_was_missed_is_tried_again_and_a_copy_is_not(tmp_path):
+@pytest.mark.parametrize("ended", [samples.timeout(), FULL], ids=lambda ended: ended.status)
+def test_a_limit_that_was_exceeded_is_tried_again_and_a_copy_is_not(tmp_path, ended):
     every = collection.template_candidates(("gelu",))
     slow, held_out = [one for one in every if one.expected is Status.PASSED][:2]
     right = replace(held_out, problem="relu")
     copy = replace(held_out, problem="softmax")
-    judge = TemplateJudge(otherwise={slow.source: samples.timeout(), right.source: verdict_of(Status.PASSED)})
+    judge = TemplateJudge(otherwise={slow.source: ended, right.source: verdict_of(Status.PASSED)})
     first = collected([slow, right, copy], tmp_path, judge)
     assert first.held_out_problems == ("relu",)
     assert first.rejected == {
-        "said to end as passed, ended as timeout": 1,
+        f"said to end as passed, ended as {ended.status}": 1,
         "also a kernel of a problem that is held out": 1,
     }
     again = TemplateJudge()
