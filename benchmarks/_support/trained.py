@@ -1,21 +1,27 @@
 """Real training runs, for the benchmarks of the trainer: `assay-train run` in a process of its own."""
 
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from trainer.config.reading import load_config
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.conversation.conversation import Conversation
+from trainer.policies import models
 from trainer.reporting import metrics, transcripts
 from trainer.rl.checkpoints import Checkpoints
 
+_CLOCK = re.compile(r"(_s|_share|time_s)$|^oracle/")
+"""Measures that are times, or counted since a start."""
 _ROOT = Path(__file__).parents[2]
 
 
@@ -58,9 +64,32 @@ class Trained:
             raise SystemExit(f"The run in {self.folder} has no checkpoint.")
         return newest.model(role)
 
+    def same_weights(self, other: "Trained", role: AgentRole) -> bool:
+        """Whether the newest weights of an agent are those of another run, bit by bit."""
+        return same_model(self.weights(role), other.weights(role))
+
+    def measures(self) -> list[dict[str, object]]:
+        """Those of each step and evaluation that are no times."""
+        return [
+            {name: value for name, value in line.items() if not _CLOCK.search(name)}
+            for kind in ("train", "held_out")
+            for line in self.lines(kind)
+        ]
+
+    def measures_that_differ(self, other: "Trained") -> int:
+        """How many are not those of another run; all of a line that only one of them has."""
+        lines = zip_longest(self.measures(), other.measures(), fillvalue={})
+        return sum(one.get(name) != two.get(name) for one, two in lines for name in one.keys() | two.keys())
+
     def start(self, role: AgentRole) -> Path:
         """The folder that an agent began with, warmed up."""
         return next((self.folder / "models").glob(f"{role}-*"))
+
+
+def same_model(one: Path, other: Path) -> bool:
+    """Whether two folders hold the same weights, bit by bit."""
+    first, second = (models.load_model(folder)[0].state_dict() for folder in (one, other))
+    return first.keys() == second.keys() and all(torch.equal(value, second[name]) for name, value in first.items())
 
 
 def planned(folder: Path, url: str, settings: Sequence[str], *, config: str = "cpu-demo") -> Trained:

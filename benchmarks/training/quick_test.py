@@ -1,14 +1,17 @@
 """`assay-train run --quick-test` from nothing in an empty folder, without a GPU: time, memory, what comes of it; and
 the same run killed in every phase.
 
-    python benchmarks/training/quick_test.py                  # about half an hour on two cores
+    python benchmarks/training/quick_test.py                  # about half an hour on two cores, each of the two
+    python benchmarks/training/quick_test.py --small          # every phase much smaller, to see kills alone
 
 The first run is left alone; every second its processes are counted and their memory added up, shared pages in shares
 (`Pss`), the evaluator and Ray among them. The second is killed (-9, the command alone, as the kernel does it where
 memory runs out) while kernels are graded, while each agent is tuned, while the tuned agents play with each other, in
 the middle of a policy step, and while a checkpoint is written; each time the same command goes on. Whole is a result
 with every step and every evaluation measured once, the last step's checkpoint, models that load, and a verdict for
-every kernel that was written; nothing is lost where the graded kernels have the verdicts that they had before a kill.
+every kernel that was written; nothing is lost where the graded kernels have the verdicts that they had before a kill,
+and nothing is graded twice where all starts together graded each kernel once. In the deterministic mode, which
+`--small` sets, the killed run must come to what the first one came to: models of each phase, conversations, measures.
 """
 
 import argparse
@@ -23,6 +26,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +37,35 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "soak"))
 from processes import Census, below
 
 from benchmarks._support.record import save
-from benchmarks._support.trained import Trained
+from benchmarks._support.trained import Trained, same_model
 from trainer.config.reading import load_config
 from trainer.data.graded import GradedKernel, read_kernels
 from trainer.policies import models
+from trainer.reporting.transcripts import read_transcripts
 from trainer.rl.checkpoints import Checkpoints
 from trainer.tuning.measuring import GOALS
 
 NAME = "quick_test"
+SMALL = (
+    "deterministic=true",
+    "tasks.problems=[scalar_multiply,relu]",
+    "tasks.variants=8",
+    "tasks.held_out=4",
+    "sft.examples=24",
+    "sft.batch_size=2",
+    "sft.learning_rate=2e-3",
+    "sft.epochs=5",
+    "sft.evaluation_tasks=2",
+    "sft.cross_conversations=4",
+    "algorithm.prompts_per_step=2",
+    "algorithm.mini_batch_size=2",
+    "algorithm.candidates=2",
+    "algorithm.micro_batch_size=4",
+    "flow.max_turns=2",
+    "checkpointing.every_episodes=8",
+    "checkpointing.evaluate_every_episodes=16",
+)
+"""Of `--small`: one problem is learned and one held out, two steps to a checkpoint."""
 CONFIG = "quick-test"
 GONE_S = 120.0
 """How long what a killed run has started may live on: Ray's agents look for their node about once a minute."""
@@ -126,8 +151,26 @@ class Started:
         return max((len(json.loads(path.read_text())) for path in kept), default=0)
 
     def graded_lines(self) -> int:
-        """How many kernels are graded so far."""
-        return sum(path.read_bytes().count(b"\n") for path in self.run.glob("tuning/data-*/kernels.jsonl"))
+        """How many kernels are graded so far, those that were not kept among them."""
+        places = (path for name in ("kernels", "rejected") for path in self.run.glob(f"tuning/data-*/{name}.jsonl"))
+        return sum(path.read_bytes().count(b"\n") for path in places)
+
+    def conversations(self) -> list[tuple[object, ...]]:
+        """What the tuned agents and the learning ones wrote and how it was judged, without times and ids."""
+        files = sorted([*self.run.glob("tuning/*/transcripts/*.jsonl"), *self.run.glob("transcripts/*.jsonl")])
+        return [
+            (
+                path.name,
+                line.conversation.task.id,
+                line.conversation.seed,
+                *(
+                    (one.written.response and one.written.response.text, one.value)
+                    for one in line.conversation.attempts
+                ),
+            )
+            for path in files
+            for line in read_transcripts(path)
+        ]
 
     def writes_checkpoint(self) -> bool:
         """Whether one is begun and does not count yet."""
@@ -145,30 +188,39 @@ def memory_bytes(pid: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, help="keep both runs here, else they are removed")
-    parser.add_argument("--only", choices=["undisturbed", "killed"], help="only this run")
+    parser.add_argument(
+        "--only", choices=["undisturbed", "killed"], help="only this run; compared with the other of FOLDER"
+    )
+    parser.add_argument("--small", action="store_true", help="every phase much smaller, in the deterministic mode")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="other settings of the run")
     given = parser.parse_args()
+    settings = [*(SMALL if given.small else ()), *given.settings]
+    named = f"{NAME}_small" if given.small else NAME
     with tempfile.TemporaryDirectory(prefix="assay-quick-test-") as scratch:
         place = given.folder or Path(scratch)
-        calm = None
+        calm = Started(place / "undisturbed", settings)
         if given.only != "killed":
-            calm = Started(place / "undisturbed", given.settings)
             calm.folder.mkdir(parents=True)
             if code := calm.go():
                 raise SystemExit(f"The run ended with {code}:\n{calm.said()[-3000:]}")
-            goals: dict[str, tuple[str, float]] = {
-                "whole": (">=", 1.0),
-                **{f"generator_known_{name}": (">=", GOALS[name]) for name in ("compile_rate", "pass_rate")},
-                "optimizer_known_improved_rate": (">=", GOALS["improved_rate"]),
-            }
-            _save(NAME, measured(calm), goals, {"settings": given.settings, "phases": phases(calm)})
+            goals: dict[str, tuple[str, float]] = {"whole": (">=", 1.0)}
+            if not given.small:
+                goals |= {f"generator_known_{name}": (">=", GOALS[name]) for name in ("compile_rate", "pass_rate")}
+                goals["optimizer_known_improved_rate"] = (">=", GOALS["improved_rate"])
+            _save(
+                named, measured(calm), goals, {"settings": settings, "load": os.getloadavg(), "phases": phases(calm)}
+            )
         if given.only != "undisturbed":
-            killed = Started(place / "killed", given.settings)
+            killed = Started(place / "killed", settings)
             killed.folder.mkdir(parents=True)
-            details: dict[str, Any] = {"settings": given.settings}
-            figures = disturbed(killed, calm, details)
-            none = ("verdicts_lost", "processes_left", *(["graded_kernels_that_differ"] if calm else []))
-            _save(f"{NAME}_killed", figures, {"whole": (">=", 1.0), **dict.fromkeys(none, ("<=", 0.0))}, details)
+            details: dict[str, Any] = {"settings": settings}
+            figures = disturbed(killed, details)
+            if calm.folder.exists():
+                figures |= compared(calm, killed)
+            none = [name for name in figures if name.endswith(("_lost", "_left", "_twice", "_that_differ"))]
+            wanted = ["whole", *(name for name in figures if name.endswith("_equal"))]
+            goals = {**dict.fromkeys(wanted, (">=", 1.0)), **dict.fromkeys(none, ("<=", 0.0))}
+            _save(f"{named}_killed", figures, goals, details)
 
 
 def measured(calm: Started) -> dict[str, float]:
@@ -216,9 +268,9 @@ def phases(calm: Started) -> Mapping[str, object]:
     }
 
 
-def disturbed(killed: Started, calm: Started | None, details: dict[str, Any]) -> dict[str, float]:
-    """The run that is killed in every phase, whether it is whole and, beside `calm`, whether it came to the same."""
-    began_s = time.monotonic()
+def disturbed(killed: Started, details: dict[str, Any]) -> dict[str, float]:
+    """The run that is killed in every phase, and whether it is whole."""
+    began_s, graded = time.monotonic(), 0
     kept: dict[tuple[str, str], str | None] = {}
     done: list[dict[str, Any]] = []
     lost = 0
@@ -230,7 +282,8 @@ def disturbed(killed: Started, calm: Started | None, details: dict[str, Any]) ->
         now = {(one.problem, one.fingerprint): one.evaluation_id for one in killed.kernels()}
         lost += sum(now.get(key) != evaluation for key, evaluation in kept.items())
         kept = now
-        done.append({"phase": phase, "graded_kernels": len(kept)})
+        graded = graded or killed.graded_lines()
+        done.append({"phase": phase, "graded_kernels": len(kept), "load": os.getloadavg()})
         print(f"Killed: {phase}; {len(kept)} kernels were graded.", flush=True)
     details["kills"] = done
     code = killed.go()
@@ -238,30 +291,50 @@ def disturbed(killed: Started, calm: Started | None, details: dict[str, Any]) ->
     details["processes_left"] = _left(killed)
     now = {(one.problem, one.fingerprint): one.evaluation_id for one in killed.kernels()}
     lost += sum(now.get(key) != evaluation for key, evaluation in kept.items())
-    figures = {
+    graded += sum(int(number) for number in re.findall(r"; (\d+) graded now", killed.said()))
+    return {
         "kills": len(done),
         "whole": float(code == 0 and not details["missing"]),
         "verdicts_lost": lost,
+        "graded_twice": graded - killed.graded_lines(),
         "processes_left": len(details["processes_left"]),
         **{f"pass_rate_at_step_{line['step']}": line["pass_rate"] for line in killed.trained().lines("held_out")},
         "minutes": (time.monotonic() - began_s) / 60,
     }
-    if calm is not None:
-        one, other = (
-            {(kernel.problem, kernel.fingerprint): kernel.verdict.status for kernel in started.kernels()}
-            for started in (calm, killed)
-        )
-        figures["graded_kernels_that_differ"] = len([key for key in {*one, *other} if one.get(key) != other.get(key)])
-        figures["tuned_models_equal"] = float(all(same(calm, killed, role) for role in ("generator", "optimizer")))
+
+
+def compared(calm: Started, killed: Started) -> dict[str, float]:
+    """Whether the killed run came to the same as the one that was left alone; what hangs on draws in the
+    deterministic mode only.
+    """
+    one, other = (
+        {(kernel.problem, kernel.fingerprint): kernel.verdict.status for kernel in started.kernels()}
+        for started in (calm, killed)
+    )
+    figures: dict[str, float] = {
+        "graded_kernels_that_differ": len([key for key in {*one, *other} if one.get(key) != other.get(key)]),
+        "tuned_models_equal": float(all(same(calm, killed, role) for role in ("generator", "optimizer"))),
+    }
+    whole, resumed = calm.trained(), killed.trained()
+    if whole.config.deterministic:
+        played = zip_longest(calm.conversations(), killed.conversations())
+        figures |= {
+            "conversations": len(calm.conversations()),
+            "conversations_that_differ": sum(before != after for before, after in played),
+            "final_models_equal": float(all(whole.same_weights(resumed, role) for role in whole.config.roles)),
+            "measures": sum(map(len, whole.measures())),
+            "measures_that_differ": whole.measures_that_differ(resumed),
+        }
     return figures
 
 
 def moments(killed: Started) -> Iterator[tuple[str, Callable[[], bool]]]:
-    """The phases, and when each of them is under way."""
-    yield "data", lambda: killed.graded_lines() >= 20
-    yield "tuning the generator", lambda: killed.epochs("generator") >= 2
-    yield "tuning the optimizer", lambda: killed.epochs("optimizer") >= 2
-    yield "learning from each other", lambda: "\nPlaying " in killed.said()
+    """The phases, and when each of them is under way; with sft.examples=0 those of reinforcement learning alone."""
+    if killed.trained().config.sft.examples:
+        yield "data", lambda: killed.graded_lines() >= 20
+        yield "tuning the generator", lambda: killed.epochs("generator") >= 2
+        yield "tuning the optimizer", lambda: killed.epochs("optimizer") >= 2
+        yield "learning from each other", lambda: "\nPlaying " in killed.said()
     yield "a checkpoint", killed.writes_checkpoint
     yield "a policy step", lambda: "\nstep 3 of " in killed.said()
 
@@ -270,7 +343,8 @@ def what_is_missing(started: Started) -> list[str]:
     """What a whole run has, and this one has not."""
     run, missing = started.trained(), []
     steps = run.config.algorithm.steps
-    for kind, expected in (("train", list(range(1, steps + 1))), ("held_out", [0, steps])):
+    evaluated = [0, steps] if run.config.checkpointing.evaluate_at_start else [steps]
+    for kind, expected in (("train", list(range(1, steps + 1))), ("held_out", evaluated)):
         found = [line["step"] for line in run.lines(kind)]
         if found != expected:
             missing.append(f"measures of {kind}: {found}, not {expected}")
@@ -309,8 +383,7 @@ def same(calm: Started, killed: Started, role: str) -> bool:
         next(path.parent for path in one.run.glob(f"tuning/{role}-*/epochs.json") if "-together-" not in str(path))
         for one in (calm, killed)
     ]
-    first, second = (models.load_model(max(one.glob("epoch-*")))[0].state_dict() for one in folders)
-    return first.keys() == second.keys() and all(torch.equal(value, second[name]) for name, value in first.items())
+    return same_model(*(max(one.glob("epoch-*")) for one in folders))
 
 
 def _left(killed: Started) -> list[str]:

@@ -9,18 +9,14 @@ there are three.
 """
 
 import argparse
-import re
 import signal
 import tempfile
 import time
 from pathlib import Path
 
-import torch
-
 from benchmarks._support.record import save
 from benchmarks._support.served import served
-from benchmarks._support.trained import Trained, begun, train
-from trainer.policies import models
+from benchmarks._support.trained import begun, train
 from trainer.rl.checkpoints import Checkpoints
 
 SETTINGS = (
@@ -35,8 +31,6 @@ SETTINGS = (
     "checkpointing.every_episodes=8",
     "logging.tensorboard=false",
 )
-CLOCK = re.compile(r"(_s|_share|time_s)$|^oracle/")
-"""Measures that are times, or counted since a start."""
 
 
 def main() -> None:
@@ -62,19 +56,15 @@ def main() -> None:
         process.wait()
         found = Checkpoints(run.folder / "checkpoints").newest()
         killed = train(run.folder, service.url, settings)
-        same = {role: equal(whole, killed, role) for role in whole.config.roles}
-        lines = [measures(one) for one in (whole, killed)]
+        same = {role: whole.same_weights(killed, role) for role in whole.config.roles}
+        lines = whole.measures()
         figures = {
             "steps": given.steps,
             "went_on_after_step": found.step if found else 0,
             **{f"{role}_weights_equal": float(value) for role, value in same.items()},
-            "measures": sum(len(line) for line in lines[0]),
-            "measures_that_differ": sum(
-                one.get(name) != other.get(name)
-                for one, other in zip(*lines, strict=True)
-                for name in one.keys() | other.keys()
-            ),
-            "mean_reward": sum(line["reward/final"] for line in lines[0]) / len(lines[0]),
+            "measures": sum(len(line) for line in lines),
+            "measures_that_differ": whole.measures_that_differ(killed),
+            "mean_reward": sum(line["reward/final"] for line in lines) / len(lines),
             "minutes": (time.monotonic() - began_s) / 60,
         }
     save(
@@ -84,21 +74,6 @@ def main() -> None:
         device="no GPU",
         details={"settings": SETTINGS},
     )
-
-
-def equal(one: Trained, other: Trained, role: str) -> bool:
-    """Bit by bit."""
-    first, second = (models.load_model(run.weights(role))[0].state_dict() for run in (one, other))
-    return first.keys() == second.keys() and all(torch.equal(value, second[name]) for name, value in first.items())
-
-
-def measures(run: Trained) -> list[dict[str, object]]:
-    """Those of each step and evaluation that are no times."""
-    return [
-        {name: value for name, value in line.items() if not CLOCK.search(name)}
-        for kind in ("train", "held_out")
-        for line in run.lines(kind)
-    ]
 
 
 if __name__ == "__main__":

@@ -310,7 +310,6 @@ class Trial:
         temperature = self.config.rollout.evaluation_temperature
         played = asyncio.run(self._played(last, [(task, number) for number, task in enumerate(asked)], temperature))
         path = RESULTS / f"{NAME}_conversations.jsonl"
-        path.unlink(missing_ok=True)
         write_transcripts(path, [transcript(one, credit_settings(self.config.flow)) for one in played])
         self._said("shown")
 

@@ -44,6 +44,7 @@ PATIENCE_S = 600.0
 _GOODBYE_S = 5.0
 _LOOK_S = 1.0
 _FACES = TypeAdapter(tuple[ProblemFace, ...])
+_VERSION = TypeAdapter(dict[str, Any])
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _Outcome = TypeVar("_Outcome", Verdict, Verdict | NoVerdictError)
@@ -189,6 +190,23 @@ class AsyncClient:
                 return answer if isinstance(answer, TransientFailure) else _FACES.validate_json(answer)
             except ValidationError as error:
                 raise _foreign(error, "no list of problems") from error
+
+        return await self._service.retry(attempt)
+
+    async def version(self) -> str:
+        """What grades there, in words that change where it does: versions of the grader and of its contract. Raises
+        NoVerdictError.
+        """
+
+        async def attempt() -> str | TransientFailure:
+            answer = await self._service.ask("GET", "/version", {})
+            if isinstance(answer, TransientFailure):
+                return answer
+            try:
+                found = _VERSION.validate_json(answer)
+            except ValidationError as error:
+                raise _foreign(error, "no version") from error
+            return f"{found.get('assay')}, contract {found.get('contract')}"
 
         return await self._service.retry(attempt)
 

@@ -84,12 +84,13 @@ class Deployment:
             **settings,
         }
 
-    def compose(self, *arguments, input=None):
+    def compose(self, *arguments, input=None, expected=0):
+        """What Compose prints; `expected` is the exit code that it must end with."""
         command = [*compose_command(), "-p", self.project, "-f", str(ROOT / "docker-compose.yml"), *arguments]
         ended = subprocess.run(
             command, env=self.environment, capture_output=True, text=True, check=False, cwd=ROOT, input=input
         )
-        assert ended.returncode == 0, f"{' '.join(arguments)}: {ended.stdout}{ended.stderr}"
+        assert ended.returncode == expected, f"{' '.join(arguments)}: {ended.stdout}{ended.stderr}"
         return ended.stdout
 
     def up(self, *arguments):

@@ -130,6 +130,41 @@ def test_the_trainer_reaches_the_evaluator_over_http_and_nothing_else(deployment
     assert {"cpu-demo", "requirements"} <= set(listed.split())
 
 
+def trainer(key, *command):
+    """`compose run` of the trainer with the key in its environment."""
+    return ("--profile", "train", "run", "--rm", "--no-deps", "-T", "-e", f"ASSAY_KEY={key}", *command)
+
+
+def has_torch(deployment, key):
+    look = "import importlib.util; print(importlib.util.find_spec('torch') is not None)"
+    return deployment.compose(*trainer(key, "--entrypoint", "python", "trainer", "-c", look)).strip() == "True"
+
+
+def test_the_trainer_s_doctor_sees_the_evaluator_from_its_container(deployment, key):
+    asked = ("--config", "quick-test", "evaluator.embedded=false", "evaluator.url=http://api:8000")
+    able = has_torch(deployment, key)
+    said = deployment.compose(*trainer(key, "trainer", "doctor", *asked), expected=0 if able else 1)
+    assert "✓ evaluator  http://api:8000: assay " in said
+    assert "✓ key        ASSAY_KEY is set; the service answers" in said
+    assert ("✗ libraries" in said) is not able
+
+
+def test_the_trainer_s_container_tunes_an_agent_on_kernels_that_the_stack_graded(deployment, key):
+    if not has_torch(deployment, key):
+        pytest.skip(
+            "The trainer's image has no torch: build one with EXTRAS=trainer, and name it in ASSAY_TRAINER_IMAGE."
+        )
+    run = ("run", "--quick-test", "--evaluator", "http://api:8000", "--skip-rl", "--sft-examples", "4")
+    small = (
+        *("tasks.problems=[scalar_multiply,relu]", "tasks.variants=4", "agents.optimizer=null", "name=one-phase"),
+        *("sft.epochs=1", "sft.evaluation_tasks=1", "rollout.turn_tokens=8"),
+    )
+    said = deployment.compose(*trainer(key, "trainer", *run, *small))
+    assert said.split()[0] == "generator", said
+    kept = "import json, pathlib; print(*pathlib.Path('runs/one-phase/tuning').glob('data-*/kernels.jsonl'))"
+    assert deployment.compose(*trainer(key, "--entrypoint", "python", "trainer", "-c", kept)).strip()
+
+
 def test_nothing_is_lost_when_everything_is_killed_at(deployment, client):
     victims = [
         lambda: deployment.kill("sim-worker"),

@@ -87,6 +87,8 @@ class TemplateJudge:
     asked: list = field(default_factory=list)
     otherwise: dict = field(default_factory=dict)
     """Verdicts, or exceptions, of sources that are judged otherwise."""
+    versions: str = "1"
+    """What it says of its version."""
 
     async def evaluate(self, submission):
         await asyncio.sleep(0)
@@ -99,6 +101,9 @@ class TemplateJudge:
 
     async def problems(self):
         return self.faces
+
+    async def version(self):
+        return self.versions
 
     async def wait_until_ready(self, tell=print):
         """It always is."""

@@ -7,6 +7,7 @@ from typing import Final, NoReturn
 import click
 
 from trainer.cli.console import INTERRUPTED, PICTURE, writing
+from trainer.config import bounds
 from trainer.errors import ConfigurationError, TrainerError
 
 _overrides = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
@@ -59,7 +60,11 @@ _SHORT: Final = {
 @click.option("--model", metavar="NAME|FOLDER", help="model.name: what the agents begin with.")
 @click.option("--num-gpus", type=click.IntRange(0), help="resources.gpus_per_node.")
 @click.option("--sft-examples", type=click.IntRange(0), help="sft.examples: of each agent; 0 tunes nothing.")
-@click.option("--num-episodes", type=click.IntRange(1), help="Conversations to learn from, up to whole steps.")
+@click.option(
+    "--num-episodes",
+    type=click.IntRange(1, bounds.MOST_EPISODES),
+    help="Conversations to learn from, up to whole steps.",
+)
 @click.option("--sft-batch-size", type=click.IntRange(1), help="sft.batch_size.")
 @click.option("--rl-batch-size", type=click.IntRange(1), help="algorithm.prompts_per_step.")
 @click.option("--sft-gradient-accumulation-steps", type=click.IntRange(1), help="sft.gradient_accumulation_steps.")
@@ -118,8 +123,16 @@ def run(
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Also the kernels of this Parquet file, a split of the AI CUDA Engineer archive. May be repeated.",
 )
-@click.option("--kernels", type=click.IntRange(1), help="Grade so many candidates at most, drawn by the seed.")
-@click.option("--examples", type=click.IntRange(0), help="Examples of each agent at most; sft.examples by default.")
+@click.option(
+    "--kernels",
+    type=click.IntRange(1, bounds.MOST_EXAMPLES),
+    help="Grade so many candidates at most, drawn by the seed.",
+)
+@click.option(
+    "--examples",
+    type=click.IntRange(0, bounds.MOST_EXAMPLES),
+    help="Examples of each agent at most; sft.examples by default.",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the data set.")
 @_overrides
 def data(
@@ -218,7 +231,11 @@ def fields(part: str) -> None:
 @click.argument("folder", type=click.Path(path_type=Path, exists=True))
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the pages; `pages` in FOLDER.")
 @click.option(
-    "--last", type=click.IntRange(1), default=200, show_default=True, help="Most conversations; the newest."
+    "--last",
+    type=click.IntRange(1, bounds.MOST_EPISODES),
+    default=200,
+    show_default=True,
+    help="Most conversations; the newest.",
 )
 def transcripts(folder: Path, out: Path | None, last: int) -> None:
     """Make web pages of a run's conversations: turn by turn, what changed, verdicts, rewards."""
@@ -250,7 +267,14 @@ def picture(folder: Path, out: Path | None) -> None:
 
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--tasks", "count", type=click.IntRange(1), default=16, show_default=True, help="Held-out tasks.")
+@click.option(
+    "--tasks",
+    "count",
+    type=click.IntRange(1, bounds.MOST_TASKS),
+    default=16,
+    show_default=True,
+    help="Held-out tasks.",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sampling.")
 @_overrides
 def crossplay(folder: Path, count: int, seed: int, overrides: tuple[str, ...]) -> None:

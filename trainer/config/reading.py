@@ -297,6 +297,8 @@ def _optional(annotation: Any) -> bool:
 
 
 def _type_name(annotation: Any) -> str:
+    if typing.get_origin(annotation) is typing.Annotated:
+        return _type_name(typing.get_args(annotation)[0])
     if typing.get_origin(annotation) is typing.Literal:
         return ", ".join(str(each) for each in typing.get_args(annotation))
     if isinstance(annotation, types.UnionType):

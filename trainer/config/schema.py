@@ -8,12 +8,13 @@ An unknown field, a value of the wrong type or one out of range is refused; `tra
 file it stands and what it may have been meant to be.
 """
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from common.client.transport import checked
 from common.contract import RewardName, Verification
+from trainer.config import bounds
 from trainer.config.placement import check_placement
 from trainer.config.section import Section
 from trainer.config.supervised import SftSection, WarmStartSection
@@ -36,7 +37,7 @@ class ModelSection(Section):
     """Compute activations again in the backward pass: less memory, a third more time."""
     offload: bool = False
     """Keep weights and optimizer state in the host's memory while they are not used."""
-    lora_rank: int = Field(default=0, ge=0)
+    lora_rank: int = Field(default=0, ge=0, le=bounds.MOST_RANK)
     """Rank of low-rank adapters (Hu et al. 2021) of the policy; 0 trains all weights. A critic is trained whole.
     The folder `huggingface` of a checkpoint has the adapters beside the weights then, by the names of peft."""
     warm_start: WarmStartSection = WarmStartSection()
@@ -47,11 +48,11 @@ class AgentSection(Section):
 
     model_name: str | None = None
     """As `model.name`."""
-    learning_rate: float | None = Field(default=None, gt=0, le=1)
+    learning_rate: float | None = Field(default=None, ge=bounds.LEAST_RATE, le=1)
     """As `algorithm.learning_rate`."""
-    kl_coefficient: float | None = Field(default=None, ge=0)
+    kl_coefficient: float | None = Field(default=None, ge=0, le=bounds.MOST_WEIGHT)
     """As `algorithm.kl_coefficient`."""
-    temperature: float | None = Field(default=None, gt=0)
+    temperature: float | None = Field(default=None, ge=bounds.LEAST_TEMPERATURE, le=bounds.MOST_TEMPERATURE)
     """As `rollout.temperature`."""
     reward: RewardName | None = None
     """As `reward.name`: the Generator may be paid for being right and the Optimizer for being fast."""
@@ -62,7 +63,7 @@ class TesterSection(Section):
 
     model_name: str = "smollm2-135m"
     """A folder, or `smollm2-135m`: a small model, for it is asked once for each kernel."""
-    temperature: float = Field(default=0.0, ge=0, le=10)
+    temperature: bounds.Temperature = Field(default=0.0, ge=0, le=bounds.MOST_TEMPERATURE)
     """Of sampling; 0 takes the most probable token."""
 
 
@@ -85,56 +86,56 @@ class AlgorithmSection(Section):
     advantage: Literal["auto", "gae", "group", "turn", "leave_one_out"] = "auto"
     """`auto`: `gae` for PPO, `group` otherwise. `turn` normalises each turn's return within its group,
     `leave_one_out` subtracts the mean of the other candidates (TRLOO)."""
-    steps: int = Field(default=1000, ge=1)
+    steps: int = Field(default=1000, ge=1, le=bounds.MOST_STEPS)
     """Policy steps of the whole run."""
-    prompts_per_step: int = Field(default=256, ge=1)
+    prompts_per_step: int = Field(default=256, ge=1, le=bounds.MOST_IN_A_BATCH)
     """Tasks a step [C15: 256 to 512]."""
-    candidates: int = Field(default=4, ge=1)
+    candidates: int = Field(default=4, ge=1, le=bounds.MOST_CANDIDATES)
     """Conversations for each task [C15: 4 to 8]. A group needs at least 2."""
-    ppo_epochs: int = Field(default=4, ge=1)
+    ppo_epochs: int = Field(default=4, ge=1, le=bounds.MOST_PASSES)
     """Passes over a step's conversations [R11: 4, C: 8]."""
-    mini_batch_size: int = Field(default=8, ge=1)
+    mini_batch_size: int = Field(default=8, ge=1, le=bounds.MOST_IN_A_BATCH)
     """Tasks whose conversations make one optimizer step [R11]."""
-    micro_batch_size: int = Field(default=4, ge=1)
+    micro_batch_size: int = Field(default=4, ge=1, le=bounds.MOST_IN_A_BATCH)
     """Conversations that a GPU holds at once; changes memory, not the result [C: chunk of 4]."""
-    learning_rate: float = Field(default=1e-5, gt=0, le=1)
+    learning_rate: float = Field(default=1e-5, ge=bounds.LEAST_RATE, le=1)
     """Of the policy's AdamW [R11]."""
-    critic_learning_rate: float = Field(default=1e-5, gt=0, le=1)
+    critic_learning_rate: float = Field(default=1e-5, ge=bounds.LEAST_RATE, le=1)
     """Of the critic's AdamW; PPO only."""
-    learning_rate_warmup_steps: int = Field(default=10, ge=0)
+    learning_rate_warmup_steps: int = Field(default=10, ge=0, le=bounds.MOST_STEPS)
     """Policy steps in which the learning rate rises; the first of n has 1/(n+1) of it."""
-    critic_warmup_steps: int = Field(default=0, ge=0)
+    critic_warmup_steps: int = Field(default=0, ge=0, le=bounds.MOST_STEPS)
     """Steps in which only the critic learns; PPO only."""
-    clip: float = Field(default=0.2, gt=0, lt=1)
+    clip: float = Field(default=0.2, ge=bounds.LEAST_CLIP, lt=1)
     """How far the ratio of new to old probability counts, downwards and upwards [R11, C15]."""
-    clip_high: float | None = Field(default=None, gt=0)
+    clip_high: float | None = Field(default=None, ge=bounds.LEAST_CLIP, le=bounds.MOST_CLIP)
     """Upwards, where it differs; null is `clip`, and 0.28 for DAPO (Yu et al. 2025, section 3.1)."""
-    value_clip: float = Field(default=0.5, gt=0)
+    value_clip: float = Field(default=0.5, ge=bounds.LEAST_CLIP, le=bounds.MOST_CLIP)
     """How far the critic's value may move in a step; PPO only."""
-    kl_coefficient: float = Field(default=0.02, ge=0)
+    kl_coefficient: float = Field(default=0.02, ge=0, le=bounds.MOST_WEIGHT)
     """Weight of the distance to the model that the run began with [R11: 0.02, C15: 0.02 to 0.08]; 0 needs no model to
     compare with."""
     kl_in: Literal["loss", "reward"] = "loss"
     """Where that distance is charged."""
-    entropy_coefficient: float = Field(default=0.0, ge=0)
+    entropy_coefficient: float = Field(default=0.0, ge=0, le=bounds.MOST_WEIGHT)
     """Weight of the entropy bonus."""
     gamma: float = Field(default=1.0, gt=0, le=1)
     """Discount from token to token [C15]; that from turn to turn is `flow.discount`."""
     lam: float = Field(default=0.95, ge=0, le=1)
     """Lambda of GAE [C15]."""
-    gradient_clip: float = Field(default=1.0, gt=0)
+    gradient_clip: float = Field(default=1.0, ge=bounds.LEAST_CLIP, le=bounds.MOST_CLIP)
     """Largest norm of the gradient."""
     loss_mean: Literal["auto", "token", "conversation"] = "auto"
     """Whether every token or every conversation weighs the same in the loss; `auto`: `conversation` for GRPO,
     `token` otherwise (DAPO, section 3.3)."""
     dynamic_sampling: bool | None = None
     """Draw other tasks for groups whose rewards are all equal (DAPO, section 3.2); null: for DAPO only."""
-    dynamic_sampling_rounds: int = Field(default=4, ge=1)
+    dynamic_sampling_rounds: int = Field(default=4, ge=1, le=bounds.MOST_PASSES)
     """How often a step draws anew at most."""
     overlong_penalty: float | None = Field(default=None, ge=0, le=1)
     """Most that is taken from the reward of a response near the length limit (DAPO, section 3.4); null: 1 for DAPO,
     else 0."""
-    overlong_tokens: int = Field(default=128, ge=1)
+    overlong_tokens: int = Field(default=128, ge=1, le=bounds.MOST_TOKENS)
     """The penalty grows over so many tokens before the limit."""
 
     @property
@@ -153,6 +154,11 @@ class AlgorithmSection(Section):
         if self.mini_batch_size > self.prompts_per_step:
             raise ValueError(
                 f"mini_batch_size {self.mini_batch_size} is more than prompts_per_step {self.prompts_per_step}"
+            )
+        if self.prompts_per_step * self.candidates > bounds.MOST_IN_A_BATCH:
+            raise ValueError(
+                f"prompts_per_step {self.prompts_per_step} times candidates {self.candidates} are more than the "
+                f"{bounds.MOST_IN_A_BATCH} conversations that one step may have"
             )
         if self.prompts_per_step % self.mini_batch_size:
             raise ValueError(
@@ -179,7 +185,7 @@ class FlowSection(Section):
     """Weight of a turn's own reward; the rest is the final reward's [R9]."""
     credit: bool = True
     """Whether turns share the final reward; false pays each turn its own reward only."""
-    report_tokens: int = Field(default=200, ge=16)
+    report_tokens: int = Field(default=200, ge=16, le=bounds.MOST_TOKENS)
     """Longest report of the Tester, in tokens as estimated from its characters [R4]."""
 
 
@@ -188,11 +194,11 @@ class RewardSection(Section):
 
     name: RewardName = RewardName.WEIGHTED
     """Reward function of the evaluator."""
-    target_speedup: float = Field(default=2.0, gt=0, le=1000)
+    target_speedup: float = Field(default=2.0, ge=bounds.LEAST_SPEEDUP, le=bounds.MOST_SPEEDUP)
     """Speedup over the baseline at which speed terms are full [R16]."""
-    format_error: float = Field(default=0.0, le=0)
+    format_error: float = Field(default=0.0, ge=-bounds.MOST_WEIGHT, le=0)
     """Reward of a turn in whose text there is no kernel; 0 or below."""
-    shaping: dict[str, float] = Field(default={})
+    shaping: dict[str, Annotated[float, Field(ge=0, le=bounds.MOST_SPEEDUP)]] = Field(default={})
     """Weights and thresholds of the reward `components` that differ, by the names in `common.reward` [C4]."""
 
 
@@ -202,9 +208,9 @@ class CurriculumSection(Section):
     name: Literal["critique", "status", "off"] = "critique"
     """`critique`: tiers 0 to 3, on at compile rate 0.9 and pass rate 0.75 [C7]; `status`: easy, medium, hard [T5];
     `off`: every task from the start."""
-    start_tier: int = Field(default=0, ge=0)
+    start_tier: int = Field(default=0, ge=0, le=3)
     """Where a run begins, counted from 0."""
-    window: int = Field(default=100, ge=1)
+    window: int = Field(default=100, ge=1, le=bounds.MOST_EPISODES)
     """Newest conversations of a tier on which its rates are taken."""
     demotion: bool = True
     """Whether a tier is given back where the one before it, as it is rehearsed, falls far below its gate."""
@@ -222,13 +228,13 @@ class TasksSection(Section):
     operations: tuple[str, ...] = ()
     """Families of operations to ask as well, which the evaluator gets with each kernel as an expression at stated
     shapes; `all` names all of them. The simulator alone judges them."""
-    variants: int = Field(default=32, ge=1)
+    variants: int = Field(default=32, ge=1, le=bounds.MOST_VARIANTS)
     """Wordings for each problem."""
     wording: Literal["full", "brief"] = "full"
     """How much a prompt says; `brief` is two lines, for very small models."""
     held_out_share: float = Field(default=0.2, gt=0, lt=1)
     """Share of the tasks that is only ever used to evaluate."""
-    held_out: int = Field(default=200, ge=1)
+    held_out: int = Field(default=200, ge=1, le=bounds.MOST_TASKS)
     """Most held-out tasks that one evaluation asks."""
 
 
@@ -240,15 +246,15 @@ class EvaluatorSection(Section):
     embedded: bool = False
     """Start `assay serve` on this machine for the run, on a free port, and stop it afterwards; `url` is not used
     then."""
-    embedded_workers: int | None = Field(default=None, ge=1)
+    embedded_workers: int | None = Field(default=None, ge=1, le=bounds.MOST_PROCESSES)
     """Its worker processes; null is one for each CPU."""
     key_variable: str = Field(default="ASSAY_KEY", pattern=r"^[A-Z_][A-Z0-9_]*$")
     """Environment variable that holds the bearer key. No configuration ever holds a key."""
-    concurrency: int = Field(default=64, ge=1)
+    concurrency: int = Field(default=64, ge=1, le=bounds.MOST_IN_A_BATCH)
     """Evaluations that are under way at one time."""
-    patience_s: float = Field(default=600.0, gt=0)
+    patience_s: float = Field(default=600.0, ge=0.1, le=bounds.MOST_PATIENCE_S)
     """How long one evaluation goes without a useful answer before it is given up."""
-    start_patience_s: float = Field(default=300.0, ge=0)
+    start_patience_s: float = Field(default=300.0, ge=0, le=bounds.MOST_PATIENCE_S)
     """How long a run waits at its start for an evaluator that does not answer."""
     fault_share: float = Field(default=0.1, ge=0, le=1)
     """Share of a step's conversations, and of the newest 200 evaluations, without a verdict by the evaluator's own
@@ -259,7 +265,7 @@ class EvaluatorSection(Section):
     """Limit of all compiling [C8]."""
     run_timeout_s: float = Field(default=30.0, ge=0.1, le=30)
     """Limit of all running [C8]."""
-    memory_bytes: int = Field(default=8 << 30, gt=0, le=8 << 30)
+    memory_bytes: int = Field(default=8 << 30, ge=1 << 20, le=8 << 30)
     """Limit of each sandbox [C8]."""
     verification: Verification = "full"
     """`quick` leaves out the sizes above a problem's published ones, where a wrong kernel may then pass."""
@@ -281,25 +287,25 @@ class RolloutSection(Section):
     name: Literal["hf", "vllm", "sglang"] = "vllm"
     """`hf` is transformers with continuous batching, which also runs on a CPU; the others need a GPU and their
     package."""
-    temperature: float = Field(default=1.0, gt=0, le=10)
+    temperature: float = Field(default=1.0, ge=bounds.LEAST_TEMPERATURE, le=bounds.MOST_TEMPERATURE)
     """Of sampling, while training; 1 draws from the policy as it is."""
-    evaluation_temperature: float = Field(default=0.0, ge=0, le=10)
+    evaluation_temperature: bounds.Temperature = Field(default=0.0, ge=0, le=bounds.MOST_TEMPERATURE)
     """Of sampling in evaluations; 0 takes the most probable token."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Share of the probability that tokens are drawn from; below 1 the recorded log-probs are not the policy's."""
-    prompt_tokens: int = Field(default=1536, ge=16)
+    prompt_tokens: int = Field(default=1536, ge=16, le=bounds.MOST_TOKENS)
     """Longest first prompt [C: 2,048]; with one answer it makes the 2,048 tokens of the requirements [R11]."""
-    turn_tokens: int = Field(default=512, ge=1)
+    turn_tokens: int = Field(default=512, ge=1, le=bounds.MOST_TOKENS)
     """Most new tokens of one turn [C: 1,024]."""
-    update_tokens: int = Field(default=512, ge=128)
+    update_tokens: int = Field(default=512, ge=128, le=bounds.MOST_TOKENS)
     """Longest message of a later turn, in tokens as estimated from its characters [C: 512]."""
-    sequence_tokens: int = Field(default=6144, ge=32)
+    sequence_tokens: int = Field(default=6144, ge=32, le=bounds.MOST_TOKENS)
     """Longest conversation of one agent, prompts and reports included; all its turns must fit."""
     memory_share: float = Field(default=0.5, gt=0, lt=1)
     """Share of a GPU's memory that vLLM or SGLang takes for weights and cache."""
-    tensor_parallel: int = Field(default=1, ge=1)
+    tensor_parallel: int = Field(default=1, ge=1, le=bounds.MOST_GPUS)
     """GPUs that share one copy of the model while generating."""
-    concurrency: int = Field(default=256, ge=1)
+    concurrency: int = Field(default=256, ge=1, le=bounds.MOST_IN_A_BATCH)
     """Conversations that one rollout worker has under way at one time."""
 
     def conversation_tokens(self, kernels: int) -> int:
@@ -312,42 +318,42 @@ class ResourcesSection(Section):
 
     device: Literal["cuda", "cpu"] = "cuda"
     """What the models run on."""
-    nodes: int = Field(default=1, ge=1)
+    nodes: int = Field(default=1, ge=1, le=bounds.MOST_GPUS)
     """Machines of the same kind."""
-    gpus_per_node: int = Field(default=8, ge=0)
+    gpus_per_node: int = Field(default=8, ge=0, le=bounds.MOST_GPUS)
     """GPUs of each [R11]."""
     layout: Literal["shared", "split"] = "split"
     """`shared`: rollout, actor and critic take turns on every GPU; `split`: each role has GPUs of its own."""
-    rollout_workers: int = Field(default=4, ge=1)
+    rollout_workers: int = Field(default=4, ge=1, le=bounds.MOST_GPUS)
     """GPUs that generate, on all nodes together, where the layout is `split`: half of them for each of two agents, or
     so many for each where they have GPUs of their own [R11]."""
-    actor_workers: int = Field(default=2, ge=1)
+    actor_workers: int = Field(default=2, ge=1, le=bounds.MOST_GPUS)
     """GPUs that update the policy, on all nodes together: for both agents by turns, or of each agent where they have
     GPUs of their own [R11]."""
-    critic_workers: int = Field(default=2, ge=1)
+    critic_workers: int = Field(default=2, ge=1, le=bounds.MOST_GPUS)
     """GPUs that update the critic, as for the actor [R11]."""
-    reference_workers: int = Field(default=0, ge=0)
+    reference_workers: int = Field(default=0, ge=0, le=bounds.MOST_GPUS)
     """GPUs that only hold the model that `algorithm.kl_coefficient` compares with, as for the actor; 0 leaves it with
     the policy [T13]."""
     evaluator_gpu: bool = False
     """Keep the last GPU of each machine from the models: for the evaluator beside the run, which an embedded one
     grades on [T13]."""
-    generator_gpus: int | None = Field(default=None, ge=1)
+    generator_gpus: int | None = Field(default=None, ge=1, le=bounds.MOST_GPUS)
     """GPUs that only the Generator uses, on all nodes together; null shares all GPUs between the agents [T13]."""
-    optimizer_gpus: int | None = Field(default=None, ge=1)
+    optimizer_gpus: int | None = Field(default=None, ge=1, le=bounds.MOST_GPUS)
     """As for the Generator; both have GPUs of their own, or neither."""
     ray_address: str | None = None
     """A running cluster that this machine belongs to: `auto` or `host:6379`; null starts Ray on this machine. All its
     machines must share the run's folder and those of the models."""
-    ray_cpus: int | None = Field(default=None, ge=1)
+    ray_cpus: int | None = Field(default=None, ge=1, le=bounds.MOST_PROCESSES)
     """Processors that Ray may plan with on this machine; null is all of them [C13: 32]."""
-    object_store_bytes: int | None = Field(default=None, ge=78643200)
+    object_store_bytes: int | None = Field(default=None, ge=78643200, le=bounds.MOST_STORE_BYTES)
     """Shared memory for Ray's objects; null is Ray's choice [C13: 50 GB]. Ray takes no less than 75 MiB."""
-    io_workers: int = Field(default=4, ge=1)
+    io_workers: int = Field(default=4, ge=1, le=bounds.MOST_PROCESSES)
     """Ray's processes that spill objects to disk [C13: 8]."""
     spill_folder: str | None = None
     """Where objects go that the store has no room for; null is Ray's temporary folder [C13]."""
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=bounds.MOST_PROCESSES)
     """Threads of each worker's torch; null is torch's choice."""
 
 
@@ -356,13 +362,13 @@ class CheckpointingSection(Section):
 
     folder: str = "runs/{name}"
     """Folder of the run; `{name}` is the run's name."""
-    every_episodes: int = Field(default=100, ge=1)
+    every_episodes: int = Field(default=100, ge=1, le=bounds.MOST_EPISODES)
     """Conversations from one checkpoint to the next, rounded up to whole steps [R10]."""
-    evaluate_every_episodes: int = Field(default=100, ge=1)
+    evaluate_every_episodes: int = Field(default=100, ge=1, le=bounds.MOST_EPISODES)
     """Conversations from one evaluation on held-out tasks to the next, as above [R10]."""
     evaluate_at_start: bool = True
     """Whether the untrained model is evaluated too."""
-    keep: int = Field(default=3, ge=1)
+    keep: int = Field(default=3, ge=1, le=bounds.MOST_STEPS)
     """Newest checkpoints that are kept."""
 
 

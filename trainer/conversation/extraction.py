@@ -84,20 +84,38 @@ def _cut(cut: bool) -> str:
 
 def _without_reasoning(answer: str) -> str | None:
     """What follows the reasoning; None where it does not end. Lines keep their numbers."""
-    end = answer.rfind("</think>")
-    start = answer.find("<think>", end + 1)
-    if start >= 0 and "```" not in answer[end + 1 : start]:
+    spoken = 0
+    while opening := _REASONING.match(answer, spoken):
+        end = answer.find(_END, opening.end())
+        if end < 0:
+            return None
+        spoken = end + len(_END)
+    # Prompts may begin the reasoning, so that an answer has its end alone. A word in a kernel's comment is none.
+    bare = _without_comments(answer[spoken:])
+    end = bare.rfind(_END)
+    start = bare.find("<think>", end + 1)
+    if start >= 0 and "```" not in bare[end + 1 : start]:
         return None
-    if end < 0:
-        return answer
-    end += len("</think>")
-    return "\n" * answer.count("\n", 0, end) + answer[end:]
+    if end >= 0:
+        spoken += end + len(_END)
+    return "\n" * answer.count("\n", 0, spoken) + answer[spoken:]
+
+
+def _without_comments(text: str) -> str:
+    """With spaces for the comments and literals in fenced blocks: every other letter keeps its place."""
+    lines = text.split("\n")
+    for block in _blocks(text)[0]:
+        bare = _STRIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), block.text).split("\n")[:-1]
+        lines[block.line : block.line + len(bare)] = bare
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class _Block:
     language: str
     text: str
+    line: int
+    """Its first line, counted from 1: that with the fence."""
 
 
 def _blocks(text: str) -> tuple[list[_Block], int | None]:
@@ -112,7 +130,7 @@ def _blocks(text: str) -> tuple[list[_Block], int | None]:
             if opening := _OPENING.fullmatch(line):
                 fence, language, start, inside = opening["fence"], opening["language"], number, []
         elif (closing := _CLOSING.fullmatch(line)) and len(closing["fence"]) >= len(fence):
-            blocks.append(_Block(language, "\n".join([*inside, ""])))
+            blocks.append(_Block(language, "\n".join([*inside, ""]), start))
             fence = ""
         else:
             inside.append(line)
@@ -128,6 +146,8 @@ def _no_kernel(blocks: list[_Block], spoken: str) -> str:
     return f"The answer has no fenced block. {FORM}"
 
 
+_REASONING: Final = re.compile(r"\s*+<think>")
+_END: Final = "</think>"
 _OPENING: Final = re.compile(r" {0,3}+(?P<fence>`{3,}+)[ \t]*+(?P<language>[^\s`]*+)[ \t]*+")
 _CLOSING: Final = re.compile(r" {0,3}(?P<fence>`{3,})[ \t]*")
 

@@ -20,6 +20,8 @@ from trainer.errors import ConfigurationError
 
 KERNELS: Final = "kernels.jsonl"
 REJECTED: Final = "rejected.jsonl"
+BY_DATA_SET: Final = "the data set"
+"""What a rejection hangs on that no evaluator has to do with."""
 CARD: Final = "card.json"
 
 _T = TypeVar("_T")
@@ -72,6 +74,9 @@ class RejectedKernel:
     provenance: Provenance
     reason: str
     """Why, in words that can be counted."""
+    decided_by: str = ""
+    """What the reason hangs on: while a collection finds the same words for it, the kernel is not graded again. None
+    for a reason that may be gone the next time."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +186,7 @@ class GradedData:
             seen.add((one.problem, one.fingerprint))
             if one.problem not in self.held_out_problems and one.fingerprint in evaluated_on:
                 reason = "also a kernel of a problem that is held out"
-                out.append(RejectedKernel(one.problem, one.fingerprint, one.provenance, reason))
+                out.append(RejectedKernel(one.problem, one.fingerprint, one.provenance, reason, BY_DATA_SET))
             else:
                 kept.append(one)
         return replace(self, kernels=tuple(kept)), tuple(out)

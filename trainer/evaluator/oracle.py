@@ -149,6 +149,13 @@ class EvaluatorOracle:
         except NoVerdictError as error:
             raise OracleError(str(error), error.remedy) from error
 
+    async def version(self) -> str:
+        """As the client's. Raises OracleError."""
+        try:
+            return await self._client.version()
+        except NoVerdictError as error:
+            raise OracleError(str(error), error.remedy) from error
+
     async def evaluate(self, submission: Submission) -> Judged:
         """The verdict about one submission. Raises OracleError for a fault of ours, OracleLostError for one too
         many.

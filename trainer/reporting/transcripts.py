@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from pydantic import ValidationError
 
@@ -47,28 +46,15 @@ def transcript(conversation: Conversation, settings: CreditSettings, step: int |
 
 
 def write_transcripts(path: Path, transcripts: Iterable[Transcript]) -> None:
-    """Append transcripts to a file. One process writes a file at one time.
-
-    What an earlier process had begun to write when it died, the rest of a last line, is taken off first.
-    """
+    """Write a file of transcripts in the place of any that is there: all of it, or, where the process dies, none."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+") as file:
-        file.truncate(_whole_bytes(file))
+    part = path.with_name(f"{path.name}.part")
+    with part.open("wb") as file:
         for one in transcripts:
             file.write(_LINES.dump(one) + b"\n")
-
-
-def _whole_bytes(file: BinaryIO) -> int:
-    """Up to where a file holds whole lines."""
-    end = file.seek(0, os.SEEK_END)
-    while end:
-        start = max(end - (1 << 16), 0)
-        file.seek(start)
-        found = file.read(end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
 
 
 def read_transcripts(path: Path) -> Iterator[Transcript]:

@@ -361,8 +361,9 @@ class _Run:
         refuse_without_verdicts(outcomes, self.config.evaluator.fault_share)
         values = {**self._measured(outcomes), "evaluation_s": time.monotonic() - began_s}
         self.evaluations[step] = values.get("reward/final")
-        self.writer.write(step, values, kind="held_out")
+        # As after a step; what is killed before its measures is made again, and its transcripts take the place.
         self._keep_transcripts(f"held_out-{step:06d}", None, outcomes)
+        self.writer.write(step, values, kind="held_out")
 
     def _save(self, step: int) -> Checkpoint:
         with writing_checkpoint(step, self.checkpoints.folder):

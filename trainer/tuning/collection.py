@@ -3,16 +3,19 @@
 Nothing is kept on its author's word. A template says how its evaluation should end, and one that ends otherwise is
 not kept; a conversation has a verdict about each kernel, and yet each is judged again, so that all kernels of a data
 set were judged by one evaluator with one set of settings. What a stopped collection has graded is not graded again.
+What was not kept is graded again once another version of the evaluator or of the problem judges it, or its author
+says otherwise.
 """
 
 import asyncio
 import hashlib
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from common.contract import Reference, Status
@@ -28,6 +31,8 @@ from trainer.reporting.transcripts import read_transcripts
 _CONCURRENCY: Final = 64
 """Candidates under way at one time: as many as the oracle sends by default."""
 _TOLD_EVERY: Final = 50
+_PASSING: Final = (Status.TIMEOUT, Status.OUT_OF_MEMORY)
+"""Ends that a kernel may come to because the machine had too much else to do."""
 _OF_A_PROBLEM: Final = 8
 """Kernels of each problem that a part of all candidates has."""
 
@@ -127,7 +132,8 @@ def rollout_candidates(folder: Path) -> Iterator[UngradedKernel]:
                 if written.source is not None:
                     place = f"{path.relative_to(folder)}, {conversation.id}, turn {written.index}"
                     provenance = Provenance("rollout", place, written.agent)
-                    yield UngradedKernel(conversation.task.problem, written.source, provenance)
+                    task = conversation.task
+                    yield UngradedKernel(task.problem, written.source, provenance, reference=task.reference)
 
 
 async def collect(
@@ -137,14 +143,16 @@ async def collect(
     settings: EpisodeSettings,
     *,
     held_out_problems: frozenset[str],
+    versions: Mapping[str, str] = MappingProxyType({}),
     tell: Callable[[str], None] = print,
 ) -> DataCard:
     """Have every candidate judged that the data set `into` does not hold yet, and write the set anew.
 
-    `held_out_problems`: of these candidates. A set that is there keeps its sides and takes in more problems: refused
-    is what would hold out a problem that models may have learned from, or learn from one that was held out. A
-    template that does not end as it says is not kept, nor is a kernel that could not be judged, nor one for training
-    that is also one of a problem that is held out.
+    `held_out_problems`: of these candidates. `versions`: of each problem, what its verdicts hang on beside the
+    settings; a kernel that was rejected under another one is judged anew. A set that is there keeps its sides and
+    takes in more problems: refused is what would hold out a problem that models may have learned from, or learn from
+    one that was held out. A template that does not end as it says is not kept, nor is a kernel that could not be
+    judged, nor one for training that is also one of a problem that is held out.
     Raises ConfigurationError, OracleLostError: what was graded until then is kept.
     """
     grading = f"{settings.backend} {settings.grading.model_dump_json()}"
@@ -158,12 +166,14 @@ async def collect(
     )
     card = before or DataCard(tuple(sorted(held_out_problems)), grading)
     found.seen = {(one.problem, one.fingerprint) for one in found.kernels}
-    found.seen |= {(one.problem, one.fingerprint) for one in found.rejected}
+    new = _new(candidates, found, versions)
+    again = {(one.problem, fingerprint) for one, fingerprint in new}
+    found.rejected = [one for one in found.rejected if (one.problem, one.fingerprint) not in again]
     began_s = time.monotonic()
     # Both files end in whole lines before anything is appended, and the card says what that was graded with.
     graded.write_data(into, GradedData(tuple(found.kernels), held_out_problems), found.rejected, card)
     try:
-        await _grade(_new(candidates, found), found, into, oracle, settings, tell)
+        await _grade(new, found, into, oracle, settings, versions, tell)
     finally:
         data, copies = GradedData(tuple(found.kernels), held_out_problems).without_copies()
         found.rejected += copies
@@ -204,17 +214,27 @@ def _refuse_other(
         )
 
 
-def _new(candidates: Iterable[UngradedKernel], found: _Graded) -> list[tuple[UngradedKernel, str]]:
+def _new(
+    candidates: Iterable[UngradedKernel], found: _Graded, versions: Mapping[str, str]
+) -> list[tuple[UngradedKernel, str]]:
     """Candidates that are not there yet, each kernel once for its problem, with their fingerprints."""
     new = []
+    rejected = {(one.problem, one.fingerprint): one.decided_by for one in found.rejected}
     for one in candidates:
         fingerprint = fingerprint_of(one.source)
-        if (one.problem, fingerprint) in found.seen:
+        key = (one.problem, fingerprint)
+        stands = rejected.get(key) in (graded.BY_DATA_SET, _decided_by(one, versions))
+        if stands or key in found.seen:
             found.duplicates += 1
-            continue
-        found.seen.add((one.problem, fingerprint))
-        new.append((one, fingerprint))
+        else:
+            new.append((one, fingerprint))
+        found.seen.add(key)
     return new
+
+
+def _decided_by(candidate: UngradedKernel, versions: Mapping[str, str]) -> str:
+    """What it hangs on whether a candidate is kept, beside the settings of its data set."""
+    return f"{versions.get(candidate.problem, 'unknown')}; said to end as {candidate.expected or 'anything'}"
 
 
 async def _grade(
@@ -223,6 +243,7 @@ async def _grade(
     into: Path,
     oracle: Oracle,
     settings: EpisodeSettings,
+    versions: Mapping[str, str],
     tell: Callable[[str], None],
 ) -> None:
     places = asyncio.Semaphore(_CONCURRENCY)
@@ -246,7 +267,8 @@ async def _grade(
         elif candidate.expected not in (None, status):
             reason = f"said to end as {candidate.expected}, ended as {status}"
         if reason is not None:
-            out = RejectedKernel(candidate.problem, fingerprint, candidate.provenance, reason)
+            decided_by = "" if status in _PASSING else _decided_by(candidate, versions)
+            out = RejectedKernel(candidate.problem, fingerprint, candidate.provenance, reason, decided_by)
             found.rejected.append(out)
             _append(into / graded.REJECTED, graded.rejected_line(out))
         else:

@@ -76,20 +76,25 @@ async def collect_data(
         await oracle.wait_until_ready(tell)
         faces = chosen(await oracle.problems(), config.tasks.problems)
         names = [face.id for face in faces]
+        known = frozenset((*names, *(one.name for one in operations)))
         candidates = list(
             chain(
                 collection.template_candidates(names),
                 collection.operation_candidates(operations),
                 archive.candidates,
-                *(_rollouts(Path(folder), frozenset(names)) for folder in config.sft.rollouts),
+                *(_rollouts(Path(folder), known, tell) for folder in config.sft.rollouts),
             )
         )
+        version = await oracle.version()
+        versions = {face.id: f"{version}, problem {face.version}" for face in faces}
         return await collection.collect(
             collection.drawn(candidates, most, config.seed),
             into,
             oracle,
             episode_settings(config),
             held_out_problems=_held_out(config, names, operations) | archive.held_out_problems,
+            # What states the other problems is in their kernels' submissions.
+            versions={one.problem: versions.get(one.problem, version) for one in candidates},
             tell=tell,
         )
 
@@ -283,10 +288,7 @@ class _Tuning:
         if not path.is_file():
             self.tell(f"Playing {section.cross_conversations} conversations of the tuned agents.")
             played = asyncio.run(self._played(tuned))
-            part = path.with_name(f"{path.name}.part")
-            part.unlink(missing_ok=True)
-            write_transcripts(part, [transcript(one, credit_settings(config.flow)) for one in played])
-            part.replace(path)
+            write_transcripts(path, [transcript(one, credit_settings(config.flow)) for one in played])
         conversations = [line.conversation for line in read_transcripts(path)]
         learned = learned_together(conversations, self.settings, factor=section.improvement)
         self.learned = {
@@ -312,7 +314,7 @@ class _Tuning:
         }
 
     async def _played(self, tuned: Mapping[AgentRole, Path]) -> tuple[Any, ...]:
-        sampling = SamplingSettings(self.config.rollout.temperature)
+        sampling = self._sampling(self.config.rollout.temperature)
         policies: dict[AgentName, Policy] = {
             AgentName(role): LocalPolicy(model, sampling, device=self.config.resources.device)
             for role, model in tuned.items()
@@ -322,6 +324,10 @@ class _Tuning:
         asked = [(tasks[number * _STRIDE % len(tasks)], self.config.seed + number) for number in range(count)]
         async with _oracle(self.config) as oracle:
             return (await play_many(asked, policies, oracle, self.settings)).whole
+
+    def _sampling(self, temperature: float) -> SamplingSettings:
+        # What is generated beside an answer changes the last bits of its log-probs, and with them rarely a token.
+        return SamplingSettings(temperature, 1 if self.config.deterministic else SamplingSettings.batch_size)
 
     def _measured(self, role: AgentRole, model: Path, into: Path, phase: str) -> None:
         """What held-out prompts say of a model, kept in `into` by the phase, so that it is asked once."""
@@ -342,7 +348,7 @@ class _Tuning:
 
     async def _answers(self, role: AgentRole, model: Path) -> dict[str, measuring.Answered]:
         config = self.config
-        sampling = SamplingSettings(config.rollout.evaluation_temperature)
+        sampling = self._sampling(config.rollout.evaluation_temperature)
         policy = LocalPolicy(model, sampling, device=config.resources.device)
         found = {}
         async with _oracle(config) as oracle:
@@ -395,10 +401,18 @@ async def _asked(config: TrainingConfig, tell: Callable[[str], None], each: int 
     )
 
 
-def _rollouts(folder: Path, names: frozenset[str]) -> list[collection.UngradedKernel]:
+def _rollouts(folder: Path, names: frozenset[str], tell: Callable[[str], None]) -> list[collection.UngradedKernel]:
+    """Those of these problems; how many there are of others is told."""
     if not folder.is_dir():
         raise ConfigurationError(f"{folder} is no folder of a run.", "Fix sft.rollouts.")
-    return [one for one in collection.rollout_candidates(folder) if one.problem in names]
+    found = list(collection.rollout_candidates(folder))
+    kept = [one for one in found if one.problem in names]
+    if others := sorted({one.problem for one in found} - names):
+        tell(
+            f"{len(found) - len(kept)} of {len(found)} kernels in the transcripts below {folder} are left out: they "
+            f"are for {', '.join(others)}, which neither tasks.problems nor tasks.operations (--operations) names."
+        )
+    return kept
 
 
 def _oracle(config: TrainingConfig) -> EvaluatorOracle:

@@ -119,7 +119,7 @@ def test_every_mistake_is_named_at_once_with_its_place_and_what_was_meant(file):
     )
     assert f"{path}:3:3: algorithm.name: 'gropo' is none of ppo, grpo, dapo. Did you mean grpo?" in said
     assert f"{path}:4:1: max_turns: there is no such setting; did you mean flow.max_turns?" in said
-    assert f"{path}:5:11: rollout.temperature: Input should be greater than 0; it is -1" in said
+    assert f"{path}:5:11: rollout.temperature: Input should be greater than or equal to 0.01; it is -1" in said
     assert f"{path}:7:3: agents.optimiser: there is no such setting; did you mean agents.optimizer?" in said
     assert any(line.startswith(f"{path}:9:1: quite_other: there is no such setting") for line in said)
     assert len(said) == 7

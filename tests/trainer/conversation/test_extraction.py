@@ -21,6 +21,10 @@ LINE = "// assay: launch k grid=(1) block=(32) args=(y, n)\n"
         f"Here it is:\n\n{GOOD}\nIt is fast.",
         f"<think>\nFirst ```cuda\nint x;\n``` then\n</think>\n{GOOD}",
         f"thought without its beginning\n</think>{GOOD}".replace("</think>```", "</think>\n```"),
+        f"<think>it ends with </think>, or so\n</think>\n{GOOD}",
+        f"<think>a block\n```cuda\nint x; // not closed\n</think>\n{GOOD}",
+        f"Well.\n<think>hm</think>\n{GOOD}",
+        f"drafts\n```cuda\nint x;\n</think>\n{GOOD}",
         f"```text\nnot this\n```\n{GOOD}",
         GOOD.replace("\n", "\r\n"),
         GOOD.replace("```", "````"),
@@ -30,6 +34,27 @@ LINE = "// assay: launch k grid=(1) block=(32) args=(y, n)\n"
 def test_the_one_block_is_taken_whatever_stands_around_it(answer):
     found = extract(answer)
     assert (found.source, found.problem) == (KERNEL, None)
+
+
+@pytest.mark.parametrize(
+    "before", ["", "<think>hm</think>\n", "hm\n</think>\n", "<think>a</think> <think>b</think>\n"]
+)
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "// ends as </think> does",
+        "/* <think>\n</think>\n*/",
+        '__device__ const char* end = "</think>";',
+        "// <think>",
+    ],
+)
+def test_a_word_in_a_kernel_ends_no_reasoning(before, comment):
+    source = f"{comment}\n{KERNEL}"
+    found = extract(f"{before}Here:\n```cuda\n{source}```\nDone.")
+    assert (found.source, found.problem) == (source, None)
+    # Nor does it begin any: the lines are still those of the answer.
+    unclosed = extract(f"{before}```cuda\n{source}")
+    assert unclosed.problem is not None
 
 
 @pytest.mark.parametrize(
@@ -48,6 +73,8 @@ def test_the_one_block_is_taken_whatever_stands_around_it(answer):
         ("```cuda\nint x;\n```", "__global__"),
         ("```cuda\n// __global__ void k()\n```", "__global__"),
         (f"<think>{GOOD}", "reasoning"),
+        (f"Well. <think>{GOOD}", "reasoning"),
+        (f"{GOOD}\nThat was a draft.</think>\n", "no fenced block"),
         ("```cuda int x; ```", "must stand alone"),
         (GOOD.replace("__global__", "// assay: launch k grid=1\n__global__", 1), "launch plan"),
         ("```cuda\n" + KERNEL + "x" * (1 << 20) + "\n```", "at most 1048576"),
@@ -129,7 +156,15 @@ def test_strategies_are_read_off_code_only():
 
 
 def test_a_long_text_takes_no_long_time():
-    for text in ("```\n" * 200_000, "<think>" * 200_000, "/*" * 500_000, '"' * 500_000, "//\\\n" * 200_000):
+    for text in (
+        "```\n" * 200_000,
+        "<think>" * 200_000,
+        "</think>" * 200_000,
+        "<think></think>" * 100_000,
+        "/*" * 500_000,
+        '"' * 500_000,
+        "//\\\n" * 200_000,
+    ):
         assert re.search(r"\w", extract("```cuda\n" + text[:900_000] + "\n```").problem)
 
 

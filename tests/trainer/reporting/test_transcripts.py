@@ -36,8 +36,7 @@ def test_what_was_written_is_read_back_exactly(tmp_path, answers, seed):
     written = [
         transcript(played(answers, settings=SETTINGS, seed=seed), CreditSettings(), step) for step in (None, 5)
     ]
-    write_transcripts(path, written[:1])
-    write_transcripts(path, written[1:])
+    write_transcripts(path, written)
     assert list(read_transcripts(path)) == written
     assert len(path.read_bytes().splitlines()) == 2
 
@@ -78,7 +77,7 @@ def test_terms_are_explained_in_the_file(tmp_path):
     assert kept["step"] == 3
 
 
-def test_a_line_that_was_interrupted_is_passed_over_and_taken_off(tmp_path):
+def test_a_line_that_was_interrupted_is_passed_over(tmp_path):
     path = tmp_path / "t.jsonl"
     first, second = line("wrong_0"), line("pass_0", seed=8)
     write_transcripts(path, [first, second])
@@ -87,11 +86,24 @@ def test_a_line_that_was_interrupted_is_passed_over_and_taken_off(tmp_path):
     for cut in (end, end + 1, (end + len(whole)) // 2, len(whole) - 1):
         path.write_bytes(whole[:cut])
         assert list(read_transcripts(path)) == ([first] if cut < len(whole) - 1 else [first, second])
-        write_transcripts(path, [second])
-        assert list(read_transcripts(path)) == [first, second]
-    path.write_bytes(whole[:10])
+
+
+def test_a_file_that_is_written_again_is_the_old_one_until_it_is_the_new_one(tmp_path):
+    path = tmp_path / "t.jsonl"
+    first, second = line("wrong_0"), line("pass_0", seed=8)
     write_transcripts(path, [first])
+
+    def dying():
+        yield second
+        assert list(read_transcripts(path)) == [first]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_transcripts(path, dying())
     assert list(read_transcripts(path)) == [first]
+    write_transcripts(path, [second])
+    assert list(read_transcripts(path)) == [second]
+    assert [one.name for one in tmp_path.iterdir()] == ["t.jsonl"]
 
 
 def test_what_is_no_transcript_is_named_by_its_line(tmp_path):

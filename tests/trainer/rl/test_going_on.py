@@ -2,13 +2,18 @@
 
 import subprocess
 import threading
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
+from scripted import TASK, kernel, played
 
 from trainer.config.reading import load_config
+from trainer.conversation.extraction import wrapped
 from trainer.errors import CheckpointError
-from trainer.reporting.metrics import MetricsWriter
+from trainer.reporting import transcripts
+from trainer.reporting.metrics import MetricsWriter, read_measures
 from trainer.rl import runner
 from trainer.rl.checkpoints import Checkpoints
 from trainer.rl.curriculum import curriculum_of
@@ -97,6 +102,58 @@ def test_a_checkpoint_keeps_the_folders_of_the_models(tmp_path):
     goes_on = runner._Progress(curriculum)
     goes_on.restore(checkpoints.newest())
     assert goes_on.models == {"generator": "generator-1"}
+
+
+class Played(Rehearsal):
+    """A rehearsal whose evaluations and steps have conversations, measures and transcripts."""
+
+    _evaluate = runner._Run._evaluate
+    loop = SimpleNamespace(AgentSlot=lambda *of, **more: SimpleNamespace(uid=of[0], candidate=of[1], step=of[4]))
+
+    def __init__(self, folder, *more, killed_at=None, **others):
+        super().__init__(folder, "curriculum.name=off", *more, **others)
+        self.held_out = [replace(TASK, id=f"row_sum-{number}", held_out=True) for number in range(2)]
+        self.killed_at = killed_at
+        self.forget_transcripts()
+
+    def _play(self, seats):
+        talk = played([wrapped(kernel("wrong_0")), wrapped(kernel("pass_0"))])
+        return [SimpleNamespace(seat=seat, conversation=talk, left_out=None, failure=None) for seat in seats], {}
+
+    def _step(self, step):
+        outcomes, _ = self._play([SimpleNamespace(uid=f"{step}.0", candidate=0, step=step)])
+        self._keep_transcripts(f"train-{step:06d}", step, outcomes)
+        self.writer.write(step, {})
+        super()._step(step)
+
+    def _keep_transcripts(self, name, step, outcomes):
+        if self.killed_at == ("before", name):
+            raise KilledError
+        super()._keep_transcripts(name, step, outcomes)
+        if self.killed_at == ("after", name):
+            raise KilledError
+
+    def kept(self):
+        return {
+            path.name: [line.conversation.id for line in transcripts.read_transcripts(path)]
+            for path in sorted((self.folder / "transcripts").iterdir())
+        }, [(line["kind"], line["step"]) for line in read_measures(self.folder)]
+
+
+@pytest.mark.parametrize("name", ["held_out-000000", "held_out-000002", "train-000002", "held_out-000004"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_between_measures_and_transcripts_loses_none_and_doubles_none(tmp_path, name, when):
+    each = ("checkpointing.every_episodes=1", "checkpointing.keep=9")
+    whole = Played(tmp_path / "whole", *each)
+    whole.rehearse()
+    with pytest.raises(KilledError):
+        Played(tmp_path / "killed", *each, killed_at=(when, name)).rehearse()
+    goes_on = Played(tmp_path / "killed", *each)
+    goes_on.rehearse()
+    assert goes_on.kept() == whole.kept()
+    files, measures = whole.kept()
+    assert {len(talks) for file, talks in files.items() if file.startswith("held_out")} == {2}
+    assert len(files) == len(measures) == 9
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sample_verdicts as samples
 from graded_kernels import TemplateJudge, verdict_of
 from scripted import TASK, played
 
@@ -26,12 +28,15 @@ from trainer.tuning import collection
 from trainer.tuning.collection import UngradedKernel, collect, fingerprint_of
 
 GRADING = EpisodeSettings(grading=Settings(verification="quick"))
+FULL = samples.verdict(Status.OUT_OF_MEMORY, "verify", "The sandbox is full.", compile=samples.compilation())
 PROVENANCE = graded.Provenance("rollout", "by hand")
 
 
-def collected(candidates, into, judge=None, settings=GRADING, held_out=frozenset({"relu"})):
+def collected(candidates, into, judge=None, settings=GRADING, held_out=frozenset({"relu"}), **more):
     oracle = judge or TemplateJudge()
-    return asyncio.run(collect(candidates, into, oracle, settings, held_out_problems=held_out, tell=lambda _: None))
+    return asyncio.run(
+        collect(candidates, into, oracle, settings, held_out_problems=held_out, tell=lambda _: None, **more)
+    )
 
 
 def test_kernels_have_the_verdict_of_a_real_service_and_one_that_ends_otherwise_is_not_kept(service, tmp_path):
@@ -45,6 +50,7 @@ def test_kernels_have_the_verdict_of_a_real_service_and_one_that_ends_otherwise_
 
     async def act():
         async with EvaluatorOracle(AsyncClient(service.url)) as oracle:
+            assert re.fullmatch(r"[\d.]+, contract [\d.]+", await oracle.version())
             return await collect(candidates, tmp_path, oracle, GRADING, held_out_problems=frozenset())
 
     card = asyncio.run(act())
@@ -104,6 +110,46 @@ def test_faults_are_asked_for_again_and_what_cannot_be_judged_is_not(tmp_path):
     again = TemplateJudge()
     second = collected([odd, faulty, right], tmp_path, again)
     assert (second.kernels, second.faults, again.asked) == (2, 0, [faulty.source])
+
+
+def test_what_was_rejected_is_graded_anew_once_something_else_decides_it(tmp_path):
+    odd, right = list(collection.template_candidates(("relu", "gelu")))[:2]
+    refusing = TemplateJudge(otherwise={odd.source: verdict_of(Status.INCORRECT)})
+    now = {"relu": "1, problem 1", "gelu": "1, problem 1"}
+    collected([odd, right], tmp_path, refusing, versions=now)
+    assert collected([odd, right], tmp_path, refusing, versions=now).evaluations == 0
+    # Another evaluator that refuses it too: its word is kept, the first one's is not.
+    later = {**now, odd.problem: "2, problem 1"}
+    second = collected([odd, right], tmp_path, refusing, versions=later)
+    assert (second.evaluations, second.kernels, second.rejected) == (
+        1,
+        1,
+        {"said to end as passed, ended as incorrect": 1},
+    )
+    # What does not ask for it leaves it as it was.
+    assert collected([right], tmp_path, versions=now).rejected == second.rejected
+    assert collected([odd, right], tmp_path, versions=later).evaluations == 0
+    # Its author says otherwise now.
+    third = collected([replace(odd, expected=Status.INCORRECT), right], tmp_path, refusing, versions=later)
+    assert (third.evaluations, third.kernels, third.rejected) == (1, 2, {})
+
+
+@pytest.mark.parametrize("ended", [samples.timeout(), FULL], ids=lambda ended: ended.status)
+def test_a_limit_that_was_exceeded_is_tried_again_and_a_copy_is_not(tmp_path, ended):
+    every = collection.template_candidates(("gelu",))
+    slow, held_out = [one for one in every if one.expected is Status.PASSED][:2]
+    right = replace(held_out, problem="relu")
+    copy = replace(held_out, problem="softmax")
+    judge = TemplateJudge(otherwise={slow.source: ended, right.source: verdict_of(Status.PASSED)})
+    first = collected([slow, right, copy], tmp_path, judge)
+    assert first.held_out_problems == ("relu",)
+    assert first.rejected == {
+        f"said to end as passed, ended as {ended.status}": 1,
+        "also a kernel of a problem that is held out": 1,
+    }
+    again = TemplateJudge()
+    second = collected([slow, right, copy], tmp_path, again, versions=dict.fromkeys(("gelu", "relu", "softmax"), "2"))
+    assert (again.asked, second.kernels) == ([slow.source], 2)
 
 
 def test_a_data_set_keeps_its_sides_and_its_settings(tmp_path):

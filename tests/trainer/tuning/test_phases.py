@@ -3,16 +3,24 @@
 import asyncio
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from graded_kernels import TemplateJudge
+from scripted import kernel, played
 
 from trainer.config.reading import load_config
+from trainer.conversation.extraction import wrapped
+from trainer.conversation.rewards import CreditSettings
 from trainer.data.graded import read_data
+from trainer.data.operations import chosen_operations
+from trainer.data.tasks import Task
 from trainer.errors import CheckpointError, ConfigurationError, OracleLostError
 from trainer.policies import models
 from trainer.policies.adapters import WEIGHTS
 from trainer.policies.fine_tuning import ADAPTER
+from trainer.policies.local_policy import SamplingSettings
+from trainer.reporting.transcripts import transcript, write_transcripts
 from trainer.tuning import phases
 from trainer.tuning.cross_agent import LearnedTogether
 
@@ -74,6 +82,12 @@ def test_both_agents_are_tuned_measured_and_not_tuned_twice(judge, tmp_path):
     with pytest.raises(CheckpointError, match="which the generator was tuned to"):
         phases.tuned_before(tmp_path)
     assert phases.tuned_before(tmp_path / "nothing") is None
+
+
+@pytest.mark.parametrize(("deterministic", "together"), [("true", 1), ("false", SamplingSettings.batch_size)])
+def test_what_is_generated_beside_an_answer_changes_none_in_the_deterministic_mode(deterministic, together):
+    run = SimpleNamespace(config=load_config("quick-test", [f"deterministic={deterministic}"]))
+    assert phases._Tuning._sampling(run, 0.5) == SamplingSettings(0.5, together)
 
 
 def test_other_settings_are_played_and_measured_anew(judge, tmp_path):
@@ -185,6 +199,27 @@ def test_a_tuning_that_an_evaluator_stops_goes_on_where_it_was(judge, tmp_path):
 def test_a_folder_of_rollouts_that_is_not_there_is_named(judge, tmp_path):
     with pytest.raises(ConfigurationError, match="is no folder of a run"):
         tuned(tmp_path, f"sft.rollouts=[{tmp_path / 'gone'}]")
+
+
+def test_rollouts_on_operations_are_graded_and_those_that_nobody_asked_for_are_counted(judge, tmp_path):
+    operation, other = chosen_operations(["row_norm"])[0], chosen_operations(["silu"])[0]
+    mine, *sources = (kernel(name) for name in ("fast_1", "wrong_1", "fast_2"))
+    talks = [
+        played([wrapped(mine)], task=Task("a", operation.name, 1, "Write it.", False, operation.reference)),
+        played([wrapped(source) for source in sources], task=Task("b", other.name, 1, "Write it.", False)),
+    ]
+    lines = [transcript(one, CreditSettings(), 1) for one in talks]
+    write_transcripts(tmp_path / "run" / "transcripts" / "train-000001.jsonl", lines)
+    asked = [*SMALL, "tasks.operations=[row_norm]", f"sft.rollouts=[{tmp_path / 'run'}]"]
+    told = []
+    card = asyncio.run(phases.collect_data(load_config("quick-test", asked), tmp_path / "data", told.append))
+    assert card.origins["rollout"] == 1
+    (kept,) = [one for one in read_data(tmp_path / "data").kernels if one.provenance.origin == "rollout"]
+    assert (kept.problem, kept.source) == (operation.name, mine)
+    left_out = sum(attempt.written.source is not None for attempt in talks[1].attempts)
+    (said,) = [line for line in told if "left out" in line]
+    assert said.startswith(f"{left_out} of {left_out + len(talks[0].attempts)} kernels in the transcripts")
+    assert f"they are for {other.name}, which neither tasks.problems nor tasks.operations" in said
 
 
 def test_operations_are_graded_published_and_asked_by_families_and_shapes(judge, tmp_path):
