@@ -25,7 +25,7 @@ from evaluator.foreign.description import Description, TensorFacts
 from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError, ReferenceTooLargeError
 from evaluator.foreign.sizes import VariedSizes, afforded, drawn_sizes, follows, learned_sizes, shapes_as_stated
 from evaluator.problems.arrays import Array, NumpyRng, largest, on_device_of, to_numpy
-from evaluator.problems.linter import degeneracies, ignored_inputs
+from evaluator.problems.linter import degeneracies
 from evaluator.problems.problem import (
     Arrays,
     Distribution,
@@ -38,7 +38,7 @@ from evaluator.problems.problem import (
     Work,
 )
 
-RULES: Final = "kernelbench 3"
+RULES: Final = "kernelbench 4"
 """By which files are described and calibrated: part of a problem's version and of the key of what is cached."""
 _SEED: Final = 20_000
 """Of the inputs that a problem is calibrated and linted with; those of an evaluation are secret."""
@@ -165,19 +165,18 @@ def _calibrated(file: File, described: Description) -> Known:
     file.remember(described)
     constants = constants_of(described, sizes)
     calibrator = Calibrator(described, lambda inputs, how: process.computed(inputs, how, constants))
-    left_out: list[str] = []
     distributions = _distributions(file, described)
-    typical = distributions[0]
-    for turn, distribution in enumerate((*(typical,) * _LOOKS, *distributions[1:])):
+
+    def tried(turn: int, distribution: Distribution) -> tuple[Arrays, Mapping[str, NDArray[Any]], bool]:
         inputs = distribution.draw(NumpyRng(np.random.default_rng(_SEED + turn)), sizes)
         exact = _checked(process, described, process.answered(inputs, constants))
-        finite = _finite(described, exact)
-        if distribution is typical and not finite:
+        return inputs, exact, _finite(described, exact)
+
+    for turn in range(_LOOKS):
+        inputs, exact, finite = tried(turn, distributions[0])
+        if not finite:
             raise ReferenceRefusedError(f"{name}: {_NOT_FINITE}.")
-        if distribution is typical:
-            calibrator.measure(inputs, exact)
-        elif not finite or not calibrator.admits(inputs, exact):
-            left_out.append(distribution.name)
+        calibrator.measure(inputs, exact)
     calibration = calibrator.calibration()
     for facts, one in zip(described.outputs, calibration.outputs, strict=True):
         if math.isinf(one.honest):
@@ -185,16 +184,19 @@ def _calibrated(file: File, described: Description) -> Known:
                 f"{name}: {facts.dtype} gives another '{facts.name}' with its sums in another order, or none that is "
                 "finite: no tolerance tells right from wrong."
             )
-    known = replace(known, calibration=calibration, left_out=tuple(left_out))
-    problem = stated_problem(file, known, "reported")
-    faults = degeneracies(problem, _SEED)
-    ignored = ignored_inputs(problem, _SEED)
+    known = replace(known, calibration=calibration)
+    faults, ignored = degeneracies(stated_problem(file, known, "reported"), _SEED)
     arguments = {facts.name for facts in described.inputs if facts.kind == "argument"}
     faults += tuple(f"no output depends on the input '{one}'" for one in ignored if one in arguments)
     if faults:
         raise _DegenerateError(name, faults[0])
+    left_out: list[str] = []
+    for turn, distribution in enumerate(distributions[1:], _LOOKS):
+        inputs, exact, finite = tried(turn, distribution)
+        if not finite or not calibrator.admits(inputs, exact):
+            left_out.append(distribution.name)
     warnings = tuple(f"no output depends on the parameter '{one}'" for one in ignored if one not in arguments)
-    return replace(known, warnings=(*warnings, *_untold(calibration)))
+    return replace(known, left_out=tuple(left_out), warnings=(*warnings, *_untold(calibration)))
 
 
 def _untold(calibration: Calibration) -> Iterator[str]:

@@ -27,6 +27,7 @@ _MOST_ELEMENTS: Final = 1 << 22
 """Of all tensors of a problem as published: calibration moves each some hundred times, in half a minute."""
 _REDUCED_WORK: Final = 1 << 21
 """Of a problem that is too large as published: calibration and all trials then take seconds."""
+_REDUCED_ELEMENTS: Final = 1 << 18
 _HALVINGS: Final = 64
 _MOST_RUNS: Final = 48
 """Of the file while it is learned what can vary: milliseconds each for small files."""
@@ -78,24 +79,30 @@ def afforded(described: Described) -> Description:
         too_large: ReferenceTooLargeError | None = None
     except ReferenceTooLargeError as refused:
         sizes, too_large, found = dict(refused.constants), refused, None
-    halved = dict(sizes)
+    stated = dict(sizes)
+    groups: list[tuple[str, ...]] = [(name,) for name in sizes]
     failed: ReferenceRefusedError | None = None
     for _ in range(_HALVINGS):
-        largest = max((name for name in halved if halved[name] > 1), key=lambda name: sizes[name], default=None)
-        if largest is None:
+        smallest = {names: min(sizes[name] for name in names) for names in groups}
+        names = max((names for names in groups if smallest[names] > 1), key=lambda names: smallest[names], default=())
+        if not names:
             break
-        tried = {**sizes, largest: sizes[largest] // 2}
+        tried = {**sizes, **dict.fromkeys(names, smallest[names] // 2)}
         try:
-            now = described(tried)
-            sizes, halved[largest], found = tried, tried[largest], now
+            found = described(tried)
         except ReferenceTooLargeError:
-            sizes, halved[largest], found = tried, tried[largest], None
+            sizes, found = tried, None
             continue
         except ReferenceRefusedError as refused:
-            del halved[largest]  # it must be as it is
+            # It must be as it is, or as large as others that the file states with the same number.
+            alike = tuple(name for name in stated if stated[name] == stated[names[0]])
+            groups = [other for other in groups if other != names]
+            if len(names) < len(alike) and alike not in groups:
+                groups.append(alike)
             failed = refused
             continue
-        if work_of(found) <= _REDUCED_WORK:
+        sizes = tried
+        if work_of(found) <= _REDUCED_WORK and _elements(found) <= _REDUCED_ELEMENTS:
             return found
     if found is None:
         assert too_large is not None
@@ -141,9 +148,11 @@ def _learned(base: Description, described: Described) -> VariedSizes:
         for step in _STEPS:
             if base.sizes[name] % step:
                 break
-            near = [other({name: value}) for value in _near(base.sizes[name], step)]
-            found = [one for one in near if one is not None]
-            if len(found) == len(near) and found:
+            near = _near(base.sizes[name], step)
+            found: list[Description] = []
+            while len(found) < len(near) and (one := other({name: near[len(found)]})) is not None:
+                found.append(one)
+            if found and len(found) == len(near):
                 if all(_input_shapes(one) != _input_shapes(base) for one in found):
                     steps[name], seen[name] = step, found
                 break

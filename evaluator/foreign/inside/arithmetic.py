@@ -105,8 +105,8 @@ class DoubleArithmetic(SeenOperators):
         Of any size up to its root of 3: of two terms that cancel, moves of one size would cancel too in every second
         run, and in one of 256 elements in all eight.
         """
-        moves = torch.rand(shape, generator=self._noise, dtype=torch.float64)
-        return moves.mul_(2.0 * _MOST_MOVED).add_(1.0 - _MOST_MOVED)
+        factors = torch.empty(shape, dtype=torch.float64)
+        return factors.uniform_(1.0 - _MOST_MOVED, 1.0 + _MOST_MOVED, generator=self._noise)
 
     def _gelu(self, x: torch.Tensor, approximate: str) -> torch.Tensor:
         """One operator, but by its textbook formula, which PyTorch's own kernel has too, a sum that cancels."""

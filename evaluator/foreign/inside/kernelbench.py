@@ -18,12 +18,14 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
+from evaluator.foreign.inside.on_cpu import FoldedNumbers, is_size
 from evaluator.foreign.inside.operators import seed_torch
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
 
 _GUARDED: Final = (torch, torch.nn, torch.nn.functional, torch.Tensor, torch.nn.Module)
 """What a file that changes it would change the meaning of for us too."""
-_MOST_SIZE: Final = 1 << 31
+_MOST_AXES: Final = 6
+"""Of a tuple the numbers after these are no sizes: it is no shape."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class KernelBenchFile(ReferenceFile):
             tree, constants = self.parsed(text)
         super().__init__(tree, constants, sizes)
         lines = _definitions(tree)
-        self.sizes = _sizes(tree, self._names)
+        self.sizes = _sizes(tree, self._names, constants)
         self._model = self._names.get("Model")
         if not (inspect.isclass(self._model) and issubclass(self._model, torch.nn.Module)):
             what = "has no class `Model`" if self._model is None else "has a `Model` that is no torch.nn.Module"
@@ -112,8 +114,8 @@ class KernelBenchFile(ReferenceFile):
 
     @staticmethod
     def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
-        """The numbers are those that the file assigns once, at its top. Raises SyntaxError."""
-        tree = ast.parse(text, FILE)
+        """The numbers are `constants_in` the file. Raises SyntaxError."""
+        tree: ast.Module = FoldedNumbers().visit(ast.parse(text, FILE))
         return tree, constants_in(tree)
 
     def model(self, seed: int) -> torch.nn.Module:
@@ -189,28 +191,36 @@ def _numbered(name: str, value: Any) -> list[str]:
     return [name] if whole else [f"{name}_{at}" for at in range(count)]
 
 
-def _sizes(tree: ast.Module, names: Mapping[str, Any]) -> dict[str, int]:
-    """Names that the file gives one whole number, at its top, in order."""
+def _sizes(tree: ast.Module, names: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, int]:
+    """Names that the file gives one whole number, at its top, in order, and then those in its tuples."""
     found: dict[str, int] = {}
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         for target in targets:
             value = names.get(target.id) if isinstance(target, ast.Name) else None
-            if type(value) is int and 1 <= value < _MOST_SIZE and isinstance(target, ast.Name):
+            if isinstance(target, ast.Name) and isinstance(value, int) and is_size(value):
                 found[target.id] = value
-    return found
+    return found | {name: place.value for name, place in constants.items() if name not in names}
 
 
 def constants_in(tree: ast.Module) -> dict[str, Any]:
-    """The names at the file's top that are assigned once, in `NAME = 16`, with the place of the number."""
+    """What the file's top assigns once and as a number, by name, with the place of the number.
+
+    `N = 16`, `H = W = 16`, which both are `H`, and the numbers in `shape = (16, 32)` as `shape_0` and `shape_1`.
+    """
     stored = Counter(_stored(tree.body))
     found: dict[str, Any] = {}
+    within: dict[str, Any] = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Constant):
-            (target,), value = node.targets, node.value.value
-            if isinstance(target, ast.Name) and type(value) is int and value >= 1 and stored[target.id] == 1:
-                found[target.id] = node.value
-    return found
+        names = [one.id for one in node.targets if isinstance(one, ast.Name)] if isinstance(node, ast.Assign) else []
+        if not isinstance(node, ast.Assign) or len(names) < len(node.targets) or any(stored[one] > 1 for one in names):
+            continue
+        if isinstance(node.value, ast.Tuple | ast.List):
+            within |= {f"{names[0]}_{at}": one for at, one in enumerate(node.value.elts[:_MOST_AXES])}
+        else:
+            found[names[0]] = node.value
+    found |= {name: one for name, one in within.items() if name not in stored}
+    return {name: one for name, one in found.items() if isinstance(one, ast.Constant) and is_size(one.value)}
 
 
 def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:

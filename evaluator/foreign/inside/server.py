@@ -193,10 +193,10 @@ class ReferenceServer:
                 raise RefusedError(f"forward gives outputs of other shapes with other contents: {shapes}")
             for at, (one, other) in enumerate(zip(exact, noisy, strict=True)):
                 if one.dtype.is_floating_point:
-                    moved = torch.where(one == other, 0.0, (other - one) / ROUNDING)
-                    squares[at] += moved**2 / _NOISY_RUNS
+                    moved = (other - one).masked_fill_(one == other, 0.0)  # of infinities too
+                    squares[at].addcmul_(moved, moved, value=1.0 / _NOISY_RUNS)
         scales = [
-            torch.sqrt(one.double() ** 2 + square) if one.dtype.is_floating_point else square
+            torch.hypot(one.double(), torch.sqrt(square) / ROUNDING) if one.dtype.is_floating_point else square
             for one, square in zip(exact, squares, strict=True)
         ]
         return exact, scales
