@@ -94,14 +94,13 @@ def foreign_problem(
 
 
 @contextmanager
-def restated(origin: bytes, sandbox: Sandbox, gpu: str = "") -> Iterator[Problem]:
+def restated(origin: bytes, sandbox: Sandbox) -> Iterator[Problem]:
     """The problem that another process of ours stated, with a reference process of its own in `sandbox`.
 
-    `gpu`: the UUID of the GPU that the reference computes on; the processor by default. Raises
-    ReferenceRefusedError, InfrastructureError.
+    Raises ReferenceRefusedError, InfrastructureError.
     """
     told = origins.load(origin)
-    process = ReferenceProcess(sandbox, told.text, told.name, room=large_room(gpu))
+    process = ReferenceProcess(sandbox, told.text, told.name, room=large_room())
     try:
         process.start()
         file = File(process, told.text, told.problem_id)

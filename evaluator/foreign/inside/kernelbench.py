@@ -212,8 +212,10 @@ def constants_in(tree: ast.Module) -> dict[str, Any]:
     found: dict[str, Any] = {}
     within: dict[str, Any] = {}
     for node in tree.body:
-        names = [one.id for one in node.targets if isinstance(one, ast.Name)] if isinstance(node, ast.Assign) else []
-        if not isinstance(node, ast.Assign) or len(names) < len(node.targets) or any(stored[one] > 1 for one in names):
+        if not isinstance(node, ast.Assign):
+            continue
+        names = [one.id for one in node.targets if isinstance(one, ast.Name) and stored[one.id] == 1]
+        if len(names) < len(node.targets):
             continue
         if isinstance(node.value, ast.Tuple | ast.List):
             within |= {f"{names[0]}_{at}": one for at, one in enumerate(node.value.elts[:_MOST_AXES])}

@@ -3,8 +3,6 @@
 import ast
 from typing import Any, Final
 
-import torch
-
 MOST_SIZE: Final = 1 << 31
 _FOLDED: Final = {
     ast.Add: lambda left, right: left + right,
@@ -36,13 +34,13 @@ class FoldedNumbers(ast.NodeTransformer):
 
 
 class AsComputedHere(FoldedNumbers):
-    """The file without what is of a GPU: its device is that on which the process computes, the CPU as a rule;
-    assertions, which state types that float64 has not, are left out; and `f(…, out=y)` is `y.copy_(f(…))`.
+    """The file without what is of a GPU: its device is the CPU; assertions, which state types that float64 has not, are
+    left out; and `f(…, out=y)` is `y.copy_(f(…))`.
     """
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if isinstance(node.value, str) and (node.value == "cuda" or node.value.startswith("cuda:")):
-            return ast.copy_location(ast.Constant(torch.get_default_device().type), node)
+            return ast.copy_location(ast.Constant("cpu"), node)
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:

@@ -18,8 +18,6 @@ class SeenOperators(TorchDispatchMode):
 def seed_torch(seed: int) -> None:
     """As `torch.manual_seed`, which imports the compiler too."""
     torch.default_generator.manual_seed(seed)
-    if torch.get_default_device().type == "cuda":
-        torch.cuda.manual_seed(seed)
 
 
 def operator_name(func: Any) -> str:

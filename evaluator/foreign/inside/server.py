@@ -185,7 +185,7 @@ class ReferenceServer:
         """Each output in float64, and its scale. Raises RefusedError."""
         exact = self._run(given, DoubleArithmetic())
         squares = [torch.zeros(one.shape, dtype=torch.float64) for one in exact]
-        generator = torch.Generator(torch.get_default_device()).manual_seed(_SEED)
+        generator = torch.Generator().manual_seed(_SEED)
         for _ in range(_NOISY_RUNS):
             noisy = self._run(given, DoubleArithmetic(generator))
             shapes = [tuple(one.shape) for one in noisy]
@@ -242,7 +242,7 @@ class ReferenceServer:
 
 def _check_tensor(what: str, tensor: torch.Tensor) -> None:
     # Of the device meta there are shapes alone, and what they are compared by is whatever lies in memory.
-    if tensor.device.type not in ("cpu", "cuda") or tensor.layout is not torch.strided:
+    if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
         raise RefusedError(f"{what} has no contents in memory: it is on {tensor.device}, {tensor.layout}")
     if tensor.dtype not in _DTYPES:
         raise RefusedError(
@@ -270,7 +270,7 @@ def _encoded(named: Mapping[str, torch.Tensor]) -> tuple[list[dict[str, Any]], l
     for name, tensor in named.items():
         listed.append({"name": name, "dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape)})
         # numpy has no bfloat16: the bytes are taken as they are.
-        contents.append(tensor.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+        contents.append(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return listed, contents
 
 
@@ -325,8 +325,7 @@ def serve_reference(
         for one in request["tensors"]:
             dtype = _BY_NAME[one["dtype"]]
             data = bytearray(source.read(math.prod(one["shape"]) * dtype.itemsize))
-            tensor = torch.frombuffer(data, dtype=dtype).reshape(one["shape"])
-            given[one["name"]] = tensor.to(torch.get_default_device())
+            given[one["name"]] = torch.frombuffer(data, dtype=dtype).reshape(one["shape"])
         contents: list[bytes] = []
         try:
             reply, named = _reply(servers.at(request["sizes"]), request, given)
