@@ -13,6 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
+from evaluator.foreign.inside.cancellation import CANCELLING
 from evaluator.foreign.inside.operators import SeenOperators, operator_name
 from evaluator.foreign.inside.refusals import current_line
 
@@ -66,7 +67,7 @@ def _floats(values: Any) -> list[torch.Tensor]:
 
 class DoubleArithmetic(SeenOperators):
     """Everything in float64, also what the file itself makes or casts in less; with `noise` each result is moved by
-    `ROUNDING` of itself, up or down at random.
+    `ROUNDING` of itself, up or down at random, and of what cancels in the operator.
     """
 
     def __init__(self, noise: torch.Generator | None = None) -> None:
@@ -85,13 +86,16 @@ class DoubleArithmetic(SeenOperators):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args, kwargs = pytree.tree_map(_doubled, (args, kwargs or {}))
-        if self._noise is not None and operator_name(func) == "gelu":
-            return self._gelu(args[0], kwargs.get("approximate", "none"))
+        if self._noise is None or not _computes(func) or not _floats((args, kwargs)):
+            return func(*args, **kwargs)
+        cancelling = CANCELLING.get(operator_name(func).removesuffix("_"))
+        before = args[0].clone() if cancelling and func._schema.is_mutable else args[0]
         made = func(*args, **kwargs)
-        if self._noise is not None and _computes(func) and _floats((args, kwargs)):
-            for one in _floats(made):
-                if one.dtype is torch.float64:
-                    one.mul_(self.factors(one.shape))
+        for at, one in enumerate(_floats(made)):
+            if one.dtype is torch.float64:
+                one.mul_(self.factors(one.shape))
+                if cancelling and at == 0:
+                    one.add_(cancelling(one, before, *args[1:], **kwargs) * (self.factors(one.shape) - 1.0))
         return made
 
     @property
@@ -107,16 +111,6 @@ class DoubleArithmetic(SeenOperators):
         """
         factors = torch.empty(shape, dtype=torch.float64)
         return factors.uniform_(1.0 - _MOST_MOVED, 1.0 + _MOST_MOVED, generator=self._noise)
-
-    def _gelu(self, x: torch.Tensor, approximate: str) -> torch.Tensor:
-        """One operator, but by its textbook formula, which PyTorch's own kernel has too, a sum that cancels."""
-
-        def moved(values: torch.Tensor) -> torch.Tensor:
-            return values * self.factors(values.shape)
-
-        cubic = moved(0.7978845608028654 * (x + 0.044715 * x**3))
-        bent = moved(torch.tanh(cubic) if approximate == "tanh" else torch.erf(x * 0.7071067811865476))
-        return moved(0.5 * x * moved(1.0 + bent))
 
 
 def _doubled(value: Any) -> Any:

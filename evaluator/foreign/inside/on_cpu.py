@@ -34,8 +34,8 @@ class FoldedNumbers(ast.NodeTransformer):
 
 
 class AsComputedHere(FoldedNumbers):
-    """The file without what is of a GPU: its device is the CPU; assertions, which state types that float64 has not, are
-    left out; and `f(…, out=y)` is `y.copy_(f(…))`.
+    """The file without what is of a GPU: its device is the CPU; assertions, which state types that float64 has not,
+    are left out; and `f(…, out=y)` is `y.copy_(f(…))`.
     """
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:

@@ -129,6 +129,49 @@ def test_what_cancels_inside_one_operator_stays_in_its_scale(approximate: str) -
     assert torch.all((single - values[0]).abs() < 8 * 2.0**-24 * scales[0])
 
 
+TEXTBOOK = {
+    "nn.functional.softplus(x)": "torch.log(1 + torch.exp(x))",
+    "nn.functional.softplus(x, 4.0)": "torch.log(1 + torch.exp(4 * x)) / 4",
+    "nn.functional.mish(x)": "x * torch.tanh(torch.log(1 + torch.exp(x)))",
+    "nn.functional.mish(x.clone(), inplace=True)": "x * torch.tanh(torch.log(1 + torch.exp(x)))",
+    "nn.functional.logsigmoid(x)": "torch.log(1 / (1 + torch.exp(-x)))",
+    "torch.log1p(x * x)": "torch.log(1 + x * x)",
+    "torch.expm1(x)": "torch.exp(x) - 1",
+    "nn.functional.elu(x, 0.5)": "torch.where(x > 0, x, 0.5 * (torch.exp(x) - 1))",
+    "nn.functional.elu(x.clone(), inplace=True)": "torch.where(x > 0, x, torch.exp(x) - 1)",
+    "nn.functional.selu(x)": "1.0507010 * torch.where(x > 0, x, 1.6732632 * (torch.exp(x) - 1))",
+    "nn.functional.celu(x, 0.5)": "torch.where(x > 0, x, 0.5 * (torch.exp(x / 0.5) - 1))",
+    "torch.tanh(x)": "1 - 2 / (torch.exp(2 * x) + 1)",
+    "torch.sinh(x)": "(torch.exp(x) - torch.exp(-x)) / 2",
+    "torch.asinh(x)": "torch.sign(x) * torch.log(x.abs() + torch.sqrt(x * x + 1))",
+    "torch.atanh(x / 16)": "0.5 * torch.log((1 + x / 16) / (1 - x / 16))",
+    "torch.logsumexp(x - 2, 1)": "torch.log(torch.exp(x - 2).sum(1))",
+    "torch.log_softmax(x * 4, 1)": "torch.log(torch.exp(x * 4) / torch.exp(x * 4).sum(1, keepdim=True))",
+    "torch.logaddexp(x, -x - 1)": "torch.log(torch.exp(x) + torch.exp(-x - 1))",
+    "torch.var(x, 1)": "((x * x).mean(1) - x.mean(1) ** 2) * 6 / 5",
+    "torch.var_mean(x, correction=0)": "(x * x).mean() - x.mean() ** 2",
+    "torch.std(x, 1)": "torch.sqrt((((x * x).mean(1) - x.mean(1) ** 2) * 6 / 5).clamp(0))",
+}
+
+
+@pytest.mark.parametrize("operator", TEXTBOOK)
+def test_formulas_of_textbooks_are_within_what_is_allowed_and_tf32_is_not(operator: str) -> None:
+    """Of operators in which terms cancel: far below 0, near 0, for rows of nearly one value."""
+    here = server(f"return {operator}", INPUTS.replace("4, 6", "4096, 6"))
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(4096, 6, generator=generator) * torch.tensor([4.0, 2.0, 1.0, 0.1, 0.01, 1e-4])
+    x[1::2] = x[1::2, :1] * (1 + 1e-4 * x[1::2])
+    values, scales = here.answered({"x": x})
+
+    def worst(found: torch.Tensor) -> float:
+        return float(((found.reshape(values[0].shape) - values[0]).abs() / (scales[0] * 2.0**-24 + 1e-38)).max())
+
+    textbook = eval(TEXTBOOK[operator], {"torch": torch, "x": x})
+    assert worst(textbook) < 20.0
+    assert worst(here.computed({"x": x}, "eager")[0]) < 20.0
+    assert worst(here.computed({"x": x}, "TF32")[0]) > 100.0
+
+
 def test_two_terms_that_cancel_keep_their_scale() -> None:
     inputs = "def get_inputs():\n    return [torch.rand(200, 100), torch.rand(200, 100)]\n"
     here = server("return x + y", inputs, arguments="self, x, y")
