@@ -79,15 +79,34 @@ def afforded(described: Described) -> Description:
         too_large: ReferenceTooLargeError | None = None
     except ReferenceTooLargeError as refused:
         sizes, too_large, found = dict(refused.constants), refused, None
-    stated = dict(sizes)
+    fits, failed = _halved(described, sizes, found, largest_first=True)
+    if fits is None:
+        # What was halved while all was too large still, and was never carried out, may have to be as it is.
+        fits, failed = _halved(described, sizes, found, largest_first=False)
+    if fits is None:
+        assert too_large is not None
+        if failed is None:
+            raise too_large
+        raise ReferenceTooLargeError(f"{too_large} With smaller numbers: {failed}", too_large.constants)
+    return fits
+
+
+def _halved(
+    described: Described, stated: Mapping[str, int], found: Description | None, largest_first: bool
+) -> tuple[Description | None, ReferenceRefusedError | None]:
+    """The file at the first sizes that are small enough, or at the smallest at which it runs; None where it runs at
+    none. Beside it the last reason why it does not run at some. `found`: the file as stated, where that is not too
+    large to run. `largest_first`: or those that the file states first.
+    """
+    sizes = dict(stated)
     groups: list[tuple[str, ...]] = [(name,) for name in sizes]
     failed: ReferenceRefusedError | None = None
     for _ in range(_HALVINGS):
-        smallest = {names: min(sizes[name] for name in names) for names in groups}
-        names = max((names for names in groups if smallest[names] > 1), key=lambda names: smallest[names], default=())
-        if not names:
+        left = [names for names in groups if sizes[names[0]] > 1]
+        if not left:
             break
-        tried = {**sizes, **dict.fromkeys(names, smallest[names] // 2)}
+        names = max(left, key=lambda names: sizes[names[0]]) if largest_first else left[0]
+        tried = {**sizes, **dict.fromkeys(names, sizes[names[0]] // 2)}
         try:
             found = described(tried)
         except ReferenceTooLargeError:
@@ -95,21 +114,16 @@ def afforded(described: Described) -> Description:
             continue
         except ReferenceRefusedError as refused:
             # It must be as it is, or as large as others that the file states with the same number.
-            alike = tuple(name for name in stated if stated[name] == stated[names[0]])
+            others = [name for name in stated if stated[name] == stated[names[0]] and name != names[0]]
             groups = [other for other in groups if other != names]
-            if len(names) < len(alike) and alike not in groups:
-                groups.append(alike)
+            if others and len(names) == 1:
+                groups.append((*names, *others))
             failed = refused
             continue
         sizes = tried
         if work_of(found) <= _REDUCED_WORK and _elements(found) <= _REDUCED_ELEMENTS:
-            return found
-    if found is None:
-        assert too_large is not None
-        if failed is None:
-            raise too_large
-        raise ReferenceTooLargeError(f"{too_large} With smaller numbers: {failed}", too_large.constants)
-    return found
+            break
+    return found, failed
 
 
 def learned_sizes(base: Description, described: Described) -> VariedSizes:

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import flop_registry
 
 from evaluator.foreign.inside.cancellation import CANCELLING
 from evaluator.foreign.inside.operators import SeenOperators, operator_name
-from evaluator.foreign.inside.refusals import current_line
+from evaluator.foreign.inside.refusals import TooLargeError, current_line
 
 ROUNDING: Final = 2.0**-24
 """Largest relative error of one float32 rounding to nearest: the noise of Monte Carlo arithmetic."""
@@ -261,8 +261,10 @@ def _axes(func: Any, args: Any) -> tuple[int, ...]:
 class CountedWork(SeenOperators):
     """Counts operations and the longest sum, and where random numbers are drawn."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = 1 << 62) -> None:
+        """`most_bytes`: a product of matrices that has more ends in TooLargeError, before it takes minutes."""
         super().__init__()
+        self._most_bytes = most_bytes
         self.flops = 0
         self.longest_sum = 1
         self.operators = 0
@@ -270,6 +272,13 @@ class CountedWork(SeenOperators):
         """Operators that draw random numbers, and the lines of the file that call them."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        factors = _FACTORS.get(operator_name(func))
+        if factors is not None:
+            left, right = (args[at] for at in factors)
+            rows = left.numel() // max(1, left.shape[-1])
+            found_bytes = rows * (1 if right.ndim == 1 else right.shape[-1]) * left.element_size()
+            if found_bytes > self._most_bytes:
+                raise TooLargeError(found_bytes, self._most_bytes, current_line(), "products")
         made = func(*args, **(kwargs or {}))
         if torch.Tag.nondeterministic_seeded in func.tags:
             self.random.append((operator_name(func), current_line()))

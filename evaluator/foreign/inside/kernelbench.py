@@ -193,36 +193,46 @@ def _numbered(name: str, value: Any) -> list[str]:
 
 def _sizes(tree: ast.Module, names: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, int]:
     """Names that the file gives one whole number, at its top, in order, and then those in its tuples."""
-    found: dict[str, int] = {}
-    for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else []
-        for target in targets:
-            value = names.get(target.id) if isinstance(target, ast.Name) else None
-            if isinstance(target, ast.Name) and isinstance(value, int) and is_size(value):
-                found[target.id] = value
+    stored = dict.fromkeys(
+        one.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        for one in ast.walk(target)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    )
+    found = {name: names[name] for name in stored if is_size(names.get(name))}
     return found | {name: place.value for name, place in constants.items() if name not in names}
 
 
 def constants_in(tree: ast.Module) -> dict[str, Any]:
-    """What the file's top assigns once and as a number, by name, with the place of the number.
-
-    `N = 16`, `H = W = 16`, which both are `H`, and the numbers in `shape = (16, 32)` as `shape_0` and `shape_1`.
+    """What the file's top assigns once and as a number, by name, with the place of the number; the numbers in
+    `shape = (16, 32)` as `shape_0` and `shape_1`.
     """
     stored = Counter(_stored(tree.body))
     found: dict[str, Any] = {}
     within: dict[str, Any] = {}
-    for node in tree.body:
-        if not isinstance(node, ast.Assign):
-            continue
-        names = [one.id for one in node.targets if isinstance(one, ast.Name) and stored[one.id] == 1]
-        if len(names) < len(node.targets):
-            continue
-        if isinstance(node.value, ast.Tuple | ast.List):
-            within |= {f"{names[0]}_{at}": one for at, one in enumerate(node.value.elts[:_MOST_AXES])}
-        else:
-            found[names[0]] = node.value
+    for name, value in assigned(tree.body):
+        if stored[name] == 1 and isinstance(value, ast.Tuple | ast.List):
+            within |= {f"{name}_{at}": one for at, one in enumerate(value.elts[:_MOST_AXES])}
+        elif stored[name] == 1:
+            found[name] = value
     found |= {name: one for name, one in within.items() if name not in stored}
     return {name: one for name, one in found.items() if isinstance(one, ast.Constant) and is_size(one.value)}
+
+
+def assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    """The names in `N = 16` and `M, N = 16, 32` with what they are given; of `H = W = 16` the first."""
+    for node in body:
+        if not isinstance(node, ast.Assign):
+            continue
+        target, value = node.targets[0], node.value
+        several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+        names = target.elts if several and isinstance(target, ast.Tuple) else [target]
+        values = value.elts if several and isinstance(value, ast.Tuple) else [value]
+        for one, given in zip(names, values, strict=False):
+            if isinstance(one, ast.Name):
+                yield one.id, given
 
 
 def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:

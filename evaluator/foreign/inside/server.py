@@ -48,6 +48,8 @@ _DTYPES: Final = {
 }
 _BY_NAME: Final = {name: dtype for dtype, name in _DTYPES.items() if dtype is not torch.bool}
 _SEED: Final = 1
+_MOST_RESULTS: Final = 8
+"""How many times what all outputs may have a product of matrices may have: a quarter of the memory, or less."""
 FORMS: Final[Mapping[str, Any]] = {
     "kernelbench": KernelBenchFile,
     "leetgpu": LeetGpuFile,
@@ -90,7 +92,7 @@ class ReferenceServer:
             raise TooLargeError(total, most_bytes)
 
     def _first_call(self) -> tuple[list[torch.Tensor], CountedWork]:
-        counted = CountedWork()
+        counted = CountedWork(_MOST_RESULTS * self._most_output_bytes)
         with refused_where_it_fails("forward"):
             seed_torch(_SEED)
             with counted:

@@ -65,6 +65,28 @@ def test_draws_are_seen(made: str, draw: dict[str, object]) -> None:
     assert told["inputs"][0]["draw"] == draw
 
 
+def test_numbers_that_a_file_states_in_any_way_are_sizes() -> None:
+    text = (
+        "N = 2 * 1024\nshape = (3, 1 << 2)\nH = W = 5\nD, K = 6, 7\ntwice = N * 2\nagain = 1\nagain = 2\n"
+        f"{HEAD}    def forward(self, x, y):\n        return x.sum() + y\n{INIT}"
+        "def get_inputs():\n    return [torch.rand(*shape, H, W), torch.rand(N, D, K)]\n"
+    )
+    told = ReferenceServer(text, 1 << 20).describe()
+    stated = {"N": 2048, "H": 5, "W": 5, "D": 6, "K": 7, "twice": 4096, "again": 2, "shape_0": 3, "shape_1": 4}
+    assert told["sizes"] == stated
+    assert told["constants"] == ["N", "H", "D", "K", "shape_0", "shape_1"]
+    less = ReferenceServer(text, 1 << 20, {"N": 8, "shape_1": 2, "H": 4}).describe()
+    assert [one["shape"] for one in less["inputs"]] == [[3, 2, 4, 4], [8, 6, 7]]
+    assert less["sizes"] == stated | {"N": 8, "twice": 16, "shape_1": 2, "H": 4, "W": 4}
+
+
+def test_a_product_without_end_is_not_begun() -> None:
+    inputs = "def get_inputs():\n    return [torch.rand(1 << 17, 1), torch.rand(1, 1 << 17)]\n"
+    with pytest.raises(RefusedError, match=r"its products take 68,719,476,736 bytes, and may") as refused:
+        server("return (x @ y).sum()", inputs, arguments="self, x, y").describe()
+    assert refused.value.line == 5
+
+
 def test_names_of_all_kinds_of_arguments() -> None:
     inputs = (
         "def get_inputs():\n    a, b, c = torch.rand(3, 1, 2).unbind()\n"
