@@ -143,6 +143,9 @@ class SurveyedFile:
     refused: str = ""
     """Why it can be no problem; empty where it can."""
     refused_at: RefusedAt | None = None
+    """None also where it is not the file that failed."""
+    ended: bool = False
+    """Whether it is refused since its process ended or had to be ended."""
     told: Mapping[str, float] = field(default_factory=dict)
     """How many times what is allowed each lower precision is off."""
     untold: tuple[str, ...] = ()
@@ -166,7 +169,8 @@ def survey_file(text: bytes, name: str, sandbox: Sandbox, cache: Cache) -> Surve
     try:
         known = _known_of(File(process, text, name), cache)
     except ReferenceRefusedError as refused:
-        return SurveyedFile(name, str(refused), refused.at, duration_s=time.monotonic() - begun_s)
+        ended = isinstance(refused, ReferenceEndedError)
+        return SurveyedFile(name, str(refused), refused.at, ended, duration_s=time.monotonic() - begun_s)
     finally:
         process.close()
     return SurveyedFile(
