@@ -188,7 +188,8 @@ def _totals(found: "Sequence[SurveyedFile]") -> str:
     tell = sum("TF32" in one.told and "TF32" not in one.untold for one in usable)
     return (
         f"{len(found)} files: {len(found) - unknown - refused_at.count('reading')} load, "
-        f"{len(usable) + degenerate} calibrate, {degenerate} are degenerate; of the {len(usable)} that can be graded {tell} tell TF32 from float32, "
+        f"{len(usable) + degenerate} calibrate, {degenerate} are degenerate; "
+        f"of the {len(usable)} that can be graded {tell} tell TF32 from float32, "
         f"{sum(bool(one.varies) for one in usable)} vary, "
         f"{sum(one.at_smaller_sizes for one in usable)} are judged at smaller sizes{again}"
     )
