@@ -26,6 +26,7 @@ _GUARDED: Final = (torch, torch.nn, torch.nn.functional, torch.Tensor, torch.nn.
 """What a file that changes it would change the meaning of for us too."""
 _MOST_AXES: Final = 6
 """Of a tuple the numbers after these are no sizes: it is no shape."""
+_MOST_NAMED: Final = 8
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,9 @@ class KernelBenchFile(ReferenceFile):
         self.sizes = _sizes(tree, self._names, constants)
         self._model = self._names.get("Model")
         if not (inspect.isclass(self._model) and issubclass(self._model, torch.nn.Module)):
-            what = "has no class `Model`" if self._model is None else "has a `Model` that is no torch.nn.Module"
+            defined = ", ".join(f"`{name}` in line {line}" for name, line in list(lines.items())[:_MOST_NAMED])
+            what = f"has no class `Model`, and defines {defined or 'nothing'}"
+            what = what if self._model is None else "has a `Model` that is no torch.nn.Module"
             raise RefusedError(f"it {what}", lines.get("Model"))
         for name in ("get_inputs", "get_init_inputs"):
             if not callable(self._names.get(name)) and (name == "get_inputs" or name in self._names):

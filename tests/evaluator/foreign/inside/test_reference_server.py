@@ -21,7 +21,8 @@ def server(body: str, inputs: str = INPUTS, init: str = INIT, arguments: str = "
     [
         ("x = (", "not Python", 1),
         ("import no_such_module", "ModuleNotFoundError", 1),
-        ("import torch", "no class `Model`", None),
+        ("import torch", "no class `Model`, and defines nothing", None),
+        (f"class Net:\n    pass\n{INPUTS}", "and defines `Net` in line 1, `get_inputs` in line 3", None),
         ("Model = 3", "no torch.nn.Module", None),
         (f"{HEAD}    pass\n{INIT}", "no function `get_inputs`", None),
         (f"{HEAD}    pass\n{INPUTS}def get_init_inputs():\n    raise SystemExit", "making the Model fails", 8),
