@@ -46,6 +46,8 @@ _LOOKS: Final = 3
 """At typical inputs: whether a lower precision is told must not hang on one draw."""
 _WIDER: Final = 3.0
 """How far beyond a published range that begins at 0: beyond 1, where functions that clamp begin to."""
+_LARGER: Final = (8.0, 64.0)
+"""How many times as large inputs are that may make a problem of a file whose answer says nothing."""
 _NOT_FINITE: Final = "the answer is not finite, or does not fit in its type, for inputs as the file draws them"
 
 
@@ -106,12 +108,12 @@ def learn(file: File) -> Known:
             raise
         wider = _of_both_signs(described)
         if wider is None:
-            raise
+            raise _DegenerateError(file.name, as_published.fault, _repair(file, described)) from None
         file.both_signs = True
         try:
             known = _calibrated(file, wider)
         except ReferenceRefusedError:
-            raise as_published from None
+            raise _DegenerateError(file.name, as_published.fault, _repair(file, wider)) from None
         moved = [
             f"'{facts.name}' from {facts.draw.low:g} to {facts.draw.high:g}"
             for facts, before in zip(wider.inputs, described.inputs, strict=True)
@@ -149,11 +151,41 @@ def _of_both_signs(described: Description) -> Description | None:
     return None if inputs == described.inputs else replace(described, inputs=inputs)
 
 
+def _repair(file: File, described: Description) -> str:
+    """What makes a problem of a file whose answer says nothing, tried, in words; empty where nothing simple does."""
+    for times in _LARGER:
+        larger = replace(described, inputs=tuple(_scaled(facts, times) for facts in described.inputs))
+        changed = [facts for facts in larger.inputs if facts not in described.inputs]
+        if not changed:
+            break
+        try:
+            _calibrated(file, larger)
+        except ReferenceRefusedError:
+            continue
+        drawn = ", ".join(
+            f"'{one.name}' from {one.draw.low:g} to {one.draw.high:g}"
+            if one.draw.kind == "uniform"
+            else f"'{one.name}' with a standard deviation of {one.draw.std:g}"
+            for one in changed
+        )
+        return f" It would be one with larger inputs: let get_inputs draw {drawn}."
+    return ""
+
+
+def _scaled(facts: TensorFacts, times: float) -> TensorFacts:
+    draw = facts.draw
+    if facts.kind != "argument" or draw.kind not in ("uniform", "normal"):
+        return facts
+    low, high, mean, std = (times * value for value in (draw.low, draw.high, draw.mean, draw.std))
+    return replace(facts, draw=replace(draw, low=low, high=high, mean=mean, std=std))
+
+
 class _DegenerateError(ReferenceRefusedError):
     """The answer says nothing about a kernel."""
 
-    def __init__(self, name: str, fault: str) -> None:
-        super().__init__(f"{name} is no problem that a verdict could say anything about: {fault}.")
+    def __init__(self, name: str, fault: str, repair: str = "") -> None:
+        """`repair`: a sentence with a blank in front of it."""
+        super().__init__(f"{name} is no problem that a verdict could say anything about: {fault}.{repair}")
         self.fault = fault
         self.at = "judging"
 

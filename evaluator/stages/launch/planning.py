@@ -409,9 +409,10 @@ def _check_outputs(problem: Problem, plan: LaunchPlan, calls: Iterable[Call]) ->
     named |= {step.target for step in plan.steps if isinstance(step, Fill | Copy)}
     missing = [output.name for output in problem.outputs if output.name not in named]
     if missing:
+        names, what = " and ".join(missing), "output" if len(missing) == 1 else "outputs"
         raise PlanRefusedError(
-            f"No step of the launch plan writes the output {', '.join(missing)}.",
-            f"Pass {', '.join(missing)} to a kernel, or make it the target of a fill or a copy.",
+            f"No step of the launch plan writes the {what} {names}.",
+            f"Pass {names} to a kernel, or name {names} as the target of a fill or a copy.",
         )
 
 
