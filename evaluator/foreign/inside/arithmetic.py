@@ -13,8 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
-from evaluator.foreign.inside.cancellation import CANCELLING
-from evaluator.foreign.inside.operators import SeenOperators, operator_name
+from evaluator.foreign.inside.operators import CANCELLING, SeenOperators, operator_name
 from evaluator.foreign.inside.refusals import TooLargeError, current_line
 
 ROUNDING: Final = 2.0**-24
