@@ -172,6 +172,14 @@ def parse_directives(source: str) -> LaunchPlan | None:
     return LaunchPlan(temporaries=tuple(temporaries), steps=tuple(steps)) if steps else None
 
 
+def unmarked_launch(source: str) -> tuple[int, str] | None:
+    """The number and text of the first comment that says how to launch as a directive does, without `assay`."""
+    for lexeme in _LEXEME.finditer(source):
+        if _UNMARKED.match(lexeme[0]):
+            return source.count("\n", 0, lexeme.start()) + 1, lexeme[0].rstrip()
+    return None
+
+
 PREFIX: Final = "// assay:"
 _DIRECTIVES: Final = ("temp", "launch", "fill", "copy")
 _LAUNCH_KEYS: Final = ("grid", "block", "shared", "cluster", "cooperative", "args")
@@ -187,6 +195,7 @@ _SUFFIXED = re.compile(r"(-?[0-9.]+(?:[eE][+-]?[0-9]+)?)[fFlLuUhH]+")
 _NOT_A_NUMBER = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 _KEY = re.compile(r"(?P<key>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=(?!=)|(?P<flag>cooperative)(?=\s|$)")
 _NEAR = re.compile(r"\s*+/{2,}+[^\w\n]*+(?P<mark>\w+)[ \t]*(?P<colon>[:;=]?)[ \t]*(?P<word>\w*)")
+_UNMARKED = re.compile(r"//[^\w\n]*launch\b[^\n]*\b(?:grid|block|args)[ \t]*=")
 _LEXEME = re.compile(
     r"""//(?:\\\r?\n|[^\n])*+
     | /\*.*?(?:\*/|\Z)

@@ -83,8 +83,6 @@ class MachineSettings:
     """Isolation of untrusted work."""
     gpu: Annotated[str, _variable("ASSAY_GPU")] = ""
     """The GPU to grade on, by UUID or number; empty takes the first."""
-    reference_device: Annotated[Literal["cpu", "gpu"], _variable("ASSAY_REFERENCE_DEVICE", "cpu or gpu")] = "cpu"
-    """Where a GPU's referee has the references of callers' problems compute their answers."""
     jobs_per_runner: Annotated[_Whole, _variable("ASSAY_JOBS_PER_RUNNER", "a number of jobs", 1)] = 1
     """How many programs one CUDA context serves; 1 gives each its own."""
     runners_ahead: Annotated[_Whole, _variable("ASSAY_RUNNERS_AHEAD", "a number of contexts", 1)] = 2

@@ -13,6 +13,7 @@ from evaluator.cli.console import EXIT_OTHER, EXIT_PASSED, printing
 
 if TYPE_CHECKING:
     from evaluator.foreign.loading import SurveyedFile
+    from evaluator.pipeline.toolbox import Toolbox
     from evaluator.problems.problem import Problem
 
 
@@ -112,7 +113,7 @@ def _survey(folder: Path, pattern: str, as_json: bool) -> int:
 
     from evaluator.cli.arguments import read_source
     from evaluator.errors import UsageError
-    from evaluator.foreign.loading import SurveyedFile, survey_file
+    from evaluator.foreign.loading import SurveyedFile
     from evaluator.foreign.traces import definitions_in, trace_text
     from evaluator.pipeline.toolbox import Toolbox
     from evaluator.report.terminal import printable
@@ -137,7 +138,7 @@ def _survey(folder: Path, pattern: str, as_json: bool) -> int:
             except UsageError as unread:
                 one = SurveyedFile(name, str(unread), "reading")
             else:
-                one = replace(survey_file(text, file.name, toolbox.sandbox, toolbox.cache), name=name)
+                one = _surveyed(text, file.name, toolbox, name)
             found.append(one)
             if not as_json:
                 with printing():
@@ -150,14 +151,26 @@ def _survey(folder: Path, pattern: str, as_json: bool) -> int:
     return EXIT_OTHER if any(one.refused for one in found) else EXIT_PASSED
 
 
+def _surveyed(text: bytes, file_name: str, toolbox: "Toolbox", name: str) -> "SurveyedFile":
+    from evaluator.errors import InfrastructureError
+    from evaluator.foreign.loading import SurveyedFile, survey_file
+
+    try:
+        return replace(survey_file(text, file_name, toolbox.sandbox, toolbox.cache), name=name)
+    except InfrastructureError as fault:  # the next one may go well
+        return SurveyedFile(name, f"{fault} {fault.remedy or ''}".strip())
+
+
 def _in_words(one: "SurveyedFile") -> str:
     if one.refused:
         kind = {
+            None: "not known, since this machine failed",
             "reading": "does not load",
             "calibrating": "loads, does not calibrate",
             "judging": "loads, calibrates, degenerate",
         }
-        return f"{kind[one.refused_at or 'reading']}: {one.refused}"
+        again = " A busy machine may be why: run it again alone." if one.ended else ""
+        return f"{kind[one.refused_at]}: {one.refused}{again}"
     told = [f"tells {name} ({times:.3g}x)" for name, times in one.told.items() if name not in one.untold]
     untold = [f"cannot tell {name} ({one.told[name]:.2g}x)" for name in one.untold]
     varies = f"varies {', '.join(one.varies)}" if one.varies else "known at its own shapes only"
@@ -169,10 +182,14 @@ def _totals(found: "Sequence[SurveyedFile]") -> str:
     refused_at = [one.refused_at for one in found]
     degenerate = refused_at.count("judging")
     usable = [one for one in found if not one.refused]
+    unknown = sum(bool(one.refused) and one.refused_at is None for one in found)
+    ended = sum(one.ended for one in found)
+    again = f"; {ended} ran out of time or memory, and of {unknown} this machine failed" if ended or unknown else ""
     tell = sum("TF32" in one.told and "TF32" not in one.untold for one in usable)
     return (
-        f"{len(found)} files: {len(found) - refused_at.count('reading')} load, {len(usable) + degenerate} calibrate, "
-        f"{degenerate} are degenerate; of the {len(usable)} that can be graded {tell} tell TF32 from float32, "
+        f"{len(found)} files: {len(found) - unknown - refused_at.count('reading')} load, "
+        f"{len(usable) + degenerate} calibrate, {degenerate} are degenerate; "
+        f"of the {len(usable)} that can be graded {tell} tell TF32 from float32, "
         f"{sum(bool(one.varies) for one in usable)} vary, "
-        f"{sum(one.at_smaller_sizes for one in usable)} are judged at smaller sizes"
+        f"{sum(one.at_smaller_sizes for one in usable)} are judged at smaller sizes{again}"
     )

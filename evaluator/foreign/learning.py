@@ -25,7 +25,7 @@ from evaluator.foreign.description import Description, TensorFacts
 from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError, ReferenceTooLargeError
 from evaluator.foreign.sizes import VariedSizes, afforded, drawn_sizes, follows, learned_sizes, shapes_as_stated
 from evaluator.problems.arrays import Array, NumpyRng, largest, on_device_of, to_numpy
-from evaluator.problems.linter import degeneracies, ignored_inputs
+from evaluator.problems.linter import degeneracies
 from evaluator.problems.problem import (
     Arrays,
     Distribution,
@@ -38,7 +38,7 @@ from evaluator.problems.problem import (
     Work,
 )
 
-RULES: Final = "kernelbench 3"
+RULES: Final = "kernelbench 4"
 """By which files are described and calibrated: part of a problem's version and of the key of what is cached."""
 _SEED: Final = 20_000
 """Of the inputs that a problem is calibrated and linted with; those of an evaluation are secret."""
@@ -46,6 +46,8 @@ _LOOKS: Final = 3
 """At typical inputs: whether a lower precision is told must not hang on one draw."""
 _WIDER: Final = 3.0
 """How far beyond a published range that begins at 0: beyond 1, where functions that clamp begin to."""
+_LARGER: Final = (8.0, 64.0)
+"""How many times as large inputs are that may make a problem of a file whose answer says nothing."""
 _NOT_FINITE: Final = "the answer is not finite, or does not fit in its type, for inputs as the file draws them"
 
 
@@ -106,12 +108,12 @@ def learn(file: File) -> Known:
             raise
         wider = _of_both_signs(described)
         if wider is None:
-            raise
+            raise _DegenerateError(file.name, as_published.fault, _repair(file, described)) from None
         file.both_signs = True
         try:
             known = _calibrated(file, wider)
         except ReferenceRefusedError:
-            raise as_published from None
+            raise _DegenerateError(file.name, as_published.fault, _repair(file, wider)) from None
         moved = [
             f"'{facts.name}' from {facts.draw.low:g} to {facts.draw.high:g}"
             for facts, before in zip(wider.inputs, described.inputs, strict=True)
@@ -149,11 +151,41 @@ def _of_both_signs(described: Description) -> Description | None:
     return None if inputs == described.inputs else replace(described, inputs=inputs)
 
 
+def _repair(file: File, described: Description) -> str:
+    """What makes a problem of a file whose answer says nothing, tried, in words; empty where nothing simple does."""
+    for times in _LARGER:
+        larger = replace(described, inputs=tuple(_scaled(facts, times) for facts in described.inputs))
+        changed = [facts for facts in larger.inputs if facts not in described.inputs]
+        if not changed:
+            break
+        try:
+            _calibrated(file, larger)
+        except ReferenceRefusedError:
+            continue
+        drawn = ", ".join(
+            f"'{one.name}' from {one.draw.low:g} to {one.draw.high:g}"
+            if one.draw.kind == "uniform"
+            else f"'{one.name}' with a standard deviation of {one.draw.std:g}"
+            for one in changed
+        )
+        return f" It would be one with larger inputs: let get_inputs draw {drawn}."
+    return ""
+
+
+def _scaled(facts: TensorFacts, times: float) -> TensorFacts:
+    draw = facts.draw
+    if facts.kind != "argument" or draw.kind not in ("uniform", "normal"):
+        return facts
+    low, high, mean, std = (times * value for value in (draw.low, draw.high, draw.mean, draw.std))
+    return replace(facts, draw=replace(draw, low=low, high=high, mean=mean, std=std))
+
+
 class _DegenerateError(ReferenceRefusedError):
     """The answer says nothing about a kernel."""
 
-    def __init__(self, name: str, fault: str) -> None:
-        super().__init__(f"{name} is no problem that a verdict could say anything about: {fault}.")
+    def __init__(self, name: str, fault: str, repair: str = "") -> None:
+        """`repair`: a sentence with a blank in front of it."""
+        super().__init__(f"{name} is no problem that a verdict could say anything about: {fault}.{repair}")
         self.fault = fault
         self.at = "judging"
 
@@ -165,19 +197,18 @@ def _calibrated(file: File, described: Description) -> Known:
     file.remember(described)
     constants = constants_of(described, sizes)
     calibrator = Calibrator(described, lambda inputs, how: process.computed(inputs, how, constants))
-    left_out: list[str] = []
     distributions = _distributions(file, described)
-    typical = distributions[0]
-    for turn, distribution in enumerate((*(typical,) * _LOOKS, *distributions[1:])):
+
+    def tried(turn: int, distribution: Distribution) -> tuple[Arrays, Mapping[str, NDArray[Any]], bool]:
         inputs = distribution.draw(NumpyRng(np.random.default_rng(_SEED + turn)), sizes)
         exact = _checked(process, described, process.answered(inputs, constants))
-        finite = _finite(described, exact)
-        if distribution is typical and not finite:
+        return inputs, exact, _finite(described, exact)
+
+    for turn in range(_LOOKS):
+        inputs, exact, finite = tried(turn, distributions[0])
+        if not finite:
             raise ReferenceRefusedError(f"{name}: {_NOT_FINITE}.")
-        if distribution is typical:
-            calibrator.measure(inputs, exact)
-        elif not finite or not calibrator.admits(inputs, exact):
-            left_out.append(distribution.name)
+        calibrator.measure(inputs, exact)
     calibration = calibrator.calibration()
     for facts, one in zip(described.outputs, calibration.outputs, strict=True):
         if math.isinf(one.honest):
@@ -185,16 +216,19 @@ def _calibrated(file: File, described: Description) -> Known:
                 f"{name}: {facts.dtype} gives another '{facts.name}' with its sums in another order, or none that is "
                 "finite: no tolerance tells right from wrong."
             )
-    known = replace(known, calibration=calibration, left_out=tuple(left_out))
-    problem = stated_problem(file, known, "reported")
-    faults = degeneracies(problem, _SEED)
-    ignored = ignored_inputs(problem, _SEED)
+    known = replace(known, calibration=calibration)
+    faults, ignored = degeneracies(stated_problem(file, known, "reported"), _SEED)
     arguments = {facts.name for facts in described.inputs if facts.kind == "argument"}
     faults += tuple(f"no output depends on the input '{one}'" for one in ignored if one in arguments)
     if faults:
         raise _DegenerateError(name, faults[0])
+    left_out: list[str] = []
+    for turn, distribution in enumerate(distributions[1:], _LOOKS):
+        inputs, exact, finite = tried(turn, distribution)
+        if not finite or not calibrator.admits(inputs, exact):
+            left_out.append(distribution.name)
     warnings = tuple(f"no output depends on the parameter '{one}'" for one in ignored if one not in arguments)
-    return replace(known, warnings=(*warnings, *_untold(calibration)))
+    return replace(known, left_out=tuple(left_out), warnings=(*warnings, *_untold(calibration)))
 
 
 def _untold(calibration: Calibration) -> Iterator[str]:

@@ -94,14 +94,13 @@ def foreign_problem(
 
 
 @contextmanager
-def restated(origin: bytes, sandbox: Sandbox, gpu: str = "") -> Iterator[Problem]:
+def restated(origin: bytes, sandbox: Sandbox) -> Iterator[Problem]:
     """The problem that another process of ours stated, with a reference process of its own in `sandbox`.
 
-    `gpu`: the UUID of the GPU that the reference computes on; the processor by default. Raises
-    ReferenceRefusedError, InfrastructureError.
+    Raises ReferenceRefusedError, InfrastructureError.
     """
     told = origins.load(origin)
-    process = ReferenceProcess(sandbox, told.text, told.name, room=large_room(gpu))
+    process = ReferenceProcess(sandbox, told.text, told.name, room=large_room())
     try:
         process.start()
         file = File(process, told.text, told.problem_id)
@@ -144,6 +143,9 @@ class SurveyedFile:
     refused: str = ""
     """Why it can be no problem; empty where it can."""
     refused_at: RefusedAt | None = None
+    """None also where it is not the file that failed."""
+    ended: bool = False
+    """Whether it is refused since its process ended or had to be ended."""
     told: Mapping[str, float] = field(default_factory=dict)
     """How many times what is allowed each lower precision is off."""
     untold: tuple[str, ...] = ()
@@ -167,7 +169,8 @@ def survey_file(text: bytes, name: str, sandbox: Sandbox, cache: Cache) -> Surve
     try:
         known = _known_of(File(process, text, name), cache)
     except ReferenceRefusedError as refused:
-        return SurveyedFile(name, str(refused), refused.at, duration_s=time.monotonic() - begun_s)
+        ended = isinstance(refused, ReferenceEndedError)
+        return SurveyedFile(name, str(refused), refused.at, ended, duration_s=time.monotonic() - begun_s)
     finally:
         process.close()
     return SurveyedFile(

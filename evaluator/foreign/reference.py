@@ -45,9 +45,9 @@ def usual_room() -> ReferenceRoom:
     return ReferenceRoom(MOST_INPUT_BYTES, MOST_OUTPUT_BYTES, MEMORY_BYTES)
 
 
-def large_room(gpu: str = "") -> ReferenceRoom:
-    """What a file may take that is judged at its own sizes, whatever they are; see `ReferenceRoom.gpu`."""
-    return ReferenceRoom(8 * MOST_INPUT_BYTES, 2 * MOST_OUTPUT_BYTES, 4 * MEMORY_BYTES, gpu)
+def large_room() -> ReferenceRoom:
+    """What a file may take that is judged at its own sizes, whatever they are."""
+    return ReferenceRoom(8 * MOST_INPUT_BYTES, 2 * MOST_OUTPUT_BYTES, 4 * MEMORY_BYTES)
 
 
 RefusedAt: TypeAlias = Literal["reading", "calibrating", "judging"]

@@ -27,6 +27,7 @@ _MOST_ELEMENTS: Final = 1 << 22
 """Of all tensors of a problem as published: calibration moves each some hundred times, in half a minute."""
 _REDUCED_WORK: Final = 1 << 21
 """Of a problem that is too large as published: calibration and all trials then take seconds."""
+_REDUCED_ELEMENTS: Final = 1 << 18
 _HALVINGS: Final = 64
 _MOST_RUNS: Final = 48
 """Of the file while it is learned what can vary: milliseconds each for small files."""
@@ -78,31 +79,51 @@ def afforded(described: Described) -> Description:
         too_large: ReferenceTooLargeError | None = None
     except ReferenceTooLargeError as refused:
         sizes, too_large, found = dict(refused.constants), refused, None
-    halved = dict(sizes)
-    failed: ReferenceRefusedError | None = None
-    for _ in range(_HALVINGS):
-        largest = max((name for name in halved if halved[name] > 1), key=lambda name: sizes[name], default=None)
-        if largest is None:
-            break
-        tried = {**sizes, largest: sizes[largest] // 2}
-        try:
-            now = described(tried)
-            sizes, halved[largest], found = tried, tried[largest], now
-        except ReferenceTooLargeError:
-            sizes, halved[largest], found = tried, tried[largest], None
-            continue
-        except ReferenceRefusedError as refused:
-            del halved[largest]  # it must be as it is
-            failed = refused
-            continue
-        if work_of(found) <= _REDUCED_WORK:
-            return found
-    if found is None:
+    fits, failed = _halved(described, sizes, found, largest_first=True)
+    if fits is None:
+        # What was halved while all was too large still, and was never carried out, may have to be as it is.
+        fits, failed = _halved(described, sizes, found, largest_first=False)
+    if fits is None:
         assert too_large is not None
         if failed is None:
             raise too_large
         raise ReferenceTooLargeError(f"{too_large} With smaller numbers: {failed}", too_large.constants)
-    return found
+    return fits
+
+
+def _halved(
+    described: Described, stated: Mapping[str, int], found: Description | None, largest_first: bool
+) -> tuple[Description | None, ReferenceRefusedError | None]:
+    """The file at the first sizes that are small enough, or at the smallest at which it runs; None where it runs at
+    none. Beside it the last reason why it does not run at some. `found`: the file as stated, where that is not too
+    large to run. `largest_first`: or those that the file states first.
+    """
+    sizes = dict(stated)
+    groups: list[tuple[str, ...]] = [(name,) for name in sizes]
+    failed: ReferenceRefusedError | None = None
+    for _ in range(_HALVINGS):
+        left = [names for names in groups if sizes[names[0]] > 1]
+        if not left:
+            break
+        names = max(left, key=lambda names: sizes[names[0]]) if largest_first else left[0]
+        tried = {**sizes, **dict.fromkeys(names, sizes[names[0]] // 2)}
+        try:
+            found = described(tried)
+        except ReferenceTooLargeError:
+            sizes, found = tried, None
+            continue
+        except ReferenceRefusedError as refused:
+            # It must be as it is, or as large as others that the file states with the same number.
+            others = [name for name in stated if stated[name] == stated[names[0]] and name != names[0]]
+            groups = [other for other in groups if other != names]
+            if others and len(names) == 1:
+                groups.append((*names, *others))
+            failed = refused
+            continue
+        sizes = tried
+        if work_of(found) <= _REDUCED_WORK and _elements(found) <= _REDUCED_ELEMENTS:
+            break
+    return found, failed
 
 
 def learned_sizes(base: Description, described: Described) -> VariedSizes:
@@ -141,9 +162,11 @@ def _learned(base: Description, described: Described) -> VariedSizes:
         for step in _STEPS:
             if base.sizes[name] % step:
                 break
-            near = [other({name: value}) for value in _near(base.sizes[name], step)]
-            found = [one for one in near if one is not None]
-            if len(found) == len(near) and found:
+            near = _near(base.sizes[name], step)
+            found: list[Description] = []
+            while len(found) < len(near) and (one := other({name: near[len(found)]})) is not None:
+                found.append(one)
+            if found and len(found) == len(near):
                 if all(_input_shapes(one) != _input_shapes(base) for one in found):
                     steps[name], seen[name] = step, found
                 break

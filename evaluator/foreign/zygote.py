@@ -45,8 +45,6 @@ class ReferenceRoom:
     output_bytes: int
     memory_bytes: int
     """Of its process and all that it starts."""
-    gpu: str = ""
-    """UUID of the GPU that it computes on; empty for the processor."""
 
 
 class Zygote:
@@ -60,21 +58,18 @@ class Zygote:
         self._forget: Callable[[], None] = lambda: None
         self._begun_s = time.monotonic()
         processors = max(1, min(8, len(os.sched_getaffinity(0))))
-        device = "cuda" if room.gpu else "cpu"
-        arguments = map(str, (processors, room.input_bytes, room.output_bytes, device))
+        arguments = map(str, (processors, room.input_bytes, room.output_bytes))
         environment = {"OMP_NUM_THREADS": str(processors), "OMP_WAIT_POLICY": "PASSIVE"}
         self.session: SandboxSession = sandbox.start(
             Job(
                 argv=tuple(own_python("evaluator.foreign.inside.process", *arguments)),
                 readable=readable_packages(),
                 # Threads that spin for work cost more than they bring beside a compiler.
-                environment={**environment, **gpu_environment(room.gpu)},
-                devices=gpu_devices() if room.gpu else (),
+                environment={**environment, **gpu_environment("")},
                 limits=Limits(
                     wall_s=_SESSION_S,
                     cpu_s=_SESSION_S,
                     memory_bytes=room.memory_bytes,
-                    address_space=not room.gpu,
                     processes=256,
                     output_bytes=64 << 20,
                 ),

@@ -4,7 +4,7 @@ The rules were written after graders in the field that called a softmax of zeros
 float16 matrix product correct.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -203,19 +203,22 @@ def _output_fits(tensor: Tensor, expected: Expected, sizes: Sizes, where: str) -
 
 
 def _degenerate(problem: Problem, seed: int) -> Iterator[str]:
-    yield from degeneracies(problem, seed)
-    yield from (f"no output depends on the input '{name}'" for name in ignored_inputs(problem, seed))
+    faults, ignored = degeneracies(problem, seed)
+    yield from faults
+    yield from (f"no output depends on the input '{name}'" for name in ignored)
 
 
-def degeneracies(problem: Problem, seed: int) -> tuple[str, ...]:
-    """Guesses that need no kernel and pass on the typical distribution, all outputs taken together."""
-    return tuple(_passing_guesses(problem, seed))
-
-
-def _passing_guesses(problem: Problem, seed: int) -> Iterator[str]:
+def degeneracies(problem: Problem, seed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Guesses that need no kernel and pass on the typical distribution, all outputs taken together; and the inputs
+    whose contents may be others there without any output telling it.
+    """
     typical, sizes = problem.distributions[0], problem.example_sizes[0]
-    draw = _draw(problem, typical, sizes, seed)
-    others = [_draw(problem, typical, sizes, seed + 1 + at) for at in range(_REDRAWS)]
+    draw, *others = (_draw(problem, typical, sizes, seed + more) for more in range(1 + _REDRAWS))
+    return tuple(_passing_guesses(problem, draw, others)), _ignored_inputs(problem, draw, others)
+
+
+def _passing_guesses(problem: Problem, draw: _Draw, others: Sequence[_Draw]) -> Iterator[str]:
+    sizes = problem.example_sizes[0]
 
     def passes(guess: Callable[[Tensor], Array]) -> bool:
         return all(within(guess(t), draw.expected[t.name], problem.tolerance) for t in problem.outputs)
@@ -236,10 +239,8 @@ def _passing_guesses(problem: Problem, seed: int) -> Iterator[str]:
     yield from _copied_inputs(problem, draw)
 
 
-def ignored_inputs(problem: Problem, seed: int) -> tuple[str, ...]:
-    """The inputs whose contents may be others without any output telling it, on the typical distribution."""
-    typical, sizes = problem.distributions[0], problem.example_sizes[0]
-    draw, *others = (_draw(problem, typical, sizes, seed + more) for more in range(1 + _REDRAWS))
+def _ignored_inputs(problem: Problem, draw: _Draw, others: Sequence[_Draw]) -> tuple[str, ...]:
+    sizes = problem.example_sizes[0]
 
     def tells(name: str, other: _Draw) -> bool:
         answer = _answer(problem, draw.inputs | {name: other.inputs[name]}, sizes)

@@ -33,9 +33,12 @@ _MOST_GROUPS: Final = 6
 def round_sizes(problem: Problem, generator: np.random.Generator) -> tuple[Sizes, ...]:
     """Some sets of sizes, in each of which every name has a number of its own, drawn from some forty.
 
-    Where all of them together are too much work, each name in its turn keeps its number and the others are small.
+    Where all of them together are too much work, each name in its turn keeps its number and the others are small. A
+    problem without sizes has none.
     """
     names = problem.sizes
+    if not names:
+        return ()
     lists = {name: _numbers(generator) for name in names}
     drawn: list[Sizes] = []
     for turn in range(_SETS):

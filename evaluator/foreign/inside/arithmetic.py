@@ -13,8 +13,8 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
-from evaluator.foreign.inside.operators import SeenOperators, operator_name
-from evaluator.foreign.inside.refusals import current_line
+from evaluator.foreign.inside.operators import CANCELLING, SeenOperators, operator_name
+from evaluator.foreign.inside.refusals import TooLargeError, current_line
 
 ROUNDING: Final = 2.0**-24
 """Largest relative error of one float32 rounding to nearest: the noise of Monte Carlo arithmetic."""
@@ -66,7 +66,7 @@ def _floats(values: Any) -> list[torch.Tensor]:
 
 class DoubleArithmetic(SeenOperators):
     """Everything in float64, also what the file itself makes or casts in less; with `noise` each result is moved by
-    `ROUNDING` of itself, up or down at random.
+    `ROUNDING` of itself, up or down at random, and of what cancels in the operator.
     """
 
     def __init__(self, noise: torch.Generator | None = None) -> None:
@@ -85,13 +85,16 @@ class DoubleArithmetic(SeenOperators):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args, kwargs = pytree.tree_map(_doubled, (args, kwargs or {}))
-        if self._noise is not None and operator_name(func) == "gelu":
-            return self._gelu(args[0], kwargs.get("approximate", "none"))
+        if self._noise is None or not _computes(func) or not _floats((args, kwargs)):
+            return func(*args, **kwargs)
+        cancelling = CANCELLING.get(operator_name(func).removesuffix("_"))
+        before = args[0].clone() if cancelling and func._schema.is_mutable else args[0]
         made = func(*args, **kwargs)
-        if self._noise is not None and _computes(func) and _floats((args, kwargs)):
-            for one in _floats(made):
-                if one.dtype is torch.float64:
-                    one.mul_(self.factors(one.shape))
+        for at, one in enumerate(_floats(made)):
+            if one.dtype is torch.float64:
+                one.mul_(self.factors(one.shape))
+                if cancelling and at == 0:
+                    one.add_(cancelling(one, before, *args[1:], **kwargs) * (self.factors(one.shape) - 1.0))
         return made
 
     @property
@@ -105,18 +108,8 @@ class DoubleArithmetic(SeenOperators):
         Of any size up to its root of 3: of two terms that cancel, moves of one size would cancel too in every second
         run, and in one of 256 elements in all eight.
         """
-        moves = torch.rand(shape, generator=self._noise, dtype=torch.float64)
-        return moves.mul_(2.0 * _MOST_MOVED).add_(1.0 - _MOST_MOVED)
-
-    def _gelu(self, x: torch.Tensor, approximate: str) -> torch.Tensor:
-        """One operator, but by its textbook formula, which PyTorch's own kernel has too, a sum that cancels."""
-
-        def moved(values: torch.Tensor) -> torch.Tensor:
-            return values * self.factors(values.shape)
-
-        cubic = moved(0.7978845608028654 * (x + 0.044715 * x**3))
-        bent = moved(torch.tanh(cubic) if approximate == "tanh" else torch.erf(x * 0.7071067811865476))
-        return moved(0.5 * x * moved(1.0 + bent))
+        factors = torch.empty(shape, dtype=torch.float64)
+        return factors.uniform_(1.0 - _MOST_MOVED, 1.0 + _MOST_MOVED, generator=self._noise)
 
 
 def _doubled(value: Any) -> Any:
@@ -267,8 +260,10 @@ def _axes(func: Any, args: Any) -> tuple[int, ...]:
 class CountedWork(SeenOperators):
     """Counts operations and the longest sum, and where random numbers are drawn."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = 1 << 62) -> None:
+        """`most_bytes`: a product of matrices that has more ends in TooLargeError, before it takes minutes."""
         super().__init__()
+        self._most_bytes = most_bytes
         self.flops = 0
         self.longest_sum = 1
         self.operators = 0
@@ -276,6 +271,13 @@ class CountedWork(SeenOperators):
         """Operators that draw random numbers, and the lines of the file that call them."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        factors = _FACTORS.get(operator_name(func))
+        if factors is not None:
+            left, right = (args[at] for at in factors)
+            rows = left.numel() // max(1, left.shape[-1])
+            found_bytes = rows * (1 if right.ndim == 1 else right.shape[-1]) * left.element_size()
+            if found_bytes > self._most_bytes:
+                raise TooLargeError(found_bytes, self._most_bytes, current_line(), "products")
         made = func(*args, **(kwargs or {}))
         if torch.Tag.nondeterministic_seeded in func.tags:
             self.random.append((operator_name(func), current_line()))

@@ -18,12 +18,15 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
+from evaluator.foreign.inside.on_cpu import FoldedNumbers, is_size
 from evaluator.foreign.inside.operators import seed_torch
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
 
 _GUARDED: Final = (torch, torch.nn, torch.nn.functional, torch.Tensor, torch.nn.Module)
 """What a file that changes it would change the meaning of for us too."""
-_MOST_SIZE: Final = 1 << 31
+_MOST_AXES: Final = 6
+"""Of a tuple the numbers after these are no sizes: it is no shape."""
+_MOST_NAMED: Final = 8
 
 
 @dataclass(frozen=True)
@@ -101,10 +104,12 @@ class KernelBenchFile(ReferenceFile):
             tree, constants = self.parsed(text)
         super().__init__(tree, constants, sizes)
         lines = _definitions(tree)
-        self.sizes = _sizes(tree, self._names)
+        self.sizes = _sizes(tree, self._names, constants)
         self._model = self._names.get("Model")
         if not (inspect.isclass(self._model) and issubclass(self._model, torch.nn.Module)):
-            what = "has no class `Model`" if self._model is None else "has a `Model` that is no torch.nn.Module"
+            defined = ", ".join(f"`{name}` in line {line}" for name, line in list(lines.items())[:_MOST_NAMED])
+            what = f"has no class `Model`, and defines {defined or 'nothing'}"
+            what = what if self._model is None else "has a `Model` that is no torch.nn.Module"
             raise RefusedError(f"it {what}", lines.get("Model"))
         for name in ("get_inputs", "get_init_inputs"):
             if not callable(self._names.get(name)) and (name == "get_inputs" or name in self._names):
@@ -112,8 +117,8 @@ class KernelBenchFile(ReferenceFile):
 
     @staticmethod
     def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
-        """The numbers are those that the file assigns once, at its top. Raises SyntaxError."""
-        tree = ast.parse(text, FILE)
+        """The numbers are `constants_in` the file. Raises SyntaxError."""
+        tree: ast.Module = FoldedNumbers().visit(ast.parse(text, FILE))
         return tree, constants_in(tree)
 
     def model(self, seed: int) -> torch.nn.Module:
@@ -189,28 +194,48 @@ def _numbered(name: str, value: Any) -> list[str]:
     return [name] if whole else [f"{name}_{at}" for at in range(count)]
 
 
-def _sizes(tree: ast.Module, names: Mapping[str, Any]) -> dict[str, int]:
-    """Names that the file gives one whole number, at its top, in order."""
-    found: dict[str, int] = {}
-    for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else []
-        for target in targets:
-            value = names.get(target.id) if isinstance(target, ast.Name) else None
-            if type(value) is int and 1 <= value < _MOST_SIZE and isinstance(target, ast.Name):
-                found[target.id] = value
-    return found
+def _sizes(tree: ast.Module, names: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, int]:
+    """Names that the file gives one whole number, at its top, in order, and then those in its tuples."""
+    stored = dict.fromkeys(
+        one.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        for one in ast.walk(target)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    )
+    found = {name: names[name] for name in stored if is_size(names.get(name))}
+    return found | {name: place.value for name, place in constants.items() if name not in names}
 
 
 def constants_in(tree: ast.Module) -> dict[str, Any]:
-    """The names at the file's top that are assigned once, in `NAME = 16`, with the place of the number."""
+    """What the file's top assigns once and as a number, by name, with the place of the number; the numbers in
+    `shape = (16, 32)` as `shape_0` and `shape_1`.
+    """
     stored = Counter(_stored(tree.body))
     found: dict[str, Any] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Constant):
-            (target,), value = node.targets, node.value.value
-            if isinstance(target, ast.Name) and type(value) is int and value >= 1 and stored[target.id] == 1:
-                found[target.id] = node.value
-    return found
+    within: dict[str, Any] = {}
+    for name, value in assigned(tree.body):
+        if stored[name] == 1 and isinstance(value, ast.Tuple | ast.List):
+            within |= {f"{name}_{at}": one for at, one in enumerate(value.elts[:_MOST_AXES])}
+        elif stored[name] == 1:
+            found[name] = value
+    found |= {name: one for name, one in within.items() if name not in stored}
+    return {name: one for name, one in found.items() if isinstance(one, ast.Constant) and is_size(one.value)}
+
+
+def assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    """The names in `N = 16` and `M, N = 16, 32` with what they are given; of `H = W = 16` the first."""
+    for node in body:
+        if not isinstance(node, ast.Assign):
+            continue
+        target, value = node.targets[0], node.value
+        several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+        names = target.elts if several and isinstance(target, ast.Tuple) else [target]
+        values = value.elts if several and isinstance(value, ast.Tuple) else [value]
+        for one, given in zip(names, values, strict=False):
+            if isinstance(one, ast.Name):
+                yield one.id, given
 
 
 def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:

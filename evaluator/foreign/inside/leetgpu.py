@@ -8,14 +8,14 @@ arguments by name, for the size that is timed there.
 import ast
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 import torch
 from torch.utils import _pytree as pytree
 
-from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
+from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, assigned, seeded
 from evaluator.foreign.inside.on_cpu import is_size, parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
 
@@ -145,17 +145,8 @@ def _timed_constants(tree: ast.Module) -> dict[str, Any]:
     stored = Counter(
         one.id for one in ast.walk(methods[0]) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
     )
-    return {name: place for name, place in _assigned(methods[0].body) if stored[name] == 1 and is_size(place.value)}
-
-
-def _assigned(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.Constant]]:
-    for node in body:
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            continue
-        target, value = node.targets[0], node.value
-        several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-        names = target.elts if several and isinstance(target, ast.Tuple) else [target]
-        values = value.elts if several and isinstance(value, ast.Tuple) else [value]
-        for one, number in zip(names, values, strict=False):
-            if isinstance(one, ast.Name) and isinstance(number, ast.Constant):
-                yield one.id, number
+    return {
+        name: place
+        for name, place in assigned(methods[0].body)
+        if stored[name] == 1 and isinstance(place, ast.Constant) and is_size(place.value)
+    }

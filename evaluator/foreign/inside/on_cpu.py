@@ -3,8 +3,6 @@
 import ast
 from typing import Any, Final
 
-import torch
-
 MOST_SIZE: Final = 1 << 31
 _FOLDED: Final = {
     ast.Add: lambda left, right: left + right,
@@ -21,15 +19,28 @@ def is_size(value: Any) -> bool:
     return type(value) is int and 1 <= value < MOST_SIZE
 
 
-class AsComputedHere(ast.NodeTransformer):
-    """The file without what is of a GPU: its device is that on which the process computes, the CPU as a rule;
-    assertions, which state types that float64 has not, are left out; `f(…, out=y)` is `y.copy_(f(…))`; and numbers
-    such as `1 << 20` are one number.
+class FoldedNumbers(ast.NodeTransformer):
+    """Numbers such as `1 << 20` are one number."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        left, right, fold = node.left, node.right, _FOLDED.get(type(node.op))
+        if not (fold and isinstance(left, ast.Constant) and isinstance(right, ast.Constant)):
+            return node
+        if not (is_size(left.value) and is_size(right.value)):
+            return node
+        value = fold(left.value, right.value)
+        return ast.copy_location(ast.Constant(value), node) if is_size(value) else node
+
+
+class AsComputedHere(FoldedNumbers):
+    """The file without what is of a GPU: its device is the CPU; assertions, which state types that float64 has not,
+    are left out; and `f(…, out=y)` is `y.copy_(f(…))`.
     """
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if isinstance(node.value, str) and (node.value == "cuda" or node.value.startswith("cuda:")):
-            return ast.copy_location(ast.Constant(torch.get_default_device().type), node)
+            return ast.copy_location(ast.Constant("cpu"), node)
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
@@ -43,16 +54,6 @@ class AsComputedHere(ast.NodeTransformer):
         node.keywords = [one for one in node.keywords if one.arg != "out"]
         copied = ast.Call(ast.Attribute(target, "copy_", ast.Load()), [node], [])
         return ast.copy_location(copied, node)
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        self.generic_visit(node)
-        left, right, fold = node.left, node.right, _FOLDED.get(type(node.op))
-        if not (fold and isinstance(left, ast.Constant) and isinstance(right, ast.Constant)):
-            return node
-        if not (is_size(left.value) and is_size(right.value)):
-            return node
-        value = fold(left.value, right.value)
-        return ast.copy_location(ast.Constant(value), node) if is_size(value) else node
 
 
 def parsed_for_cpu(text: str, name: str) -> ast.Module:

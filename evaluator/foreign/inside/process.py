@@ -51,8 +51,7 @@ def _import_torch() -> None:
 class _Zygote:
     """Serves one file after another, each by a process of its own."""
 
-    def __init__(self, processors: int, most_bytes: int, most_output_bytes: int, device: str) -> None:
-        self._device = device
+    def __init__(self, processors: int, most_bytes: int, most_output_bytes: int) -> None:
         self._processors, self._most_bytes, self._most_output_bytes = processors, most_bytes, most_output_bytes
         self._libc = ctypes.CDLL(None)
         self._libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
@@ -116,8 +115,6 @@ class _Zygote:
         from evaluator.foreign.inside.server import serve_reference
 
         torch.set_num_threads(self._processors)
-        if self._device != "cpu":
-            torch.set_default_device(self._device)  # contexts of a GPU do not outlive a fork: this one is the child's
         with os.fdopen(reading, "rb") as source, os.fdopen(sink, "wb") as answers:
             serve_reference(source, answers, text.decode(), self._most_bytes, self._most_output_bytes, form)
 
@@ -191,7 +188,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()  # or a collection in each child would copy all of it
     processors, most_bytes, most_output_bytes = map(int, sys.argv[1:4])
-    _Zygote(processors, most_bytes, most_output_bytes, sys.argv[4]).serve()
+    _Zygote(processors, most_bytes, most_output_bytes).serve()
 
 
 if __name__ == "__main__":

@@ -48,6 +48,8 @@ _DTYPES: Final = {
 }
 _BY_NAME: Final = {name: dtype for dtype, name in _DTYPES.items() if dtype is not torch.bool}
 _SEED: Final = 1
+_MOST_RESULTS: Final = 8
+"""How many times what all outputs may have a product of matrices may have: a quarter of the memory, or less."""
 FORMS: Final[Mapping[str, Any]] = {
     "kernelbench": KernelBenchFile,
     "leetgpu": LeetGpuFile,
@@ -90,7 +92,7 @@ class ReferenceServer:
             raise TooLargeError(total, most_bytes)
 
     def _first_call(self) -> tuple[list[torch.Tensor], CountedWork]:
-        counted = CountedWork()
+        counted = CountedWork(_MOST_RESULTS * self._most_output_bytes)
         with refused_where_it_fails("forward"):
             seed_torch(_SEED)
             with counted:
@@ -185,7 +187,7 @@ class ReferenceServer:
         """Each output in float64, and its scale. Raises RefusedError."""
         exact = self._run(given, DoubleArithmetic())
         squares = [torch.zeros(one.shape, dtype=torch.float64) for one in exact]
-        generator = torch.Generator(torch.get_default_device()).manual_seed(_SEED)
+        generator = torch.Generator().manual_seed(_SEED)
         for _ in range(_NOISY_RUNS):
             noisy = self._run(given, DoubleArithmetic(generator))
             shapes = [tuple(one.shape) for one in noisy]
@@ -193,10 +195,10 @@ class ReferenceServer:
                 raise RefusedError(f"forward gives outputs of other shapes with other contents: {shapes}")
             for at, (one, other) in enumerate(zip(exact, noisy, strict=True)):
                 if one.dtype.is_floating_point:
-                    moved = torch.where(one == other, 0.0, (other - one) / ROUNDING)
-                    squares[at] += moved**2 / _NOISY_RUNS
+                    moved = (other - one).masked_fill_(one == other, 0.0)  # of infinities too
+                    squares[at].addcmul_(moved, moved, value=1.0 / _NOISY_RUNS)
         scales = [
-            torch.sqrt(one.double() ** 2 + square) if one.dtype.is_floating_point else square
+            torch.hypot(one.double(), torch.sqrt(square) / ROUNDING) if one.dtype.is_floating_point else square
             for one, square in zip(exact, squares, strict=True)
         ]
         return exact, scales
@@ -242,7 +244,7 @@ class ReferenceServer:
 
 def _check_tensor(what: str, tensor: torch.Tensor) -> None:
     # Of the device meta there are shapes alone, and what they are compared by is whatever lies in memory.
-    if tensor.device.type not in ("cpu", "cuda") or tensor.layout is not torch.strided:
+    if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
         raise RefusedError(f"{what} has no contents in memory: it is on {tensor.device}, {tensor.layout}")
     if tensor.dtype not in _DTYPES:
         raise RefusedError(
@@ -270,7 +272,7 @@ def _encoded(named: Mapping[str, torch.Tensor]) -> tuple[list[dict[str, Any]], l
     for name, tensor in named.items():
         listed.append({"name": name, "dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape)})
         # numpy has no bfloat16: the bytes are taken as they are.
-        contents.append(tensor.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+        contents.append(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return listed, contents
 
 
@@ -325,8 +327,7 @@ def serve_reference(
         for one in request["tensors"]:
             dtype = _BY_NAME[one["dtype"]]
             data = bytearray(source.read(math.prod(one["shape"]) * dtype.itemsize))
-            tensor = torch.frombuffer(data, dtype=dtype).reshape(one["shape"])
-            given[one["name"]] = tensor.to(torch.get_default_device())
+            given[one["name"]] = torch.frombuffer(data, dtype=dtype).reshape(one["shape"])
         contents: list[bytes] = []
         try:
             reply, named = _reply(servers.at(request["sizes"]), request, given)

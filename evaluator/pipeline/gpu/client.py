@@ -272,7 +272,6 @@ class GpuReferee:
             *("--data-dir", str(settings.data_dir), "--sandbox", settings.sandbox),
             *("--idle-s", str(settings.referee_idle_s), "--jobs-per-runner", str(settings.jobs_per_runner)),
             *("--ahead", str(settings.runners_ahead), "--cache-bytes", str(settings.cache_bytes)),
-            *("--reference-device", settings.reference_device),
         ]
 
     def _last_words(self) -> str:

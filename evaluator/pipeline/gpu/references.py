@@ -23,13 +23,11 @@ class References:
         gpu: str,
         driver: str,
         probe: Callable[[], Mapping[str, float]],
-        device: str = "cpu",
     ) -> None:
         """`gpu`: the UUID of the referee's; empty times baselines on the processor. `probe`: how long it takes now
-        for something known. `device`: where references compute their answers.
+        for something known.
         """
         self._sandbox = sandbox
-        self._computes_on = gpu if device == "gpu" else ""
         self._baselines = BaselineStore(sandbox, cache, gpu, driver, probe)
 
     def close(self) -> None:
@@ -39,7 +37,7 @@ class References:
     @contextmanager
     def stated(self, origin: bytes) -> Iterator[Problem]:
         """The problem that a grader states. Raises ReferenceRefusedError, InfrastructureError."""
-        with restated(origin, self._sandbox, self._computes_on) as problem:
+        with restated(origin, self._sandbox) as problem:
             yield problem
 
     @contextmanager

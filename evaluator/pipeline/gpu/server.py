@@ -195,7 +195,6 @@ class GpuRefereeServices:
         ahead: int,
         jobs_per_runner: int,
         cache_bytes: int,
-        reference_device: str,
     ) -> None:
         # Before torch: it decides what torch sees, and the zygote starts while torch is being imported.
         os.environ["CUDA_VISIBLE_DEVICES"] = uuid
@@ -218,7 +217,7 @@ class GpuRefereeServices:
             timed = tensors.TorchBaseline("cuda", self.state)
             self.baseline: Baseline = timed
             cache, driver = Cache(data_dir / "cache", cache_bytes), self.state().driver or ""
-            self.references = References(place, cache, uuid, driver, timed.probe, reference_device)
+            self.references = References(place, cache, uuid, driver, timed.probe)
             self.runtime = GpuRuntime(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner)
         except BaseException:
             pool.close()
@@ -267,7 +266,6 @@ def main() -> None:
     parser.add_argument("--jobs-per-runner", type=int, default=1)
     parser.add_argument("--ahead", type=int, default=2)
     parser.add_argument("--cache-bytes", type=int, default=4 << 30)
-    parser.add_argument("--reference-device", choices=["cpu", "gpu"], default="cpu")
     wanted = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
@@ -278,7 +276,6 @@ def main() -> None:
             wanted.ahead,
             wanted.jobs_per_runner,
             wanted.cache_bytes,
-            wanted.reference_device,
         )
     except InfrastructureError as fault:
         print(f"{fault} {fault.remedy or ''}", file=sys.stderr)

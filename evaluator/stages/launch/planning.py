@@ -13,7 +13,18 @@ from typing import Final
 
 from common.demangled import without_parameters
 from common.expressions import ExpressionError, caret, names_in
-from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, PlanError, as_directives, parse_directives
+from common.launch_plan import (
+    PREFIX,
+    Copy,
+    Extent,
+    Fill,
+    Launch,
+    LaunchPlan,
+    PlanError,
+    as_directives,
+    parse_directives,
+    unmarked_launch,
+)
 from common.wire import DType
 from evaluator.backends.session import Entry, Parameter, Pointer, Program
 from evaluator.errors import Ruling
@@ -38,6 +49,8 @@ __all__ = ["BufferFacts", "CheckedPlan", "Planned", "SizedPlan", "plan_launches"
 _TEMPLATE = re.compile(r"\btemplate\s*<[^;{}]*>\s*(?:[\w\s]*\s)?__global__")
 _INFERRED_BLOCK: Final = 256
 _SHOWN: Final = 8
+_MOST_SHOWN: Final = 80
+"""Characters of a comment."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +106,13 @@ def _plan(
         raise _no_kernel(source)
     plan = json_plan or directives
     plan_source: PlanSource = "json" if json_plan else "directives"
-    binding = ""
+    binding = comment = ""
     if plan is None:
-        plan, binding = _infer(problem, program.entries)
+        comment = _unmarked(source)
+        try:
+            plan, binding = _infer(problem, program.entries)
+        except PlanRefusedError as refused:
+            raise PlanRefusedError(refused.ruling.message, f"{comment}{refused.ruling.hint}") from None
         plan_source = "inferred"
     scope = _Scope(problem, plan)
     try:
@@ -110,7 +127,7 @@ def _plan(
         raise PlanRefusedError(
             f"No launch plan was given, and the inferred one does not fit ({binding}): {refused.ruling.message}",
             # The inferred line again would not fit either.
-            refused.ruling.hint or f"Say how to launch with another line than\n{as_directives(plan)}",
+            comment + (refused.ruling.hint or f"Say how to launch with another line than\n{as_directives(plan)}"),
         ) from None
     for index, step in enumerate(plan.steps):
         if isinstance(step, Fill | Copy):
@@ -118,6 +135,7 @@ def _plan(
     _check_outputs(problem, plan, calls.values())
     binding = binding or _describe(calls.values(), program.entries)
     lines = source.count("\n") + 1
+    binding += f". {comment.rstrip(' .')}" if comment else ""
     return CheckedPlan(problem, plan, plan_source, binding, program.arch, calls, lines)
 
 
@@ -125,6 +143,16 @@ _see_grammar = (
     "A directive is one of: `// assay: launch KERNEL grid=(…) block=(…) args=(…)`, `// assay: temp NAME DTYPE (…)`, "
     "`// assay: fill NAME value=V`, `// assay: copy SOURCE TARGET`."
 )
+
+
+def _unmarked(source: str) -> str:
+    """What to say of a comment that was meant to be a directive; empty where there is none."""
+    found = unmarked_launch(source)
+    if found is None:
+        return ""
+    number, text = found
+    shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    return f"Line {number}, `{shown}`, is a comment and launches nothing: a directive begins with `{PREFIX} launch`. "
 
 
 def _no_kernel(source: str) -> PlanRefusedError:
@@ -381,9 +409,10 @@ def _check_outputs(problem: Problem, plan: LaunchPlan, calls: Iterable[Call]) ->
     named |= {step.target for step in plan.steps if isinstance(step, Fill | Copy)}
     missing = [output.name for output in problem.outputs if output.name not in named]
     if missing:
+        names, what = " and ".join(missing), "output" if len(missing) == 1 else "outputs"
         raise PlanRefusedError(
-            f"No step of the launch plan writes the output {', '.join(missing)}.",
-            f"Pass {', '.join(missing)} to a kernel, or make it the target of a fill or a copy.",
+            f"No step of the launch plan writes the {what} {names}.",
+            f"Pass {names} to a kernel, or name {names} as the target of a fill or a copy.",
         )
 
 

@@ -158,6 +158,78 @@ def test_what_says_nothing_for_positive_values_is_drawn_with_both_signs(toolbox:
         assert told in verdict.correctness.warnings
 
 
+@pytest.mark.parametrize(
+    ("made", "body", "repair"),
+    [
+        ("torch.randn(8, 64)", "torch.softmax(x * 1e-9, -1)", None),
+        (
+            "torch.randn(8, 64)",
+            "1 + torch.relu(x.abs() - 20)",
+            "let get_inputs draw 'x' with a standard deviation of 8.",
+        ),
+        ("torch.rand(8, 64)", "1 + torch.relu(x.abs() - 20)", "let get_inputs draw 'x' from -24 to 24."),
+    ],
+)
+def test_larger_inputs_are_named_where_they_make_a_problem(
+    made: str, body: str, repair: str | None, toolbox: Toolbox
+) -> None:
+    inputs = f"def get_inputs():\n    return [{made}]\n"
+    text = f"{HEAD}    def forward(self, x):\n        return {body}\n{inputs}{TAIL}"
+    with (
+        pytest.raises(ReferenceRefusedError, match="nearly constant") as refused,
+        foreign_problem(text.encode(), "some.py", toolbox.sandbox, toolbox.cache),
+    ):
+        pass
+    told = str(refused.value)
+    assert told.endswith(repair) if repair else "larger inputs" not in told
+
+
+TEXTBOOK = """
+__device__ float cut(float value)
+{
+#ifdef TF32
+    return __int_as_float((__float_as_int(value) + 0x1000) & ~0x1fff);
+#else
+    return value;
+#endif
+}
+__global__ void textbook(const float* x, float* out_0, float* out_1, float* out_2, float* out_3, float* out_4)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < 1024) {
+        float v = cut(x[i]), soft = logf(1.0f + expf(v));
+        out_0[i] = soft;
+        out_1[i] = v * tanhf(soft);
+        out_2[i] = v > 0.0f ? v : expf(v) - 1.0f;
+    }
+    if (i < 16) {
+        float total = 0.0f, sum = 0.0f, squares = 0.0f;
+        for (int k = 0; k < 64; ++k) {
+            float v = cut(x[i * 64 + k]);
+            total += expf(v);
+            sum += v;
+            squares += v * v;
+        }
+        out_3[i] = logf(total);
+        out_4[i] = (squares - sum * sum / 64.0f) / 63.0f;
+    }
+}
+"""
+
+
+def test_kernels_as_in_textbooks_pass_and_in_tf32_they_do_not(toolbox: Toolbox) -> None:
+    """Softplus, mish, ELU, logsumexp and a variance, each with a step in which terms cancel."""
+    answers = "F.softplus(x, threshold=100), F.mish(x), F.elu(x), torch.logsumexp(x, -1), torch.var(x, -1)"
+    text = (
+        f"import torch.nn.functional as F\n{HEAD}    def forward(self, x):\n        return {answers}\n"
+        f"def get_inputs():\n    return [4 * torch.randn(16, 64)]\n{TAIL}"
+    )
+    with foreign_problem(text.encode(), "textbook.py", toolbox.sandbox, toolbox.cache) as problem:
+        verdict = graded(TEXTBOOK, problem, toolbox)
+        assert verdict.status is Status.PASSED, verdict.message
+        assert graded(f"#define TF32\n{TEXTBOOK}", problem, toolbox).status is Status.INCORRECT
+
+
 def test_a_text_without_end_is_refused_unread(toolbox: Toolbox) -> None:
     with (
         pytest.raises(ReferenceRefusedError, match="may have 1,048,576"),

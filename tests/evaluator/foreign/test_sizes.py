@@ -110,8 +110,30 @@ def test_what_is_too_large_is_halved_where_it_can_be() -> None:
     found = afforded(described_by(shapes, published, most=1 << 24))
     assert found.sizes["heads"] == 3
     assert found.sizes["dim"] == 12288
-    assert 16 <= found.sizes["batch"] <= 128
+    assert found.sizes["batch"] == 8
     small = afforded(described_by(shapes, {**published, "batch": 2, "dim": 4096}))
     assert small.sizes == {**published, "batch": 2, "dim": 4096}
     with pytest.raises(ReferenceTooLargeError, match=r"^too large With smaller numbers: it fails$"):
         afforded(described_by(shapes, published, most=1000))
+
+
+def test_what_must_be_as_large_as_another_is_halved_with_it() -> None:
+    def shapes(batch: int, dim: int, heads: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        assert batch == dim
+        return (batch, dim), (1,)
+
+    found = afforded(described_by(shapes, {"batch": 4096, "dim": 4096, "heads": 4096}, most=1 << 20))
+    assert found.sizes["batch"] == found.sizes["dim"] == 256
+
+
+def test_what_was_halved_unseen_may_have_to_be_as_it_is() -> None:
+    """All of it is too large until `batch` is halved, and by then `width` has been."""
+
+    def shapes(batch: int, width: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if batch * 1024 > 1 << 14:
+            raise ReferenceTooLargeError("too large", {"batch": 32, "width": 64})
+        assert width == 64
+        return (batch, 1024), (1,)
+
+    found = afforded(described_by(shapes, {"batch": 32, "width": 64}))
+    assert dict(found.sizes) == {"batch": 16, "width": 64}

@@ -1,5 +1,7 @@
 """Round sizes: within what a kernel must serve, cheap, and between them all that kernels have cases for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,12 @@ def test_round_sizes_are_served_and_cheap(problem):
         assert len(drawn) >= 7
         assert all(problem.serves.admits(sizes) for sizes in drawn)
         assert len({tuple(sizes.items()) for sizes in drawn}) == len(drawn)
+
+
+def test_a_problem_without_sizes_has_none():
+    """One of someone else, whose file names no number."""
+    problem = replace(find_problem("vector_add"), sizes=())
+    assert round_sizes(problem, np.random.default_rng(0)) == ()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ def server(body: str, inputs: str = INPUTS, init: str = INIT, arguments: str = "
     [
         ("x = (", "not Python", 1),
         ("import no_such_module", "ModuleNotFoundError", 1),
-        ("import torch", "no class `Model`", None),
+        ("import torch", "no class `Model`, and defines nothing", None),
+        (f"class Net:\n    pass\n{INPUTS}", "and defines `Net` in line 1, `get_inputs` in line 3", None),
         ("Model = 3", "no torch.nn.Module", None),
         (f"{HEAD}    pass\n{INIT}", "no function `get_inputs`", None),
         (f"{HEAD}    pass\n{INPUTS}def get_init_inputs():\n    raise SystemExit", "making the Model fails", 8),
@@ -63,6 +64,28 @@ def test_refusals_name_the_reason_and_the_line(
 def test_draws_are_seen(made: str, draw: dict[str, object]) -> None:
     told = server("return x * 2.0", f"def get_inputs():\n    return [{made}]\n").describe()
     assert told["inputs"][0]["draw"] == draw
+
+
+def test_numbers_that_a_file_states_in_any_way_are_sizes() -> None:
+    text = (
+        "N = 2 * 1024\nshape = (3, 1 << 2)\nH = W = 5\nD, K = 6, 7\ntwice = N * 2\nagain = 1\nagain = 2\n"
+        f"{HEAD}    def forward(self, x, y):\n        return x.sum() + y\n{INIT}"
+        "def get_inputs():\n    return [torch.rand(*shape, H, W), torch.rand(N, D, K)]\n"
+    )
+    told = ReferenceServer(text, 1 << 20).describe()
+    stated = {"N": 2048, "H": 5, "W": 5, "D": 6, "K": 7, "twice": 4096, "again": 2, "shape_0": 3, "shape_1": 4}
+    assert told["sizes"] == stated
+    assert told["constants"] == ["N", "H", "D", "K", "shape_0", "shape_1"]
+    less = ReferenceServer(text, 1 << 20, {"N": 8, "shape_1": 2, "H": 4}).describe()
+    assert [one["shape"] for one in less["inputs"]] == [[3, 2, 4, 4], [8, 6, 7]]
+    assert less["sizes"] == stated | {"N": 8, "twice": 16, "shape_1": 2, "H": 4, "W": 4}
+
+
+def test_a_product_without_end_is_not_begun() -> None:
+    inputs = "def get_inputs():\n    return [torch.rand(1 << 17, 1), torch.rand(1, 1 << 17)]\n"
+    with pytest.raises(RefusedError, match=r"its products take 68,719,476,736 bytes, and may") as refused:
+        server("return (x @ y).sum()", inputs, arguments="self, x, y").describe()
+    assert refused.value.line == 5
 
 
 def test_names_of_all_kinds_of_arguments() -> None:
@@ -127,6 +150,49 @@ def test_what_cancels_inside_one_operator_stays_in_its_scale(approximate: str) -
     assert float((scales[0] / x.abs()).mean()) > 0.4
     assert torch.all(scales[0] < 8.0 * x.abs())
     assert torch.all((single - values[0]).abs() < 8 * 2.0**-24 * scales[0])
+
+
+TEXTBOOK = {
+    "nn.functional.softplus(x)": "torch.log(1 + torch.exp(x))",
+    "nn.functional.softplus(x, 4.0)": "torch.log(1 + torch.exp(4 * x)) / 4",
+    "nn.functional.mish(x)": "x * torch.tanh(torch.log(1 + torch.exp(x)))",
+    "nn.functional.mish(x.clone(), inplace=True)": "x * torch.tanh(torch.log(1 + torch.exp(x)))",
+    "nn.functional.logsigmoid(x)": "torch.log(1 / (1 + torch.exp(-x)))",
+    "torch.log1p(x * x)": "torch.log(1 + x * x)",
+    "torch.expm1(x)": "torch.exp(x) - 1",
+    "nn.functional.elu(x, 0.5)": "torch.where(x > 0, x, 0.5 * (torch.exp(x) - 1))",
+    "nn.functional.elu(x.clone(), inplace=True)": "torch.where(x > 0, x, torch.exp(x) - 1)",
+    "nn.functional.selu(x)": "1.0507010 * torch.where(x > 0, x, 1.6732632 * (torch.exp(x) - 1))",
+    "nn.functional.celu(x, 0.5)": "torch.where(x > 0, x, 0.5 * (torch.exp(x / 0.5) - 1))",
+    "torch.tanh(x)": "1 - 2 / (torch.exp(2 * x) + 1)",
+    "torch.sinh(x)": "(torch.exp(x) - torch.exp(-x)) / 2",
+    "torch.asinh(x)": "torch.sign(x) * torch.log(x.abs() + torch.sqrt(x * x + 1))",
+    "torch.atanh(x / 16)": "0.5 * torch.log((1 + x / 16) / (1 - x / 16))",
+    "torch.logsumexp(x - 2, 1)": "torch.log(torch.exp(x - 2).sum(1))",
+    "torch.log_softmax(x * 4, 1)": "torch.log(torch.exp(x * 4) / torch.exp(x * 4).sum(1, keepdim=True))",
+    "torch.logaddexp(x, -x - 1)": "torch.log(torch.exp(x) + torch.exp(-x - 1))",
+    "torch.var(x, 1)": "((x * x).mean(1) - x.mean(1) ** 2) * 6 / 5",
+    "torch.var_mean(x, correction=0)": "(x * x).mean() - x.mean() ** 2",
+    "torch.std(x, 1)": "torch.sqrt((((x * x).mean(1) - x.mean(1) ** 2) * 6 / 5).clamp(0))",
+}
+
+
+@pytest.mark.parametrize("operator", TEXTBOOK)
+def test_formulas_of_textbooks_are_within_what_is_allowed_and_tf32_is_not(operator: str) -> None:
+    """Of operators in which terms cancel: far below 0, near 0, for rows of nearly one value."""
+    here = server(f"return {operator}", INPUTS.replace("4, 6", "4096, 6"))
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(4096, 6, generator=generator) * torch.tensor([4.0, 2.0, 1.0, 0.1, 0.01, 1e-4])
+    x[1::2] = x[1::2, :1] * (1 + 1e-4 * x[1::2])
+    values, scales = here.answered({"x": x})
+
+    def worst(found: torch.Tensor) -> float:
+        return float(((found.reshape(values[0].shape) - values[0]).abs() / (scales[0] * 2.0**-24 + 1e-38)).max())
+
+    textbook = eval(TEXTBOOK[operator], {"torch": torch, "x": x})
+    assert worst(textbook) < 20.0
+    assert worst(here.computed({"x": x}, "eager")[0]) < 20.0
+    assert worst(here.computed({"x": x}, "TF32")[0]) > 100.0
 
 
 def test_two_terms_that_cancel_keep_their_scale() -> None:

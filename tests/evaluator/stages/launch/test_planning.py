@@ -115,6 +115,30 @@ def test_no_kernel_and_two_kernels():
     assert "// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(c)" in ruling.hint
 
 
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "// launch: add grid=(4) block=(256)",
+        "//launch add grid = (4)",
+        "// @launch k args=(a, b)",
+        "/// - launch: block=(1)",
+    ],
+)
+def test_a_comment_that_was_meant_to_launch_is_named(comment):
+    told = f"Line 2, `{comment}`, is a comment and launches nothing: a directive begins with `// assay: launch`"
+    assert plan(f"int x;\n{comment}\n").checked_plan.binding == f"a, b, c, n bound by name. {told}"
+    two = refused(plan(f"\n{comment}", (ADD, entry("k", "float* c"))).ruling, "2 kernels (add, k)")
+    assert two.hint.startswith(f"{told}. Add a line for each launch")
+    assert plan(f"{LINE}{comment}\n").checked_plan.binding == plan().checked_plan.binding
+
+
+@pytest.mark.parametrize(
+    "source", ["// we launch one thread each", '"// launch grid=(1)"', "/* launch grid=(1) */", "a"]
+)
+def test_other_comments_are_left_alone(source):
+    assert plan(source).checked_plan.binding == "a, b, c, n bound by name"
+
+
 KERNELS = (
     entry("k", "float* x", symbol="k"),
     entry("ns::k(float*)", "float* x"),
