@@ -30,6 +30,7 @@ _WAYS: Final[tuple[tuple[str, str, object], ...]] = (
     ("algorithm", "name", "grpo"),
     ("model", "lora_rank", 32),
     ("sft", "method", "lora"),
+    ("sft", "method", "qlora"),
 )
 """What makes a run smaller, the least change to what is learned first."""
 
@@ -124,7 +125,8 @@ def _packages(config: TrainingConfig) -> Iterator[HealthCheck]:
         "vllm": config.rollout.name == "vllm",
         "sglang": config.rollout.name == "sglang",
         "flash_attn": config.model.attention == "flash_attention_2",
-        "peft": config.model.lora_rank > 0 or (config.sft.examples > 0 and config.sft.method == "lora"),
+        "peft": config.model.lora_rank > 0 or (config.sft.examples > 0 and config.sft.with_adapters),
+        "bitsandbytes": config.sft.examples > 0 and config.sft.method == "qlora",
         "gguf": _to_be_converted(config),
         "wandb": config.logging.wandb != "off",
         "tensorboard": config.logging.tensorboard,

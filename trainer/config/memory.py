@@ -18,6 +18,11 @@ section 3.1)."""
 UNDER_ADAPTERS_BYTES: Final = 4
 """A frozen parameter under adapters: verl 0.9.1 loads every model that is trained in float32
 (`verl.workers.engine.fsdp.transformer_impl`); the adapters themselves are small beside it."""
+NF4_BYTES: Final = 4.127 / 8
+"""A frozen parameter in NF4, with its part of the constants of each block of 64 (Dettmers et al. 2023, "QLoRA",
+section 3)."""
+_LARGEST_VOCABULARY: Final = 152_064
+"""Of Qwen2.5, which has more tokens than most."""
 USABLE_SHARE: Final = 0.9
 """Of a GPU's memory; the rest is for activations and the driver."""
 
@@ -83,7 +88,8 @@ def gpu_loads(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> tu
 
 def tuning_load(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> GpuLoad | None:
     """What supervised fine-tuning holds on the one GPU that it uses, before anything else is placed: the agents are
-    tuned one after another. None where a run has none. With adapters the weights under them are in bfloat16.
+    tuned one after another. None where a run has none. With adapters the weights under them are in bfloat16; with
+    `sft.method=qlora` those of the linear layers are in NF4, and embeddings and head in bfloat16.
     """
     if not config.sft.examples or config.resources.device == "cpu":
         return None
@@ -91,7 +97,9 @@ def tuning_load(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> 
     if config.sft.method == "full":
         return GpuLoad("tune one agent after the other (sft)", 1, largest * TRAINED_BYTES)
     adapters = adapter_parameters(largest, config.sft.lora.rank) * TRAINED_BYTES
-    return GpuLoad("tune adapters of one agent after the other (sft)", 1, largest * 2 + adapters)
+    words = _word_parameters(largest) if config.sft.method == "qlora" else largest
+    frozen = int(words * 2 + (largest - words) * NF4_BYTES)
+    return GpuLoad("tune adapters of one agent after the other (sft)", 1, frozen + adapters)
 
 
 def adapter_parameters(parameters: int, rank: int) -> int:
@@ -100,8 +108,17 @@ def adapter_parameters(parameters: int, rank: int) -> int:
     A layer of width h has about 12 h² parameters and its adapters 18 h for each rank; a model has about h / 128
     layers (Kaplan et al. 2020, section 3.1), and narrow deep ones are half as wide as that says.
     """
-    width = (parameters * 128 / 12) ** (1 / 3) / 2
-    return int(parameters * 1.5 * rank / width) if parameters else 0
+    return int(parameters * 1.5 * rank / (_width(parameters) / 2)) if parameters else 0
+
+
+def _word_parameters(parameters: int) -> int:
+    """How many of them are in embeddings and head at most: two matrices of `_LARGEST_VOCABULARY` rows."""
+    return min(parameters, int(2 * _LARGEST_VOCABULARY * _width(parameters)))
+
+
+def _width(parameters: int) -> float:
+    """Of a model that has about h / 128 layers of 12 h² parameters each."""
+    return float((parameters * 128 / 12) ** (1 / 3))
 
 
 def host_bytes(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> int:

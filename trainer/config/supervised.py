@@ -39,9 +39,10 @@ class SftSection(Section):
     [R5: 10,000 for the Generator, 8,000 for the Optimizer]."""
     epochs: int = Field(default=2, ge=1, le=100)
     """Passes over the examples [R5: 2 to 3]."""
-    method: Literal["full", "lora"] = "full"
+    method: Literal["full", "lora", "qlora"] = "full"
     """`full` tunes all weights; `lora` keeps them as they are and tunes adapters, which are kept beside the model and
-    merged into it for what follows [T11]."""
+    merged into it for what follows; `qlora` has the weights under them in 4 bits meanwhile (Dettmers et al. 2023), and
+    needs bitsandbytes [T11]."""
     lora: LoraSection = LoraSection()
     batch_size: int = Field(default=4, ge=1)
     """Examples that are on the device at once."""
@@ -61,3 +62,8 @@ class SftSection(Section):
     """Conversations of the tuned agents, of which both learn the successful ones; 0 leaves that out [R6]."""
     cross_epochs: int = Field(default=1, ge=1, le=100)
     """Passes over what they have learned from each other [R6: 1]."""
+
+    @property
+    def with_adapters(self) -> bool:
+        """Whether adapters are tuned, over weights that stay as they are."""
+        return self.method != "full"

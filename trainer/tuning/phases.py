@@ -239,7 +239,7 @@ class _Tuning:
         if tuned:
             # A handful of steps by an optimizer that is new: at the full rate they undid a tuning (docs/training.md).
             section = section.model_copy(update={"learning_rate": _TOGETHER_RATE * section.learning_rate})
-        own = {"lora"} if section.method == "lora" else set()
+        own = {"lora"} if section.with_adapters else set()
         about = section.model_dump(
             include={"method", "batch_size", "gradient_accumulation_steps", "learning_rate", *own}
         )
@@ -257,7 +257,7 @@ class _Tuning:
             self._measured(role, model, into, f"{phase}, after epoch {epoch.number} of {epochs}")
 
         # Adapters go on being tuned over the model that they belong to.
-        going_on = tuned is not None and section.method == "lora"
+        going_on = tuned is not None and section.with_adapters
         return fine_tune(
             tuned if tuned and not going_on else start,
             into,
