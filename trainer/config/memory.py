@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from trainer.config.placement import Gpus, gpus_of, has_reference
-from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.config.schema import AgentRole, TrainingConfig, TunedRole
 
 TRAINED_BYTES: Final = 16
 """A parameter that is trained: weight, gradient and AdamW's two moments, float32 each (Rajbhandari et al. 2020, ZeRO,
@@ -73,7 +73,7 @@ class GpuLoad:
         return int(max(held, served)) + 1
 
 
-def gpu_loads(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> tuple[GpuLoad, ...]:
+def gpu_loads(config: TrainingConfig, parameters: Mapping[TunedRole, int]) -> tuple[GpuLoad, ...]:
     """What the GPUs of each node hold. `parameters`: how many each agent's model has.
 
     Agents without GPUs of their own update on the same ones, so these hold both. Models that are kept on the host
@@ -86,14 +86,14 @@ def gpu_loads(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> tu
     return tuple(load for roles in groups for load in _of_group(config, roles, placed, parameters))
 
 
-def tuning_load(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> GpuLoad | None:
+def tuning_load(config: TrainingConfig, parameters: Mapping[TunedRole, int]) -> GpuLoad | None:
     """What supervised fine-tuning holds on the one GPU that it uses, before anything else is placed: the agents are
     tuned one after another. None where a run has none. With adapters the weights under them are in bfloat16; with
     `sft.method=qlora` those of the linear layers are in NF4, and embeddings and head in bfloat16.
     """
     if not config.sft.examples or config.resources.device == "cpu":
         return None
-    largest = max(parameters[role] for role in config.roles)
+    largest = max(parameters[role] for role in config.tuned_roles)
     if config.sft.method == "full":
         return GpuLoad("tune one agent after the other (sft)", 1, largest * TRAINED_BYTES)
     adapters = adapter_parameters(largest, config.sft.lora.rank) * TRAINED_BYTES
@@ -121,22 +121,29 @@ def _width(parameters: int) -> float:
     return float((parameters * 128 / 12) ** (1 / 3))
 
 
-def host_bytes(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> int:
-    """What each node keeps in the host's memory for its GPUs: references, and everything trained with offload."""
+def host_bytes(config: TrainingConfig, parameters: Mapping[TunedRole, int]) -> int:
+    """What each node keeps in the host's memory for its GPUs: references, and everything trained with offload; and a
+    Tester that is a model, which is on one of them.
+    """
     whole = 0
     for role in config.roles:
         ours = config.for_agent(role)
         whole += parameters[role] * _frozen_bytes(ours) * has_reference(ours)
         if ours.model.offload:
             whole += parameters[role] * (_policy_bytes(ours) + TRAINED_BYTES * ours.algorithm.learns_critic)
-    return whole // config.resources.nodes
+    return whole // config.resources.nodes + tester_bytes(config, parameters)
+
+
+def tester_bytes(config: TrainingConfig, parameters: Mapping[TunedRole, int]) -> int:
+    """What a Tester that is a model takes during the reinforcement learning: it is on the CPU, in float32."""
+    return parameters.get("tester", 0) * 4 if config.agents.tester is not None else 0
 
 
 def _of_group(
     config: TrainingConfig,
     roles: tuple[AgentRole, ...],
     placed: Mapping[AgentRole, Gpus],
-    parameters: Mapping[AgentRole, int],
+    parameters: Mapping[TunedRole, int],
 ) -> Iterator[GpuLoad]:
     """The GPUs of agents that share them."""
     resources, gpus = config.resources, placed[roles[0]]
@@ -168,7 +175,7 @@ def _with_servers(
     state_bytes: int,
     config: TrainingConfig,
     roles: tuple[AgentRole, ...],
-    parameters: Mapping[AgentRole, int],
+    parameters: Mapping[TunedRole, int],
 ) -> GpuLoad:
     rollout = config.rollout
     weights = [parameters[role] * _frozen_bytes(config.for_agent(role)) // rollout.tensor_parallel for role in roles]

@@ -77,13 +77,17 @@ def test_adapters_over_them_learn_and_one_that_was_killed_ends_as_one_that_was_n
     assert parts.epochs == whole.epochs
     for name in ("model.safetensors", f"{ADAPTER}/{adapters.WEIGHTS}"):
         assert (parts.folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
-    assert {value.dtype for value in load_file(whole.folder / ADAPTER / adapters.WEIGHTS).values()} == {torch.bfloat16}
+    assert {value.dtype for value in load_file(whole.folder / ADAPTER / adapters.WEIGHTS).values()} == {
+        torch.bfloat16
+    }
 
     merged = models.load_model(whole.folder)[0]
     tuned = adapters.load_adapters(adapters.load_quantised(start, "cpu")[0], whole.folder / ADAPTER)
     before, learned, plays = (loss(one, start) for one in (models.load_model(start)[0], tuned, merged))
     assert learned < 0.95 * before
-    assert abs(plays - learned) < 0.1 * (before - learned), "what plays, in whole weights, is what was tuned in 4 bits"
+    assert abs(plays - learned) < 0.1 * (before - learned), (
+        "what plays, in whole weights, is what was tuned in 4 bits"
+    )
     assert merged.dtype is torch.float32
 
 
