@@ -167,7 +167,7 @@ class Trial:
         """Problems of the right kernels of the newest measurement, by source."""
         self.timed: list[float] = []
         self.commonest: dict[str, float] = {}
-        """Of the Tester's prompts: the share of the issue that is the commonest, which who always names it would have."""
+        """Of the Tester's prompts: the share of the commonest issue, which who always names that one would have."""
 
     def run(self) -> None:
         """Every stage, in order. Raises OutOfTimeError."""
@@ -400,7 +400,7 @@ class Trial:
     async def _named(
         self, agents: Mapping[TunedRole, Path], data: GradedData
     ) -> dict[str, dict[str, measuring.Answered]]:
-        """What the Tester names, with how many issues and kernels there are, and what it names of each kind of end."""
+        """What the Tester names; with it, how many kernels it is asked about, and what is wrong with them."""
         config, found, shown = self.config, {}, self.details.setdefault("tester", {})
         assert config.agents.tester is not None
         policy = self._policy(agents["tester"], config.agents.tester.temperature)

@@ -60,12 +60,11 @@ class AgentSection(Section):
 
 
 class TesterSection(Section):
-    """A model that adds its words to the Tester's report; it learns nothing by reinforcement, and runs on the CPU then
-    [R4]."""
+    """A model that adds its words to the Tester's report, on the CPU; it learns nothing by reinforcement [R4]."""
 
     model_name: str = "smollm2-135m"
-    """A folder, or `smollm2-135m`: a small model, for it is asked once for each kernel. One that is tuned can be `tiny`
-    too."""
+    """A folder, or `smollm2-135m`: a small model, for it is asked once for each kernel; or `tiny`, for one that is
+    tuned."""
     tuned: bool = False
     """Fine-tune it on kernels and what is wrong with them, as `sft` says, and use the tuned model [R5]."""
     temperature: float = Field(default=0.0, ge=0, le=10)

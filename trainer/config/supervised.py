@@ -41,7 +41,7 @@ class SftSection(Section):
     """Passes over the examples [R5: 2 to 3]."""
     method: Literal["full", "lora", "qlora"] = "full"
     """`full` tunes all weights; `lora` keeps them as they are and tunes adapters, which are kept beside the model and
-    merged into it for what follows; `qlora` has the weights under them in 4 bits meanwhile (Dettmers et al. 2023), and
+    merged into it for what follows; `qlora` has what lies under them in 4 bits meanwhile (Dettmers et al. 2023), and
     needs bitsandbytes [T11]."""
     lora: LoraSection = LoraSection()
     batch_size: int = Field(default=4, ge=1)

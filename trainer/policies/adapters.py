@@ -53,8 +53,8 @@ def refuse_without_quantisation(device: str) -> None:
 
 
 def load_quantised(folder: Path, device: str) -> tuple[Any, Any]:
-    """Model and tokenizer of a folder, on the device: linear layers but the head in NF4 with their constants quantised
-    too, the rest in float32 on a CPU and in bfloat16 on a GPU, in which products are reckoned. Raises
+    """Model and tokenizer of a folder, on the device: linear layers but the head in NF4 with their constants
+    quantised too, the rest in float32 on a CPU and in bfloat16 on a GPU, in which products are reckoned. Raises
     ConfigurationError where there is no model, or as `refuse_without_quantisation`.
     """
     refuse_without_quantisation(device)
@@ -79,7 +79,7 @@ def load_adapters(model: Any, folder: Path, *, trained: bool = False) -> Any:
     except (OSError, ValueError, RuntimeError) as error:
         raise ConfigurationError(
             f"There are no adapters for this model in {folder}: {error}",
-            "Name a folder that a tuning with sft.method lora or qlora has kept, and the model that it was tuned from.",
+            "Name a folder that a tuning of adapters (sft.method) has kept, and the model that it was tuned from.",
         ) from error
 
 

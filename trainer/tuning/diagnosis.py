@@ -1,8 +1,8 @@
 """What is wrong with a graded kernel, or what makes it slow, as far as that is known: what a Tester learns to say.
 
 A verdict says how an evaluation ended, and the rules' report where it showed; why, only the text says. Of a template
-that is known: its flaw was put into it, and the right kernel of the same style is the cure. Of a right kernel it is the
-pitfall that the evaluator's profile names first, else the style of the fastest kernel of its problem.
+that is known: its flaw was put into it, and the right kernel of the same style is the cure. Of a right kernel it is
+the pitfall that the evaluator's profile names first, else the style of the fastest kernel of its problem.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ class Diagnosis:
 
 
 def diagnosis_of(kernel: GradedKernel, beside: Sequence[GradedKernel], factor: float) -> Diagnosis | None:
-    """None for a kernel that is wrong for a reason that nobody knows, such as an agent's. `beside`: the kernels of its
-    problem; `factor`: how many times as fast another one is at least, to be worth a word.
+    """None for a kernel that is wrong for a reason that nobody knows, such as an agent's. `beside`: the kernels of
+    its problem; `factor`: how many times as fast another one is at least, to be worth a word.
     """
     style, flaw = kernel.provenance.style, kernel.provenance.flaw
     if not kernel.passed:

@@ -3,9 +3,9 @@
 A Generator's example is a task and a kernel that passed. An Optimizer's is a conversation that has begun: a task, a
 kernel, the Tester's report of that kernel's verdict and the target, answered by a kernel of the same problem that
 passed and is better (requirements document, "Generator Agent SFT" and "Optimizer Agent SFT"). A Tester's is a task,
-a kernel and what the grader found, answered by what is wrong with it, or what makes it slow ("Tester Agent SFT"). Only
-kernels and tasks that may be learned from are in one: what is held out is on the other side of `trainer.data.graded`.
-A fifth of the other kernels no Tester learns from either: on them it is asked about kernels that it has not seen.
+a kernel and what the grader found, answered by what is wrong with it, or what makes it slow ("Tester Agent SFT").
+Only kernels and tasks that may be learned from are in one: what is held out is on the other side of
+`trainer.data.graded`. A fifth of the other kernels no Tester learns from either: it is asked about them.
 """
 
 import random
@@ -134,10 +134,9 @@ def optimizer_examples(
 def tester_examples(
     data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int, factor: float
 ) -> tuple[TaughtExample, ...]:
-    """At most `count` different examples of a Tester that is a model: what it is asked about a kernel in a conversation,
-    answered by its diagnosis (requirements document, "Tester Agent SFT": "code to compilation result", "profiling data
-    to issue"). Each way to end has the same share, as far as there are kernels that end so. `factor`: as for
-    `diagnosis_of`.
+    """At most `count` different examples of a Tester that is a model: what it is asked about a kernel in a
+    conversation, answered by its diagnosis. Each way to end has the same share, as far as there are kernels that end
+    so. `factor`: as for `diagnosis_of`.
 
     Raises ConfigurationError where nothing is known to be wrong with any kernel for a task.
     """
@@ -163,8 +162,8 @@ def tester_examples(
 def tester_prompts(
     data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, seed: int, factor: float
 ) -> tuple[tuple[tuple[Message, ...], Diagnosis], ...]:
-    """What a Tester is asked about a kernel that no Tester has learned from, and what should be named: one for each task
-    whose problem has such kernels, which take turns, each way to end too.
+    """What a Tester is asked about a kernel that no Tester has learned from, and what should be named: one for each
+    task whose problem has such kernels, which take turns, each way to end too.
     """
     found = []
     for problem in sorted({task.problem for task in tasks}):

@@ -86,6 +86,18 @@ def test_fine_tuning_holds_one_whole_agent_on_one_gpu_or_its_adapters():
     assert tuning_load(load_config("cpu-demo", ["sft.examples=9"]), SEVEN) is None
 
 
+def test_a_tester_is_tuned_on_the_gpu_and_answers_on_the_cpu():
+    larger = {**SEVEN, "tester": 2 * B}
+    tuned = load_config("requirements", ["sft.examples=9", "agents.tester.tuned=true"])
+    assert tuning_load(tuned, larger).state_bytes == 2 * B * 16
+    assert host_bytes(tuned, larger) == host_bytes(load_config("requirements"), SEVEN) + 2 * B * 4
+    asked = load_config("requirements", ["sft.examples=9", "agents.tester={}"])
+    assert tuning_load(asked, larger).state_bytes == B * 16, "it is not tuned"
+    assert [load.state_bytes for load in gpu_loads(asked, larger)] == [
+        load.state_bytes for load in gpu_loads(load_config("requirements"), SEVEN)
+    ]
+
+
 @pytest.mark.parametrize(
     ("parameters", "rank", "adapters"),
     [
