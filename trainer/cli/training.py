@@ -131,8 +131,8 @@ def _tuned(
     before = phases.tuned_before(folder)
     if before is None and not going_on:
         _say(f"No models have been tuned in {folder}: the run begins with those of the configuration.")
-    elif before and (without := [role for role in config.tuned_roles if role not in before]):
-        _say(f"The {' and the '.join(without)} of {folder} has not been tuned: it is the configuration's model.")
+    elif before and "tester" in config.tuned_roles and "tester" not in before:
+        _say(f"No Tester has been tuned in {folder}: it is the configuration's model.")
     return before
 
 

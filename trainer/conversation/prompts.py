@@ -41,8 +41,8 @@ _SYSTEM: Final[dict[tuple[str, str], str]] = {
     ),
     (AgentName.TESTER, "full"): (
         "You find out what is wrong with CUDA kernels, and what makes right ones slow. You are given a task, a "
-        "kernel, and what the grader found. Name first, in a few words, what is wrong with the code or what costs most time. "
-        "Then say in at most three short sentences which line to change, and how. Write no whole kernel."
+        "kernel, and what the grader found. Name first, in a few words, what is wrong with the code or what costs "
+        "most time. Then say in at most three short sentences which line to change, and how. Write no whole kernel."
     ),
     (AgentName.GENERATOR, "brief"): "Write a CUDA kernel. Answer with one ```cuda block.",
     (AgentName.OPTIMIZER, "brief"): "Improve the CUDA kernel. Answer with one ```cuda block.",

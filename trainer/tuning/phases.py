@@ -279,7 +279,11 @@ class _Tuning:
         to learn, as there is for a Tester.
         """
         config, section = self.config, self.config.sft
-        asked = [str(self.settings), config.rollout.temperature, config.seed]
+        asked = [
+            str(self.settings),
+            [self._temperature(role, config.rollout.temperature) for role in tuned],
+            config.seed,
+        ]
         about = [[str(path) for path in tuned.values()], section.cross_conversations]
         place = self.folder / f"together-{_hash(about, asked, [task.id for task in self.asked.training])}"
         path = place / "transcripts" / "together.jsonl"
@@ -316,9 +320,9 @@ class _Tuning:
         }
 
     async def _played(self, tuned: Mapping[TunedRole, Path]) -> tuple[Any, ...]:
-        config = self.config
         policies: dict[AgentName, Policy] = {
-            AgentName(role): _policy(config, role, model, config.rollout.temperature) for role, model in tuned.items()
+            AgentName(role): self._policy(role, model, self.config.rollout.temperature)
+            for role, model in tuned.items()
         }
         tasks, count = self.asked.training, self.config.sft.cross_conversations
         # In strides: tasks are sorted by problem, and few conversations should be about all problems too.
@@ -326,9 +330,19 @@ class _Tuning:
         async with _oracle(self.config) as oracle:
             return (await play_many(asked, policies, oracle, self.settings)).whole
 
+    def _policy(self, role: TunedRole, model: Path, temperature: float) -> LocalPolicy:
+        sampling = SamplingSettings(self._temperature(role, temperature))
+        return LocalPolicy(model, sampling, device=self.config.resources.device)
+
+    def _temperature(self, role: TunedRole, temperature: float) -> float:
+        """`temperature`: of who writes kernels; a Tester has its own everywhere."""
+        tester = self.config.agents.tester
+        return tester.temperature if role == "tester" and tester is not None else temperature
+
     def _measured(self, role: TunedRole, model: Path, into: Path, phase: str) -> None:
         """What held-out prompts say of a model, kept in `into` by the phase, so that it is asked once."""
-        asked = [str(self.settings), self.config.rollout.evaluation_temperature, self.config.seed]
+        temperature = self._temperature(role, self.config.rollout.evaluation_temperature)
+        asked = [str(self.settings), temperature, self.config.seed]
         prompts = {name: [task.id for task in tasks] for name, tasks in self.asked.held_out.items()}
         given = sorted(one.fingerprint for one in self.data.kernels) if role != "generator" else []
         path = into / f"measured-{_hash(asked, prompts, self.config.sft.improvement, given)}.json"
@@ -345,7 +359,7 @@ class _Tuning:
 
     async def _answers(self, role: TunedRole, model: Path) -> dict[str, measuring.Answered]:
         config, factor = self.config, self.config.sft.improvement
-        policy = _policy(config, role, model, config.rollout.evaluation_temperature)
+        policy = self._policy(role, model, config.rollout.evaluation_temperature)
         found = {}
         async with _oracle(config) as oracle:
             for name, tasks in self.asked.held_out.items():
@@ -404,13 +418,6 @@ def _oracle(config: TrainingConfig) -> EvaluatorOracle:
     asked = config.evaluator
     client = AsyncClient(asked.url, os.environ.get(asked.key_variable), patience_s=asked.patience_s)
     return EvaluatorOracle(client, oracle_settings(asked))
-
-
-def _policy(config: TrainingConfig, role: TunedRole, model: Path, temperature: float) -> LocalPolicy:
-    """`temperature`: of who writes kernels; a Tester has its own everywhere."""
-    if role == "tester" and config.agents.tester is not None:
-        temperature = config.agents.tester.temperature
-    return LocalPolicy(model, SamplingSettings(temperature), device=config.resources.device)
 
 
 def _line(name: str, one: measuring.Answered) -> str:
