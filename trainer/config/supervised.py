@@ -36,7 +36,7 @@ class SftSection(Section):
 
     examples: int = Field(default=0, ge=0)
     """Examples of each agent; 0 leaves out data, fine-tuning and what agents learn from each other
-    [R5: 10,000 for the Generator, 8,000 for the Optimizer]."""
+    [R5: 10,000 for the Generator, 8,000 for the Optimizer, 5,000 for a Tester]."""
     epochs: int = Field(default=2, ge=1, le=100)
     """Passes over the examples [R5: 2 to 3]."""
     method: Literal["full", "lora", "qlora"] = "full"
