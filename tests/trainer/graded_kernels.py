@@ -71,7 +71,7 @@ def graded_templates(*problems, held_out=()):
             one.problem,
             one.source,
             fingerprint_of(one.source),
-            Provenance("template", one.style),
+            Provenance.of_template(one.style, one.flaw),
             judged(one.problem, one.source),
         )
         for one in corpus.everything(problems)

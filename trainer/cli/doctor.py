@@ -14,8 +14,16 @@ from typing import Final
 
 from common.client import AsyncClient, NoVerdictError
 from common.health import HealthCheck
-from trainer.config.memory import TRAINED_BYTES, USABLE_SHARE, GpuLoad, gpu_loads, host_bytes, tuning_load
-from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.config.memory import (
+    TRAINED_BYTES,
+    USABLE_SHARE,
+    GpuLoad,
+    gpu_loads,
+    host_bytes,
+    tester_bytes,
+    tuning_load,
+)
+from trainer.config.schema import TrainingConfig, TunedRole
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.rl.processes import version_of
 
@@ -30,6 +38,7 @@ _WAYS: Final[tuple[tuple[str, str, object], ...]] = (
     ("algorithm", "name", "grpo"),
     ("model", "lora_rank", 32),
     ("sft", "method", "lora"),
+    ("sft", "method", "qlora"),
 )
 """What makes a run smaller, the least change to what is learned first."""
 
@@ -88,12 +97,12 @@ def memory_bytes(config: TrainingConfig) -> int | None:
     """What weights, gradients and optimizers of all agents take together, without activations and caches; None where
     a model's size is not known. A frozen copy to generate with has the type of `model.dtype`; a reference model too.
     """
-    whole = 0
+    counts = parameters_of_agents(config)
+    if counts is None:
+        return None
+    whole = tester_bytes(config, counts)
     for role in config.roles:
-        ours = config.for_agent(role)
-        count = parameters_of(ours.model.name)
-        if count is None:
-            return None
+        ours, count = config.for_agent(role), counts[role]
         frozen = 4 if ours.model.dtype == "float32" else 2
         # Adapters are small beside the frozen weights under them.
         trained = TRAINED_BYTES if not ours.model.lora_rank else frozen
@@ -124,7 +133,8 @@ def _packages(config: TrainingConfig) -> Iterator[HealthCheck]:
         "vllm": config.rollout.name == "vllm",
         "sglang": config.rollout.name == "sglang",
         "flash_attn": config.model.attention == "flash_attention_2",
-        "peft": config.model.lora_rank > 0 or (config.sft.examples > 0 and config.sft.method == "lora"),
+        "peft": config.model.lora_rank > 0 or (config.sft.examples > 0 and config.sft.with_adapters),
+        "bitsandbytes": config.sft.examples > 0 and config.sft.method == "qlora",
         "gguf": _to_be_converted(config),
         "wandb": config.logging.wandb != "off",
         "tensorboard": config.logging.tensorboard,
@@ -141,9 +151,7 @@ def _packages(config: TrainingConfig) -> Iterator[HealthCheck]:
 
 def _to_be_converted(config: TrainingConfig) -> bool:
     """Whether a model is wanted that is read from a GGUF file, and none of an earlier run is there."""
-    names = [config.for_agent(role).model.name for role in config.roles]
-    names += [config.agents.tester.model_name] if config.agents.tester else []
-    if "smollm2-135m" not in names:
+    if "smollm2-135m" not in config.model_names.values():
         return False
     try:
         from trainer.policies import models
@@ -222,13 +230,14 @@ def _devices(config: TrainingConfig, gpus: tuple[int, ...]) -> HealthCheck:
 
 
 def _memory(config: TrainingConfig, gpus: tuple[int, ...]) -> HealthCheck:
-    for role in config.roles:
-        if (model := folder_named(config.for_agent(role).model.name)) is not None:
+    for name in config.model_names.values():
+        if (model := folder_named(name)) is not None:
             try:
                 refuse_without_model(model)
             except ConfigurationError as error:
                 said = str(error)
-                return HealthCheck("memory", False, said[:1].lower() + said[1:], "model.name=…")
+                setting = "model.name" if name == config.model.name else "agents.….model_name"
+                return HealthCheck("memory", False, said[:1].lower() + said[1:], f"{setting}=…")
     counts = parameters_of_agents(config)
     needed = memory_bytes(config)
     if needed is None or counts is None:
@@ -250,7 +259,7 @@ def _host_bytes() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _gpu_memory(config: TrainingConfig, counts: dict[AgentRole, int], gpus: tuple[int, ...]) -> HealthCheck:
+def _gpu_memory(config: TrainingConfig, counts: dict[TunedRole, int], gpus: tuple[int, ...]) -> HealthCheck:
     """GPU by GPU, as the models are placed; the smallest that there is has to do."""
     loads = _loads(config, counts)
     if not gpus or config.resources.ray_address:
@@ -268,14 +277,14 @@ def _gpu_memory(config: TrainingConfig, counts: dict[AgentRole, int], gpus: tupl
     return HealthCheck("memory", True, f"at most {_told(tightest, have)}; a GPU has {have / _GIB:.0f} GiB")
 
 
-def _loads(config: TrainingConfig, counts: dict[AgentRole, int]) -> tuple[GpuLoad, ...]:
+def _loads(config: TrainingConfig, counts: dict[TunedRole, int]) -> tuple[GpuLoad, ...]:
     """Of fine-tuning and of what follows it: each has the GPUs for itself."""
     tuning = tuning_load(config, counts)
     return (*gpu_loads(config, counts), *([tuning] if tuning else []))
 
 
 def way_to_fit(
-    config: TrainingConfig, counts: dict[AgentRole, int], gpu_bytes: int, machine_bytes: int
+    config: TrainingConfig, counts: dict[TunedRole, int], gpu_bytes: int, machine_bytes: int
 ) -> str | None:
     """The fewest settings that let a run fit on GPUs and machines of this size, as they are given on the command
     line; None where none of those that are known does.
@@ -301,11 +310,11 @@ def way_to_fit(
     return None
 
 
-def parameters_of_agents(config: TrainingConfig) -> dict[AgentRole, int] | None:
+def parameters_of_agents(config: TrainingConfig) -> dict[TunedRole, int] | None:
     """How many parameters each agent's model has; None where one is not known."""
-    found: dict[AgentRole, int] = {}
-    for role in config.roles:
-        count = parameters_of(config.for_agent(role).model.name)
+    found: dict[TunedRole, int] = {}
+    for role, name in config.model_names.items():
+        count = parameters_of(name)
         if count is None:
             return None
         found[role] = count

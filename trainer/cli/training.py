@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from trainer.cli.configurations import checked_config
 from trainer.cli.console import INTERRUPTED, PICTURE, TUNING, writing
 from trainer.config.reading import as_yaml, load_config
-from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.config.schema import AgentRole, TrainingConfig, TunedRole
 from trainer.errors import CheckpointError, ConfigurationError
 
 _LASTING: Final = re.compile(
@@ -73,8 +73,8 @@ def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
     from trainer.rl.checkpoints import Checkpoints
 
     _refuse_no_run(folder)
-    for role in config.roles:
-        if (model := folder_named(config.for_agent(role).model.name)) is not None:
+    for name in config.model_names.values():
+        if (model := folder_named(name)) is not None:
             refuse_without_model(model)
     with _only_run_in(folder):
         if options.fresh:
@@ -100,10 +100,11 @@ def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
         (folder / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
         before = newest.step if newest else 0
         with _full_disk_named(folder), processes.evaluator(config) as ready:
-            agents = _tuned(ready, folder / TUNING, options, going_on=newest is not None)
+            tuned = _tuned(ready, folder / TUNING, options, going_on=newest is not None)
             if options.skip_rl:
-                _print_tuned(agents or {})
+                _print_tuned(tuned or {})
                 return
+            ready, agents = _with_tester(ready, tuned)
             with _progress(config, before) as told:
                 summary = runner.run(ready, on_step=told, tell=_say, agents=agents)
         drawn = _draw(folder, config)
@@ -116,7 +117,7 @@ def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
 
 def _tuned(
     config: TrainingConfig, folder: Path, options: RunOptions, *, going_on: bool
-) -> Mapping[AgentRole, Path | str] | None:
+) -> Mapping[TunedRole, Path] | None:
     """The models that a run begins with where they are tuned; None where it takes them as the configuration says.
 
     A run that goes on keeps the ones that it began with.
@@ -126,15 +127,30 @@ def _tuned(
     from trainer.tuning import phases
 
     if not going_on and not options.skip_sft:
-        return {**phases.tune(config, folder, _say)}
+        return phases.tune(config, folder, _say)
     before = phases.tuned_before(folder)
     if before is None and not going_on:
         _say(f"No models have been tuned in {folder}: the run begins with those of the configuration.")
-    return {**before} if before else None
+    elif before and "tester" in config.tuned_roles and "tester" not in before:
+        _say(f"No Tester has been tuned in {folder}: it is the configuration's model.")
+    return before
 
 
-def _print_tuned(agents: Mapping[AgentRole, Path | str]) -> None:
-    for role, model in agents.items():
+def _with_tester(
+    config: TrainingConfig, tuned: Mapping[TunedRole, Path] | None
+) -> tuple[TrainingConfig, Mapping[AgentRole, Path | str] | None]:
+    """The configuration with a tuned Tester in it, and the models of those who learn on."""
+    if tuned is None:
+        return config, None
+    tester = config.agents.tester
+    if tester is not None and tester.tuned and "tester" in tuned:
+        named = tester.model_copy(update={"model_name": str(tuned["tester"].absolute())})
+        config = config.model_copy(update={"agents": config.agents.model_copy(update={"tester": named})})
+    return config, {role: tuned[role] for role in config.roles}
+
+
+def _print_tuned(tuned: Mapping[TunedRole, Path]) -> None:
+    for role, model in tuned.items():
         click.echo(f"{role:<22} {model}")
 
 

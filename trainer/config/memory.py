@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from trainer.config.placement import Gpus, gpus_of, has_reference
-from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.config.schema import AgentRole, TrainingConfig, TunedRole
 
 TRAINED_BYTES: Final = 16
 """A parameter that is trained: weight, gradient and AdamW's two moments, float32 each (Rajbhandari et al. 2020, ZeRO,
@@ -18,6 +18,11 @@ section 3.1)."""
 UNDER_ADAPTERS_BYTES: Final = 4
 """A frozen parameter under adapters: verl 0.9.1 loads every model that is trained in float32
 (`verl.workers.engine.fsdp.transformer_impl`); the adapters themselves are small beside it."""
+NF4_BYTES: Final = 4.127 / 8
+"""A frozen parameter in NF4, with its part of the constants of each block of 64 (Dettmers et al. 2023, "QLoRA",
+section 3)."""
+_LARGEST_VOCABULARY: Final = 152_064
+"""Of Qwen2.5, which has more tokens than most."""
 USABLE_SHARE: Final = 0.9
 """Of a GPU's memory; the rest is for activations and the driver."""
 
@@ -68,7 +73,7 @@ class GpuLoad:
         return int(max(held, served)) + 1
 
 
-def gpu_loads(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> tuple[GpuLoad, ...]:
+def gpu_loads(config: TrainingConfig, parameters: Mapping[TunedRole, int]) -> tuple[GpuLoad, ...]:
     """What the GPUs of each node hold. `parameters`: how many each agent's model has.
 
     Agents without GPUs of their own update on the same ones, so these hold both. Models that are kept on the host
@@ -81,17 +86,20 @@ def gpu_loads(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> tu
     return tuple(load for roles in groups for load in _of_group(config, roles, placed, parameters))
 
 
-def tuning_load(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> GpuLoad | None:
+def tuning_load(config: TrainingConfig, parameters: Mapping[TunedRole, int]) -> GpuLoad | None:
     """What supervised fine-tuning holds on the one GPU that it uses, before anything else is placed: the agents are
-    tuned one after another. None where a run has none. With adapters the weights under them are in bfloat16.
+    tuned one after another. None where a run has none. With adapters the weights under them are in bfloat16; with
+    `sft.method=qlora` those of the linear layers are in NF4, and embeddings and head in bfloat16.
     """
     if not config.sft.examples or config.resources.device == "cpu":
         return None
-    largest = max(parameters[role] for role in config.roles)
+    largest = max(parameters[role] for role in config.tuned_roles)
     if config.sft.method == "full":
         return GpuLoad("tune one agent after the other (sft)", 1, largest * TRAINED_BYTES)
     adapters = adapter_parameters(largest, config.sft.lora.rank) * TRAINED_BYTES
-    return GpuLoad("tune adapters of one agent after the other (sft)", 1, largest * 2 + adapters)
+    words = _word_parameters(largest) if config.sft.method == "qlora" else largest
+    frozen = int(words * 2 + (largest - words) * NF4_BYTES)
+    return GpuLoad("tune adapters of one agent after the other (sft)", 1, frozen + adapters)
 
 
 def adapter_parameters(parameters: int, rank: int) -> int:
@@ -100,26 +108,42 @@ def adapter_parameters(parameters: int, rank: int) -> int:
     A layer of width h has about 12 h² parameters and its adapters 18 h for each rank; a model has about h / 128
     layers (Kaplan et al. 2020, section 3.1), and narrow deep ones are half as wide as that says.
     """
-    width = (parameters * 128 / 12) ** (1 / 3) / 2
-    return int(parameters * 1.5 * rank / width) if parameters else 0
+    return int(parameters * 1.5 * rank / (_width(parameters) / 2)) if parameters else 0
 
 
-def host_bytes(config: TrainingConfig, parameters: Mapping[AgentRole, int]) -> int:
-    """What each node keeps in the host's memory for its GPUs: references, and everything trained with offload."""
+def _word_parameters(parameters: int) -> int:
+    """How many of them are in embeddings and head at most: two matrices of `_LARGEST_VOCABULARY` rows."""
+    return min(parameters, int(2 * _LARGEST_VOCABULARY * _width(parameters)))
+
+
+def _width(parameters: int) -> float:
+    """Of a model that has about h / 128 layers of 12 h² parameters each."""
+    return float((parameters * 128 / 12) ** (1 / 3))
+
+
+def host_bytes(config: TrainingConfig, parameters: Mapping[TunedRole, int]) -> int:
+    """What each node keeps in the host's memory for its GPUs: references, and everything trained with offload; and a
+    Tester that is a model, which is on one of them.
+    """
     whole = 0
     for role in config.roles:
         ours = config.for_agent(role)
         whole += parameters[role] * _frozen_bytes(ours) * has_reference(ours)
         if ours.model.offload:
             whole += parameters[role] * (_policy_bytes(ours) + TRAINED_BYTES * ours.algorithm.learns_critic)
-    return whole // config.resources.nodes
+    return whole // config.resources.nodes + tester_bytes(config, parameters)
+
+
+def tester_bytes(config: TrainingConfig, parameters: Mapping[TunedRole, int]) -> int:
+    """What a Tester that is a model takes during the reinforcement learning: it is on the CPU, in float32."""
+    return parameters.get("tester", 0) * 4 if config.agents.tester is not None else 0
 
 
 def _of_group(
     config: TrainingConfig,
     roles: tuple[AgentRole, ...],
     placed: Mapping[AgentRole, Gpus],
-    parameters: Mapping[AgentRole, int],
+    parameters: Mapping[TunedRole, int],
 ) -> Iterator[GpuLoad]:
     """The GPUs of agents that share them."""
     resources, gpus = config.resources, placed[roles[0]]
@@ -151,7 +175,7 @@ def _with_servers(
     state_bytes: int,
     config: TrainingConfig,
     roles: tuple[AgentRole, ...],
-    parameters: Mapping[AgentRole, int],
+    parameters: Mapping[TunedRole, int],
 ) -> GpuLoad:
     rollout = config.rollout
     weights = [parameters[role] * _frozen_bytes(config.for_agent(role)) // rollout.tensor_parallel for role in roles]

@@ -20,7 +20,9 @@ from trainer.config.section import Section
 from trainer.config.supervised import SftSection, WarmStartSection
 
 AgentRole = Literal["generator", "optimizer"]
-"""The agents that learn. The Tester follows rules."""
+"""The agents that learn by reinforcement. The Tester follows rules, or is a model that does not."""
+TunedRole = Literal["generator", "optimizer", "tester"]
+"""The agents that can be fine-tuned."""
 
 
 class ModelSection(Section):
@@ -59,10 +61,13 @@ class AgentSection(Section):
 
 
 class TesterSection(Section):
-    """A model that adds its words to the Tester's report; it does not learn, and runs on the CPU [R4]."""
+    """A model that adds its words to the Tester's report, on the CPU; it learns nothing by reinforcement [R4]."""
 
     model_name: str = "smollm2-135m"
-    """A folder, or `smollm2-135m`: a small model, for it is asked once for each kernel."""
+    """A folder, or `smollm2-135m`: a small model, for it is asked once for each kernel; or `tiny`, for one that is
+    tuned."""
+    tuned: bool = False
+    """Fine-tune it on kernels and what is wrong with them, as `sft` says, and use the tuned model [R5]."""
     temperature: bounds.Temperature = Field(default=0.0, ge=0, le=bounds.MOST_TEMPERATURE)
     """Of sampling; 0 takes the most probable token."""
 
@@ -417,6 +422,18 @@ class TrainingConfig(Section):
         return ("generator", "optimizer") if self.agents.optimizer else ("generator",)
 
     @property
+    def tuned_roles(self) -> tuple[TunedRole, ...]:
+        """The agents that are fine-tuned, where `sft` has examples."""
+        tester = self.agents.tester
+        return (*self.roles, "tester") if tester is not None and tester.tuned else self.roles
+
+    @property
+    def model_names(self) -> dict[TunedRole, str]:
+        """The model that each agent begins with; of the Tester only where it is one."""
+        names: dict[TunedRole, str] = {role: self.for_agent(role).model.name for role in self.roles}
+        return names if self.agents.tester is None else names | {"tester": self.agents.tester.model_name}
+
+    @property
     def episodes_per_step(self) -> int:
         """Conversations of one step."""
         return self.algorithm.prompts_per_step * self.algorithm.candidates
@@ -453,7 +470,14 @@ class TrainingConfig(Section):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        resources, rollout = self.resources, self.rollout
+        resources, rollout, tester = self.resources, self.rollout, self.agents.tester
+        if tester is not None and tester.tuned and not self.sft.examples:
+            raise ValueError("agents.tester.tuned needs examples to tune it on: set sft.examples, or leave it false")
+        if tester is not None and tester.model_name == "tiny" and not tester.tuned:
+            raise ValueError(
+                "agents.tester.model_name tiny is a model that knows nothing before it is tuned: set "
+                "agents.tester.tuned=true, or name another"
+            )
         needed = rollout.conversation_tokens(self.kernels_of_an_agent)
         if needed > rollout.sequence_tokens:
             raise ValueError(

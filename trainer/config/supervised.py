@@ -37,12 +37,13 @@ class SftSection(Section):
 
     examples: int = Field(default=0, ge=0, le=bounds.MOST_EXAMPLES)
     """Examples of each agent; 0 leaves out data, fine-tuning and what agents learn from each other
-    [R5: 10,000 for the Generator, 8,000 for the Optimizer]."""
+    [R5: 10,000 for the Generator, 8,000 for the Optimizer, 5,000 for a Tester]."""
     epochs: int = Field(default=2, ge=1, le=bounds.MOST_PASSES)
     """Passes over the examples [R5: 2 to 3]."""
-    method: Literal["full", "lora"] = "full"
+    method: Literal["full", "lora", "qlora"] = "full"
     """`full` tunes all weights; `lora` keeps them as they are and tunes adapters, which are kept beside the model and
-    merged into it for what follows [T11]."""
+    merged into it for what follows; `qlora` has what lies under them in 4 bits meanwhile (Dettmers et al. 2023), and
+    needs bitsandbytes [T11]."""
     lora: LoraSection = LoraSection()
     batch_size: int = Field(default=4, ge=1, le=bounds.MOST_IN_A_BATCH)
     """Examples that are on the device at once."""
@@ -62,3 +63,8 @@ class SftSection(Section):
     """Conversations of the tuned agents, of which both learn the successful ones; 0 leaves that out [R6]."""
     cross_epochs: int = Field(default=1, ge=1, le=bounds.MOST_PASSES)
     """Passes over what they have learned from each other [R6: 1]."""
+
+    @property
+    def with_adapters(self) -> bool:
+        """Whether adapters are tuned, over weights that stay as they are."""
+        return self.method != "full"

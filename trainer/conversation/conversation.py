@@ -286,9 +286,11 @@ class Conversation:
         return ConversationPhase.OPTIMISATION if self.turns else ConversationPhase.GENERATION
 
     def view(self, agent: AgentName) -> tuple[Message, ...]:
-        """All that was said to an agent and by it, in order. A later view begins with an earlier one."""
+        """All that was said to an agent and by it, in order. A later view begins with an earlier one. Nothing of a
+        Tester's: it is asked about each kernel anew.
+        """
         said: list[Message] = []
-        for turn in self.turns:
+        for turn in self.turns if agent is not AgentName.TESTER else ():
             if turn.agent is agent and turn.response is not None:
                 said += [*turn.messages, Message("assistant", turn.response.text, turn.response)]
         return tuple(said)

@@ -145,8 +145,9 @@ async def play(
 ) -> Conversation:
     """Play one conversation to its end. `policies`: for every agent that the flow lets write.
 
-    The Tester follows rules; a policy for it, where there is one, is shown the kernel and the report by the rules,
-    and what it answers is added to the report. Verdict and reward are the evaluator's in any case.
+    The Tester follows rules; a policy for it, where there is one, is shown each kernel that was judged and the report
+    by the rules, and what it answers is added to the report's first line. Verdict and reward are the evaluator's in
+    any case.
 
     Raises OracleError where an evaluation failed on our side: then there is no conversation to learn from. Raises
     PolicyError, and ConfigurationError where a policy is missing or the first prompt leaves no room for an answer.
@@ -155,7 +156,7 @@ async def play(
     while (agent := conversation.next_agent) is not None:
         if agent is AgentName.TESTER:
             turn = await _test(conversation, oracle, settings, clock)
-            if agent in policies and turn.report and conversation.with_turn(turn).ended is None:
+            if agent in policies and conversation.with_turn(turn).ended is None:
                 turn = await _reviewed(conversation, turn, policies[agent], settings)
         else:
             if agent not in policies:
@@ -240,14 +241,18 @@ async def _test(
 
 
 async def _reviewed(conversation: Conversation, turn: Turn, policy: Policy, settings: EpisodeSettings) -> Turn:
-    """The Tester's turn with a model's words after the first line by the rules, which says what is certain."""
+    """The Tester's turn with a model's words after the first line by the rules, which says what is certain; as it is
+    where there is nothing to diagnose, or no room for it.
+    """
+    source = conversation.attempts[-1].written.source
+    if source is None or turn.verdict is None or not turn.verdict.status.carries_reward:
+        return turn
     began_s, findings = time.monotonic(), str(turn.report)
-    said = prompts.review(conversation, findings)
+    said = prompts.review(conversation.task, source, findings, settings.wording)
     try:
+        # What is longer than a report would be cut from it.
         response = await policy.respond(
-            (*conversation.view(AgentName.TESTER), *said),
-            seed=turn_seed(conversation.seed, turn.index),
-            max_tokens=settings.turn_tokens,
+            said, seed=turn_seed(conversation.seed, turn.index), max_tokens=settings.tester.report_tokens
         )
     except ContextFullError:
         return turn

@@ -39,21 +39,15 @@ _SYSTEM: Final[dict[tuple[str, str], str]] = {
         "report about it. Fix what is wrong first; then remove what costs most time, and keep the rest as it "
         f"is. The same kernel again earns nothing.\n\n{_RULES}"
     ),
+    (AgentName.TESTER, "full"): (
+        "You find out what is wrong with CUDA kernels, and what makes right ones slow. You are given a task, a "
+        "kernel, and what the grader found. Name first, in a few words, what is wrong with the code or what costs "
+        "most time. Then say in at most three short sentences which line to change, and how. Write no whole kernel."
+    ),
     (AgentName.GENERATOR, "brief"): "Write a CUDA kernel. Answer with one ```cuda block.",
     (AgentName.OPTIMIZER, "brief"): "Improve the CUDA kernel. Answer with one ```cuda block.",
+    (AgentName.TESTER, "brief"): "Name what is wrong with the CUDA kernel, and the line to change.",
 }
-
-_REVIEWER: Final = (
-    "You review CUDA kernels. You are given a task, a kernel, and what the grader found out about it. Say in at most "
-    "four short sentences what to change, where, and why, for the engineer who writes the next kernel. Write no "
-    "kernel yourself, and claim nothing that the grader's findings and the code do not show."
-)
-
-_DIAGNOSER: Final = (
-    "You test CUDA kernels by reading them. You are given a task and a kernel. Say how its evaluation ends: "
-    "`passed`, or what it fails with, the line, the first wrong element, and accesses that nothing orders; "
-    "of a right kernel what limits its speed. Write no kernel."
-)
 
 _REQUESTS: Final[dict[tuple[str, str], str]] = {
     ("absent", "full"): "Write the whole kernel, in the form that was asked for.",
@@ -68,6 +62,7 @@ _REQUESTS: Final[dict[tuple[str, str], str]] = {
 _THE_OTHERS: Final = {"full": "The kernel so far:", "brief": "Kernel:"}
 _NO_KERNEL: Final = {"full": "There is no kernel yet: the last answer held none.", "brief": "No kernel yet."}
 _REPORT: Final = {"full": "The tester's report:", "brief": "Report:"}
+_FOUND: Final = {"full": "The grader found:", "brief": "Found:"}
 _BEST: Final = {
     "full": "Your attempt {number} is still the best; you may go on from there.",
     "brief": "Attempt {number} is still the best.",
@@ -160,19 +155,13 @@ def _within(text: str, tokens: int) -> str:
     return shortened(text.split("\n"), tokens) if tokens >= _LEAST_TOKENS else ""
 
 
-def review(conversation: Conversation, findings: str) -> tuple[Message, ...]:
-    """What is newly said to a Tester that is a model. `findings`: the report by the rules about the last kernel."""
-    last = conversation.attempts[-1]
-    shown = wrapped(last.written.source) if last.written.source else "The answer held no kernel."
-    text = f"{shown}\n\nThe grader found:\n{findings}"
-    if any(attempt.tested is not None and attempt.tested.response is not None for attempt in conversation.attempts):
-        return (Message("user", text),)
-    return (Message("system", _REVIEWER), Message("user", f"{conversation.task.text}\n\n{text}"))
-
-
-def diagnosis(task: Task, source: str) -> tuple[Message, ...]:
-    """What a Tester that is a model learns to answer with the grader's findings: a task and a kernel, unjudged."""
-    return (Message("system", _DIAGNOSER), Message("user", f"{task.text}\n\n{wrapped(source)}"))
+def review(task: Task, source: str, findings: str, wording: Wording = "full") -> tuple[Message, ...]:
+    """All that is said to a Tester that is a model about one kernel: each is asked about anew, whatever was said of
+    those before, so that a review is never longer than a task, a kernel and a report. `findings`: what the rules say.
+    """
+    system, asked = opening(AgentName.TESTER, task, wording)
+    text = "\n\n".join([asked.text, wrapped(source), f"{_FOUND[wording]}\n{findings}"])
+    return (system, Message("user", text))
 
 
 def _state(attempt: Attempt) -> str:

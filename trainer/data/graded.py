@@ -26,6 +26,9 @@ CARD: Final = "card.json"
 
 _T = TypeVar("_T")
 
+_FLAW: Final = ": "
+"""Between a style and its flaw."""
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -38,6 +41,21 @@ class Provenance:
     """The style, and the flaw in it; or the file of transcripts, the conversation and the turn."""
     author: str = ""
     """The agent that wrote it; empty for a template."""
+
+    @classmethod
+    def of_template(cls, style: str, flaw: str | None) -> "Provenance":
+        """Of a style with a flaw in it, or without."""
+        return cls("template", style if flaw is None else f"{style}{_FLAW}{flaw}")
+
+    @property
+    def style(self) -> str | None:
+        """The style of a template."""
+        return self.place.partition(_FLAW)[0] if self.origin == "template" else None
+
+    @property
+    def flaw(self) -> str | None:
+        """What is wrong with it, where that is known: in a template with a flaw."""
+        return (self.place.partition(_FLAW)[2] or None) if self.origin == "template" else None
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Supervised fine-tuning: whole passes over lessons, each epoch kept, so that one that was stopped goes on.
 
-On one device: all weights in float32, or low-rank adapters over weights that stay as they are; on a GPU products are
-in bfloat16. `INTO/epoch-N` holds the model after N epochs as a Hugging Face folder, adapters merged into it, with
-the adapters alone in `adapter` and the optimizer's state until the last; `INTO/epochs.json` says which are finished.
+On one device: all weights in float32, or low-rank adapters over weights that stay as they are, in 4 bits where that
+is asked for; on a GPU products are in bfloat16. `INTO/epoch-N` holds the model after N epochs as a Hugging Face
+folder, adapters merged into it, with the adapters alone in `adapter` and the optimizer's state until the last;
+`INTO/epochs.json` says which are finished.
 A tuning that was killed goes on from the newest finished epoch and ends, on the same machine without a GPU, with the
 weights of one that was not.
 """
@@ -71,12 +72,13 @@ def fine_tune(
     kept: Callable[[Epoch, Path], None] | None = None,
 ) -> FineTuned:
     """Tune the model of the folder `start` on the answers in `taught`, in another order each epoch, and go on where
-    `into` has finished epochs. With `sft.method=lora` adapters are tuned: new ones, or those of the folder `adapter`,
-    which were tuned for the model of `start`. `told` gets each optimizer step, how many there are, and its loss;
-    `kept` each finished epoch with its folder, and at the start the newest one of an earlier start.
+    `into` has finished epochs. With `sft.method` lora or qlora adapters are tuned: new ones, or those of the folder
+    `adapter`, which were tuned for the model of `start`. `told` gets each optimizer step, how many there are, and its
+    loss; `kept` each finished epoch with its folder, and at the start the newest one of an earlier start.
 
     Raises ConfigurationError for a folder without a model or a chat template, and for lessons that are all longer
-    than its context; PolicyError where the loss is no number any more; CheckpointError where nothing can be written.
+    than its context, or where the device cannot hold weights in 4 bits; PolicyError where the loss is no number any
+    more; CheckpointError where nothing can be written.
     """
     done = _finished(into)
     if done and kept:
@@ -84,12 +86,16 @@ def fine_tune(
     if len(done) >= epochs:
         return FineTuned(into / f"epoch-{len(done)}", done)
     before = into / f"epoch-{len(done)}"
-    if section.method == "full":
+    if not section.with_adapters:
         loaded, tokenizer = models.load_model(before if done else start)
     else:
-        frozen, tokenizer = models.load_model(start)
+        base: Any
+        if section.method == "qlora":
+            base, tokenizer = adapters.load_quantised(start, device)
+        else:
+            frozen, tokenizer = models.load_model(start)
+            base = frozen if device == "cpu" else frozen.to(torch.bfloat16)
         known = before / ADAPTER if done else adapter
-        base: Any = frozen if device == "cpu" else frozen.to(torch.bfloat16)
         loaded = (
             adapters.load_adapters(base, known, trained=True)
             if known

@@ -152,7 +152,8 @@ def folder_of_tester(section: TesterSection) -> Path:
     if not (folder / "config.json").is_file():
         raise ConfigurationError(
             f"There is no language model in {folder} for the Tester.",
-            f"Name a Hugging Face folder or {models.SMOLLM2} in agents.tester.model_name, or set agents.tester=null.",
+            f"Name a Hugging Face folder or {models.SMOLLM2} in agents.tester.model_name, let it be tuned, or set "
+            "agents.tester=null.",
         )
     return folder
 

@@ -74,10 +74,14 @@ def data_folder() -> Path:
     return Path(own) if own else Path(cache) / "assay"
 
 
-def load_model(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Model (float32, on the CPU) and tokenizer of a folder. Raises ConfigurationError where it holds none."""
+def load_model(
+    folder: Path, *, dtype: torch.dtype = torch.float32, **form: Any
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """Model (on the CPU) and tokenizer of a folder; `form`: as transformers' `from_pretrained` knows it. Raises
+    ConfigurationError where it holds none.
+    """
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True, **form)
         return model, AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError) as error:
         raise ConfigurationError(

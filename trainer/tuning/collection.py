@@ -70,8 +70,7 @@ def fingerprint_of(source: str) -> str:
 def template_candidates(problems: Iterable[str]) -> Iterator[UngradedKernel]:
     """Each style of `trainer.data.corpus` for these problems once right and once with each of its flaws."""
     for one in corpus.everything(frozenset(problems)):
-        place = one.style if one.flaw is None else f"{one.style}: {one.flaw}"
-        yield UngradedKernel(one.problem, one.source, Provenance("template", place), one.status)
+        yield UngradedKernel(one.problem, one.source, Provenance.of_template(one.style, one.flaw), one.status)
 
 
 def operation_candidates(operations: Iterable[Operation]) -> Iterator[UngradedKernel]:
@@ -82,8 +81,7 @@ def operation_candidates(operations: Iterable[Operation]) -> Iterator[UngradedKe
         for style in () if operation.shape_is_held_out else operation.family.styles:
             for flaw in (None, *corpus.flaws(style)):
                 one = corpus.render_prompt(style, flaw)
-                place = style.name if flaw is None else f"{style.name}: {flaw.name}"
-                provenance = Provenance("template", place)
+                provenance = Provenance.of_template(one.style, one.flaw)
                 yield UngradedKernel(operation.name, one.source, provenance, one.status, operation.reference)
 
 

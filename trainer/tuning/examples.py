@@ -2,14 +2,16 @@
 
 A Generator's example is a task and a kernel that passed. An Optimizer's is a conversation that has begun: a task, a
 kernel, the Tester's report of that kernel's verdict and the target, answered by a kernel of the same problem that
-passed and is better (requirements document, "Generator Agent SFT" and "Optimizer Agent SFT"). A Tester's is a task
-and a kernel, answered by the report of its verdict ("Tester Agent SFT"). Only kernels and tasks that may be learned
-from are in one: what is held out is on the other side of `trainer.data.graded`.
+passed and is better (requirements document, "Generator Agent SFT" and "Optimizer Agent SFT"). A Tester's is a task,
+a kernel and what the grader found, answered by what is wrong with it, or what makes it slow ("Tester Agent SFT").
+Only kernels and tasks that may be learned from are in one: what is held out is on the other side of
+`trainer.data.graded`. A fifth of the other kernels no Tester learns from either: it is asked about them.
 """
 
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TypeVar
 
 from common.contract import Status, Verdict
@@ -18,11 +20,12 @@ from trainer.conversation.conversation import AgentName, Conversation, Flow, Mes
 from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import extract, wrapped
 from trainer.conversation.rewards import immediate_reward
-from trainer.conversation.tester import report
+from trainer.conversation.tester import report, shortened
 from trainer.data.graded import GradedData, GradedKernel, faster_by
-from trainer.data.tasks import Task
+from trainer.data.tasks import Task, is_held_out
 from trainer.errors import ConfigurationError
 from trainer.policies.sft import Lesson
+from trainer.tuning.diagnosis import Diagnosis, diagnosis_of
 
 _T = TypeVar("_T")
 
@@ -68,7 +71,7 @@ def examples_of(
     seed: int,
     factor: float,
 ) -> tuple[TaughtExample, ...]:
-    """At most `count` different examples of this agent. `factor`: as for `is_better`, of an Optimizer's.
+    """At most `count` different examples of this agent. `factor`: as for `is_better`; of no meaning to a Generator.
 
     Raises ConfigurationError where there are none.
     """
@@ -76,7 +79,7 @@ def examples_of(
         return generator_examples(data, tasks, settings, count=count, seed=seed)
     if agent is AgentName.OPTIMIZER:
         return optimizer_examples(data, tasks, settings, count=count, seed=seed, factor=factor)
-    return tester_examples(data, tasks, settings, count=count, seed=seed)
+    return tester_examples(data, tasks, settings, count=count, seed=seed, factor=factor)
 
 
 def generator_examples(
@@ -129,35 +132,65 @@ def optimizer_examples(
 
 
 def tester_examples(
-    data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int
+    data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int, factor: float
 ) -> tuple[TaughtExample, ...]:
-    """At most `count` different examples of a Tester that is a model: a task and a kernel, answered by what the
-    grader found out about it: the status, where it is wrong first, what threads do to each other; of a right one what
-    costs time (requirements document, "Tester Agent SFT"). Each way to end has the same share, as far as there are
-    kernels that end so.
+    """At most `count` different examples of a Tester that is a model: what it is asked about a kernel in a
+    conversation, answered by its diagnosis. Each way to end has the same share, as far as there are kernels that end
+    so. `factor`: as for `diagnosis_of`.
 
-    Raises ConfigurationError where there is no kernel for a task.
+    Raises ConfigurationError where nothing is known to be wrong with any kernel for a task.
     """
-    by_end: dict[Status, list[tuple[Task, GradedKernel]]] = {}
+    by_end: dict[Status, list[tuple[Task, GradedKernel, Diagnosis]]] = {}
     for problem, asked in _by_problem(data, tasks):
-        for kernel in (one for one in data.training if one.problem == problem):
-            by_end.setdefault(kernel.verdict.status, []).extend((task, kernel) for task in asked)
+        for kernel, diagnosis in _diagnosed(data, problem, factor):
+            if not is_held_out(kernel.fingerprint):
+                group = by_end.setdefault(kernel.verdict.status, [])
+                group += [(task, kernel, diagnosis) for task in asked]
     chosen = _spread([by_end[status] for status in sorted(by_end)], count, seed)
-    _refuse_none(chosen, "at all")
+    _refuse_none(chosen, "with a diagnosis")
     return tuple(
         TaughtExample(
-            Lesson((*prompts.diagnosis(task, kernel.source), Message("assistant", findings(kernel, settings)))),
+            Lesson((*_review(task, kernel, settings), Message("assistant", _said(diagnosis, settings)))),
             AgentName.TESTER,
             task,
             kernel,
         )
-        for task, kernel in chosen
+        for task, kernel, diagnosis in chosen
     )
 
 
-def findings(kernel: GradedKernel, settings: EpisodeSettings) -> str:
-    """What the Tester's rules say of a kernel: nothing that is not in its verdict."""
-    return report(kernel.verdict, None, settings.tester)
+def tester_prompts(
+    data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, seed: int, factor: float
+) -> tuple[tuple[tuple[Message, ...], Diagnosis], ...]:
+    """What a Tester is asked about a kernel that no Tester has learned from, and what should be named: one for each
+    task whose problem has such kernels, which take turns, each way to end too.
+    """
+    found = []
+    for problem in sorted({task.problem for task in tasks}):
+        by_end: dict[Status, list[tuple[GradedKernel, Diagnosis]]] = {}
+        for kernel, diagnosis in _diagnosed(data, problem, factor):
+            if problem in data.held_out_problems or is_held_out(kernel.fingerprint):
+                by_end.setdefault(kernel.verdict.status, []).append((kernel, diagnosis))
+        turns = _spread([by_end[status] for status in sorted(by_end)], len(data.kernels), seed)
+        own = [task for task in tasks if task.problem == problem] if turns else []
+        for task, (kernel, diagnosis) in zip(own, cycle(turns), strict=False):
+            found.append((_review(task, kernel, settings), diagnosis))
+    return tuple(found)
+
+
+def _diagnosed(data: GradedData, problem: str, factor: float) -> Iterator[tuple[GradedKernel, Diagnosis]]:
+    kernels = [one for one in data.kernels if one.problem == problem]
+    for kernel in kernels:
+        if (diagnosis := diagnosis_of(kernel, kernels, factor)) is not None:
+            yield kernel, diagnosis
+
+
+def _review(task: Task, kernel: GradedKernel, settings: EpisodeSettings) -> tuple[Message, ...]:
+    return prompts.review(task, kernel.source, report(kernel.verdict, None, settings.tester), settings.wording)
+
+
+def _said(diagnosis: Diagnosis, settings: EpisodeSettings) -> str:
+    return shortened(diagnosis.lines, settings.tester.report_tokens)
 
 
 def improvement(task: Task, old: str, verdict: Verdict, new: str, settings: EpisodeSettings) -> Lesson:

@@ -2,9 +2,11 @@
 
 A Generator is asked for a kernel (compile rate, pass rate, speedup). An Optimizer is given a kernel of the data set
 and its report, and counts where its answer is better (requirements document: "90%+ compilation", "80%+ functional
-correctness", "70%+ performance improvement").
+correctness", "70%+ performance improvement"). A Tester is given a kernel that it has not learned from and what the
+grader found, and counts where it names what is wrong with it; nobody has to judge that.
 """
 
+import asyncio
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +19,8 @@ from trainer.conversation.episode import EpisodeSettings, Oracle, Policy, play_m
 from trainer.conversation.extraction import wrapped
 from trainer.data.graded import GradedData, GradedKernel
 from trainer.data.tasks import Task
-from trainer.errors import OracleError
+from trainer.errors import ContextFullError, OracleError
+from trainer.tuning.diagnosis import Diagnosis
 from trainer.tuning.examples import is_better
 
 GOALS: Final[Mapping[str, float]] = {"compile_rate": 0.9, "pass_rate": 0.8, "improved_rate": 0.7}
@@ -47,6 +50,9 @@ class Answered:
     improved_rate: float | None = None
     """Share of the given kernels that an Optimizer made better; None for a Generator."""
     improved_interval: tuple[float, float] | None = None
+    named_rate: float | None = None
+    """Share of the given kernels whose issue a Tester named; None for the others."""
+    named_interval: tuple[float, float] | None = None
 
 
 async def measure_generator(
@@ -94,6 +100,24 @@ async def measure_optimizer(
     improved = sum(_improved(one, factor) for one in played.whole)
     count = len(played.whole)
     return replace(found, improved_rate=improved / count, improved_interval=wilson(improved, count))
+
+
+async def measure_tester(
+    policy: Policy, asked: Sequence[tuple[tuple[Message, ...], Diagnosis]], settings: EpisodeSettings, *, seed: int
+) -> Answered:
+    """One answer to each of `trainer.tuning.examples.tester_prompts`."""
+
+    async def named(number: int, said: tuple[Message, ...], diagnosis: Diagnosis) -> bool:
+        try:
+            answer = await policy.respond(said, seed=seed + number, max_tokens=settings.tester.report_tokens)
+        except ContextFullError:
+            return False
+        return diagnosis.is_named_by(answer.text)
+
+    count = len(asked)
+    right = sum(await asyncio.gather(*(named(number, *one) for number, one in enumerate(asked))))
+    nothing = Answered(count, 0, None, None, None, None, None, None)
+    return replace(nothing, named_rate=right / count, named_interval=wilson(right, count)) if count else nothing
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The phases before the reinforcement learning, each kept when it is finished, so that what was stopped goes on:
 
     data        templates and rollouts, graded                       FOLDER/data-…
-    fine-tuning each agent on its own examples                       FOLDER/generator-…, FOLDER/optimizer-…
-    together    the tuned agents play, both learn what went well     FOLDER/together-…, FOLDER/*-together-…
+    fine-tuning each agent on its own examples                       FOLDER/generator-…, optimizer-…, tester-…
+    together    the tuned agents play, both who write kernels learn
+                what went well; a tuned Tester reviews               FOLDER/together-…, FOLDER/*-together-…
 
 The letters at the end stand for all that a phase's outcome hangs on: with other settings it is made anew beside the
 old one. `FOLDER/tuned.json` names the models that came of it, and what held-out prompts said of each on the way.
@@ -21,7 +22,7 @@ from typing import Any, Final
 
 from common.client import AsyncClient
 from common.contract import ProblemFace
-from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.config.schema import TrainingConfig, TunedRole
 from trainer.conversation.conversation import AgentName
 from trainer.conversation.episode import EpisodeSettings, Policy, episode_settings, play_many
 from trainer.conversation.rewards import credit_settings
@@ -31,7 +32,7 @@ from trainer.data.operations import Operation, chosen_operations, stated
 from trainer.data.tasks import Task, chosen, held_out_tasks, training_tasks
 from trainer.errors import CheckpointError, ConfigurationError
 from trainer.evaluator.oracle import EvaluatorOracle, oracle_settings
-from trainer.policies import models
+from trainer.policies import adapters, models
 from trainer.policies.fine_tuning import ADAPTER, Epoch, fine_tune
 from trainer.policies.local_policy import LocalPolicy, SamplingSettings
 from trainer.policies.sft import Lesson
@@ -134,11 +135,13 @@ def _held_out(config: TrainingConfig, names: Sequence[str], operations: Sequence
     return graded.sides(names, config.sft.held_out_problems) | held_out
 
 
-def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> dict[AgentRole, Path]:
+def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> dict[TunedRole, Path]:
     """Data, fine-tuning and what agents learn from each other; the models that came of it, by agent.
 
     `config.evaluator` answers. Raises TrainerError.
     """
+    if config.sft.method == "qlora":
+        adapters.refuse_without_quantisation(config.resources.device)
     asked = asyncio.run(_asked(config, tell))
     settings = episode_settings(config)
     about = [settings.backend, settings.grading.model_dump_json(), sorted(asked.held_out_problems)]
@@ -150,9 +153,9 @@ def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> d
     )
     data = graded.read_data(place)
     run = _Tuning(config, folder, asked, data, settings, tell)
-    found: dict[AgentRole, Path] = {}
+    found: dict[TunedRole, Path] = {}
     section = config.sft
-    for role in config.roles:
+    for role in config.tuned_roles:
         found_examples = examples.examples_of(
             AgentName(role),
             data,
@@ -173,15 +176,15 @@ def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> d
     return found
 
 
-def tuned_before(folder: Path) -> dict[AgentRole, Path] | None:
+def tuned_before(folder: Path) -> dict[TunedRole, Path] | None:
     """The models of an earlier `tune` into this folder; None where it was not finished. Raises CheckpointError where
     one of them is gone.
     """
     path = folder / TUNED
     if not path.is_file():
         return None
-    named: dict[AgentRole, str] = json.loads(path.read_text(encoding="utf-8"))["models"]
-    found: dict[AgentRole, Path] = {role: folder / name for role, name in named.items()}
+    named: dict[TunedRole, str] = json.loads(path.read_text(encoding="utf-8"))["models"]
+    found: dict[TunedRole, Path] = {role: folder / name for role, name in named.items()}
     for role, model in found.items():
         if not (model / "config.json").is_file():
             raise CheckpointError(
@@ -205,21 +208,21 @@ class _Tuning:
     ) -> None:
         self.config, self.folder, self.asked = config, folder, asked
         self.data, self.settings, self.tell = data, settings, tell
-        self.results: dict[str, list[dict[str, Any]]] = {role: [] for role in config.roles}
+        self.results: dict[str, list[dict[str, Any]]] = {role: [] for role in config.tuned_roles}
         self.learned: dict[str, int] = {}
-        self.starts: dict[AgentRole, Path] = {}
+        self.starts: dict[TunedRole, Path] = {}
 
     def told(self) -> dict[str, Any]:
         """What is kept beside the models."""
         return {"goals": dict(measuring.GOALS), "together": self.learned, "measured": self.results}
 
-    def start(self, role: AgentRole, taught: Sequence[Lesson]) -> Path:
+    def start(self, role: TunedRole, taught: Sequence[Lesson]) -> Path:
         """The model that an agent is tuned from: a folder, made or fetched if need be."""
         self.starts[role] = found = self._start(role, taught)
         return found
 
-    def _start(self, role: AgentRole, taught: Sequence[Lesson]) -> Path:
-        name = self.config.for_agent(role).model.name
+    def _start(self, role: TunedRole, taught: Sequence[Lesson]) -> Path:
+        name = self.config.model_names[role]
         if name == models.SMOLLM2:
             return models.smollm2()
         if name != models.TINY:
@@ -235,7 +238,7 @@ class _Tuning:
         return into
 
     def tuned(
-        self, role: AgentRole, start: Path, taught: Sequence[Lesson], epochs: int, tuned: Path | None = None
+        self, role: TunedRole, start: Path, taught: Sequence[Lesson], epochs: int, tuned: Path | None = None
     ) -> Path:
         """The model after its epochs; each is measured on held-out prompts once, and the start too. `tuned`: the
         model that `start` has been tuned to already, and that learns what both agents have learned.
@@ -244,7 +247,7 @@ class _Tuning:
         if tuned:
             # A handful of steps by an optimizer that is new: at the full rate they undid a tuning (docs/training.md).
             section = section.model_copy(update={"learning_rate": _TOGETHER_RATE * section.learning_rate})
-        own = {"lora"} if section.method == "lora" else set()
+        own = {"lora"} if section.with_adapters else set()
         about = section.model_dump(
             include={"method", "batch_size", "gradient_accumulation_steps", "learning_rate", *own}
         )
@@ -262,7 +265,7 @@ class _Tuning:
             self._measured(role, model, into, f"{phase}, after epoch {epoch.number} of {epochs}")
 
         # Adapters go on being tuned over the model that they belong to.
-        going_on = tuned is not None and section.method == "lora"
+        going_on = tuned is not None and section.with_adapters
         return fine_tune(
             tuned if tuned and not going_on else start,
             into,
@@ -276,12 +279,16 @@ class _Tuning:
             kept=kept,
         ).folder
 
-    def together(self, tuned: Mapping[AgentRole, Path]) -> dict[AgentRole, Path]:
+    def together(self, tuned: Mapping[TunedRole, Path]) -> dict[TunedRole, Path]:
         """The agents after they have learned from conversations with each other; as they were where there was nothing
-        to learn.
+        to learn, as there is for a Tester.
         """
         config, section = self.config, self.config.sft
-        asked = [str(self.settings), config.rollout.temperature, config.seed]
+        asked = [
+            str(self.settings),
+            [self._temperature(role, config.rollout.temperature) for role in tuned],
+            config.seed,
+        ]
         about = [[str(path) for path in tuned.values()], section.cross_conversations]
         place = self.folder / f"together-{_hash(about, asked, [task.id for task in self.asked.training])}"
         path = place / "transcripts" / "together.jsonl"
@@ -302,9 +309,10 @@ class _Tuning:
             f"Of {learned.conversations} conversations {learned.successful} ended with a right kernel, "
             f"{learned.improved} with the Optimizer's."
         )
-        taught: dict[AgentRole, tuple[Lesson, ...]] = {
+        taught: dict[TunedRole, tuple[Lesson, ...]] = {
             "generator": learned.generator,
             "optimizer": learned.optimizer,
+            "tester": (),
         }
         return {
             role: self.tuned(role, self.starts[role], taught[role], section.cross_epochs, model)
@@ -313,10 +321,9 @@ class _Tuning:
             for role, model in tuned.items()
         }
 
-    async def _played(self, tuned: Mapping[AgentRole, Path]) -> tuple[Any, ...]:
-        sampling = self._sampling(self.config.rollout.temperature)
+    async def _played(self, tuned: Mapping[TunedRole, Path]) -> tuple[Any, ...]:
         policies: dict[AgentName, Policy] = {
-            AgentName(role): LocalPolicy(model, sampling, device=self.config.resources.device)
+            AgentName(role): self._policy(role, model, self.config.rollout.temperature)
             for role, model in tuned.items()
         }
         tasks, count = self.asked.training, self.config.sft.cross_conversations
@@ -325,15 +332,25 @@ class _Tuning:
         async with _oracle(self.config) as oracle:
             return (await play_many(asked, policies, oracle, self.settings)).whole
 
+    def _policy(self, role: TunedRole, model: Path, temperature: float) -> LocalPolicy:
+        sampling = self._sampling(self._temperature(role, temperature))
+        return LocalPolicy(model, sampling, device=self.config.resources.device)
+
     def _sampling(self, temperature: float) -> SamplingSettings:
         # What is generated beside an answer changes the last bits of its log-probs, and with them rarely a token.
         return SamplingSettings(temperature, 1 if self.config.deterministic else SamplingSettings.batch_size)
 
-    def _measured(self, role: AgentRole, model: Path, into: Path, phase: str) -> None:
+    def _temperature(self, role: TunedRole, temperature: float) -> float:
+        """`temperature`: of who writes kernels; a Tester has its own everywhere."""
+        tester = self.config.agents.tester
+        return tester.temperature if role == "tester" and tester is not None else temperature
+
+    def _measured(self, role: TunedRole, model: Path, into: Path, phase: str) -> None:
         """What held-out prompts say of a model, kept in `into` by the phase, so that it is asked once."""
-        asked = [str(self.settings), self.config.rollout.evaluation_temperature, self.config.seed]
+        temperature = self._temperature(role, self.config.rollout.evaluation_temperature)
+        asked = [str(self.settings), temperature, self.config.seed]
         prompts = {name: [task.id for task in tasks] for name, tasks in self.asked.held_out.items()}
-        given = sorted(one.fingerprint for one in self.data.kernels) if role == "optimizer" else []
+        given = sorted(one.fingerprint for one in self.data.kernels) if role != "generator" else []
         path = into / f"measured-{_hash(asked, prompts, self.config.sft.improvement, given)}.json"
         known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         if phase not in known:
@@ -346,10 +363,9 @@ class _Tuning:
         self.results[role] = [one for one in self.results[role] if one["phase"] not in known]
         self.results[role] += [{"phase": name, **values} for name, values in known.items()]
 
-    async def _answers(self, role: AgentRole, model: Path) -> dict[str, measuring.Answered]:
-        config = self.config
-        sampling = self._sampling(config.rollout.evaluation_temperature)
-        policy = LocalPolicy(model, sampling, device=config.resources.device)
+    async def _answers(self, role: TunedRole, model: Path) -> dict[str, measuring.Answered]:
+        config, factor = self.config, self.config.sft.improvement
+        policy = self._policy(role, model, config.rollout.evaluation_temperature)
         found = {}
         async with _oracle(config) as oracle:
             for name, tasks in self.asked.held_out.items():
@@ -357,16 +373,13 @@ class _Tuning:
                     answers = await measuring.measure_generator(
                         policy, tasks, oracle, self.settings, seed=config.seed
                     )
-                else:
+                elif role == "optimizer":
                     answers = await measuring.measure_optimizer(
-                        policy,
-                        tasks,
-                        self.data,
-                        oracle,
-                        self.settings,
-                        seed=config.seed,
-                        factor=config.sft.improvement,
+                        policy, tasks, self.data, oracle, self.settings, seed=config.seed, factor=factor
                     )
+                else:
+                    asked = examples.tester_prompts(self.data, tasks, self.settings, seed=config.seed, factor=factor)
+                    answers = await measuring.measure_tester(policy, asked, self.settings, seed=config.seed)
                 if answers.prompts:
                     found[name] = answers
         return found
@@ -422,13 +435,14 @@ def _oracle(config: TrainingConfig) -> EvaluatorOracle:
 
 
 def _line(name: str, one: measuring.Answered) -> str:
-    values = {
-        "compile": one.compile_rate,
-        "right": one.pass_rate,
-        "improved": one.improved_rate,
-    }
-    goals = dict(zip(values, measuring.GOALS.values(), strict=True))
-    said = [f"{word} {value:.0%} (goal {goals[word]:.0%})" for word, value in values.items() if value is not None]
+    goals = [f" (goal {goal:.0%})" for goal in measuring.GOALS.values()]
+    values = [
+        ("compile", one.compile_rate, goals[0]),
+        ("right", one.pass_rate, goals[1]),
+        ("improved", one.improved_rate, goals[2]),
+        ("named", one.named_rate, ""),
+    ]
+    said = [f"{word} {value:.0%}{goal}" for word, value, goal in values if value is not None]
     speed = f", speedup {one.speedup:.2f}" if one.speedup is not None else ""
     return f"{one.prompts} prompts of {name} problems: {', '.join(said)}{speed}."
 

@@ -333,6 +333,17 @@ def test_memory_counts_every_copy_of_every_agent():
     assert doctor.memory_bytes(alone) == doctor.memory_bytes(grpo), "an advantage of groups needs no critic"
 
 
+def test_the_doctor_counts_a_tester_and_asks_for_what_its_tuning_needs(monkeypatch):
+    without = load_config("quick-test")
+    tester = load_config("quick-test", ["agents.tester.tuned=true", "agents.tester.model_name=tiny"])
+    assert doctor.memory_bytes(tester) - doctor.memory_bytes(without) == 4 * doctor.parameters_of("tiny")
+    assert doctor.parameters_of_agents(tester) == dict.fromkeys(tester.tuned_roles, doctor.parameters_of("tiny"))
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
+    missing = {check.name for check in doctor._packages(load_config("quick-test", ["sft.method=qlora"]))}
+    assert {"peft", "bitsandbytes"} <= missing
+    assert "bitsandbytes" not in {check.name for check in doctor._packages(load_config("cpu-demo"))}
+
+
 def memory_of(name, gib, count=8, host_gib=2048, monkeypatch=None):
     monkeypatch.setattr(doctor, "_host_bytes", lambda: host_gib << 30)
     return doctor._memory(load_config(name), (gib << 30,) * count)

@@ -65,6 +65,9 @@ def test_every_option_of_the_launcher_is_a_setting_of_a_run(run):
         (("--quick-test", "agents.optimizer.learning_rate=1e300"), "less than or equal to 1"),
         (("--config", "cpu-demo", "model.warm_start.learning_rate=1e300"), "less than or equal to 1"),
         (("--quick-test", "sft.epoch=1"), "did you mean sft.epochs?"),
+        (("--config", "cpu-demo", "agents.tester.tuned=true"), "agents.tester.tuned needs examples"),
+        (("--quick-test", "agents.tester.model_name=tiny"), "set agents.tester.tuned=true"),
+        (("--quick-test", "agents.tester.model_name=./nowhere"), "There is no language model in nowhere"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_starts(tmp_path, arguments, said):
@@ -164,3 +167,37 @@ def test_data_is_collected_by_a_command_and_by_the_same_again_only_what_is_new(t
     assert (other.exit_code, "holds out gelu" in other.output) == (2, True)
     nowhere = asked(*command[:3], "--out", "/dev/null/x", *command[5:])
     assert (nowhere.exit_code, "--out" in nowhere.output) == (2, True)
+
+
+def test_a_run_takes_the_tester_that_was_tuned_and_says_where_there_is_none(tmp_path, monkeypatch, service):
+    played = []
+
+    def tune(config, folder, tell):
+        for role in config.tuned_roles:
+            (folder / role).mkdir(parents=True, exist_ok=True)
+            (folder / role / "config.json").write_text("{}")
+        models = {role: role for role in config.tuned_roles}
+        (folder / phases.TUNED).write_text(json.dumps({"models": models}))
+        return phases.tuned_before(folder)
+
+    def play(config, *, agents, **more):
+        played.append((config.agents.tester.model_name, sorted(agents)))
+        return RunSummary(tmp_path, 1, None, 1, 0, 0, interrupted=False, checkpoint=None)
+
+    monkeypatch.setattr(phases, "tune", tune)
+    monkeypatch.setattr(runner, "run", play)
+    where = (f"checkpointing.folder={tmp_path}/runs/{{name}}", "--evaluator", service.url)
+    tester = ("agents.tester.model_name=tiny", "agents.tester.tuned=true")
+    folder = tmp_path / "runs" / "quick-test" / "tuning"
+
+    assert asked("run", "--quick-test", *where, "--skip-rl").exit_code == 0
+    without = asked("run", "--quick-test", *where, "--skip-sft", *tester)
+    assert "No Tester has been tuned in" in without.output
+    shown = asked("run", "--quick-test", *where, "--skip-rl", *tester)
+    assert str(folder / "tester") in shown.output
+    for again in ((), ("--skip-sft",)):
+        assert asked("run", "--quick-test", *where, *again, *tester).exit_code == 0
+    writers = ["generator", "optimizer"]
+    assert played == [("tiny", writers), *[(str(folder / "tester"), writers)] * 2]
+    # What is kept names the model that it was tuned from.
+    assert load_config(str(folder.parent / "config.yaml")).agents.tester.model_name == "tiny"

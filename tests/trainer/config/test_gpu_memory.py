@@ -79,7 +79,23 @@ def test_fine_tuning_holds_one_whole_agent_on_one_gpu_or_its_adapters():
     assert 2 * B < lora.state_bytes < 2.2 * B
     assert lora.fits(24 * GIB)
     assert tuned("sft.examples=9", "sft.method=lora", "sft.lora.rank=64").state_bytes > lora.state_bytes
+    qlora = tuned("sft.examples=9", "sft.method=qlora")
+    # By hand of Qwen2.5-Coder-7B: 6.5 billion in linear layers at 4.127 bits, 1.09 billion in embeddings and head.
+    assert 6.5e9 * 4.127 / 8 + 2 * 1.09e9 <= qlora.state_bytes < 0.6 * lora.state_bytes
+    assert qlora.fits(10 * GIB)
     assert tuning_load(load_config("cpu-demo", ["sft.examples=9"]), SEVEN) is None
+
+
+def test_a_tester_is_tuned_on_the_gpu_and_answers_on_the_cpu():
+    larger = {**SEVEN, "tester": 2 * B}
+    tuned = load_config("requirements", ["sft.examples=9", "agents.tester.tuned=true"])
+    assert tuning_load(tuned, larger).state_bytes == 2 * B * 16
+    assert host_bytes(tuned, larger) == host_bytes(load_config("requirements"), SEVEN) + 2 * B * 4
+    asked = load_config("requirements", ["sft.examples=9", "agents.tester={}"])
+    assert tuning_load(asked, larger).state_bytes == B * 16, "it is not tuned"
+    assert [load.state_bytes for load in gpu_loads(asked, larger)] == [
+        load.state_bytes for load in gpu_loads(load_config("requirements"), SEVEN)
+    ]
 
 
 @pytest.mark.parametrize(

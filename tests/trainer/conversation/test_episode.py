@@ -13,10 +13,12 @@ from common.client import AsyncClient
 from common.contract import Settings, Status
 from evaluator.problems.catalogue import problems
 from trainer.config.schema import TrainingConfig
+from trainer.conversation import prompts
 from trainer.conversation.conversation import AgentName, Conversation, EndReason, Flow, Response
 from trainer.conversation.episode import EpisodeSettings, episode_settings, play, play_many
 from trainer.conversation.extraction import wrapped
 from trainer.conversation.rewards import CreditSettings, credits_of
+from trainer.conversation.tester import ReportSettings, estimated_tokens
 from trainer.data.tasks import chosen, training_tasks
 from trainer.errors import ConfigurationError, ContextFullError, OracleError, OracleLostError
 from trainer.evaluator.oracle import EvaluatorOracle, OracleSettings
@@ -218,9 +220,7 @@ def test_a_tester_that_is_a_model_adds_words_and_decides_nothing(task):
     answers = [wrapped(kernel("wrong_0")), "nothing", wrapped(kernel("wrong_1"))]
     settings = EpisodeSettings(Flow(3), turn_tokens=4000)
     by_rules = asyncio.run(play(task, both(*answers), Judge(), settings, 0))
-    model = Script(
-        ["Guard the tail in line 3.\n\nThen use float4.", "There is no kernel; write one.", "Never asked."]
-    )
+    model = Script(["Guard the tail in line 3.\n\nThen use float4."])
     policies = {**both(*answers), AgentName.TESTER: model}
     conversation = asyncio.run(play(task, policies, Judge(), settings, 0))
     assert [a.reward for a in conversation.attempts] == [a.reward for a in by_rules.attempts]
@@ -228,13 +228,31 @@ def test_a_tester_that_is_a_model_adds_words_and_decides_nothing(task):
     first, second, third = (attempt.tested.report for attempt in conversation.attempts)
     status = by_rules.attempts[0].tested.report.split("\n")[0]
     assert first == f"{status}\nGuard the tail in line 3.\nThen use float4."
-    assert second == "no kernel.\nThere is no kernel; write one."
+    assert second == by_rules.attempts[1].tested.report, "there is no kernel to say anything about"
     assert third == by_rules.attempts[2].tested.report, "nobody reads it any more"
     assert first in conversation.turns[2].messages[-1].text
-    assert len(model.views) == 2
+    findings = by_rules.attempts[0].tested.report
+    assert model.views == [prompts.review(task, kernel("wrong_0"), findings)]
     assert kernel("wrong_0") in model.views[0][1].text
-    assert model.views[1][: len(model.views[0])] == model.views[0]
-    assert conversation.view(AgentName.TESTER)[:-1] == model.views[1]
+    assert findings in model.views[0][1].text
+    recording = Recording(conversation)
+    again = asyncio.run(play(task, dict.fromkeys(AgentName, recording), recording, settings, 0))
+    assert without_times(again) == without_times(conversation)
+
+
+def test_a_tester_that_is_a_model_is_asked_about_each_kernel_anew_and_in_the_room_of_a_report(task):
+    answers = [wrapped(kernel(name)) for name in ("wrong_0", "compile_0", "odd_0", "pass_0", "wrong_1")]
+    settings = EpisodeSettings(Flow(5, stop_at=2.0), tester=ReportSettings(40), turn_tokens=4000)
+    model = Script(["line 3. " * 100])
+    policies = {**both(*answers), AgentName.TESTER: model}
+    conversation = asyncio.run(play(task, policies, Judge(), settings, 0))
+    assert [len(view) for view in model.views] == [2, 2, 2]
+    asked = [attempt for attempt in conversation.attempts if attempt.tested.response is not None]
+    assert [attempt.number for attempt in asked] == [0, 1, 3], "not what could not be judged, nor the last kernel"
+    for attempt, view in zip(asked, model.views, strict=True):
+        assert attempt.written.source in view[1].text
+        assert len(attempt.tested.response.token_ids) == 40
+        assert estimated_tokens(attempt.tested.report) <= 40
     recording = Recording(conversation)
     again = asyncio.run(play(task, dict.fromkeys(AgentName, recording), recording, settings, 0))
     assert without_times(again) == without_times(conversation)

@@ -17,8 +17,8 @@ SYSTEM_TOKENS = {"full": 340, "brief": 40}
 """Budgets of the system texts, by `estimated_tokens`."""
 REQUEST_TOKENS = {"full": 70, "brief": 24}
 """Budgets of what is asked for in a later turn, without kernel and report."""
-REVIEW_TOKENS = 110
-"""Budget of the system text of a Tester that is a model, and of what it is asked, without kernel and report."""
+REVIEW_TOKENS = {"full": 110, "brief": 32}
+"""Budgets of the system text of a Tester that is a model, and of what it is asked, without kernel and report."""
 NOTES_TOKENS = {"full": 120, "brief": 40}
 """Budgets of target, strategies tried and failures."""
 KERNEL_TOKENS = estimated_tokens(wrapped(kernel("compile_0")))
@@ -33,15 +33,14 @@ def test_a_system_text_keeps_its_budget_and_asks_for_the_form(agent, wording):
     assert "```cuda" in system.text
 
 
-def test_a_reviewer_is_told_in_few_words_what_it_is_there_for():
-    begun = replace(played([wrapped(kernel("compile_0"))] * 2), turns=())
-    begun = begun.with_turn(played([wrapped(kernel("compile_0"))] * 2).turns[0])
-    system, user = prompts.review(begun, "compile_error: a semicolon")
+@pytest.mark.parametrize("wording", ["full", "brief"])
+def test_a_reviewer_is_told_in_few_words_what_it_is_there_for(wording):
+    system, user = prompts.review(TASK, kernel("compile_0"), "compile_error: a semicolon", wording)
     for part in (TASK.text, kernel("compile_0"), "compile_error: a semicolon"):
         assert part in user.text
     spent = estimated_tokens(system.text) + estimated_tokens(user.text)
     given = estimated_tokens(TASK.text) + KERNEL_TOKENS + estimated_tokens("compile_error: a semicolon")
-    assert spent - given <= REVIEW_TOKENS
+    assert spent - given <= REVIEW_TOKENS[wording]
 
 
 def test_the_two_agents_are_told_different_things():

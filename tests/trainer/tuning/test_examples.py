@@ -1,17 +1,22 @@
 """Lessons from graded kernels: right answers only, better than what they answer, and nothing that is held out."""
 
+import asyncio
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 import sample_verdicts as samples
-from graded_kernels import graded_kernel, graded_templates, verdict_of
+from graded_kernels import TemplateJudge, graded_kernel, graded_templates, verdict_of
+from scripted import Script
 
 from common.contract import Settings, Status
-from trainer.conversation.episode import EpisodeSettings
-from trainer.conversation.extraction import extract
+from trainer.conversation.conversation import AgentName, Flow
+from trainer.conversation.episode import EpisodeSettings, play
+from trainer.conversation.extraction import extract, wrapped
 from trainer.data.graded import GradedData
-from trainer.data.tasks import held_out_tasks, training_tasks
+from trainer.data.tasks import held_out_tasks, is_held_out, training_tasks
 from trainer.errors import ConfigurationError
+from trainer.tuning import examples as made
 from trainer.tuning.examples import generator_examples, is_better, optimizer_examples
 
 GRADING = EpisodeSettings(grading=Settings(target_speedup=2.0))
@@ -67,6 +72,44 @@ def test_an_optimizer_is_shown_a_kernel_its_report_and_the_target_and_answers_wi
     assert 0 < failed < len(lessons)
 
 
+@pytest.mark.parametrize("wording", ["full", "brief"])
+def test_what_a_tester_learns_is_what_it_is_asked_in_a_conversation_to_the_letter(tasks, wording):
+    data = graded_templates(*PROBLEMS, held_out=("relu",))
+    asked = replace(GRADING, wording=wording, flow=Flow(2, stop_at=2.0), turn_tokens=10_000)
+    examples = made.tester_examples(data, tasks, asked, count=40, seed=1, factor=1.1)
+    assert len({one.kernel.fingerprint for one in examples}) >= 20
+    for one in examples:
+        model = Script(["…"])
+        policies = {AgentName.TESTER: model, AgentName.OPTIMIZER: Script(["none"])}
+        policies[AgentName.GENERATOR] = Script([wrapped(one.kernel.source)])
+        asyncio.run(play(one.task, policies, TemplateJudge(), asked, 0))
+        assert model.views == [one.lesson.messages[:-1]]
+
+
+def test_a_tester_is_asked_about_kernels_that_none_has_learned_from(tasks):
+    data = graded_templates(*PROBLEMS, held_out=("relu",))
+    examples = made.tester_examples(data, tasks, GRADING, count=9999, seed=1, factor=1.1)
+    assert not any(one.task.held_out or one.kernel.problem == "relu" for one in examples)
+    assert not any(is_held_out(one.kernel.fingerprint) for one in examples)
+    few = made.tester_examples(data, tasks, GRADING, count=25, seed=1, factor=1.1)
+    assert set(Counter(one.kernel.verdict.status for one in few).values()) == {5}, "each way to end has its share"
+
+    learned = {one.lesson.messages[1].text for one in examples}
+    held_out = [task for task in tasks if task.held_out]
+    prompts = made.tester_prompts(data, held_out, GRADING, seed=1, factor=1.1)
+    assert learned.isdisjoint(said[1].text for said, _ in prompts)
+    kernels = [extract(said[1].text).source for said, _ in prompts]
+    learned_kernels = {one.kernel.source.strip() for one in examples}
+    assert learned_kernels.isdisjoint(source.strip() for source in kernels)
+    problems = Counter(
+        next(task.problem for task in held_out if said[1].text.startswith(task.text)) for said, _ in prompts
+    )
+    assert problems == {"relu": 2, "gelu": 2, "softmax": 2}, "one for each task"
+    assert len(set(kernels)) == 6, "kernels take turns"
+    assert len({diagnosis.issue for _, diagnosis in prompts}) > 1
+    assert prompts == made.tester_prompts(data, held_out, GRADING, seed=1, factor=1.1)
+
+
 def test_better_is_right_instead_of_wrong_or_faster_by_the_factor():
     right, wrong = verdict_of(Status.PASSED, 1.0), verdict_of(Status.INCORRECT)
     assert is_better(right, wrong, 1.1)
@@ -87,5 +130,8 @@ def test_data_without_anything_to_learn_is_refused(tasks):
     assert len(generator_examples(alone, tasks, GRADING, count=3, seed=0)) == 3
     with pytest.raises(ConfigurationError, match=r"1\.5 times as fast as another"):
         optimizer_examples(alone, tasks, GRADING, count=3, seed=0, factor=1.5)
+    unknown = graded_kernel("relu", "__global__ void a() {}", Status.INCORRECT, origin="rollout")
+    with pytest.raises(ConfigurationError, match="no kernel with a diagnosis"):
+        made.tester_examples(replace(alone, kernels=(unknown,)), tasks, GRADING, count=3, seed=0, factor=1.5)
     with pytest.raises(ConfigurationError, match="no kernel that passed"):
         generator_examples(replace(alone, held_out_problems=frozenset({"relu"})), tasks, GRADING, count=3, seed=0)

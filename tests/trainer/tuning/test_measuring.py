@@ -11,8 +11,8 @@ from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import wrapped
 from trainer.data import corpus
 from trainer.data.tasks import held_out_tasks
-from trainer.errors import OracleError
-from trainer.tuning import measuring
+from trainer.errors import ContextFullError, OracleError
+from trainer.tuning import examples, measuring
 
 SETTINGS = EpisodeSettings(turn_tokens=10_000)
 STYLES = corpus.styles("relu")
@@ -54,6 +54,26 @@ def test_an_optimizer_counts_where_it_improves_on_the_kernel_that_it_is_given(ta
     assert (best.prompts, best.improved_rate, best.pass_rate) == (4, 1.0, 1.0)
     assert (worst.prompts, worst.improved_rate, worst.pass_rate) == (4, 0.0, 0.0)
     assert (best.improved_interval, worst.improved_interval) == (measuring.wilson(4, 4), measuring.wilson(0, 4))
+
+
+def test_a_tester_counts_where_it_names_what_is_wrong(tasks):
+    data = graded_templates("relu", held_out=["relu"])
+    asked = examples.tester_prompts(data, tasks, SETTINGS, seed=3, factor=1.1)
+    assert len(asked) == 4, "of conv2d there is no kernel"
+    issue = asked[0][1].issue
+    among = sum(diagnosis.issue == issue for _, diagnosis in asked)
+    assert among < 4
+    found = measured(measuring.measure_tester(Script([f"{issue}.\nLine 1."]), asked, SETTINGS, seed=3))
+    assert (found.prompts, found.named_rate) == (4, among / 4)
+    assert found.named_interval == measuring.wilson(among, 4)
+    assert (found.compile_rate, found.pass_rate, found.improved_rate) == (None, None, None)
+    assert measured(measuring.measure_tester(Script([""]), (), SETTINGS, seed=3)).named_rate is None
+
+    class Full:
+        async def respond(self, messages, *, seed, max_tokens):
+            raise ContextFullError("full", "a longer context")
+
+    assert measured(measuring.measure_tester(Full(), asked, SETTINGS, seed=3)).named_rate == 0
 
 
 def test_the_interval_of_a_median_covers_it_and_no_narrower_one_would():

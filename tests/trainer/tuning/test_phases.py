@@ -3,6 +3,8 @@
 import asyncio
 import json
 import shutil
+import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -88,6 +90,57 @@ def test_both_agents_are_tuned_measured_and_not_tuned_twice(judge, tmp_path):
 def test_what_is_generated_beside_an_answer_changes_none_in_the_deterministic_mode(deterministic, together):
     run = SimpleNamespace(config=load_config("quick-test", [f"deterministic={deterministic}"]))
     assert phases._Tuning._sampling(run, 0.5) == SamplingSettings(0.5, together)
+
+
+def test_a_tester_is_tuned_measured_and_reviews_what_the_others_write_for_each_other(judge, tmp_path, monkeypatch):
+    played, shown = [], []
+    play_many = phases.play_many
+
+    async def seen(asked, policies, *more):
+        found = await play_many(asked, policies, *more)
+        played.append(sorted(policies))
+        shown.extend(found.whole)
+        return found
+
+    monkeypatch.setattr(phases, "play_many", seen)
+    # Untuned agents write nothing that is a kernel.
+    source = next(one.source for one in read_data_of(judge, tmp_path) if one.problem == "scalar_multiply")
+    answer = phases.LocalPolicy.respond
+
+    async def wrote(policy, messages, *, seed, max_tokens):
+        found = await answer(policy, messages, seed=seed, max_tokens=max_tokens)
+        return found if "Name what is wrong" in messages[0].text else replace(found, text=wrapped(source))
+
+    monkeypatch.setattr(phases.LocalPolicy, "respond", wrote)
+    tester = ("agents.tester.tuned=true", "agents.tester.model_name=tiny", "flow.report_tokens=40")
+    found, told = tuned(tmp_path, *tester)
+    assert list(found) == ["generator", "optimizer", "tester"]
+    assert models.load_model(found["tester"])[0].num_parameters() > 0
+    kept = json.loads((tmp_path / phases.TUNED).read_text())["measured"]["tester"]
+    assert [one["phase"].split(", ")[1] for one in kept] == ["before", "after epoch 1 of 2", "after epoch 2 of 2"]
+    assert all(0 <= one[kind]["named_rate"] <= 1 for one in kept for kind in ("known", "new"))
+    assert any("Tuning the tester, before: 1 prompts of new problems: named 0%." in line for line in told)
+    assert phases.tuned_before(tmp_path) == found
+    assert played == [["generator", "optimizer", "tester"]]
+    reviews = [turn for one in shown for turn in one.turns if turn.agent == "tester" and turn.response is not None]
+    assert reviews, "the Tester has had its turn"
+    again, told = tuned(tmp_path, *tester)
+    assert again == found
+    assert not any("step" in line or "prompts" in line for line in told)
+
+
+def read_data_of(judge, folder):
+    """The kernels that a tuning in another folder has graded."""
+    asyncio.run(phases.collect_data(load_config("quick-test", SMALL), folder / "other", print))
+    return read_data(folder / "other").kernels
+
+
+def test_weights_in_4_bits_are_refused_before_anything_is_graded(judge, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "bitsandbytes", None)
+    with pytest.raises(ConfigurationError, match="bitsandbytes"):
+        tuned(tmp_path, "sft.method=qlora")
+    assert not judge.asked
+    assert not any(tmp_path.iterdir())
 
 
 def test_other_settings_are_played_and_measured_anew(judge, tmp_path):

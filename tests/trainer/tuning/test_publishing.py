@@ -11,10 +11,11 @@ from common.contract import Settings, Status
 from trainer.conversation.episode import EpisodeSettings
 from trainer.data.graded import DataCard, GradedData, GradedKernel, read_card, write_data
 from trainer.data.operations import OPERATIONS, stated
-from trainer.data.tasks import held_out_tasks, training_tasks
+from trainer.data.tasks import held_out_tasks, is_held_out, training_tasks
 from trainer.errors import ConfigurationError
 from trainer.reporting.data_picture import draw_data
 from trainer.tuning.collection import fingerprint_of, operation_candidates
+from trainer.tuning.diagnosis import diagnosis_of
 from trainer.tuning.publishing import publish, read_published
 
 GRADING = EpisodeSettings(grading=Settings(target_speedup=2.0))
@@ -91,12 +92,15 @@ def test_an_optimizers_pair_states_how_many_times_as_fast_and_half_of_them_are_o
 
 def test_a_tester_is_shown_a_kernel_and_answers_with_what_was_found(data, tasks, tmp_path):
     published(data, tasks, tmp_path)
-    sources = {one.fingerprint: one.source.strip() for one in data.kernels}
+    kernels = {one.fingerprint: one for one in data.kernels}
     for one in rows(tmp_path, "tester-train"):
         _, asked, answer = (message["content"] for message in one["messages"])
-        assert sources[one["fingerprint"]] in asked
-        assert answer.startswith(one["status"])
-        assert "report" not in asked
+        kernel = kernels[one["fingerprint"]]
+        assert kernel.source.strip() in asked
+        assert f"The grader found:\n{one['status']}: " in asked
+        beside = [other for other in data.kernels if other.problem == kernel.problem]
+        assert diagnosis_of(kernel, beside, 1.1).is_named_by(answer)
+        assert not is_held_out(kernel.fingerprint)
 
 
 def test_the_same_seed_makes_the_same_bytes_and_another_one_others(data, tasks, tmp_path):
