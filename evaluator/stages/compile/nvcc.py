@@ -43,9 +43,9 @@ from evaluator.stages.compile.kernel_entries import count_entries, entries, entr
 from evaluator.stages.compile.rulings import (
     MAX_IMAGE_BYTES,
     MAX_KERNELS,
+    image_too_large,
     no_kernel,
     ruling,
-    too_large,
     too_many_kernels,
 )
 from evaluator.stages.compile.source_signatures import signatures
@@ -260,7 +260,7 @@ class _Compilation:
             return self._lasting(front, run)
         if _PTX not in run.files or len(run.files[_PTX]) > MAX_IMAGE_BYTES:
             self._check_compiler_works()
-            raise _UncacheableError(too_large("PTX"))
+            raise _UncacheableError(image_too_large("PTX"))
         ptx = self._normal(run.files[_PTX])
         if (kernels := count_entries(ptx)) > MAX_KERNELS:
             return _Front(too_many_kernels(kernels), told)
@@ -435,7 +435,7 @@ class _Compilation:
             return refusal
         if _CUBIN not in run.files or len(run.files[_CUBIN]) > MAX_IMAGE_BYTES:
             self._check_compiler_works()
-            raise _UncacheableError(too_large("machine code"))
+            raise _UncacheableError(image_too_large("machine code"))
         return {"report": report, "cubin": run.files[_CUBIN]}
 
     # --- limits and faults -----------------------------------------------------------------------------------------
@@ -459,9 +459,9 @@ class _Compilation:
                     f"No space left on the disk of the work folder {self.sandbox.root}.",
                     "Free some space there, or choose another folder with ASSAY_DATA_DIR.",
                 )
-            raise _UncacheableError(too_large("output"))
+            raise _UncacheableError(image_too_large("output"))
         if run.output_exceeded or signal.SIGXFSZ in by_limits:
-            raise _UncacheableError(too_large("output"))
+            raise _UncacheableError(image_too_large("output"))
         if run.limit_hit is not None:
             raise _UncacheableError(ruling("invalid_submission", f"Compiling met a limit: {run.limit_hit}."))
 

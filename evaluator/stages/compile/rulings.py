@@ -14,7 +14,7 @@ def ruling(status: str, message: str, hint: str | None = None, phase: str = Phas
     return Ruling(Status(status), Phase(phase), message, hint)
 
 
-def too_large(what: str) -> Ruling:
+def image_too_large(what: str) -> Ruling:
     """An image of more than MAX_IMAGE_BYTES."""
     return ruling(
         "invalid_submission",
