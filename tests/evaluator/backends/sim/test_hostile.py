@@ -119,9 +119,10 @@ def test_damaged_ptx_is_unsupported_or_translated(seed, which):
     ids=lambda text: text[-24:].strip()[:20] if len(text) < 400_000 else text[:4],
 )
 def test_large_and_deep_texts_end_quickly(text):
-    start = time.perf_counter()
+    # Of the processor, for the wall's clock also tells of who else computes.
+    start_s = time.process_time()
     translated(text)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start_s < 5
 
 
 NAMES = [
