@@ -6,8 +6,8 @@ from typing import Final, NoReturn
 
 import click
 
+from trainer import bounds
 from trainer.cli.console import INTERRUPTED, PICTURE, writing
-from trainer.config import bounds
 from trainer.errors import ConfigurationError, TrainerError
 
 _overrides = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")

@@ -14,9 +14,9 @@ from pydantic import Field, field_validator, model_validator
 
 from common.client.transport import checked
 from common.contract import RewardName, Verification
-from trainer.config import bounds
+from trainer import bounds
 from trainer.config.placement import check_placement
-from trainer.config.section import Section
+from trainer.config.section import Section, Temperature
 from trainer.config.supervised import SftSection, WarmStartSection
 
 AgentRole = Literal["generator", "optimizer"]
@@ -68,7 +68,7 @@ class TesterSection(Section):
     tuned."""
     tuned: bool = False
     """Fine-tune it on kernels and what is wrong with them, as `sft` says, and use the tuned model [R5]."""
-    temperature: bounds.Temperature = Field(default=0.0, ge=0, le=bounds.MOST_TEMPERATURE)
+    temperature: Temperature = Field(default=0.0, ge=0, le=bounds.MOST_TEMPERATURE)
     """Of sampling; 0 takes the most probable token."""
 
 
@@ -294,7 +294,7 @@ class RolloutSection(Section):
     package."""
     temperature: float = Field(default=1.0, ge=bounds.LEAST_TEMPERATURE, le=bounds.MOST_TEMPERATURE)
     """Of sampling, while training; 1 draws from the policy as it is."""
-    evaluation_temperature: bounds.Temperature = Field(default=0.0, ge=0, le=bounds.MOST_TEMPERATURE)
+    evaluation_temperature: Temperature = Field(default=0.0, ge=0, le=bounds.MOST_TEMPERATURE)
     """Of sampling in evaluations; 0 takes the most probable token."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Share of the probability that tokens are drawn from; below 1 the recorded log-probs are not the policy's."""

@@ -1,8 +1,10 @@
 """What every part of a configuration is."""
 
-from typing import get_args
+from typing import Annotated, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, field_validator
+
+from trainer.bounds import LEAST_TEMPERATURE
 
 
 class Section(BaseModel):
@@ -24,3 +26,13 @@ class Section(BaseModel):
         if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
             raise ValueError("true and false are no value of this setting")
         return value
+
+
+def _zero_or_enough(temperature: float) -> float:
+    if 0 < temperature < LEAST_TEMPERATURE:
+        raise ValueError(f"Input should be 0, for the most probable token, or at least {LEAST_TEMPERATURE:g}")
+    return temperature
+
+
+Temperature = Annotated[float, AfterValidator(_zero_or_enough)]
+"""Of sampling; 0 takes the most probable token."""

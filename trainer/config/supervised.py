@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from trainer.config import bounds
+from trainer import bounds
 from trainer.config.section import Section
 
 

@@ -148,13 +148,13 @@ def test_what_a_run_without_a_checkpoint_has_measured_is_kept_under_another_name
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("reward.shaping={speling: 1}", "reward.shaping has no speling"),
-        ("curriculum.start_tier=7", "curriculum.start_tier is 7"),
+        (("reward.shaping={speling: 1}",), "reward.shaping has no speling"),
+        (("curriculum.name=status", "curriculum.start_tier=3"), "curriculum.start_tier is 3"),
     ],
 )
 def test_what_only_a_part_can_refuse_is_refused_before_anything_starts(tmp_path, command, wrong, said):
     where = f"checkpointing.folder={tmp_path}/{{name}}"
-    refused = asked(*command, "cpu-demo", where, "reward.name=components", wrong)
+    refused = asked(*command, "cpu-demo", where, "reward.name=components", *wrong)
     assert refused.exit_code == 2
     assert said in refused.output
     assert not list(tmp_path.iterdir())

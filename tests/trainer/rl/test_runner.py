@@ -160,8 +160,9 @@ def test_the_transcripts_say_which_tokens_and_rewards_there_were(first):
             response = attempt.written.response
             assert len(response.token_ids) == len(response.log_probs) <= 32
     assert {one.step for one in kept} == {1, 2}
-    for one in kept:
-        assert one.conversation.turns[1].response.token_ids, "the Tester's model has had its turn"
+    # What an untrained model writes is no kernel, about which no Tester is asked: test_agent_loop.py has one that is.
+    assert all(one.conversation.turns[1].verdict is None for one in kept)
+    assert all(one.conversation.turns[1].response is None for one in kept)
 
 
 def test_a_run_goes_on_where_its_checkpoint_is_with_the_settings_of_now(first, model, service):

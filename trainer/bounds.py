@@ -4,9 +4,7 @@ Each bound is far from what anybody runs, and before what breaks: a float32 that
 does not fit into memory, a run that ends in centuries. A field that its meaning bounds, as a share is, says so.
 """
 
-from typing import Annotated, Final
-
-from pydantic import AfterValidator
+from typing import Final
 
 MOST_STEPS: Final = 1_000_000
 """Policy steps, and passes of a schedule: at a minute a step two years."""
@@ -55,13 +53,3 @@ LEAST_TEMPERATURE: Final = 0.01
 """Logits are divided by it: a hundred times as steep is the most probable token, and far below it no number."""
 MOST_TEMPERATURE: Final = 10.0
 """Every token is about as probable as every other."""
-
-
-def _zero_or_enough(temperature: float) -> float:
-    if 0 < temperature < LEAST_TEMPERATURE:
-        raise ValueError(f"Input should be 0, for the most probable token, or at least {LEAST_TEMPERATURE:g}")
-    return temperature
-
-
-Temperature = Annotated[float, AfterValidator(_zero_or_enough)]
-"""Of sampling; 0 takes the most probable token."""

@@ -1,0 +1,67 @@
+"""A conversation in verl's agent loop: servers that follow a script, and a Tester that is a model."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from scripted import TASK, Judge, Script, kernel
+
+from trainer.config.reading import load_config
+from trainer.conversation.conversation import AgentName
+from trainer.conversation.extraction import wrapped
+from trainer.policies import models
+from trainer.rl.agent_loop import AgentPool, AgentSlot, ConversationLoop
+
+SETTINGS = ("agents.optimizer={}", "flow.max_turns=2", "rollout.turn_tokens=400", "rollout.sequence_tokens=9000")
+
+
+class Server:
+    """Answers as verl's client of a server does, with one text over and over."""
+
+    def __init__(self, ids):
+        self.ids, self.asked = ids, []
+
+    async def generate(self, *, request_id, prompt_ids, sampling_params):
+        self.asked.append(request_id)
+        return SimpleNamespace(token_ids=list(self.ids), log_probs=[-0.5] * len(self.ids))
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokenizer")
+    models.make_tiny(folder, [wrapped(kernel("wrong_a"))], seed=0)
+    return models.load_model(folder)[1]
+
+
+def converse(tokenizer, answer, tester):
+    config = load_config("cpu-demo", list(SETTINGS))
+    server = Server(tokenizer.encode(answer, add_special_tokens=False))
+    pool = AgentPool(config, dict.fromkeys(config.roles, server), dict.fromkeys(config.roles, tokenizer), tester)
+    pool.oracle = Judge()
+    slot = AgentSlot("u", 0, TASK, seed=3, step=1)
+    finished = asyncio.run(ConversationLoop(pool).run({}, seat=slot))
+    return finished, [turn for turn in finished.conversation.turns if turn.agent is AgentName.TESTER]
+
+
+def test_a_tester_that_is_a_model_is_asked_about_a_kernel_once(tokenizer):
+    tester = Script(["Nothing is summed.\nLine 3."])
+    finished, (first, again) = converse(tokenizer, wrapped(kernel("wrong_a")), tester)
+    assert len(tester.views) == 1
+    assert first.verdict.status == "incorrect"
+    assert first.response.token_ids
+    assert "Nothing is summed." in first.report
+    assert again.response is None, "the Optimizer has written the same kernel"
+    assert all(len(one.rewards) == len(one.response_ids) for one in finished.sequences)
+
+
+def test_where_there_is_no_kernel_nobody_asks_a_model_what_is_wrong_with_it(tokenizer):
+    tester = Script(["Nothing is summed."])
+    _, turns = converse(tokenizer, "I cannot do that.", tester)
+    assert turns
+    assert all(turn.verdict is None and turn.response is None for turn in turns)
+    assert not tester.views
+
+
+def test_without_such_a_model_the_rules_alone_report(tokenizer):
+    _, turns = converse(tokenizer, wrapped(kernel("wrong_a")), None)
+    assert all(turn.response is None and turn.report for turn in turns)
