@@ -49,6 +49,8 @@ MEASURES: Final[Mapping[str, str]] = MappingProxyType(
         "generation_share": "share of a step's time in generation",
         "reward_share": "share of a step's time waiting for the evaluator, beyond what generation hides",
         "update_share": "share of a step's time in updates of policy and critic",
+        "gpu/busy_share": "share of a step's time in which a GPU of this machine was busy, mean over its GPUs",
+        "gpu/memory_gib": "most memory taken on any of these GPUs in a step, by whatever runs there, in GiB",
     }
 )
 

@@ -31,6 +31,7 @@ from trainer.evaluator import oracle as evaluation
 from trainer.policies import sft
 from trainer.policies.local_policy import folder_of_tester
 from trainer.reporting import transcripts
+from trainer.reporting.gpu_use import GpuUse
 from trainer.reporting.metrics import MetricsWriter, evaluated, shares_of_time, training_measures
 from trainer.rl import ray_session
 from trainer.rl.batch import refuse_without_verdicts, told_apart
@@ -144,8 +145,9 @@ def run(
         MetricsWriter(folder, config, resumed_step=found.step if found else None) as writer,
         ray_session.started(config, worker_environment(config)),
         _asked_to_stop() as stop,
+        GpuUse() as gpu_use,
     ):
-        this = _Run(config, folder, checkpoints, progress, training, held_out, writer, on_step, tell, stop)
+        this = _Run(config, folder, checkpoints, progress, training, held_out, writer, on_step, tell, stop, gpu_use)
         this.forget_transcripts()
         with ray_session.failures_told():
             return this.go(composed, found)
@@ -166,10 +168,12 @@ class _Run:
         on_step: OnStep | None,
         tell: Callable[[str], None],
         stop: threading.Event,
+        gpu_use: GpuUse,
     ) -> None:
         self.config, self.folder, self.checkpoints, self.progress = config, folder, checkpoints, progress
         self.training, self.held_out = training, held_out
         self.writer, self.on_step, self.tell, self.stop = writer, on_step, tell, stop
+        self.gpu_use = gpu_use
         self.rewards: list[float | None] = []
         self.evaluations: dict[int, float | None] = {}
 
@@ -235,6 +239,7 @@ class _Run:
 
     def _step(self, step: int) -> None:
         began_s = time.monotonic()
+        self.gpu_use.taken()  # what was before this step
         outcomes, times = self._played(step)
         generated_s = time.monotonic()
         for learner in self.learners.values():
@@ -266,6 +271,7 @@ class _Run:
             "episodes": float(progress.episodes),
             "step_s": sent_s - began_s,
             "weights_s": sent_s - updated_s,
+            **self.gpu_use.taken(),
         }
         self.rewards.append(values.get("reward/final"))
         # A step that has measures has its transcripts: others read both while a run goes on.
