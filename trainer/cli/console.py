@@ -1,6 +1,7 @@
 """What the commands of `assay-train` share, without anything that takes long to import."""
 
 import contextlib
+import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -25,3 +26,17 @@ def writing(place: Path, setting: str) -> Iterator[None]:
         raise ConfigurationError(
             f"{place} cannot be written: {reason}.", f"Give another place: {setting}."
         ) from error
+
+
+@contextlib.contextmanager
+def only_one_in(folder: Path, setting: str, what: str, remedy: str) -> Iterator[None]:
+    """Raises ConfigurationError where another process is at the same folder, which `setting` says, with `what`."""
+    with writing(folder, setting):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = (folder.parent / f".{folder.name}.lock").open("w")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigurationError(f"Another {what} is under way in {folder}.", remedy) from None
+        yield

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from trainer.cli.configurations import checked_config
-from trainer.cli.console import writing
+from trainer.cli.console import only_one_in, writing
 from trainer.data.graded import CARD, KERNELS, DataCard
 from trainer.errors import ConfigurationError
 
@@ -64,7 +64,11 @@ def collect_into(name: str, options: DataOptions, into: Path, overrides: tuple[s
     count = options.examples if options.examples is not None else config.sft.examples
     tell = partial(click.echo, err=True)
     published = None
-    with processes.evaluator(config) as ready, writing(into, "--out"):
+    # Two would grade the same kernels, and both would write them.
+    alone = only_one_in(
+        into.absolute(), "--out", "`assay-train data`", "Wait for it, or give this one another --out."
+    )
+    with alone, processes.evaluator(config) as ready, writing(into, "--out"):
         card = asyncio.run(phases.collect_data(ready, into, tell, most=options.kernels, archive=archive))
         if count:
             published = asyncio.run(phases.publish_data(ready, into, tell, count=count, archive=archive))

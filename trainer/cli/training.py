@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import errno
-import fcntl
 import re
 import shlex
 import signal
@@ -18,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from trainer.cli.configurations import checked_config
-from trainer.cli.console import INTERRUPTED, PICTURE, TUNING, writing
+from trainer.cli.console import INTERRUPTED, PICTURE, TUNING, only_one_in
 from trainer.config.reading import as_yaml, load_config
 from trainer.config.schema import AgentRole, TrainingConfig, TunedRole
 from trainer.errors import CheckpointError, ConfigurationError
@@ -76,7 +75,7 @@ def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
     for name in config.model_names.values():
         if (model := folder_named(name)) is not None:
             refuse_without_model(model)
-    with _only_run_in(folder):
+    with only_one_in(folder, "checkpointing.folder", "run", "Wait for it, or give this one another name: name=…"):
         if options.fresh:
             _put_aside(folder)
         newest = Checkpoints(folder / "checkpoints").newest()
@@ -188,22 +187,6 @@ def _full_disk_named(folder: Path) -> Iterator[None]:
             f"{error.filename or folder} cannot be written: {error.strerror}.",
             "Make room there; the same command goes on from what is kept.",
         ) from error
-
-
-@contextlib.contextmanager
-def _only_run_in(folder: Path) -> Iterator[None]:
-    """Raises ConfigurationError where another run has the same folder."""
-    with writing(folder, "checkpointing.folder"):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = (folder.parent / f".{folder.name}.lock").open("w")
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigurationError(
-                f"Another run is under way in {folder}.", "Wait for it, or give this one another name: name=…"
-            ) from None
-        yield
 
 
 def _put_aside(folder: Path, but: tuple[str, ...] = ()) -> None:

@@ -99,6 +99,14 @@ def test_a_run_whose_folder_is_taken_or_holds_other_weights_is_refused(run):
     assert "model.name changed" in other.output
 
 
+def test_a_data_set_is_collected_by_one_command_at_a_time(tmp_path):
+    with (tmp_path / ".graded.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        refused = asked("data", "--config", "cpu-demo", "--out", tmp_path / "graded", *AWAY)
+    assert refused.exit_code == 2
+    assert "Another `assay-train data` is under way in" in refused.output
+
+
 AWAY = ("evaluator.embedded=false", "evaluator.url=http://127.0.0.1:9", "evaluator.start_patience_s=0")
 """An evaluator that does not answer: a run ends before it trains."""
 
