@@ -57,7 +57,7 @@ def draw_data(
                 axes.barh(names, widths, left=left, color=_COLOURS.get(status, _OTHER), label=status)
                 left = [one + width for one, width in zip(left, widths, strict=True)]
         axes.set_yticks(range(len(names)), [f"{name} *" if name in held_out else name for name in names])
-        axes.set_title(f"{card.kernels} kernels by how they end; * held out", loc="left", fontweight="bold")
+        axes.set_title(f"{card.kernels} kernels; * held out", loc="left", fontweight="bold")
         figure.legend(loc="outside lower center", ncols=3, fontsize=6.5, frameon=False)
         axes.margins(y=0.01)
         if factors:

@@ -146,3 +146,11 @@ def test_kernels_of_operations_end_as_they_say_at_a_real_service(service, name):
             [EpisodeSettings().submission(name, one.source, rewards, operation.reference) for one in examples]
         )
         assert [one.status for one in verdicts] == [one.status for one in examples]
+
+
+def test_a_text_that_does_not_say_its_shape_is_on_one_side_for_all_shapes_of_its_family():
+    faces = [one.face for one in OPERATIONS.values() if one.family.name in ("add_relu", "silu", "row_mean")]
+    learned = training_tasks(faces, 60, wording="brief")
+    asked = held_out_tasks(faces, 15 * len(faces), wording="brief")
+    assert len({task.text for task in learned}) < len(learned), "some texts name no shape"
+    assert {task.text for task in learned}.isdisjoint(task.text for task in asked)
