@@ -9,10 +9,12 @@ import contextlib
 import ctypes
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 from celery import Celery, Task, signals  # type: ignore[import-untyped]
@@ -168,7 +170,10 @@ def _serve(machine: MachineSettings, settings: ServiceSettings, queues: tuple[st
 def _start_worker(
     machine: MachineSettings, settings: ServiceSettings, queues: tuple[str, ...], lifeline: int
 ) -> Worker:
-    """The worker of this process, and a sweeper beside it. It ends with the process that holds `lifeline`."""
+    """The worker of this process, and a sweeper beside it. It ends with the process that holds `lifeline`.
+
+    SIGTERM, which a service manager sends to every process at once, drains it: Celery's own way is to die of it.
+    """
     storage, announcer = open_storage(settings.database_url), CeleryAnnouncer(settings.broker_url)
     worker = Worker(
         storage.evaluations,
@@ -180,7 +185,14 @@ def _start_worker(
         lease_s=settings.lease_s,
         grace_s=settings.drain_s,
     )
-    worker.end_with(lifeline)
+    told, tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.write(tell, b"d")
+
+    signal.signal(signal.SIGTERM, on_signal)
+    worker.end_with(lifeline, (lifeline,), told)
     worker.start()
     Sweeper(storage.sweeps, announcer).start()
     return worker

@@ -218,7 +218,7 @@ def test_a_killed_child_loses_nothing_and_leaves_nothing(service):
     assert below
     os.kill(pid, signal.SIGKILL)
     ended = done(service.storage, evaluation_id)
-    assert (ended.verdict.status, ended.attempt) == (Status.TIMEOUT, 2)
+    assert (ended.verdict.status, ended.attempt, ended.losses) == (Status.TIMEOUT, 1, 1)
     until(lambda: are_gone(below))
     until(lambda: service.left_over() == [])
 
