@@ -45,6 +45,8 @@ _BUILDING: Final = (
 )
 _BUILD_AGAIN_S: Final = 2.0
 """Between two tries to build it: someone who kills compilers, or fills the disk, may have ended by then."""
+_LONGEST_PAUSE: Final = 15
+"""In such pauses: they grow from one to so many, since each failure is logged."""
 _FAILURES_THAT_LAST: Final = 3
 """After so many failures, whatever comes is taken, and ends with the reason."""
 _LAST_WORDS_S: Final = 20.0
@@ -264,7 +266,7 @@ class Worker:
             if failures >= _FAILURES_THAT_LAST:
                 self._prepared.set()
             self._say_so()
-            if self._over.wait(_BUILD_AGAIN_S):
+            if self._over.wait(_BUILD_AGAIN_S * min(failures, _LONGEST_PAUSE)):
                 return
         self._preparing = None
         self._prepared.set()
