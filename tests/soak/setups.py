@@ -122,7 +122,7 @@ class SetUp:
             kill(chance.choice(found), chance.choice(SIGNALS))
 
     def stop_unit(self, chance):
-        """As systemd stops and starts a unit: SIGTERM to every process at once, SIGKILL to what is left after a while."""
+        """As systemd does: SIGTERM to every process at once, later SIGKILL to what is left, and a new start."""
         processes = [pid for root in self.roots() for pid in (root, *below(root))]
         chance.shuffle(processes)
         for pid in processes:
