@@ -3,7 +3,8 @@
     python benchmarks/service/nothing_lost.py [EVALUATIONS] [SET_UP ...]
 
 `EVALUATIONS` for each set-up, 1000 unless said. Set-ups are `embedded`, `distributed`, `composed` (needs what
-`make e2e` builds), `clock` and `disk`.
+`make e2e` builds), `clock`, `disk` and `false_verdicts`: there the processes of each evaluation are hit by every
+signal, and each verdict is compared with the undisturbed one.
 """
 
 import json
@@ -16,7 +17,7 @@ from pathlib import Path
 from benchmarks._support.record import save
 
 ROOT = Path(__file__).parents[2]
-SET_UPS = ("embedded", "distributed", "composed", "clock", "disk")
+SET_UPS = ("embedded", "distributed", "composed", "clock", "disk", "false_verdicts")
 MUST_BE_ZERO = ("false_verdicts", "unanswered", "lost_or_doubled", "left_over")
 
 
@@ -38,8 +39,9 @@ def main() -> int:
             found = json.loads(file.read_text())
             killed[name] = found.pop("by_victim")
             figures |= {f"{name}_{figure}": value for figure, value in found.items()}
-            goals |= {f"{name}_{figure}": ("<=", 0) for figure in MUST_BE_ZERO}
-            goals[f"{name}_internal_errors"] = ("<=", found["evaluations"] // 500)
+            goals |= {f"{name}_{figure}": ("<=", 0) for figure in MUST_BE_ZERO if figure in found}
+            if name != "false_verdicts":  # there the simulator is hit by the signals of its own mistakes too
+                goals[f"{name}_internal_errors"] = ("<=", 0)
     if not figures:
         return 1
     return int(not save("nothing_lost", figures, goals, details={"killed": killed}) or tested != 0)

@@ -213,6 +213,7 @@ def _ended(
     except Exception as error:
         if cancel_token.cancelled:  # what was ended in the middle fails in its own way
             return build_verdict(job, Ending(job.submitted, _cancelled(phase)))
+        job.toolbox.note(error)
         if isinstance(error, InfrastructureError):
             return build_verdict(job, Ending(job.submitted, error.ruling(phase)))
         return verdict_without_result(job.problem.id, job.target.name, InternalError(error).ruling())

@@ -8,7 +8,7 @@ from evaluator.backends.gpu.device.health import gpus, why_not
 from evaluator.backends.sim.backend import Simulator
 from evaluator.cancellation import CancelToken
 from evaluator.disk_cache import Cache
-from evaluator.errors import StorageError, UsageError
+from evaluator.errors import JobKilledError, StorageError, UsageError
 from evaluator.pipeline.referee import Referee
 from evaluator.pipeline.sim_referee import SimulatorReferee
 from evaluator.sandbox import selftest
@@ -30,6 +30,9 @@ class Toolbox:
         self.settings = settings
         self.cancel_token = CancelToken()
         """Whether what is done with these tools is still wanted."""
+
+    def note(self, fault: Exception) -> None:
+        """Work with these tools ended in this fault; of use where they are bound to one piece of work."""
 
     def bound_to(self, cancel_token: CancelToken) -> "BoundToolbox":
         """The same tools for one piece of work: what they run ends when the token is cancelled."""
@@ -140,6 +143,11 @@ class BoundToolbox(Toolbox):
         super().__init__(whole.settings)
         self._whole = whole
         self.cancel_token = cancel_token
+        self.killed_from_outside = False
+        """Whether the work ended because someone outside had ended its jobs, again and again."""
+
+    def note(self, fault: Exception) -> None:
+        self.killed_from_outside |= isinstance(fault, JobKilledError)
 
     @cached_property
     def toolchain(self) -> Toolchain:

@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 
 from databases import Postgres, Redis
-from processes import READY_S, Census, below, kill, until, words_of
+from processes import READY_S, Census, below, kill, start_of, until, words_of
 
 from evaluator.sandbox.host.supervision import WorkFolders
 from evaluator.service.storage.storage import open_storage
@@ -46,7 +46,13 @@ class SetUp:
         self.url = f"http://127.0.0.1:{self._port}"
         self.census = Census()
         self._api = None
-        self.victims = {"api": self.kill_api, "child": self.kill_child, "sandbox": self.kill_sandbox}
+        self.victims = {
+            "api": self.kill_api,
+            "child": self.kill_child,
+            "sandbox": self.kill_sandbox,
+            "unit": self.stop_unit,
+            "frozen": self.freeze,
+        }
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
         self.environment = {
             **kept,
@@ -115,6 +121,35 @@ class SetUp:
         if found:
             kill(chance.choice(found), chance.choice(SIGNALS))
 
+    def stop_unit(self, chance):
+        """As systemd does: SIGTERM to every process at once, later SIGKILL to what is left, and a new start."""
+        processes = [pid for root in self.roots() for pid in (root, *below(root))]
+        chance.shuffle(processes)
+        for pid in processes:
+            kill(pid, signal.SIGTERM)
+        self._await_end(processes, chance.choice((0.0, 1.0, DRAIN_S + 20.0)))
+        self.start_unit()
+
+    def _await_end(self, processes, timeout_s):
+        until_s = time.monotonic() + timeout_s
+        while any(start_of(pid) is not None for pid in processes) and time.monotonic() < until_s:
+            time.sleep(0.05)
+        for pid in processes:
+            kill(pid)
+
+    def start_unit(self):
+        self._api.wait()
+        self.start_api()
+
+    def freeze(self, chance):
+        """SIGSTOP, and SIGCONT a while later, sometimes after the lease is lost."""
+        found = [pid for root in self.roots() for pid in below(root)]
+        if found:
+            pid = chance.choice(found)
+            kill(pid, signal.SIGSTOP)
+            time.sleep(chance.uniform(0.1, 1.5 * LEASE_S))
+            kill(pid, signal.SIGCONT)
+
     def workers(self):
         """The processes that claim evaluations."""
         return [pid for pid in below(self._api.pid) if words_of(pid).endswith("worker --embedded")]
@@ -174,6 +209,11 @@ class Distributed(SetUp):
         self.start_api()
         self.hire()
         self.await_workers()
+
+    def start_unit(self):
+        self._worker.wait()
+        super().start_unit()
+        self.hire()
 
     def hire(self):
         self._worker = self.run("worker", "--queues", "compile,sim", "--workers", str(WORKERS))

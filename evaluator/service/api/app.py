@@ -86,7 +86,8 @@ def create_app(
 def _service(
     storage: Storage, announcer: Announcer, settings: ServiceSettings, secret: bytes, watch: Notifier
 ) -> Service:
-    fleet = Fleet(storage.workers)
+    here = [storage.database.folder, settings.data_dir if settings.workers > 0 and not settings.broker_url else None]
+    fleet = Fleet(storage.workers, tuple(folder for folder in here if folder is not None))
     return Service(
         evaluations=storage.evaluations,
         foreign=storage.foreign,

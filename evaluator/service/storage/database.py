@@ -93,6 +93,11 @@ class Database:
         return self._is_sqlite
 
     @property
+    def folder(self) -> Path | None:
+        """Where the database's file is; None where a server has it."""
+        return Path(str(self._url.database)).parent if self._is_sqlite else None
+
+    @property
     def _place(self) -> str:
         if self._is_sqlite:
             return f"the database {self._url.database}"

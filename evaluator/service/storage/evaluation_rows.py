@@ -5,7 +5,7 @@ A row is locked before it is changed: the caller has selected it FOR UPDATE in t
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, exists, func, insert, select, update
 
@@ -17,8 +17,13 @@ from evaluator.service.storage.models import ForeignText, StoredEvaluation, TooM
 from evaluator.service.storage.tables import evaluations, foreign_problems, is_open, submissions, verdicts
 
 MAX_ATTEMPTS: Final = 2
-"""Attempts in one stage; when the last is lost or fails, the evaluation ends in `internal_error`. Two: a submission
-that kills its worker must not be tried again without end, and one that met a dying machine must not suffer for it."""
+"""Attempts in one stage; when the last fails, the evaluation ends in `internal_error`. Two: our own fault may be one
+of a moment, and one that stays must be told soon."""
+MAX_LOSSES: Final = 10
+"""Attempts in one stage that may be lost before the job itself is suspected. Where every tenth is killed, ten in a
+row are the same job's once in ten thousand million jobs; a job that kills its workers gets there in a minute."""
+LOSSES_WITHIN_S: Final = 900.0
+"""So long after its first loss a job is suspected at its next one: its caller has waited for long."""
 
 _row = evaluations.c
 _foreign = foreign_problems.c
@@ -68,6 +73,7 @@ def evaluation_of(row: Row[Any], submission: Submission, verdict: Verdict | None
         stage=row.stage,
         queue=row.queue,
         attempt=row.attempt,
+        losses=row.losses,
         worker=row.worker,
         wanted=row.wanted,
         version=row.version,
@@ -120,9 +126,33 @@ def unwanted_verdict(connection: Connection, row: Row[Any]) -> Verdict:
     return _without_result(connection, row, Status.CANCELLED, message, "Submit it again to have it judged.")
 
 
-def lost_verdict(connection: Connection, row: Row[Any]) -> Verdict:
-    """The verdict of an evaluation of which every attempt was lost."""
-    message = f"The grader lost this evaluation {row.attempt} times: the worker that had it stopped answering."
+def lose_attempt(connection: Connection, row: Row[Any], now: float) -> Literal["requeued", "dead", "cancelled"]:
+    """The attempt that runs has ended without a word: its worker vanished, or someone outside ended its processes.
+
+    That is held against nobody, up to a bound. What reaches it is tried alone, where nothing but the job itself is
+    left to blame, and only what is lost then counts as an attempt. The time of day, which may jump, at most has a job
+    tried alone too soon.
+    """
+    if not row.wanted:
+        end_evaluation(connection, row, unwanted_verdict(connection, row), now)
+        return "cancelled"
+    losses = row.losses + 1
+    if row.alone and row.attempt >= MAX_ATTEMPTS:
+        end_evaluation(connection, row, _lost_verdict(connection, row, losses), now)
+        counters.count_events(connection, [(counters.DEAD_LETTERS, {}, None)])
+        return "dead"
+    first_at = now if row.lost_at is None else row.lost_at
+    suspected = losses >= MAX_LOSSES or abs(now - first_at) >= LOSSES_WITHIN_S
+    changes = {"losses": losses, "lost_at": first_at, "alone": row.alone or suspected}
+    requeue_evaluation(connection, row, now, "lost", attempt=row.attempt - (not row.alone), **changes)
+    return "requeued"
+
+
+def _lost_verdict(connection: Connection, row: Row[Any], losses: int) -> Verdict:
+    message = (
+        f"The grader lost this evaluation {losses} times, at last while nothing else ran beside it: the worker that "
+        "had it stopped answering."
+    )
     hint = "This is a fault of the grader, not of the submission: submit it again, or ask the operator."
     return _without_result(connection, row, Status.INTERNAL_ERROR, message, hint)
 

@@ -1,15 +1,18 @@
 """Leases: who works on what.
 
     queued ──claim──> running ──finish──> done
-       ^                 │ pass_on, give_back, lost once
-       └─────────────────┘ lost twice, or dropped: done
+       ^                 │ pass_on, give_back, lost
+       └─────────────────┘ failed twice, lost alone twice, or dropped: done
 
 Every write of a worker carries its token and changes nothing unless the row still runs under it. What becomes of a
-lease that is lost is in `sweeps.py`.
+lease that is lost is in `evaluation_rows.lose_attempt`.
+
+An evaluation that was lost often is tried *alone*: while it runs, nothing else is claimed on its worker's host, and
+its worker waits for what runs there already. The lease itself keeps the host free, so that nothing stays so for ever.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from sqlalchemy import Boolean, Connection, Double, bindparam, func, not_, or_, select, update
 
@@ -20,6 +23,7 @@ from evaluator.service.storage.evaluation_rows import (
     end_evaluation,
     foreign_text,
     learned_foreign,
+    lose_attempt,
     requeue_evaluation,
     submission_of,
     unwanted_verdict,
@@ -84,7 +88,24 @@ _PROGRESS = (
     .where(_is_held)
     .values(progress=bindparam("text"), beat=_row.beat + 1, version=_row.version + 1)
 )
+_itself = workers.alias("itself")
+_its_host = select(_itself.c.host).where(_itself.c.id == bindparam("by")).scalar_subquery()
+_runs_here = is_running & _row.worker.in_(select(workers.c.id).where(workers.c.host == _its_host))
+_KEPT_FREE = select(_row.seq).where(_runs_here, _row.alone).limit(1)
+"""Whether the host of a worker is one evaluation's alone."""
+# Of two that are to be alone the older one goes first.
+_own = evaluations.alias("own")
+_own_seq = select(_own.c.seq).where(_own.c.id == bindparam("of_id")).scalar_subquery()
+_COMPANY = (
+    select(_row.seq)
+    .where(_runs_here, _row.id != bindparam("of_id"))
+    .where(or_(not_(_row.alone), _row.seq < _own_seq))
+    .limit(1)
+)
 _ONE_MORE = update(workers).where(workers.c.id == bindparam("by")).values(jobs_done=workers.c.jobs_done + 1)
+
+
+_NO_LOSSES: Final[Mapping[str, Any]] = {"losses": 0, "lost_at": None, "alone": False}
 
 
 class LeaseRepository:
@@ -95,7 +116,8 @@ class LeaseRepository:
 
     def claim(self, queues: Sequence[str], worker: str, lease_s: float, *, references: bool = True) -> Lease | None:
         """The next evaluation of `queues`: of the tenant with the fewest running, of those the one whose turn was
-        longest ago; each tenant's oldest first. None when none waits. Raises StorageError.
+        longest ago; each tenant's oldest first. None when none waits, or one runs that is to be alone on this host.
+        Raises StorageError.
 
         `worker` is the claimer's id; the lease is lost when it is not renewed for `lease_s` seconds. `references`:
         whether it can carry out what callers state problems with; else others have to judge those.
@@ -107,6 +129,8 @@ class LeaseRepository:
                 if connection.execute(_ANY, ours).first() is None:
                     return None
         with self._database.writing() as connection:
+            if connection.execute(_KEPT_FREE, {"by": worker}).first() is not None:
+                return None
             turns = connection.execute(_TURNS, ours).scalars().all()
             # At first whatever nobody else holds; then, should all be held, whatever is let go.
             for oldest in (_OLDEST_FREE, _OLDEST):
@@ -120,6 +144,8 @@ class LeaseRepository:
         values = {"of_seq": seq, "by": worker, "for_s": lease_s, "now": self._database.clock()}
         row = connection.execute(_BEGIN, values).one()
         connection.execute(_TAKE_TURN, {"of_tenant": row.tenant})
+        if row.alone:
+            counters.count_events(connection, [(counters.TRIED_ALONE, {}, None)])
         foreign = foreign_text(connection, row.tenant, row.problem) if is_foreign_problem(row.problem) else None
         return Lease(
             evaluation_id=row.id,
@@ -135,6 +161,7 @@ class LeaseRepository:
             tenant=row.tenant,
             version=row.version,
             foreign=foreign,
+            alone=row.alone,
         )
 
     def renew(self, lease: Lease, lease_s: float) -> bool:
@@ -163,7 +190,7 @@ class LeaseRepository:
         False where the lease is lost, or the evaluation was cancelled (then it has ended). Raises StorageError.
         """
         done = {"compiled_s": compiled_s, "worked_s": worked_s}
-        return self._let_go(lease, None, stage="judge", queue=queue, attempt=0, **done)
+        return self._let_go(lease, None, stage="judge", queue=queue, attempt=0, **_NO_LOSSES, **done)
 
     def give_back(self, lease: Lease, *, counted: bool = False) -> bool:
         """Let another worker have it, first in its tenant's line. A worker that ends gives back without counting the
@@ -173,6 +200,20 @@ class LeaseRepository:
         """
         reason = "failed" if counted else "handed_back"
         return self._let_go(lease, reason, attempt=_row.attempt - (0 if counted else 1))
+
+    def lose(self, lease: Lease) -> bool:
+        """The attempt was ended from outside: let another worker try, and hold it against nobody, up to a bound.
+
+        True where it waits again; else the lease was lost, or the evaluation has ended. Raises StorageError.
+        """
+        with self._database.writing() as connection:
+            row = connection.execute(_HELD, _name(lease)).first()
+            return row is not None and lose_attempt(connection, row, self._database.clock()) == "requeued"
+
+    def has_company(self, lease: Lease) -> bool:
+        """Whether anything else runs on the host of a lease that is to be alone there. Raises StorageError."""
+        with self._database.reading() as connection:
+            return connection.execute(_COMPANY, _name(lease) | {"by": lease.worker}).first() is not None
 
     def _let_go(self, lease: Lease, reason: str | None, **changes: Any) -> bool:
         with self._database.writing() as connection:

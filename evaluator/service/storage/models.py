@@ -56,7 +56,7 @@ class StoredEvaluation:
     queue: str
     """Where it waits or runs: `compile`, `sim`, `gpu` or `gpu.<uuid>`."""
     attempt: int
-    """Attempts begun in this stage; those handed back unharmed are not counted."""
+    """Attempts begun in this stage; those handed back unharmed, and those lost in company, are not counted."""
     worker: str | None
     """Id of the worker that has it, or had it last."""
     wanted: bool
@@ -65,6 +65,8 @@ class StoredEvaluation:
     """Grows with every change that a caller can see."""
     request_id: str = ""
     """Id of the request that created it, for the logs."""
+    losses: int = 0
+    """How often its worker vanished, or someone outside ended its processes, in this stage."""
 
     def without_source(self) -> "StoredEvaluation":
         """The same with an empty source, which alone may take 80 MiB."""
@@ -163,6 +165,8 @@ class Lease:
     """The row's version when it was claimed; -1 where nobody knows."""
     foreign: ForeignText | None = None
     """What stands for its problem, where that is one that a caller stated."""
+    alone: bool = False
+    """It was lost so often that nothing else may run beside it on its worker's host."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,7 @@ class Swept:
     requeued: tuple[tuple[str, str], ...] = ()
     """(evaluation id, queue) of lost attempts that wait again: announce them."""
     dead: tuple[str, ...] = ()
-    """Ids of those that were lost too often and ended in `internal_error`."""
+    """Ids of those that were lost too often, even alone, and ended in `internal_error`."""
     cancelled: tuple[str, ...] = ()
     """Ids of lost attempts of cancelled evaluations: ended as `cancelled`."""
     stale_announcements: tuple[tuple[str, str], ...] = ()
@@ -225,6 +229,8 @@ class WorkerFacts:
     """Why it cannot judge on its GPU now, in words; null while it can, and for a worker without one."""
     no_references: str | None = None
     """Why it can carry out no caller's reference, in words; null where it can."""
+    preparing: str | None = None
+    """What it has to do before it takes anything, in words; null once that is done."""
 
     @property
     def serves_gpu(self) -> bool:

@@ -12,16 +12,8 @@ from typing import Final
 
 from sqlalchemy import delete, or_, select, update
 
-from evaluator.service.storage import counters
 from evaluator.service.storage.database import Database
-from evaluator.service.storage.evaluation_rows import (
-    MAX_ATTEMPTS,
-    end_evaluation,
-    forget_foreign,
-    lost_verdict,
-    requeue_evaluation,
-    unwanted_verdict,
-)
+from evaluator.service.storage.evaluation_rows import forget_foreign, lose_attempt
 from evaluator.service.storage.models import Swept
 from evaluator.service.storage.tables import evaluations, is_done, is_queued, is_running, workers
 
@@ -70,16 +62,13 @@ class SweepRepository:
                     if row is None:
                         continue
                     now = self._database.clock()
-                    if not row.wanted:
-                        end_evaluation(connection, row, unwanted_verdict(connection, row), now)
-                        cancelled.append(row.id)
-                    elif row.attempt >= MAX_ATTEMPTS:
-                        end_evaluation(connection, row, lost_verdict(connection, row), now)
-                        counters.count_events(connection, [(counters.DEAD_LETTERS, {}, None)])
-                        dead.append(row.id)
-                    else:
-                        requeue_evaluation(connection, row, now, "lost")
-                        requeued.append((row.id, row.queue))
+                    match lose_attempt(connection, row, now):
+                        case "cancelled":
+                            cancelled.append(row.id)
+                        case "dead":
+                            dead.append(row.id)
+                        case "requeued":
+                            requeued.append((row.id, row.queue))
             return Swept(tuple(requeued), tuple(dead), tuple(cancelled), self._stale())
 
     def _look(self) -> list[tuple[int, int]]:

@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    false,
     literal_column,
 )
 
@@ -89,6 +90,9 @@ evaluations = Table(
     Column("compiled_s", Double),
     Column("worked_s", Double),
     _number("attempt", Integer),
+    Column("losses", Integer, nullable=False, server_default="0"),
+    Column("lost_at", Double),
+    Column("alone", Boolean, nullable=False, server_default=false()),
     _number("token"),
     _number("beat"),
     _number("lease_s", Double),
@@ -168,6 +172,7 @@ workers = Table(
     Column("signing_key", Plain),
     Column("trouble", Plain),
     Column("no_references", Plain),
+    Column("preparing", Plain),
 )
 
 keys = Table(

@@ -47,8 +47,11 @@ class WorkerRepository:
                 insert.on_conflict_do_update(index_elements=["id"], set_=fresh | {"beat": workers.c.beat + 1})
             )
 
-    def seen(self, worker_id: str, *, draining: bool = False, trouble: str | None = None) -> bool:
-        """A worker lives, with this trouble or none. False where it is not registered (any more): register again.
+    def seen(
+        self, worker_id: str, *, draining: bool = False, trouble: str | None = None, preparing: str | None = None
+    ) -> bool:
+        """A worker lives, with this trouble or none, and with this to be done before it takes anything, or nothing.
+        False where it is not registered (any more): register again.
 
         Raises StorageError.
         """
@@ -56,9 +59,17 @@ class WorkerRepository:
         now = self._database.clock()
         with self._database.writing() as connection:
             changed = connection.execute(
-                sign.values(seen_at=now, beat=workers.c.beat + 1, draining=draining, trouble=trouble)
+                sign.values(
+                    seen_at=now, beat=workers.c.beat + 1, draining=draining, trouble=trouble, preparing=preparing
+                )
             )
             return changed.rowcount == 1
+
+    def prove_writable(self) -> None:
+        """Raises StorageError unless something can be written, which changes nothing."""
+        one = select(workers.c.id).order_by(workers.c.id).limit(1).scalar_subquery()
+        with self._database.writing() as connection:
+            connection.execute(update(workers).where(workers.c.id == one).values(host=workers.c.host))
 
     def gone(self, worker_id: str) -> None:
         """A worker has ended. Raises StorageError."""

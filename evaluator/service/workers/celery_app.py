@@ -9,10 +9,12 @@ import contextlib
 import ctypes
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 from celery import Celery, Task, signals  # type: ignore[import-untyped]
@@ -137,12 +139,15 @@ def _serve(machine: MachineSettings, settings: ServiceSettings, queues: tuple[st
     app = celery_app(settings.broker_url)
     lifeline, hold = os.pipe2(os.O_CLOEXEC)
     seat: list[Worker] = []
+    bells: list[int] = []
 
     def on_start(**_: Any) -> None:  # in each child, after the fork
         os.close(hold)
         # Celery has the kernel kill its children with it; these see the pipe close, and give back what they have.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0)
-        seat.append(_start_worker(machine, settings, queues, lifeline))
+        told, tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        bells.append(tell)
+        seat.append(_start_worker(machine, settings, queues, lifeline, told))
 
     def on_end(**_: Any) -> None:
         for worker in seat:
@@ -152,9 +157,16 @@ def _serve(machine: MachineSettings, settings: ServiceSettings, queues: tuple[st
         with contextlib.suppress(OSError):
             os.write(hold, b"d")
 
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.write(bells[0], b"d")
+
     def take(task: Task, evaluation_id: str) -> None:
         if not seat:
             raise InfrastructureError("This worker process could not be set up; its log says why.")
+        # A service manager sends SIGTERM to every process at once, and Celery would have a child die of it: what it
+        # has goes back instead. Here, since Celery sets the signals after `on_start`.
+        signal.signal(signal.SIGTERM, on_signal)
         seat[0].take((str(task.request.delivery_info["routing_key"]),))
 
     for name in ("assay.compile", "assay.judge"):
@@ -166,9 +178,11 @@ def _serve(machine: MachineSettings, settings: ServiceSettings, queues: tuple[st
 
 
 def _start_worker(
-    machine: MachineSettings, settings: ServiceSettings, queues: tuple[str, ...], lifeline: int
+    machine: MachineSettings, settings: ServiceSettings, queues: tuple[str, ...], lifeline: int, told: int
 ) -> Worker:
-    """The worker of this process, and a sweeper beside it. It ends with the process that holds `lifeline`."""
+    """The worker of this process, and a sweeper beside it. It ends with the process that holds `lifeline`, and, once
+    there is something to read from `told`, as soon as it has nothing to do.
+    """
     storage, announcer = open_storage(settings.database_url), CeleryAnnouncer(settings.broker_url)
     worker = Worker(
         storage.evaluations,
@@ -180,7 +194,7 @@ def _start_worker(
         lease_s=settings.lease_s,
         grace_s=settings.drain_s,
     )
-    worker.end_with(lifeline)
+    worker.end_with(lifeline, (lifeline,), told)
     worker.start()
     Sweeper(storage.sweeps, announcer).start()
     return worker

@@ -19,7 +19,6 @@ from typing import Any, Final
 from evaluator.errors import AssayError
 from evaluator.python_command import own_python
 from evaluator.service import logs
-from evaluator.service.storage.evaluation_rows import MAX_ATTEMPTS
 from evaluator.service.storage.evaluations import EvaluationRepository
 from evaluator.service.storage.leases import LeaseRepository
 from evaluator.service.storage.models import Lease
@@ -207,9 +206,9 @@ class WorkerPool:
         seat.start_again_s = time.monotonic() + seat.pauses.next_s()
 
     def _hand_on(self, took: dict[str, Any]) -> None:
-        """Give back, at once, what a dead child had; the last attempt is left for the sweeper to give up."""
+        """Let another have, at once, what a dead child had."""
         stored = self._evaluations.get(took["id"], None)
-        if stored is None or stored.state != "running" or took["attempt"] >= MAX_ATTEMPTS:
+        if stored is None or stored.state != "running":
             return
         lease = Lease(
             evaluation_id=stored.id,
@@ -223,6 +222,6 @@ class WorkerPool:
             request_id=stored.request_id,
             tenant=stored.tenant,
         )
-        if self._leases.give_back(lease, counted=True):
+        if self._leases.lose(lease):
             self.announce(stored.id, stored.queue)
         self._ended(stored.id)

@@ -69,6 +69,8 @@ class Tools:
     shift: CancelToken = field(default_factory=CancelToken)
     """Withdrawn when this worker has to stop at once: what it is at goes back, unharmed."""
     lease_s: float = 20.0
+    draining: Callable[[], bool] = lambda: False
+    """Whether this worker is to end: whoever told it so may have told the processes of its job as well."""
     references: bool = True
     """Whether it can carry out what callers state problems with."""
 
@@ -96,8 +98,11 @@ def perform(lease: Lease, toolbox: Toolbox, tools: Tools) -> None:
     ):
         started_s = time.monotonic()
         try:
+            if lease.alone:
+                _await_solitude(lease, tools, cancel_token)
             outcome = _outcome(lease, bound, tools, heart.note)
         except InfrastructureError as fault:
+            bound.note(fault)
             outcome = _failed(lease.submission, fault)
         except Exception as error:
             _LOG.exception("a mistake of our own")
@@ -121,6 +126,15 @@ def has_room(data_dir: Path) -> bool:
 
 
 # ---- doing it ----
+
+
+def _await_solitude(lease: Lease, tools: Tools, cancel_token: CancelToken) -> None:
+    """Wait until nothing else runs on this host, where it is known that workers or jobs die beside this one."""
+    _LOG.warning("lost often, so it is tried alone: nothing else begins on this host meanwhile")
+    # At first a moment: whoever began at the same time as this did may not be seen yet.
+    while not cancel_token.wait(_LOOK_S):
+        if not _insist(lambda: tools.leases.has_company(lease), tools.shift):
+            return
 
 
 def _outcome(lease: Lease, toolbox: BoundToolbox, tools: Tools, progress: ProgressCallback) -> Verdict | _HandOff:
@@ -284,6 +298,13 @@ def _conclude(outcome: Verdict | _HandOff, lease: Lease, toolbox: BoundToolbox, 
         _LOG.warning("a fault of ours", message=outcome.message, hint=outcome.hint)
         if not has_room(toolbox.settings.data_dir):
             return "to be tried again when there is room" if again(counted=False) else "lost"
+        if tools.draining():
+            return "given back" if again(counted=False) else "lost"
+        if toolbox.killed_from_outside and not lease.alone:
+            if not retry(lambda: tools.leases.lose(lease)):
+                return "lost"
+            tools.announcer.announce(lease.evaluation_id, lease.queue)
+            return "killed from outside: to be tried again"
         if lease.attempt < MAX_ATTEMPTS:
             return "to be tried again" if again(counted=True) else "lost"
     phases_s = _phases_s(outcome, lease)

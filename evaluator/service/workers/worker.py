@@ -13,20 +13,20 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import FrameType
 from typing import Any, Final
 
 from evaluator import __version__
-from evaluator.cancellation import CancelToken
-from evaluator.errors import GpuError, StorageError, UsageError
+from evaluator.cancellation import CancelledError, CancelToken
+from evaluator.errors import AssayError, GpuError, InternalError, StorageError, UsageError
 from evaluator.foreign.reference import why_no_references
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.service import logs
 from evaluator.service.storage.evaluations import EvaluationRepository
 from evaluator.service.storage.leases import LeaseRepository
-from evaluator.service.storage.models import WorkerFacts, is_gpu_queue, is_queue
+from evaluator.service.storage.models import FIRST_QUEUE, WorkerFacts, is_gpu_queue, is_queue
 from evaluator.service.storage.storage import open_storage
 from evaluator.service.storage.workers import WorkerRepository
 from evaluator.service.workers.task import Announcer, Tools, has_room, perform
@@ -40,6 +40,15 @@ _ASK_EVERY_S: Final = 1.0
 _LOOK_FOR_ROOM_S: Final = 0.5
 _LOOK_AT_REFEREE_S: Final = 1.0
 """How often a worker with a GPU looks whether its referee could be started."""
+_BUILDING: Final = (
+    "It builds the simulator's runtime, which takes some seconds, once for each data folder, compiler and version."
+)
+_BUILD_AGAIN_S: Final = 2.0
+"""Between two tries to build it: someone who kills compilers, or fills the disk, may have ended by then."""
+_LONGEST_PAUSE: Final = 15
+"""In such pauses: they grow from one to so many, since each failure is logged."""
+_FAILURES_THAT_LAST: Final = 3
+"""After so many failures, whatever comes is taken, and ends with the reason."""
 _LAST_WORDS_S: Final = 20.0
 """How long a worker whose starter is gone may take to give back what it has."""
 
@@ -65,13 +74,19 @@ class Worker:
         self.id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         self.draining = threading.Event()
         self._leases, self._workers, self._toolbox = leases, workers, toolbox
-        self._tools = Tools(evaluations, leases, workers, announcer, queues, CancelToken(), lease_s)
+        self._tools = Tools(
+            evaluations, leases, workers, announcer, queues, CancelToken(), lease_s, self.draining.is_set
+        )
         self._grace_s = grace_s
         self._idle = threading.Event()
         self._idle.set()
         self._over = threading.Event()
         self._presence = threading.Thread(target=self._show, name="presence", daemon=True)
         self._trouble: str | None = None
+        self._preparing: str | None = None
+        self._prepared = threading.Event()
+        self._prepared.set()
+        self._preparation = CancelToken()
         self._attendance = threading.Thread(target=self._attend, name="attendance", daemon=True)
         self._facts = look_around(toolbox, queues, self.id)
         self._tools = replace(self._tools, references=self._facts.no_references is None)
@@ -82,16 +97,23 @@ class Worker:
         return self._tools.queues
 
     def start(self) -> None:
-        """Get onto the fleet's list, and stay there."""
+        """Get onto the fleet's list, and stay there; build what jobs need, before the first one is taken."""
+        judges = any(queue != FIRST_QUEUE for queue in self.queues)  # who only compiles needs no simulator
+        if judges:
+            self._prepared.clear()
+            self._preparing = _BUILDING
         with contextlib.suppress(StorageError):  # `_show` tries again
-            self._workers.register(self._facts)
+            self._workers.register(replace(self._facts, preparing=self._preparing))
         self._presence.start()
+        if judges:
+            threading.Thread(target=self._prepare, name="preparation", daemon=True).start()
         if self._facts.serves_gpu:
             self._attendance.start()
 
     def close(self) -> None:
         """Leave the fleet's list."""
         self._over.set()
+        self._preparation.cancel()
         self._presence.join()
         with contextlib.suppress(StorageError):
             self._workers.gone(self.id)
@@ -105,6 +127,7 @@ class Worker:
         to hand it on, should this process die) and `{"left": id}`.
         """
         self._await_room()
+        self._await_preparation()
         self._idle.clear()
         try:
             if self.draining.is_set():
@@ -152,44 +175,56 @@ class Worker:
         if said:
             _LOG.info("there is room on the disk again")
 
-    def end_with(self, starter: int, drain: int | None = None) -> None:
-        """Watch two descriptors from now on.
+    def end_with(self, starter: int, drains: Sequence[int], leave: int | None = None) -> None:
+        """Watch these descriptors from now on.
 
-        When `starter` hangs up (the writers of this pipe are gone) the process ends. When `drain` has something to
-        read, a drain begins: by default that is `starter` as well, from which nobody may read then.
+        When `starter` hangs up (the writers of this pipe are gone) the process ends. When one of `drains` has
+        something to read, a drain begins; with `leave` too, and the process ends once it has nothing to do. `starter`
+        may be among `drains`; nobody else may read from it then.
         """
-        threading.Thread(target=self._watch, args=(starter, drain), name="lifeline", daemon=True).start()
+        threading.Thread(target=self._watch, args=(starter, drains, leave), name="lifeline", daemon=True).start()
 
-    def _watch(self, starter: int, drain: int | None) -> None:
+    def _watch(self, starter: int, drains: Sequence[int], leave: int | None) -> None:
         poll = select.poll()
-        poll.register(starter, select.POLLIN if drain is None else 0)
-        if drain is not None:
-            poll.register(drain, select.POLLIN)
+        poll.register(starter, 0)
+        watched = (*drains, *(() if leave is None else (leave,)))
+        for descriptor in watched:
+            poll.register(descriptor, select.POLLIN)
         until_s: float | None = None
         while not self._tools.shift.cancelled:
             left_ms = None if until_s is None else max(0, int(1000 * (until_s - time.monotonic())))
             events = dict(poll.poll(left_ms))
             if events.get(starter, 0) & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
-                self._leave()
+                self._leave("the process that started this worker is gone")
             if events and until_s is None:
                 _LOG.info("draining", grace_s=self._grace_s)
-                self.draining.set()
+                self._begin_drain()
                 until_s = time.monotonic() + self._grace_s
-                poll.modify(starter, 0)
-                if drain is not None:
-                    poll.unregister(drain)
+                for descriptor in watched:
+                    poll.unregister(descriptor)
+                poll.register(starter, 0)
+                if leave in events:
+                    threading.Thread(target=self._leave_when_idle, name="leaving", daemon=True).start()
             if until_s is not None and time.monotonic() >= until_s:
                 self._tools.shift.cancel()
         self._wait_for_the_end(poll)
 
     def _wait_for_the_end(self, poll: "select.poll") -> None:
         poll.poll()
-        self._leave()
+        self._leave("the process that started this worker is gone")
 
-    def _leave(self) -> None:
-        """The starter is gone: give back, say goodbye, and go, whatever the other threads are at."""
-        _LOG.warning("the process that started this worker is gone: so it ends")
+    def _begin_drain(self) -> None:
         self.draining.set()
+        self._preparation.cancel()
+
+    def _leave_when_idle(self) -> None:
+        self._idle.wait()
+        self._leave("it was told to end")
+
+    def _leave(self, why: str) -> None:
+        """Give back, say goodbye, and go, whatever the other threads are at."""
+        _LOG.warning("this worker ends", why=why)
+        self._begin_drain()
         threading.Timer(_LAST_WORDS_S, os._exit, (1,)).start()
         self._tools.shift.cancel()
         self._idle.wait()
@@ -206,12 +241,54 @@ class Worker:
     def _say_so(self) -> None:
         """Tell the store that this worker lives, and how."""
         try:
-            if not self._workers.seen(self.id, draining=self.draining.is_set(), trouble=self._trouble):
-                self._workers.register(replace(self._facts, trouble=self._trouble))
+            draining, trouble, preparing = self.draining.is_set(), self._trouble, self._preparing
+            if not self._workers.seen(self.id, draining=draining, trouble=trouble, preparing=preparing):
+                self._workers.register(replace(self._facts, trouble=trouble, preparing=preparing))
         except StorageError as fault:
             _LOG.warning("the heartbeat of this worker could not be stored", error=str(fault))
         except Exception:
             _LOG.exception("the heartbeat of this worker could not be stored")
+
+    # -- what is made once for each machine --
+
+    def _prepare(self) -> None:
+        """Build what the first job would have to wait for; again, where that failed, until it is there.
+
+        Nothing is taken before. But where it goes on failing, the jobs have to say why: then they are taken.
+        """
+        failures = 0
+        while (reason := self._not_built()) is not None:
+            if self.draining.is_set() or self._over.is_set():
+                return
+            failures += 1
+            _LOG.error("what every job needs could not be built", reason=reason, failures=failures)
+            self._preparing = f"{_BUILDING} That has failed: {reason}"
+            if failures >= _FAILURES_THAT_LAST:
+                self._prepared.set()
+            self._say_so()
+            if self._over.wait(_BUILD_AGAIN_S * min(failures, _LONGEST_PAUSE)):
+                return
+        self._preparing = None
+        self._prepared.set()
+        self._say_so()
+
+    def _not_built(self) -> str | None:
+        """Build the simulator's runtime, unless it is there: why that was not possible, in words."""
+        try:
+            self._toolbox.bound_to(self._preparation).simulator.warm_up()
+        except CancelledError:
+            return "it was stopped"
+        except AssayError as fault:
+            return str(fault)
+        except Exception as error:
+            _LOG.exception("a mistake of our own")
+            return str(InternalError(error))
+        return None
+
+    def _await_preparation(self) -> None:
+        while not self._prepared.wait(_LOOK_FOR_ROOM_S):
+            if self.draining.is_set():
+                return
 
     # -- the referee of its GPU --
 
@@ -309,7 +386,7 @@ def run_embedded(machine: MachineSettings, settings: ServiceSettings) -> None:
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
     os.set_blocking(wake, False)
-    worker.end_with(wake, drain)
+    worker.end_with(wake, (drain,))
     tell({"worker": worker.id})
     worker.start()
     _work_until_drained(worker, wake, drain, tell)

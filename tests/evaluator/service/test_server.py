@@ -18,6 +18,7 @@ import httpx
 import pytest
 from api_service import served, submission
 from click.testing import CliRunner
+from working import RIGHT, descendants, done
 
 from common.contract import Evaluation, Status
 from evaluator.cli import main
@@ -66,10 +67,13 @@ def alive(pid):
 def test_a_server_grades_for_real_and_takes_its_workers_with_it(tmp_path):
     with running(tmp_path / "data", "--workers", "1") as (url, process):
         with httpx.Client(base_url=url, timeout=60) as http:
-            deadline_s = time.monotonic() + 60
-            while http.get("/readyz").status_code != 200:
+            deadline_s, reasons = time.monotonic() + 240, set()
+            while (told := http.get("/readyz")).status_code != 200:
+                reasons.add(told.json()["reason"])
+                assert http.get("/livez").status_code == 200
                 assert time.monotonic() < deadline_s
                 time.sleep(0.1)
+            assert any("builds the simulator's runtime" in reason for reason in reasons), reasons
             body = submission(source=(EXAMPLES / "passes_naive.cu").read_text())
             answer = http.post("/evaluate", json=body, headers={"X-Request-Id": "from-the-test"})
             assert answer.status_code == 200, answer.text
@@ -169,6 +173,30 @@ def test_ctrl_c_lets_what_runs_finish_and_says_so(data):
         assert told.endswith("Stopped. 1 evaluation waits for the next start.\n")
     storage = open_storage(f"sqlite:///{data / 'assay.db'}")
     assert storage.evaluations.get(path.rsplit("/", 1)[1], None).verdict.status is Status.TIMEOUT
+    storage.database.close()
+
+
+def test_a_stop_that_reaches_every_process_at_once_gives_everything_back(data):
+    with running(data, "--workers", "2", ASSAY_DRAIN_S="2") as (url, process):
+        right = {begin_something_long(url, 2): Status.TIMEOUT}
+        for index in range(4):
+            body = submission(source=f"// {data} {index}\n{RIGHT}", problem="relu")
+            location = httpx.post(f"{url}/evaluate", json=body, headers={"Prefer": "wait=0"}).headers["location"]
+            right[location] = Status.PASSED
+        # As a service manager does: to all of them, in no order; here the deepest first, which is the worst.
+        for pid, _ in reversed(descendants(process.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    storage = open_storage(f"sqlite:///{data / 'assay.db'}")
+    ids = {path.rsplit("/", 1)[1]: status for path, status in right.items()}
+    for one, status in ids.items():
+        now = storage.evaluations.get(one, None)
+        assert now.state == "queued" or now.verdict.status is status, now.verdict
+        assert now.attempt <= 1 - (now.state == "queued"), "handed back unharmed"
+    with running(data, "--workers", "2"):
+        assert {one: done(storage, one, 180).verdict.status for one in ids} == ids
     storage.database.close()
 
 

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 from storage_samples import accept, ended, tallied
 
-from evaluator.service.storage.evaluation_rows import MAX_ATTEMPTS
+from evaluator.service.storage.evaluation_rows import LOSSES_WITHIN_S, MAX_ATTEMPTS, MAX_LOSSES
 from evaluator.service.storage.models import Lease
 
 LEASE_S = 30
@@ -30,6 +30,9 @@ class Expected:
     state: str = "queued"
     holder: Lease | None = None
     attempt: int = 0
+    losses: int = 0
+    lost_at: float | None = None
+    alone: bool = False
     wanted: bool = True
     queue: str = "compile"
     ended_by: str = ""
@@ -78,7 +81,7 @@ class Evaluations(RuleBasedStateMachine):
         running = [e.tenant for e in self.model.values() if e.state == "running"]
         assert all(running.count(expected.tenant) <= running.count(e.tenant) for e in waiting.values())
         expected.state, expected.holder, expected.attempt = "running", lease, expected.attempt + 1
-        assert (lease.attempt, lease.queue) == (expected.attempt, expected.queue)
+        assert (lease.attempt, lease.queue, lease.alone) == (expected.attempt, expected.queue, expected.alone)
         return lease
 
     @rule(lease=leases)
@@ -119,7 +122,28 @@ class Evaluations(RuleBasedStateMachine):
             if held:
                 self._let_go(expected)
                 if expected.wanted:
-                    expected.attempt, expected.queue = 0, "sim"
+                    expected.attempt, expected.queue, expected.losses, expected.alone = 0, "sim", 0, False
+                    expected.lost_at = None
+
+    @rule(lease=leases)
+    def lose(self, lease):
+        if lease:
+            held, expected = self.held(lease), self.model[lease.evaluation_id]
+            dies = expected.alone and expected.attempt >= MAX_ATTEMPTS
+            assert self.storage.leases.lose(lease) == (held and expected.wanted and not dies)
+            if not held:
+                return
+            if expected.wanted and not dies:
+                self._lost(expected, self.clock.day)
+            else:
+                expected.state, expected.ended_by = "done", "lost" if expected.wanted else "dropped"
+            expected.holder = None
+
+    def _lost(self, expected, at):
+        expected.state, expected.losses = "queued", expected.losses + 1
+        expected.attempt -= not expected.alone
+        expected.lost_at = at if expected.lost_at is None else expected.lost_at
+        expected.alone |= expected.losses >= MAX_LOSSES or abs(at - expected.lost_at) >= LOSSES_WITHIN_S
 
     def _let_go(self, expected):
         expected.holder = None
@@ -143,11 +167,12 @@ class Evaluations(RuleBasedStateMachine):
         """One worker goes silent for a lease's length, the others go on; the time of day is set meanwhile."""
         self.clock.jump_s(jump_s)
         others = [e.holder for e in self.model.values() if e.holder and e.holder != lease]
-        requeued, dead, cancelled = set(), set(), set()
+        requeued, dead, cancelled, at = set(), set(), set(), 0.0
         for _ in range(6):
             for other in others:
                 self.storage.leases.progress(other, "on it")
             swept = self.storage.sweeps.sweep()
+            at = self.clock.day if swept.requeued else at
             requeued |= {name for name, _ in swept.requeued}
             dead |= set(swept.dead)
             cancelled |= set(swept.cancelled)
@@ -160,12 +185,12 @@ class Evaluations(RuleBasedStateMachine):
             if not expected.wanted:
                 assert cancelled == lost
                 expected.state, expected.ended_by = "done", "dropped"
-            elif expected.attempt >= MAX_ATTEMPTS:
+            elif expected.alone and expected.attempt >= MAX_ATTEMPTS:
                 assert dead == lost
                 expected.state, expected.ended_by = "done", "lost"
             else:
                 assert requeued == lost
-                expected.state = "queued"
+                self._lost(expected, at)
 
     @invariant()
     def the_store_is_as_the_model_says(self):

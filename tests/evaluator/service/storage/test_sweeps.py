@@ -1,11 +1,22 @@
 """What sweeps promise: lost work goes on or ends, what waits is announced, what is old goes. On both databases."""
 
 import pytest
-from storage_samples import OTHER, accept, ended, finish_next, tallied
+from storage_samples import OTHER, accept, claim_of, ended, finish_next, tallied
 
 from common.contract import Status
+from evaluator.service.storage.evaluation_rows import LOSSES_WITHIN_S, MAX_ATTEMPTS, MAX_LOSSES
+from evaluator.service.storage.models import WorkerFacts
 
 LEASE_S = 30
+
+
+def facts(**changes):
+    known = dict.fromkeys(("device", "arch", "toolchain", "sandbox", "grader_version"), "any")
+    return WorkerFacts(
+        **{"id": "w1", "host": "here", "pid": 1, "queues": ("compile",), "backend": "sim", **known, **changes},
+        started_at=0.0,
+        seen_at=0.0,
+    )
 
 
 @pytest.fixture
@@ -40,32 +51,100 @@ def test_a_lease_that_is_not_renewed_is_lost_after_its_length(storage, clock):
     assert (requeued, dead, cancelled) == ([(made.id, "compile")], [], [])
     assert not storage.leases.finish(lease, ended(), {}), "late, before anyone else has it"
     second = claim(storage, worker="w2")
-    assert second.attempt == 2
+    assert (second.attempt, storage.evaluations.get(made.id, None).losses) == (1, 1), "held against nobody"
     assert not storage.leases.finish(lease, ended(), {}), "late, when someone else has it"
     assert storage.leases.finish(second, ended(message="by the second"), {})
     assert storage.evaluations.get(made.id, None).verdict.message == "by the second"
 
 
-def test_two_lost_attempts_make_a_dead_letter(storage, clock):
+def lose(storage, times, *queues):
+    """Claim what is next, and have it taken away, so often; the last lease."""
+    for _ in range(times):
+        lease = claim(storage, *queues)
+        assert storage.leases.lose(lease)
+    return lease
+
+
+def test_what_is_lost_again_and_again_is_tried_alone_before_it_is_blamed(storage, clock):
     made = accept(storage).evaluation
-    claim(storage)
-    assert sweep_for(storage, clock, LEASE_S + 1)[0] == [(made.id, "compile")]
-    claim(storage)
+    assert not lose(storage, MAX_LOSSES).alone
+    assert lose(storage, MAX_ATTEMPTS - 1).alone
+    assert claim(storage).alone
+    assert tallied(storage, "assay_tried_alone_total") == MAX_ATTEMPTS
     assert sweep_for(storage, clock, LEASE_S + 1) == ([], [made.id], [])
     done = storage.evaluations.get(made.id, None)
     assert (done.state, done.verdict.status, done.verdict.reward) == ("done", "internal_error", None)
-    assert "2 times" in done.verdict.message
+    assert f"{MAX_LOSSES + MAX_ATTEMPTS} times" in done.verdict.message
     assert tallied(storage, "assay_dead_letters_total") == 1
     assert [item.id for item in storage.evaluations.list(None, status=Status.INTERNAL_ERROR).items] == [made.id]
 
 
+def test_what_was_lost_for_long_is_tried_alone_too(storage, clock):
+    accept(storage)
+    lose(storage, 1)
+    clock.pass_s(LOSSES_WITHIN_S + 1)
+    assert not lose(storage, 1).alone
+    assert claim(storage).alone
+
+
+def test_a_fault_of_ours_counts_beside_losses(storage):
+    accept(storage)
+    lose(storage, MAX_LOSSES - 1)
+    assert storage.leases.give_back(claim(storage), counted=True)
+    lose(storage, 1)
+    last = claim(storage)
+    assert (last.alone, last.attempt) == (True, 2)
+    assert not storage.leases.lose(last), "it was lost while it was alone, after an attempt that counted"
+
+
+def test_while_one_is_tried_alone_its_host_takes_nothing_else(storage, clock):
+    for name, host in (("w1", "here"), ("w2", "here"), ("w3", "there")):
+        storage.workers.register(facts(id=name, host=host))
+    suspect = accept(storage).evaluation
+    lose(storage, MAX_LOSSES)
+    company = accept(storage, OTHER, tenant="b")
+    beside = claim_of(storage, company.evaluation.id, worker="w2")
+    alone = claim(storage)
+    assert (alone.evaluation_id, alone.alone) == (suspect.id, True)
+    accept(storage, OTHER, tenant="b")
+    assert storage.leases.has_company(alone)
+    assert claim(storage, worker="w2") is None
+    elsewhere = claim(storage, worker="w3")
+    assert elsewhere is not None, "another host has nothing to do with it"
+    storage.leases.finish(beside, ended(), {})
+    assert not storage.leases.has_company(alone)
+    accept(storage, OTHER, tenant="b")
+    assert claim(storage, worker="w2") is None
+    assert storage.leases.finish(alone, ended(), {}), "it is innocent"
+    assert claim(storage, worker="w2") is not None
+    assert tallied(storage, "assay_dead_letters_total") == 0
+
+
+def test_of_two_that_are_to_be_alone_the_older_goes_first(storage, new_storage, clock):
+    for name in ("w1", "w2"):
+        storage.workers.register(facts(id=name))
+    accept(storage)
+    lose(storage, MAX_LOSSES)
+    older = claim(storage)
+    accept(storage, OTHER, tenant="b")
+    # Two claims at the same moment may both find the host free: as if the workers were not known yet.
+    storage.workers.gone("w2")
+    lose_of_b = [storage.leases.lose(claim(storage, worker="w2")) for _ in range(MAX_LOSSES)]
+    assert all(lose_of_b)
+    younger = claim(storage, worker="w2")
+    storage.workers.register(facts(id="w2"))
+    assert older.alone
+    assert younger.alone
+    assert not storage.leases.has_company(older)
+    assert storage.leases.has_company(younger)
+
+
 def test_each_stage_has_its_own_attempts(storage, clock):
     made = accept(storage).evaluation
-    claim(storage)
-    sweep_for(storage, clock, LEASE_S + 1)
+    lose(storage, MAX_LOSSES)
     storage.leases.pass_on(claim(storage), "gpu", 0.1)
-    claim(storage, "gpu")
-    assert sweep_for(storage, clock, LEASE_S + 1)[0] == [(made.id, "gpu")]
+    assert not lose(storage, MAX_LOSSES, "gpu").alone
+    lose(storage, MAX_ATTEMPTS - 1, "gpu")
     claim(storage, "gpu")
     assert sweep_for(storage, clock, LEASE_S + 1)[1] == [made.id]
     verdict = storage.evaluations.get(made.id, None).verdict
@@ -122,7 +201,7 @@ def test_another_sweeper_may_find_and_both_change_nothing_twice(new_storage, clo
         requeued += [*here.sweeps.sweep().requeued, *there.sweeps.sweep().requeued]
         clock.pass_s(1)
     assert requeued == [(made.id, "compile")]
-    assert here.evaluations.get(made.id, None).attempt == 1
+    assert here.evaluations.get(made.id, None).losses == 1
 
 
 def test_a_renewal_between_look_and_act_saves_the_lease(storage, clock):

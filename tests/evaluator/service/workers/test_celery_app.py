@@ -218,7 +218,7 @@ def test_a_killed_child_loses_nothing_and_leaves_nothing(service):
     assert below
     os.kill(pid, signal.SIGKILL)
     ended = done(service.storage, evaluation_id)
-    assert (ended.verdict.status, ended.attempt) == (Status.TIMEOUT, 2)
+    assert (ended.verdict.status, ended.attempt, ended.losses) == (Status.TIMEOUT, 1, 1)
     until(lambda: are_gone(below))
     until(lambda: service.left_over() == [])
 
@@ -271,6 +271,31 @@ def test_a_drained_worker_finishes_the_short_and_gives_back_the_long(apart):
     apart.storage.evaluations.drop(long, None)
     until(lambda: are_gone(everything))
     assert apart.left_over() == []
+
+
+def test_a_stop_that_reaches_every_process_at_once_gives_everything_back(apart):
+    worker = apart.hire("compile,sim", 2)
+    judging(apart.storage, long := apart.submit(ENDLESS))
+    everything = [itself(worker.pid), *descendants(worker.pid)]
+    for pid, _ in reversed(everything):  # as a service manager does; the deepest first, which is the worst
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    assert worker.wait(60) == 0
+    now = apart.storage.evaluations.get(long, None)
+    assert (now.state, now.attempt, now.losses) == ("queued", 0, 0), "handed back, not lost"
+    apart.storage.evaluations.drop(long, None)
+    until(lambda: are_gone(everything))
+    assert apart.left_over() == []
+
+
+def test_a_child_that_is_told_to_end_gives_back_and_is_replaced(apart):
+    apart.hire("compile,sim")
+    one = judging(apart.storage, long := apart.submit(ENDLESS))
+    told = apart.pid_of(one)
+    os.kill(told, signal.SIGTERM)
+    again = until(lambda: (now := judging(apart.storage, long)).worker != one.worker and now)
+    assert (again.attempt, again.losses, apart.pid_of(again) != told) == (1, 0, True)
+    apart.storage.evaluations.drop(long, None)
 
 
 def test_redis_may_die_again_and_again_and_take_celery_along(tmp_path, monkeypatch):

@@ -25,6 +25,8 @@ from working import (
 )
 
 from common.contract import Status
+from evaluator.service.storage import evaluation_rows
+from evaluator.service.storage.evaluation_rows import MAX_ATTEMPTS
 from evaluator.service.storage.storage import open_storage
 from evaluator.service.workers.embedded import WorkerPool
 from evaluator.service.workers.sweeper import Sweeper
@@ -137,19 +139,24 @@ def test_a_killed_worker_loses_nothing_and_leaves_nothing(running):
     assert below, "the kernel runs in a process of its own"
     os.kill(pid, signal.SIGKILL)
     ended = done(running.storage, evaluation_id)
-    assert (ended.verdict.status, ended.attempt) == (Status.TIMEOUT, 2)
+    assert (ended.verdict.status, ended.attempt, ended.losses) == (Status.TIMEOUT, 1, 1)
     until(lambda: are_gone(below), 15)
     fleet = until(lambda: len(found := running.storage.workers.fleet(10)) == 2 and found)
     assert pid not in {worker.pid for worker in fleet}
     until(lambda: left_over(running.settings) == [])
 
 
-def test_what_kills_every_worker_is_given_up(running):
-    evaluation_id = running.submit(ENDLESS)
-    for attempt in (1, 2):
-        until(lambda attempt=attempt: running.storage.evaluations.get(evaluation_id, None).attempt == attempt)
-        one = judging(running.storage, evaluation_id)
+def test_what_kills_every_worker_is_tried_alone_and_given_up(running, monkeypatch):
+    monkeypatch.setattr(evaluation_rows, "MAX_LOSSES", 1)  # ten workers take their time to start
+    evaluation_id, before = running.submit(ENDLESS), -1
+    for losses in range(1 + MAX_ATTEMPTS):
+        until(lambda losses=losses: running.storage.evaluations.get(evaluation_id, None).losses == losses)
+        one = until(lambda after=before: (now := judging(running.storage, evaluation_id)).version > after and now)
         os.kill(running.pid_of(one), signal.SIGKILL)
+        before = one.version
+        if losses == 0:  # the suspect waits for this one, and nothing new begins beside it
+            beside = judging(running.storage, running.submit(ENDLESS, run_timeout_s=2))
+    assert running.storage.evaluations.get(beside.id, None).verdict.status is Status.TIMEOUT
     ended = done(running.storage, evaluation_id)
     assert (ended.verdict.status, ended.verdict.reward) == (Status.INTERNAL_ERROR, None)
     assert done(running.storage, running.submit()).verdict.status is Status.PASSED
@@ -161,7 +168,7 @@ def test_a_frozen_worker_loses_its_lease_and_its_late_word_changes_nothing(runni
     pid = running.pid_of(one)
     os.kill(pid, signal.SIGSTOP)
     try:
-        second = until(lambda: (now := judging(running.storage, evaluation_id)).attempt == 2 and now, 30)
+        second = until(lambda: (now := judging(running.storage, evaluation_id)).losses == 1 and now, 30)
         assert second.worker != one.worker
     finally:
         os.kill(pid, signal.SIGCONT)

@@ -1,10 +1,12 @@
 """The one task function, on a real database and a real toolbox: what comes of a lease, and how it is ended."""
 
+import signal
 import threading
 import time
 from dataclasses import replace
 
 import pytest
+import storage_samples
 from storage_samples import empty_sqlite
 from working import ENDLESS, RIGHT, WRONG, accept, data_dir, judging, submission, until
 
@@ -13,6 +15,9 @@ from evaluator.cancellation import CancelToken
 from evaluator.errors import StorageError
 from evaluator.pipeline import pipeline
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.sandbox.cancellable import CancellableSandbox
+from evaluator.sandbox.retry import killed_from_outside
+from evaluator.service.storage.evaluation_rows import MAX_ATTEMPTS, MAX_LOSSES
 from evaluator.service.storage.leases import LeaseRepository
 from evaluator.service.storage.models import WorkerFacts
 from evaluator.service.storage.storage import open_storage
@@ -189,6 +194,57 @@ def test_a_fault_of_ours_is_tried_once_more_and_then_told(storage, tmp_path, too
     accept(storage)
     assert work(storage, broken).state == "queued"
     assert work(storage, toolbox).verdict.status is Status.PASSED, "another worker could"
+
+
+class Killing(CancellableSandbox):
+    """The sandbox in a place where someone ends every program."""
+
+    def run(self, job):
+        raise killed_from_outside(signal.SIGTERM)
+
+    start = run
+
+
+def test_what_is_killed_from_outside_is_tried_again_and_counts_as_no_attempt(storage, own, tmp_path):
+    evaluation_id = accept(storage, f"// {tmp_path}\n{RIGHT}")
+    own.sandbox = Killing(own.sandbox, CancelToken())
+    ear = Ear()
+    for losses in range(1, MAX_LOSSES + 1):
+        back = work(storage, own, ear=ear)
+        assert (back.state, back.attempt, back.losses) == ("queued", 0, losses)
+    assert set(ear.heard) == {(evaluation_id, "compile")}
+    assert work(storage, own).attempt == 1, "alone it counts"
+    told = work(storage, own).verdict
+    assert (told.status, told.reward) == (Status.INTERNAL_ERROR, None)
+    assert "SIGTERM" in told.message
+
+
+def test_whatever_fails_while_the_worker_drains_goes_back_unharmed(storage, tmp_path):
+    (tmp_path / "data").write_text("a file is here, and no folder can be made")
+    accept(storage)
+    for _ in range(MAX_ATTEMPTS + 1):
+        back = work(storage, Toolbox(MachineSettings(tmp_path / "data")), draining=lambda: True)
+        assert (back.state, back.attempt, back.losses) == ("queued", 0, 0)
+
+
+def test_one_that_is_to_be_alone_waits_for_its_company(storage, own):
+    for one in ("w", "v"):
+        storage.workers.register(replace(facts(*EVERYTHING), id=one))
+    accept(storage)
+    for _ in range(MAX_LOSSES):
+        assert storage.leases.lose(storage.leases.claim(EVERYTHING, "w", 2))
+    suspect = accept(storage, WRONG)
+    storage_samples.accept(storage, submission(), tenant="b")
+    company = storage.leases.claim(EVERYTHING, "v", 60)
+    alone = storage.leases.claim(EVERYTHING, "w", 60)
+    assert (alone.alone, company.alone) == (True, False), suspect
+    thread, _ = in_background(storage, own, alone)
+    thread.join(1.0)
+    assert thread.is_alive(), "it waits"
+    assert storage.leases.claim(EVERYTHING, "v", 60) is None, "nothing else begins meanwhile"
+    assert storage.leases.give_back(company)
+    thread.join(60)
+    assert storage.evaluations.get(alone.evaluation_id, None).verdict.status is Status.PASSED
 
 
 def test_a_problem_that_this_worker_does_not_know_is_no_fault_of_the_submission(storage, toolbox):
