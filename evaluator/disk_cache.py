@@ -65,6 +65,14 @@ class Cache:
             self._write(key, made)
             return made, False
 
+    def is_new_to(self, caller: str, key: str) -> bool:
+        """Whether `caller` asks for this key for the first time, as far as is remembered: that, too, is evicted."""
+        asked = key_of("asked for", caller, key)
+        if self._read(asked) is not None:
+            return False
+        self._write(asked, {})
+        return True
+
     def update(
         self, key: str, change: Callable[[Mapping[str, bytes] | None], Mapping[str, bytes]]
     ) -> Mapping[str, bytes]:

@@ -105,13 +105,21 @@ class _UncacheableError(Exception):
 
 
 def compile_source(
-    source: str, settings: Settings, arch: str, toolchain: Toolchain, sandbox: Sandbox, cache: Cache | None
+    source: str,
+    settings: Settings,
+    arch: str,
+    toolchain: Toolchain,
+    sandbox: Sandbox,
+    cache: Cache | None,
+    caller: str = "",
 ) -> Compiled:
     """Compile `source` for `arch`. What is wrong with the source is a ruling; raises InfrastructureError for ours.
 
     Limits from `settings`: `compile_timeout_s` for all of it, `memory_bytes` for each step. `cache` may be None.
+    `caller` is who asks, where they are not to learn of each other: what another one had compiled is taken from the
+    cache too, and what is answered then is as if it had not been there.
     """
-    return _Compilation(source, settings, arch, toolchain, sandbox, cache).result()
+    return _Compilation(source, settings, arch, toolchain, sandbox, cache, caller).result()
 
 
 @dataclass(frozen=True)
@@ -152,9 +160,19 @@ class _Compilation:
     """One call of `compile_source`."""
 
     def __init__(
-        self, source: str, settings: Settings, arch: str, toolchain: Toolchain, sandbox: Sandbox, cache: Cache | None
+        self,
+        source: str,
+        settings: Settings,
+        arch: str,
+        toolchain: Toolchain,
+        sandbox: Sandbox,
+        cache: Cache | None,
+        caller: str,
     ) -> None:
         self.started_s, self.spent_s = time.monotonic(), 0.0
+        self.caller = caller
+        self.others_s = 0.0
+        """What the parts took that had been compiled for other callers."""
         self.source, self.settings, self.arch = source, settings, arch
         self.toolchain, self.sandbox, self.cache = toolchain, sandbox, cache
         self.flags: tuple[str, ...] = settings.flags
@@ -189,15 +207,26 @@ class _Compilation:
             arch=self.arch,
             flags=self.flags,
             toolchain=self.toolchain.label,
-            duration_s=time.monotonic() - self.started_s,
+            duration_s=time.monotonic() - self.started_s + self.others_s,
             **fields,
         )
 
     def _cached(self, key: str, make: Callable[[], Mapping[str, bytes]]) -> tuple[Mapping[str, bytes], bool]:
+        def timed() -> Mapping[str, bytes]:
+            since_s = time.monotonic()
+            made = make()
+            return {**made, "took_s": repr(time.monotonic() - since_s).encode()}
+
         try:
-            return self.cache.get_or_make(key, make) if self.cache else (make(), False)
+            if self.cache is None:
+                return make(), False
+            made, hit = self.cache.get_or_make(key, timed)
         except _DoubtfulError as doubtful:
             return doubtful.made, False
+        if self.caller and self.cache.is_new_to(self.caller, key) and hit:
+            self.others_s += float(made.get("took_s", b"0"))
+            return made, False
+        return made, hit
 
     def _choose_flags(self) -> Ruling | None:
         """Set the flags of both steps from the caller's; a ruling where they cannot be had."""
