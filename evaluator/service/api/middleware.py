@@ -6,7 +6,7 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
 from evaluator.errors import AssayError
@@ -22,7 +22,7 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
-Application: TypeAlias = Callable[[Scope, Receive, Send], Coroutine[Any, Any, None]]
+Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BATCH_PATH = "/evaluate/batch"
 SUBMIT_PATHS = ("/evaluate", BATCH_PATH)
@@ -257,7 +257,7 @@ class RequestMiddleware:
             )
 
 
-async def _until_begun(answering: Coroutine[Any, Any, None], begun: asyncio.Event) -> None:
+async def _until_begun(answering: Awaitable[None], begun: asyncio.Event) -> None:
     """Run the application until its answer has begun: a stream would go on for as long as there is news."""
     running, begins = asyncio.ensure_future(answering), asyncio.ensure_future(begun.wait())
     try:

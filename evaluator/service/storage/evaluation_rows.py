@@ -18,7 +18,7 @@ from evaluator.service.storage import counters
 from evaluator.service.storage.models import (
     ForeignText,
     ListedEvaluation,
-    Outcome,
+    ListedVerdict,
     StoredEvaluation,
     TooManyProblemsError,
     is_gpu_queue,
@@ -90,7 +90,7 @@ def listed_evaluation(row: Row[Any]) -> ListedEvaluation:
     outcome = None
     if row.outcome is not None:
         known = json.loads(row.outcome)
-        outcome = Outcome(**(known | {"status": Status(known["status"])}))
+        outcome = ListedVerdict(**(known | {"status": Status(known["status"])}))
     return ListedEvaluation(
         id=row.id,
         tenant=row.tenant,
@@ -136,7 +136,7 @@ def end_evaluation(
         # One verdict that cannot be read back would spoil every list that it is on.
         raise InternalError(error) from error
     connection.execute(_NEW_VERDICT, {"seq": row.seq, "body": body})
-    outcome = json.dumps(asdict(Outcome.of(verdict)))
+    outcome = json.dumps(asdict(ListedVerdict.of(verdict)))
     connection.execute(_END, {"of_seq": row.seq, "as": verdict.status.value, "of": outcome, "now": now})
     events: list[counters.Event] = [
         *more,

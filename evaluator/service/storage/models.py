@@ -95,7 +95,7 @@ class StoredEvaluation:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ListedVerdict:
     """What a list shows of a verdict."""
 
     status: Status
@@ -109,10 +109,10 @@ class Outcome:
     """What the reward could have been at most."""
 
     @staticmethod
-    def of(verdict: Verdict) -> "Outcome":
+    def of(verdict: Verdict) -> "ListedVerdict":
         """The outcome of a whole verdict."""
         correctness, earned = verdict.correctness, verdict.reward
-        return Outcome(
+        return ListedVerdict(
             verdict.status,
             verdict.backend,
             correctness is not None and correctness.verification == "quick",
@@ -142,7 +142,7 @@ class ListedEvaluation:
     attempt: int
     wanted: bool
     version: int
-    verdict: Outcome | None
+    verdict: ListedVerdict | None
     """There exactly when `state` is `done`."""
 
 

@@ -76,7 +76,7 @@ evaluations = Table(
     _text("stage"),
     _text("queue"),
     _text("problem"),
-    # What lists show of the texts, so that they need not be read: the backend asked for, and an `Outcome` as JSON.
+    # What lists show of the texts, which they do not read: the backend asked for, and a `ListedVerdict` as JSON.
     _text("backend", server_default="auto"),
     Column("outcome", Plain),
     Column("status", Plain),

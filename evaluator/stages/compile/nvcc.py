@@ -24,7 +24,7 @@ from typing import Any, Final
 from common.contract import Diagnostic, KernelResources, Settings, Severity
 from common.source_lines import lines_of
 from evaluator.backends.session import Entry, Parameter, Program
-from evaluator.disk_cache import Cache, key_of
+from evaluator.disk_cache import SPARED_S, Cache, key_of
 from evaluator.errors import InfrastructureError, Ruling, StorageError, ToolchainMissingError
 from evaluator.installation import install_command
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
@@ -105,21 +105,14 @@ class _UncacheableError(Exception):
 
 
 def compile_source(
-    source: str,
-    settings: Settings,
-    arch: str,
-    toolchain: Toolchain,
-    sandbox: Sandbox,
-    cache: Cache | None,
-    caller: str = "",
+    source: str, settings: Settings, arch: str, toolchain: Toolchain, sandbox: Sandbox, cache: Cache | None
 ) -> Compiled:
     """Compile `source` for `arch`. What is wrong with the source is a ruling; raises InfrastructureError for ours.
 
     Limits from `settings`: `compile_timeout_s` for all of it, `memory_bytes` for each step. `cache` may be None.
-    `caller` is who asks, where they are not to learn of each other: what another one had compiled is taken from the
-    cache too, and what is answered then is as if it had not been there.
+    With that of one caller, what another one had compiled is answered as if it had been compiled now.
     """
-    return _Compilation(source, settings, arch, toolchain, sandbox, cache, caller).result()
+    return _Compilation(source, settings, arch, toolchain, sandbox, cache).result()
 
 
 @dataclass(frozen=True)
@@ -160,19 +153,9 @@ class _Compilation:
     """One call of `compile_source`."""
 
     def __init__(
-        self,
-        source: str,
-        settings: Settings,
-        arch: str,
-        toolchain: Toolchain,
-        sandbox: Sandbox,
-        cache: Cache | None,
-        caller: str,
+        self, source: str, settings: Settings, arch: str, toolchain: Toolchain, sandbox: Sandbox, cache: Cache | None
     ) -> None:
-        self.started_s, self.spent_s = time.monotonic(), 0.0
-        self.caller = caller
-        self.others_s = 0.0
-        """What the parts took that had been compiled for other callers."""
+        self.started_s, self.spent_s, self.others_s = time.monotonic(), 0.0, 0.0
         self.source, self.settings, self.arch = source, settings, arch
         self.toolchain, self.sandbox, self.cache = toolchain, sandbox, cache
         self.flags: tuple[str, ...] = settings.flags
@@ -212,21 +195,12 @@ class _Compilation:
         )
 
     def _cached(self, key: str, make: Callable[[], Mapping[str, bytes]]) -> tuple[Mapping[str, bytes], bool]:
-        def timed() -> Mapping[str, bytes]:
-            since_s = time.monotonic()
-            made = make()
-            return {**made, "took_s": repr(time.monotonic() - since_s).encode()}
-
         try:
-            if self.cache is None:
-                return make(), False
-            made, hit = self.cache.get_or_make(key, timed)
+            made, hit = self.cache.get_or_make(key, make) if self.cache else (make(), False)
+            self.others_s += float(made.get(SPARED_S, b"0"))
+            return made, hit
         except _DoubtfulError as doubtful:
             return doubtful.made, False
-        if self.caller and self.cache.is_new_to(self.caller, key) and hit:
-            self.others_s += float(made.get("took_s", b"0"))
-            return made, False
-        return made, hit
 
     def _choose_flags(self) -> Ruling | None:
         """Set the flags of both steps from the caller's; a ruling where they cannot be had."""

@@ -405,7 +405,7 @@ def test_what_another_caller_had_compiled_is_not_told(work, tmp_path):
     sandbox = Counting(ProcessSandbox(work), tmp_path / "ran")
 
     def ask(caller):
-        found = compile_source(SCALE, Settings(), "sm_80", toolchain, sandbox, cache, caller)
+        found = compile_source(SCALE, Settings(), "sm_80", toolchain, sandbox, cache.of_caller(caller))
         return found.cached, found.duration_s, (tmp_path / "ran").read_text()
 
     first, took_s, ran = ask("ann")
