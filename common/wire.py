@@ -21,10 +21,34 @@ _UNKNOWN_TOLD = 4
 T = TypeVar("T")
 
 
+def _make_strict(schema: Any, inside: bool) -> None:
+    """Let a model's schema take no number for another type; a model in it has seen to its own."""
+    if isinstance(schema, list | tuple):
+        for one in schema:
+            _make_strict(one, inside)
+    elif isinstance(schema, dict):
+        kind = schema.get("type")
+        if kind in ("int", "float", "bool"):
+            schema["strict"] = True
+        if not (inside and kind == "model"):
+            for one in schema.values():
+                _make_strict(one, inside or kind == "model")
+
+
 class Wire(BaseModel):
     """A message, or a part of one. Frozen; an unknown field is an error, never ignored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Numbers and truth values are what the JSON schema says they are: `"5"` is no 5, and neither is `true` a 1.
+
+        Pydantic's own `strict` would also ask for tuples and enumerations, which JSON has not.
+        """
+        made = handler(source)
+        _make_strict(made, inside=False)
+        return made
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

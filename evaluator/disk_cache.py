@@ -24,6 +24,9 @@ from typing import Final
 FORMAT: Final = 1
 """Version of what is stored: part of every key, so that an old cache is never misread."""
 
+SPARED_S: Final = "spared_s"
+"""In an entry of a `CallersCache` that was made for others: how long that took, seconds in decimal."""
+_TOOK_S: Final = "took_s"
 _MAGIC: Final = b"assay-cache-1\n"
 _ABANDONED_S: Final = 600.0
 _SHARE_KEPT: Final = 0.9
@@ -64,6 +67,10 @@ class Cache:
             made = make()
             self._write(key, made)
             return made, False
+
+    def of_caller(self, caller: str) -> "CallersCache":
+        """The same cache for one of several callers, who are not to learn of each other."""
+        return CallersCache(self, caller)
 
     def update(
         self, key: str, change: Callable[[Mapping[str, bytes] | None], Mapping[str, bytes]]
@@ -178,6 +185,32 @@ class Cache:
                 path.unlink()
                 total -= size
         return total
+
+
+class CallersCache(Cache):
+    """A cache of which one caller sees what it has asked for itself; what others had made spares the work alone."""
+
+    def __init__(self, whole: Cache, caller: str) -> None:
+        super().__init__(whole.root, whole.capacity_bytes)
+        self._whole, self._caller = whole, caller
+
+    def get_or_make(self, key: str, make: Callable[[], Mapping[str, bytes]]) -> tuple[Mapping[str, bytes], bool]:
+        """As a cache's; what had been made for others alone counts as made now, and SPARED_S says how long that took.
+
+        What a caller has asked for is remembered in the cache, and evicted from it like everything.
+        """
+
+        def timed() -> Mapping[str, bytes]:
+            since_s = time.monotonic()
+            made = make()
+            return {**made, _TOOK_S: repr(time.monotonic() - since_s).encode()}
+
+        made, hit = self._whole.get_or_make(key, timed)
+        asked = key_of("asked for", self._caller, key)
+        if self._whole._read(asked) is not None:
+            return made, hit
+        self._whole._write(asked, {})
+        return ({**made, SPARED_S: made.get(_TOOK_S, b"0")} if hit else made), False
 
 
 def _pack(entry: Mapping[str, bytes]) -> bytes:

@@ -34,7 +34,7 @@ from common.client.transport import (
     checked,
     sendable,
 )
-from common.contract import CONTRACT_VERSION, Evaluation, ProblemFace, Status, Submission, Verdict
+from common.contract import CONTRACT_VERSION, Evaluation, ProblemFace, Status, Submission, Verdict, kept_source
 
 WAIT_S = 20.0
 """How long one request waits for a verdict; below what gateways usually allow."""
@@ -247,7 +247,10 @@ class AsyncClient:
         found = answer if isinstance(answer, TransientFailure) else _read(answer)
         if isinstance(found, Evaluation):
             asked = trip.submission
-            if (found.submission.problem, found.submission.source) != (asked.problem, asked.source):
+            if found.submission.problem != asked.problem or found.submission.source not in (
+                asked.source,
+                kept_source(asked.source),
+            ):
                 raise ServiceError(
                     f"The service at {self._service.url} answered with another submission's evaluation."
                 )

@@ -34,6 +34,7 @@ from common.contract.submission import (
     RewardName,
     Settings,
     Submission,
+    kept_source,
 )
 from common.contract.timing import BASELINE_WORDS, BaselineName, BaselineTime, DeviceState, Timing
 from common.contract.verdict import (
@@ -108,4 +109,5 @@ __all__ = [
     "foreign_problem_id",
     "form_of",
     "is_foreign_problem",
+    "kept_source",
 ]

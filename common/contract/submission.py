@@ -1,5 +1,6 @@
 """A submission and its settings, as the caller sends them."""
 
+import hashlib
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -12,6 +13,16 @@ from common.launch_plan import LaunchPlan
 from common.wire import MaxLength, Request
 
 MAX_SOURCE_BYTES = 1 << 20
+
+
+def kept_source(source: str) -> str:
+    """What a service keeps of a source: all of it, or, above 1 MiB, its length and SHA-256 as a comment."""
+    if len(source) <= MAX_SOURCE_BYTES // 4:  # UTF-8 has four bytes a character at most
+        return source
+    raw = source.encode(errors="surrogatepass")
+    if len(raw) <= MAX_SOURCE_BYTES:
+        return source
+    return f"/* {len(raw)} bytes, of which only the SHA-256 is kept: {hashlib.sha256(raw).hexdigest()} */"
 
 
 MAX_SIZES: Final = 64
@@ -104,7 +115,7 @@ class Submission(Request):
     problem: str = Field(default="", validate_default=True, min_length=1, max_length=100)
     """Id of the problem. It may be left out where `reference` is given, which has one of its own."""
     source: str = Field(max_length=16 << 20)
-    """The source text, UTF-8. Above 1 MiB the verdict is `invalid_submission`."""
+    """The source text, UTF-8. Above 1 MiB the verdict is `invalid_submission`; a service keeps its SHA-256 only."""
     dialect: Literal["cuda"] = "cuda"
     """What kind of text `source` is."""
     plan: LaunchPlan | None = None

@@ -164,14 +164,19 @@ def add_key(
 @keys.command(name="list")
 @click.option("--data-dir", type=click.Path(path_type=Path), help="The server's data folder.")
 def list_keys(data_dir: Path | None) -> None:
-    """List all keys, without their secrets."""
+    """List all keys, without their secrets: what each may do, what it has asked for, and when it was last used."""
     now = time.time()
-    for key in _keys(data_dir).list():
+    repository = _keys(data_dir)
+    usage = repository.usage()
+    for key in repository.list():
         state = "revoked" if key.revoked_at is not None else "valid" if key.is_live(now) else "expired"
         told = [key.id, state, "admin" if key.admin else "user", f"made {_day(key.created_at)}"]
         told += [f"until {_day(key.expires_at)}"] if key.expires_at is not None else []
         told += [f"{key.quota.per_minute} a minute"] if key.quota.per_minute is not None else []
         told += [f"{key.quota.concurrent} at once"] if key.quota.concurrent is not None else []
+        told += [f"last used {_day(key.used_at)}" if key.used_at is not None else "never used"]
+        if (used := usage.get(key.id)) is not None:
+            told += [f"{used.last_day} evaluations in 24 h, {used.under_way} under way, {used.kept} kept"]
         click.echo("  ".join([*told, key.name]))
 
 
@@ -190,15 +195,20 @@ def signing_key(data_dir: Path | None) -> None:
 
 
 @keys.command(name="revoke")
-@click.argument("key_id", metavar="ID")
+@click.argument("named", metavar="KEY")
 @click.option("--data-dir", type=click.Path(path_type=Path), help="The server's data folder.")
-def revoke_key(key_id: str, data_dir: Path | None) -> None:
-    """End the key ID, at once."""
-    if not _keys(data_dir).revoke(key_id):
+def revoke_key(named: str, data_dir: Path | None) -> None:
+    """End KEY, an ID or the name of one key, at once."""
+    repository = _keys(data_dir)
+    live = [key for key in repository.list() if key.revoked_at is None]
+    found = [key for key in live if key.id == named] or [key for key in live if key.name == named]
+    if len(found) > 1:
         raise UsageError(
-            f"There is no key {key_id!r}.", "Give the ID, such as key_…, not the name: `assay keys list` shows both."
+            f"{len(found)} keys are called {named!r}.", f"Give the ID of one: {', '.join(key.id for key in found)}."
         )
-    click.echo(f"{key_id} is revoked.")
+    if not found or not repository.revoke(found[0].id):
+        raise UsageError(f"There is no key {named!r} to revoke.", "`assay keys list` shows IDs and names.")
+    click.echo(f"{found[0].id} ({found[0].name}) is revoked.")
 
 
 def _day(at: float) -> str:

@@ -25,7 +25,8 @@ def build(
 
     progress(Progress(Phase.COMPILE))
     settings, arch = submitted.settings, submitted.arch
-    compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, toolbox.cache)
+    cache = toolbox.cache.of_caller(toolbox.caller) if toolbox.caller else toolbox.cache
+    compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, cache)
     compiled_source = CompiledSource(screened, compiled)
     if compiled.ruling or compiled.program is None:
         return Ending(compiled_source, compiled.ruling)

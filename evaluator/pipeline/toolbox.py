@@ -30,13 +30,15 @@ class Toolbox:
         self.settings = settings
         self.cancel_token = CancelToken()
         """Whether what is done with these tools is still wanted."""
+        self.caller = ""
+        """For whom it is done, where callers are not to learn of each other; empty where there is one alone."""
 
     def note(self, fault: Exception) -> None:
         """Work with these tools ended in this fault; of use where they are bound to one piece of work."""
 
-    def bound_to(self, cancel_token: CancelToken) -> "BoundToolbox":
-        """The same tools for one piece of work: what they run ends when the token is cancelled."""
-        return BoundToolbox(self, cancel_token)
+    def bound_to(self, cancel_token: CancelToken, caller: str = "") -> "BoundToolbox":
+        """The same tools for one piece of work of `caller`: what they run ends when the token is cancelled."""
+        return BoundToolbox(self, cancel_token, caller)
 
     @cached_property
     def toolchain(self) -> Toolchain:
@@ -139,10 +141,11 @@ class Toolbox:
 class BoundToolbox(Toolbox):
     """Another toolbox's tools, bound to the cancel token of one piece of work."""
 
-    def __init__(self, whole: Toolbox, cancel_token: CancelToken) -> None:
+    def __init__(self, whole: Toolbox, cancel_token: CancelToken, caller: str) -> None:
         super().__init__(whole.settings)
         self._whole = whole
         self.cancel_token = cancel_token
+        self.caller = caller
         self.killed_from_outside = False
         """Whether the work ended because someone outside had ended its jobs, again and again."""
 

@@ -1,4 +1,7 @@
-"""Logs as JSON lines, one for each event; what is bound (a request's id, an evaluation's) stands in every line."""
+"""Logs, one line for each event: for people on a terminal, as JSON elsewhere.
+
+What is bound (a request's id, an evaluation's) stands in every line.
+"""
 
 import logging
 import sys
@@ -21,16 +24,19 @@ _COMMON: tuple[Processor, ...] = (
 
 
 def configure(stream: TextIO | None = None, level: int | None = None) -> None:
-    """Write every log line of this process, those of libraries included, as JSON to `stream` (standard error).
+    """Write every log line of this process, those of libraries included, to `stream` (standard error).
 
-    On a terminal only warnings are shown, unless `level` says otherwise.
+    As JSON; on a terminal in words, and there only warnings are shown, unless `level` says otherwise.
     """
     stream = stream or sys.stderr
     level = level or (logging.WARNING if stream.isatty() else logging.INFO)
     handler = logging.StreamHandler(stream)
     last: tuple[Processor, ...] = (
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-        structlog.processors.JSONRenderer(),
+        # Its own pictures of exceptions show the values of variables, which are callers' sources.
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+        if stream.isatty()
+        else structlog.processors.JSONRenderer(),
     )
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=last, foreign_pre_chain=_COMMON))
     root = logging.getLogger()

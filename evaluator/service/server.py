@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import h11
 import uvicorn
@@ -162,9 +162,11 @@ class _Nobody:
 
 
 class _Connection(H11Protocol):
-    """One connection; beyond `most` of them, new ones are closed at once."""
+    """One connection; beyond `most` of them, one that has sent no whole request is closed, or else the new one."""
 
     most = 0
+    _quiet_since_s = 0.0
+    """Since when it may send a request, where it is at none."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -172,8 +174,21 @@ class _Connection(H11Protocol):
         # asyncio itself does so only for sockets that were made with IPPROTO_TCP.
         with contextlib.suppress(OSError):
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._quiet_since_s = time.monotonic()
         if len(self.connections) > self.most:
-            transport.abort()
+            # Headers that are begun and not ended cost nothing to send: they are not to shut others out.
+            quiet = [one for one in self.connections if one is not self and cast(_Connection, one)._is_quiet]
+            oldest = min(quiet, key=lambda one: cast(_Connection, one)._quiet_since_s, default=self)
+            self.connections.discard(oldest)  # it is told of its end later, and others may come before that
+            oldest.transport.abort()
+
+    def on_response_complete(self) -> None:
+        self._quiet_since_s = time.monotonic()
+        super().on_response_complete()
+
+    @property
+    def _is_quiet(self) -> bool:
+        return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
 
     def send_400_response(self, msg: str) -> None:
         body = ApiError("malformed", msg).problem().model_dump_json(exclude_none=True).encode()

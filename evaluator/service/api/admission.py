@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
 
-from common.contract import Submission, is_foreign_problem
+from common.contract import Submission, is_foreign_problem, kept_source
 from common.wire import as_bytes
 from evaluator.errors import AssayError, UsageError
 from evaluator.foreign.learning import RULES
 from evaluator.foreign.sources import source_of
+from evaluator.pipeline.grading_job import source_bytes
+from evaluator.pipeline.without_result import verdict_before_grading
 from evaluator.problems.catalogue import find_problem
 from evaluator.service import logs
 from evaluator.service.api.callers import Caller
@@ -30,6 +32,7 @@ from evaluator.service.storage.secrets import reuse_key
 from evaluator.service.storage.submissions import SubmissionRepository
 from evaluator.service.workers.task import Announcer
 from evaluator.settings import ServiceSettings
+from evaluator.stages.screen.cleaning import too_long
 from evaluator.stages.verify.trials import asked_sizes
 
 _RULES: Final = "2"
@@ -123,7 +126,7 @@ class Admission:
         if isinstance(accepted, AssayError):
             raise refusal_of(accepted) from accepted
         evaluation = accepted.evaluation
-        if accepted.created:
+        if accepted.waits:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._announcing, self._announcer.announce, evaluation.id, evaluation.queue)
         _LOG.info("accepted", evaluation_id=evaluation.id, tenant=caller.tenant, created=accepted.created)
@@ -215,7 +218,7 @@ class Admission:
         able: dict[int, Asked] = {}
         for index, one in enumerate(asked):
             try:
-                able[index] = replace(one, reuse_key=self._reuse_key(one.submission, one.tenant))
+                able[index] = _ruled(one) or replace(one, reuse_key=self._reuse_key(one.submission, one.tenant))
             except (ApiError, AssayError) as refusal:
                 answers[index] = refusal
         if able:
@@ -266,3 +269,18 @@ class Admission:
         }
         facts = [fact for one in sorted(able) for fact in one]
         return reuse_key(self._secret, (_RULES, tenant, as_bytes(submission), version, backend, *facts))
+
+
+def _ruled(asked: Asked) -> Asked | None:
+    """With its verdict, where the size of its source alone decides that; None for every other one.
+
+    Such a source is not stored: it would cost everyone who reads it again, and nothing in it matters. What the
+    caller states as a problem is not kept either. Raises UnknownProblemError.
+    """
+    submission = asked.submission
+    if kept_source(submission.source) == submission.source:
+        return None
+    if not is_foreign_problem(submission.problem):
+        find_problem(submission.problem)
+    verdict = verdict_before_grading(submission, too_long(len(source_bytes(submission))))
+    return replace(asked, verdict=verdict, foreign=None)

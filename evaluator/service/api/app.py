@@ -57,6 +57,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # the address would be made of what the caller says this host is called
         telemetry={"tracing": False},
     )
     app.state.service = service
@@ -162,7 +163,9 @@ def _face_of_callers_own(service: Service, problem_id: str, sees: str | None) ->
     return found.face
 
 
-@_router.get("/livez", tags=["operation"], response_model=Liveness, responses=documented("misdirected"))
+@_router.get(
+    "/livez", tags=["operation"], response_model=Liveness, responses=documented("misdirected", "invalid-request")
+)
 async def livez() -> Response:
     """Whether this process answers at all."""
     return as_json(Liveness(), 200, {})
@@ -174,7 +177,7 @@ async def livez() -> Response:
     response_model=Readiness,
     responses={
         503: {"model": Readiness, "description": "Not now: the reason is in it."},
-        **documented("misdirected"),
+        **documented("misdirected", "invalid-request"),
     },
 )
 async def readyz(service: Here) -> Response:
@@ -186,7 +189,9 @@ async def readyz(service: Here) -> Response:
     return as_json(ready, 200 if ready.ready else 503, {} if ready.ready else {"Retry-After": "2"})
 
 
-@_router.get("/version", tags=["operation"], response_model=Version, responses=documented("misdirected"))
+@_router.get(
+    "/version", tags=["operation"], response_model=Version, responses=documented("misdirected", "invalid-request")
+)
 async def version(service: Here) -> Response:
     """What runs here, and which keys its verdicts are signed with."""
     keys: tuple[str, ...] | None = None
@@ -205,7 +210,7 @@ async def version(service: Here) -> Response:
             "description": "Prometheus's text format. Needs an admin's key where there are keys.",
             "content": {"text/plain": {"schema": {"type": "string"}, "example": 'assay_queue_depth{queue="sim"} 0'}},
         },
-        **documented("forbidden", *KEYED),
+        **documented("forbidden", "invalid-request", *KEYED),
     },
 )
 async def read_metrics(service: Here, caller: Known) -> Response:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import difflib
 import re
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,8 @@ from typing import Annotated, Any, Generic, get_args
 
 from fastapi import Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Query
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from pydantic import GetCoreSchemaHandler
@@ -46,8 +49,8 @@ class Service:
     looking: ThreadPoolExecutor
     """Threads that look for evaluations: few, because the database may read a large one to say how large it is."""
     listing: ThreadPoolExecutor
-    """The thread that reads lists. One is read at a time, and a hundred large sources take seconds: who waits
-    for that must not wait in a thread that others need."""
+    """The thread that reads lists. One is read at a time: who waits for that must not wait in a thread that others
+    need."""
     list_turns: TenantTurns
     """One page of each tenant at a time."""
 
@@ -94,15 +97,33 @@ class Arrived(Generic[Document]):
 
 
 class JsonRoute(APIRoute):
-    """A route whose body, where it has one, is an `Arrived` document, read by `service.reader`."""
+    """A route whose body, where it has one, is an `Arrived` document, read by `service.reader`.
+
+    A query parameter that it does not know is refused: who mistypes one is not to think that it was heard.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+        handle_known = super().get_route_handler()
+        known = sorted(one.alias for one in get_flat_params(self.dependant) if isinstance(one.field_info, Query))
+
+        async def handle(request: Request) -> Response:
+            for name in request.query_params:
+                if name not in known:
+                    raise _unknown_parameter(name, known)
+            return await handle_known(request)
+
         if self.body_field is None:
             return handle
         (kind,) = get_args(self.body_field.field_info.annotation)
 
         async def read(request: Request) -> Response:
+            coding = request.headers.get("content-encoding", "identity").strip().lower()
+            if coding != "identity":
+                raise ApiError(
+                    "unsupported-media-type",
+                    f"The body is encoded as {coding[:80]!r}.",
+                    "Send it as it is, without a Content-Encoding.",
+                )
             named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if named != "application/json":
                 raise ApiError(
@@ -113,6 +134,16 @@ class JsonRoute(APIRoute):
             return await handle(_JsonRequest(request, kind))
 
         return read
+
+
+def _unknown_parameter(name: str, known: list[str]) -> ApiError:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    does = f"It knows {', '.join(known)}." if known else "It knows none."
+    return ApiError(
+        "invalid-request",
+        f"This path knows no query parameter {name[:100]!r}{f'; did you mean {near[0]!r}?' if near else '.'}",
+        does,
+    )
 
 
 class _JsonRequest(Request):
@@ -154,7 +185,7 @@ async def _caller(request: Request, service: Here, documented: Annotated[object,
     else:
         secret = bearer_secret(request.headers.get("authorization", ""))
         caller = await run_in_threadpool(service.authenticator.caller, secret or None)
-    request.state.body.tenant = caller.tenant  # whose share of the room its answer takes; nothing was read yet
+    request.state.body.is_of(caller)  # whose share of the room its answer takes; nothing was read yet
     return caller
 
 

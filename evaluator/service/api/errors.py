@@ -9,6 +9,7 @@ from fastapi.exceptions import HTTPException, RequestValidationError
 from fastapi.responses import Response
 from pydantic import Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.routing import Match
 
 from common.wire import Wire
 from evaluator.errors import AssayError, StorageError, UnknownProblemError, UsageError
@@ -22,11 +23,13 @@ from evaluator.service.storage.models import (
 from evaluator.validation_messages import in_plain_words
 
 MEDIA_TYPE: Final = "application/problem+json"
-KEYED: Final = ("unauthorized", "misdirected", "storage", "internal")
+KEYED: Final = ("unauthorized", "misdirected", "busy", "storage", "internal")
 """The refusals of every route that asks for a key."""
 _LOG = logs.logger("refusals")
 _MAX_CHARS = 1000
 _TYPE = "urn:assay:problem:"
+_METHODS = ("DELETE", "GET", "POST")
+"""Those of all routes; HEAD is answered wherever GET is."""
 
 _TITLES: Final[Mapping[str, tuple[int, str]]] = {
     "malformed": (400, "This is no HTTP request that can be understood"),
@@ -126,6 +129,8 @@ def install(app: FastAPI, page: Page) -> None:
     def answer_with(refuse: Callable[[Exception], ApiError]) -> Callable[[Request, Exception], Any]:
         async def answer(request: Request, error: Exception) -> Response:
             refused = refuse(error)
+            if refused.name == "method-not-allowed":
+                _tell_methods(refused, request)
             if isinstance(error, AssayError) and refused.status_code >= 500:
                 _LOG.warning("refused for a fault of ours", error=str(error), remedy=error.remedy)
             accept = request.headers.get("accept", "")
@@ -177,14 +182,23 @@ def _plain(error: Exception) -> ApiError:
     name = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}.get(http.status_code)
     if name is None:
         name = "malformed" if http.status_code < 500 else "internal"
-    allowed = next((value for name, value in (http.headers or {}).items() if name.lower() == "allow"), "")
-    said = {
-        "not-found": "This service has nothing at this path; /docs shows what it has.",
-        "method-not-allowed": f"This path knows other methods: {allowed}.",
-    }.get(name, f"{http.detail}.")
-    refused = ApiError(name, said)
+    said = "This service has nothing at this path; /docs shows what it has."
+    refused = ApiError(name, said if name == "not-found" else f"{http.detail}.")
     refused.headers = {**(refused.headers or {}), **(http.headers or {})}
     return refused
+
+
+def _tell_methods(refused: ApiError, request: Request) -> None:
+    """The framework knows the methods of the first route of a path only."""
+    found = {
+        method
+        for method in _METHODS
+        for route in request.app.routes
+        if route.matches({**request.scope, "method": method})[0] is Match.FULL
+    }
+    allowed = ", ".join(sorted(found | ({"HEAD"} if "GET" in found else set())))
+    refused.detail = f"This path knows other methods: {allowed}."
+    refused.headers = {"Allow": allowed}
 
 
 def _bounded(text: str) -> str:

@@ -1,6 +1,7 @@
 """What every request passes before any route: its id, bounds on its body, a line in the log, its metrics."""
 
 import asyncio
+import gzip
 import re
 import secrets
 import time
@@ -33,28 +34,79 @@ _BYTES_OF_ONE = 1 << 20
 
 _LOG = logs.logger("http")
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
-_OURS = (b"x-request-id", b"x-content-type-options")
+_OURS = (b"x-request-id", b"x-content-type-options", b"vary")
+_GZIPPED = (b"application/json", b"application/problem+json")
+_LEAST_GZIPPED_BYTES = 1 << 10
+"""Below this it would save a packet at most."""
+_GZIP_LEVEL = 5
+"""Verdicts become a fifth at 1 ms for 64 KiB; the highest level takes three times as long for a twentieth less."""
 _LOOPBACK = re.compile(r"(localhost|[\w-]+\.localhost|127\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}|\[::1\])(:[0-9]{1,5})?")
 
 
 class _Answer:
-    """What goes out, with the headers that every answer has."""
+    """What goes out, with the headers that every answer has; of a HEAD, the headers alone."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
-        self._send, self._request_id = send, request_id
+    def __init__(self, send: Send, request_id: str, headers: Mapping[bytes, str], head: bool) -> None:
+        self._send, self._request_id, self._head = send, request_id, head
+        self._gzips = _takes_gzip(headers.get(b"accept-encoding", ""))
+        self._held: Message | None = None
+        """The beginning of an answer that is to be made small, until all of it is here."""
         self.status = 0
         """0 until the answer has begun."""
+        self.begun = asyncio.Event()
 
     async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            given = [one for one in message.get("headers", ()) if one[0].lower() not in _OURS]
-            message["headers"] = [
-                *given,
-                (b"x-request-id", self._request_id.encode("latin-1")),
-                (b"x-content-type-options", b"nosniff"),
-            ]
+        if message["type"] != "http.response.start":
+            await self._send_body(message)
+            return
+        self.status = message["status"]
+        given = {name.lower(): value for name, value in message.get("headers", ())}
+        # A path may have a page and a document, and each may be sent in two codings.
+        vary = [one.strip() for one in given.get(b"vary", b"").decode("latin-1").split(",") if one.strip()]
+        vary += [one for one in ("Accept", "Accept-Encoding") if one not in vary]
+        message["headers"] = [
+            *(one for one in message.get("headers", ()) if one[0].lower() not in _OURS),
+            (b"vary", ", ".join(vary).encode("latin-1")),
+            (b"x-request-id", self._request_id.encode("latin-1")),
+            (b"x-content-type-options", b"nosniff"),
+        ]
+        if self._head:
+            await self._send(message)
+            await self._send({"type": "http.response.body", "body": b""})
+            self.begun.set()
+        elif self._gzips and _worth_gzip(given):
+            self._held = message
+        else:
+            await self._send(message)
+
+    async def _send_body(self, message: Message) -> None:
+        if self._head:
+            return
+        begun, self._held = self._held, None
+        if begun is not None:
+            body = await asyncio.to_thread(gzip.compress, message.get("body", b""), _GZIP_LEVEL, mtime=0)
+            length = (b"content-length", str(len(body)).encode())
+            kept = [one for one in begun["headers"] if one[0].lower() != b"content-length"]
+            await self._send({**begun, "headers": [*kept, (b"content-encoding", b"gzip"), length]})
+            message = {**message, "body": body}
         await self._send(message)
+
+
+def _takes_gzip(accept_encoding: str) -> bool:
+    for one in accept_encoding.lower().split(","):
+        name, _, weight = one.partition(";")
+        if name.strip() == "gzip":
+            return re.fullmatch(r"\s*q=0(\.0*)?\s*", weight) is None
+    return False
+
+
+def _worth_gzip(headers: Mapping[bytes, bytes]) -> bool:
+    """Documents that are sent whole. No pages: their forms hold a secret, which the length of a coded page could tell
+    to someone who has a part of the page repeated (BREACH). No streams, which must not wait.
+    """
+    kind = headers.get(b"content-type", b"").partition(b";")[0]
+    length = headers.get(b"content-length", b"")
+    return kind in _GZIPPED and length.isdigit() and int(length) >= _LEAST_GZIPPED_BYTES
 
 
 class RequestMiddleware:
@@ -78,6 +130,9 @@ class RequestMiddleware:
         self._arriving_bytes: Counter[str] = Counter()
         self.share_bytes = max(settings.bodies_bytes // 2, settings.batch_bytes)
         """What the bodies of one tenant may take."""
+        self._open: Counter[str] = Counter()
+        self.share_open = max(1, settings.connections // 2)
+        """Requests of one key that are answered at one time: each has a connection, and others need some too."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Nothing escapes: what nobody foresaw is logged and answered with a `Problem`."""
@@ -89,7 +144,11 @@ class RequestMiddleware:
         request_id = named if _SANE_ID.fullmatch(named) else f"req_{secrets.token_urlsafe(12)}"
         scope.setdefault("state", {})["request_id"] = request_id
         started_s = time.monotonic()
-        answer = _Answer(send, request_id)
+        head = scope["method"] == "HEAD"
+        if head:  # what a GET would be answered now, but not what it would wait for
+            asked = [one for one in scope["headers"] if one[0].lower() != b"prefer"]
+            scope = {**scope, "method": "GET", "headers": asked}
+        answer = _Answer(send, request_id, headers, head)
 
         async def refuse(refused: ApiError) -> None:
             if not answer.status:
@@ -100,14 +159,17 @@ class RequestMiddleware:
         with logs.bound(request_id=request_id):
             try:
                 await self._admit(scope, headers, body)
-                await self._app(scope, body.receive, answer.send)
+                if head:
+                    await _until_begun(self._app(scope, body.receive, answer.send), answer.begun)
+                else:
+                    await self._app(scope, body.receive, answer.send)
             except ApiError as refused:
                 await refuse(refused)
             except Exception as error:
                 _LOG.error("unforeseen", exc_info=error)
                 await refuse(ApiError("internal", f"Something of the service failed; it is logged as {request_id}."))
             finally:
-                body.release()
+                body.end()
                 self._record(scope, body, answer.status, time.monotonic() - started_s)
 
     async def _admit(self, scope: Scope, headers: dict[bytes, str], body: "Body") -> None:
@@ -119,7 +181,7 @@ class RequestMiddleware:
             # Before the body: who has no key takes no memory, and nobody takes another's share of it.
             caller = await self._caller(headers.get(b"authorization", ""))
             scope["state"]["caller"] = caller
-            body.tenant = caller.tenant
+            body.is_of(caller)
             self._admission.look_at_rate(caller)
 
     def _record(self, scope: Scope, body: "Body", status: int, took_s: float) -> None:
@@ -153,6 +215,18 @@ class RequestMiddleware:
         if not self._arriving_bytes[tenant]:
             del self._arriving_bytes[tenant]
 
+    def begin(self, tenant: str) -> None:
+        """One more request of this tenant is being answered. Raises ApiError where it has its share of them."""
+        if self._open[tenant] >= self.share_open:
+            raise ApiError("busy", "This key has as many open requests as one may.", "End some.", retry_after_s=2)
+        self._open[tenant] += 1
+
+    def end(self, tenant: str) -> None:
+        """One of them is answered."""
+        self._open[tenant] -= 1
+        if not self._open[tenant]:
+            del self._open[tenant]
+
     async def _caller(self, authorization: str) -> Caller:
         """Who sends this header. Raises ApiError."""
         if self._authenticator.known_open():
@@ -183,6 +257,19 @@ class RequestMiddleware:
             )
 
 
+async def _until_begun(answering: Awaitable[None], begun: asyncio.Event) -> None:
+    """Run the application until its answer has begun: a stream would go on for as long as there is news."""
+    running, begins = asyncio.ensure_future(answering), asyncio.ensure_future(begun.wait())
+    try:
+        await asyncio.wait((running, begins), return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+    finally:
+        for one in (running, begins):
+            one.cancel()
+        await asyncio.wait((running, begins))
+
+
 class Body:
     """A request's body on its way in: counted, bounded in size and in time."""
 
@@ -194,9 +281,23 @@ class Body:
         self._deadline_s: float | None = None
         self._complete = False
         self._held_bytes = 0
+        self._counted = False
         self.taken_bytes = 0
         self.tenant = ""
         """Whose share of the room for bodies it takes; empty for those whom nobody asked for a key."""
+
+    def is_of(self, caller: Caller) -> None:
+        """Say whose request it is. Raises ApiError where there are too many of this caller's."""
+        if caller is not LOCAL_CALLER:
+            self._door.begin(caller.tenant)
+            self._counted = True
+        self.tenant = caller.tenant
+
+    def end(self) -> None:
+        """The request is answered."""
+        self.release()
+        if self._counted:
+            self._door.end(self.tenant)
 
     def expect(self, headers: Mapping[bytes, str]) -> None:
         """Refuse what says itself that it is too large, and what says its length in two ways (RFC 9112, 6.3).

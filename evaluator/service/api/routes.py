@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 from fastapi.sse import EventSourceResponse, format_sse_event
 
 from common.contract import Evaluation, Status, Submission, Verdict
+from evaluator import __version__
 from evaluator.service.api import schemas
 from evaluator.service.api.callers import Caller
 from evaluator.service.api.dependencies import (
@@ -48,6 +49,8 @@ _POSTED: Final = (
     *("invalid-request", "unknown-problem", "idempotency-clash", "quota-exceeded"),
     *("no-references", "queue-full", "no-worker", "busy", "storage", "internal"),
 )
+
+_KNOWN: Final = {"description": "It is done and has not changed: `If-None-Match` names its `ETag`."}
 
 router = APIRouter(tags=["evaluations"], route_class=JsonRoute)
 
@@ -195,6 +198,7 @@ async def list_evaluations(
     response_model=Evaluation,
     responses={
         **_evaluated(200, "As it is now.", schemas.WAITING | schemas.DONE),
+        304: _KNOWN,
         **documented("not-found", "invalid-request", *KEYED),
     },
 )
@@ -209,7 +213,9 @@ async def get_evaluation(
         del stored
         request.state.body.release()
         stored = await _awaited(service, request, known, wait_s)
-    return _evaluation(stored, 200, preference)
+    if stored.state != "done":
+        return _evaluation(stored, 200, preference)
+    return _unless_known(request, stored, lambda: _evaluation(stored, 200, preference))
 
 
 @router.get(
@@ -222,6 +228,7 @@ async def get_evaluation(
                 "Content-Disposition": {"description": "A name to save it by.", "schema": {"type": "string"}}
             },
         },
+        304: _KNOWN,
         **documented("not-found", "invalid-request", *KEYED),
     },
 )
@@ -233,7 +240,8 @@ async def get_receipt(evaluation_id: str, request: Request, service: Here, calle
             "not-found", f"{evaluation_id} is not judged yet.", f"GET /evaluations/{evaluation_id} says when it is."
         )
     name = f'attachment; filename="{evaluation_id}.receipt.json"'
-    return as_json(stored.verdict, 200, {"Content-Disposition": name})
+    verdict = stored.verdict
+    return _unless_known(request, stored, lambda: as_json(verdict, 200, {"Content-Disposition": name}))
 
 
 @router.delete(
@@ -328,6 +336,19 @@ async def _read(service: Service, request: Request, evaluation_id: str, sees: st
     if stored is None:
         raise _not_found(evaluation_id)
     return stored
+
+
+def _unless_known(request: Request, stored: StoredEvaluation, answer: Callable[[], Response]) -> Response:
+    """What is done does not change any more: whoever has it is told so (RFC 9110, 13.1.2)."""
+    # Weak, since the same may be sent with and without gzip.
+    tag = f'W/"{stored.version}-{__version__}"'
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+    asked = {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}
+    if asked & {"*", tag.removeprefix("W/")}:
+        return Response(status_code=304, headers=headers)
+    whole = answer()
+    whole.headers.update(headers)
+    return whole
 
 
 def _not_found(evaluation_id: str) -> ApiError:

@@ -19,7 +19,7 @@ from common.facts import STATIC_MEASURES, facts_of
 from common.reward import reward
 from common.wire import MaxLength, Request, Wire
 from evaluator.service.api.errors import Problem
-from evaluator.service.storage.models import StoredEvaluation
+from evaluator.service.storage.models import ListedEvaluation, iso_time, links_of
 
 MAX_IN_A_BATCH: Final = 512
 
@@ -99,18 +99,17 @@ class Liveness(Wire):
     alive: Literal[True] = True
 
 
-def summary(stored: StoredEvaluation) -> Summary:
+def summary(listed: ListedEvaluation) -> Summary:
     """One line of a list."""
-    whole = stored.evaluation()
     return Summary(
-        id=stored.id,
-        state=stored.state,
-        problem=stored.submission.problem,
-        backend=stored.verdict.backend if stored.verdict else stored.submission.backend,
-        status=stored.verdict.status if stored.verdict else None,
-        progress=stored.progress,
-        created_at=whole.created_at,
-        links=whole.links,
+        id=listed.id,
+        state=listed.state,
+        problem=listed.problem,
+        backend=listed.verdict.backend if listed.verdict else listed.backend,
+        status=listed.verdict.status if listed.verdict else None,
+        progress=listed.progress,
+        created_at=iso_time(listed.created_at),
+        links=links_of(listed.id),
     )
 
 

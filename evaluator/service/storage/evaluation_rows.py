@@ -4,7 +4,9 @@ the problem that its caller stated.
 A row is locked before it is changed: the caller has selected it FOR UPDATE in the transaction of `connection`.
 """
 
+import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, Final, Literal
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, exists, func, insert, select, update
@@ -13,7 +15,14 @@ from common.contract import Phase, ProblemFace, Status, Submission, Verdict
 from evaluator.errors import InternalError, Ruling, UnknownProblemError
 from evaluator.pipeline.without_result import verdict_without_result
 from evaluator.service.storage import counters
-from evaluator.service.storage.models import ForeignText, StoredEvaluation, TooManyProblemsError, is_gpu_queue
+from evaluator.service.storage.models import (
+    ForeignText,
+    ListedEvaluation,
+    ListedVerdict,
+    StoredEvaluation,
+    TooManyProblemsError,
+    is_gpu_queue,
+)
 from evaluator.service.storage.tables import evaluations, foreign_problems, is_open, submissions, verdicts
 
 MAX_ATTEMPTS: Final = 2
@@ -45,6 +54,7 @@ _END = (
     .values(
         state="done",
         status=bindparam("as"),
+        outcome=bindparam("of"),
         finished_at=bindparam("now"),
         progress=None,
         version=_row.version + 1,
@@ -81,6 +91,31 @@ def evaluation_of(row: Row[Any], submission: Submission, verdict: Verdict | None
     )
 
 
+def listed_evaluation(row: Row[Any]) -> ListedEvaluation:
+    """One line of a list, of a row of the table `evaluations` alone."""
+    outcome = None
+    if row.outcome is not None:
+        known = json.loads(row.outcome)
+        outcome = ListedVerdict(**(known | {"status": Status(known["status"])}))
+    return ListedEvaluation(
+        id=row.id,
+        tenant=row.tenant,
+        state=row.state,
+        problem=row.problem,
+        backend=row.backend,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        progress=row.progress,
+        stage=row.stage,
+        queue=row.queue,
+        attempt=row.attempt,
+        wanted=row.wanted,
+        version=row.version,
+        verdict=outcome,
+    )
+
+
 def submission_of(connection: Connection, seq: int) -> Submission:
     """The submission of one evaluation."""
     return Submission.model_validate_json(connection.execute(_BODY, {"of_seq": seq}).scalar_one())
@@ -107,7 +142,8 @@ def end_evaluation(
         # One verdict that cannot be read back would spoil every list that it is on.
         raise InternalError(error) from error
     connection.execute(_NEW_VERDICT, {"seq": row.seq, "body": body})
-    connection.execute(_END, {"of_seq": row.seq, "as": verdict.status.value, "now": now})
+    outcome = json.dumps(asdict(ListedVerdict.of(verdict)))
+    connection.execute(_END, {"of_seq": row.seq, "as": verdict.status.value, "of": outcome, "now": now})
     events: list[counters.Event] = [
         *more,
         (counters.FINISHED, {"status": verdict.status.value, "backend": verdict.backend}, None),

@@ -10,7 +10,13 @@ from sqlalchemy import Select, bindparam, case, func, null, select, update
 from common.contract import ProblemFace, Status
 from evaluator.errors import UsageError
 from evaluator.service.storage.database import Database
-from evaluator.service.storage.evaluation_rows import WHOLE, end_evaluation, stored_evaluation, unwanted_verdict
+from evaluator.service.storage.evaluation_rows import (
+    WHOLE,
+    end_evaluation,
+    listed_evaluation,
+    stored_evaluation,
+    unwanted_verdict,
+)
 from evaluator.service.storage.models import (
     ForeignProblem,
     LargeEvaluationError,
@@ -100,11 +106,10 @@ class EvaluationRepository:
     ) -> Page:
         """The evaluations of `tenant` (None: of all), newest first, `limit` a page.
 
-        Sources are left out: they are empty, so that a page is small whatever the sources are. One page is read at a
-        time, row by row, for the same reason. `cursor` is a page's `next_cursor`. Raises UsageError for one that this
-        tenant cannot have, StorageError.
+        Their texts are not read, so a page is small whatever was sent; one is read at a time. `cursor` is a page's
+        `next_cursor`. Raises UsageError for one that this tenant cannot have, StorageError.
         """
-        query = WHOLE.order_by(_row.seq.desc()).limit(limit + 1)
+        query = select(*_row).order_by(_row.seq.desc()).limit(limit + 1)
         chosen = {_row.tenant: tenant, _row.state: state, _row.status: status, _row.problem: problem}
         for column, value in chosen.items():
             if value is not None:
@@ -118,7 +123,7 @@ class EvaluationRepository:
                         "Start again with the first page.",
                     )
                 query = query.where(_row.seq < before)
-            items = tuple(stored_evaluation(row).without_source() for row in connection.execute(query))
+            items = tuple(map(listed_evaluation, connection.execute(query)))
         return Page(items[:limit], items[limit - 1].id if len(items) > limit else None)
 
     def watch(self, ids: Collection[str]) -> dict[str, tuple[int, State]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
 
-from common.contract import Evaluation, ProblemFace, Submission, Verdict
+from common.contract import Evaluation, ProblemFace, Status, Submission, Verdict
 from evaluator.errors import AssayError, UnknownProblemError, UsageError
 from evaluator.service.storage.secrets import Quota
 
@@ -34,6 +34,17 @@ def is_gpu_queue(queue: str) -> bool:
 def backend_of(queue: str) -> Literal["gpu", "sim"]:
     """What judges whatever waits in a queue of the judge stage."""
     return "gpu" if is_gpu_queue(queue) else "sim"
+
+
+def links_of(evaluation_id: str) -> dict[str, str]:
+    """Where an evaluation can be asked for: paths of the service."""
+    here = f"/evaluations/{evaluation_id}"
+    return {"self": here, "events": here + "/events"}
+
+
+def iso_time(at: float) -> str:
+    """A time of day as the wire has it: ISO 8601, UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(frozen=True)
@@ -72,18 +83,69 @@ class StoredEvaluation:
         """The same with an empty source, which alone may take 80 MiB."""
         return replace(self, submission=self.submission.model_copy(update={"source": ""}))
 
-    def evaluation(self, base: str = "") -> Evaluation:
-        """The wire form. `base` is put before the path of each link, for example `https://host`."""
-        here = f"{base}/evaluations/{self.id}"
+    def evaluation(self) -> Evaluation:
+        """The wire form."""
         return Evaluation(
             id=self.id,
             state=self.state,
             submission=self.submission,
-            created_at=datetime.fromtimestamp(self.created_at, UTC).isoformat(timespec="milliseconds"),
+            created_at=iso_time(self.created_at),
             progress=self.progress,
             verdict=self.verdict,
-            links={"self": here, "events": here + "/events"},
+            links=links_of(self.id),
         )
+
+
+@dataclass(frozen=True)
+class ListedVerdict:
+    """What a list shows of a verdict."""
+
+    status: Status
+    backend: Literal["gpu", "sim"]
+    quick: bool = False
+    """Whether it was verified quickly only."""
+    speedup: float | None = None
+    estimated_speedup: float | None = None
+    reward: float | None = None
+    most_reward: float | None = None
+    """What the reward could have been at most."""
+
+    @staticmethod
+    def of(verdict: Verdict) -> "ListedVerdict":
+        """The outcome of a whole verdict."""
+        correctness, earned = verdict.correctness, verdict.reward
+        return ListedVerdict(
+            verdict.status,
+            verdict.backend,
+            correctness is not None and correctness.verification == "quick",
+            verdict.timing.speedup if verdict.timing else None,
+            verdict.profile.estimated_speedup if verdict.profile else None,
+            earned.value if earned else None,
+            earned.maximum if earned else None,
+        )
+
+
+@dataclass(frozen=True)
+class ListedEvaluation:
+    """One evaluation in a list, without its texts: the source, the plan and the verdict may be large."""
+
+    id: str
+    tenant: str
+    state: State
+    problem: str
+    backend: Literal["auto", "gpu", "sim"]
+    """The one asked for."""
+    created_at: float
+    started_at: float | None
+    finished_at: float | None
+    progress: str | None
+    stage: Stage
+    queue: str
+    attempt: int
+    wanted: bool
+    version: int
+    verdict: ListedVerdict | None
+    """There exactly when `state` is `done`."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +186,8 @@ class Asked:
     """What stands for its problem, where the caller sent that too."""
     most_foreign: int = 0
     """How many problems of its own the tenant may have kept."""
+    verdict: Verdict | None = None
+    """Where no worker is needed to rule on it; of its source is then kept what `kept_source` gives."""
     refused_lately: int = 0
     """How much of the quota per minute went to requests that were refused."""
 
@@ -140,6 +204,11 @@ class Accepted:
     def created(self) -> bool:
         """False where an Idempotency-Key or a verdict that exists answered it."""
         return self.how == "created"
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is new, and a worker has to judge it."""
+        return self.created and self.evaluation.state == "queued"
 
 
 @dataclass(frozen=True)
@@ -173,7 +242,7 @@ class Lease:
 class Page:
     """One page of a list, newest first."""
 
-    items: tuple[StoredEvaluation, ...]
+    items: tuple[ListedEvaluation, ...]
     next_cursor: str | None
     """Give this to `list` for the next page; None on the last."""
 

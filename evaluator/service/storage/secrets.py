@@ -37,6 +37,8 @@ class Key:
     quota: Quota
     admin: bool
     """May see the evaluations of every tenant."""
+    used_at: float | None = None
+    """When it was last let in, to the minute; None where it never was."""
 
     def is_live(self, now: float) -> bool:
         """Whether the key opens anything at `now` (seconds since 1970, UTC)."""

@@ -6,15 +6,16 @@ An evaluation is accepted when `accept_all` returns, and from then on it ends ex
 import hashlib
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
-from sqlalchemy import Connection, bindparam, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
-from common.contract import Status, is_foreign_problem
+from common.contract import Status, is_foreign_problem, kept_source
 from evaluator.service.storage import counters
 from evaluator.service.storage.database import AdvisoryLock, Database, insert_into
 from evaluator.service.storage.evaluation_rows import (
     WHOLE,
+    end_evaluation,
     evaluation_of,
     keep_foreign,
     stored_evaluation,
@@ -42,6 +43,10 @@ from evaluator.service.storage.tables import (
 
 _NEVER_REUSED = (Status.INTERNAL_ERROR, Status.TIMEOUT, Status.CANCELLED)
 _MINUTE_S = 60.0
+KEYS_THAT_REUSED: Final = 64
+"""Idempotency keys that are kept of one evaluation beside its own: what it answers again costs no quota, so the rows
+that this leaves are bounded here. A request is repeated within minutes, before so many others came to the same end;
+one whose key is forgotten gets the same verdict as the first time, by being the same submission."""
 
 _row = evaluations.c
 
@@ -101,6 +106,8 @@ class SubmissionRepository:
         that a verdict depends on, see `secrets.reuse_key`) gives the newest verdict under it, unless `fresh`; one
         that is `internal_error`, `timeout` or `cancelled` is never given again. Neither needs room or quota.
 
+        One that brings its `verdict` is done at once, and takes no worker's time.
+
         What stands for a problem that the tenant states is kept with the first submission that brings it.
 
         A refusal stands in its one's place: IdempotencyConflictError (the key came with another submission),
@@ -118,7 +125,7 @@ class SubmissionRepository:
                 try:
                     accepted.append(self._accept(connection, one, waiting, max_queued))
                     answers.append(accepted[-1])
-                    waiting += accepted[-1].created
+                    waiting += accepted[-1].waits
                 except get_args(Refusal) as refusal:
                     answers.append(refusal)
             events: list[counters.Event] = [(counters.ACCEPTED, {"answer": one.how}, None) for one in accepted]
@@ -154,6 +161,7 @@ class SubmissionRepository:
                 "tenant": asked.tenant,
                 "queue": asked.queue,
                 "problem": asked.submission.problem,
+                "backend": asked.submission.backend,
                 "reuse_key": asked.reuse_key,
                 "request_id": asked.request_id,
                 "created_at": now,
@@ -163,10 +171,20 @@ class SubmissionRepository:
             connection.execute(_new_tenant(connection.dialect.name), {"name": asked.tenant, "turn": 0})
             row = connection.execute(_NEW, new | _AT_FIRST).one()
             seq = row.seq
-            connection.execute(_NEW_SUBMISSION, {"seq": seq, "body": body})
-            accepted = Accepted(evaluation_of(row, asked.submission), "created")
+            if asked.verdict is None:
+                connection.execute(_NEW_SUBMISSION, {"seq": seq, "body": body})
+                accepted = Accepted(evaluation_of(row, asked.submission), "created")
+            else:
+                kept = asked.submission.model_copy(update={"source": kept_source(asked.submission.source)})
+                connection.execute(_NEW_SUBMISSION, {"seq": seq, "body": kept.model_dump_json()})
+                end_evaluation(connection, row, asked.verdict, now)
+                whole = connection.execute(_BY_SEQ, {"of_seq": seq}).one()
+                accepted = Accepted(stored_evaluation(whole), "created")
         if asked.idempotency_key is not None:
             note = {"tenant": asked.tenant, "key": asked.idempotency_key, "seq": seq, "body_sha256": body_sha256}
+            if not accepted.created:
+                _forget_oldest_key(connection, seq)
+                note["reused_at"] = self._database.clock()
             connection.execute(_NEW_KEY, note)
         return accepted
 
@@ -193,3 +211,11 @@ class SubmissionRepository:
         """Seconds from one verdict to the next, as in the last minute; 1 to 30."""
         recent = select(func.count()).where(is_done, _row.finished_at > self._database.clock() - _MINUTE_S)
         return min(30.0, max(1.0, _MINUTE_S / max(1, connection.execute(recent).scalar_one())))
+
+
+def _forget_oldest_key(connection: Connection, seq: int) -> None:
+    """Make room for one more key that an evaluation answers, where it has its number of them."""
+    reused = idempotency.c.seq == seq, idempotency.c.reused_at.is_not(None)
+    newest_first = select(idempotency.c.key).where(*reused).order_by(idempotency.c.reused_at.desc())
+    for old in connection.execute(newest_first.offset(KEYS_THAT_REUSED - 1)).scalars().all():
+        connection.execute(delete(idempotency).where(*reused, idempotency.c.key == old))

@@ -77,6 +77,9 @@ evaluations = Table(
     _text("stage"),
     _text("queue"),
     _text("problem"),
+    # What lists show of the texts, which they do not read: the backend asked for, and a `ListedVerdict` as JSON.
+    _text("backend", server_default="auto"),
+    Column("outcome", Plain),
     Column("status", Plain),
     Column("reuse_key", Plain),
     _text("request_id"),
@@ -134,6 +137,8 @@ idempotency = Table(
     _text("key", primary_key=True),
     _of_evaluation(index=True),
     _text("body_sha256"),
+    # Null for the key that an evaluation was made with; of those that it answered later, the newest are kept.
+    Column("reused_at", Double),
 )
 
 tenants = Table("tenants", metadata, _text("name", primary_key=True), _number("turn"))
@@ -184,6 +189,7 @@ keys = Table(
     _number("created_at", Double),
     Column("expires_at", Double),
     Column("revoked_at", Double),
+    Column("used_at", Double),
     Column("per_minute", Integer),
     Column("concurrent", Integer),
     _number("admin", Boolean),

@@ -90,7 +90,7 @@ def perform(lease: Lease, toolbox: Toolbox, tools: Tools) -> None:
     judges at once. The stage `judge` always ends with a verdict.
     """
     cancel_token = CancelToken()
-    bound = toolbox.bound_to(cancel_token)
+    bound = toolbox.bound_to(cancel_token, lease.tenant)
     with (
         logs.bound(evaluation_id=lease.evaluation_id, request_id=lease.request_id, attempt=lease.attempt),
         tools.shift.on_cancel(cancel_token.cancel),

@@ -24,7 +24,7 @@ from typing import Any, Final
 from common.contract import Diagnostic, KernelResources, Settings, Severity
 from common.source_lines import lines_of
 from evaluator.backends.session import Entry, Parameter, Program
-from evaluator.disk_cache import Cache, key_of
+from evaluator.disk_cache import SPARED_S, Cache, key_of
 from evaluator.errors import InfrastructureError, Ruling, StorageError, ToolchainMissingError
 from evaluator.installation import install_command
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
@@ -110,6 +110,7 @@ def compile_source(
     """Compile `source` for `arch`. What is wrong with the source is a ruling; raises InfrastructureError for ours.
 
     Limits from `settings`: `compile_timeout_s` for all of it, `memory_bytes` for each step. `cache` may be None.
+    With that of one caller, what another one had compiled is answered as if it had been compiled now.
     """
     return _Compilation(source, settings, arch, toolchain, sandbox, cache).result()
 
@@ -154,7 +155,7 @@ class _Compilation:
     def __init__(
         self, source: str, settings: Settings, arch: str, toolchain: Toolchain, sandbox: Sandbox, cache: Cache | None
     ) -> None:
-        self.started_s, self.spent_s = time.monotonic(), 0.0
+        self.started_s, self.spent_s, self.others_s = time.monotonic(), 0.0, 0.0
         self.source, self.settings, self.arch = source, settings, arch
         self.toolchain, self.sandbox, self.cache = toolchain, sandbox, cache
         self.flags: tuple[str, ...] = settings.flags
@@ -189,13 +190,15 @@ class _Compilation:
             arch=self.arch,
             flags=self.flags,
             toolchain=self.toolchain.label,
-            duration_s=time.monotonic() - self.started_s,
+            duration_s=time.monotonic() - self.started_s + self.others_s,
             **fields,
         )
 
     def _cached(self, key: str, make: Callable[[], Mapping[str, bytes]]) -> tuple[Mapping[str, bytes], bool]:
         try:
-            return self.cache.get_or_make(key, make) if self.cache else (make(), False)
+            made, hit = self.cache.get_or_make(key, make) if self.cache else (make(), False)
+            self.others_s += float(made.get(SPARED_S, b"0"))
+            return made, hit
         except _DoubtfulError as doubtful:
             return doubtful.made, False
 

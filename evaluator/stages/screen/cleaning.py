@@ -52,10 +52,7 @@ def clean(raw: bytes | str) -> Cleaned:
     """Take the source text out of what a model or a file gave. Never raises, whatever comes in."""
     data = raw if isinstance(raw, bytes) else raw.encode("utf-8", errors="surrogatepass")
     if len(data) > MAX_SOURCE_BYTES:
-        return _invalid(
-            f"The source has {len(data)} bytes; at most {MAX_SOURCE_BYTES} (1 MiB) are graded.",
-            "Shorten it: compute tables in the kernel, and leave out unused code.",
-        )
+        return Cleaned("", (), too_long(len(data)))
     if (ruling := _not_text(data)) is not None:
         return Cleaned("", (), ruling)
     text = data.decode("utf-8")
@@ -80,6 +77,14 @@ def clean(raw: bytes | str) -> Cleaned:
             "", changes, _ruling(message, "Close the reasoning, then write the kernel; leave room for it.")
         )
     return Cleaned("", changes, _ruling("Nothing is left of the source once wrapping is taken off.", _SEND_TEXT))
+
+
+def too_long(size_bytes: int) -> Ruling:
+    """The ruling on a source of more than 1 MiB, whatever stands in it."""
+    return _ruling(
+        f"The source has {size_bytes} bytes; at most {MAX_SOURCE_BYTES} (1 MiB) are graded.",
+        "Shorten it: compute tables in the kernel, and leave out unused code.",
+    )
 
 
 def _ruling(message: str, hint: str) -> Ruling:

@@ -1,6 +1,8 @@
 """Every route over a real socket, on a real database, with the test as the worker."""
 
 import base64
+import contextlib
+import gzip
 import hashlib
 import json
 import re
@@ -12,10 +14,12 @@ import pytest
 from api_service import ADD, events, facts, lines, served, submission
 from storage_samples import ended, tallied
 
-from common.contract import Evaluation, ProblemFace, Status
+from common.client import Client
+from common.contract import Evaluation, ProblemFace, Status, Submission
 from evaluator.errors import StorageError
 from evaluator.problems.catalogue import problems
 from evaluator.service.api import routes
+from evaluator.stages.screen.cleaning import clean
 
 PROBLEM_TYPE = "urn:assay:problem:"
 
@@ -65,6 +69,31 @@ def test_a_verdict_is_waited_for_and_is_the_answer(here, http):
     assert (evaluation.state, evaluation.verdict.status) == ("done", Status.UNSUPPORTED)
     assert evaluation.submission.source == ADD
     assert here.announced == [(evaluation.id, "compile")]
+
+
+def test_a_source_above_the_limit_has_its_verdict_at_once_and_is_not_kept(here, http):
+    source = "é" * (1 << 19) + "x"
+    answer = post(http, submission(source=source), **{"Idempotency-Key": "long"})
+    assert answer.status_code == 200
+    done = Evaluation.model_validate_json(answer.content)
+    assert (done.state, done.verdict.status, done.verdict.phase) == ("done", "invalid_submission", "screen")
+    by_a_worker = clean(source.encode()).ruling
+    assert (done.verdict.message, done.verdict.hint) == (by_a_worker.message, by_a_worker.hint)
+    assert (done.verdict.reward.value, done.verdict.receipt) == (0, None)
+    assert hashlib.sha256(source.encode()).hexdigest() in done.submission.source
+    assert len(done.submission.source) < 200
+    assert (here.announced, here.storage.evaluations.depth()) == ([], {})
+    # The whole text is what its Idempotency-Key stands for.
+    again = post(http, submission(source=source), **{"Idempotency-Key": "long"})
+    assert (again.headers["x-assay-reused"], again.json()["id"]) == ("true", done.id)
+    refused(post(http, submission(source=source + "x"), **{"Idempotency-Key": "long"}), 422, "idempotency-clash")
+    refused(post(http, submission(source=source, problem="no_such")), 422, "unknown-problem")
+
+
+def test_the_client_takes_the_verdict_on_a_source_that_is_not_kept(here):
+    with Client(here.url) as client:
+        verdict = client.evaluate(Submission(problem="vector_add", source="x" * (2 << 20)))
+    assert verdict.status is Status.INVALID_SUBMISSION
 
 
 def test_what_takes_longer_is_accepted_with_its_address(here, http):
@@ -502,6 +531,101 @@ def test_a_gpu_that_nobody_has_is_refused_for_now(here, http):
     assert post(http, submission(backend="gpu"), Prefer="wait=0").status_code == 202
 
 
+def test_what_is_done_is_not_sent_twice(here, http):
+    path = post(http, Prefer="wait=0").headers["location"]
+    assert "etag" not in http.get(path).headers
+    here.work()
+    done = http.get(path)
+    known = {"If-None-Match": f'"another", {done.headers["etag"]}'}
+    for of in (path, f"{path}/receipt"):
+        again = http.get(of, headers=known)
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", done.headers["etag"])
+    assert http.get(path, headers={"If-None-Match": '"another"'}).json() == done.json()
+    assert "Accept" in done.headers["vary"].split(", ")
+
+
+def test_head_is_answered_wherever_get_is_and_waits_for_nothing(here, http):
+    path = post(http, Prefer="wait=0").headers["location"]
+    for one in ("/livez", "/problems", "/evaluations", path, f"{path}/events", "/docs", "/openapi.json"):
+        answer = http.head(one, headers={"Prefer": "wait=600"})
+        assert (answer.status_code, answer.content) == (200, b""), one
+    whole = http.get("/livez")
+    assert http.head("/livez").headers["content-length"] == whole.headers["content-length"]
+    assert http.head("/nowhere").status_code == 404
+    assert http.head("/evaluate").headers["allow"] == "POST"
+
+
+def test_a_path_names_all_of_its_methods(http):
+    path = post(http, Prefer="wait=0").headers["location"]
+    assert http.put(path).headers["allow"] == "DELETE, GET, HEAD"
+    page = http.put(path, headers={"Accept": "text/html"})
+    assert (page.status_code, page.headers["allow"]) == (405, "DELETE, GET, HEAD")
+
+
+def test_documents_are_sent_small_to_those_who_can_read_it(here, http):
+    plain = http.get("/problems", headers={"Accept-Encoding": "gzip;q=0"})
+    small = http.get("/problems", headers={"Accept-Encoding": "br, gzip"})
+    assert "content-encoding" not in plain.headers
+    assert (small.headers["content-encoding"], small.json()) == ("gzip", plain.json())
+    assert int(small.headers["content-length"]) < int(plain.headers["content-length"]) / 2
+    assert "Accept-Encoding" in plain.headers["vary"]
+    # Pages hold secrets of forms, and their length would tell about them.
+    page = http.get("/problems", headers={"Accept": "text/html", "Accept-Encoding": "gzip"})
+    assert "content-encoding" not in page.headers
+
+
+def test_a_body_is_not_unpacked(http):
+    packed = gzip.compress(json.dumps(submission()).encode())
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    assert (
+        "gzip"
+        in refused(http.post("/evaluate", content=packed, headers=headers), 415, "unsupported-media-type")["detail"]
+    )
+
+
+def test_no_address_is_made_of_the_host_that_a_caller_names(http):
+    answer = http.get("/evaluations/", headers={"Host": "localhost.:80"})
+    assert answer.status_code in (404, 421)
+    assert "location" not in http.get("/evaluations/").headers
+
+
+@pytest.mark.parametrize(
+    ("path", "near"),
+    [("/evaluations?limits=3", "limit"), ("/problems?statedby=caller", "stated_by"), ("/livez?x=", "")],
+)
+def test_a_query_parameter_that_nobody_knows_is_refused(http, path, near):
+    said = refused(http.get(path), 422, "invalid-request")
+    assert (f"did you mean {near!r}?" in said["detail"]) == bool(near)
+    refused(http.post("/evaluate?frsh=true", json=submission()), 422, "invalid-request")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"run_timeout_s": "5"}, {"run_timeout_s": True}, {"max_launches": "20"}, {"timing": 1}, {"timing": "no"}],
+)
+def test_a_number_is_a_number(http, settings):
+    assert (
+        next(iter(settings)) in refused(post(http, submission(settings=settings)), 422, "invalid-request")["detail"]
+    )
+
+
+def test_one_key_leaves_connections_to_others(tmp_path):
+    with served(f"sqlite:///{tmp_path / 'b.db'}", tmp_path, connections=8) as here, here.http() as http:
+        greedy, other = (
+            {"Authorization": f"Bearer {here.storage.keys.create(name)[1]}"} for name in ("greedy", "other")
+        )
+        path = post(http, Prefer="wait=0", **greedy).headers["location"]
+        with contextlib.ExitStack() as streams:
+            for _ in range(4):
+                streams.enter_context(http.stream("GET", f"{path}/events", headers=greedy))
+            refused(http.get("/evaluations", headers=greedy), 503, "busy")
+            assert http.get("/evaluations", headers=other).status_code == 200
+        deadline_s = time.monotonic() + 10
+        while http.get("/evaluations", headers=greedy).status_code != 200:
+            assert time.monotonic() < deadline_s, "places that are free again are not given out"
+            time.sleep(0.05)
+
+
 def test_unknown_paths_methods_and_ids(http):
     refused(http.get("/nowhere"), 404, "not-found")
     assert "other methods: POST." in refused(http.put("/evaluate"), 405, "method-not-allowed")["detail"]
@@ -659,7 +783,7 @@ def test_the_openapi_document_is_whole(http):
             for status, answer in operation["responses"].items():
                 assert answer["description"] != "Successful Response" or status == "200"
                 kinds = answer.get("content", {})
-                assert int(status) in (200, 202, 204) or kinds.keys() & {
+                assert int(status) in (200, 202, 204, 304) or kinds.keys() & {
                     "application/problem+json",
                     "application/json",
                 }

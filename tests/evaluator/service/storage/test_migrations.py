@@ -6,13 +6,15 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import sample_verdicts
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, inspect, text
-from storage_samples import accept, ended
+from storage_samples import SUBMISSION, accept, ended, finish_next
 
 from evaluator.errors import StorageError
 from evaluator.service.storage.database import Database
+from evaluator.service.storage.migrations.versions import lists
 from evaluator.service.storage.storage import open_storage
 from evaluator.service.storage.tables import metadata
 
@@ -73,6 +75,25 @@ def test_connections_that_meet_at_a_new_database_wait_for_each_other(tmp_path):
     with ThreadPoolExecutor(6) as threads:
         for number in range(60):
             list(threads.map(connect, [tmp_path / f"{number}.db"] * 6))
+
+
+def test_what_lists_show_is_filled_in_for_the_evaluations_that_were_there(storage, engine):
+    accept(storage, SUBMISSION.model_copy(update={"backend": "sim", "source": '"backend":"gpu"'}))
+    accept(storage)
+    for make in (sample_verdicts.passed_on_gpu, ended):
+        finish_next(storage, make())
+    listed = storage.evaluations.list(None)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE evaluations DROP COLUMN backend"))
+        for gone in (
+            "evaluations DROP COLUMN outcome",
+            "idempotency DROP COLUMN reused_at",
+            "keys DROP COLUMN used_at",
+        ):
+            connection.execute(text(f"ALTER TABLE {gone}"))
+        connection.execute(text(f"UPDATE alembic_version SET version_num = '{lists.down_revision}'"))
+    storage.database.upgrade()
+    assert storage.evaluations.list(None) == listed
 
 
 def test_many_processes_may_upgrade_at_once(empty_url):

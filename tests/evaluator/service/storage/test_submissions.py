@@ -2,11 +2,14 @@
 
 import pytest
 import sample_verdicts
+from sqlalchemy import select
 from storage_samples import OTHER, SUBMISSION, accept, ended, finish_next, tallied
 
 from common.contract import Status, Submission
 from evaluator.service.storage.models import IdempotencyConflictError, QueueFullError, QuotaExceededError
 from evaluator.service.storage.secrets import Quota
+from evaluator.service.storage.submissions import KEYS_THAT_REUSED
+from evaluator.service.storage.tables import idempotency
 
 MINUTE = Quota(per_minute=3)
 AT_ONCE = Quota(concurrent=2)
@@ -151,3 +154,16 @@ def test_the_quota_at_once_counts_what_waits_and_what_runs(storage):
 def test_a_quota_of_nothing_allows_nothing(storage, quota):
     with pytest.raises(QuotaExceededError, match="0 evaluations"):
         accept(storage, quota=quota)
+
+
+def test_keys_that_reuse_a_verdict_leave_few_rows(storage, clock):
+    first = accept(storage, reuse_key="same", idempotency_key="its own").evaluation
+    finish_next(storage)
+    for number in range(KEYS_THAT_REUSED + 3):
+        clock.pass_s(1)
+        assert accept(storage, reuse_key="same", idempotency_key=f"key {number}").how == "reused"
+    with storage.database.reading() as connection:
+        kept = set(connection.execute(select(idempotency.c.key)).scalars())
+    assert kept == {"its own", *(f"key {number}" for number in range(3, KEYS_THAT_REUSED + 3))}
+    again = accept(storage, reuse_key="same", idempotency_key="its own")
+    assert (again.how, again.evaluation.id) == ("repeated", first.id)

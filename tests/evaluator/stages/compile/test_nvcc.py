@@ -400,6 +400,23 @@ def test_names_differ_for_the_debug_compile_only_in_vain(compiled):
     assert entry.parameters[0].name == "right"
 
 
+def test_what_another_caller_had_compiled_is_not_told(work, tmp_path):
+    toolchain, cache = find_toolchain(), Cache(tmp_path / "cache", 1 << 28)
+    sandbox = Counting(ProcessSandbox(work), tmp_path / "ran")
+
+    def ask(caller):
+        found = compile_source(SCALE, Settings(), "sm_80", toolchain, sandbox, cache.of_caller(caller))
+        return found.cached, found.duration_s, (tmp_path / "ran").read_text()
+
+    first, took_s, ran = ask("ann")
+    strangers, told_s, ran_again = ask("bob")
+    assert (first, strangers) == (False, False)
+    assert ran == ran_again, "the work is shared"
+    # What it says it took is what the compiler took for the other one.
+    assert told_s > 0.5 * took_s
+    assert [ask(caller)[0] for caller in ("ann", "bob", "cyd", "bob")] == [True, True, False, True]
+
+
 def test_a_cache_that_cannot_be_written_does_not_stop_grading(compiled, tmp_path):
     (tmp_path / "file").write_text("")
     broken = Cache(tmp_path / "file", 1 << 20)
