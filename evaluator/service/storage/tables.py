@@ -89,6 +89,8 @@ evaluations = Table(
     Column("compiled_s", Double),
     Column("worked_s", Double),
     _number("attempt", Integer),
+    Column("yields", Integer, nullable=False, server_default="0"),
+    Column("claimed_at", Double),
     _number("token"),
     _number("beat"),
     _number("lease_s", Double),
@@ -132,7 +134,25 @@ idempotency = Table(
     _text("body_sha256"),
 )
 
-tenants = Table("tenants", metadata, _text("name", primary_key=True), _number("turn"))
+tenants = Table(
+    "tenants",
+    metadata,
+    _text("name", primary_key=True),
+    _number("turn"),
+    Column("tag_s", Double, nullable=False, server_default="0"),
+    Column("begun_s", Double, nullable=False, server_default="0"),
+    Column("served_at", Double),
+)
+
+costs = Table(
+    "costs",
+    metadata,
+    _text("tenant", primary_key=True),
+    _text("problem", primary_key=True),
+    _text("stage", primary_key=True),
+    _number("mean_s", Double),
+    _number("seen_at", Double),
+)
 
 foreign_problems = Table(
     "foreign_problems",
