@@ -180,3 +180,8 @@ class BoundToolbox(Toolbox):
     def starts_s(self) -> tuple[float, ...]:
         """How long each session of the sandbox took to start, seconds."""
         return tuple(self.sandbox.starts_s) if "sandbox" in self.__dict__ else ()
+
+    @property
+    def used_s(self) -> float:
+        """What its jobs in the sandbox took of processors, seconds; without those that were ended in the middle."""
+        return self.sandbox.used_s if "sandbox" in self.__dict__ else 0.0

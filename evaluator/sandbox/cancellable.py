@@ -16,6 +16,7 @@ class CancellableSandbox:
         self._sandbox = sandbox
         self._cancel_token = cancel_token
         self._starts_s: list[float] = []
+        self._used_s: list[float] = []
 
     @property
     def unbound(self) -> Sandbox:
@@ -43,10 +44,15 @@ class CancellableSandbox:
         """How long each session took to start, seconds."""
         return tuple(self._starts_s)
 
+    @property
+    def used_s(self) -> float:
+        """What the jobs that have ended took of processors, seconds."""
+        return sum(self._used_s)
+
     def run(self, job: Job) -> JobResult:
         """Run the job to its end. Raises CancelledError, SandboxError, StorageError."""
         self._cancel_token.check()
-        finished = self._sandbox.run(replace(job, cancel_token=self._cancel_token))
+        finished = self._sandbox.run(self._bound(job))
         # A job that was ended in the middle looks like one that failed: nobody may keep that as its result.
         self._cancel_token.check()
         return finished
@@ -55,6 +61,9 @@ class CancellableSandbox:
         """Start the job and talk to it; cancelling ends it as a limit would. Raises as `run` does."""
         self._cancel_token.check()
         started_s = time.monotonic()
-        session = self._sandbox.start(replace(job, cancel_token=self._cancel_token))
+        session = self._sandbox.start(self._bound(job))
         self._starts_s.append(time.monotonic() - started_s)
         return session
+
+    def _bound(self, job: Job) -> Job:
+        return replace(job, cancel_token=self._cancel_token, spent=self._used_s.append)

@@ -4,7 +4,7 @@ Everything that a submission can influence (the compiler, the simulated run) run
 that decides a verdict does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -92,6 +92,8 @@ class Job:
     limits: Limits = Limits()
     cancel_token: CancelToken = field(default_factory=CancelToken, compare=False)
     """When it is cancelled the job ends at once, from whichever thread, as when it is killed."""
+    spent: Callable[[float], None] = field(default=lambda used_s: None, compare=False)
+    """Is told the processor seconds that the job took, once it has ended."""
 
 
 @dataclass(frozen=True)

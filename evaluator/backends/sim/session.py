@@ -39,6 +39,7 @@ from evaluator.backends.sim.hazards import (
     read_notices,
 )
 from evaluator.errors import InfrastructureError
+from evaluator.sandbox.host import warden
 from evaluator.sandbox.host.result import too_busy
 from evaluator.sandbox.retry import foreign, job_killed
 from evaluator.sandbox.sandbox import JobResult, SessionEndedError
@@ -47,8 +48,9 @@ from evaluator.sandbox.sandbox import SandboxSession as SandboxSession
 _REPORT_IT: Final = "Please report it with the kernel's source."
 _SLACK_S: Final = 2.0
 """How much later than its limit a run may answer: its own clock ends it in better words, if it is to be believed."""
-_STRETCH: Final = 4.0
-"""How many times its own time a run may last on a machine that is busy with others."""
+_BELIEVED: Final = 4.0
+"""How many times as long as it says that it ran a run may have lasted: on a busy machine it stood in line for the
+rest."""
 _PIPED_BYTES_PER_S: Final = 100e6
 """What memory travels at for sure, there and back."""
 _ALL_WATCHED: Final = 1 << 16
@@ -109,7 +111,7 @@ class SimulatorSession:
         self._buffers = {buffer.name: (index, buffer.item_bytes) for index, buffer in enumerate(run.buffers)}
         allowed_s = run.time_limit_s + _SLACK_S + travelling_bytes / _PIPED_BYTES_PER_S
         # The program counts the time that it has a processor; this clock is for one that says nothing.
-        allowed_s *= _STRETCH
+        allowed_s = warden.longest_s(allowed_s)
         began_s = time.monotonic()
         self.process.allow(allowed_s)
         try:
@@ -132,7 +134,7 @@ class SimulatorSession:
     def elements(self, buffer: str, chosen: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Elements of a buffer of the last run. Raises InfrastructureError when the process breaks."""
         number, item_bytes = self._buffers[buffer]
-        self.process.allow(_STRETCH * (_SLACK_S + chosen.nbytes / _PIPED_BYTES_PER_S))
+        self.process.allow(warden.longest_s(_SLACK_S + chosen.nbytes / _PIPED_BYTES_PER_S))
         try:
             self.process.send(struct.pack("<3Q", _ELEMENTS, number, chosen.size), chosen.astype("<u8").tobytes())
             memory = self.process.receive(chosen.size * item_bytes)
@@ -258,7 +260,7 @@ class SimulatorSession:
                 contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
             samples = {buffer.name: self._sample(buffer) for buffer in run.buffers if buffer.sampled}
         # A process that claims to have been idle all the time is believed up to a limit only.
-        own_s = max(own_ns / 1e9, (time.monotonic() - began_s) / _STRETCH)
+        own_s = max(own_ns / 1e9, (time.monotonic() - began_s) / _BELIEVED)
         facts = {"shuffles": shuffles, "spread_launches": spread_launches}
         if run.schedule:
             facts |= {"schedule_points": points, "schedule_turns": turns}

@@ -294,6 +294,7 @@ class ContainerSession:
                 f"The program {program!r} could not be started in the sandbox's image: {report['failed']}.",
                 "Build the sandbox's image from Dockerfile.evaluator, and name programs by their absolute paths.",
             )
+        self._job.spent(report["ended"]["used_s"])
         files, at = {}, 0
         for name, size_bytes in report["files"]:
             files[name] = bytes(self._report_text[at : at + size_bytes])

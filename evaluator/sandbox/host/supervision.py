@@ -321,6 +321,8 @@ class SupervisedSession:
             "file_bytes": limits.file_bytes,
             "work_bytes": limits.work_bytes,
             "processes": limits.processes,
+            # What drives a device is measured by the clock of it: nobody goes before it.
+            "steps_back": not self._job.devices,
             "open_files": limits.open_files,
         }
         self._control.settimeout(PATIENCE_S)
@@ -511,6 +513,7 @@ class SupervisedSession:
     def _finished(self, files: dict[str, bytes]) -> JobResult:
         ended = self._understood()
         assert ended is not None
+        self._job.spent(ended["used_s"])
         return finished_from(
             self._job.limits,
             ended,

@@ -37,9 +37,14 @@ from evaluator.sandbox.host.process_tree import end_children, list_children
 
 WATCH_INTERVAL_S = 0.02
 WORK_ENTRIES = process_tree.WORK_ENTRIES
-STRETCH, STRETCH_S = 4.0, 30.0
-"""The time that a job stood in line for a processor does not count, until it has lasted so many times its wall time,
-and so many seconds."""
+STRETCH, STRETCH_S = 2.0, 10.0
+"""The time that a job stood in line for a processor does not count, until it has lasted so many times its wall time;
+where that is short, so many seconds more. With as many workers as processors a job has more than half of one; what
+has less for so long says that the machine is overloaded, and its caller must not wait for that any longer."""
+STEP_BACK_AFTER_S, STEP_BACK = 2.0, 5
+"""From so much CPU time on a job lets others go first: twice an ordinary job's, so that those never wait. By so many
+steps of nice(2): a third of the weight, which leaves a quarter of a processor beside one that is short, and all of it
+where nobody else wants it."""
 
 CPU_MET = 0.5
 """From this share of a job's CPU time on, a SIGXCPU is its limit's. The kernel's limit counts whole ticks against
@@ -196,7 +201,7 @@ def _guard(fds: list[int], grader: int) -> int:
 
 def longest_s(wall_s: float) -> float:
     """How long a job with this limit may last on a machine that is too busy for it."""
-    return STRETCH * wall_s + STRETCH_S
+    return max(STRETCH * wall_s, wall_s + STRETCH_S)
 
 
 def _wait_for_leave(connection: socket.socket, grader: int) -> None:
@@ -331,6 +336,7 @@ def supervise(
     poller = _poller(wakeup, connection.fileno(), grader)
     reason, statuses, peak_bytes = None, dict[int, int](), 0
     line, work = process_tree.RunQueueTime(), process_tree.WrittenFiles(order)
+    niceness = process_tree.Niceness(STEP_BACK)
     kills_before = process_tree.kills_for_memory()
     end = start + order["wall_s"]
     next_watch = start + WATCH_INTERVAL_S
@@ -358,6 +364,8 @@ def supervise(
             reason = "wall" if now >= end else None
         elif now >= next_watch:
             line.look()
+            if order.get("steps_back") and line.used_s >= STEP_BACK_AFTER_S:
+                niceness.apply()
             reason, resident_bytes = process_tree.processes_or_memory_exceeded(order)
             peak_bytes = max(peak_bytes, resident_bytes)
             if reason is None and now >= next_look:
@@ -389,6 +397,8 @@ def supervise(
         "reason": reason,
         "wall_s": wall_s,
         "waited_s": line.waited_s(wall_s),
+        # What a killed process of a namespace took is not always in the kernel's sum.
+        "used_s": max(used_s, line.used_s),
         "own_signals": [int(number) for number, ours in sent.items() if ours],
         "peak_bytes": max(peak_bytes, usage.ru_maxrss * 1024),
         "left": len(list_children(os.getpid())),

@@ -23,6 +23,7 @@ from evaluator.service.storage.models import (
     TooManyProblemsError,
     is_gpu_queue,
 )
+from evaluator.service.storage.sharing import shares
 from evaluator.service.storage.tables import evaluations, foreign_problems, is_open, submissions, verdicts
 
 MAX_ATTEMPTS: Final = 2
@@ -121,8 +122,19 @@ def submission_of(connection: Connection, seq: int) -> Submission:
     return Submission.model_validate_json(connection.execute(_BODY, {"of_seq": seq}).scalar_one())
 
 
-def requeue_evaluation(connection: Connection, row: Row[Any], now: float, reason: str | None, **changes: Any) -> None:
-    """Let it wait again, with `changes` of its row; counted under `reason`, where there is one."""
+def requeue_evaluation(
+    connection: Connection,
+    row: Row[Any],
+    now: float,
+    reason: str | None,
+    used_s: float | None = None,
+    **changes: Any,
+) -> None:
+    """Let it wait again, with `changes` of its row; counted under `reason`, where there is one.
+
+    `used_s`: the processor seconds that it took, where that is known; else its time counts.
+    """
+    shares.charge(connection, row, now, used_s)
     again = {"state": "queued", "queued_at": now, "announced_at": now, "announcements": 0}
     connection.execute(
         update(evaluations).where(_row.seq == row.seq).values(version=_row.version + 1, **again, **changes)
@@ -132,15 +144,25 @@ def requeue_evaluation(connection: Connection, row: Row[Any], now: float, reason
 
 
 def end_evaluation(
-    connection: Connection, row: Row[Any], verdict: Verdict, now: float, more: Iterable[counters.Event] = ()
+    connection: Connection,
+    row: Row[Any],
+    verdict: Verdict,
+    now: float,
+    more: Iterable[counters.Event] = (),
+    used_s: float | None = None,
 ) -> None:
-    """The one place where an evaluation becomes done, which is counted, and `more`. Raises InternalError."""
+    """The one place where an evaluation becomes done, which is counted, and `more`. Raises InternalError.
+
+    `used_s`: the processor seconds that it took, where that is known; else its time counts.
+    """
     body = verdict.model_dump_json()
     try:
         Verdict.model_validate_json(body)
     except ValueError as error:
         # One verdict that cannot be read back would spoil every list that it is on.
         raise InternalError(error) from error
+    if row.state == "running":
+        shares.charge(connection, row, now, used_s)
     connection.execute(_NEW_VERDICT, {"seq": row.seq, "body": body})
     outcome = json.dumps(asdict(ListedVerdict.of(verdict)))
     connection.execute(_END, {"of_seq": row.seq, "as": verdict.status.value, "of": outcome, "now": now})
@@ -254,7 +276,8 @@ def foreign_text(connection: Connection, tenant: str, problem_id: str) -> Foreig
 
 
 def forget_foreign(connection: Connection, unused_since: float) -> None:
-    """Delete what nobody has used since then."""
+    """Delete what nobody has used since then, and what was learned about it."""
+    shares.forget_costs(connection, unused_since)
     connection.execute(delete(foreign_problems).where(_foreign.used_at < unused_since, ~_in_use))
 
 

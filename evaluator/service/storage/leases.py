@@ -29,12 +29,12 @@ from evaluator.service.storage.evaluation_rows import (
     unwanted_verdict,
 )
 from evaluator.service.storage.models import FIRST_QUEUE, Lease
+from evaluator.service.storage.sharing import shares
 from evaluator.service.storage.tables import (
     evaluations,
     is_done,
     is_queued,
     is_running,
-    tenants,
     verdicts,
     workers,
 )
@@ -51,14 +51,6 @@ _may_have = or_(bindparam("references", type_=Boolean), _row.queue == FIRST_QUEU
 """Who compiles needs to read no reference: it passes the evaluation on."""
 _waits = is_queued & _row.queue.in_(bindparam("of_queues", expanding=True)) & _may_have
 _ANY = select(_row.seq).where(_waits).limit(1)
-_busy = select(_row.tenant, func.count().label("count")).where(is_running).group_by(_row.tenant).subquery()
-_TURNS = (
-    select(tenants.c.name)
-    .outerjoin(_busy, _busy.c.tenant == tenants.c.name)
-    .where(select(_row.seq).where(_waits, _row.tenant == tenants.c.name).exists())
-    .order_by(func.coalesce(_busy.c.count, 0), tenants.c.turn, tenants.c.name)
-)
-"""Tenants that have something waiting, whose turn it is first."""
 _of_tenant = select(_row.seq).where(_waits, _row.tenant == bindparam("of_tenant")).order_by(_row.seq).limit(1)
 _OLDEST_FREE = _of_tenant.with_for_update(skip_locked=True)
 _OLDEST = _of_tenant.with_for_update()
@@ -74,13 +66,9 @@ _BEGIN = (
         attempt=_row.attempt + 1,
         version=_row.version + 1,
         started_at=func.coalesce(_row.started_at, bindparam("now", type_=Double)),
+        claimed_at=bindparam("now", type_=Double),
     )
     .returning(*_row)
-)
-_TAKE_TURN = (
-    update(tenants)
-    .where(tenants.c.name == bindparam("of_tenant"))
-    .values(turn=select(func.max(tenants.c.turn)).scalar_subquery() + 1)
 )
 _RENEW = update(evaluations).where(_is_held, _row.wanted).values(beat=_row.beat + 1, lease_s=bindparam("for_s"))
 _PROGRESS = (
@@ -115,9 +103,9 @@ class LeaseRepository:
         self._database = database
 
     def claim(self, queues: Sequence[str], worker: str, lease_s: float, *, references: bool = True) -> Lease | None:
-        """The next evaluation of `queues`: of the tenant with the fewest running, of those the one whose turn was
-        longest ago; each tenant's oldest first. None when none waits, or one runs that is to be alone on this host.
-        Raises StorageError.
+        """The next evaluation of `queues`: of the tenant whose turn it is by what each used of the processors (see
+        fair_share.py); each tenant's oldest first. None when none waits that this worker may take, or one runs
+        that is to be alone on this host. Raises StorageError.
 
         `worker` is the claimer's id; the lease is lost when it is not renewed for `lease_s` seconds. `references`:
         whether it can carry out what callers state problems with; else others have to judge those.
@@ -131,19 +119,20 @@ class LeaseRepository:
         with self._database.writing() as connection:
             if connection.execute(_KEPT_FREE, {"by": worker}).first() is not None:
                 return None
-            turns = connection.execute(_TURNS, ours).scalars().all()
+            turns = shares.turns(connection, _waits, ours, worker, self._database.clock())
             # At first whatever nobody else holds; then, should all be held, whatever is let go.
             for oldest in (_OLDEST_FREE, _OLDEST):
-                for tenant in turns:
+                for tenant, start in turns:
                     seq = connection.execute(oldest, ours | {"of_tenant": tenant}).scalar()
                     if seq is not None:
-                        return self._begin(connection, seq, worker, lease_s)
+                        return self._begin(connection, seq, worker, lease_s, start)
         return None
 
-    def _begin(self, connection: Connection, seq: int, worker: str, lease_s: float) -> Lease:
-        values = {"of_seq": seq, "by": worker, "for_s": lease_s, "now": self._database.clock()}
+    def _begin(self, connection: Connection, seq: int, worker: str, lease_s: float, start: float) -> Lease:
+        now = self._database.clock()
+        values = {"of_seq": seq, "by": worker, "for_s": lease_s, "now": now}
         row = connection.execute(_BEGIN, values).one()
-        connection.execute(_TAKE_TURN, {"of_tenant": row.tenant})
+        shares.note_begun(connection, row.tenant, start, now)
         if row.alone:
             counters.count_events(connection, [(counters.TRIED_ALONE, {}, None)])
         foreign = foreign_text(connection, row.tenant, row.problem) if is_foreign_problem(row.problem) else None
@@ -183,23 +172,37 @@ class LeaseRepository:
         with self._database.writing() as connection:
             learned_foreign(connection, lease.tenant, lease.submission.problem, face, refusal)
 
-    def pass_on(self, lease: Lease, queue: str, compiled_s: float | None, worked_s: float = 0.0) -> bool:
+    def pass_on(
+        self,
+        lease: Lease,
+        queue: str,
+        compiled_s: float | None,
+        worked_s: float = 0.0,
+        *,
+        used_s: float | None = None,
+    ) -> bool:
         """The compile stage is done: wait for the judge stage in `queue`; attempts count from the start again.
 
         `compiled_s`, `worked_s`: what the compiler and the whole stage took, seconds, for the worker that judges.
+        `used_s`: what the work took of processors, which is charged to the tenant; None: as long as a worker had it.
         False where the lease is lost, or the evaluation was cancelled (then it has ended). Raises StorageError.
         """
         done = {"compiled_s": compiled_s, "worked_s": worked_s}
-        return self._let_go(lease, None, stage="judge", queue=queue, attempt=0, **_NO_LOSSES, **done)
+        again = {"stage": "judge", "queue": queue, "attempt": 0, "yields": 0, **_NO_LOSSES}
+        return self._let_go(lease, None, used_s, **again, **done)
 
-    def give_back(self, lease: Lease, *, counted: bool = False) -> bool:
+    def give_back(
+        self, lease: Lease, *, counted: bool = False, yielded: bool = False, used_s: float | None = None
+    ) -> bool:
         """Let another worker have it, first in its tenant's line. A worker that ends gives back without counting the
-        attempt; one that met a fault of ours and wants another try counts it.
+        attempt; one that met a fault of ours and wants another try counts it. `yielded`: it makes room for another
+        tenant. `used_s`: as in `pass_on`.
 
         False where the lease is lost, or the evaluation was cancelled (then it has ended). Raises StorageError.
         """
-        reason = "failed" if counted else "handed_back"
-        return self._let_go(lease, reason, attempt=_row.attempt - (0 if counted else 1))
+        reason = "failed" if counted else "yielded" if yielded else "handed_back"
+        again = {"attempt": _row.attempt - (0 if counted else 1), "yields": _row.yields + int(yielded)}
+        return self._let_go(lease, reason, used_s, **again)
 
     def lose(self, lease: Lease) -> bool:
         """The attempt was ended from outside: let another worker try, and hold it against nobody, up to a bound.
@@ -215,7 +218,14 @@ class LeaseRepository:
         with self._database.reading() as connection:
             return connection.execute(_COMPANY, _name(lease) | {"by": lease.worker}).first() is not None
 
-    def _let_go(self, lease: Lease, reason: str | None, **changes: Any) -> bool:
+    def has_to_yield(self, lease: Lease, queues: tuple[str, ...]) -> bool:
+        """Whether to give it back at once (`yielded`), since its tenant holds more than its share of the workers that
+        serve `queues`, and another waits that holds none. Raises StorageError.
+        """
+        with self._database.reading() as connection:
+            return shares.has_to_yield(connection, lease.evaluation_id, lease.token, queues, self._database.clock())
+
+    def _let_go(self, lease: Lease, reason: str | None, used_s: float | None, **changes: Any) -> bool:
         with self._database.writing() as connection:
             row = connection.execute(_HELD, _name(lease)).first()
             if row is None:
@@ -223,16 +233,23 @@ class LeaseRepository:
             if not row.wanted:
                 end_evaluation(connection, row, unwanted_verdict(connection, row), self._database.clock())
                 return False
-            requeue_evaluation(connection, row, self._database.clock(), reason, **changes)
+            requeue_evaluation(connection, row, self._database.clock(), reason, used_s, **changes)
             return True
 
     def finish(
-        self, lease: Lease, verdict: Verdict, phases_s: Mapping[str, float], sandbox_start_s: Sequence[float] = ()
+        self,
+        lease: Lease,
+        verdict: Verdict,
+        phases_s: Mapping[str, float],
+        sandbox_start_s: Sequence[float] = (),
+        *,
+        used_s: float | None = None,
     ) -> bool:
         """Store the verdict, once and for all. False where the lease is lost: then nothing has changed.
 
-        `phases_s` (seconds by phase) and `sandbox_start_s` (seconds of each start) go into the tallies. Repeating a
-        call whose answer got lost is right, and answers True. Raises StorageError, InternalError.
+        `phases_s` (seconds by phase) and `sandbox_start_s` (seconds of each start) go into the tallies; `used_s`: as
+        in `pass_on`. Repeating a call whose answer got lost is right, and answers True. Raises StorageError,
+        InternalError.
         """
         with self._database.writing() as connection:
             row = connection.execute(_HELD, _name(lease)).first()
@@ -242,7 +259,7 @@ class LeaseRepository:
                 *((counters.PHASE, {"phase": phase}, seconds) for phase, seconds in phases_s.items()),
                 *((counters.SANDBOX_START, {}, seconds) for seconds in sandbox_start_s),
             ]
-            end_evaluation(connection, row, verdict, self._database.clock(), more)
+            end_evaluation(connection, row, verdict, self._database.clock(), more, used_s)
             connection.execute(_ONE_MORE, {"by": lease.worker})
             return True
 

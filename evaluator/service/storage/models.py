@@ -18,6 +18,10 @@ Stage = Literal["compile", "judge"]
 
 FIRST_QUEUE: Final = "compile"
 """Where every submission waits first."""
+ALIVE_WITHIN_S: Final = 30.0
+"""A worker that has not been seen for so long counts as gone: for routing, for /readyz, in the metrics and on the
+pages. It says every 5 s that it lives, so it may miss five times, as on a machine that is busy or while the database
+is away, before anybody stops counting on it."""
 _QUEUE: Final = re.compile(r"compile|sim|gpu|gpu\.[\w-]{1,100}")
 
 

@@ -96,6 +96,8 @@ evaluations = Table(
     Column("losses", Integer, nullable=False, server_default="0"),
     Column("lost_at", Double),
     Column("alone", Boolean, nullable=False, server_default=false()),
+    Column("yields", Integer, nullable=False, server_default="0"),
+    Column("claimed_at", Double),
     _number("token"),
     _number("beat"),
     _number("lease_s", Double),
@@ -141,7 +143,25 @@ idempotency = Table(
     Column("reused_at", Double),
 )
 
-tenants = Table("tenants", metadata, _text("name", primary_key=True), _number("turn"))
+tenants = Table(
+    "tenants",
+    metadata,
+    _text("name", primary_key=True),
+    _number("turn"),
+    Column("tag_s", Double, nullable=False, server_default="0"),
+    Column("begun_s", Double, nullable=False, server_default="0"),
+    Column("served_at", Double),
+)
+
+costs = Table(
+    "costs",
+    metadata,
+    _text("tenant", primary_key=True),
+    _text("problem", primary_key=True),
+    _text("stage", primary_key=True),
+    _number("mean_s", Double),
+    _number("seen_at", Double),
+)
 
 foreign_problems = Table(
     "foreign_problems",

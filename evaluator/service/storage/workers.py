@@ -3,18 +3,12 @@
 import json
 import threading
 from dataclasses import asdict
-from typing import Final
 
 from sqlalchemy import delete, select, update
 
 from evaluator.service.storage.database import Database, insert_into
-from evaluator.service.storage.models import WorkerFacts
+from evaluator.service.storage.models import ALIVE_WITHIN_S, WorkerFacts
 from evaluator.service.storage.tables import evaluations, is_running, workers
-
-ALIVE_WITHIN_S: Final = 30.0
-"""A worker that has not been seen for so long counts as gone: for routing, for /readyz, in the metrics and on the
-pages. It says every 5 s that it lives, so it may miss five times, as on a machine that is busy or while the database
-is away, before anybody stops counting on it."""
 
 _busy_with = (
     select(evaluations.c.id)

@@ -15,8 +15,16 @@ from evaluator.errors import UsageError
 from evaluator.report.environment import template_environment
 from evaluator.report.html import hashed, look, style
 from evaluator.service.storage.evaluations import EvaluationRepository
-from evaluator.service.storage.models import Page, State, StoredEvaluation, Waiting, WorkerFacts, gpu_trouble
-from evaluator.service.storage.workers import ALIVE_WITHIN_S, WorkerRepository
+from evaluator.service.storage.models import (
+    ALIVE_WITHIN_S,
+    Page,
+    State,
+    StoredEvaluation,
+    Waiting,
+    WorkerFacts,
+    gpu_trouble,
+)
+from evaluator.service.storage.workers import WorkerRepository
 
 SILENT_AFTER_S = 20.0
 """A worker that was not seen for this long is shown as silent, before it counts as gone and is not shown."""

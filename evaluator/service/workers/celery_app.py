@@ -1,8 +1,10 @@
 """The queue for workers on other machines: Celery over Redis.
 
-A message only wakes a worker: the one that gets it claims from the store what is next in that queue. There
-are as many messages as evaluations, so none waits, the store stays fair between tenants, and a message that comes
-twice finds nothing left to do. One that is lost is sent again by the sweeper. Nothing but an id is in it.
+A message only wakes a worker: the one that gets it claims from the store what is next in that queue, until nothing
+is left for it there. There are as many messages as evaluations, so none waits, the store stays fair between tenants,
+and a message that comes twice finds nothing left to do. What a worker had to leave for others is taken by the
+tenant's other workers as soon as they are free. A message that is lost is sent again by the sweeper. Nothing but an
+id is in it.
 """
 
 import contextlib
@@ -33,6 +35,8 @@ from evaluator.settings import MachineSettings, ServiceSettings
 VISIBILITY_TIMEOUT_S: Final = 3600
 """After so long Redis offers a message again that nobody has acknowledged: longer than any job."""
 
+_MOST_FOR_A_MESSAGE: Final = 16
+"""Evaluations that a worker takes for one message: at the limits of a job still well within VISIBILITY_TIMEOUT_S."""
 _PR_SET_PDEATHSIG: Final = 1
 _ANSWER_S: Final = 2.0
 _READY_WITHIN_S: Final = 120.0
@@ -167,7 +171,9 @@ def _serve(machine: MachineSettings, settings: ServiceSettings, queues: tuple[st
         # A service manager sends SIGTERM to every process at once, and Celery would have a child die of it: what it
         # has goes back instead. Here, since Celery sets the signals after `on_start`.
         signal.signal(signal.SIGTERM, on_signal)
-        seat[0].take((str(task.request.delivery_info["routing_key"]),))
+        for _ in range(_MOST_FOR_A_MESSAGE):
+            if not seat[0].take((str(task.request.delivery_info["routing_key"]),)):
+                return
 
     for name in ("assay.compile", "assay.judge"):
         app.task(take, name=name, bind=True)

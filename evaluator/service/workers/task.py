@@ -32,6 +32,7 @@ from evaluator.service.storage.evaluation_rows import MAX_ATTEMPTS
 from evaluator.service.storage.evaluations import EvaluationRepository
 from evaluator.service.storage.leases import LeaseRepository
 from evaluator.service.storage.models import Lease, WorkerFacts, backend_of, is_gpu_queue
+from evaluator.service.storage.sharing.fair_share import YIELD_AFTER_S
 from evaluator.service.storage.workers import WorkerRepository
 
 MIN_FREE_BYTES: Final = 32 << 20
@@ -96,7 +97,7 @@ def perform(lease: Lease, toolbox: Toolbox, tools: Tools) -> None:
         tools.shift.on_cancel(cancel_token.cancel),
         _Heartbeat(lease, tools, cancel_token) as heart,
     ):
-        started_s = time.monotonic()
+        started_s, before_s = time.monotonic(), time.process_time()
         try:
             if lease.alone:
                 _await_solitude(lease, tools, cancel_token)
@@ -107,8 +108,11 @@ def perform(lease: Lease, toolbox: Toolbox, tools: Tools) -> None:
         except Exception as error:
             _LOG.exception("a mistake of our own")
             outcome = _failed(lease.submission, InternalError(error))
+        # A GPU serves one at a time: there the time counts, not what its host's processors did.
+        used_s = time.process_time() - before_s + bound.used_s
+        used_s = max(used_s, time.monotonic() - started_s) if toolbox.gpu is not None else used_s
         try:
-            how = _conclude(outcome, lease, bound, tools)
+            how = _conclude(outcome, lease, bound, tools, heart, used_s)
         except StorageError as fault:
             how = f"nothing could be stored: {fault}; the lease will end, and another attempt follows"
         except Exception:
@@ -270,27 +274,41 @@ def _failed(submission: Submission, fault: InfrastructureError) -> Verdict:
 # ---- storing what came of it ----
 
 
-def _conclude(outcome: Verdict | _HandOff, lease: Lease, toolbox: BoundToolbox, tools: Tools) -> str:
-    """Store the outcome; what was done, in words. Raises StorageError."""
+def _conclude(
+    outcome: Verdict | _HandOff,
+    lease: Lease,
+    toolbox: BoundToolbox,
+    tools: Tools,
+    heart: "_Heartbeat",
+    used_s: float,
+) -> str:
+    """Store the outcome; what was done, in words. `used_s`: what it took of processors. Raises StorageError."""
 
     def retry(act: Callable[[], bool]) -> bool:
         return _insist(act, tools.shift)
 
-    def again(counted: bool) -> bool:
-        back = retry(lambda: tools.leases.give_back(lease, counted=counted))
+    def again(counted: bool, yielded: bool = False) -> bool:
+        # Of a job that was ended in the middle nobody knows what it took: then its time is charged.
+        known_s = None if toolbox.cancel_token.cancelled else used_s
+        back = retry(lambda: tools.leases.give_back(lease, counted=counted, yielded=yielded, used_s=known_s))
         if back:
             tools.announcer.announce(lease.evaluation_id, lease.queue)
         return back
 
     if isinstance(outcome, _HandOff):
         done = outcome.preparation
-        if not retry(lambda: tools.leases.pass_on(lease, outcome.queue, done.compiled_s, done.worked_s)):
+        passed_on = retry(
+            lambda: tools.leases.pass_on(lease, outcome.queue, done.compiled_s, done.worked_s, used_s=used_s)
+        )
+        if not passed_on:
             return "lost"
         tools.announcer.announce(lease.evaluation_id, outcome.queue)
         return f"passed on to {outcome.queue}"
     if outcome.status is Status.CANCELLED:
         if tools.shift.cancelled:
             return "given back" if again(counted=False) else "lost"
+        if heart.yields:
+            return "makes room for another tenant" if again(counted=False, yielded=True) else "lost"
         stored = tools.evaluations.get(lease.evaluation_id, None)
         if stored is None or stored.wanted:
             return "lost"
@@ -308,7 +326,7 @@ def _conclude(outcome: Verdict | _HandOff, lease: Lease, toolbox: BoundToolbox, 
         if lease.attempt < MAX_ATTEMPTS:
             return "to be tried again" if again(counted=True) else "lost"
     phases_s = _phases_s(outcome, lease)
-    stored_it = retry(lambda: tools.leases.finish(lease, outcome, phases_s, toolbox.starts_s))
+    stored_it = retry(lambda: tools.leases.finish(lease, outcome, phases_s, toolbox.starts_s, used_s=used_s))
     return outcome.status.value if stored_it else "lost"
 
 
@@ -334,11 +352,15 @@ def _insist(act: Callable[[], Answer], shift: CancelToken) -> Answer:
 
 
 class _Heartbeat:
-    """Beats while the work goes on: renews the lease, writes down what is being done, and notices a cancel."""
+    """Beats while the work goes on: renews the lease, writes down what is being done, and notices a cancel, and a
+    tenant without a worker for which this one is to be left.
+    """
 
     def __init__(self, lease: Lease, tools: Tools, cancel_token: CancelToken) -> None:
         self._lease, self._lease_s, self._cancel_token = lease, tools.lease_s, cancel_token
-        self._evaluations, self._leases = tools.evaluations, tools.leases
+        self._evaluations, self._leases, self._queues = tools.evaluations, tools.leases, tools.queues
+        self.yields = False
+        """Whether the work was stopped so that another tenant gets a worker."""
         self._said = ""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
@@ -359,7 +381,8 @@ class _Heartbeat:
 
     def _beat(self) -> None:
         now_s = time.monotonic()
-        renewed_s, written_s, written, version = now_s, now_s, "", self._lease.version
+        began_s = renewed_s = written_s = now_s
+        written, version = "", self._lease.version
         while not self._over.wait(min(_LOOK_S, self._lease_s / 4)) and not self._cancel_token.cancelled:
             try:
                 now_s = time.monotonic()
@@ -373,6 +396,10 @@ class _Heartbeat:
                 if self._said != written and now_s - written_s > _PROGRESS_S:
                     written, written_s = self._said, now_s
                     self._leases.progress(self._lease, written)
+                if now_s - began_s > YIELD_AFTER_S and self._leases.has_to_yield(self._lease, self._queues):
+                    self.yields = True
+                    self._cancel_token.cancel()
+                    return
             except StorageError as fault:
                 # The work goes on: nobody else can take the lease while the store is away, and if someone did in
                 # the end, the store would refuse this verdict.

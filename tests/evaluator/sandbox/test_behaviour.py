@@ -1,6 +1,7 @@
 """One suite for every kind of sandbox: what it lets a job do, what it does not, and how it ends it."""
 
 import contextlib
+import dataclasses
 import os
 import secrets
 import shutil
@@ -17,6 +18,7 @@ from sandbox_jobs import python, running, shell
 from evaluator.errors import SandboxError
 from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.host.result import finished_from
+from evaluator.sandbox.host.warden import longest_s
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits
 
 # ---- a job's ordinary life ----
@@ -188,6 +190,31 @@ def test_time_in_line_for_a_processor_is_not_the_jobs(sandbox):
             if stood_longer_than_its_limit := finished.wall_s > 1.0:
                 break
     assert stood_longer_than_its_limit
+
+
+def test_a_job_that_has_run_for_long_lets_others_go_first(on_the_host):
+    script = """
+        import os, time
+        def steps(): return os.getpriority(os.PRIO_PROCESS, 0)
+        at_first = steps()
+        while steps() == at_first and time.process_time() < 15: pass
+        print(at_first, steps(), time.process_time() >= 1.5)
+    """
+    finished = on_the_host.run(python(on_the_host, script, limits=Limits(wall_s=60)))
+    assert finished.stdout == b"0 5 True\n", finished
+
+
+def test_the_time_that_a_job_took_is_told(sandbox):
+    told = []
+    script = "import time\nwhile time.process_time() < 0.5: pass"
+    job = python(sandbox, script, limits=Limits(wall_s=20))
+    finished = sandbox.run(dataclasses.replace(job, spent=told.append))
+    assert finished.succeeded
+    assert [0.4 < used_s < 5 for used_s in told] == [True]
+
+
+def test_a_busy_machine_at_most_doubles_a_limit_that_is_not_short():
+    assert [longest_s(wall_s) for wall_s in (1.0, 10.0, 30.0)] == [11.0, 20.0, 60.0]
 
 
 def test_a_job_that_hardly_ran_is_our_fault():

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 from storage_samples import accept, ended, tallied
 
+from evaluator.service.storage.models import WorkerFacts
+
 LEASE_S = 30
 
 
@@ -137,3 +139,73 @@ def test_a_token_that_was_never_given_opens_nothing(storage):
     for forged in (replace(lease, token=lease.token + 1), replace(lease, evaluation_id="ev_nothing")):
         assert not storage.leases.finish(forged, ended(), {})
         assert not storage.leases.renew(forged, LEASE_S)
+
+
+# Shares
+
+
+def test_who_used_more_processor_time_waits_however_few_he_has_running(storage):
+    for tenant in ("heavy", "light"):
+        for _ in range(8):
+            accept(storage, tenant=tenant)
+    served = []
+    for _ in range(8):
+        lease = claim(storage)
+        served.append(lease.tenant)
+        storage.leases.finish(lease, ended(), {}, used_s=4.0 if lease.tenant == "heavy" else 1.0)
+    assert served.count("light") > 2 * served.count("heavy") > 0
+
+
+def test_what_a_dead_worker_had_is_charged_by_its_time(storage, clock):
+    for tenant in ("heavy", "light"):
+        for _ in range(4):
+            accept(storage, tenant=tenant)
+    heavy = claim(storage)
+    clock.pass_s(6)
+    assert storage.leases.give_back(heavy, counted=True)
+    served = []
+    for _ in range(4):
+        lease = claim(storage)
+        served.append(lease.tenant)
+        storage.leases.finish(lease, ended(), {}, used_s=1.0)
+    assert served == ["light"] * 4
+
+
+def register(storage, clock, *names):
+    for name in names:
+        facts = ("host", 1, ("compile", "sim"), "sim", "d", "sm_80", "nvcc", "process", "1", clock.day, clock.day)
+        storage.workers.register(WorkerFacts(name, *facts))
+
+
+def test_a_tenant_that_holds_every_worker_hands_the_youngest_back(storage, clock):
+    register(storage, clock, "w1", "w2")
+    for _ in range(3):
+        accept(storage, tenant="neighbour")
+    old = claim(storage, worker="w1")
+    clock.pass_s(3)
+    young = claim(storage, worker="w2")
+    clock.pass_s(3)
+    queues = ("compile", "sim")
+    assert not storage.leases.has_to_yield(young, queues), "nobody else waits"
+    made = accept(storage, tenant="stranger").evaluation
+    assert not storage.leases.has_to_yield(old, queues)
+    assert storage.leases.has_to_yield(young, queues)
+    assert storage.leases.give_back(young, yielded=True)
+    assert tallied(storage, "assay_evaluations_requeued_total", reason="yielded") == 1
+    assert not storage.leases.has_to_yield(young, queues), "it runs no more"
+    lease = claim(storage, worker="w2")
+    assert (lease.evaluation_id, lease.attempt) == (made.id, 1)
+    storage.leases.finish(lease, ended(), {}, used_s=0.5)
+    assert claim(storage, worker="w2") is None, "the next stranger finds a worker"
+    storage.leases.finish(old, ended(), {}, used_s=30.0)
+    again = claim(storage, worker="w1")
+    assert (again.evaluation_id, again.attempt) == (young.evaluation_id, 1), "it is tried again, and none was counted"
+
+
+def test_alone_a_tenant_uses_all_workers_for_long_work(storage, clock):
+    register(storage, clock, "w1", "w2")
+    for _ in range(3):
+        accept(storage, tenant="only")
+    storage.leases.finish(claim(storage, worker="w1"), ended(), {}, used_s=30.0)
+    assert claim(storage, worker="w1") is not None
+    assert claim(storage, worker="w2") is not None

@@ -20,9 +20,8 @@ from evaluator.report.html import hashed
 from evaluator.report.terminal import TIERS
 from evaluator.service.api.app import create_app
 from evaluator.service.api.fleet import Fleet
-from evaluator.service.storage.models import WorkerFacts
+from evaluator.service.storage.models import ALIVE_WITHIN_S, WorkerFacts
 from evaluator.service.storage.storage import open_storage
-from evaluator.service.storage.workers import ALIVE_WITHIN_S
 from evaluator.service.web import sse, views
 from evaluator.service.web.pages import COOKIE, prefers_html
 from evaluator.service.web.sse import Live, Moment

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
+import storage_samples
 from working import (
     ENDLESS,
     RIGHT,
@@ -21,6 +23,7 @@ from working import (
     done,
     itself,
     judging,
+    submission,
     until,
 )
 
@@ -115,6 +118,46 @@ def test_the_receipts_time_is_that_of_both_stages(running, tmp_path):
     assert not one.verdict.compile.cached
     assert receipt.duration_s > one.verdict.compile.duration_s + receipt.phases_s["verify"]
     assert receipt.duration_s <= one.finished_at - one.started_at
+
+
+BOMBS = [
+    (Path(__file__).parents[3] / "adversarial" / f"{name}.cu").read_text()
+    for name in ("template_bomb", "constexpr_bomb", "macro_bomb")
+]
+
+
+def test_compile_bombs_of_one_key_do_not_keep_a_stranger_waiting(running):
+    def asked(source, tenant, problem="relu"):
+        made = storage_samples.accept(running.storage, submission(source, problem), tenant).evaluation.id
+        running.pool.announce(made, "compile")
+        return made
+
+    def took_s(number):
+        one = done(running.storage, asked(f"// {number} {time.time()}\n{RIGHT}", "stranger"))
+        assert one.verdict.status is Status.PASSED
+        return one.finished_at - one.created_at
+
+    def at_work():
+        found = [running.storage.evaluations.get(one, None) for one in bombs]
+        return [one for one in found if one.state == "running"]
+
+    alone_s = took_s(0)
+    bombs = [asked(f"// {time.time()}\n{source}", "neighbour", "vector_add") for source in BOMBS]
+    try:
+        until(lambda: len(at_work()) == 2)
+        first = {one.id for one in at_work()}
+        beside_s = [took_s(number) for number in range(1, 4)]
+        states = [running.storage.evaluations.get(one, None) for one in bombs]
+        assert all(one.state != "done" for one in states), "they are far from their limit of time"
+        assert len({one.id for one in at_work()} & first) == 1, "of the two one made room, the other goes on"
+        assert {one.attempt for one in states} <= {0, 1}
+    finally:
+        for one in bombs:
+            running.storage.evaluations.drop(one, None)
+        for one in bombs:
+            done(running.storage, one)
+    # The limit of a bomb's time would be some thirty times as long.
+    assert max(beside_s) < 10 * max(alone_s, took_s(4)), (alone_s, beside_s)
 
 
 def test_unannounced_work_is_found_too(running):

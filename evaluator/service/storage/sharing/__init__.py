@@ -1,0 +1,1 @@
+"""How keys share the processors: the rules, and what the database keeps of it."""
