@@ -115,7 +115,7 @@ class Submission(Request):
     problem: str = Field(default="", validate_default=True, min_length=1, max_length=100)
     """Id of the problem. It may be left out where `reference` is given, which has one of its own."""
     source: str = Field(max_length=16 << 20)
-    """The source text, UTF-8. Above 1 MiB the verdict is `invalid_submission`; a service keeps its SHA-256 only."""
+    """The source text, UTF-8. Above 1 MiB the verdict is `invalid_submission`."""
     dialect: Literal["cuda"] = "cuda"
     """What kind of text `source` is."""
     plan: LaunchPlan | None = None
