@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from common.wire import DType, Json
@@ -61,6 +61,8 @@ class Description:
     """Those of the sizes that the file states as a number; the others follow from them."""
     operators: int = 2
     """How many that compute the file was seen to call: of one there is no intermediate result to round."""
+    reducible: Mapping[str, int] = field(default_factory=dict)
+    """Numbers that can be made smaller, as the file states them: the constants, and shares of others."""
 
     @staticmethod
     def from_json(text: bytes) -> "Description":
@@ -84,6 +86,11 @@ class Description:
             raise ValueError("sizes out of range")
         if not set(described.constants) <= set(described.sizes):
             raise ValueError("constants that are no sizes")
+        if len(described.reducible) > MOST_SIZES or not all(
+            name.isidentifier() and name.isascii() and 1 <= value < MOST_EXTENT
+            for name, value in described.reducible.items()
+        ):
+            raise ValueError("numbers to make smaller that are none")
         if not (0 <= described.flops < 1 << 62 and 1 <= described.longest_sum < 1 << 40 and described.operators >= 0):
             raise ValueError("work out of range")
         return described

@@ -23,7 +23,15 @@ from evaluator.foreign.calibration import (
 from evaluator.foreign.contents import distributions_of
 from evaluator.foreign.description import Description, TensorFacts
 from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError, ReferenceTooLargeError
-from evaluator.foreign.sizes import VariedSizes, afforded, drawn_sizes, follows, learned_sizes, shapes_as_stated
+from evaluator.foreign.sizes import (
+    VariedSizes,
+    afforded,
+    constants_of,
+    drawn_sizes,
+    follows,
+    learned_sizes,
+    shapes_as_stated,
+)
 from evaluator.problems.arrays import Array, NumpyRng, largest, on_device_of, to_numpy
 from evaluator.problems.linter import degeneracies
 from evaluator.problems.problem import (
@@ -38,7 +46,7 @@ from evaluator.problems.problem import (
     Work,
 )
 
-RULES: Final = "kernelbench 4"
+RULES: Final = "kernelbench 5"
 """By which files are described and calibrated: part of a problem's version and of the key of what is cached."""
 _SEED: Final = 20_000
 """Of the inputs that a problem is calibrated and linted with; those of an evaluation are secret."""
@@ -87,11 +95,6 @@ class File:
     def remember(self, found: Description) -> None:
         """What was described before."""
         self._seen[tuple(sorted(constants_of(found, found.sizes).items()))] = found
-
-
-def constants_of(base: Description, sizes: Sizes) -> dict[str, int]:
-    """What the process needs to know of `sizes`: the others follow."""
-    return {name: sizes[name] for name in base.constants}
 
 
 def learn(file: File) -> Known:

@@ -20,7 +20,6 @@ from evaluator.foreign.learning import (
     File,
     Known,
     caveats_of_sizes,
-    constants_of,
     learn,
     origins,
     stated_problem,
@@ -32,6 +31,7 @@ from evaluator.foreign.reference import (
     RefusedAt,
     large_room,
 )
+from evaluator.foreign.sizes import constants_of
 from evaluator.problems.problem import Problem
 from evaluator.sandbox.sandbox import Sandbox
 

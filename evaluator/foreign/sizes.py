@@ -28,6 +28,9 @@ _MOST_ELEMENTS: Final = 1 << 22
 _REDUCED_WORK: Final = 1 << 21
 """Of a problem that is too large as published: calibration and all trials then take seconds."""
 _REDUCED_ELEMENTS: Final = 1 << 18
+_WORTH: Final = 0.9
+"""A halving that leaves more than this of what is too much is none: images of one pixel, on which a norm says
+nothing, would not make a deep network small."""
 _HALVINGS: Final = 64
 _MOST_RUNS: Final = 48
 """Of the file while it is learned what can vary: milliseconds each for small files."""
@@ -42,6 +45,8 @@ _SET_WORK: Final = 1 << 22
 """Of one trial at other sizes: a tenth of a second."""
 _LEAST_REACH: Final = 8
 """A size that is published as less varies up to this."""
+SHARES: Final = ("largest_in_model", "largest_in_inputs")
+"""The largest of a file's numbers without a name, which are all made smaller together."""
 _DIVISORS: Final = range(2, 9)
 _SHIFTS: Final = range(-16, 17)
 """Of strides and of what windows take off at the edges."""
@@ -57,9 +62,20 @@ class VariedSizes:
     """For each tensor its extents, as expressions over the sizes."""
 
 
+def constants_of(base: Description, sizes: Mapping[str, int]) -> dict[str, int]:
+    """What the process needs to know of `sizes`: the others follow."""
+    return {name: sizes[name] for name in base.reducible if name in sizes}
+
+
 def work_of(described: Description) -> int:
     """Operations, and elements that move."""
     return described.flops + _elements(described)
+
+
+def _excess(described: Description) -> float:
+    """How many times what there should be of work and of elements; up to 1 nothing has to be made smaller."""
+    work, elements = work_of(described) / _REDUCED_WORK, _elements(described) / _REDUCED_ELEMENTS
+    return max(1.0, work) * max(1.0, elements)
 
 
 def _elements(described: Description) -> int:
@@ -75,7 +91,7 @@ def afforded(described: Described) -> Description:
         found = described({})
         if work_of(found) <= MOST_WORK and _elements(found) <= _MOST_ELEMENTS:
             return found
-        sizes = {name: found.sizes[name] for name in found.constants}
+        sizes = dict(found.reducible)
         too_large: ReferenceTooLargeError | None = None
     except ReferenceTooLargeError as refused:
         sizes, too_large, found = dict(refused.constants), refused, None
@@ -106,22 +122,29 @@ def _halved(
         if not left:
             break
         names = max(left, key=lambda names: sizes[names[0]]) if largest_first else left[0]
-        tried = {**sizes, **dict.fromkeys(names, sizes[names[0]] // 2)}
+        tried = {**sizes, **{name: max(1, sizes[name] // 2) for name in names}}
         try:
-            found = described(tried)
+            smaller = described(tried)
         except ReferenceTooLargeError:
             sizes, found = tried, None
             continue
         except ReferenceRefusedError as refused:
-            # It must be as it is, or as large as others that the file states with the same number.
-            others = [name for name in stated if stated[name] == stated[names[0]] and name != names[0]]
+            # It must be as it is, or as large as others that the file states with the same number; or what it must
+            # fit has no name, and is among the numbers of the model or of its inputs.
             groups = [other for other in groups if other != names]
-            if others and len(names) == 1:
-                groups.append((*names, *others))
+            if len(names) == 1:
+                equal = [
+                    name for name in stated if stated[name] == stated[names[0]] and name not in (*names, *SHARES)
+                ]
+                groups += [(*names, *equal)] * bool(equal and names[0] not in SHARES)
+                groups += [(*names, share) for share in SHARES if share in stated and share not in names]
             failed = refused
             continue
-        sizes = tried
-        if work_of(found) <= _REDUCED_WORK and _elements(found) <= _REDUCED_ELEMENTS:
+        if found is not None and 1.0 < _excess(smaller) > _WORTH * _excess(found):
+            groups = [other for other in groups if other != names]
+            continue
+        sizes, found = tried, smaller
+        if _excess(found) <= 1.0:
             break
     return found, failed
 
@@ -149,7 +172,7 @@ def _learned(base: Description, described: Described) -> VariedSizes:
         if next(runs) > _MOST_RUNS or time.monotonic() > until_s:
             return None
         try:
-            found = described({**{name: base.sizes[name] for name in base.constants}, **changed})
+            found = described({**constants_of(base, base.sizes), **changed})
         except ReferenceEndedError:
             raise
         except ReferenceRefusedError:
@@ -239,7 +262,7 @@ def _drawn(
 
     `larger`: one of them above `base`. None where nothing can be drawn.
     """
-    sizes = {name: base.sizes[name] for name in base.constants}
+    sizes = constants_of(base, base.sizes)
     if not steps:
         return None
     leading = list(steps)[int(generator.integers(len(steps)))] if larger else ""

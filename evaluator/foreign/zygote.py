@@ -45,6 +45,8 @@ class ReferenceRoom:
     output_bytes: int
     memory_bytes: int
     """Of its process and all that it starts."""
+    work: int
+    """Operations of one call of `forward`, where they can be known beforehand."""
 
 
 class Zygote:

@@ -6,6 +6,7 @@ Each is a dispatch mode: it sees every operator that reaches PyTorch's kernels, 
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -308,3 +309,58 @@ def _terms(name: str, args: Any, made: Any) -> int:
     read = max((one.numel() for one in _floats(args)), default=1)
     results = [one.numel() for one in _floats(made) if one.numel()]
     return max(1, read // min(results)) if results else 1
+
+
+_MOST_OPERATORS: Final = 2000
+"""A network of 200 layers has 700. A calibration carries out each some 200 times, at a tenth of a millisecond and
+more; what has more is recurrent, and has fewer in shorter sequences."""
+_MOST_READ: Final = 1000
+"""Numbers that are read out of tensors, for which there is nothing: a loop that waits for another would not end."""
+
+
+@dataclass(frozen=True)
+class CallRoom:
+    """What a file may take."""
+
+    input_bytes: int
+    output_bytes: int
+    result_bytes: int
+    """Of one product of matrices."""
+    work: int
+    """Operations. Without end where a file is judged as it is: then its operators are not counted either."""
+
+
+class NumbersRead(SeenOperators):
+    """Where a file reads a number out of a tensor, as rates of a schedule are, it is 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if operator_name(func) != "_local_scalar_dense" or args[0].device.type != "meta":
+            return func(*args, **(kwargs or {}))
+        self.count += 1
+        if self.count > _MOST_READ:
+            raise RuntimeError("it hangs on contents")
+        return torch.ones((), dtype=args[0].dtype, device="cpu").item()
+
+
+class BoundedWork(CountedWork):
+    """Ends in TooLargeError where there are too many operators; not in a loop that may wait for a number."""
+
+    def __init__(self, room: CallRoom, numbers: NumbersRead) -> None:
+        super().__init__(room.result_bytes)
+        self._room, self._numbers, self._before = room, numbers, 0
+
+    def __enter__(self) -> "BoundedWork":
+        self._before = self._numbers.count
+        super().__enter__()
+        return self
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = super().__torch_dispatch__(func, types, args, kwargs)
+        bounded = self._numbers.count == self._before and self._room.work < 1 << 60
+        if bounded and self.operators > _MOST_OPERATORS:
+            raise TooLargeError(self.operators, _MOST_OPERATORS, what="sums, products and others", unit="operators")
+        return made

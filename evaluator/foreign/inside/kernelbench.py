@@ -27,6 +27,8 @@ _GUARDED: Final = (torch, torch.nn, torch.nn.functional, torch.Tensor, torch.nn.
 _MOST_AXES: Final = 6
 """Of a tuple the numbers after these are no sizes: it is no shape."""
 _MOST_NAMED: Final = 8
+_EIGHTHS: Final = 8
+"""What channels, heads and edges of images are multiples of: all are made smaller together, and fit each other."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,37 @@ class Place:
     """Where a tensor stands among the arguments."""
 
     name: str
+
+
+class Share:
+    """All numbers of a part of the file that are multiples of eight, made smaller together, to an eighth at least.
+
+    They are no constants, whose meaning has a name. They are there for networks: one of 500 MB of weights becomes one
+    of 8 MB.
+    """
+
+    def __init__(self, places: Sequence[ast.Constant]) -> None:
+        self._stated = [(place, int(place.value)) for place in places]  # type: ignore[arg-type]  # of `_multiples`
+        self._largest = self._value = max(stated for _, stated in self._stated)
+
+    @property
+    def value(self) -> int:
+        """Of the largest of them."""
+        return self._value
+
+    @value.setter
+    def value(self, largest: int) -> None:
+        eighths, rest = divmod(_EIGHTHS * largest, self._largest)
+        if rest or not eighths:
+            raise RefusedError(f"its numbers are not made smaller than by eight: {largest} of {self._largest}")
+        self._value = largest
+        for place, stated in self._stated:
+            place.value = stated * eighths // _EIGHTHS
+
+    @property
+    def whole(self) -> bool:
+        """Whether all is as the file states it."""
+        return self._value == self._largest
 
 
 class ReferenceFile(ABC):
@@ -117,9 +150,10 @@ class KernelBenchFile(ReferenceFile):
 
     @staticmethod
     def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
-        """The numbers are `constants_in` the file. Raises SyntaxError."""
+        """The numbers are `constants_in` the file, and `shares_in` it. Raises SyntaxError."""
         tree: ast.Module = FoldedNumbers().visit(ast.parse(text, FILE))
-        return tree, constants_in(tree)
+        constants = constants_in(tree)
+        return tree, constants | shares_in(tree, [one.value for one in constants.values()])
 
     def model(self, seed: int) -> torch.nn.Module:
         """A new `Model`, made under this seed, in the mode in which the file leaves it. Raises RefusedError."""
@@ -205,7 +239,31 @@ def _sizes(tree: ast.Module, names: Mapping[str, Any], constants: Mapping[str, A
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
     )
     found = {name: names[name] for name in stored if is_size(names.get(name))}
-    return found | {name: place.value for name, place in constants.items() if name not in names}
+    return found | {
+        name: place.value
+        for name, place in constants.items()
+        if name not in names and not (isinstance(place, Share) and place.whole)
+    }
+
+
+def shares_in(tree: ast.Module, named: Sequence[int]) -> dict[str, Share]:
+    """The numbers of the module's own classes with what they are made with, and those of the inputs.
+
+    Without those that the file's top has a name for, `named`: they are as large as these.
+    """
+    inputs = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "get_inputs"]
+    others = [
+        node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name != "get_inputs"
+    ]
+    found = {"largest_in_model": _multiples(others, named), "largest_in_inputs": _multiples(inputs, named)}
+    defined = set(_stored(tree.body))
+    return {name: Share(places) for name, places in found.items() if places and name not in defined}
+
+
+def _multiples(nodes: Iterable[ast.AST], named: Sequence[int]) -> list[ast.Constant]:
+    places = [one for node in nodes for one in ast.walk(node) if isinstance(one, ast.Constant)]
+    sizes = [one for one in places if is_size(one.value) and one.value not in named]
+    return [one for one in sizes if int(one.value) % _EIGHTHS == 0]  # type: ignore[arg-type]  # of `is_size`
 
 
 def constants_in(tree: ast.Module) -> dict[str, Any]:

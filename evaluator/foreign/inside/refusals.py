@@ -20,12 +20,17 @@ class RefusedError(Exception):
 
 
 class TooLargeError(RefusedError):
-    """The file's inputs or outputs are larger than can be judged here."""
+    """The file's inputs, outputs or work are larger than can be judged here."""
 
     def __init__(
-        self, found_bytes: int, most_bytes: int, line: int | None = None, what: str = "inputs and parameters"
+        self,
+        found: int,
+        most: int,
+        line: int | None = None,
+        what: str = "inputs and parameters",
+        unit: str = "bytes",
     ) -> None:
-        super().__init__(f"its {what} take {found_bytes:,} bytes, and may take {most_bytes:,} here", line)
+        super().__init__(f"its {what} take {found:,} {unit}, and may take {most:,} here", line)
 
 
 @contextlib.contextmanager

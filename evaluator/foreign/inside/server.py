@@ -7,7 +7,8 @@ of the tensors that its `tensors` list by name, dtype and shape, in that order; 
 import json
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import IO, Any, Final
 
@@ -17,15 +18,18 @@ from evaluator.foreign.inside.arithmetic import (
     LOWER,
     ROUNDING,
     TRUNCATED,
+    BoundedWork,
+    CallRoom,
     CountedWork,
     DoubleArithmetic,
+    NumbersRead,
     OneAccumulator,
     PermutedOrder,
     RoundedArithmetic,
     TruncatedArithmetic,
 )
 from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_buffer, draw_of_parameter
-from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call
+from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, Share, call
 from evaluator.foreign.inside.leetgpu import LeetGpuFile
 from evaluator.foreign.inside.operators import seed_torch
 from evaluator.foreign.inside.refusals import RefusedError, TooLargeError, refused_where_it_fails
@@ -125,19 +129,34 @@ class ReferenceServer:
         state = {name: changed.get(name, one).clone() for name, one in self._state.items()}
         return call(self._model, state, self._arguments, tensors)
 
-    def _matters(self, name: str, outputs: Sequence[torch.Tensor]) -> bool:
-        """Whether the answer, `outputs`, depends on a buffer. Those that forward only writes are no inputs."""
-        values = self._state[name]
-        other = ~values if values.dtype is torch.bool else values.flip(tuple(range(values.ndim))) * 2 + 1
-        try:
-            return not _alike(outputs, self._call({name: other}))
-        except Exception:  # no index any more, for example
-            return True
+    def _that_matter(self, names: Sequence[str], outputs: Sequence[torch.Tensor]) -> list[str]:
+        """The buffers on which the answer, `outputs`, depends. Those that forward only writes are no inputs.
 
-    def describe(self) -> dict[str, Any]:
-        """All that is known of the file, as JSON. Raises RefusedError."""
+        Where it depends on none of them, as on the statistics of batch norms in training, one call says so of all.
+        """
+        if not names:
+            return []
+        other = {}
+        for name in names:
+            values = self._state[name]
+            other[name] = ~values if values.dtype is torch.bool else values.flip(tuple(range(values.ndim))) * 2 + 1
+        try:
+            if _alike(outputs, self._call(other)):
+                return []
+        except Exception:
+            pass
+        if len(names) == 1:
+            return list(names)
+        half = len(names) // 2
+        return self._that_matter(names[:half], outputs) + self._that_matter(names[half:], outputs)
+
+    def describe(self, least_flops: int = 0) -> dict[str, Any]:
+        """All that is known of the file, as JSON. Raises RefusedError.
+
+        `least_flops`: what is known before of its operations, some of which are one operator to the processor: LSTMs.
+        """
         found, work = self._first_call()
-        used = [name for name in self._state if name not in self._parameters and self._matters(name, found)]
+        used = self._that_matter([name for name in self._state if name not in self._parameters], found)
         names = self._names()
         inputs = []
         for name, tensor in self._arguments.tensors.items():
@@ -154,12 +173,13 @@ class ReferenceServer:
             outputs.append(_described(name + "_" * (name in taken), tensor, CALLED, "output"))
         taken |= {one["name"] for one in outputs}
         sizes = {name: value for name, value in self._file.sizes.items() if name not in taken}
+        constants = self._file.constants
         return {
             "inputs": inputs,
             "outputs": outputs,
             "sizes": sizes,
-            "constants": [name for name in sizes if name in self._file.constants],
-            "flops": work.flops,
+            "constants": [name for name in sizes if name in constants and not isinstance(constants[name], Share)],
+            "flops": max(work.flops, least_flops),
             "longest_sum": work.longest_sum,
             "operators": work.operators,
             "torch": torch.__version__,
@@ -276,11 +296,17 @@ def _encoded(named: Mapping[str, torch.Tensor]) -> tuple[list[dict[str, Any]], l
     return listed, contents
 
 
-def _reply(server: ReferenceServer, request: Mapping[str, Any], given: Mapping[str, torch.Tensor]) -> Any:
+def _reply(servers: "_Servers", request: Mapping[str, Any], given: Mapping[str, torch.Tensor]) -> Any:
     """The JSON value and the tensors of an answer."""
-    asked = request["ask"]
+    asked, sizes = request["ask"], request["sizes"]
     if asked == "describe":
-        return server.describe(), {}
+        told = servers.described(sizes, request["most_work"])
+        taken = {one["name"] for one in (*told["inputs"], *told["outputs"])}
+        return {
+            **told,
+            "reducible": {name: size for name, size in servers.constants.items() if name not in taken},
+        }, {}
+    server = servers.at(sizes)
     if asked == "draw":
         drawn = server.drawn(request["seed"])
         return {}, {name: drawn[name] for name in request["names"]}
@@ -292,22 +318,84 @@ def _reply(server: ReferenceServer, request: Mapping[str, Any], given: Mapping[s
     return {}, {**named, **{f"scale_{at}": one for at, one in enumerate(scales)}}
 
 
+@dataclass(frozen=True)
+class ByShapes:
+    """What one call takes."""
+
+    operations: int = 0
+    failed: str = ""
+    """Why it is not known: it hangs on contents, or the file fails at these shapes."""
+
+
+def known_by_shapes(read: Callable[[], ReferenceFile], room: CallRoom, seed: int) -> ByShapes:
+    """On PyTorch's device meta, whose tensors have no contents: in tenths of a second. Raises TooLargeError."""
+    numbers = NumbersRead()
+    counted = BoundedWork(room, numbers)
+    try:
+        with torch.device("meta"), numbers:
+            file = read()
+            model = file.model(seed)
+            arguments = file.arguments(model, seed)
+            state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
+            seed_torch(seed)
+            with refused_where_it_fails("forward"), counted:
+                found = call(model, state, arguments, arguments.tensors)
+        given_bytes = sum(one.nbytes for one in (*arguments.tensors.values(), *state.values()))
+        found_bytes = sum(one.nbytes for one in found)
+    except TooLargeError:
+        raise
+    except BaseException as failed:  # a file may raise what it likes; then it is carried out in earnest
+        return ByShapes(failed=str(failed) or type(failed).__name__)
+    if given_bytes > room.input_bytes:
+        raise TooLargeError(given_bytes, room.input_bytes)
+    if found_bytes > room.output_bytes:
+        raise TooLargeError(found_bytes, room.output_bytes, what="outputs")
+    if counted.flops > room.work:
+        raise TooLargeError(counted.flops, room.work, what="sums and products", unit="operations")
+    return ByShapes(counted.flops)
+
+
 class _Servers:
     """Of one file, for the sizes that were asked for last."""
 
     def __init__(self, text: str, most_bytes: int, most_output_bytes: int, form: str) -> None:
         self._text, self._most_bytes, self._most_output_bytes = text, most_bytes, most_output_bytes
         self._form = form
-        self._kept: dict[str, ReferenceServer] = {}
+        self._kept: dict[tuple[tuple[str, int], ...], ReferenceServer] = {}
+        self._told: bool | None = None
 
     @property
     def constants(self) -> dict[str, int]:
         """Those of the file, with its own numbers."""
         return {name: place.value for name, place in FORMS[self._form].parsed(self._text)[1].items()}
 
+    def described(self, sizes: Mapping[str, int], most_work: int) -> dict[str, Any]:
+        """Raises RefusedError."""
+        found = self._by_shapes(sizes, most_work)
+        try:
+            return self.at(sizes).describe(found.operations)
+        except TooLargeError as too_large:
+            # It may fail at these sizes however large it may be: not so where shapes alone say nothing of this file.
+            if sizes and found.failed and self._known_by_shapes(most_work):
+                raise RefusedError(found.failed) from too_large
+            raise
+
+    def _known_by_shapes(self, most_work: int) -> bool:
+        if self._told is None:
+            try:
+                self._told = not self._by_shapes({}, most_work).failed
+            except TooLargeError:
+                self._told = True
+        return self._told
+
+    def _by_shapes(self, sizes: Mapping[str, int], most_work: int) -> ByShapes:
+        most_output_bytes = self._most_output_bytes
+        room = CallRoom(self._most_bytes, most_output_bytes, _MOST_RESULTS * most_output_bytes, most_work)
+        return known_by_shapes(lambda: FORMS[self._form](self._text, sizes), room, _SEED)
+
     def at(self, sizes: Mapping[str, int]) -> ReferenceServer:
         """Raises RefusedError."""
-        key = json.dumps(sizes, sort_keys=True)
+        key = tuple(sorted(sizes.items()))
         found = self._kept.pop(key, None)
         found = found or ReferenceServer(self._text, self._most_bytes, sizes, self._most_output_bytes, self._form)
         self._kept[key] = found
@@ -330,7 +418,7 @@ def serve_reference(
             given[one["name"]] = torch.frombuffer(data, dtype=dtype).reshape(one["shape"])
         contents: list[bytes] = []
         try:
-            reply, named = _reply(servers.at(request["sizes"]), request, given)
+            reply, named = _reply(servers, request, given)
             reply["tensors"], contents = _encoded(named)
         except RefusedError as refused:
             reply = {"refused": refused.reason, "line": refused.line, "tensors": []}

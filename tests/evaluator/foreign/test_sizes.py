@@ -30,7 +30,14 @@ def described_by(shapes: Shapes, published: Mapping[str, int], most: int = 1 << 
         if elements > most:
             raise ReferenceTooLargeError("too large", published)
         return Description(
-            (facts("x", x, "argument"),), (facts("out", out, "output"),), sizes, elements, 1, "2", tuple(published)
+            (facts("x", x, "argument"),),
+            (facts("out", out, "output"),),
+            sizes,
+            elements,
+            1,
+            "2",
+            tuple(published),
+            reducible=published,
         )
 
     return described
@@ -137,3 +144,23 @@ def test_what_was_halved_unseen_may_have_to_be_as_it_is() -> None:
 
     found = afforded(described_by(shapes, {"batch": 32, "width": 64}))
     assert dict(found.sizes) == {"batch": 16, "width": 64}
+
+
+def test_numbers_without_a_name_are_halved_with_what_they_must_fit() -> None:
+    def shapes(edge: int, largest_in_model: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        assert largest_in_model == edge * 8
+        return (edge, largest_in_model), (largest_in_model,)
+
+    found = afforded(described_by(shapes, {"edge": 4096, "largest_in_model": 8 * 4096}, most=1 << 22))
+    assert found.sizes == {"edge": 128, "largest_in_model": 1024}
+
+
+def test_what_makes_nothing_smaller_stays_as_it_is() -> None:
+    """The edge of an image, where it is the weights that are too many: of one pixel a norm says nothing."""
+
+    def shapes(edge: int, width: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return (edge + width * width,), (1,)
+
+    found = afforded(described_by(shapes, {"edge": 9000, "width": 8000}))
+    assert found.sizes["width"] == 500
+    assert found.sizes["edge"] == 9000

@@ -3,8 +3,10 @@
 import pytest
 import torch
 
-from evaluator.foreign.inside.refusals import RefusedError
-from evaluator.foreign.inside.server import ReferenceServer
+from evaluator.foreign.inside.arithmetic import CallRoom
+from evaluator.foreign.inside.kernelbench import KernelBenchFile
+from evaluator.foreign.inside.refusals import RefusedError, TooLargeError
+from evaluator.foreign.inside.server import ReferenceServer, known_by_shapes
 
 HEAD = "import torch\nfrom torch import nn\nclass Model(nn.Module):\n"
 INPUTS = "def get_inputs():\n    return [torch.randn(4, 6)]\n"
@@ -257,3 +259,106 @@ def test_a_batch_norm_in_training_is_computed() -> None:
     assert torch.allclose(exact.mean(0), torch.zeros(6, dtype=torch.float64), atol=1e-9)
     (eager,) = batch_norm.computed(given, "eager")
     assert torch.allclose(eager.double(), exact, atol=1e-5)
+
+
+NETWORK = f"""{HEAD}    def __init__(self, classes):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+        self.head = nn.Linear(64 * 20 * 20, classes)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(classes) for _ in range(20))
+    def forward(self, x):
+        y = self.head(self.layers(x))
+        for norm in self.norms:
+            y = norm(y)
+        return y
+classes = 24
+def get_inputs():
+    return [torch.rand(16, 3, 40, 40)]
+def get_init_inputs():
+    return [classes]
+"""
+
+
+def test_numbers_without_a_name_are_made_smaller_together() -> None:
+    file = KernelBenchFile(NETWORK)
+    shares = {name: place.value for name, place in file.constants.items() if name not in file.sizes}
+    assert shares == {"largest_in_model": 25600, "largest_in_inputs": 40}
+    less = KernelBenchFile(NETWORK, {"largest_in_model": 6400})
+    assert less.sizes == {"classes": 24, "largest_in_model": 6400}
+    weights = {name: tuple(one.shape) for name, one in less.model(0).named_parameters()}
+    assert weights["layers.0.weight"] == (16, 3, 3, 3)
+    assert weights["head.weight"] == (24, 6400)
+    told = ReferenceServer(NETWORK, 1 << 24, {"largest_in_model": 3200}).describe()
+    assert told["constants"] == ["classes"]
+    with pytest.raises(RefusedError, match="not made smaller than by eight"):
+        KernelBenchFile(NETWORK, {"largest_in_model": 1600})
+
+
+def test_what_has_a_name_is_not_made_smaller_without_it() -> None:
+    named = NETWORK.replace("classes = 24", "classes = 24\nchannels = 64")
+    assert "largest_in_model" in KernelBenchFile(named).constants
+    less = KernelBenchFile(named, {"largest_in_model": 6400}).model(0)
+    assert less.layers[0].weight.shape[0] == 64  # type: ignore[index, union-attr]  # of its Sequential
+
+
+def test_what_a_call_takes_is_known_before_it_is_carried_out() -> None:
+    """The file would take 40 GB and hours."""
+    large = NETWORK.replace("[torch.rand(16, 3, 40, 40)]", "[torch.rand(200000, 3, 40, 40)]")
+    room = CallRoom(1 << 40, 1 << 40, 1 << 40, 1 << 32)
+    with pytest.raises(TooLargeError, match=r"sums and products take .* operations"):
+        known_by_shapes(lambda: KernelBenchFile(large), room, 1)
+    with pytest.raises(TooLargeError, match=r"inputs and parameters take .* bytes"):
+        known_by_shapes(lambda: KernelBenchFile(large), CallRoom(1 << 26, 1 << 40, 1 << 40, 1 << 62), 1)
+    small = known_by_shapes(lambda: KernelBenchFile(NETWORK), room, 1)
+    assert not small.failed
+    assert small.operations == pytest.approx(ReferenceServer(NETWORK, 1 << 24).describe()["flops"], rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("body", "failed"),
+    [
+        ("return x @ x", "forward fails: RuntimeError"),
+        ("return x * x.sum().item()", ""),
+        ("return x * torch.linspace(0, 1, 3)[1].item()", ""),
+        ("while x.sum() > 0:\n            x = x - 1\n        return x", "it hangs on contents"),
+    ],
+)
+def test_shapes_alone_say_why_they_do_not_fit(body: str, failed: str) -> None:
+    text = f"{HEAD}    def forward(self, x):\n        {body}\n{INPUTS}"
+    found = known_by_shapes(lambda: KernelBenchFile(text), CallRoom(1 << 20, 1 << 20, 1 << 20, 1 << 32), 1)
+    assert failed in found.failed
+    assert bool(found.failed) == bool(failed)
+
+
+def test_what_is_recurrent_without_end_is_not_begun() -> None:
+    text = (
+        f"{HEAD}    def __init__(self):\n        super().__init__()\n        self.cells = nn.LSTM(6, 5, 2)\n"
+        f"    def forward(self, x):\n        return self.cells(x)[0]\n{INPUTS.replace('4, 6', '3000, 4, 6')}"
+    )
+    room = CallRoom(1 << 30, 1 << 30, 1 << 30, 1 << 32)
+    with pytest.raises(TooLargeError, match="2,001 operators"):
+        known_by_shapes(lambda: KernelBenchFile(text), room, 1)
+    short = text.replace("3000", "30")
+    least = known_by_shapes(lambda: KernelBenchFile(short), room, 1).operations
+    # To the processor it is one operator, which says nothing of the products in it.
+    server = ReferenceServer(short, 1 << 20)
+    assert server.describe(least)["flops"] == least > 4 * server.describe()["flops"]
+
+
+def test_buffers_that_do_not_matter_are_asked_about_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+    before = ReferenceServer._call
+
+    def counted(*args: object) -> object:
+        nonlocal calls
+        calls += 1
+        return before(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ReferenceServer, "_call", counted)
+    told = ReferenceServer(NETWORK, 1 << 24).describe()
+    assert not [one for one in told["inputs"] if one["kind"] == "buffer"]
+    assert calls == 3  # twice for the answer, and once for 60 buffers
+    evaluated = NETWORK.replace("        for norm", "        self.norms[19].eval()\n        for norm")
+    told = ReferenceServer(evaluated, 1 << 24).describe()
+    used = [one["name"] for one in told["inputs"] if one["kind"] == "buffer"]
+    assert used == ["norms_19_running_mean", "norms_19_running_var"]
