@@ -69,5 +69,6 @@ def test_many_sweepers_requeue_a_lost_lease_once(storage, database_url):
         storage.leases.claim(["compile"], "dead", 30)
     requeued = together(database_url, storage_crowd.sweep)
     assert len(requeued) == len(set(requeued)) == 10
-    assert {item.attempt for item in storage.evaluations.list(None).items} == {1}
+    waiting = [storage.evaluations.get(evaluation_id, None) for evaluation_id in requeued]
+    assert {(item.attempt, item.losses) for item in waiting} == {(0, 1)}
     assert tallied(storage, "assay_evaluations_requeued_total", reason="lost") == 10
