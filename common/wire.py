@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
 from itertools import islice, pairwise
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -21,6 +21,12 @@ _UNKNOWN_TOLD = 4
 T = TypeVar("T")
 
 
+def _is_no_integer(value: object) -> object:
+    if isinstance(value, bool | str | bytes):
+        raise PydanticKnownError("int_type")
+    return value  # 7.0 is an integer in JSON Schema, and 7.5 is refused after this
+
+
 def _make_strict(schema: Any, inside: bool) -> None:
     """Let a model's schema take no number for another type; a model in it has seen to its own."""
     if isinstance(schema, list | tuple):
@@ -28,7 +34,12 @@ def _make_strict(schema: Any, inside: bool) -> None:
             _make_strict(one, inside)
     elif isinstance(schema, dict):
         kind = schema.get("type")
-        if kind in ("int", "float", "bool"):
+        if kind == "int":
+            lax = core_schema.no_info_before_validator_function(_is_no_integer, cast(CoreSchema, dict(schema)))
+            schema.clear()
+            schema.update(lax)
+            return
+        if kind in ("float", "bool"):
             schema["strict"] = True
         if not (inside and kind == "model"):
             for one in schema.values():

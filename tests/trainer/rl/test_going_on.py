@@ -13,6 +13,7 @@ from trainer.config.reading import load_config
 from trainer.conversation.extraction import wrapped
 from trainer.errors import CheckpointError
 from trainer.reporting import transcripts
+from trainer.reporting.gpu_use import GpuUse
 from trainer.reporting.metrics import MetricsWriter, read_measures
 from trainer.rl import runner
 from trainer.rl.checkpoints import Checkpoints
@@ -46,6 +47,7 @@ class Rehearsal(runner._Run):
             on_step=None,
             tell=print,
             stop=threading.Event(),
+            gpu_use=GpuUse(),
         )
         self.learners, self.stop_in, self.killed_after_saving = {}, stop_in, killed_after_saving
         self.done = []

@@ -133,7 +133,7 @@ class _Lists(Wire):
 
 @pytest.mark.parametrize(
     ("given", "kind"),
-    [([1, 2, 3, 4], "too_long"), (["x", "y", "z", 4], "too_long"), ([], "too_short"), (["x", "y"], "int_parsing")],
+    [([1, 2, 3, 4], "too_long"), (["x", "y", "z", 4], "too_long"), ([], "too_short"), (["x", "y"], "int_type")],
 )
 def test_a_length_is_looked_at_before_the_items_and_the_first_wrong_item_ends_it(given, kind):
     with pytest.raises(ValidationError) as refused:

@@ -365,11 +365,11 @@ def test_long_work_keeps_its_lease_and_says_what_it_does(storage, toolbox):
 def test_a_verdict_waits_for_a_store_that_is_away(storage, toolbox, monkeypatch):
     finish, calls = LeaseRepository.finish, []
 
-    def away_at_first(self, *args):
+    def away_at_first(self, *args, **more):
         calls.append(args)
         if len(calls) < 3:
             raise StorageError("The database cannot be reached.")
-        return finish(self, *args)
+        return finish(self, *args, **more)
 
     monkeypatch.setattr(LeaseRepository, "finish", away_at_first)
     accept(storage)
