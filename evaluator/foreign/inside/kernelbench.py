@@ -98,7 +98,6 @@ class ReferenceFile(ABC):
         module = ModuleType("reference")
         sys.modules["reference"] = module
         self._names = vars(module)
-        self._before = _attributes()
         self.constants = dict(constants)
         with refused_where_it_fails("carrying out the file"):
             for name, value in sizes.items():
@@ -121,7 +120,7 @@ class ReferenceFile(ABC):
 
     def check_torch(self) -> None:
         """Raises RefusedError where the file has changed torch."""
-        for (owner, name), value in self._before.items():
+        for (owner, name), value in _BEFORE.items():
             now = vars(owner).get(name)
             # PyTorch replaces some of its own when more of it is imported.
             if now is not value and not str(getattr(now, "__module__", "")).startswith("torch"):
@@ -316,6 +315,10 @@ def _definitions(tree: ast.Module) -> dict[str, int]:
 
 def _attributes() -> dict[tuple[Any, str], Any]:
     return {(owner, name): value for owner in _GUARDED for name, value in vars(owner).items() if callable(value)}
+
+
+_BEFORE: Final = _attributes()
+"""Before this process carried out any file: it does so several times, and what the first changes stays changed."""
 
 
 def seeded(seed: int) -> None:

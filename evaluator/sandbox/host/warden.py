@@ -37,7 +37,7 @@ from evaluator.sandbox.host.process_tree import end_children, list_children
 
 WATCH_INTERVAL_S = 0.02
 WORK_ENTRIES = process_tree.WORK_ENTRIES
-STRETCH, STRETCH_S = 2.0, 10.0
+STRETCH, STRETCH_S = 2.0, 30.0
 """The time that a job stood in line for a processor does not count, until it has lasted so many times its wall time;
 where that is short, so many seconds more. With as many workers as processors a job has more than half of one; what
 has less for so long says that the machine is overloaded, and its caller must not wait for that any longer."""
