@@ -135,7 +135,7 @@ def requeue_evaluation(
     `used_s`: the processor seconds that it took, where that is known; else its time counts.
     """
     shares.charge(connection, row, now, used_s)
-    again = {"state": "queued", "queued_at": now, "announced_at": now, "announcements": 0}
+    again = {"state": "queued", "queued_at": now, "announced_at": now, "announcements": 0, "progress": None}
     connection.execute(
         update(evaluations).where(_row.seq == row.seq).values(version=_row.version + 1, **again, **changes)
     )
