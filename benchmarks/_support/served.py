@@ -41,7 +41,8 @@ class Served:
             page = self.storage.evaluations.list(
                 tenant, state=None, status=None, problem=None, cursor=cursor, limit=100
             )
-            found += page.items
+            # A list leaves out the texts, and so the verdicts' details.
+            found += [one for listed in page.items if (one := self.storage.evaluations.get(listed.id, tenant))]
             cursor = page.next_cursor
             if cursor is None:
                 return found

@@ -63,6 +63,11 @@ class Description:
     """How many that compute the file was seen to call: of one there is no intermediate result to round."""
     reducible: Mapping[str, int] = field(default_factory=dict)
     """Numbers that can be made smaller, as the file states them: the constants, and shares of others."""
+    fault: str = ""
+    """Why the answer at these sizes says nothing about a kernel, as far as a call with other inputs shows.
+
+    Empty where nothing was found or looked for.
+    """
 
     @staticmethod
     def from_json(text: bytes) -> "Description":

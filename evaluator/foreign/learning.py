@@ -46,7 +46,7 @@ from evaluator.problems.problem import (
     Work,
 )
 
-RULES: Final = "kernelbench 5"
+RULES: Final = "kernelbench 6"
 """By which files are described and calibrated: part of a problem's version and of the key of what is cached."""
 _SEED: Final = 20_000
 """Of the inputs that a problem is calibrated and linted with; those of an evaluation are secret."""

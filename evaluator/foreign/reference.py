@@ -215,7 +215,9 @@ class ReferenceProcess:
         message = f"{self.name}{line}: {str(header['refused'])[:1000]}."
         constants = header.get("constants")
         if not isinstance(constants, dict) or len(constants) > MOST_SIZES:
-            return ReferenceRefusedError(message, "docs/foreign_problems.md says what is needed.")
+            refused = ReferenceRefusedError(message, "docs/foreign_problems.md says what is needed.")
+            refused.at = "calibrating" if header.get("at") == "calibrating" else "reading"
+            return refused
         numbers = {
             name: value for name, value in constants.items() if type(value) is int and 1 <= value < MOST_EXTENT
         }

@@ -95,16 +95,40 @@ def afforded(described: Described) -> Description:
         too_large: ReferenceTooLargeError | None = None
     except ReferenceTooLargeError as refused:
         sizes, too_large, found = dict(refused.constants), refused, None
-    fits, failed = _halved(described, sizes, found, largest_first=True)
-    if fits is None:
-        # What was halved while all was too large still, and was never carried out, may have to be as it is.
-        fits, failed = _halved(described, sizes, found, largest_first=False)
-    if fits is None:
-        assert too_large is not None
-        if failed is None:
-            raise too_large
-        raise ReferenceTooLargeError(f"{too_large} With smaller numbers: {failed}", too_large.constants)
-    return fits
+    telling = _Telling(described)
+    ways: list[tuple[Described, bool]] = [(telling, True), (telling, False), (described, True), (described, False)]
+    for way, largest_first in ways if found is None or not found.fault else ways[2:]:
+        if way is described and found is None and not telling.faults:
+            break  # nothing is to be had that way which was not to be had before
+        # What was halved while all was too large still, and was never carried out, may have to be as it is: then
+        # those that the file states first.
+        fits, failed = _halved(way, sizes, found, largest_first)
+        if fits is not None:
+            return fits
+    assert too_large is not None
+    if failed is None:
+        raise too_large
+    too_small = ReferenceTooLargeError(f"{too_large} With smaller numbers: {failed}", too_large.constants)
+    too_small.at = failed.at
+    raise too_small
+
+
+class _Telling:
+    """The file, refused at sizes at which its answer says nothing, such as a norm's over groups of one element.
+
+    That is the file's own fault only where it says nothing at any.
+    """
+
+    def __init__(self, described: Described) -> None:
+        self._described = described
+        self.faults: list[str] = []
+
+    def __call__(self, sizes: Mapping[str, int]) -> Description:
+        found = self._described(sizes)
+        if found.fault:
+            self.faults.append(found.fault)
+            raise ReferenceRefusedError(f"{found.fault}.")
+        return found
 
 
 def _halved(

@@ -27,6 +27,7 @@ _GUARDED: Final = (torch, torch.nn, torch.nn.functional, torch.Tensor, torch.nn.
 _MOST_AXES: Final = 6
 """Of a tuple the numbers after these are no sizes: it is no shape."""
 _MOST_NAMED: Final = 8
+_FUNCTIONS: Final = frozenset({"exp", "exp2", "log", "log2", "log10", "pow", "sqrt", "rsqrt"})
 _EIGHTHS: Final = 8
 """What channels, heads and edges of images are multiples of: all are made smaller together, and fit each other."""
 
@@ -162,6 +163,7 @@ class KernelBenchFile(ReferenceFile):
             args, kwargs = _both_kinds(given)
             made = self._names["Model"](*args, **kwargs)
         assert isinstance(made, torch.nn.Module)
+        _register_tensors(made)
         return made
 
     def arguments(self, model: torch.nn.Module, seed: int) -> Arguments:
@@ -195,6 +197,18 @@ def call(
     with torch.no_grad():
         returned = torch.func.functional_call(model, dict(state), tuple(args), dict(kwargs))
     return [leaf for leaf in pytree.tree_leaves(returned) if leaf is not None]
+
+
+def _register_tensors(model: torch.nn.Module) -> None:
+    """Make buffers of tensors that a module keeps as plain attributes, such as the state of an RNN.
+
+    A kernel must be given them, and what one call of `forward` leaves in them is not to be there in the next.
+    """
+    for module in model.modules():
+        for name, value in list(vars(module).items()):
+            if isinstance(value, torch.Tensor):
+                delattr(module, name)
+                module.register_buffer(name, value.detach(), persistent=False)
 
 
 def _both_kinds(given: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
@@ -260,9 +274,25 @@ def shares_in(tree: ast.Module, named: Sequence[int]) -> dict[str, Share]:
 
 
 def _multiples(nodes: Iterable[ast.AST], named: Sequence[int]) -> list[ast.Constant]:
-    places = [one for node in nodes for one in ast.walk(node) if isinstance(one, ast.Constant)]
+    within = [one for node in nodes for one in ast.walk(node)]
+    factors = {id(one) for node in within for one in _factors(node)}
+    places = [one for one in within if isinstance(one, ast.Constant) and id(one) not in factors]
     sizes = [one for one in places if is_size(one.value) and one.value not in named]
     return [one for one in sizes if int(one.value) % _EIGHTHS == 0]  # type: ignore[arg-type]  # of `is_size`
+
+
+def _factors(node: ast.AST) -> Sequence[ast.AST]:
+    """What stands beside an arithmetic sign, or is given to a logarithm and such: a number there is no size.
+
+    As in `channels // 8` and `coordinates *= 8 / log2(8)`.
+    """
+    if isinstance(node, ast.BinOp):
+        return node.left, node.right
+    if isinstance(node, ast.AugAssign):
+        return (node.value,)
+    called = node.func if isinstance(node, ast.Call) else None
+    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    return node.args if isinstance(node, ast.Call) and name in _FUNCTIONS else ()
 
 
 def constants_in(tree: ast.Module) -> dict[str, Any]:

@@ -19,6 +19,10 @@ class RefusedError(Exception):
         self.line = line
 
 
+class NoOneAnswerError(RefusedError):
+    """The file runs, and its answer is another each time: nothing can be compared with it."""
+
+
 class TooLargeError(RefusedError):
     """The file's inputs, outputs or work are larger than can be judged here."""
 

@@ -32,7 +32,7 @@ from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_b
 from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, Share, call
 from evaluator.foreign.inside.leetgpu import LeetGpuFile
 from evaluator.foreign.inside.operators import seed_torch
-from evaluator.foreign.inside.refusals import RefusedError, TooLargeError, refused_where_it_fails
+from evaluator.foreign.inside.refusals import NoOneAnswerError, RefusedError, TooLargeError, refused_where_it_fails
 from evaluator.foreign.inside.tensara import TensaraFile
 from evaluator.foreign.inside.trace import TraceFile
 
@@ -60,6 +60,11 @@ FORMS: Final[Mapping[str, Any]] = {
     "tensara": TensaraFile,
     "trace": TraceFile,
 }
+_MOST_FAULT_WORK: Final = 1 << 30
+"""Operations of a call up to which it is looked at what hangs on the inputs: it is asked of sizes to judge at, on the
+simulator, and at others would cost seconds."""
+_HARDLY: Final = 1e-3
+"""Of an answer: a norm over one element has 1e-4 of noise, which depends on the input."""
 _MOST_KEPT: Final = 8
 """Sizes of which module and inputs are kept: what one evaluation has."""
 
@@ -116,10 +121,10 @@ class ReferenceServer:
         if not _alike(first, second):
             if counted.random:
                 name, line = counted.random[0]
-                raise RefusedError(
+                raise NoOneAnswerError(
                     f"forward draws random numbers (aten.{name}), so its answer is no one answer", line
                 )
-            raise RefusedError("forward gives another answer with each call")
+            raise NoOneAnswerError("forward gives another answer with each call")
         self._file.check_torch()
         return first, counted
 
@@ -150,6 +155,23 @@ class ReferenceServer:
         half = len(names) // 2
         return self._that_matter(names[:half], outputs) + self._that_matter(names[half:], outputs)
 
+    def _fault(self, outputs: Sequence[torch.Tensor]) -> str:
+        """Why the answer says nothing about a kernel; empty where it may. `outputs`: to the file's own contents."""
+        if not all(one.isfinite().all() for one in outputs if one.dtype.is_floating_point):
+            return "the answer is not finite"
+        # As an evaluation draws them: beside a bias of zeros even noise would seem to be an answer.
+        state = {name: _told_apart(one) for name, one in self._parameters.items() if _is_constant(one)}
+        outputs = self._call(state) if state else outputs
+        for name, values in self._arguments.tensors.items():
+            if values.dtype.is_floating_point:
+                try:
+                    found = self._call({**state, name: values.flip(tuple(range(values.ndim))) * 2 + 1})
+                except Exception:  # what it fails for it depends on
+                    continue
+                if all(map(_hardly_moved, outputs, found)):
+                    return f"no output depends on '{name}'"
+        return ""
+
     def describe(self, least_flops: int = 0) -> dict[str, Any]:
         """All that is known of the file, as JSON. Raises RefusedError.
 
@@ -165,6 +187,7 @@ class ReferenceServer:
             inputs.append(_described(names[name], tensor, draw_of_parameter(tensor), "parameter"))
         for name in used:
             inputs.append(_described(names[name], self._state[name], draw_of_buffer(self._state[name]), "buffer"))
+        fault = self._fault(found) if work.flops <= _MOST_FAULT_WORK else ""
         several = len(found) > 1
         taken = {one["name"] for one in inputs}
         outputs = []
@@ -183,6 +206,7 @@ class ReferenceServer:
             "longest_sum": work.longest_sum,
             "operators": work.operators,
             "torch": torch.__version__,
+            "fault": fault,
         }
 
     def _names(self) -> dict[str, str]:
@@ -280,6 +304,25 @@ def _alike(one: Sequence[torch.Tensor], other: Sequence[Any]) -> bool:
         or (first.dtype.is_floating_point and torch.allclose(first, second, 1e-5, 1e-6, equal_nan=True))
         for first, second in zip(one, other, strict=True)
     )
+
+
+def _is_constant(tensor: torch.Tensor) -> bool:
+    return tensor.dtype.is_floating_point and bool((tensor == tensor.reshape(-1)[0]).all())
+
+
+def _told_apart(tensor: torch.Tensor) -> torch.Tensor:
+    """The same with each element another, within a half of what it was."""
+    return tensor + torch.linspace(-0.5, 0.5, tensor.numel(), dtype=tensor.dtype).reshape(tensor.shape)
+
+
+def _hardly_moved(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two answers differ by what roundings make of terms that cancel, or less."""
+    if one.shape != other.shape:
+        return False
+    if not one.dtype.is_floating_point:
+        return torch.equal(one, other)
+    exact = one.double()
+    return bool((other.double() - exact).norm() <= _HARDLY * exact.norm())
 
 
 def _described(name: str, tensor: torch.Tensor, draw: Draw, kind: str) -> dict[str, Any]:
@@ -424,6 +467,8 @@ def serve_reference(
             reply = {"refused": refused.reason, "line": refused.line, "tensors": []}
             if form == "trace" and refused.line is not None:  # of the code that stands in one line of the file
                 reply |= {"refused": f"line {refused.line} of its reference: {refused.reason}", "line": None}
+            if isinstance(refused, NoOneAnswerError):
+                reply["at"] = "calibrating"
             if isinstance(refused, TooLargeError):
                 reply["constants"] = servers.constants
         encoded = json.dumps(reply).encode()

@@ -1,6 +1,7 @@
 """Which constants of a file can vary, by files that are functions here."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -164,3 +165,24 @@ def test_what_makes_nothing_smaller_stays_as_it_is() -> None:
     found = afforded(described_by(shapes, {"edge": 9000, "width": 8000}))
     assert found.sizes["width"] == 500
     assert found.sizes["edge"] == 9000
+
+
+def test_sizes_at_which_the_answer_says_nothing_are_left_out() -> None:
+    """Of a group norm over groups of one element nothing depends on the input."""
+    published = {"groups": 512, "features": 8192, "batch": 1024}
+
+    def told(least: int) -> Described:
+        described = described_by(lambda groups, features, batch: ((batch, features), (1,)), published, most=1 << 22)
+
+        def telling(changed: Mapping[str, int]) -> Description:
+            found = described(changed)
+            elements = found.sizes["features"] // found.sizes["groups"]
+            return replace(found, fault="no output depends on 'x'" if elements < least else "")
+
+        return telling
+
+    found = afforded(told(2))
+    assert not found.fault
+    assert found.sizes["features"] > found.sizes["groups"]
+    # It is the file's own fault where it says nothing at any size.
+    assert afforded(told(1 << 20)).fault

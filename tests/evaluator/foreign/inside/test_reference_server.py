@@ -1,5 +1,7 @@
 """What is told of a file, and what is refused, without a sandbox."""
 
+import math
+
 import pytest
 import torch
 
@@ -358,8 +360,57 @@ def test_buffers_that_do_not_matter_are_asked_about_together(monkeypatch: pytest
     monkeypatch.setattr(ReferenceServer, "_call", counted)
     told = ReferenceServer(NETWORK, 1 << 24).describe()
     assert not [one for one in told["inputs"] if one["kind"] == "buffer"]
-    assert calls == 3  # twice for the answer, and once for 60 buffers
+    # Twice for the answer, once for 60 buffers, and twice for what hangs on the input.
+    assert calls == 5
     evaluated = NETWORK.replace("        for norm", "        self.norms[19].eval()\n        for norm")
     told = ReferenceServer(evaluated, 1 << 24).describe()
     used = [one["name"] for one in told["inputs"] if one["kind"] == "buffer"]
     assert used == ["norms_19_running_mean", "norms_19_running_var"]
+
+
+def test_a_tensor_that_a_module_keeps_is_a_buffer() -> None:
+    """Nobody could know what a kernel is to compute with a state that it is not given."""
+    kept = (
+        f"{HEAD}    def __init__(self):\n        super().__init__()\n        self.hidden = torch.randn(4, 6)\n"
+        "    def forward(self, x, first=None):\n"
+        "        if first is not None:\n            self.hidden.copy_(first)\n"
+        "        self.hidden = torch.tanh(x + self.hidden)\n        return self.hidden * 2\n"
+    )
+    alone = ReferenceServer(f"{kept}{INPUTS}", 1 << 20)
+    told = alone.describe()
+    assert [(one["name"], one["kind"]) for one in told["inputs"]] == [("x", "argument"), ("hidden", "buffer")]
+    given = {name: torch.full((4, 6), 0.25) for name in ("x", "hidden")}
+    for _ in range(2):  # what a call leaves is not there in the next, nor in its types
+        ((exact,), _) = alone.answered(given)
+        torch.testing.assert_close(exact, torch.full((4, 6), 2 * math.tanh(0.5), dtype=torch.float64))
+        assert alone.computed(given, "eager")[0].dtype is torch.float32
+    both = ReferenceServer(f"{kept}def get_inputs():\n    return [torch.randn(4, 6), torch.randn(4, 6)]\n", 1 << 20)
+    assert [one["name"] for one in both.describe()["inputs"]] == ["x", "first"]
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ("return torch.relu(x)", ""),
+        ("return torch.nn.functional.group_norm(x, 6)", "no output depends on 'x'"),
+        ("return torch.nn.functional.group_norm(x, 3)", ""),
+        ("return x / (x.shape[0] - 4)", "the answer is not finite"),
+    ],
+)
+def test_an_answer_that_says_nothing_is_told(body: str, fault: str) -> None:
+    assert server(body).describe()["fault"] == fault
+
+
+def test_numbers_in_arithmetic_are_no_sizes() -> None:
+    """An eighth of eight in `log2(8)` would make it 0."""
+    text = (
+        f"import math\n{HEAD}    def __init__(self):\n        super().__init__()\n"
+        "        self.product = nn.Linear(64, 128)\n    def forward(self, x):\n"
+        f"        x *= 16\n        return self.product(x) / math.log2(8)\n{INPUTS.replace('4, 6', '4, 64')}"
+    )
+    share = KernelBenchFile.parsed(text)[1]["largest_in_model"]
+    share.value = 16
+    small = ReferenceServer(text, 1 << 20, {"largest_in_model": 64, "largest_in_inputs": 32}).describe()
+    assert share.value == 16
+    assert small["inputs"][1]["shape"] == [64, 32]
+    assert not small["fault"]
