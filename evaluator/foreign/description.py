@@ -61,6 +61,10 @@ class Description:
     """Those of the sizes that the file states as a number; the others follow from them."""
     operators: int = 2
     """How many that compute the file was seen to call: of one there is no intermediate result to round."""
+    products: int = 0
+    """Of them those that multiply matrices, or convolve."""
+    passes: int = 0
+    """How often others go over an axis: once for a sum, twice for a softmax or a norm."""
     reducible: Mapping[str, int] = field(default_factory=dict)
     """Numbers that can be made smaller, as the file states them: the constants, and shares of others."""
     fault: str = ""
@@ -68,6 +72,17 @@ class Description:
 
     Empty where nothing was found or looked for.
     """
+
+    @property
+    def tier(self) -> int:
+        """How hard the problem is, by what the file was seen to compute.
+
+        0: every element of the answer is made of single elements. 1: an axis is gone over once. 2: an axis is gone
+        over more than once, or matrices are multiplied, or there is a convolution. 3: several of these products.
+        """
+        if self.products:
+            return 3 if self.products > 1 else 2
+        return min(self.passes, 2)
 
     @staticmethod
     def from_json(text: bytes) -> "Description":
@@ -96,7 +111,8 @@ class Description:
             for name, value in described.reducible.items()
         ):
             raise ValueError("numbers to make smaller that are none")
-        if not (0 <= described.flops < 1 << 62 and 1 <= described.longest_sum < 1 << 40 and described.operators >= 0):
+        counted = (described.operators, described.products, described.passes)
+        if not (0 <= described.flops < 1 << 62 and 1 <= described.longest_sum < 1 << 40 and min(counted) >= 0):
             raise ValueError("work out of range")
         return described
 

@@ -321,7 +321,7 @@ def stated_problem(
     return Problem(
         id=file.problem_id,
         version=f"{RULES.split()[1]}-{digest[:32]}",
-        tier=1,
+        tier=described.tier,
         title=f"Model.forward of {name}",
         statement=_statement(name, described),
         inputs=inputs,

@@ -18,6 +18,7 @@ from trainer import bounds
 from trainer.config.placement import check_placement
 from trainer.config.section import Section, Temperature
 from trainer.config.supervised import SftSection, WarmStartSection
+from trainer.config.tasks import TasksSection
 
 AgentRole = Literal["generator", "optimizer"]
 """The agents that learn by reinforcement. The Tester follows rules, or is a model that does not."""
@@ -223,24 +224,6 @@ class CurriculumSection(Section):
     """How far below its gate one of the rates of that earlier tier lies then."""
     rehearsal_share: float = Field(default=0.2, ge=0, lt=1)
     """Share of the tasks that comes from tiers that are already passed."""
-
-
-class TasksSection(Section):
-    """What is asked of the agents. The split into training and held-out tasks is fixed by the hash of a task's id."""
-
-    problems: tuple[str, ...] = ()
-    """Ids of the evaluator's problems to train on; none names all of them."""
-    operations: tuple[str, ...] = ()
-    """Families of operations to ask as well, which the evaluator gets with each kernel as an expression at stated
-    shapes; `all` names all of them. The simulator alone judges them."""
-    variants: int = Field(default=32, ge=1, le=bounds.MOST_VARIANTS)
-    """Wordings for each problem."""
-    wording: Literal["full", "brief"] = "full"
-    """How much a prompt says; `brief` is two lines, for very small models."""
-    held_out_share: float = Field(default=0.2, gt=0, lt=1)
-    """Share of the tasks that is only ever used to evaluate."""
-    held_out: int = Field(default=200, ge=1, le=bounds.MOST_TASKS)
-    """Most held-out tasks that one evaluation asks."""
 
 
 class EvaluatorSection(Section):

@@ -14,20 +14,22 @@ away (`cancelled`), is asked for once more. What is left is an OracleError: neve
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
 from common.client import AsyncClient, EvaluatorError, NoVerdictError, RequestRefusedError
-from common.contract import Evaluation, ProblemFace, Status, Submission, Verdict
+from common.contract import Evaluation, Phase, ProblemFace, Reference, Status, Submission, Verdict
 from trainer.config.schema import EvaluatorSection as EvaluatorSection
 from trainer.conversation.episode import Judged
+from trainer.data.references import StatedProblem
 from trainer.errors import ConfigurationError, OracleError, OracleLostError
 
 _FEWEST: Final = 20
 """Evaluations or conversations before a share of them means anything."""
 _NEWEST: Final = 200
 """Evaluations that the share is taken over: an evaluator that dies is noticed however long it went well before."""
+_NO_KERNEL: Final = "__global__ void nothing() {}\n"
 _LOOK_AGAIN_S: Final = 2.0
 _SAY_AGAIN_S: Final = 15.0
 _WHAT_TO_DO: Final = (
@@ -148,6 +150,30 @@ class EvaluatorOracle:
             return await self._client.problems()
         except NoVerdictError as error:
             raise OracleError(str(error), error.remedy) from error
+
+    async def described(
+        self, references: Sequence[Reference], tell: Callable[[str], None] = print
+    ) -> tuple[StatedProblem, ...]:
+        """What the evaluator says of each of these, without those that it refuses, which `tell` hears of.
+
+        Each is sent with a kernel that does nothing, by which a service learns of a problem. Raises OracleError,
+        OracleLostError.
+        """
+        if not references:
+            return ()
+
+        async def learned(reference: Reference) -> None:
+            asked = Submission(problem=reference.problem_id, source=_NO_KERNEL, backend="sim", reference=reference)
+            verdict = (await self.evaluate(asked)).verdict
+            if verdict.phase is Phase.PROBLEM:
+                tell(f"{reference.name} is left out: {verdict.message}")
+
+        await asyncio.gather(*map(learned, references))
+        try:
+            faces = {face.id: face for face in await self._client.problems("caller")}
+        except NoVerdictError as error:
+            raise OracleError(str(error), error.remedy) from error
+        return tuple(StatedProblem(one, faces[one.problem_id]) for one in references if one.problem_id in faces)
 
     async def version(self) -> str:
         """As the client's. Raises OracleError."""

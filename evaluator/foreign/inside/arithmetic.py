@@ -258,6 +258,27 @@ def _axes(func: Any, args: Any) -> tuple[int, ...]:
     return tuple(axis % args[0].ndim for axis in listed)
 
 
+_TWO_PASSES: Final = frozenset(
+    {
+        "_softmax",
+        "_log_softmax",
+        "_safe_softmax",
+        "logsumexp",
+        "var",
+        "var_mean",
+        "std",
+        "std_mean",
+        "native_layer_norm",
+        "native_group_norm",
+        "native_batch_norm",
+        "_native_batch_norm_legit",
+    }
+)
+"""Operators that go over an axis twice."""
+_ORDERING: Final = frozenset(["argmax", "argmin", "sort", "topk", "kthvalue", "median", "mode"])
+"""Operators that go over an axis and add up nothing."""
+
+
 class CountedWork(SeenOperators):
     """Counts operations and the longest sum, and where random numbers are drawn."""
 
@@ -268,6 +289,10 @@ class CountedWork(SeenOperators):
         self.flops = 0
         self.longest_sum = 1
         self.operators = 0
+        self.products = 0
+        """Operators that multiply matrices, or convolve."""
+        self.passes = 0
+        """Times that another operator goes over an axis to add up, or to take the largest."""
         self.random: list[tuple[str, int | None]] = []
         """Operators that draw random numbers, and the lines of the file that call them."""
 
@@ -291,7 +316,12 @@ class CountedWork(SeenOperators):
             self.flops += int(flop_registry[func.overloadpacket](*args, **(kwargs or {}), out_val=made))
         else:
             self.flops += elements
-        self.longest_sum = max(self.longest_sum, _terms(operator_name(func), args, made))
+        terms = _terms(operator_name(func), args, made)
+        self.longest_sum = max(self.longest_sum, terms)
+        if func.overloadpacket in flop_registry:
+            self.products += 1
+        elif terms > 1 or operator_name(func) in _ORDERING:
+            self.passes += 1 + (operator_name(func) in _TWO_PASSES)
         return made
 
 

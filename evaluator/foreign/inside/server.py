@@ -205,6 +205,8 @@ class ReferenceServer:
             "flops": max(work.flops, least_flops),
             "longest_sum": work.longest_sum,
             "operators": work.operators,
+            "products": work.products,
+            "passes": work.passes,
             "torch": torch.__version__,
             "fault": fault,
         }
