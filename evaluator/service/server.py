@@ -12,12 +12,14 @@ import signal
 import socket
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 import h11
 import uvicorn
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from evaluator.errors import SandboxError, StorageError, UsageError
@@ -25,6 +27,7 @@ from evaluator.pipeline.toolbox import Toolbox
 from evaluator.sandbox.selftest import probe_sandbox
 from evaluator.service import logs
 from evaluator.service.api.app import create_app
+from evaluator.service.api.callers import sender_of
 from evaluator.service.api.errors import ApiError
 from evaluator.service.api.notifier import Notifier
 from evaluator.service.storage.api_keys import ApiKeyRepository
@@ -162,9 +165,18 @@ class _Nobody:
 
 
 class _Connection(H11Protocol):
-    """One connection; beyond `most` of them, one that has sent no whole request is closed, or else the new one."""
+    """One connection; beyond `most` of them, one that has sent no whole request is closed, or else the new one.
+
+    Of one address at most `most_of_address` are open that are at no request. A proxy that is trusted to say whose
+    requests it brings has as many as it likes: the middleware counts those whom it names.
+    """
 
     most = 0
+    most_of_address = 0
+    is_proxy: Callable[[str], bool] = staticmethod(lambda address: False)
+    of_address: ClassVar[defaultdict[str, set["_Connection"]]]
+    """Those of each address."""
+    _address = ""
     _quiet_since_s = 0.0
     """Since when it may send a request, where it is at none."""
 
@@ -175,12 +187,34 @@ class _Connection(H11Protocol):
         with contextlib.suppress(OSError):
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._quiet_since_s = time.monotonic()
+        if self.client is not None and not self.is_proxy(self.client[0]):
+            self._address = sender_of(self.client[0])
+            self.of_address[self._address].add(self)
+        # Headers that are begun and not ended cost nothing to send: they are not to shut others out.
+        if len(self.of_address[self._address]) > self.most_of_address:
+            quiet = [one for one in self.of_address[self._address] if one._is_quiet]
+            if len(quiet) > self.most_of_address:
+                self._close_oldest(quiet)
         if len(self.connections) > self.most:
-            # Headers that are begun and not ended cost nothing to send: they are not to shut others out.
-            quiet = [one for one in self.connections if one is not self and cast(_Connection, one)._is_quiet]
-            oldest = min(quiet, key=lambda one: cast(_Connection, one)._quiet_since_s, default=self)
-            self.connections.discard(oldest)  # it is told of its end later, and others may come before that
-            oldest.transport.abort()
+            others = [cast(_Connection, one) for one in self.connections if one is not self]
+            self._close_oldest([one for one in others if one._is_quiet])
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def _close_oldest(self, quiet: list["_Connection"]) -> None:
+        """End the one that has been quiet for longest; where there is none, this one."""
+        oldest = min(quiet, key=lambda one: one._quiet_since_s, default=self)
+        oldest._forget()  # it is told of its end later, and others may come before that
+        oldest.transport.abort()
+
+    def _forget(self) -> None:
+        self.connections.discard(self)
+        mine = self.of_address[self._address]
+        mine.discard(self)
+        if not mine:
+            del self.of_address[self._address]
 
     def on_response_complete(self) -> None:
         self._quiet_since_s = time.monotonic()
@@ -291,9 +325,12 @@ def _config(app: Any, settings: ServiceSettings) -> uvicorn.Config:
     if soft < files:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
     most = min(settings.connections, max(1, max(files, soft) - _SPARE_FILES))
-    return uvicorn.Config(
+    of_address = replace(settings, connections=most).most_of_address
+    own: dict[str, Any] = {"most": most, "most_of_address": of_address, "of_address": defaultdict(set)}
+    connection = cast(type[_Connection], type("Connection", (_Connection,), own))
+    config = uvicorn.Config(
         app,
-        http=type("Connection", (_Connection,), {"most": most}),
+        http=connection,
         ws="none",
         loop="asyncio",
         lifespan="on",
@@ -305,6 +342,9 @@ def _config(app: Any, settings: ServiceSettings) -> uvicorn.Config:
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(settings.drain_s)),
     )
+    proxies = ProxyHeadersMiddleware(app, config.forwarded_allow_ips).trusted_hosts
+    connection.is_proxy = staticmethod(lambda address: address in proxies)
+    return config
 
 
 def _with_keys(settings: ServiceSettings, keys: ApiKeyRepository) -> ServiceSettings:

@@ -15,6 +15,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import FileResponse, HTMLResponse
 
+from evaluator.service.web.query import KnownQueryRoute
+
 PATH = "/docs"
 _FILES = {
     "swagger-ui-bundle.js": "text/javascript",
@@ -26,7 +28,7 @@ _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 def router(title: str) -> APIRouter:
     """The page, and the files that it loads."""
-    manual = APIRouter(include_in_schema=False)
+    manual = APIRouter(include_in_schema=False, route_class=KnownQueryRoute)
 
     @manual.get(PATH)
     async def page(request: Request) -> Response:

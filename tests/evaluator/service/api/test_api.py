@@ -4,6 +4,7 @@ import base64
 import contextlib
 import gzip
 import hashlib
+import html
 import json
 import re
 import threading
@@ -22,6 +23,7 @@ from evaluator.service.api import routes
 from evaluator.stages.screen.cleaning import clean
 
 PROBLEM_TYPE = "urn:assay:problem:"
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
 @pytest.fixture
@@ -600,6 +602,34 @@ def test_a_query_parameter_that_nobody_knows_is_refused(http, path, near):
 
 
 @pytest.mark.parametrize(
+    ("path", "named", "known"),
+    [
+        ("/?stats=passed", "'stats'; did you mean 'status'?", "It knows cursor, problem, status."),
+        ("/live?utm_source=mail", "'utm_source'.", "It knows cursor, problem, status."),
+        ("/evaluations?limit=3", "'limit'.", "It knows cursor, problem, status."),
+        ("/evaluations/ev_0123456789012345678901?wait=3", "'wait'.", "It knows none."),
+        ("/problems?tier=2", "'tier'.", "It knows none."),
+        ("/problems/relu/starter.cu?download", "'download'.", "It knows none."),
+        ("/docs?x", "'x'.", "It knows none."),
+    ],
+)
+def test_a_page_refuses_a_query_parameter_that_it_does_not_know_as_the_api_does(http, path, named, known):
+    page = http.get(path, headers={"Accept": BROWSER})
+    assert (page.status_code, page.headers["content-type"]) == (422, "text/html; charset=utf-8")
+    words = html.unescape(page.text)
+    assert f"This path knows no query parameter {named}" in words
+    assert known in words
+    own = path.startswith(("/?", "/live", "/docs")) or "starter" in path
+    problem = refused(http.get(path if own else "/?stats=passed"), 422, "invalid-request")
+    assert problem["remedy"].startswith("It knows")
+
+
+def test_a_list_of_the_api_that_a_browser_asks_for_is_the_page_with_the_same_choice(http):
+    answer = http.get("/evaluations?problem=relu&status=passed", headers={"Accept": BROWSER})
+    assert answer.headers["location"] == "/?status=passed&problem=relu"
+
+
+@pytest.mark.parametrize(
     "settings",
     [{"run_timeout_s": "5"}, {"run_timeout_s": True}, {"max_launches": "20"}, {"timing": 1}, {"timing": "no"}],
 )
@@ -632,9 +662,6 @@ def test_unknown_paths_methods_and_ids(http):
     for one in ("ev_0123456789012345678901", "ev_%00", "..%2f..", "x" * 3000):
         refused(http.get(f"/evaluations/{one}"), 404, "not-found")
     refused(http.get("/problems/relo"), 404, "not-found")
-
-
-BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
 @pytest.mark.parametrize(
