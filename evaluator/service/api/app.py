@@ -57,6 +57,7 @@ def create_app(
         version=__version__,
         summary="Grades CUDA kernels: a submission in, a verdict out.",
         lifespan=lifespan,
+        openapi_url=None,  # as /docs, a route of our own (docs_page.py)
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # the address would be made of what the caller says this host is called

@@ -104,11 +104,13 @@ class JsonRoute(KnownQueryRoute):
         async def read(request: Request) -> Response:
             coding = request.headers.get("content-encoding", "identity").strip().lower()
             if coding != "identity":
-                raise ApiError(
+                refused = ApiError(
                     "unsupported-media-type",
                     f"The body is encoded as {coding[:80]!r}.",
                     "Send it as it is, without a Content-Encoding.",
                 )
+                refused.headers = {"Accept-Encoding": "identity"}  # RFC 9110, 15.5.16
+                raise refused
             named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if named != "application/json":
                 raise ApiError(

@@ -1,4 +1,6 @@
-"""A query parameter that a path does not know is refused: whoever mistypes one is not to think that it was heard."""
+"""A query parameter that a path does not know, or that stands there twice, is refused: nobody is to think that what
+was not heard was.
+"""
 
 import difflib
 from collections.abc import Callable, Coroutine
@@ -22,13 +24,16 @@ class KnownQueryRoute(APIRoute):
 
 
 def refusing_unknown(route: APIRoute, handler: RouteHandler) -> RouteHandler:
-    """`handler` of `route`, which raises UsageError for a query parameter that the route does not have."""
+    """`handler` of `route`, which raises UsageError for a query parameter that it does not have, or has twice."""
     known = sorted(one.alias for one in get_flat_params(route.dependant) if isinstance(one.field_info, Query))
 
     async def handle(request: Request) -> Response:
-        for name in request.query_params:
+        given = request.query_params
+        for name in given:
             if name not in known:
                 raise _unknown(name, known)
+            if len(given.getlist(name)) > 1:
+                raise UsageError(f"The query parameter {name!r} is given more than once.", "Give it once.")
         return await handler(request)
 
     return handle
@@ -38,5 +43,5 @@ def _unknown(name: str, known: list[str]) -> UsageError:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return UsageError(
         f"This path knows no query parameter {name[:100]!r}{f'; did you mean {near[0]!r}?' if near else '.'}",
-        f"It knows {', '.join(known)}." if known else "It knows none.",
+        f"Use those that it knows: {', '.join(known)}." if known else "Leave it out: this path knows none.",
     )

@@ -579,10 +579,9 @@ def test_documents_are_sent_small_to_those_who_can_read_it(here, http):
 def test_a_body_is_not_unpacked(http):
     packed = gzip.compress(json.dumps(submission()).encode())
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    assert (
-        "gzip"
-        in refused(http.post("/evaluate", content=packed, headers=headers), 415, "unsupported-media-type")["detail"]
-    )
+    answer = http.post("/evaluate", content=packed, headers=headers)
+    assert "gzip" in refused(answer, 415, "unsupported-media-type")["detail"]
+    assert answer.headers["accept-encoding"] == "identity"
 
 
 def test_no_address_is_made_of_the_host_that_a_caller_names(http):
@@ -604,13 +603,14 @@ def test_a_query_parameter_that_nobody_knows_is_refused(http, path, near):
 @pytest.mark.parametrize(
     ("path", "named", "known"),
     [
-        ("/?stats=passed", "'stats'; did you mean 'status'?", "It knows cursor, problem, status."),
-        ("/live?utm_source=mail", "'utm_source'.", "It knows cursor, problem, status."),
-        ("/evaluations?limit=3", "'limit'.", "It knows cursor, problem, status."),
-        ("/evaluations/ev_0123456789012345678901?wait=3", "'wait'.", "It knows none."),
-        ("/problems?tier=2", "'tier'.", "It knows none."),
-        ("/problems/relu/starter.cu?download", "'download'.", "It knows none."),
-        ("/docs?x", "'x'.", "It knows none."),
+        ("/?stats=passed", "'stats'; did you mean 'status'?", "Use those that it knows: cursor, problem, status."),
+        ("/live?utm_source=mail", "'utm_source'.", "Use those that it knows: cursor, problem, status."),
+        ("/evaluations?limit=3", "'limit'.", "Use those that it knows: cursor, problem, status."),
+        ("/evaluations/ev_0123456789012345678901?wait=3", "'wait'.", "Leave it out: this path knows none."),
+        ("/problems?tier=2", "'tier'.", "Leave it out: this path knows none."),
+        ("/problems/relu/starter.cu?download", "'download'.", "Leave it out: this path knows none."),
+        ("/openapi.json?x", "'x'.", "Leave it out: this path knows none."),
+        ("/docs?x", "'x'.", "Leave it out: this path knows none."),
     ],
 )
 def test_a_page_refuses_a_query_parameter_that_it_does_not_know_as_the_api_does(http, path, named, known):
@@ -619,9 +619,14 @@ def test_a_page_refuses_a_query_parameter_that_it_does_not_know_as_the_api_does(
     words = html.unescape(page.text)
     assert f"This path knows no query parameter {named}" in words
     assert known in words
-    own = path.startswith(("/?", "/live", "/docs")) or "starter" in path
+    own = path.startswith(("/?", "/live", "/docs", "/openapi")) or "starter" in path
     problem = refused(http.get(path if own else "/?stats=passed"), 422, "invalid-request")
-    assert problem["remedy"].startswith("It knows")
+    assert "knows" in problem["remedy"]
+
+
+def test_a_query_parameter_that_stands_there_twice_is_refused(http):
+    assert "'limit' is given" in refused(http.get("/evaluations?limit=3&limit=4"), 422, "invalid-request")["detail"]
+    assert http.get("/?problem=relu&problem=", headers={"Accept": BROWSER}).status_code == 422
 
 
 def test_a_list_of_the_api_that_a_browser_asks_for_is_the_page_with_the_same_choice(http):
