@@ -587,14 +587,12 @@ def test_open_requests_without_a_key_are_bounded_by_address_also_behind_a_proxy(
     bounds = {"connections": 100, "address_connections": 4, "require_keys": True}
     with served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, **bounds) as here, contextlib.ExitStack() as held:
         key = {"Authorization": f"Bearer {here.storage.keys.create('someone')[1]}"}
-        head = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+        head = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n"
         for address, named in (("127.0.0.2", b""), ("127.0.0.1", b"X-Forwarded-For: 2001:db8::%d\r\n")):
             for number in range(4):
-                with_name = named % number if named else b""
-                held.enter_context(dial(here, address)).sendall(head + with_name + b"\r\nkey=")
-        deadline_s = time.monotonic() + 10
-        while asked(here, "127.0.0.2") != 503 and time.monotonic() < deadline_s:
-            time.sleep(0.05)
+                one = held.enter_context(dial(here, address))
+                one.sendall(head + (named % number if named else b"") + b"\r\n")
+                assert one.recv(100).startswith(b"HTTP/1.1 100"), "its body is waited for"
         assert asked(here, "127.0.0.2") == 503
         assert asked(here, "127.0.0.2", **{"X-Forwarded-For": "9.9.9.9"}) == 503, "nobody vouches for that name"
         assert asked(here, "127.0.0.2", "/evaluations", **key) == 200
@@ -603,6 +601,7 @@ def test_open_requests_without_a_key_are_bounded_by_address_also_behind_a_proxy(
         for named, status in (("2001:db8::ffff", 503), ("2001:db8:0:1::1", 200), ("::ffff:127.0.0.2", 503)):
             assert asked(here, "127.0.0.1", **{"X-Forwarded-For": named}) == status, named
         held.close()
+        deadline_s = time.monotonic() + 10
         while asked(here, "127.0.0.2") != 200:
             assert time.monotonic() < deadline_s, "places that are free again are not given out"
             time.sleep(0.05)
@@ -665,6 +664,26 @@ def test_who_has_no_key_is_answered_before_his_body(tmp_path, path, key):
     ):
         asking = half_sent(here, held, 10_000, path, key)
         assert asking.recv(4000).startswith(b"HTTP/1.1 401")
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: 8000000\r\n", b"Transfer-Encoding: chunked\r\n"])
+def test_who_closes_behind_him_hears_why_his_body_was_refused(tmp_path, length):
+    """As urllib and proxies ask, with the whole body sent before anything is read."""
+    part = b"7a1200\r\n" * (b"chunked" in length) + b"x" * 8_000_000
+    with served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, body_bytes=2000) as here:
+        for _ in range(5):
+            with dial(here) as one:
+                one.sendall(HEAD + length + b"Connection: close\r\n\r\n")
+                one.sendall(part)
+                assert one.recv(4000).startswith(b"HTTP/1.1 413")
+        with dial(here) as slow:  # and who goes on for ever is left
+            slow.sendall(HEAD + length + b"Connection: close\r\n\r\n" + part[:-1000])
+            started_s = time.monotonic()
+            with contextlib.suppress(ConnectionError):
+                while time.monotonic() - started_s < 10:
+                    slow.sendall(b"x")
+                    time.sleep(0.05)
+            assert time.monotonic() - started_s < 6
 
 
 def test_slow_bodies_of_one_key_leave_room_for_anothers(tmp_path):
