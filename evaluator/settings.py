@@ -145,12 +145,21 @@ class ServiceSettings:
     """How long a request may take to arrive."""
     connections: Annotated[_Whole, _variable("ASSAY_CONNECTIONS", "a number of connections", 1)] = 16_384
     """Connections that may be open at one time."""
+    address_connections: Annotated[_Whole, _variable("ASSAY_ADDRESS_CONNECTIONS", "a number of connections", 1)] = (
+        1024
+    )
+    """Of those, how many one address may have whose caller has shown no key; see `most_of_address`."""
     lease_s: Annotated[_Seconds, _variable("ASSAY_LEASE_S", "a number of seconds", 3)] = 30.0
     """How long a worker that is not heard of keeps an evaluation."""
     drain_s: Annotated[_Seconds, _variable("ASSAY_DRAIN_S", "a number of seconds", 0)] = 30.0
     """How long what runs may go on after a request to stop."""
     retain_s: Annotated[_Seconds, _variable("ASSAY_RETAIN_S", "a number of seconds", 60)] = 30 * 86400.0
     """How long finished evaluations are kept."""
+
+    @property
+    def most_of_address(self) -> int:
+        """Connections without a key that one address may have: never more than a quarter of all."""
+        return max(1, min(self.address_connections, self.connections // 4))
 
     @staticmethod
     def from_environment() -> "ServiceSettings":

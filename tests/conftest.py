@@ -117,6 +117,7 @@ LONG = (
     "tests/evaluator/foreign/test_zygote.py",
     "tests/evaluator/pipeline/gpu/test_gpu_server.py::test_a_referee_that_cannot_start",
     "tests/evaluator/pipeline/gpu/test_gpu_server.py::test_a_right_kernel_is_verified_timed",
+    "tests/evaluator/pipeline/gpu/test_referee_endings.py",
     "tests/evaluator/pipeline/gpu/test_referee_references.py",
     "tests/evaluator/pipeline/gpu/test_referee_start.py",
     "tests/evaluator/pipeline/test_killed_from_outside.py",

@@ -30,7 +30,7 @@ OWNERS = {
     "docker": {"evaluator.sandbox.container.docker"},
     "elftools": {"evaluator.stages.compile.dwarf"},
     "fastapi": {"evaluator.service.api", "evaluator.service.web"},
-    "h11": {"evaluator.service.server"},
+    "h11": {"evaluator.service.connections", "evaluator.service.server"},
     "hydra": {"trainer.rl.settings"},
     "httpx": {"common.client.transport", "evaluator.cli.doctor"},
     "jinja2": {"evaluator.report.environment", "trainer.reporting.transcript_page"},
@@ -55,7 +55,7 @@ OWNERS = {
     "sqlalchemy": {"evaluator.service.storage"},
     "starlette": {"evaluator.service.api.errors"},
     "structlog": {"evaluator.service.logs"},
-    "uvicorn": {"evaluator.service.server"},
+    "uvicorn": {"evaluator.service.connections", "evaluator.service.server"},
     "scipy": {"evaluator.problems.arrays", "evaluator.stages.time.statistics"},
     "tokenizers": {"trainer.policies.models"},
     "torch": {

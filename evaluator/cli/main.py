@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "demo": ("demo", "demo"),
     "diff": ("diff", "diff"),
     "doctor": ("doctor", "doctor"),
+    "env": ("service", "print_env"),
     "grade": ("grade", "grade"),
     "keys": ("service", "keys"),
     "problems": ("problems", "show_problems"),
@@ -26,6 +27,7 @@ SHORT_HELP: Final = {
     "demo": "Grade the example kernels, show a verdict card for each, write one report, and grade over HTTP.",
     "diff": "Grade BEFORE and AFTER on the same trials and say what changed: exit 0, whatever the verdicts are.",
     "doctor": "Say what works on this machine, what does not, and the command that fixes it.",
+    "env": "Print the `.env` of docker-compose.yml, with new secrets: `assay env > .env`, once for each stack.",
     "grade": "Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault.",
     "keys": "Keys of callers (while there is none, a service is for loopback alone), and the one that signs "
     "verdicts.",

@@ -1,23 +1,30 @@
-"""The commands of a service's operator: `assay serve`, `assay worker` and `assay keys`."""
+"""The commands of a service's operator: `assay serve`, `assay worker`, `assay keys` and `assay env`."""
 
+import contextlib
 import importlib.util
 import os
+import re
+import secrets
+import stat
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from evaluator.cli.console import InternalCommandError, printing
 from evaluator.errors import UsageError
 from evaluator.installation import install_command
 from evaluator.settings import MachineSettings, ServiceSettings
 
 if TYPE_CHECKING:
     from evaluator.service.storage.api_keys import ApiKeyRepository
+    from evaluator.service.storage.secrets import Key
 
 _LIBRARIES = (
     "alembic",
@@ -30,6 +37,14 @@ _LIBRARIES = (
     "structlog",
     "uvicorn",
 )
+DOCKER_SOCKET: Final = Path("/var/run/docker.sock")
+"""Where docker-compose.yml takes it from."""
+USUAL_DOCKER_GROUP: Final = "999"
+"""Docker's group on most hosts where nothing else was there first."""
+COMPOSE_SECRETS: Final = ("POSTGRES_PASSWORD", "REDIS_PASSWORD", "ASSAY_SECRET", "ASSAY_SIGNING_KEY")
+COMPOSE_ENV: Final = Path(__file__).with_name("compose.env.template")
+"""The `.env` of docker-compose.yml, without its secrets."""
+_SECRET = re.compile("[0-9a-f]{64}")
 _DAY_S = 86400.0
 _END_OF_TIME_S = 253_402_300_799
 """The end of the year 9999, the last that a date can be written of."""
@@ -200,16 +215,63 @@ def signing_key(data_dir: Path | None) -> None:
 def revoke_key(named: str, data_dir: Path | None) -> None:
     """End KEY, an ID or the name of one key, at once."""
     repository = _keys(data_dir)
+    key = _named(repository, named)
+    if key is None or not repository.revoke(key.id):
+        raise UsageError(f"There is no key {named!r} to revoke.", "`assay keys list` shows IDs and names.")
+    click.echo(f"{key.id} ({key.name}) is revoked.")
+
+
+@keys.command(name="rotate")
+@click.argument("named", metavar="KEY")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="The server's data folder.")
+def rotate_key(named: str, data_dir: Path | None) -> None:
+    """Give KEY, an ID or the name of one key, a new secret; the old one ends at once. The new one is shown once."""
+    repository = _keys(data_dir)
+    key = _named(repository, named)
+    secret = None if key is None else repository.rotate(key.id)
+    if key is None or secret is None:
+        raise UsageError(f"There is no valid key {named!r} to rotate.", "`assay keys list` shows IDs and names.")
+    click.echo(f"{key.id} for {key.name}; its new secret follows, and is not shown again:", err=True)
+    click.echo(secret)
+
+
+def _named(repository: "ApiKeyRepository", named: str) -> "Key | None":
+    """The key that is not revoked and has this ID, or alone this name. Raises UsageError where several have it."""
     live = [key for key in repository.list() if key.revoked_at is None]
     found = [key for key in live if key.id == named] or [key for key in live if key.name == named]
     if len(found) > 1:
         raise UsageError(
             f"{len(found)} keys are called {named!r}.", f"Give the ID of one: {', '.join(key.id for key in found)}."
         )
-    if not found or not repository.revoke(found[0].id):
-        raise UsageError(f"There is no key {named!r} to revoke.", "`assay keys list` shows IDs and names.")
-    click.echo(f"{found[0].id} ({found[0].name}) is revoked.")
+    return found[0] if found else None
 
 
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+@click.command(name="env")
+def print_env() -> None:
+    """Print the `.env` of docker-compose.yml, with new secrets: `assay env > .env`, once for each stack."""
+    values = {name: secrets.token_hex(32) for name in COMPOSE_SECRETS}
+    try:
+        group = str(DOCKER_SOCKET.stat().st_gid)
+    except OSError:
+        group = USUAL_DOCKER_GROUP
+        with contextlib.suppress(OSError):  # where nothing can be said, the comment beside it says the same
+            told = f"assay: there is no {DOCKER_SOCKET} here, so DOCKER_GID is a guess: set it on the host."
+            click.echo(told, err=True)
+    text = _compose_env(values | {"DOCKER_GID": group})
+    with printing():
+        with contextlib.suppress(OSError, ValueError):  # it holds secrets: where it is a file, its owner's alone
+            if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
+                os.fchmod(sys.stdout.fileno(), 0o600)
+        click.echo(text, nl=False)
+
+
+def _compose_env(values: Mapping[str, str]) -> str:
+    """The file with these values. Raises InternalCommandError rather than give one that cannot serve."""
+    made = [values[name] for name in COMPOSE_SECRETS]
+    if len(set(made)) < len(made) or not all(map(_SECRET.fullmatch, made)):
+        raise InternalCommandError("No random secrets can be made here: nothing is printed.")
+    return COMPOSE_ENV.read_text(encoding="utf-8").format_map(values)

@@ -1,6 +1,5 @@
 """`assay serve`: everything that has to be in order before the first request, and the end of all that was started."""
 
-import asyncio
 import contextlib
 import ctypes
 import errno
@@ -12,21 +11,22 @@ import signal
 import socket
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from evaluator.errors import SandboxError, StorageError, UsageError
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.sandbox.selftest import probe_sandbox
 from evaluator.service import logs
 from evaluator.service.api.app import create_app
-from evaluator.service.api.errors import ApiError
 from evaluator.service.api.notifier import Notifier
+from evaluator.service.connections import HttpConnection
 from evaluator.service.storage.api_keys import ApiKeyRepository
 from evaluator.service.storage.evaluations import EvaluationRepository
 from evaluator.service.storage.storage import open_storage
@@ -161,48 +161,6 @@ class _Nobody:
         """Nothing to do."""
 
 
-class _Connection(H11Protocol):
-    """One connection; beyond `most` of them, one that has sent no whole request is closed, or else the new one."""
-
-    most = 0
-    _quiet_since_s = 0.0
-    """Since when it may send a request, where it is at none."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        # An answer goes out in two parts; without this the second waits 40 ms for the first to be acknowledged.
-        # asyncio itself does so only for sockets that were made with IPPROTO_TCP.
-        with contextlib.suppress(OSError):
-            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._quiet_since_s = time.monotonic()
-        if len(self.connections) > self.most:
-            # Headers that are begun and not ended cost nothing to send: they are not to shut others out.
-            quiet = [one for one in self.connections if one is not self and cast(_Connection, one)._is_quiet]
-            oldest = min(quiet, key=lambda one: cast(_Connection, one)._quiet_since_s, default=self)
-            self.connections.discard(oldest)  # it is told of its end later, and others may come before that
-            oldest.transport.abort()
-
-    def on_response_complete(self) -> None:
-        self._quiet_since_s = time.monotonic()
-        super().on_response_complete()
-
-    @property
-    def _is_quiet(self) -> bool:
-        return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
-
-    def send_400_response(self, msg: str) -> None:
-        body = ApiError("malformed", msg).problem().model_dump_json(exclude_none=True).encode()
-        headers = [
-            (b"content-type", b"application/problem+json"),
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
-        ]
-        with contextlib.suppress(h11.LocalProtocolError):  # an answer is half sent already
-            for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
-
-
 @dataclass
 class _Seen:
     """What a connection was at, when it was last looked at."""
@@ -235,7 +193,7 @@ class HttpServer(uvicorn.Server):
         self._watch = watch
         self._limits_s = {h11.IDLE: HEADERS_S, h11.SEND_BODY: settings.receive_s + _LATER_S}
         self._ready, self._stopping = ready, stopping
-        self._seen: dict[_Connection, _Seen] = {}
+        self._seen: dict[HttpConnection, _Seen] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -269,7 +227,7 @@ class HttpServer(uvicorn.Server):
     def _look(self, now_s: float) -> None:
         seen, self._seen = self._seen, {}
         for connection in list(self.server_state.connections):
-            assert isinstance(connection, _Connection)
+            assert isinstance(connection, HttpConnection)
             unread_bytes = connection.transport.get_write_buffer_size()
             stage = connection.conn.their_state
             here = _Seen(stage, connection.cycle, now_s, unread_bytes, now_s)
@@ -291,9 +249,12 @@ def _config(app: Any, settings: ServiceSettings) -> uvicorn.Config:
     if soft < files:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
     most = min(settings.connections, max(1, max(files, soft) - _SPARE_FILES))
-    return uvicorn.Config(
+    of_address = replace(settings, connections=most).most_of_address
+    own: dict[str, Any] = {"most": most, "most_of_address": of_address, "of_address": defaultdict(set)}
+    connection = cast(type[HttpConnection], type("Connection", (HttpConnection,), own))
+    config = uvicorn.Config(
         app,
-        http=type("Connection", (_Connection,), {"most": most}),
+        http=connection,
         ws="none",
         loop="asyncio",
         lifespan="on",
@@ -305,6 +266,9 @@ def _config(app: Any, settings: ServiceSettings) -> uvicorn.Config:
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(settings.drain_s)),
     )
+    proxies = ProxyHeadersMiddleware(app, config.forwarded_allow_ips).trusted_hosts
+    connection.is_proxy = staticmethod(lambda address: address in proxies)
+    return config
 
 
 def _with_keys(settings: ServiceSettings, keys: ApiKeyRepository) -> ServiceSettings:

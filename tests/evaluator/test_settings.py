@@ -135,13 +135,13 @@ def test_each_variable_of_the_service_is_read(monkeypatch):
         "ASSAY_BODY_BYTES": "7000", "ASSAY_BATCH_BYTES": "8000", "ASSAY_BODIES_BYTES": "9000",
         "ASSAY_MOST_REFERENCES": "0",
         "ASSAY_RECEIVE_S": "10", "ASSAY_CONNECTIONS": "11", "ASSAY_LEASE_S": "12", "ASSAY_DRAIN_S": "13",
-        "ASSAY_RETAIN_S": "1400",
+        "ASSAY_RETAIN_S": "1400", "ASSAY_ADDRESS_CONNECTIONS": "15",
     }  # fmt: skip
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     assert astuple(ServiceSettings.from_environment()) == (
         *(Path("/data"), "postgresql://x", "redis://:x@there/0", "0.0.0.0", 0, 3, True, "text"),
-        *(4, 0, 5, 6, 7000, 8000, 9000, 10, 11, 12, 13, 1400),
+        *(4, 0, 5, 6, 7000, 8000, 9000, 10, 11, 15, 12, 13, 1400),
     )
 
 

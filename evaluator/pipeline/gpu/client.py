@@ -2,7 +2,7 @@
 
 A referee outlives the grader that started it, so that the next grading finds torch imported and contexts ready; it
 ends by itself when nobody has come for a while. Where one cannot be started, all graders of the machine know why, and
-the next start waits: each costs seconds of a processor.
+the next start waits: each costs seconds of a processor. How one ended is known from its supervisor.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -23,18 +24,20 @@ from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, ChannelTimeoutError, socket_address
 from evaluator.backends.session import UnsupportedError
 from evaluator.cancellation import CancelToken
-from evaluator.errors import GpuError, UsageError
+from evaluator.errors import GpuError, JobKilledError, UsageError
 from evaluator.foreign.reference import ReferenceRefusedError
+from evaluator.pipeline.gpu.referee_supervisor import forget_endings, how_it_ended
 from evaluator.pipeline.progress import Progress, ProgressCallback
 from evaluator.pipeline.referee import JudgeRequest, JudgeResult
 from evaluator.python_command import last_words, own_python
+from evaluator.sandbox.retry import MAX_TRIES, OWN_FAULTS
 from evaluator.settings import MachineSettings
 
 _START_S: Final = 120.0
 _JOB_S: Final = 900.0
 """Longer than any job with all those before it; a referee that says nothing for so long is broken."""
 _LOST_AT_MOST: Final = 2
-"""Of the referees that end while they have begun a job: after the second it is taken to be that job's doing."""
+"""Of the referees that end of themselves in the middle of a job: after the second it is taken to be its doing."""
 _REFEREES_TRIED: Final = 20
 """With those that ended before they came to the job: each end is some job's doing, of which two are allowed."""
 _FIRST_PAUSE_S: Final = 0.5
@@ -44,6 +47,8 @@ _LASTING_FAILURES: Final = 4
 """With the pauses between them some 20 s: what fixes itself, such as a driver that is being loaded, has done so."""
 _REMEMBERED_S: Final = 600.0
 """How long a failed start says something about the next one."""
+_PEER: Final = struct.Struct("3i")
+"""What the kernel says of who listens at the other end of a socket: process, user, group (unix(7))."""
 _READ_BYTES: Final = 1 << 16
 """Of the end of its log: more than any traceback."""
 
@@ -74,6 +79,10 @@ class StartFailure:
         return GpuError(self.reason, self.remedy)
 
 
+class RefereeKilledError(GpuError, JobKilledError):
+    """Someone outside ended the referee, or a runner of it, while it had this job."""
+
+
 class _RefereeLostError(Exception):
     """A referee ended before it had answered; `begun` where the job had been begun."""
 
@@ -96,6 +105,7 @@ class GpuReferee:
         folder = settings.data_dir / "referees"
         self._socket = folder / f"{gpu.uuid}.sock"
         self._log = folder / f"{gpu.uuid}.log"
+        self._endings = folder / f"{gpu.uuid}.ended"
         self._troubles = _StartFailures(folder / f"{gpu.uuid}.trouble")
 
     def bound_to(self, cancel_token: CancelToken) -> "GpuReferee":
@@ -133,14 +143,17 @@ class GpuReferee:
         return self._gpu.arch + ("a" if int(self._gpu.arch.removeprefix("sm_")) >= 90 else "")
 
     def judge(self, request: JudgeRequest, progress: ProgressCallback) -> JudgeResult:
-        lost = 0
+        lost = killed = 0
         for _ in range(_REFEREES_TRIED):
             try:
                 return self._judged(request, progress)
             except _RefereeLostError as error:
-                lost += error.begun
                 fault = error.fault
-                if lost == _LOST_AT_MOST:
+                if isinstance(fault, RefereeKilledError):
+                    killed += error.begun
+                else:
+                    lost += error.begun
+                if lost == _LOST_AT_MOST or killed == MAX_TRIES:
                     break
         raise fault
 
@@ -172,9 +185,21 @@ class GpuReferee:
                 ) from silent
             except ChannelClosedError as closed:
                 self._cancel_token.check()
-                reason = f"ended in the middle of a job ({closed}): {self._last_words()}"
-                fault = GpuError(f"The referee of {self._gpu.name} {reason}", self._remedy())
-                raise _RefereeLostError(begun, fault) from closed
+                raise _RefereeLostError(begun, self._loss(channel, closed)) from closed
+
+    def _loss(self, channel: Channel, closed: ChannelClosedError) -> GpuError:
+        """What it means that the referee at this channel is gone."""
+        pid = _PEER.unpack(channel.option(socket.SO_PEERCRED, _PEER.size))[0]
+        code = how_it_ended(self._endings, pid)
+        if code is None or (code < 0 and -code not in OWN_FAULTS):
+            how = "its supervisor too" if code is None else _ending(code)
+            return RefereeKilledError(
+                f"The referee of {self._gpu.name} was killed from outside in the middle of a job ({how}).",
+                "Find out who sends signals to the processes of this machine, or whether it has too little memory.",
+            )
+        how = _ending(code) if code else str(closed)
+        reason = f"ended in the middle of a job ({how}): {self._last_words()}"
+        return GpuError(f"The referee of {self._gpu.name} {reason}", self._remedy())
 
     def facts(self) -> dict[str, Any]:
         """What the referee says of itself; starts it where none runs, at once. Raises GpuError."""
@@ -236,9 +261,10 @@ class GpuReferee:
             raise GpuError(reason, remedy) from error
 
     def _started(self) -> socket.socket:
+        forget_endings(self._endings)
         with open(self._log, "wb") as log:
             process = subprocess.Popen(
-                self._command(),
+                own_python("evaluator.pipeline.gpu.referee_supervisor", str(self._endings), *self._command()),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -336,7 +362,8 @@ def _found(answer: dict[str, Any]) -> JudgeResult:
     if "usage" in answer:
         raise UsageError(answer["usage"]["message"], answer["usage"]["remedy"])
     fault = answer.get("fault", {})
-    raise GpuError(str(fault.get("message", answer)), fault.get("remedy"))
+    kind = RefereeKilledError if fault.get("killed") else GpuError
+    raise kind(str(fault.get("message", answer)), fault.get("remedy"))
 
 
 @contextlib.contextmanager

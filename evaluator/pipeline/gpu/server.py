@@ -33,7 +33,7 @@ from evaluator.backends.gpu.tools.nsight import Profiler
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer
 from evaluator.backends.session import Session, UnsupportedError
 from evaluator.disk_cache import Cache
-from evaluator.errors import GpuError, InfrastructureError, UsageError
+from evaluator.errors import GpuError, InfrastructureError, JobKilledError, UsageError
 from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.pipeline.gpu.judging import Instruments, judge_and_time
 from evaluator.pipeline.gpu.references import References
@@ -157,7 +157,8 @@ def _ended(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"usage": {"message": str(error), "remedy": error.remedy}}
     except InfrastructureError as fault:
         log.warning("a job failed through our fault: %s", fault)
-        return {"fault": {"message": str(fault), "remedy": fault.remedy}}
+        killed = isinstance(fault, JobKilledError) or getattr(fault, "killed_from_outside", False)
+        return {"fault": {"message": str(fault), "remedy": fault.remedy, "killed": killed}}
     except ChannelClosedError:
         raise
     except Exception as error:  # a defect that one job meets ends that job, not those of all others

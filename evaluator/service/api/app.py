@@ -38,7 +38,9 @@ _LOOKING = 4
 def create_app(
     storage: Storage, announcer: Announcer, settings: ServiceSettings, secret: bytes, watch: Notifier | None = None
 ) -> FastAPI:
-    """The ASGI application. `secret` keys the reuse of verdicts; `watch` may be given so that others can nudge it."""
+    """The ASGI application. `secret` keys the reuse of verdicts and the forms of pages; `watch` may be given so that
+    others can nudge it.
+    """
     service = _service(storage, announcer, settings, secret, watch or Notifier(storage.evaluations))
 
     @asynccontextmanager
@@ -55,6 +57,7 @@ def create_app(
         version=__version__,
         summary="Grades CUDA kernels: a submission in, a verdict out.",
         lifespan=lifespan,
+        openapi_url=None,  # as /docs, a route of our own (docs_page.py)
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # the address would be made of what the caller says this host is called
@@ -66,7 +69,13 @@ def create_app(
     admit = _viewers(service.authenticator)
     app.include_router(
         pages.router(
-            storage.evaluations, storage.workers, storage.foreign, admit, stopping=lambda: service.watch.closed
+            storage.evaluations,
+            storage.workers,
+            storage.foreign,
+            admit,
+            secret,
+            notify=service.watch.notify,
+            stopping=lambda: service.watch.closed,
         )
     )
     app.include_router(docs_page.router(f"{app.title}: the API"))

@@ -1,6 +1,7 @@
 """Who calls: the key of a request, and callers who take turns."""
 
 import asyncio
+import ipaddress
 import threading
 import time
 from dataclasses import dataclass
@@ -32,6 +33,22 @@ class Caller:
 
 
 LOCAL_CALLER: Final = Caller(LOCAL, admin=True)
+
+
+def sender_of(host: str) -> str:
+    """Who is counted as one where there is no key: an IPv4 address, or the 64 bits that an IPv6 host chooses from.
+
+    What is no address (a socket of this machine) is itself.
+    """
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is None:
+            return str(ipaddress.ip_network((address, 64), strict=False))
+        address = address.ipv4_mapped
+    return str(address)
 
 
 class Authenticator:

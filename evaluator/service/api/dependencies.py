@@ -2,9 +2,7 @@
 
 import asyncio
 import contextvars
-import difflib
 import re
-from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -12,9 +10,6 @@ from typing import Annotated, Any, Generic, get_args
 
 from fastapi import Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.dependencies.utils import get_flat_params
-from fastapi.params import Query
-from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from pydantic import GetCoreSchemaHandler
 from pydantic_core.core_schema import CoreSchema, is_instance_schema, json_or_python_schema
@@ -30,6 +25,7 @@ from evaluator.service.api.request_body import Document, Reader
 from evaluator.service.storage.evaluations import EvaluationRepository, ForeignProblemRepository
 from evaluator.service.storage.models import Page, StoredEvaluation
 from evaluator.service.storage.secrets import bearer_secret
+from evaluator.service.web.query import KnownQueryRoute, RouteHandler
 from evaluator.settings import ServiceSettings
 
 
@@ -96,22 +92,11 @@ class Arrived(Generic[Document]):
         return json_or_python_schema(handler.generate_schema(*get_args(source)), is_instance_schema(cls))
 
 
-class JsonRoute(APIRoute):
-    """A route whose body, where it has one, is an `Arrived` document, read by `service.reader`.
+class JsonRoute(KnownQueryRoute):
+    """A route whose body, where it has one, is an `Arrived` document, read by `service.reader`."""
 
-    A query parameter that it does not know is refused: who mistypes one is not to think that it was heard.
-    """
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle_known = super().get_route_handler()
-        known = sorted(one.alias for one in get_flat_params(self.dependant) if isinstance(one.field_info, Query))
-
-        async def handle(request: Request) -> Response:
-            for name in request.query_params:
-                if name not in known:
-                    raise _unknown_parameter(name, known)
-            return await handle_known(request)
-
+    def get_route_handler(self) -> RouteHandler:
+        handle = super().get_route_handler()
         if self.body_field is None:
             return handle
         (kind,) = get_args(self.body_field.field_info.annotation)
@@ -119,11 +104,13 @@ class JsonRoute(APIRoute):
         async def read(request: Request) -> Response:
             coding = request.headers.get("content-encoding", "identity").strip().lower()
             if coding != "identity":
-                raise ApiError(
+                refused = ApiError(
                     "unsupported-media-type",
                     f"The body is encoded as {coding[:80]!r}.",
                     "Send it as it is, without a Content-Encoding.",
                 )
+                refused.headers = {"Accept-Encoding": "identity"}  # RFC 9110, 15.5.16
+                raise refused
             named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if named != "application/json":
                 raise ApiError(
@@ -134,16 +121,6 @@ class JsonRoute(APIRoute):
             return await handle(_JsonRequest(request, kind))
 
         return read
-
-
-def _unknown_parameter(name: str, known: list[str]) -> ApiError:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    does = f"It knows {', '.join(known)}." if known else "It knows none."
-    return ApiError(
-        "invalid-request",
-        f"This path knows no query parameter {name[:100]!r}{f'; did you mean {near[0]!r}?' if near else '.'}",
-        does,
-    )
 
 
 class _JsonRequest(Request):

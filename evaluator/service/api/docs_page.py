@@ -1,4 +1,4 @@
-"""`/docs`: the API's own description as a page, whose script and style sheet come from this service and nobody else.
+"""The API's own description: `/openapi.json`, and `/docs` as a page, which loads nothing from another host.
 
 A script of another host would run on the pages' own origin: it could read what a signed-in viewer sees, and the key
 that is typed into the page; and where there is no way to that host the page would stay empty.
@@ -13,9 +13,12 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
+
+from evaluator.service.web.query import KnownQueryRoute
 
 PATH = "/docs"
+DESCRIPTION = "/openapi.json"
 _FILES = {
     "swagger-ui-bundle.js": "text/javascript",
     "swagger-ui.css": "text/css",
@@ -25,15 +28,15 @@ _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 def router(title: str) -> APIRouter:
-    """The page, and the files that it loads."""
-    manual = APIRouter(include_in_schema=False)
+    """The description, the page, and the files that it loads."""
+    manual = APIRouter(include_in_schema=False, route_class=KnownQueryRoute)
 
     @manual.get(PATH)
     async def page(request: Request) -> Response:
         root = request.scope.get("root_path", "")
         text = bytes(
             get_swagger_ui_html(
-                openapi_url=f"{root}/openapi.json",
+                openapi_url=f"{root}{DESCRIPTION}",
                 title=title,
                 swagger_js_url=f"{root}{PATH}/swagger-ui-bundle.js",
                 swagger_css_url=f"{root}{PATH}/swagger-ui.css",
@@ -41,6 +44,10 @@ def router(title: str) -> APIRouter:
             ).body
         ).decode()
         return HTMLResponse(text, headers={"Content-Security-Policy": _policy(text)})
+
+    @manual.get(DESCRIPTION)
+    async def description(request: Request) -> Response:
+        return JSONResponse(request.app.openapi())
 
     for name, kind in _FILES.items():
         manual.add_api_route(f"{PATH}/{name}", _sender(name, kind))

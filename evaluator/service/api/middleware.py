@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from evaluator.errors import AssayError
 from evaluator.service import logs
 from evaluator.service.api.admission import Admission
-from evaluator.service.api.callers import LOCAL_CALLER, Authenticator, Caller
+from evaluator.service.api.callers import LOCAL_CALLER, Authenticator, Caller, sender_of
 from evaluator.service.api.errors import ApiError, Page, refusal_of
 from evaluator.service.api.metrics import Metrics
 from evaluator.service.storage.secrets import bearer_secret
@@ -133,6 +133,7 @@ class RequestMiddleware:
         self._open: Counter[str] = Counter()
         self.share_open = max(1, settings.connections // 2)
         """Requests of one key that are answered at one time: each has a connection, and others need some too."""
+        self._open_keyless: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Nothing escapes: what nobody foresaw is logged and answered with a `Problem`."""
@@ -158,6 +159,7 @@ class RequestMiddleware:
         body = Body(self, receive, self._limit_bytes(scope), self._settings.receive_s)
         with logs.bound(request_id=request_id):
             try:
+                await self._count(scope, headers, body)
                 await self._admit(scope, headers, body)
                 if head:
                     await _until_begun(self._app(scope, body.receive, answer.send), answer.begun)
@@ -171,6 +173,18 @@ class RequestMiddleware:
             finally:
                 body.end()
                 self._record(scope, body, answer.status, time.monotonic() - started_s)
+
+    async def _count(self, scope: Scope, headers: dict[bytes, str], body: "Body") -> None:
+        """Count it among the requests of its address, until it shows a key. Raises ApiError."""
+        client = scope.get("client")  # behind a trusted proxy the one that the proxy names
+        try:
+            body.comes_from(sender_of(client[0]) if client else "")
+        except ApiError:
+            # Others of the same address, as behind one router, are not to shut out those who have a key.
+            authorization = headers.get(b"authorization")
+            if authorization is None:
+                raise
+            body.is_of(await self._caller(authorization))
 
     async def _admit(self, scope: Scope, headers: dict[bytes, str], body: "Body") -> None:
         """Refuse what can be refused before a byte of the body is read. Raises ApiError."""
@@ -214,6 +228,23 @@ class RequestMiddleware:
         self._arriving_bytes[tenant] -= size_bytes
         if not self._arriving_bytes[tenant]:
             del self._arriving_bytes[tenant]
+
+    def begin_keyless(self, sender: str) -> None:
+        """One more request of this address that has shown no key yet. Raises ApiError where it has its share."""
+        if self._open_keyless[sender] >= self._settings.most_of_address:
+            raise ApiError(
+                "busy",
+                "This address has as many open requests without a key as one may.",
+                "End some, or send a key.",
+                retry_after_s=2,
+            )
+        self._open_keyless[sender] += 1
+
+    def end_keyless(self, sender: str) -> None:
+        """One of them is answered, or has shown its key."""
+        self._open_keyless[sender] -= 1
+        if not self._open_keyless[sender]:
+            del self._open_keyless[sender]
 
     def begin(self, tenant: str) -> None:
         """One more request of this tenant is being answered. Raises ApiError where it has its share of them."""
@@ -282,13 +313,21 @@ class Body:
         self._complete = False
         self._held_bytes = 0
         self._counted = False
+        self._sender: str | None = None
+        """The address among whose requests without a key it counts."""
         self.taken_bytes = 0
         self.tenant = ""
         """Whose share of the room for bodies it takes; empty for those whom nobody asked for a key."""
 
+    def comes_from(self, sender: str) -> None:
+        """Say which address sent it. Raises ApiError where too many of its requests have shown no key."""
+        self._door.begin_keyless(sender)
+        self._sender = sender
+
     def is_of(self, caller: Caller) -> None:
         """Say whose request it is. Raises ApiError where there are too many of this caller's."""
-        if caller is not LOCAL_CALLER:
+        self._leave_sender()
+        if caller is not LOCAL_CALLER and not self._counted:
             self._door.begin(caller.tenant)
             self._counted = True
         self.tenant = caller.tenant
@@ -296,8 +335,14 @@ class Body:
     def end(self) -> None:
         """The request is answered."""
         self.release()
+        self._leave_sender()
         if self._counted:
             self._door.end(self.tenant)
+
+    def _leave_sender(self) -> None:
+        if self._sender is not None:
+            self._door.end_keyless(self._sender)
+            self._sender = None
 
     def expect(self, headers: Mapping[bytes, str]) -> None:
         """Refuse what says itself that it is too large, and what says its length in two ways (RFC 9112, 6.3).

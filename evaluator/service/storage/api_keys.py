@@ -107,6 +107,18 @@ class ApiKeyRepository:
         with self._database.reading() as connection:
             return {tenant: Usage(*counts) for tenant, *counts in connection.execute(counted)}
 
+    def rotate(self, key_id: str) -> str | None:
+        """A new secret of a key, whose old one opens nothing from now on; everything else of it stays.
+
+        None where no key of this id could be used any more. Raises StorageError.
+        """
+        secret, row = new_secret(), keys.c
+        live = (row.id == key_id) & row.revoked_at.is_(None)
+        live &= row.expires_at.is_(None) | (row.expires_at > self._database.clock())
+        with self._database.writing() as connection:
+            changed = connection.execute(update(keys).where(live).values(secret_sha256=digest(secret)))
+            return secret if changed.rowcount == 1 else None
+
     def revoke(self, key_id: str) -> bool:
         """End a key now. False where no live key has this id. Raises StorageError."""
         with self._database.writing() as connection:

@@ -8,10 +8,9 @@ our one script by their hashes. Every text is escaped, unseen characters are wri
 import contextlib
 import re
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypeAlias
-from urllib.parse import parse_qs, urlsplit
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -29,6 +28,8 @@ from evaluator.service.storage.evaluations import EvaluationRepository, ForeignP
 from evaluator.service.storage.models import StoredEvaluation
 from evaluator.service.storage.secrets import bearer_secret
 from evaluator.service.storage.workers import WorkerRepository
+from evaluator.service.web.forms import ForeignFormError, FormTokens, fields_of, of_this_site
+from evaluator.service.web.query import RouteHandler, refusing_unknown
 from evaluator.service.web.sse import Live, Moment
 from evaluator.service.web.views import (
     STATUSES,
@@ -36,6 +37,7 @@ from evaluator.service.web.views import (
     Overview,
     dress,
     html_page,
+    open_evaluations,
     overview,
     part,
     steps,
@@ -43,10 +45,9 @@ from evaluator.service.web.views import (
 )
 
 COOKIE = "assay_key"
-"""Holds a key's secret for the session of a browser. Only the pages read it, and they change nothing."""
+"""Holds a key's secret for the session of a browser. Only the pages read it: with it one can look, and cancel."""
 
 _Word: TypeAlias = Annotated[str, StringConstraints(max_length=300)]
-_MAX_FORM_BYTES = 8192
 _SHOWN_AT_ONCE = 1
 """Evaluations that are read for a page at one time: the largest takes 200 MiB."""
 _PATIENCE_S = 2.0
@@ -68,6 +69,8 @@ class Viewer:
     """Whose evaluations are shown; None shows those of all."""
     signed_in: bool = False
     """Whether a key of a cookie let the viewer in."""
+    token: str = field(default="", repr=False)
+    """What the forms of this viewer's pages hold."""
 
 
 class _SignInRequiredError(Exception):
@@ -97,25 +100,27 @@ class _PageRoute(APIRoute):
         accept = b",".join(value for name, value in scope.get("headers", ()) if name == b"accept").decode("latin-1")
         return (found, child) if prefers_html(accept) else (type(found).NONE, {})
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        return _with_error_pages(super().get_route_handler())
+    def get_route_handler(self) -> RouteHandler:
+        return refusing_unknown(self, _with_error_pages(super().get_route_handler()))
 
 
 class _OwnRoute(APIRoute):
     """A route that the API does not have."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        return _with_error_pages(super().get_route_handler())
+    def get_route_handler(self) -> RouteHandler:
+        return refusing_unknown(self, _with_error_pages(super().get_route_handler()))
 
 
-def _with_error_pages(
-    handler: Callable[[Request], Coroutine[Any, Any, Response]],
-) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+def _with_error_pages(handler: RouteHandler) -> RouteHandler:
     async def handle(request: Request) -> Response:
         try:
             return await handler(request)
         except _SignInRequiredError:
             return _sign_in_page(request.url.path + (f"?{request.url.query}" if request.url.query else ""))
+        except ForeignFormError:
+            return error_page(
+                403, "Nothing was done", "This form came from another site, or its page is too old.", "Send it again."
+            )
         except _BusyError as error:
             return error_page(503, "Too much is on its way", str(error), "Try again.")
         except UnknownProblemError as error:
@@ -150,14 +155,16 @@ def router(
     workers: WorkerRepository,
     foreign: ForeignProblemRepository,
     admit: Callable[[str | None], Viewer | None],
+    secret: bytes,
+    notify: Callable[[str], None] = lambda evaluation_id: None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> APIRouter:
     """The routes of all pages, to be included before the API's own of the same paths.
 
     `admit` says who comes with a secret (of a cookie or a bearer header; None for neither): None asks for a key.
-    `stopping` ends the live streams.
+    `secret` makes the tokens of forms, `notify` is told what was cancelled, `stopping` ends the live streams.
     """
-    return _Pages(evaluations, workers, foreign, admit, stopping).router()
+    return _Pages(evaluations, workers, foreign, admit, FormTokens(secret), notify, stopping).router()
 
 
 class _Pages:
@@ -167,9 +174,12 @@ class _Pages:
         workers: WorkerRepository,
         foreign: ForeignProblemRepository,
         admit: Callable[[str | None], Viewer | None],
+        tokens: FormTokens,
+        notify: Callable[[str], None],
         stopping: Callable[[], bool],
     ) -> None:
         self._evaluations, self._workers, self._foreign, self._admit = evaluations, workers, foreign, admit
+        self._tokens, self._notify = tokens, notify
         self._live = Live(stopping, _HEADERS)
         self._room = threading.BoundedSemaphore(_SHOWN_AT_ONCE)
         self._lists = threading.BoundedSemaphore(_SHOWN_AT_ONCE)
@@ -185,6 +195,8 @@ class _Pages:
         own.get("/live")(self.home_live)
         own.get("/evaluations/{evaluation_id}/live")(self.evaluation_live)
         own.get("/problems/{problem_id}/starter.cu")(self.starter)
+        own.get("/cancel")(self.open_evaluations)
+        own.post("/cancel")(self.cancel)
         own.post("/sign-in")(self.sign_in)
         own.post("/sign-out")(self.sign_out)
         own.include_router(html)
@@ -194,14 +206,14 @@ class _Pages:
         bearer = bearer_secret(request.headers.get("authorization", ""))
         secret = request.cookies.get(COOKIE)
         if bearer is not None:
-            viewer = self._admit(bearer)
+            viewer, credential = self._admit(bearer), bearer
         elif secret and (known := self._admit(secret)):
-            viewer = replace(known, signed_in=True)
+            viewer, credential = replace(known, signed_in=True), secret
         else:
-            viewer = self._admit(None)
+            viewer, credential = self._admit(None), ""
         if viewer is None:
             raise _SignInRequiredError
-        return viewer
+        return replace(viewer, token=self._tokens.token(credential))
 
     def home(self, request: Request, status: _Word = "", problem: _Word = "", cursor: _Word = "") -> HTMLResponse:
         viewer, filters = self._viewer(request), Filters(status, problem, cursor)
@@ -229,8 +241,9 @@ class _Pages:
 
         return self._live.answer((viewer.tenant, filters, _base(request)), look_again)
 
-    def evaluations(self) -> Response:
-        return RedirectResponse("/", 307, _HEADERS)
+    def evaluations(self, status: _Word = "", problem: _Word = "", cursor: _Word = "") -> Response:
+        query = Filters(status, problem, cursor).query()
+        return RedirectResponse(f"/?{query}" if query else "/", 307, _HEADERS)
 
     def evaluation(self, request: Request, evaluation_id: _Word) -> HTMLResponse:
         viewer = self._viewer(request)
@@ -240,12 +253,7 @@ class _Pages:
     def _evaluation(self, viewer: Viewer, evaluation_id: str) -> HTMLResponse:
         stored = self._evaluations.get(evaluation_id, viewer.tenant)
         if stored is None:
-            return error_page(
-                404,
-                "No such evaluation",
-                f"There is no evaluation {evaluation_id}, or it belongs to another key.",
-                "Evaluations are kept for a while only: send the kernel again if it is an old one.",
-            )
+            return _not_found(evaluation_id)
         source = stored.submission.source
         # A template's context lives until the garbage collector comes: it is not to keep a large source as long.
         stored = stored.without_source()
@@ -277,6 +285,28 @@ class _Pages:
 
         return self._live.answer((viewer.tenant, evaluation_id), look_again)
 
+    def open_evaluations(self, request: Request, problem: _Word = "") -> HTMLResponse:
+        viewer = self._viewer(request)
+        with _in_turn(self._lists, "Many lists are being shown."):
+            found = open_evaluations(self._evaluations, viewer.tenant, problem)
+        return _page("cancel", viewer, found=found, problem=problem)
+
+    async def cancel(self, request: Request) -> Response:
+        viewer, fields = await run_in_threadpool(self._viewer, request), await fields_of(request)
+        self._tokens.check(request, fields, viewer.token)
+        chosen = list(dict.fromkeys(fields.get("evaluation", ())))
+        if not chosen:
+            return error_page(400, "Nothing was cancelled", "No evaluation was chosen.", "Choose one at least.")
+        dropped = [one for one in chosen if await run_in_threadpool(self._drop, one, viewer.tenant)]
+        if not dropped:
+            return _not_found(chosen[0])
+        return RedirectResponse(f"/evaluations/{dropped[0]}" if len(chosen) == 1 else "/", 303, _HEADERS)
+
+    def _drop(self, evaluation_id: str, tenant: str | None) -> bool:
+        found = self._evaluations.drop(evaluation_id, tenant) is not None
+        self._notify(evaluation_id)
+        return found
+
     def problem_list(self, request: Request) -> HTMLResponse:
         viewer = self._viewer(request)
         faces = [problem.face for problem in problems().values()]
@@ -306,11 +336,11 @@ class _Pages:
         return PlainTextResponse(face.starter, headers=_HEADERS)
 
     async def sign_in(self, request: Request) -> Response:
-        if not _of_this_site(request):
+        if not of_this_site(request):
             return error_page(
                 403, "Not signed in", "This form came from another site.", "Sign in on a page of this one."
             )
-        fields = await _form(request)
+        fields = {name: values[0] for name, values in (await fields_of(request)).items()}
         secret, target = fields.get("key", "").strip(), fields.get("next", "/")
         # A path of this server, and nothing that a browser could read as another host.
         if not re.fullmatch(r"/(?![/\\])[!-\[\]-~]*", target):
@@ -318,14 +348,14 @@ class _Pages:
         if not secret or not await run_in_threadpool(self._admit, secret):
             return _sign_in_page(target, "This is not a valid key: it may be mistyped, expired or revoked.")
         answer = RedirectResponse(target, 303, _HEADERS)
-        # Lax, so that a link in a chat opens: what comes with the cookie can only be looked at, and in no frame.
+        # Lax, so that a link in a chat opens: of other sites' forms it stays away, and our pages are in no frame.
         secure = request.url.scheme == "https"
         answer.set_cookie(COOKIE, secret, httponly=True, samesite="lax", secure=secure, path="/")
         return answer
 
     async def sign_out(self, request: Request) -> Response:
         answer = RedirectResponse("/", 303, _HEADERS)
-        if _of_this_site(request):
+        if of_this_site(request):
             answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
         return answer
 
@@ -334,22 +364,13 @@ def _base(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-def _of_this_site(request: Request) -> bool:
-    """Whether one of our own pages sent a form, as far as the browser says so."""
-    site = request.headers.get("sec-fetch-site")
-    if site is not None:
-        return site in ("same-origin", "none")
-    origin = request.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == request.headers.get("host")
-
-
-async def _form(request: Request) -> dict[str, str]:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_FORM_BYTES:
-            raise UsageError("This form is too long.")
-    return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
+def _not_found(evaluation_id: str) -> HTMLResponse:
+    return error_page(
+        404,
+        "No such evaluation",
+        f"There is no evaluation {evaluation_id}, or it belongs to another key.",
+        "Evaluations are kept for a while only: send the kernel again if it is an old one.",
+    )
 
 
 def _page(name: str, viewer: Viewer, tone: str = "", status: int = 200, **values: Any) -> HTMLResponse:

@@ -17,6 +17,7 @@ from evaluator.report.html import hashed, look, style
 from evaluator.service.storage.evaluations import EvaluationRepository
 from evaluator.service.storage.models import (
     ALIVE_WITHIN_S,
+    ListedEvaluation,
     Page,
     State,
     StoredEvaluation,
@@ -32,6 +33,8 @@ STATUSES = ("queued", "running", *Status)
 """What evaluations can be filtered by: the states before the end, then the verdicts."""
 ROWS = 25
 """Evaluations on one page."""
+CANCELLED_AT_ONCE = 100
+"""Open evaluations that one form can cancel: the newest that run, and of those that wait as many as there is room."""
 READ_AGAIN_S = 5.0
 """What is shown is read again after this long at the latest, for changes that `_unchanged` cannot see."""
 
@@ -141,6 +144,28 @@ class Filters:
             cursor=self.cursor or None,
             limit=limit or ROWS,
         )
+
+
+@dataclass(frozen=True)
+class OpenEvaluations:
+    """What has no verdict yet and can be cancelled."""
+
+    items: tuple[ListedEvaluation, ...]
+    more: bool
+    """Whether there are others beside these."""
+
+
+def open_evaluations(evaluations: EvaluationRepository, tenant: str | None, problem: str) -> OpenEvaluations:
+    """The open evaluations of `tenant` (None: of all), of one problem where it is named."""
+    items: list[ListedEvaluation] = []
+    more = False
+    states: tuple[State, ...] = ("running", "queued")
+    for state in states:
+        room = CANCELLED_AT_ONCE - len(items)
+        page = evaluations.list(tenant, state=state, problem=problem or None, limit=max(1, room))
+        items += [one for one in page.items if one.wanted][:room]
+        more |= page.next_cursor is not None or (not room and bool(page.items))
+    return OpenEvaluations(tuple(items), more)
 
 
 def overview(

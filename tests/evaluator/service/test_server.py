@@ -409,6 +409,28 @@ def test_a_key_is_revoked_by_its_name_where_that_says_which(tmp_path):
     storage.database.close()
 
 
+def test_a_key_is_rotated_and_stays_the_same_tenant(tmp_path):
+    data = ("--data-dir", str(tmp_path))
+    secret = assay("keys", "add", "ann", "--per-minute", "7", *data).stdout.strip()
+    storage = open_storage(f"sqlite:///{tmp_path / 'assay.db'}")
+    key = storage.keys.find(secret)
+    rotated = assay("keys", "rotate", "ann", *data)
+    new = rotated.stdout.strip()
+    assert key.id in rotated.stderr
+    assert storage.keys.find(secret) is None
+    assert (storage.keys.find(new).id, storage.keys.find(new).quota.per_minute) == (key.id, 7)
+    again = assay("keys", "rotate", key.id, *data).stdout.strip()
+    assert storage.keys.find(new) is None
+    assert storage.keys.find(again).id == key.id
+    storage.keys.revoke(key.id)
+    expired, _ = storage.keys.create("old", expires_at=time.time() - 1)
+    storage.database.close()
+    for named in ("ann", key.id, expired.id, "nobody"):
+        refused = assay("keys", "rotate", named, *data)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "no valid key" in refused.stderr
+
+
 def test_the_list_of_keys_tells_what_each_was_used_for(tmp_path):
     data = ("--data-dir", str(tmp_path))
     secret = assay("keys", "add", "ann", *data).stdout.strip()
@@ -449,9 +471,10 @@ def impatient(tmp_path, monkeypatch):
         yield here
 
 
-def dial(here):
+def dial(here, address="127.0.0.1"):
+    """A connection from an address of this machine; only 127.0.0.1 is believed to be a proxy."""
     host, port = here.url.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=10)
+    return socket.create_connection((host, int(port)), timeout=10, source_address=(address, 0))
 
 
 HEAD = b"POST /evaluate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -522,6 +545,68 @@ def test_connections_are_bounded_and_room_comes_back(impatient):
         assert time.monotonic() < deadline_s
 
 
+def is_open(connection):
+    """Whether the server has left it open, where it owes no answer."""
+    if not select.select([connection], [], [], 0)[0]:
+        return True
+    with contextlib.suppress(ConnectionError):
+        assert connection.recv(1) == b""
+    return False
+
+
+def test_half_sent_requests_of_one_address_push_out_its_own_alone(tmp_path):
+    bounds = {"connections": 200, "address_connections": 10}
+    with served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, **bounds) as here, contextlib.ExitStack() as held:
+        slow = held.enter_context(dial(here, "127.0.0.3"))
+        slow.sendall(HEAD)
+        rude = [held.enter_context(dial(here, "127.0.0.2")) for _ in range(60)]
+        for one in rude:
+            with contextlib.suppress(ConnectionError):
+                one.sendall(HEAD)
+        deadline_s = time.monotonic() + 10
+        while sum(map(is_open, rude)) > 10 and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+        assert [is_open(one) for one in rude] == [False] * 50 + [True] * 10
+        slow.sendall(b"Content-Length: 2\r\n\r\n{}")
+        assert slow.recv(4000).startswith(b"HTTP/1.1 422")
+        proxied = [held.enter_context(dial(here)) for _ in range(30)]
+        rude[-1].sendall(b"Content-Length: 2\r\n\r\n{}")
+        assert rude[-1].recv(4000).startswith(b"HTTP/1.1 422")
+        assert all(map(is_open, proxied))
+
+
+def asked(here, address, path="/livez", **headers):
+    """The status of a request that comes from an address."""
+    sent = {"Host": "localhost", "Connection": "close", **headers}
+    with dial(here, address) as one:
+        one.sendall("\r\n".join([f"GET {path} HTTP/1.1", *map(": ".join, sent.items()), "", ""]).encode())
+        return int(one.recv(4000).split()[1])
+
+
+def test_open_requests_without_a_key_are_bounded_by_address_also_behind_a_proxy(tmp_path):
+    bounds = {"connections": 100, "address_connections": 4, "require_keys": True}
+    with served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, **bounds) as here, contextlib.ExitStack() as held:
+        key = {"Authorization": f"Bearer {here.storage.keys.create('someone')[1]}"}
+        head = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n"
+        for address, named in (("127.0.0.2", b""), ("127.0.0.1", b"X-Forwarded-For: 2001:db8::%d\r\n")):
+            for number in range(4):
+                one = held.enter_context(dial(here, address))
+                one.sendall(head + (named % number if named else b"") + b"\r\n")
+                assert one.recv(100).startswith(b"HTTP/1.1 100"), "its body is waited for"
+        assert asked(here, "127.0.0.2") == 503
+        assert asked(here, "127.0.0.2", **{"X-Forwarded-For": "9.9.9.9"}) == 503, "nobody vouches for that name"
+        assert asked(here, "127.0.0.2", "/evaluations", **key) == 200
+        assert asked(here, "127.0.0.2", "/evaluations", Authorization="Bearer assay_x") == 401
+        assert asked(here, "127.0.0.3") == 200
+        for named, status in (("2001:db8::ffff", 503), ("2001:db8:0:1::1", 200), ("::ffff:127.0.0.2", 503)):
+            assert asked(here, "127.0.0.1", **{"X-Forwarded-For": named}) == status, named
+        held.close()
+        deadline_s = time.monotonic() + 10
+        while asked(here, "127.0.0.2") != 200:
+            assert time.monotonic() < deadline_s, "places that are free again are not given out"
+            time.sleep(0.05)
+
+
 @pytest.mark.parametrize(
     "raw",
     [
@@ -579,6 +664,26 @@ def test_who_has_no_key_is_answered_before_his_body(tmp_path, path, key):
     ):
         asking = half_sent(here, held, 10_000, path, key)
         assert asking.recv(4000).startswith(b"HTTP/1.1 401")
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: 8000000\r\n", b"Transfer-Encoding: chunked\r\n"])
+def test_who_closes_behind_him_hears_why_his_body_was_refused(tmp_path, length):
+    """As urllib and proxies ask, with the whole body sent before anything is read."""
+    part = b"7a1200\r\n" * (b"chunked" in length) + b"x" * 8_000_000
+    with served(f"sqlite:///{tmp_path / 'a.db'}", tmp_path, body_bytes=2000) as here:
+        for _ in range(5):
+            with dial(here) as one:
+                one.sendall(HEAD + length + b"Connection: close\r\n\r\n")
+                one.sendall(part)
+                assert one.recv(4000).startswith(b"HTTP/1.1 413")
+        with dial(here) as slow:  # and who goes on for ever is left
+            slow.sendall(HEAD + length + b"Connection: close\r\n\r\n" + part[:-1000])
+            started_s = time.monotonic()
+            with contextlib.suppress(ConnectionError):
+                while time.monotonic() - started_s < 10:
+                    slow.sendall(b"x")
+                    time.sleep(0.05)
+            assert time.monotonic() - started_s < 6
 
 
 def test_slow_bodies_of_one_key_leave_room_for_anothers(tmp_path):

@@ -68,6 +68,10 @@ class Channel:
         """For select and poll."""
         return self._socket.fileno()
 
+    def option(self, name: int, size_bytes: int) -> bytes:
+        """What the kernel says of the socket (socket(7)). Raises OSError."""
+        return self._socket.getsockopt(socket.SOL_SOCKET, name, size_bytes)
+
     def send(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         """Send one message and copies of `descriptors`. Raises ChannelClosedError."""
         text = json.dumps(message, separators=(",", ":")).encode()

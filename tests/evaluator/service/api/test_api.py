@@ -4,6 +4,7 @@ import base64
 import contextlib
 import gzip
 import hashlib
+import html
 import json
 import re
 import threading
@@ -22,6 +23,7 @@ from evaluator.service.api import routes
 from evaluator.stages.screen.cleaning import clean
 
 PROBLEM_TYPE = "urn:assay:problem:"
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
 @pytest.fixture
@@ -577,10 +579,9 @@ def test_documents_are_sent_small_to_those_who_can_read_it(here, http):
 def test_a_body_is_not_unpacked(http):
     packed = gzip.compress(json.dumps(submission()).encode())
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    assert (
-        "gzip"
-        in refused(http.post("/evaluate", content=packed, headers=headers), 415, "unsupported-media-type")["detail"]
-    )
+    answer = http.post("/evaluate", content=packed, headers=headers)
+    assert "gzip" in refused(answer, 415, "unsupported-media-type")["detail"]
+    assert answer.headers["accept-encoding"] == "identity"
 
 
 def test_no_address_is_made_of_the_host_that_a_caller_names(http):
@@ -597,6 +598,40 @@ def test_a_query_parameter_that_nobody_knows_is_refused(http, path, near):
     said = refused(http.get(path), 422, "invalid-request")
     assert (f"did you mean {near!r}?" in said["detail"]) == bool(near)
     refused(http.post("/evaluate?frsh=true", json=submission()), 422, "invalid-request")
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "known"),
+    [
+        ("/?stats=passed", "'stats'; did you mean 'status'?", "Use those that it knows: cursor, problem, status."),
+        ("/live?utm_source=mail", "'utm_source'.", "Use those that it knows: cursor, problem, status."),
+        ("/evaluations?limit=3", "'limit'.", "Use those that it knows: cursor, problem, status."),
+        ("/evaluations/ev_0123456789012345678901?wait=3", "'wait'.", "Leave it out: this path knows none."),
+        ("/problems?tier=2", "'tier'.", "Leave it out: this path knows none."),
+        ("/problems/relu/starter.cu?download", "'download'.", "Leave it out: this path knows none."),
+        ("/openapi.json?x", "'x'.", "Leave it out: this path knows none."),
+        ("/docs?x", "'x'.", "Leave it out: this path knows none."),
+    ],
+)
+def test_a_page_refuses_a_query_parameter_that_it_does_not_know_as_the_api_does(http, path, named, known):
+    page = http.get(path, headers={"Accept": BROWSER})
+    assert (page.status_code, page.headers["content-type"]) == (422, "text/html; charset=utf-8")
+    words = html.unescape(page.text)
+    assert f"This path knows no query parameter {named}" in words
+    assert known in words
+    own = path.startswith(("/?", "/live", "/docs", "/openapi")) or "starter" in path
+    problem = refused(http.get(path if own else "/?stats=passed"), 422, "invalid-request")
+    assert "knows" in problem["remedy"]
+
+
+def test_a_query_parameter_that_stands_there_twice_is_refused(http):
+    assert "'limit' is given" in refused(http.get("/evaluations?limit=3&limit=4"), 422, "invalid-request")["detail"]
+    assert http.get("/?problem=relu&problem=", headers={"Accept": BROWSER}).status_code == 422
+
+
+def test_a_list_of_the_api_that_a_browser_asks_for_is_the_page_with_the_same_choice(http):
+    answer = http.get("/evaluations?problem=relu&status=passed", headers={"Accept": BROWSER})
+    assert answer.headers["location"] == "/?status=passed&problem=relu"
 
 
 @pytest.mark.parametrize(
@@ -632,9 +667,6 @@ def test_unknown_paths_methods_and_ids(http):
     for one in ("ev_0123456789012345678901", "ev_%00", "..%2f..", "x" * 3000):
         refused(http.get(f"/evaluations/{one}"), 404, "not-found")
     refused(http.get("/problems/relo"), 404, "not-found")
-
-
-BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
 @pytest.mark.parametrize(

@@ -353,6 +353,87 @@ def test_all_problems_are_listed_and_told(site):
     assert download.headers["content-type"] == "text/plain; charset=utf-8"
 
 
+def form_of(page):
+    """What a browser sends of the form of a page that cancels, as it stands."""
+    assert {"method": "post", "action": "/cancel"}.items() <= next(
+        form for form in page.all("form") if form.get("action") == "/cancel"
+    ).items()
+    fields = {}
+    for field in page.all("input"):
+        if field["type"] == "hidden" or "checked" in field:
+            fields.setdefault(field["name"], []).append(field["value"])
+    return fields
+
+
+def test_an_evaluation_that_waits_is_cancelled_on_its_page(site):
+    waiting = site.accept()
+    address = f"/evaluations/{waiting.id}"
+    answer = site.browser.post("/cancel", data=form_of(site.page(address)), follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, address)
+    assert "cancelled" in site.page(address).words
+    assert site.page(address).all("form") == []
+
+
+def test_an_evaluation_that_runs_is_cancelled_on_its_page(site):
+    running = site.accept()
+    lease = claim_of(site.storage, running.id)
+    form = form_of(site.page(f"/evaluations/{running.id}"))
+    site.browser.post("/cancel", data=form)
+    page = site.page(f"/evaluations/{running.id}")
+    assert "It was cancelled, and ends as soon as the worker notices." in page.words
+    assert page.all("form") == []
+    assert not site.storage.leases.renew(lease, 30)
+    site.browser.post("/cancel", data=form)  # a second press changes nothing
+
+
+def test_all_that_is_open_is_cancelled_on_one_page(site, monkeypatch):
+    assert "Cancel open ones" not in site.page("/").words
+    assert "Nothing is open." in site.page("/cancel").words
+    done = site.finished(passed())
+    of_relu = [site.accept("relu").id for _ in range(2)]
+    others = [site.accept("softmax").id for _ in range(3)]
+    lease = claim_of(site.storage, others[1])
+    assert {"class": "button", "id": "to-cancel", "href": "/cancel"} in site.page("/").all("a")
+    links = site.page("/?problem=relu").all("a")
+    assert "/cancel?problem=relu" in [link["href"] for link in links]
+    assert form_of(site.page("/cancel?problem=relu"))["evaluation"] == of_relu[::-1]
+    form = form_of(site.page("/cancel"))
+    assert form["evaluation"] == [others[1], others[2], others[0], *of_relu[::-1]]
+    kept = form["evaluation"].pop()
+    answer = site.browser.post("/cancel", data=form, follow_redirects=False)
+    assert answer.headers["location"] == "/"
+    states = {one.id: one for one in site.storage.evaluations.list(None).items}
+    assert [states[one].state for one in (kept, others[0], others[2], of_relu[1], done.id)] == [
+        *("queued", "done", "done", "done", "done")
+    ]
+    assert not site.storage.leases.renew(lease, 30)
+    monkeypatch.setattr(views, "CANCELLED_AT_ONCE", 2)
+    for _ in range(3):
+        site.accept()
+    page = site.page("/cancel")
+    assert len(form_of(page)["evaluation"]) == 2
+    assert "There are more: these are the newest 2." in page.words
+
+
+def test_a_form_that_chooses_nothing_cancels_nothing(site):
+    site.accept()
+    form = form_of(site.page("/cancel"))
+    for chosen, status in (([], 400), (["ev_nothing"], 404), (["x" * 9000], 400)):
+        assert site.browser.post("/cancel", data={**form, "evaluation": chosen}).status_code == status
+
+
+@pytest.mark.parametrize("headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}])
+def test_no_other_site_cancels(site, headers):
+    waiting = site.accept()
+    form = form_of(site.page(f"/evaluations/{waiting.id}"))
+    forged = ({**form, "token": "0" * 64}, {"evaluation": [waiting.id]}, {**form, "token": "\u00e9"})
+    for sent, more in ((form, headers), *((one, {}) for one in forged)):
+        answer = site.browser.post("/cancel", data=sent, headers=more)
+        assert answer.status_code == 403
+        assert "came from another site" in Markup(answer.text).words
+    assert site.storage.evaluations.get(waiting.id, None).state == "queued"
+
+
 class TestWithKeys:
     @pytest.fixture
     def keyed(self, site):
@@ -368,7 +449,7 @@ class TestWithKeys:
         theirs = keyed.finished(passed(), tenant=keyed.other.id)
         for address in ("/", f"/evaluations/{theirs.id}", "/problems", "/live", "/problems/relu/starter.cu"):
             page = keyed.page(address, 401)
-            assert page.words.endswith("cannot send or cancel anything.")
+            assert page.words.endswith("which can look and cancel, and cannot send anything.")
             assert {"type": "hidden", "name": "next", "value": address} in page.all("input")
             assert theirs.id not in page.words
 
@@ -399,6 +480,22 @@ class TestWithKeys:
         assert keyed.browser.post("/evaluate", json=body).status_code == 401
         assert keyed.browser.delete(f"/evaluations/{mine.id}").status_code == 401
         assert keyed.browser.get("/evaluations", headers={"Accept": "*/*"}).status_code == 401
+
+    def test_each_key_cancels_its_own_and_needs_its_own_pages_form(self, keyed):
+        mine, theirs = (keyed.accept(tenant=one.id) for one in (keyed.mine, keyed.other))
+        form = {"evaluation": [mine.id]}
+        assert keyed.browser.post("/cancel", data=form).status_code == 401
+        _, admin = keyed.storage.keys.create("admin", admin=True)
+        form["token"] = form_of(keyed.page(f"/evaluations/{mine.id}", headers=bearer(admin)))["token"]
+        self.sign_in(keyed, keyed.secret)
+        assert keyed.browser.post("/cancel", data=form).status_code == 403
+        own = form_of(keyed.page("/cancel"))
+        assert own["evaluation"] == [mine.id]
+        assert keyed.browser.post("/cancel", data={**own, "evaluation": [theirs.id]}).status_code == 404
+        both = {**own, "evaluation": [mine.id, theirs.id]}
+        assert keyed.browser.post("/cancel", data=both, follow_redirects=False).status_code == 303
+        states = [keyed.storage.evaluations.get(one.id, None).state for one in (mine, theirs)]
+        assert states == ["done", "queued"]
 
     @pytest.mark.parametrize("secret", ["", "assay_" + "x" * 43, HOSTILE, "assay_" + "x" * 9000])
     def test_a_wrong_key_is_told_so(self, keyed, secret):

@@ -1,0 +1,126 @@
+"""One connection of the HTTP server: how many an address may have, and how one ends."""
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, cast
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from evaluator.service.api.callers import sender_of
+from evaluator.service.api.errors import ApiError
+
+_LINGERS_S: Final = 2.0
+"""How long a connection that is to end takes in what its caller still sends of a body."""
+
+
+class PoliteTransport:
+    """A transport whose caller hears the answer also where it comes before the body is there.
+
+    A socket that is closed while something in it is unread answers with a reset, on which the caller's system drops
+    what it has not handed over yet: the refusal (RFC 9112, 9.6). So the writing half is closed first.
+    """
+
+    def __init__(self, connection: "HttpConnection", transport: asyncio.Transport) -> None:
+        self._connection, self._transport = connection, transport
+        self.lingers = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        """As far as the protocol should know."""
+        return self.lingers or self._transport.is_closing()
+
+    def close(self) -> None:
+        """End it, after the answer; where its caller sends a body, when that has ended, but soon."""
+        if self._connection.conn.their_state is not h11.SEND_BODY or self.is_closing():
+            self._transport.close()
+            return
+        self.lingers = True
+        self._connection.flow.resume_reading()
+        self._transport.write_eof()
+        asyncio.get_running_loop().call_later(_LINGERS_S, self._transport.close)
+
+
+class HttpConnection(H11Protocol):
+    """One connection; beyond `most` of them, one that has sent no whole request is closed, or else the new one.
+
+    Of one address at most `most_of_address` are open that are at no request. A proxy that is trusted to say whose
+    requests it brings has as many as it likes: the middleware counts those whom it names.
+    """
+
+    most = 0
+    most_of_address = 0
+    is_proxy: Callable[[str], bool] = staticmethod(lambda address: False)
+    of_address: ClassVar[defaultdict[str, set["HttpConnection"]]]
+    """Those of each address."""
+    _address = ""
+    _quiet_since_s = 0.0
+    """Since when it may send a request, where it is at none."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._polite = PoliteTransport(self, transport)
+        self.transport = cast(asyncio.Transport, self._polite)
+        # An answer goes out in two parts; without this the second waits 40 ms for the first to be acknowledged.
+        # asyncio itself does so only for sockets that were made with IPPROTO_TCP.
+        with contextlib.suppress(OSError):
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._quiet_since_s = time.monotonic()
+        if self.client is not None and not self.is_proxy(self.client[0]):
+            self._address = sender_of(self.client[0])
+            self.of_address[self._address].add(self)
+        # Headers that are begun and not ended cost nothing to send: they are not to shut others out.
+        if len(self.of_address[self._address]) > self.most_of_address:
+            quiet = [one for one in self.of_address[self._address] if one._is_quiet]
+            if len(quiet) > self.most_of_address:
+                self._close_oldest(quiet)
+        if len(self.connections) > self.most:
+            others = [cast(HttpConnection, one) for one in self.connections if one is not self]
+            self._close_oldest([one for one in others if one._is_quiet])
+
+    def data_received(self, data: bytes) -> None:
+        if not self._polite.lingers:  # else the rest of what was refused
+            super().data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def _close_oldest(self, quiet: list["HttpConnection"]) -> None:
+        """End the one that has been quiet for longest; where there is none, this one."""
+        oldest = min(quiet, key=lambda one: one._quiet_since_s, default=self)
+        oldest._forget()  # it is told of its end later, and others may come before that
+        oldest.transport.abort()
+
+    def _forget(self) -> None:
+        self.connections.discard(self)
+        mine = self.of_address[self._address]
+        mine.discard(self)
+        if not mine:
+            del self.of_address[self._address]
+
+    def on_response_complete(self) -> None:
+        self._quiet_since_s = time.monotonic()
+        super().on_response_complete()
+
+    @property
+    def _is_quiet(self) -> bool:
+        return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
+
+    def send_400_response(self, msg: str) -> None:
+        body = ApiError("malformed", msg).problem().model_dump_json(exclude_none=True).encode()
+        headers = [
+            (b"content-type", b"application/problem+json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        with contextlib.suppress(h11.LocalProtocolError):  # an answer is half sent already
+            for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
