@@ -74,7 +74,7 @@ def _named_by_folder(file: Path) -> str:
     return f"{file.resolve().parent.name}{file.suffix}"
 
 
-def stated(tasks: Iterable[Task], problems: Iterable[StatedProblem]) -> tuple[Task, ...]:
+def with_references(tasks: Iterable[Task], problems: Iterable[StatedProblem]) -> tuple[Task, ...]:
     """The tasks, each of these problems with the file that its kernels are graded by."""
     references = {one.face.id: one.reference for one in problems}
     return tuple(

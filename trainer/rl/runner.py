@@ -449,7 +449,9 @@ async def tasks_of(config: TrainingConfig, tell: Callable[[str], None]) -> tuple
     wording, share = asked.wording, asked.held_out_share
     training = training_tasks(learned, asked.variants, wording=wording, held_out_share=share)
     held_out = held_out_tasks(every, asked.held_out, wording=wording, held_out_share=share)
-    return references.stated(stated(training), problems), references.stated(stated(held_out), problems)
+    return references.with_references(stated(training), problems), references.with_references(
+        stated(held_out), problems
+    )
 
 
 @contextmanager
