@@ -63,6 +63,8 @@ class StartFailure:
     """In a row."""
     at_s: float
     """When, by the clock that all processes of a machine share since its start (CLOCK_MONOTONIC)."""
+    killed: bool = False
+    """Whether someone outside ended it, which counts against no job that wanted it."""
 
     @property
     def due_s(self) -> float:
@@ -76,11 +78,11 @@ class StartFailure:
 
     @property
     def fault(self) -> GpuError:
-        return GpuError(self.reason, self.remedy)
+        return (RefereeKilledError if self.killed else GpuError)(self.reason, self.remedy)
 
 
 class RefereeKilledError(GpuError, JobKilledError):
-    """Someone outside ended the referee, or a runner of it, while it had this job."""
+    """Someone outside ended the referee, or a runner of it, while it had this job, or was started for it."""
 
 
 class _RefereeLostError(Exception):
@@ -191,7 +193,7 @@ class GpuReferee:
         """What it means that the referee at this channel is gone."""
         pid = _PEER.unpack(channel.option(socket.SO_PEERCRED, _PEER.size))[0]
         code = how_it_ended(self._endings, pid)
-        if code is None or (code < 0 and -code not in OWN_FAULTS):
+        if code is None or _from_outside(code):
             how = "its supervisor too" if code is None else _ending(code)
             return RefereeKilledError(
                 f"The referee of {self._gpu.name} was killed from outside in the middle of a job ({how}).",
@@ -287,8 +289,7 @@ class GpuReferee:
             else:
                 ended = f"could not be started ({_ending(code)})"
             reason = f"The referee of {self._gpu.name} {ended}: {self._last_words()}"
-            self._troubles.add(reason, self._remedy())
-            raise GpuError(reason, self._remedy())
+            raise self._troubles.add(reason, self._remedy(), code is not None and _from_outside(code)).fault
         return connection
 
     def _command(self) -> list[str]:
@@ -313,6 +314,10 @@ class GpuReferee:
         return f"Run `assay doctor`; the referee's log is {self._log}."
 
 
+def _from_outside(code: int) -> bool:
+    return code < 0 and -code not in OWN_FAULTS
+
+
 class _StartFailures:
     """The last failed start, in a file for all processes of this machine, and in memory where no file can be kept."""
 
@@ -328,9 +333,9 @@ class _StartFailures:
         # The file of an earlier start of the machine speaks of another clock.
         return last if last and 0 <= time.monotonic() - last.at_s < _REMEMBERED_S else None
 
-    def add(self, reason: str, remedy: str) -> None:
+    def add(self, reason: str, remedy: str, killed: bool = False) -> StartFailure:
         before = self.last()
-        now = StartFailure(reason, remedy, before.failures + 1 if before else 1, time.monotonic())
+        now = StartFailure(reason, remedy, before.failures + 1 if before else 1, time.monotonic(), killed)
         try:
             aside = self._file.with_suffix(f".{os.getpid()}")
             aside.write_text(json.dumps(asdict(now)))
@@ -338,6 +343,7 @@ class _StartFailures:
             self._own = None
         except OSError:
             self._own = now
+        return now
 
     def clear(self) -> None:
         self._own = None

@@ -95,6 +95,37 @@ def test_a_referee_that_is_killed_twice_judges_the_third_time(referee):
     assert found.verified.ruling is None
 
 
+class KilledAtItsStart(Referee):
+    """By whoever kills all that is new; the first `kills` times."""
+
+    kills = 1
+    number = "KILL"
+
+    def _command(self):
+        self.kills -= 1
+        return ["/bin/sh", "-c", f"kill -{self.number} $$"] if self.kills >= 0 else super()._command()
+
+
+def test_a_referee_that_is_killed_at_its_start_counts_against_nobody(tmp_path):
+    referee = KilledAtItsStart(GPU, MachineSettings(tmp_path))
+    for _ in range(2):  # who asks before the next start is due hears the same
+        with pytest.raises(RefereeKilledError, match=r"could not be started \(ended by SIGKILL\)"):
+            referee.judge(request("relu"), lambda event: None)
+    time.sleep(max(0.0, referee.trouble.due_s - time.monotonic()))
+    try:
+        assert referee.judge(request("relu"), lambda event: None).verified.ruling is None
+        assert referee.trouble is None
+    finally:
+        for _, pid in list(processes()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    crashing = KilledAtItsStart(GPU, MachineSettings(tmp_path / "other"))
+    crashing.number = "SEGV"
+    with pytest.raises(GpuError, match="could not be started") as fault:
+        crashing.judge(request("relu"), lambda event: None)
+    assert not isinstance(fault.value, RefereeKilledError)
+
+
 def test_a_referee_that_crashes_in_a_job_twice_counts_against_the_job(referee):
     fault, hit = judged(referee, signal.SIGSEGV)
     assert len(hit) == 2
