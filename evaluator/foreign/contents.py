@@ -29,12 +29,20 @@ _FEW_BITS: Final = 6
 _STRETCH: Final = 32
 _FAR: Final = 4.0
 """Standard deviations: one normal value in 16,000 lies further out."""
+_TIES: Final = ("rows_of_one_value", "few_values", "extreme_ends")
+"""Arrangements of which many values are equal."""
 _STEPS: Final = 8
-"""Values of rows of one value lie on an eighth of the range's half: so few bits that equal terms add up exactly."""
+"""Values of rows of one value lie near an eighth of the range's half, with so few bits that equal terms add up
+exactly."""
 
 
-def distributions_of(inputs: Sequence[TensorFacts], inputs_at: InputsAt, called: Called) -> tuple[Distribution, ...]:
-    """The typical distribution, and those that arrange the tensors among `forward`'s arguments otherwise."""
+def distributions_of(
+    inputs: Sequence[TensorFacts], inputs_at: InputsAt, called: Called, with_ties: bool = True
+) -> tuple[Distribution, ...]:
+    """The typical distribution, and those that arrange the tensors among `forward`'s arguments otherwise.
+
+    `with_ties`: also those that make many values equal.
+    """
     kinds: tuple[tuple[str, str, Callable[[DrawnAs], Maker]], ...] = (
         ("as_drawn", "as the file draws it", _drawn),
         ("rows_of_one_value", "one value for each row, within the file's range", _rows_of_one_value),
@@ -47,6 +55,7 @@ def distributions_of(inputs: Sequence[TensorFacts], inputs_at: InputsAt, called:
     return tuple(
         Distribution(name, reason, _drawing(inputs_at, {facts.name for facts in movable}, made, called))
         for name, reason, made in (kinds if movable else kinds[:1])
+        if with_ties or name not in _TIES
     )
 
 
@@ -55,7 +64,7 @@ def _drawing(
 ) -> Callable[[Rng, Sizes], dict[str, Array]]:
     def draw(rng: Rng, sizes: Sizes) -> dict[str, Array]:
         inputs = inputs_at(sizes)
-        asked = [facts.name for facts in inputs if facts.draw.kind == "called"]
+        asked = [facts.name for facts in inputs if facts.draw.kind in ("called", "fixed")]
         found = called(rng_seed(rng), asked, sizes) if asked else {}
         drawn: dict[str, Array] = {}
         for facts in inputs:
@@ -102,9 +111,12 @@ def _centre_and_reach(draw: DrawnAs) -> tuple[float, float]:
 def _rows_of_one_value(draw: DrawnAs) -> Maker:
     centre, reach = _centre_and_reach(draw)
 
+    step = 2.0 ** (math.floor(math.log2(reach)) - _FEW_BITS) if reach > 0 else 0.0
+
     def make(rng: Rng, shape: Shape) -> Array:
-        steps = rng.integers(1 - _STEPS, _STEPS - 1, (*shape[:-1], 1)) / _STEPS
-        return rng.xp.broadcast_to(centre + reach * steps, shape)
+        values = centre + reach * rng.integers(1 - _STEPS, _STEPS - 1, (*shape[:-1], 1)) / _STEPS
+        values = rng.xp.round(values / step) * step if step else values
+        return rng.xp.broadcast_to(values, shape)
 
     return make
 

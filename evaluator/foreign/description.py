@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from common.wire import DType, Json
 
-DrawKind: TypeAlias = Literal["uniform", "normal", "integers", "permutation", "called"]
+DrawKind: TypeAlias = Literal["uniform", "normal", "integers", "permutation", "called", "fixed"]
 InputKind: TypeAlias = Literal["argument", "parameter", "buffer", "output"]
 
 _MOST_TENSORS: Final = 1024
@@ -17,7 +17,9 @@ MOST_SIZES: Final = 64
 
 @dataclass(frozen=True)
 class DrawnAs:
-    """How the contents of an input are drawn; `called`: only the file itself can make them."""
+    """How the contents of an input are drawn; `called`: only the file itself can make them; `fixed`: and it makes the
+    same each time.
+    """
 
     kind: DrawKind
     low: float = 0.0
@@ -37,6 +39,8 @@ class TensorFacts:
     shape: tuple[int, ...]
     draw: DrawnAs
     kind: InputKind
+    longest_sum: int = 1
+    """Of an output: terms of the longest sum that it was seen to be made of."""
 
     @property
     def size_bytes(self) -> int:
@@ -54,7 +58,7 @@ class Description:
     """Whole numbers that the file names at its top."""
     flops: int
     longest_sum: int
-    """Terms of the longest sum that the file was seen to make."""
+    """Terms of the longest sum that the file was seen to make, for whatever output."""
     torch: str
     """Version of PyTorch."""
     constants: tuple[str, ...] = ()
@@ -67,6 +71,8 @@ class Description:
     """How often others go over an axis: once for a sum, twice for a softmax or a norm."""
     reducible: Mapping[str, int] = field(default_factory=dict)
     """Numbers that can be made smaller, as the file states them: the constants, and shares of others."""
+    unordered: bool = False
+    """Whether whole numbers of the answer may hang on which of equal values comes first, which nobody states."""
     fault: str = ""
     """Why the answer at these sizes says nothing about a kernel, as far as a call with other inputs shows.
 
@@ -112,7 +118,8 @@ class Description:
         ):
             raise ValueError("numbers to make smaller that are none")
         counted = (described.operators, described.products, described.passes)
-        if not (0 <= described.flops < 1 << 62 and 1 <= described.longest_sum < 1 << 40 and min(counted) >= 0):
+        sums = [described.longest_sum, *(facts.longest_sum for facts in described.outputs)]
+        if not (0 <= described.flops < 1 << 62 and all(1 <= one < 1 << 40 for one in sums) and min(counted) >= 0):
             raise ValueError("work out of range")
         return described
 

@@ -22,7 +22,12 @@ from evaluator.foreign.calibration import (
 )
 from evaluator.foreign.contents import distributions_of
 from evaluator.foreign.description import Description, TensorFacts
-from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError, ReferenceTooLargeError
+from evaluator.foreign.reference import (
+    ReferenceEndedError,
+    ReferenceProcess,
+    ReferenceRefusedError,
+    ReferenceTooLargeError,
+)
 from evaluator.foreign.sizes import (
     VariedSizes,
     afforded,
@@ -227,11 +232,34 @@ def _calibrated(file: File, described: Description) -> Known:
         raise _DegenerateError(name, faults[0])
     left_out: list[str] = []
     for turn, distribution in enumerate(distributions[1:], _LOOKS):
-        inputs, exact, finite = tried(turn, distribution)
-        if not finite or not calibrator.admits(inputs, exact):
+        try:
+            inputs, exact, finite = tried(turn, distribution)
+            admitted = finite and calibrator.admits(inputs, exact)
+        except (ReferenceEndedError, ReferenceTooLargeError):
+            raise
+        except ReferenceRefusedError:  # contents that the file itself cannot do with
+            admitted = False
+        if not admitted:
             left_out.append(distribution.name)
     warnings = tuple(f"no output depends on the parameter '{one}'" for one in ignored if one not in arguments)
-    return replace(known, left_out=tuple(left_out), warnings=(*warnings, *_untold(calibration)))
+    told = (*warnings, *_untold(calibration), *_unseen(described))
+    return replace(known, left_out=tuple(left_out), warnings=told)
+
+
+def _unseen(described: Description) -> Iterator[str]:
+    """What verdicts on it do not see."""
+    fixed = [
+        f"'{facts.name}'" for facts in described.inputs if facts.kind == "argument" and facts.draw.kind == "fixed"
+    ]
+    if fixed:
+        yield (
+            f"get_inputs makes {', '.join(fixed)} without drawing, so {'they are' if fixed[1:] else 'it is'} the same "
+            "in every trial: a kernel that relies on these contents is not told"
+        )
+    if described.unordered:
+        yield (
+            "which of equal values comes first when they are sorted is not stated, so none are made equal on purpose"
+        )
 
 
 def _untold(calibration: Calibration) -> Iterator[str]:
@@ -270,6 +298,7 @@ def _distributions(file: File, base: Description) -> tuple[Distribution, ...]:
         base.inputs,
         lambda at: file.described(constants_of(base, at)).inputs,
         lambda seed, names, at: file.process.drawn(seed, names, constants_of(base, at)),
+        with_ties=not base.unordered,
     )
 
 
@@ -301,10 +330,8 @@ def stated_problem(
             facts.name: Expected(
                 _beside(given, _as_compared(answer[f"value_{number}"], facts)),
                 _beside(given, answer[f"scale_{number}"]),
-                longer=_longer(facts, known.description, here) * (one.relative / base if base else 1.0),
-                beyond=_beside(given, half_step(facts) * np.abs(answer[f"value_{number}"]))
-                if half_step(facts)
-                else 0.0,
+                longer=_longer(facts, known.description) * (one.relative / base if base else 1.0),
+                beyond=_beyond(given, answer[f"value_{number}"], answer[f"scale_{number}"], facts),
             )
             for number, (facts, one) in enumerate(zip(here.outputs, calibration.outputs, strict=True))
         }
@@ -369,6 +396,13 @@ def origin_of(file: File, known: Known, other_sizes: OtherSizes, published: Desc
     return origins.dump(Origin(file.text, file.name, file.problem_id, known, other_sizes, published))
 
 
+def _beyond(given: Arrays, value: NDArray[Any], scale: NDArray[Any], facts: TensorFacts) -> Array | float:
+    """What the last rounding to 16 bits takes; of whole numbers how far honest ways were seen to be apart."""
+    if not facts.dtype.is_float:
+        return _beside(given, scale) if scale.any() else 0.0
+    return _beside(given, half_step(facts) * np.abs(value)) if half_step(facts) else 0.0
+
+
 def _beside(given: Arrays, values: NDArray[Any]) -> Array:
     """The same where the inputs are."""
     return on_device_of(next(iter(given.values())), values) if given else values
@@ -394,11 +428,12 @@ def _bytes_at(tensor: Tensor, sizes: Sizes) -> int:
     return math.prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes
 
 
-def _longer(facts: TensorFacts, base: Description, here: Description) -> float:
+def _longer(facts: TensorFacts, base: Description) -> float:
     """How much more longer sums than those of the calibration may be off."""
-    if here.longest_sum <= base.longest_sum or not facts.dtype.is_float:
+    (calibrated,) = (one for one in base.outputs if one.name == facts.name)
+    if facts.longest_sum <= calibrated.longest_sum or not facts.dtype.is_float:
         return 1.0
-    return derived_relative(facts, here) / derived_relative(facts, base)
+    return derived_relative(facts, base) / derived_relative(calibrated, base)
 
 
 def _as_compared(values: NDArray[Any], facts: TensorFacts) -> Array:
@@ -424,7 +459,7 @@ def _reason(described: Description, calibration: Calibration) -> str:
         why = (
             f"{MARGIN:g} times what PyTorch in the file's own type was off at most"
             if one.relative > one.derived
-            else f"sums of {described.longest_sum} terms in any order; PyTorch in the file's own type was off by "
+            else f"sums of {facts.longest_sum} terms in any order; PyTorch in the file's own type was off by "
             f"{in_roundings(one.honest)} at most"
         )
         last = f" beside half a step of {facts.dtype}" if half_step(facts) else ""

@@ -31,6 +31,8 @@ _REDUCED_ELEMENTS: Final = 1 << 18
 _WORTH: Final = 0.9
 """A halving that leaves more than this of what is too much is none: images of one pixel, on which a norm says
 nothing, would not make a deep network small."""
+_LEAST_HALVED: Final = 3
+"""Sizes up to this are not halved: of one row nothing shows a kernel that computes no other."""
 _HALVINGS: Final = 64
 _MOST_RUNS: Final = 48
 """Of the file while it is learned what can vary: milliseconds each for small files."""
@@ -142,7 +144,7 @@ def _halved(
     groups: list[tuple[str, ...]] = [(name,) for name in sizes]
     failed: ReferenceRefusedError | None = None
     for _ in range(_HALVINGS):
-        left = [names for names in groups if sizes[names[0]] > 1]
+        left = [names for names in groups if sizes[names[0]] > _LEAST_HALVED]
         if not left:
             break
         names = max(left, key=lambda names: sizes[names[0]]) if largest_first else left[0]
@@ -259,7 +261,7 @@ def drawn_sizes(
                 return tuple(drawn)  # to try again could take a minute each time
             except ReferenceRefusedError:
                 continue
-            cheap = work_of(found) <= max(_SET_WORK, work_of(base))
+            cheap = work_of(found) <= max(_SET_WORK, 2 * work_of(base))
             if cheap and found.sizes not in (base.sizes, *drawn) and follows(found, base, varied):
                 drawn.append(found.sizes)
                 break

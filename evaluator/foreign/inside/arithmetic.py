@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
+from torch.utils.weak import WeakIdKeyDictionary
 
 from evaluator.foreign.inside.operators import CANCELLING, SeenOperators, operator_name
 from evaluator.foreign.inside.refusals import TooLargeError, current_line
@@ -20,7 +21,7 @@ from evaluator.foreign.inside.refusals import TooLargeError, current_line
 ROUNDING: Final = 2.0**-24
 """Largest relative error of one float32 rounding to nearest: the noise of Monte Carlo arithmetic."""
 _MOST_MOVED: Final = math.sqrt(3.0) * ROUNDING
-_NARROW: Final = (torch.float32, torch.float16, torch.bfloat16)
+NARROW: Final = (torch.float32, torch.float16, torch.bfloat16)
 _MOVES: Final = frozenset(
     [
         "_unsafe_view",
@@ -115,28 +116,50 @@ class DoubleArithmetic(SeenOperators):
 
 def _doubled(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.double() if value.dtype in _NARROW else value
-    return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value
+        return value.double() if value.dtype in NARROW else value
+    return torch.float64 if isinstance(value, torch.dtype) and value in NARROW else value
 
 
 class RoundedArithmetic(SeenOperators):
-    """Floating operands and results of every operator rounded to a lower precision, computed in the file's own."""
+    """Floating operands and results of every operator rounded to a lower precision, computed in the file's own.
 
-    def __init__(self, rounding: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    With `products_alone` only the operands of products and convolutions, as tensor cores take them.
+    """
+
+    def __init__(
+        self,
+        rounding: Callable[[torch.Tensor], torch.Tensor],
+        dtypes: tuple[torch.dtype, ...],
+        products_alone: bool = False,
+    ) -> None:
         super().__init__()
-        self._rounding = rounding
+        self._rounding, self._dtypes, self.products_alone = rounding, dtypes, products_alone
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if not _computes(func) or func._schema.is_mutable:
             return func(*args, **(kwargs or {}))
+        if self.products_alone:
+            product = func.overloadpacket in flop_registry
+            factors = pytree.tree_map(self.rounded, args) if product else args
+            return func(*factors, **(kwargs or {}))
         args, kwargs = pytree.tree_map(self.rounded, (args, kwargs or {}))
         return pytree.tree_map(self.rounded, func(*args, **kwargs))
 
     def rounded(self, value: Any) -> Any:
         """A tensor of floats with its values rounded; anything else as it is."""
-        if isinstance(value, torch.Tensor) and value.dtype in _NARROW:
+        if isinstance(value, torch.Tensor) and value.dtype in self._dtypes:
             return self._rounding(value.float()).to(value.dtype)
         return value
+
+
+def rounded_arithmetic(name: str) -> RoundedArithmetic:
+    """By a name of `LOWER`, or `NAME in products`. Raises KeyError."""
+    precision = name.removesuffix(_IN_PRODUCTS)
+    dtypes = (torch.float64,) if precision == "float32" else NARROW
+    return RoundedArithmetic(LOWER[precision], dtypes, products_alone=name != precision)
+
+
+_IN_PRODUCTS: Final = " in products"
 
 
 def _to_tf32(values: torch.Tensor) -> torch.Tensor:
@@ -149,9 +172,13 @@ LOWER: Final[Mapping[str, Callable[[torch.Tensor], torch.Tensor]]] = {
     "TF32": _to_tf32,
     "bfloat16": lambda values: values.to(torch.bfloat16).float(),
     "float16": lambda values: values.to(torch.float16).float(),
+    "float32": lambda values: values,
     "float8_e4m3fn": lambda values: values.to(torch.float8_e4m3fn).float(),
 }
-"""Precisions lower than float32, to nearest: 10, 7, 10 and 3 fraction bits, the last two with a small range too."""
+"""Lower precisions, to nearest: 10, 7, 10, 23 and 3 fraction bits, float16 and the last with a small range too.
+
+Tensors are float32 where they are rounded; `float32` is what float64 is rounded to.
+"""
 TRUNCATED: Final = "truncated bfloat16"
 
 
@@ -218,11 +245,11 @@ class OneAccumulator(SeenOperators):
         if factors is not None and not (kwargs.keys() & {"alpha", "beta"}):
             left, right = (args[at] for at in factors)
             columns = 1 if right.ndim == 1 else right.shape[-1]
-            if left.dtype in _NARROW and left.numel() * columns <= _MOST_TERMS:
+            if left.dtype in NARROW and left.numel() * columns <= _MOST_TERMS:
                 product = _in_order(left.float(), right.float())
                 return (product if factors[0] == 0 else product + args[0].float()).to(left.dtype)
         own = name in ("sum", "mean") and kwargs.get("dtype") in (None, args[0].dtype)
-        if own and args[0].dtype in _NARROW and args[0].numel() <= _MOST_TERMS:
+        if own and args[0].dtype in NARROW and args[0].numel() <= _MOST_TERMS:
             axes = _axes(func, args) or tuple(range(args[0].ndim))
             if axes:
                 kept = bool(args[2]) if len(args) > 2 else bool(kwargs.get("keepdim", False))
@@ -275,6 +302,8 @@ _TWO_PASSES: Final = frozenset(
     }
 )
 """Operators that go over an axis twice."""
+_SORTING: Final = frozenset(["sort", "argsort", "topk", "kthvalue", "median", "mode"])
+_REDUCING: Final = frozenset(["amax", "amin", "max", "min", "aminmax", "cummax", "cummin"])
 _ORDERING: Final = frozenset(["argmax", "argmin", "sort", "topk", "kthvalue", "median", "mode"])
 """Operators that go over an axis and add up nothing."""
 
@@ -288,11 +317,16 @@ class CountedWork(SeenOperators):
         self._most_bytes = most_bytes
         self.flops = 0
         self.longest_sum = 1
+        self._sums: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._hidden_sum = 1
+        """The longest of what was written into a part of another tensor, which may have other names."""
         self.operators = 0
         self.products = 0
         """Operators that multiply matrices, or convolve."""
         self.passes = 0
         """Times that another operator goes over an axis to add up, or to take the largest."""
+        self.unordered = False
+        """Whether something was sorted of which nobody states which of equal values comes first."""
         self.random: list[tuple[str, int | None]] = []
         """Operators that draw random numbers, and the lines of the file that call them."""
 
@@ -305,11 +339,17 @@ class CountedWork(SeenOperators):
             if found_bytes > self._most_bytes:
                 raise TooLargeError(found_bytes, self._most_bytes, current_line(), "products")
         made = func(*args, **(kwargs or {}))
+        given = [
+            self._sums.get(one, 1) for one in pytree.tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)
+        ]
+        longest = max(given, default=1)
         if torch.Tag.nondeterministic_seeded in func.tags:
             self.random.append((operator_name(func), current_line()))
+        if operator_name(func) in _SORTING and not (kwargs or {}).get("stable") and True not in args[1:2]:
+            self.unordered = True
         read, written = _floats((args, kwargs)), _floats(made)
         if not _computes(func) or not read:
-            return made
+            return self._with_sums(made, longest, func)
         self.operators += 1
         elements = max((one.numel() for one in (*read, *written)), default=0)
         if func.overloadpacket in flop_registry and not isinstance(made, tuple):
@@ -320,9 +360,22 @@ class CountedWork(SeenOperators):
         self.longest_sum = max(self.longest_sum, terms)
         if func.overloadpacket in flop_registry:
             self.products += 1
-        elif terms > 1 or operator_name(func) in _ORDERING:
+        elif terms > 1 or operator_name(func) in _ORDERING | _REDUCING:
             self.passes += 1 + (operator_name(func) in _TWO_PASSES)
+        return self._with_sums(made, max(longest, terms), func)
+
+    def _with_sums(self, made: Any, longest: int, func: Any) -> Any:
+        """`made`, of which it is remembered how long the longest sum is that is in it."""
+        for one in pytree.tree_leaves(made):
+            if isinstance(one, torch.Tensor):
+                self._sums[one] = longest
+                if func._schema.is_mutable and one._is_view():
+                    self._hidden_sum = max(self._hidden_sum, longest)
         return made
+
+    def longest_sum_in(self, tensor: torch.Tensor) -> int:
+        """Terms of the longest sum that a tensor was seen to be made of."""
+        return max(self._hidden_sum, self._sums.get(tensor, self.longest_sum))
 
 
 def _terms(name: str, args: Any, made: Any) -> int:
@@ -336,11 +389,46 @@ def _terms(name: str, args: Any, made: Any) -> int:
         return int(args[0].shape[args[1]]) if args[0].ndim else 1
     if name == "native_layer_norm":
         return int(np.prod(args[1]))
+    if name in _CHOOSING or name in _ORDERING:
+        return 1
+    if name.startswith("nll_loss"):
+        return int(args[1].numel())
+    if name in ("bilinear", "_trilinear"):
+        return int(args[0].shape[-1] * args[1].shape[-1])
+    if name.startswith("_fft_"):
+        return int(np.prod([args[0].shape[axis] for axis in args[1]]))
+    if name.startswith("_scaled_dot_product"):
+        return int(max(args[0].shape[-1], args[1].shape[-2]))
     read = max((one.numel() for one in _floats(args)), default=1)
     results = [one.numel() for one in _floats(made) if one.numel()]
     return max(1, read // min(results)) if results else 1
 
 
+_CHOOSING: Final = frozenset(
+    {
+        "amax",
+        "amin",
+        "max",
+        "min",
+        "aminmax",
+        "maximum",
+        "minimum",
+        "max_pool2d_with_indices",
+        "max_pool3d_with_indices",
+        "adaptive_max_pool2d",
+        "adaptive_max_pool3d",
+        "fractional_max_pool2d",
+        "fractional_max_pool3d",
+        "cummax",
+        "cummin",
+        "any",
+        "all",
+        "take",
+        "masked_select",
+        "nonzero",
+    }
+)
+"""Operators that look at many values and give one of them: nothing is added up."""
 _MOST_OPERATORS: Final = 2000
 """A network of 200 layers has 700. A calibration carries out each some 200 times, at a tenth of a millisecond and
 more; what has more is recurrent, and has fewer in shorter sequences."""

@@ -4,6 +4,7 @@ Source: https://github.com/ScalingIntelligence/KernelBench, README, "Task descri
 """
 
 import ast
+import functools
 import inspect
 import random
 import sys
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -99,6 +101,7 @@ class ReferenceFile(ABC):
         module = ModuleType("reference")
         sys.modules["reference"] = module
         self._names = vars(module)
+        self._own: WeakKeyDictionary[torch.nn.Module, dict[str, Any]] = WeakKeyDictionary()
         self.constants = dict(constants)
         with refused_where_it_fails("carrying out the file"):
             for name, value in sizes.items():
@@ -118,6 +121,21 @@ class ReferenceFile(ABC):
     @abstractmethod
     def arguments(self, model: torch.nn.Module, seed: int) -> Arguments:
         """What the module is called with, made under this seed. Raises RefusedError."""
+
+    def forget_made(self, model: torch.nn.Module) -> None:
+        """What the file has kept of calls before: tables that were made in other types, or under other noise."""
+        for module in model.modules():
+            own = vars(module)
+            kept = self._own.setdefault(module, {name: one for name, one in own.items() if not name.startswith("_")})
+            for name in [one for one in own if not one.startswith("_")]:
+                if name not in kept:
+                    del own[name]
+            own.update(kept)
+        methods = (one for kind in {type(module) for module in model.modules()} for one in vars(kind).values())
+        for one in (*self._names.values(), *methods):
+            clear = getattr(one, "cache_clear", None)
+            if callable(clear) and isinstance(one, functools._lru_cache_wrapper):
+                clear()
 
     def check_torch(self) -> None:
         """Raises RefusedError where the file has changed torch."""

@@ -4,7 +4,8 @@
 it so is as honest as one in float32 can be, but for `log1p`; from outside nothing of that sum is to be seen.
 """
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import torch
@@ -23,6 +24,24 @@ class SeenOperators(TorchDispatchMode):
 def seed_torch(seed: int) -> None:
     """As `torch.manual_seed`, which imports the compiler too."""
     torch.default_generator.manual_seed(seed)
+
+
+@contextlib.contextmanager
+def finfo_of_float32(doubled: bool) -> Iterator[None]:
+    """Where a file is carried out in float64 in the place of less, `torch.finfo` speaks of float32 as it does there."""
+    if not doubled:
+        yield
+        return
+    own = torch.finfo
+
+    def finfo(dtype: torch.dtype | None = None) -> torch.finfo:
+        return own(torch.float32 if dtype in (None, torch.float64) else dtype)
+
+    torch.finfo = finfo  # type: ignore[assignment,misc]
+    try:
+        yield
+    finally:
+        torch.finfo = own  # type: ignore[misc]
 
 
 def operator_name(func: Any) -> str:

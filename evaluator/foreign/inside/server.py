@@ -25,19 +25,28 @@ from evaluator.foreign.inside.arithmetic import (
     NumbersRead,
     OneAccumulator,
     PermutedOrder,
-    RoundedArithmetic,
     TruncatedArithmetic,
+    rounded_arithmetic,
 )
-from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_buffer, draw_of_parameter
+from evaluator.foreign.inside.draws import (
+    CALLED,
+    Draw,
+    WatchedDraws,
+    draw_of_buffer,
+    draw_of_fixed,
+    draw_of_parameter,
+)
 from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, Share, call
 from evaluator.foreign.inside.leetgpu import LeetGpuFile
-from evaluator.foreign.inside.operators import seed_torch
+from evaluator.foreign.inside.operators import finfo_of_float32, seed_torch
 from evaluator.foreign.inside.refusals import NoOneAnswerError, RefusedError, TooLargeError, refused_where_it_fails
 from evaluator.foreign.inside.tensara import TensaraFile
 from evaluator.foreign.inside.trace import TraceFile
 
 _NOISY_RUNS: Final = 8
 """Of Monte Carlo arithmetic: with eight, one element in a million has a scale eight times too small."""
+_HONEST: Final = ("eager", "permuted 1", "one accumulator")
+"""Ways in the file's own types that show where a whole number hangs on a rounding."""
 _DTYPES: Final = {
     torch.float64: "float64",
     torch.float32: "float32",
@@ -88,6 +97,11 @@ class ReferenceServer:
             self._model = self._file.model(_SEED)
             self._arguments = self._file.arguments(self._model, _SEED)
         self._draws = {name: watched.of(tensor) for name, tensor in self._arguments.tensors.items()}
+        if any(draw == CALLED for draw in self._draws.values()):
+            others = self._file.arguments(self._model, _SEED + 1).tensors
+            for name, draw in self._draws.items():
+                if draw == CALLED and _alike([self._arguments.tensors[name]], [others.get(name)]):
+                    self._draws[name] = draw_of_fixed(self._arguments.tensors[name])
         self._parameters = {name: one.detach() for name, one in self._model.named_parameters()}
         self._state = {
             **self._parameters,
@@ -193,7 +207,8 @@ class ReferenceServer:
         outputs = []
         for at, tensor in enumerate(found):
             name = (*self._file.output_names[at : at + 1], f"out_{at}" if several else "out")[0]
-            outputs.append(_described(name + "_" * (name in taken), tensor, CALLED, "output"))
+            told = _described(name + "_" * (name in taken), tensor, CALLED, "output")
+            outputs.append({**told, "longest_sum": work.longest_sum_in(tensor)})
         taken |= {one["name"] for one in outputs}
         sizes = {name: value for name, value in self._file.sizes.items() if name not in taken}
         constants = self._file.constants
@@ -209,6 +224,7 @@ class ReferenceServer:
             "passes": work.passes,
             "torch": torch.__version__,
             "fault": fault,
+            "unordered": work.unordered and not all(one.dtype.is_floating_point for one in found),
         }
 
     def _names(self) -> dict[str, str]:
@@ -247,15 +263,22 @@ class ReferenceServer:
             torch.hypot(one.double(), torch.sqrt(square) / ROUNDING) if one.dtype.is_floating_point else square
             for one, square in zip(exact, squares, strict=True)
         ]
+        whole = [at for at, one in enumerate(exact) if not one.dtype.is_floating_point]
+        for how in _HONEST if whole else ():
+            found = self.computed(given, how)
+            for at in whole:  # a value that lies where a rounding decides has more than one right answer
+                scales[at] = torch.maximum(scales[at], (found[at].double() - exact[at].double()).abs())
         return exact, scales
 
     def computed(self, given: Mapping[str, torch.Tensor], how: str) -> list[torch.Tensor]:
-        """Each output as it is computed `how`: a key of `LOWER`, `TRUNCATED`, `eager`, `one accumulator`, or
-        `permuted N`.
+        """Each output as it is computed `how`: a key of `LOWER`, that `in products`, `TRUNCATED`, `eager`,
+        `one accumulator`, or `permuted N`.
         """
-        if how in LOWER:
+        if how.removesuffix(" in products") in LOWER:
+            rounded = rounded_arithmetic(how)
+            if rounded.products_alone:
+                return self._run(given, rounded)
             # What no operator computes, a kernel may round too: inputs that are only moved, and the result.
-            rounded = RoundedArithmetic(LOWER[how])
             found = self._run({name: rounded.rounded(one) for name, one in given.items()}, rounded)
             return [rounded.rounded(one) for one in found]
         if how == TRUNCATED:
@@ -279,7 +302,8 @@ class ReferenceServer:
             values = values.to(torch.float64, copy=True)
             return values.mul_(mode.factors(values.shape)) if mode.noisy else values
 
-        with refused_where_it_fails("forward on drawn inputs"):
+        self._file.forget_made(self._model)
+        with refused_where_it_fails("forward on drawn inputs"), finfo_of_float32(doubled):
             seed_torch(_SEED)
             tensors = {name: own(name, one) for name, one in self._arguments.tensors.items()}
             state = {name: own(name, one) for name, one in self._state.items()}
