@@ -7,8 +7,7 @@ of the tensors that its `tensors` list by name, dtype and shape, in that order; 
 import json
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import IO, Any, Final
 
@@ -18,23 +17,23 @@ from evaluator.foreign.inside.arithmetic import (
     LOWER,
     ROUNDING,
     TRUNCATED,
-    BoundedWork,
     CallRoom,
     CountedWork,
     DoubleArithmetic,
-    NumbersRead,
     OneAccumulator,
     PermutedOrder,
     RoundedArithmetic,
     TruncatedArithmetic,
 )
+from evaluator.foreign.inside.by_shapes import ByShapes, known_by_shapes
 from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_buffer, draw_of_parameter
-from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, Share, call
-from evaluator.foreign.inside.leetgpu import LeetGpuFile
+from evaluator.foreign.inside.forms.leetgpu import LeetGpuFile
+from evaluator.foreign.inside.forms.tensara import TensaraFile
+from evaluator.foreign.inside.forms.trace import TraceFile
+from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call
+from evaluator.foreign.inside.numbers_in_text import Fixed, varies
 from evaluator.foreign.inside.operators import seed_torch
 from evaluator.foreign.inside.refusals import RefusedError, TooLargeError, refused_where_it_fails
-from evaluator.foreign.inside.tensara import TensaraFile
-from evaluator.foreign.inside.trace import TraceFile
 
 _NOISY_RUNS: Final = 8
 """Of Monte Carlo arithmetic: with eight, one element in a million has a scale eight times too small."""
@@ -45,7 +44,9 @@ _DTYPES: Final = {
     torch.bfloat16: "bfloat16",
     torch.int64: "int64",
     torch.int32: "int32",
+    torch.uint32: "uint32",
     torch.int16: "int16",
+    torch.uint16: "uint16",
     torch.int8: "int8",
     torch.uint8: "uint8",
     torch.bool: "uint8",
@@ -157,10 +158,12 @@ class ReferenceServer:
         """
         found, work = self._first_call()
         used = self._that_matter([name for name in self._state if name not in self._parameters], found)
-        names = self._names()
+        names, fixed = self._names(), self._fixed()
         inputs = []
         for name, tensor in self._arguments.tensors.items():
-            inputs.append(_described(names[name], tensor, self._draws[name], "argument"))
+            told = _described(names[name], tensor, self._draws[name], "argument")
+            instead = draw_of_parameter(tensor) if name in fixed else CALLED
+            inputs.append(told | {"fixed": name in fixed, "instead": None if instead is CALLED else instead})
         for name, tensor in self._parameters.items():
             inputs.append(_described(names[name], tensor, draw_of_parameter(tensor), "parameter"))
         for name in used:
@@ -178,12 +181,21 @@ class ReferenceServer:
             "inputs": inputs,
             "outputs": outputs,
             "sizes": sizes,
-            "constants": [name for name in sizes if name in constants and not isinstance(constants[name], Share)],
+            "assumed": dict(self._file.assumed),
+            "constants": [name for name in sizes if name in constants and varies(constants[name])],
             "flops": max(work.flops, least_flops),
             "longest_sum": work.longest_sum,
             "operators": work.operators,
             "torch": torch.__version__,
         }
+
+    def _fixed(self) -> set[str]:
+        """The arguments that only the file can make, and makes the same under another seed."""
+        made = [name for name, draw in self._draws.items() if draw["kind"] == "called"]
+        if not made:
+            return set()
+        other = self._file.arguments(self._file.model(_SEED + 1), _SEED + 1).tensors
+        return {name for name in made if _alike([self._arguments.tensors[name]], [other.get(name)])}
 
     def _names(self) -> dict[str, str]:
         """What a kernel's parameter is called, by the file's own name."""
@@ -205,11 +217,12 @@ class ReferenceServer:
 
     def answered(self, given: Mapping[str, torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Each output in float64, and its scale. Raises RefusedError."""
-        exact = self._run(given, DoubleArithmetic())
+        plainly = DoubleArithmetic()
+        exact = self._run(given, plainly)
         squares = [torch.zeros(one.shape, dtype=torch.float64) for one in exact]
         generator = torch.Generator().manual_seed(_SEED)
         for _ in range(_NOISY_RUNS):
-            noisy = self._run(given, DoubleArithmetic(generator))
+            noisy = self._run(given, DoubleArithmetic(generator, plainly))
             shapes = [tuple(one.shape) for one in noisy]
             if shapes != [tuple(one.shape) for one in exact]:
                 raise RefusedError(f"forward gives outputs of other shapes with other contents: {shapes}")
@@ -305,6 +318,7 @@ def _reply(servers: "_Servers", request: Mapping[str, Any], given: Mapping[str, 
         return {
             **told,
             "reducible": {name: size for name, size in servers.constants.items() if name not in taken},
+            "fixed": [name for name in servers.fixed if name not in taken],
         }, {}
     server = servers.at(sizes)
     if asked == "draw":
@@ -316,43 +330,6 @@ def _reply(servers: "_Servers", request: Mapping[str, Any], given: Mapping[str, 
     exact, scales = server.answered(given)
     named = {f"value_{at}": one for at, one in enumerate(exact)}
     return {}, {**named, **{f"scale_{at}": one for at, one in enumerate(scales)}}
-
-
-@dataclass(frozen=True)
-class ByShapes:
-    """What one call takes."""
-
-    operations: int = 0
-    failed: str = ""
-    """Why it is not known: it hangs on contents, or the file fails at these shapes."""
-
-
-def known_by_shapes(read: Callable[[], ReferenceFile], room: CallRoom, seed: int) -> ByShapes:
-    """On PyTorch's device meta, whose tensors have no contents: in tenths of a second. Raises TooLargeError."""
-    numbers = NumbersRead()
-    counted = BoundedWork(room, numbers)
-    try:
-        with torch.device("meta"), numbers:
-            file = read()
-            model = file.model(seed)
-            arguments = file.arguments(model, seed)
-            state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
-            seed_torch(seed)
-            with refused_where_it_fails("forward"), counted:
-                found = call(model, state, arguments, arguments.tensors)
-        given_bytes = sum(one.nbytes for one in (*arguments.tensors.values(), *state.values()))
-        found_bytes = sum(one.nbytes for one in found)
-    except TooLargeError:
-        raise
-    except BaseException as failed:  # a file may raise what it likes; then it is carried out in earnest
-        return ByShapes(failed=str(failed) or type(failed).__name__)
-    if given_bytes > room.input_bytes:
-        raise TooLargeError(given_bytes, room.input_bytes)
-    if found_bytes > room.output_bytes:
-        raise TooLargeError(found_bytes, room.output_bytes, what="outputs")
-    if counted.flops > room.work:
-        raise TooLargeError(counted.flops, room.work, what="sums and products", unit="operations")
-    return ByShapes(counted.flops)
 
 
 class _Servers:
@@ -368,6 +345,12 @@ class _Servers:
     def constants(self) -> dict[str, int]:
         """Those of the file, with its own numbers."""
         return {name: place.value for name, place in FORMS[self._form].parsed(self._text)[1].items()}
+
+    @property
+    def fixed(self) -> list[str]:
+        """Those of them on which a kernel may rely."""
+        parsed = FORMS[self._form].parsed(self._text)[1]
+        return [name for name, place in parsed.items() if isinstance(place, Fixed)]
 
     def described(self, sizes: Mapping[str, int], most_work: int) -> dict[str, Any]:
         """Raises RefusedError."""
@@ -425,7 +408,8 @@ def serve_reference(
             if form == "trace" and refused.line is not None:  # of the code that stands in one line of the file
                 reply |= {"refused": f"line {refused.line} of its reference: {refused.reason}", "line": None}
             if isinstance(refused, TooLargeError):
-                reply["constants"] = servers.constants
+                reply |= {"constants": servers.constants, "fixed": servers.fixed}
+                reply |= {"found": refused.found, "of": refused.of}
         encoded = json.dumps(reply).encode()
         sink.write(struct.pack("<Q", len(encoded)) + encoded)
         for content in contents:

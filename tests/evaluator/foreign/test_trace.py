@@ -13,9 +13,9 @@ from common.contract import OtherSizes, Reference, Status, Submission, Verdict, 
 from evaluator.cli.console import EXIT_PASSED, EXIT_USAGE
 from evaluator.cli.main import main
 from evaluator.errors import UsageError
-from evaluator.foreign.inside.axes import extents, holds
+from evaluator.foreign.inside.forms.axes import extents, holds
+from evaluator.foreign.inside.forms.trace import TraceFile
 from evaluator.foreign.inside.refusals import RefusedError
-from evaluator.foreign.inside.trace import TraceFile
 from evaluator.foreign.loading import foreign_problem
 from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.foreign.traces import definitions_in, trace_text

@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 import torch
 from torch.utils import _pytree as pytree
 
-from evaluator.foreign.inside.axes import extents, holds
+from evaluator.foreign.inside.forms.axes import extents, holds
 from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
 from evaluator.foreign.inside.on_cpu import parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
