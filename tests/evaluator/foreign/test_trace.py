@@ -247,6 +247,17 @@ def test_what_only_a_workload_gives_is_named(inputs: dict[str, Any], more: dict[
         read()
 
 
+def test_a_reference_that_random_inputs_do_not_fit_needs_a_workload(toolbox: Toolbox) -> None:
+    text = stated(
+        {"rows": VAR, "width": VAR}, {"x": ROWS}, "import torch\ndef run(x):\n    return torch.bernoulli(x)\n"
+    )
+    with (
+        pytest.raises(ReferenceRefusedError, match=r"may not fit it: a workload is needed\)"),
+        foreign_problem(text.encode(), "definition.json", toolbox.sandbox, toolbox.cache),
+    ):
+        pass
+
+
 def test_a_number_that_bears_the_name_of_an_axis_is_its_extent() -> None:
     text = stated(
         {"rows": VAR, "width": {"type": "const", "value": 48}},

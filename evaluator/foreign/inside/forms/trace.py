@@ -131,7 +131,7 @@ class TraceFile(ReferenceFile):
                     by_name, names = False, list(self._inputs)
             if not by_name:
                 signature.bind(*names)
-        return _Run(self._run, names, scalars, by_name, self._as_stated)
+        return _Run(self._run, names, scalars, by_name, self._as_stated, not self._workload)
 
     def arguments(self, model: torch.nn.Module, seed: int) -> Arguments:
         """As the workload says that they are made, under this seed. Raises RefusedError."""
@@ -240,16 +240,32 @@ class _Run(torch.nn.Module):
     """Calls `run` with all inputs in order, or by their names."""
 
     def __init__(
-        self, run: Any, names: Sequence[str], scalars: Mapping[str, Any], by_name: bool, stated: Any
+        self,
+        run: Any,
+        names: Sequence[str],
+        scalars: Mapping[str, Any],
+        by_name: bool,
+        stated: Any,
+        at_random: bool,
     ) -> None:
+        """`stated`: what checks what it returns. `at_random`: whether no workload says how its inputs are made."""
         super().__init__()
+        self.at_random = at_random
         self.run, self.names, self.scalars, self.by_name, self.stated = run, names, scalars, by_name, stated
 
     def forward(self, *given: torch.Tensor) -> Any:
         """The outputs."""
         tensors = iter(given)
         inputs = {name: self.scalars[name] if name in self.scalars else next(tensors) for name in self.names}
-        return self.stated(self.run(**inputs) if self.by_name else self.run(*inputs.values()))
+        try:
+            returned = self.run(**inputs) if self.by_name else self.run(*inputs.values())
+        except RefusedError:
+            raise
+        except Exception as failed:
+            if self.at_random:
+                failed.args = (f"{failed} (" + _needed("random inputs, as it has here, may not fit it") + ")",)
+            raise
+        return self.stated(returned)
 
 
 def _needed(why: str) -> str:
