@@ -224,3 +224,19 @@ def test_whole_numbers_without_a_sign_are_inputs_and_outputs(toolbox: Toolbox) -
             submission = Submission(problem=problem.id, source=source, backend="sim")
             verdict = evaluate(submission, toolbox, problem=problem)
             assert verdict.status is status, verdict.message
+
+
+def test_inputs_that_only_go_together_may_fail_apart(toolbox: Toolbox) -> None:
+    """Places of what is not zero, of another draw, are none."""
+    text = challenge(
+        "x, places, out",
+        "bool((x[places.long()] == 0).any()) and 1 / 0\n        out.copy_(1 / x[places.long()])",
+        "x = torch.where(torch.rand(64) < 0.5, 0.0, torch.rand(64) + 0.5)\n"
+        "        places = torch.argsort(-x)[:8].to(torch.int32)\n"
+        "        return {'x': x, 'places': places, 'out': OutTensor((8,))}",
+        x="in",
+        places="in",
+        out="out",
+    )
+    with foreign_problem(text, "challenge.py", toolbox.sandbox, toolbox.cache) as problem:
+        assert [tensor.name for tensor in problem.inputs] == ["x", "places"]
