@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from common.wire import DType
 from evaluator.foreign.description import Description, TensorFacts
+from evaluator.foreign.reference import ReferenceEndedError, ReferenceRefusedError
 from evaluator.problems.error_bounds import EPSILON, random_walk
 from evaluator.problems.generators import OWN_ROUNDING, SMALLEST_NORMAL
 
@@ -110,8 +111,19 @@ class Calibrator:
             # As tensor cores do it: what comes after a product may hide how far off that is.
             alone = [name + _IN_PRODUCTS] * (self._described.products > 0 and name in _OF_TENSOR_CORES)
             for how in (name, *alone):
-                errors = self._errors(self._computed(inputs, how), exact)
+                errors = self._lower_errors(inputs, exact, how)
                 self._lower[name] = [min(*pair) for pair in zip(self._lower.get(name, errors), errors, strict=True)]
+
+    def _lower_errors(
+        self, inputs: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]], name: str
+    ) -> list[float]:
+        """Infinite where the file fails in that precision: a matrix is not positive definite any more."""
+        try:
+            return self._errors(self._computed(inputs, name), exact)
+        except ReferenceEndedError:
+            raise
+        except ReferenceRefusedError:
+            return [math.inf for _ in self._described.outputs]
 
     def admits(self, inputs: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]]) -> bool:
         """Whether honest ways stay well within what typical inputs have shown to be needed.

@@ -24,6 +24,8 @@ _TILES: Final = (16, 32, 64, 128, 256)
 _SCALES: Final = 12.0
 """Powers of two over which values are spread: three decades and a half."""
 _FEW: Final = 4
+_AT_ENDS: Final = 0.5
+"""Share of whole numbers that are at an end of their range."""
 _FEW_BITS: Final = 6
 """Behind the leading one: a product of two such values, added a thousand times, is exact in float32."""
 _STRETCH: Final = 32
@@ -51,11 +53,24 @@ def distributions_of(
         ("several_scales", "magnitudes over three decades, within the file's range", _several_scales),
         ("extreme_ends", "the ends of the range where tiles of 16 to 256 begin and end", _extreme_ends),
     )
-    movable = [facts for facts in inputs if facts.kind == "argument" and facts.draw.kind in ("uniform", "normal")]
-    return tuple(
-        Distribution(name, reason, _drawing(inputs_at, {facts.name for facts in movable}, made, called))
-        for name, reason, made in (kinds if movable else kinds[:1])
-        if with_ties or name not in _TIES
+    movable = {
+        facts.name for facts in inputs if facts.kind == "argument" and facts.draw.kind in ("uniform", "normal")
+    }
+    whole = {facts.name for facts in inputs if facts.kind == "argument" and facts.draw.kind == "integers"}
+    of_whole: tuple[tuple[str, str, Callable[[DrawnAs], Maker]], ...] = (
+        ("whole_numbers_at_ends", "whole numbers at the ends of their range", _whole_at_ends),
+        ("few_whole_numbers", "four distinct whole numbers, both ends of their range among them", _few_whole),
+    )
+    return (
+        *(
+            Distribution(name, reason, _drawing(inputs_at, movable, made, called))
+            for name, reason, made in (kinds if movable else kinds[:1])
+            if with_ties or name not in _TIES
+        ),
+        *(
+            Distribution(name, reason, _drawing(inputs_at, whole, made, called))
+            for name, reason, made in (of_whole if whole and with_ties else ())
+        ),
     )
 
 
@@ -64,7 +79,7 @@ def _drawing(
 ) -> Callable[[Rng, Sizes], dict[str, Array]]:
     def draw(rng: Rng, sizes: Sizes) -> dict[str, Array]:
         inputs = inputs_at(sizes)
-        asked = [facts.name for facts in inputs if facts.draw.kind in ("called", "fixed")]
+        asked = [facts.name for facts in inputs if facts.draw.kind == "called"]
         found = called(rng_seed(rng), asked, sizes) if asked else {}
         drawn: dict[str, Array] = {}
         for facts in inputs:
@@ -152,6 +167,30 @@ def _several_scales(draw: DrawnAs) -> Maker:
 
     def make(rng: Rng, shape: Shape) -> Array:
         return centre + (_drawn(draw)(rng, shape) - centre) * 2.0 ** -rng.uniform(0.0, _SCALES, shape)
+
+    return make
+
+
+def _whole_at_ends(draw: DrawnAs) -> Maker:
+    """Where a padding index, an ignored class and the last row of a table are, which are drawn once in thousands."""
+    low, high = round(draw.low), round(draw.high)
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        ends = rng.xp.where(rng.signs(shape) > 0, rng.integers(high, high, shape), rng.integers(low, low, shape))
+        return rng.xp.where(rng.uniform(0.0, 1.0, shape) < _AT_ENDS, ends, rng.integers(low, high, shape))
+
+    return make
+
+
+def _few_whole(draw: DrawnAs) -> Maker:
+    """So that many are equal: what adds to the same place must not lose any."""
+    low, high = round(draw.low), round(draw.high)
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        values = rng.xp.concat(
+            [rng.integers(low, high, (_FEW - 2,)), rng.integers(low, low, (1,)), rng.integers(high, high, (1,))]
+        )
+        return values[rng.integers(0, _FEW - 1, shape)]
 
     return make
 

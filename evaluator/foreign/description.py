@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from common.wire import DType, Json
 
-DrawKind: TypeAlias = Literal["uniform", "normal", "integers", "permutation", "called", "fixed"]
+DrawKind: TypeAlias = Literal["uniform", "normal", "integers", "permutation", "called"]
 InputKind: TypeAlias = Literal["argument", "parameter", "buffer", "output"]
 
 _MOST_TENSORS: Final = 1024
@@ -17,9 +17,7 @@ MOST_SIZES: Final = 64
 
 @dataclass(frozen=True)
 class DrawnAs:
-    """How the contents of an input are drawn; `called`: only the file itself can make them; `fixed`: and it makes the
-    same each time.
-    """
+    """How the contents of an input are drawn; `called`: only the file itself can make them."""
 
     kind: DrawKind
     low: float = 0.0
@@ -41,6 +39,10 @@ class TensorFacts:
     kind: InputKind
     longest_sum: int = 1
     """Of an output: terms of the longest sum that it was seen to be made of."""
+    fixed: bool = False
+    """Whether the file makes the same contents under every seed; of one value everywhere it is drawn all the same."""
+    instead: DrawnAs | None = None
+    """How contents like these could be drawn, where they are `fixed` and no whole numbers."""
 
     @property
     def size_bytes(self) -> int:
@@ -71,6 +73,10 @@ class Description:
     """How often others go over an axis: once for a sum, twice for a softmax or a norm."""
     reducible: Mapping[str, int] = field(default_factory=dict)
     """Numbers that can be made smaller, as the file states them: the constants, and shares of others."""
+    fixed: tuple[str, ...] = ()
+    """Those of them on which a kernel may rely: they are made smaller only where the others are not enough."""
+    assumed: Mapping[str, int] = field(default_factory=dict)
+    """Sizes that the file leaves open, as they are taken here where nobody states them."""
     unordered: bool = False
     """Whether whole numbers of the answer may hang on which of equal values comes first, which nobody states."""
     fault: str = ""
@@ -101,22 +107,24 @@ class Description:
         if len(set(names)) != len(names) or not all(name.isidentifier() and name.isascii() for name in names):
             raise ValueError("names that no kernel's parameters can have, or two of the same")
         for tensor in tensors:
-            draw = tensor.draw
             if not tensor.shape or not all(1 <= extent < MOST_EXTENT for extent in tensor.shape):
                 raise ValueError(f"'{tensor.name}' of shape {tensor.shape}")
-            if not all(math.isfinite(value) for value in (draw.low, draw.high, draw.mean, draw.std)):
-                raise ValueError(f"'{tensor.name}' drawn without bounds")
-            if draw.low > draw.high or draw.std < 0 or (draw.kind == "permutation" and len(tensor.shape) != 1):
-                raise ValueError(f"'{tensor.name}' cannot be drawn")
+            for draw in (tensor.draw, *([tensor.instead] if tensor.instead else [])):
+                if not all(math.isfinite(value) for value in (draw.low, draw.high, draw.mean, draw.std)):
+                    raise ValueError(f"'{tensor.name}' drawn without bounds")
+                if draw.low > draw.high or draw.std < 0 or (draw.kind == "permutation" and len(tensor.shape) != 1):
+                    raise ValueError(f"'{tensor.name}' cannot be drawn")
         if not all(1 <= size < MOST_EXTENT for size in described.sizes.values()):
             raise ValueError("sizes out of range")
         if not set(described.constants) <= set(described.sizes):
             raise ValueError("constants that are no sizes")
-        if len(described.reducible) > MOST_SIZES or not all(
-            name.isidentifier() and name.isascii() and 1 <= value < MOST_EXTENT
-            for name, value in described.reducible.items()
-        ):
-            raise ValueError("numbers to make smaller that are none")
+        for numbers in (described.reducible, described.assumed):
+            if len(numbers) > MOST_SIZES or not all(
+                name.isidentifier() and name.isascii() and 1 <= value < MOST_EXTENT for name, value in numbers.items()
+            ):
+                raise ValueError("numbers to make smaller, or that were assumed, that are none")
+        if not set(described.fixed) <= set(described.reducible):
+            raise ValueError("numbers that are fixed, and not among those to make smaller")
         counted = (described.operators, described.products, described.passes)
         sums = [described.longest_sum, *(facts.longest_sum for facts in described.outputs)]
         if not (0 <= described.flops < 1 << 62 and all(1 <= one < 1 << 40 for one in sums) and min(counted) >= 0):

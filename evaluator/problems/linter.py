@@ -262,7 +262,7 @@ def _ignored_inputs(problem: Problem, draw: _Draw, others: Sequence[_Draw]) -> t
 
 
 def _rearranged(values: Array) -> Iterator[Array]:
-    """The same values at other places, which are indices or a mask as before; of one value everywhere, another one."""
+    """The same values at other places, which are indices or a mask as before; of one value everywhere, another."""
     flat = values.reshape(-1)
     yield flat[::-1].reshape(values.shape)
     yield np.roll(flat, 1).reshape(values.shape)

@@ -52,6 +52,9 @@ _MOVES: Final = frozenset(
     ]
 )
 """Operators that compute nothing: no rounding happens in them."""
+_WHOLE: Final = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32)
+_ROUNDINGS: Final = ("floor", "ceil", "trunc")
+_COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 _MOST_TERMS: Final = 1 << 25
 """Products that are made one by one for a sum in order: some tenths of a second."""
 
@@ -71,9 +74,14 @@ class DoubleArithmetic(SeenOperators):
     `ROUNDING` of itself, up or down at random, and of what cancels in the operator.
     """
 
-    def __init__(self, noise: torch.Generator | None = None) -> None:
+    def __init__(self, noise: torch.Generator | None = None, exact: "DoubleArithmetic | None" = None) -> None:
+        """`exact`: the same without noise, carried out before."""
         super().__init__()
         self._noise = noise
+        self._exact = exact
+        self._steps: list[tuple[torch.Tensor, torch.Tensor]] = []
+        """Of each operator that steps, such as a floor: its result, and where its operand is on a step."""
+        self._step = 0
 
     def __enter__(self) -> "DoubleArithmetic":
         self._before = torch.get_default_dtype()
@@ -87,6 +95,8 @@ class DoubleArithmetic(SeenOperators):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args, kwargs = pytree.tree_map(_doubled, (args, kwargs or {}))
+        if _is_step(func, args, kwargs):
+            return self._at_step(func(*args, **kwargs), operator_name(func), args)
         if self._noise is None or not _computes(func) or not _floats((args, kwargs)):
             return func(*args, **kwargs)
         cancelling = CANCELLING.get(operator_name(func).removesuffix("_"))
@@ -97,6 +107,20 @@ class DoubleArithmetic(SeenOperators):
                 one.mul_(self.factors(one.shape))
                 if cancelling and at == 0:
                     one.add_(cancelling(one, before, *args[1:], **kwargs) * (self.factors(one.shape) - 1.0))
+        return made
+
+    def _at_step(self, made: torch.Tensor, name: str, args: Any) -> torch.Tensor:
+        """Where the exact operand is a whole number, or equals the other one, noise does not move it across: whole
+        numbers are exact in float32 too.
+        """
+        if self._noise is None:
+            other = args[1] if name in _COMPARISONS else args[0].round()
+            self._steps.append((made, torch.as_tensor(args[0] == other).expand(made.shape)))
+        elif self._exact is not None and self._step < len(self._exact._steps):
+            exact, on_step = self._exact._steps[self._step]
+            self._step += 1
+            if exact.shape == made.shape:
+                return torch.where(on_step, exact, made)
         return made
 
     @property
@@ -112,6 +136,14 @@ class DoubleArithmetic(SeenOperators):
         """
         factors = torch.empty(shape, dtype=torch.float64)
         return factors.uniform_(1.0 - _MOST_MOVED, 1.0 + _MOST_MOVED, generator=self._noise)
+
+
+def _is_step(func: Any, args: Any, kwargs: Mapping[str, Any]) -> bool:
+    name = operator_name(func)
+    if not args or not isinstance(args[0], torch.Tensor) or not args[0].dtype.is_floating_point:
+        return False
+    cut_off = name == "_to_copy" and kwargs.get("dtype") in _WHOLE
+    return not func._schema.is_mutable and (cut_off or name in _ROUNDINGS or name in _COMPARISONS)
 
 
 def _doubled(value: Any) -> Any:
@@ -375,7 +407,7 @@ class CountedWork(SeenOperators):
 
     def longest_sum_in(self, tensor: torch.Tensor) -> int:
         """Terms of the longest sum that a tensor was seen to be made of."""
-        return max(self._hidden_sum, self._sums.get(tensor, self.longest_sum))
+        return int(max(self._hidden_sum, self._sums.get(tensor, self.longest_sum)))
 
 
 def _terms(name: str, args: Any, made: Any) -> int:
@@ -480,5 +512,6 @@ class BoundedWork(CountedWork):
         made = super().__torch_dispatch__(func, types, args, kwargs)
         bounded = self._numbers.count == self._before and self._room.work < 1 << 60
         if bounded and self.operators > _MOST_OPERATORS:
-            raise TooLargeError(self.operators, _MOST_OPERATORS, what="sums, products and others", unit="operators")
+            what = "sums, products and others"
+            raise TooLargeError(self.operators, _MOST_OPERATORS, what=what, unit="operators", counted=False)
         return made

@@ -12,11 +12,9 @@ from evaluator.foreign.inside.refusals import TooLargeError, current_line
 
 Draw: TypeAlias = dict[str, Any]
 """`kind`, and what it needs: uniform {low, high}, normal {mean, std}, integers {low, high} (both included),
-permutation, called: only the file itself can make it, or fixed: and it makes the same each time."""
+permutation, or called: only the file itself can make it."""
 
 CALLED: Final[Draw] = {"kind": "called"}
-FIXED: Final[Draw] = {"kind": "fixed"}
-"""Only the file itself can make it, and makes the same each time."""
 _SAME: Final = {"clone", "view", "_unsafe_view", "contiguous", "t", "transpose", "permute", "unsqueeze", "squeeze"}
 _SAME_TOO: Final = {"detach", "alias", "_to_copy", "reshape", "lift_fresh"}
 _MADE_OF_EXTENTS: Final = {"rand", "randn", "randint", "empty", "zeros", "ones", "full"}
@@ -132,15 +130,6 @@ def draw_of_buffer(values: torch.Tensor) -> Draw:
     """
     alike = values.dtype.is_floating_point and values.numel() > 1 and bool((values == values.flatten()[0]).all())
     return draw_of_parameter(values) if alike else CALLED
-
-
-def draw_of_fixed(values: torch.Tensor) -> Draw:
-    """How to draw an argument that the file makes without drawing: numbers that hold one value everywhere as a
-    parameter, or a kernel could leave them out; masks, tables and positions are what the file makes of them.
-    """
-    alike = values.dtype.is_floating_point and values.numel() > 0 and bool((values == values.flatten()[0]).all())
-    found = draw_of_parameter(values) if alike else CALLED
-    return FIXED if found == CALLED else found
 
 
 def _around(value: float) -> Draw:

@@ -20,8 +20,9 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from evaluator.foreign.inside.on_cpu import FoldedNumbers, is_size
-from evaluator.foreign.inside.operators import seed_torch
+from evaluator.foreign.inside.numbers_in_text import varies
+from evaluator.foreign.inside.on_cpu import OWN_SEED, FoldedNumbers, is_size
+from evaluator.foreign.inside.operators import own_seed, seed_torch
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
 
 _GUARDED: Final = (torch, torch.nn, torch.nn.functional, torch.Tensor, torch.nn.Module)
@@ -64,6 +65,8 @@ class Share:
     of 8 MB.
     """
 
+    varies = False
+
     def __init__(self, places: Sequence[ast.Constant]) -> None:
         self._stated = [(place, int(place.value)) for place in places]  # type: ignore[arg-type]  # of `_multiples`
         self._largest = self._value = max(stated for _, stated in self._stated)
@@ -95,6 +98,8 @@ class ReferenceFile(ABC):
     """Where the file names its outputs."""
     sizes: Mapping[str, int]
     """Whole numbers that the file names, and a kernel may use."""
+    assumed: Mapping[str, int] = MappingProxyType({})
+    """Those of them that the file leaves open."""
 
     def __init__(self, tree: ast.Module, constants: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         """`constants`: places of numbers in `tree`, some of which get other values, `sizes`. Raises RefusedError."""
@@ -102,6 +107,7 @@ class ReferenceFile(ABC):
         sys.modules["reference"] = module
         self._names = vars(module)
         self._own: WeakKeyDictionary[torch.nn.Module, dict[str, Any]] = WeakKeyDictionary()
+        self._names[OWN_SEED] = own_seed
         self.constants = dict(constants)
         with refused_where_it_fails("carrying out the file"):
             for name, value in sizes.items():
@@ -273,7 +279,7 @@ def _sizes(tree: ast.Module, names: Mapping[str, Any], constants: Mapping[str, A
     return found | {
         name: place.value
         for name, place in constants.items()
-        if name not in names and not (isinstance(place, Share) and place.whole)
+        if name not in names and (varies(place) or not place.whole)
     }
 
 

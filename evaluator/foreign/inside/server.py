@@ -7,8 +7,7 @@ of the tensors that its `tensors` list by name, dtype and shape, in that order; 
 import json
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import IO, Any, Final
 
@@ -18,30 +17,29 @@ from evaluator.foreign.inside.arithmetic import (
     LOWER,
     ROUNDING,
     TRUNCATED,
-    BoundedWork,
     CallRoom,
     CountedWork,
     DoubleArithmetic,
-    NumbersRead,
     OneAccumulator,
     PermutedOrder,
     TruncatedArithmetic,
     rounded_arithmetic,
 )
+from evaluator.foreign.inside.by_shapes import ByShapes, known_by_shapes
 from evaluator.foreign.inside.draws import (
     CALLED,
     Draw,
     WatchedDraws,
     draw_of_buffer,
-    draw_of_fixed,
     draw_of_parameter,
 )
-from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, Share, call
-from evaluator.foreign.inside.leetgpu import LeetGpuFile
+from evaluator.foreign.inside.forms.leetgpu import LeetGpuFile
+from evaluator.foreign.inside.forms.tensara import TensaraFile
+from evaluator.foreign.inside.forms.trace import TraceFile
+from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call
+from evaluator.foreign.inside.numbers_in_text import Fixed, varies
 from evaluator.foreign.inside.operators import finfo_of_float32, seed_torch
 from evaluator.foreign.inside.refusals import NoOneAnswerError, RefusedError, TooLargeError, refused_where_it_fails
-from evaluator.foreign.inside.tensara import TensaraFile
-from evaluator.foreign.inside.trace import TraceFile
 
 _NOISY_RUNS: Final = 8
 """Of Monte Carlo arithmetic: with eight, one element in a million has a scale eight times too small."""
@@ -54,7 +52,9 @@ _DTYPES: Final = {
     torch.bfloat16: "bfloat16",
     torch.int64: "int64",
     torch.int32: "int32",
+    torch.uint32: "uint32",
     torch.int16: "int16",
+    torch.uint16: "uint16",
     torch.int8: "int8",
     torch.uint8: "uint8",
     torch.bool: "uint8",
@@ -97,11 +97,6 @@ class ReferenceServer:
             self._model = self._file.model(_SEED)
             self._arguments = self._file.arguments(self._model, _SEED)
         self._draws = {name: watched.of(tensor) for name, tensor in self._arguments.tensors.items()}
-        if any(draw == CALLED for draw in self._draws.values()):
-            others = self._file.arguments(self._model, _SEED + 1).tensors
-            for name, draw in self._draws.items():
-                if draw == CALLED and _alike([self._arguments.tensors[name]], [others.get(name)]):
-                    self._draws[name] = draw_of_fixed(self._arguments.tensors[name])
         self._parameters = {name: one.detach() for name, one in self._model.named_parameters()}
         self._state = {
             **self._parameters,
@@ -193,10 +188,15 @@ class ReferenceServer:
         """
         found, work = self._first_call()
         used = self._that_matter([name for name in self._state if name not in self._parameters], found)
-        names = self._names()
+        names, fixed = self._names(), self._fixed()
         inputs = []
         for name, tensor in self._arguments.tensors.items():
-            inputs.append(_described(names[name], tensor, self._draws[name], "argument"))
+            # Of one value everywhere it is drawn as a parameter is: a kernel could leave it out.
+            one_value = name in fixed and _is_constant(tensor)
+            draw = draw_of_parameter(tensor) if one_value else self._draws[name]
+            told = _described(names[name], tensor, draw, "argument")
+            instead = draw_of_parameter(tensor) if name in fixed and not one_value else CALLED
+            inputs.append(told | {"fixed": name in fixed, "instead": None if instead is CALLED else instead})
         for name, tensor in self._parameters.items():
             inputs.append(_described(names[name], tensor, draw_of_parameter(tensor), "parameter"))
         for name in used:
@@ -216,7 +216,8 @@ class ReferenceServer:
             "inputs": inputs,
             "outputs": outputs,
             "sizes": sizes,
-            "constants": [name for name in sizes if name in constants and not isinstance(constants[name], Share)],
+            "assumed": dict(self._file.assumed),
+            "constants": [name for name in sizes if name in constants and varies(constants[name])],
             "flops": max(work.flops, least_flops),
             "longest_sum": work.longest_sum,
             "operators": work.operators,
@@ -226,6 +227,14 @@ class ReferenceServer:
             "fault": fault,
             "unordered": work.unordered and not all(one.dtype.is_floating_point for one in found),
         }
+
+    def _fixed(self) -> set[str]:
+        """The arguments that only the file can make, and makes the same under another seed."""
+        made = [name for name, draw in self._draws.items() if draw["kind"] == "called"]
+        if not made:
+            return set()
+        other = self._file.arguments(self._file.model(_SEED + 1), _SEED + 1).tensors
+        return {name for name in made if _alike([self._arguments.tensors[name]], [other.get(name)])}
 
     def _names(self) -> dict[str, str]:
         """What a kernel's parameter is called, by the file's own name."""
@@ -247,11 +256,12 @@ class ReferenceServer:
 
     def answered(self, given: Mapping[str, torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Each output in float64, and its scale. Raises RefusedError."""
-        exact = self._run(given, DoubleArithmetic())
+        plainly = DoubleArithmetic()
+        exact = self._run(given, plainly)
         squares = [torch.zeros(one.shape, dtype=torch.float64) for one in exact]
         generator = torch.Generator().manual_seed(_SEED)
         for _ in range(_NOISY_RUNS):
-            noisy = self._run(given, DoubleArithmetic(generator))
+            noisy = self._run(given, DoubleArithmetic(generator, plainly))
             shapes = [tuple(one.shape) for one in noisy]
             if shapes != [tuple(one.shape) for one in exact]:
                 raise RefusedError(f"forward gives outputs of other shapes with other contents: {shapes}")
@@ -374,6 +384,7 @@ def _reply(servers: "_Servers", request: Mapping[str, Any], given: Mapping[str, 
         return {
             **told,
             "reducible": {name: size for name, size in servers.constants.items() if name not in taken},
+            "fixed": [name for name in servers.fixed if name not in taken],
         }, {}
     server = servers.at(sizes)
     if asked == "draw":
@@ -385,43 +396,6 @@ def _reply(servers: "_Servers", request: Mapping[str, Any], given: Mapping[str, 
     exact, scales = server.answered(given)
     named = {f"value_{at}": one for at, one in enumerate(exact)}
     return {}, {**named, **{f"scale_{at}": one for at, one in enumerate(scales)}}
-
-
-@dataclass(frozen=True)
-class ByShapes:
-    """What one call takes."""
-
-    operations: int = 0
-    failed: str = ""
-    """Why it is not known: it hangs on contents, or the file fails at these shapes."""
-
-
-def known_by_shapes(read: Callable[[], ReferenceFile], room: CallRoom, seed: int) -> ByShapes:
-    """On PyTorch's device meta, whose tensors have no contents: in tenths of a second. Raises TooLargeError."""
-    numbers = NumbersRead()
-    counted = BoundedWork(room, numbers)
-    try:
-        with torch.device("meta"), numbers:
-            file = read()
-            model = file.model(seed)
-            arguments = file.arguments(model, seed)
-            state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
-            seed_torch(seed)
-            with refused_where_it_fails("forward"), counted:
-                found = call(model, state, arguments, arguments.tensors)
-        given_bytes = sum(one.nbytes for one in (*arguments.tensors.values(), *state.values()))
-        found_bytes = sum(one.nbytes for one in found)
-    except TooLargeError:
-        raise
-    except BaseException as failed:  # a file may raise what it likes; then it is carried out in earnest
-        return ByShapes(failed=str(failed) or type(failed).__name__)
-    if given_bytes > room.input_bytes:
-        raise TooLargeError(given_bytes, room.input_bytes)
-    if found_bytes > room.output_bytes:
-        raise TooLargeError(found_bytes, room.output_bytes, what="outputs")
-    if counted.flops > room.work:
-        raise TooLargeError(counted.flops, room.work, what="sums and products", unit="operations")
-    return ByShapes(counted.flops)
 
 
 class _Servers:
@@ -437,6 +411,12 @@ class _Servers:
     def constants(self) -> dict[str, int]:
         """Those of the file, with its own numbers."""
         return {name: place.value for name, place in FORMS[self._form].parsed(self._text)[1].items()}
+
+    @property
+    def fixed(self) -> list[str]:
+        """Those of them on which a kernel may rely."""
+        parsed = FORMS[self._form].parsed(self._text)[1]
+        return [name for name, place in parsed.items() if isinstance(place, Fixed)]
 
     def described(self, sizes: Mapping[str, int], most_work: int) -> dict[str, Any]:
         """Raises RefusedError."""
@@ -496,7 +476,8 @@ def serve_reference(
             if isinstance(refused, NoOneAnswerError):
                 reply["at"] = "calibrating"
             if isinstance(refused, TooLargeError):
-                reply["constants"] = servers.constants
+                reply |= {"constants": servers.constants, "fixed": servers.fixed}
+                reply |= {"found": refused.found, "of": refused.of}
         encoded = json.dumps(reply).encode()
         sink.write(struct.pack("<Q", len(encoded)) + encoded)
         for content in contents:

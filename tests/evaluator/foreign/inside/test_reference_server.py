@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from evaluator.foreign.inside.arithmetic import CallRoom
+from evaluator.foreign.inside.by_shapes import known_by_shapes
 from evaluator.foreign.inside.kernelbench import KernelBenchFile
 from evaluator.foreign.inside.refusals import RefusedError, TooLargeError
-from evaluator.foreign.inside.server import ReferenceServer, known_by_shapes
+from evaluator.foreign.inside.server import ReferenceServer
 
 HEAD = "import torch\nfrom torch import nn\nclass Model(nn.Module):\n"
 INPUTS = "def get_inputs():\n    return [torch.randn(4, 6)]\n"
@@ -24,7 +25,7 @@ def server(body: str, inputs: str = INPUTS, init: str = INIT, arguments: str = "
     ("text", "reason", "line"),
     [
         ("x = (", "not Python", 1),
-        ("import no_such_module", "ModuleNotFoundError", 1),
+        ("import no_such_module.deeper", "it imports `no_such_module`, which is not installed beside Assay", 1),
         ("import torch", "no class `Model`, and defines nothing", None),
         (f"class Net:\n    pass\n{INPUTS}", "and defines `Net` in line 1, `get_inputs` in line 3", None),
         ("Model = 3", "no torch.nn.Module", None),
@@ -414,3 +415,10 @@ def test_numbers_in_arithmetic_are_no_sizes() -> None:
     assert share.value == 16
     assert small["inputs"][1]["shape"] == [64, 32]
     assert not small["fault"]
+
+
+def test_what_is_made_on_the_cpu_by_name_has_no_contents_where_shapes_are_enough() -> None:
+    made = "torch.rand(1 << 20, 1 << 10, device='cpu', generator=torch.Generator(device='cpu')).to('cpu').cpu()"
+    text = f"{HEAD}    def forward(self, x):\n        return x * 2\ndef get_inputs():\n    return [{made}]\n"
+    with pytest.raises(TooLargeError, match="4,294,967,296 bytes"):
+        known_by_shapes(lambda: KernelBenchFile(text), CallRoom(1 << 20, 1 << 20, 1 << 20, 1 << 32), 1)
