@@ -36,6 +36,10 @@ TOLD_FROM: Final = 2.0
 _WELL_WITHIN: Final = 0.5
 _ROUNDINGS: Final = 16.0
 """Beside those of the longest sum: as for our own problems, where the largest of millions of elements counts."""
+_LEAST_ROUNDINGS: Final = 20.0
+"""As for one sum of one term."""
+_ABOVE_IN_ORDER: Final = 8.0
+"""How far above the worst that sums in order were off by: other inputs, orders and functions need some of it."""
 _INTERMEDIATE: Final = 1.5
 """Roundings of a result of 16 bits, beside the last: of one intermediate result."""
 _OF_FLOAT64: Final = 2.0**-16
@@ -159,6 +163,9 @@ class Calibrator:
         outputs = []
         for facts, honest in zip(self._described.outputs, self._honest, strict=True):
             derived = derived_relative(facts, self._described)
+            if facts.dtype is DType.FLOAT32 and self._described.in_order:
+                # Of terms of one sign the scale is the sum itself, and all orders are far better than the bound.
+                derived = min(derived, max(EPSILON * _LEAST_ROUNDINGS, _ABOVE_IN_ORDER * honest))
             relative = max(derived, MARGIN * honest) if facts.dtype.is_float else 0.0
             outputs.append(OutputTolerance(relative, derived, honest))
         told = {

@@ -77,6 +77,8 @@ class Description:
     """Those of them on which a kernel may rely: they are made smaller only where the others are not enough."""
     assumed: Mapping[str, int] = field(default_factory=dict)
     """Sizes that the file leaves open, as they are taken here where nobody states them."""
+    in_order: bool = False
+    """Whether all sums were of a kind that can be measured with one accumulator each."""
     unordered: bool = False
     """Whether whole numbers of the answer may hang on which of equal values comes first, which nobody states."""
     fault: str = ""

@@ -55,8 +55,6 @@ _MOVES: Final = frozenset(
 _WHOLE: Final = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32)
 _ROUNDINGS: Final = ("floor", "ceil", "trunc")
 _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
-_MOST_TERMS: Final = 1 << 25
-"""Products that are made one by one for a sum in order: some tenths of a second."""
 
 
 def _computes(func: Any) -> bool:
@@ -250,7 +248,7 @@ class PermutedOrder(SeenOperators):
         self._generator = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        factors = _FACTORS.get(operator_name(func))
+        factors = FACTORS.get(operator_name(func))
         if factors is not None:
             left, right = (args[at] for at in factors)
             order = torch.randperm(left.shape[-1], generator=self._generator)
@@ -259,58 +257,38 @@ class PermutedOrder(SeenOperators):
             changed[factors[1]] = right.index_select(-1 if right.ndim == 1 else -2, order)
             return func(*changed, **(kwargs or {}))
         if operator_name(func) in ("sum", "mean") and args[0].ndim:
-            axes = _axes(func, args) or tuple(range(args[0].ndim))
+            axes = axes_of(func, args) or tuple(range(args[0].ndim))
             return func(args[0].flip(axes), *args[1:], **(kwargs or {}))
         return func(*args, **(kwargs or {}))
 
 
-class OneAccumulator(SeenOperators):
-    """Sums and products of matrices in float32, one term after another: what the plainest kernel does.
-
-    Those of 16 bits are added in float32 too, and rounded once. Where there are more terms than `_MOST_TERMS`, in
-    PyTorch's own order.
-    """
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name, kwargs = operator_name(func), kwargs or {}
-        factors = _FACTORS.get(name)
-        if factors is not None and not (kwargs.keys() & {"alpha", "beta"}):
-            left, right = (args[at] for at in factors)
-            columns = 1 if right.ndim == 1 else right.shape[-1]
-            if left.dtype in NARROW and left.numel() * columns <= _MOST_TERMS:
-                product = _in_order(left.float(), right.float())
-                return (product if factors[0] == 0 else product + args[0].float()).to(left.dtype)
-        own = name in ("sum", "mean") and kwargs.get("dtype") in (None, args[0].dtype)
-        if own and args[0].dtype in NARROW and args[0].numel() <= _MOST_TERMS:
-            axes = _axes(func, args) or tuple(range(args[0].ndim))
-            if axes:
-                kept = bool(args[2]) if len(args) > 2 else bool(kwargs.get("keepdim", False))
-                return _summed(args[0].float(), axes, kept, name == "mean").to(args[0].dtype)
-        return func(*args, **kwargs)
-
-
-_FACTORS: Final = {"mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "addmv": (1, 2)}
+IN_ORDER: Final = frozenset(
+    {
+        "mm",
+        "bmm",
+        "mv",
+        "addmm",
+        "baddbmm",
+        "addmv",
+        "sum",
+        "mean",
+        "var",
+        "var_mean",
+        "std",
+        "std_mean",
+        "linalg_vector_norm",
+        "_softmax",
+        "_log_softmax",
+        "native_layer_norm",
+        "native_group_norm",
+    }
+)
+"""Operators that `in_order` carries out with one accumulator for each sum."""
+FACTORS: Final = {"mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "addmv": (1, 2)}
 """Where products of matrices have their factors."""
 
 
-def _in_order(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    columns = right[..., None, :] if right.ndim == 1 else right.mT[..., None, :, :]
-    terms = left.numpy()[..., None, :] * columns.numpy()
-    found = torch.from_numpy(np.add.accumulate(terms, axis=-1)[..., -1].copy())
-    return found[..., 0] if right.ndim == 1 else found
-
-
-def _summed(values: torch.Tensor, axes: tuple[int, ...], kept: bool, mean: bool) -> torch.Tensor:
-    others = [axis for axis in range(values.ndim) if axis not in axes]
-    moved = values.permute(*others, *axes).reshape(*(values.shape[axis] for axis in others), -1).numpy()
-    total = torch.from_numpy(np.add.accumulate(moved, axis=-1)[..., -1].copy())
-    total = total / moved.shape[-1] if mean else total
-    return (
-        total.reshape([1 if axis in axes else extent for axis, extent in enumerate(values.shape)]) if kept else total
-    )
-
-
-def _axes(func: Any, args: Any) -> tuple[int, ...]:
+def axes_of(func: Any, args: Any) -> tuple[int, ...]:
     """The axes that a sum goes over; none where it goes over all."""
     given = args[1] if len(args) > 1 and func._overloadname != "default" else None
     listed = [given] if isinstance(given, int) else list(given or ())
@@ -357,13 +335,15 @@ class CountedWork(SeenOperators):
         """Operators that multiply matrices, or convolve."""
         self.passes = 0
         """Times that another operator goes over an axis to add up, or to take the largest."""
+        self.in_order = True
+        """Whether every sum is in an operator whose sums can be computed in order."""
         self.unordered = False
         """Whether something was sorted of which nobody states which of equal values comes first."""
         self.random: list[tuple[str, int | None]] = []
         """Operators that draw random numbers, and the lines of the file that call them."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        factors = _FACTORS.get(operator_name(func))
+        factors = FACTORS.get(operator_name(func))
         if factors is not None:
             left, right = (args[at] for at in factors)
             rows = left.numel() // max(1, left.shape[-1])
@@ -386,10 +366,13 @@ class CountedWork(SeenOperators):
         elements = max((one.numel() for one in (*read, *written)), default=0)
         if func.overloadpacket in flop_registry and not isinstance(made, tuple):
             self.flops += int(flop_registry[func.overloadpacket](*args, **(kwargs or {}), out_val=made))
+        elif operator_name(func).startswith("_scaled_dot_product"):
+            self.flops += 4 * int(args[0].numel()) * int(args[1].shape[-2])
         else:
             self.flops += elements
         terms = _terms(operator_name(func), args, made)
         self.longest_sum = max(self.longest_sum, terms)
+        self.in_order = self.in_order and (terms == 1 or operator_name(func) in IN_ORDER)
         if func.overloadpacket in flop_registry:
             self.products += 1
         elif terms > 1 or operator_name(func) in _ORDERING | _REDUCING:
@@ -412,8 +395,8 @@ class CountedWork(SeenOperators):
 
 def _terms(name: str, args: Any, made: Any) -> int:
     """How many terms one element of an operator's result adds up."""
-    if name in _FACTORS:
-        return int(args[_FACTORS[name][0]].shape[-1])
+    if name in FACTORS:
+        return int(args[FACTORS[name][0]].shape[-1])
     if name == "convolution":
         weight, transposed = args[1], args[6]
         return int(weight.numel() // weight.shape[1 if transposed else 0])

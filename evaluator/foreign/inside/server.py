@@ -20,7 +20,6 @@ from evaluator.foreign.inside.arithmetic import (
     CallRoom,
     CountedWork,
     DoubleArithmetic,
-    OneAccumulator,
     PermutedOrder,
     TruncatedArithmetic,
     rounded_arithmetic,
@@ -36,6 +35,7 @@ from evaluator.foreign.inside.draws import (
 from evaluator.foreign.inside.forms.leetgpu import LeetGpuFile
 from evaluator.foreign.inside.forms.tensara import TensaraFile
 from evaluator.foreign.inside.forms.trace import TraceFile
+from evaluator.foreign.inside.in_order import OneAccumulator
 from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call
 from evaluator.foreign.inside.numbers_in_text import Fixed, varies
 from evaluator.foreign.inside.operators import finfo_of_float32, seed_torch
@@ -96,6 +96,7 @@ class ReferenceServer:
         with watched:
             self._model = self._file.model(_SEED)
             self._arguments = self._file.arguments(self._model, _SEED)
+        self._file.forget_made(self._model)  # what it is made with is remembered
         self._draws = {name: watched.of(tensor) for name, tensor in self._arguments.tensors.items()}
         self._parameters = {name: one.detach() for name, one in self._model.named_parameters()}
         self._state = {
@@ -223,6 +224,7 @@ class ReferenceServer:
             "operators": work.operators,
             "products": work.products,
             "passes": work.passes,
+            "in_order": work.in_order,
             "torch": torch.__version__,
             "fault": fault,
             "unordered": work.unordered and not all(one.dtype.is_floating_point for one in found),
