@@ -22,7 +22,14 @@ from evaluator.foreign.calibration import (
 )
 from evaluator.foreign.contents import distributions_of
 from evaluator.foreign.description import Description, TensorFacts
-from evaluator.foreign.redrawn import Redrawn, drawn_in_words, drawn_otherwise, scaled
+from evaluator.foreign.redrawn import (
+    Redrawn,
+    caveats_of_contents,
+    drawn_in_words,
+    drawn_otherwise,
+    scaled,
+    sizes_in_words,
+)
 from evaluator.foreign.reference import (
     ReferenceEndedError,
     ReferenceProcess,
@@ -141,7 +148,8 @@ def _repaired(file: File, described: Description, as_published: "_DegenerateErro
 
 def _assumed(described: Description) -> Iterator[str]:
     if described.assumed:
-        yield f"no workload gives its extents and contents: it stands at {_listed(described.assumed)}, and is random"
+        extents = sizes_in_words(described.assumed)
+        yield f"no workload gives its extents and contents: it stands at {extents}, and is random"
 
 
 def _too_large(described: Description, file: File) -> str:
@@ -149,12 +157,8 @@ def _too_large(described: Description, file: File) -> str:
     try:
         published = file.described({})
     except ReferenceTooLargeError as refused:
-        return _listed({name: value for name, value in refused.constants.items() if name in described.sizes})
-    return "" if published.sizes == described.sizes else _listed(published.sizes)
-
-
-def _listed(sizes: Sizes) -> str:
-    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+        return sizes_in_words({name: value for name, value in refused.constants.items() if name in described.sizes})
+    return "" if published.sizes == described.sizes else sizes_in_words(published.sizes)
 
 
 def _repair(file: File, described: Description) -> str:
@@ -237,24 +241,11 @@ def _calibrated(file: File, described: Description) -> Known:
         if not admitted:
             left_out.append(distribution.name)
     warnings = tuple(f"no output depends on the parameter '{one}'" for one in ignored if one not in arguments)
-    warnings += tuple(_of_fixed(facts) for facts in arguments.values() if facts.fixed)
     return replace(
-        known, left_out=tuple(left_out), warnings=(*warnings, *_untold(calibration), *_unordered(described))
+        known,
+        left_out=tuple(left_out),
+        warnings=(*warnings, *caveats_of_contents(described, calibration.untold, calibration.told)),
     )
-
-
-def _of_fixed(facts: TensorFacts) -> str:
-    """What is to be said of an input that the file makes without drawing."""
-    if facts.draw.kind == "called":
-        return f"the file makes the input '{facts.name}' the same each time: a kernel may know it"
-    return f"the file fills the input '{facts.name}' with one value: here it draws {drawn_in_words(facts)}"
-
-
-def _unordered(described: Description) -> Iterator[str]:
-    if described.unordered:
-        yield (
-            "which of equal values comes first when they are sorted is not stated, so none are made equal on purpose"
-        )
 
 
 def _that_may_fail(problem: Problem) -> Problem:
@@ -293,14 +284,6 @@ def _matters(
     except ReferenceRefusedError:
         return True
     return any(not np.array_equal(other[name], values) for name, values in exact.items())
-
-
-def _untold(calibration: Calibration) -> Iterator[str]:
-    for precision in calibration.untold:
-        yield (
-            f"this problem cannot tell {precision} from its own precision: with operands and results rounded to it "
-            f"the answer is off by {calibration.told[precision]:.2g} times what is allowed"
-        )
 
 
 def _checked(
@@ -358,7 +341,7 @@ def stated_problem(
         on_host = {one: to_numpy(values) for one, values in given.items()}
         answer = _checked(process, here, process.answered(on_host, constants))
         if here.sizes != known.description.sizes and not _finite(here, answer):
-            raise ReferenceRefusedError(f"{name} at {_listed(here.sizes)}: {_NOT_FINITE}.")
+            raise ReferenceRefusedError(f"{name} at {sizes_in_words(here.sizes)}: {_NOT_FINITE}.")
         return {
             facts.name: Expected(
                 _beside(given, _as_compared(answer[f"value_{number}"], facts)),
@@ -443,14 +426,16 @@ def _beside(given: Arrays, values: NDArray[Any]) -> Array:
 
 def caveats_of_sizes(known: Known, other_sizes: OtherSizes, as_published: bool = False) -> Iterator[str]:
     """What is to be said of the sizes at which a problem is judged."""
-    if known.too_large and not as_published:
+    smaller = bool(known.too_large) and not as_published
+    if smaller:
         yield (
             f"at its own sizes ({known.too_large}) this problem is too large for the simulator: it is judged at "
-            f"{_listed(known.description.sizes)}"
+            f"{sizes_in_words(known.description.sizes)}"
         )
     if not known.varied.steps:
+        where = "these smaller sizes" if smaller else "its own shapes"
         why = "and is judged there alone" if other_sizes == "required" else "so nothing is said about others"
-        yield f"this problem is known at its own shapes only, {why}: none of its constants could be varied"
+        yield f"this problem is known at {where} only, {why}: none of its constants could be varied"
 
 
 def _tensors(listed: Sequence[TensorFacts], varied: VariedSizes) -> tuple[Tensor, ...]:
