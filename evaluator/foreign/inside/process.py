@@ -1,17 +1,20 @@
 """What the sandbox starts: a zygote. It imports PyTorch once, and forks a clean process for each file.
 
 A message from the referee is the lengths of a JSON text and of what follows it (8 bytes each, little-endian), then
-both. `{"order": "begin", …}` brings a file; what comes after it is passed on to the process of that file, which
-answers on stdout itself; `{"order": "end"}` brings secret bytes, which are sent back once that process and all that
-it started are gone and nothing of it is left. Where anything is, this process ends; where the file's ended by itself,
-it ends in the same way.
+both. `{"order": "begin", …}` brings a file; what comes after it is passed on to the process of that file, and what
+that answers to stdout; `{"order": "end"}` brings secret bytes, which are sent back once that process and all that
+it started are gone, nothing of it is left and nothing around it changed. Where anything is, this process ends; where
+the file's ended by itself, it ends in the same way.
 
 The file's process cannot get at the secret: it reads from a pipe of its own, and this process, which has the
 descriptor of stdin, is not dumpable, so that nobody but root may look into it. So who sends it back is this process.
+Nor has it stdout: the flags of an open file (O_NONBLOCK) are shared by all who have it, and outlive who set them.
 """
 
+import array
 import contextlib
 import ctypes
+import fcntl
 import gc
 import json
 import os
@@ -19,9 +22,12 @@ import select
 import signal
 import struct
 import sys
+import termios
 import traceback
 from types import ModuleType
 from typing import Any, Final, NoReturn
+
+from evaluator.foreign.inside.condition import Condition
 
 _SPARED: Final = "torch._meta_registrations"
 """Operators on tensors without contents, written in Python: a third of the time of `import torch`."""
@@ -34,7 +40,6 @@ _SAID: Final = "said"
 _LAST_WORDS_BYTES: Final = 1 << 12
 _LEAVE_MS: Final = 2000
 """How long a file's process may take to end once it is asked nothing more."""
-_SHARED_FOLDERS: Final = (".", "/tmp", "/dev/shm")
 
 
 def _import_torch() -> None:
@@ -56,9 +61,8 @@ class _Zygote:
         self._libc = ctypes.CDLL(None)
         self._libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
         self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        # Of a folder that others use too nothing can be said.
-        self._own_folders = [folder for folder in _SHARED_FOLDERS if _entries(folder) == []]
-        self._child = self._ended = self._to_child = self._said = -1
+        self._condition = Condition()
+        self._child = self._ended = self._to_child = self._answers = self._said = -1
 
     def serve(self) -> None:
         """Until stdin ends."""
@@ -74,13 +78,22 @@ class _Zygote:
                 self._pass_on(lengths + encoded, size)
 
     def _next_lengths(self) -> bytes:
+        """Those of the next message; passes on answers until it comes."""
         poller = select.poll()
         poller.register(0, select.POLLIN)
         if self._ended >= 0:
             poller.register(self._ended, select.POLLIN)
-        if any(descriptor == self._ended for descriptor, _ in poller.poll()):
-            self._end_as_the_child()
-        return _read(16)
+            poller.register(self._answers, select.POLLIN)
+        while True:
+            ready = dict(poller.poll())
+            if self._ended in ready:
+                self._end_as_the_child()
+            if ready.get(self._answers, 0) & select.POLLIN:
+                os.splice(self._answers, 1, _PIECE_BYTES)  # without a copy: they may be hundreds of MB
+            elif self._answers in ready:  # it has closed them, and would wake us for ever
+                poller.unregister(self._answers)
+            elif 0 in ready:
+                return _read(16)
 
     def _begin(self, form: str, text: bytes) -> None:
         exclusive = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -88,10 +101,13 @@ class _Zygote:
             file.write(text)
         self._said = os.open(_SAID, os.O_RDWR | exclusive, 0o600)
         reading, self._to_child = os.pipe()
+        self._answers, sink = os.pipe()
+        with contextlib.suppress(OSError):  # beyond the user's share of pipe memory it stays small, and works
+            fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _PIECE_BYTES)
         self._child = os.fork()
         if self._child == 0:
             try:
-                self._be_the_child(form, text, reading)
+                self._be_the_child(form, text, reading, sink)
                 os._exit(0)
             except BaseException:
                 traceback.print_exc()
@@ -99,12 +115,13 @@ class _Zygote:
             finally:
                 os._exit(1)
         os.close(reading)
+        os.close(sink)
         self._ended = os.pidfd_open(self._child)
 
-    def _be_the_child(self, form: str, text: bytes, reading: int) -> None:
+    def _be_the_child(self, form: str, text: bytes, reading: int, sink: int) -> None:
         """The file's own prints go where nobody else sees them, and it finds nothing on stdin."""
         os.close(self._to_child)
-        sink = os.dup(1)
+        os.close(self._answers)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(self._said, 1)
         os.dup2(self._said, 2)
@@ -138,17 +155,24 @@ class _Zygote:
             while True:
                 if os.waitpid(-1, os.WNOHANG)[0] == 0:  # it left a process that still runs
                     os._exit(0)
-        os.close(self._ended)
-        os.close(self._said)
-        self._child = self._ended = self._to_child = self._said = -1
+        os.set_blocking(self._answers, False)
+        if os.read(self._answers, 1):
+            os._exit(0)
+        for descriptor in (self._ended, self._answers, self._said):
+            os.close(descriptor)
+        self._child = self._ended = self._to_child = self._answers = self._said = -1
         for name in (_FILE, _SAID):
             os.unlink(name)
-        if any(_entries(folder) for folder in self._own_folders):
+        if not self._condition.still_holds():
             os._exit(0)
         _write(1, secret)
 
     def _end_as_the_child(self) -> NoReturn:
         _, status = os.waitpid(self._child, 0)
+        unsent = array.array("i", [0])
+        fcntl.ioctl(self._answers, termios.FIONREAD, unsent)
+        while unsent[0] > 0:
+            unsent[0] -= os.splice(self._answers, 1, unsent[0])
         size = os.fstat(self._said).st_size
         _write(2, os.pread(self._said, _LAST_WORDS_BYTES, max(0, size - _LAST_WORDS_BYTES)))
         code = os.waitstatus_to_exitcode(status)
@@ -157,13 +181,6 @@ class _Zygote:
                 signal.signal(-code, signal.SIG_DFL)
             os.kill(os.getpid(), -code)
         os._exit(max(0, code))
-
-
-def _entries(folder: str) -> list[str] | None:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return None
 
 
 def _read(size: int) -> bytes:
