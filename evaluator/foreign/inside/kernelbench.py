@@ -5,13 +5,14 @@ Source: https://github.com/ScalingIntelligence/KernelBench, README, "Task descri
 
 import ast
 import inspect
+import os
 import random
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType, ModuleType
+from types import CodeType, MappingProxyType, ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,8 @@ from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_
 
 _GUARDED: Final = (torch, torch.nn, torch.nn.functional, torch.Tensor, torch.nn.Module)
 """What a file that changes it would change the meaning of for us too."""
+_REPLACED: Final = frozenset({"manual_seed", "__init__", "__setstate__"})
+"""What PyTorch itself replaces of these when its compiler is imported."""
 _MOST_AXES: Final = 6
 """Of a tuple the numbers after these are no sizes: it is no shape."""
 _MOST_NAMED: Final = 8
@@ -123,8 +126,7 @@ class ReferenceFile(ABC):
         """Raises RefusedError where the file has changed torch."""
         for (owner, name), value in _BEFORE.items():
             now = vars(owner).get(name)
-            # PyTorch replaces some of its own when more of it is imported.
-            if now is not value and not str(getattr(now, "__module__", "")).startswith("torch"):
+            if now is not value and not (name in _REPLACED and _is_written_in_torch(now)):
                 raise RefusedError(f"it changes {getattr(owner, '__name__', 'torch')}.{name}")
 
 
@@ -341,6 +343,12 @@ def _definitions(tree: ast.Module) -> dict[str, int]:
     """Lines of what the file defines at its top, by name."""
     defined = (ast.FunctionDef, ast.ClassDef)
     return {node.name: node.lineno for node in tree.body if isinstance(node, defined)}
+
+
+def _is_written_in_torch(function: Any) -> bool:
+    """By the file of its code: what it says of its module anyone can set."""
+    code = getattr(function, "__code__", None)
+    return isinstance(code, CodeType) and code.co_filename.startswith(os.path.dirname(torch.__file__) + os.sep)
 
 
 def _attributes() -> dict[tuple[Any, str], Any]:

@@ -16,6 +16,7 @@ import contextlib
 import ctypes
 import fcntl
 import gc
+import importlib
 import json
 import os
 import select
@@ -24,13 +25,18 @@ import struct
 import sys
 import termios
 import traceback
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from evaluator.foreign.inside.condition import Condition
 
 _SPARED: Final = "torch._meta_registrations"
-"""Operators on tensors without contents, written in Python: a third of the time of `import torch`."""
+"""Operators on tensors without contents, written in Python: a fifth of the time of `import torch`. With them nearly
+every file would import the compiler too, 1 s: they begin by keeping it out."""
+_IMPORT_IT: Final = ("torch._decomp", "torch._refs")
+"""What imports it, and is imported by it."""
 _PR_SET_DUMPABLE: Final = 4
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PIECE_BYTES: Final = 1 << 20
@@ -42,12 +48,30 @@ _LEAVE_MS: Final = 2000
 """How long a file's process may take to end once it is asked nothing more."""
 
 
+class _ImportsInOrder(MetaPathFinder, Loader):
+    """Begins a circle of imports where `import torch` does, at `_SPARED`: begun elsewhere it fails.
+
+    Much of PyTorch imports these once it is used: vmap, grad, checkpoints, operators of one's own, the compiler.
+    """
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self) if fullname in _IMPORT_IT and _SPARED not in sys.modules else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        importlib.import_module(_SPARED)
+        return sys.modules[spec.name]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It was carried out by the import of `_SPARED`."""
+
+
 def _import_torch() -> None:
     sys.modules[_SPARED] = ModuleType(_SPARED)
     try:
         import torch
     finally:
         del sys.modules[_SPARED]  # who imports it later has it whole
+    sys.meta_path.insert(0, _ImportsInOrder())
     with contextlib.suppress(ImportError):
         # Some versions set the type of generators there, and without it make none.
         import torch._prims.rng_prims  # noqa: F401

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import IO, Any, Final
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from evaluator.foreign.inside.arithmetic import (
     LOWER,
@@ -29,7 +30,7 @@ from evaluator.foreign.inside.arithmetic import (
     TruncatedArithmetic,
 )
 from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_buffer, draw_of_parameter
-from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, Share, call
+from evaluator.foreign.inside.kernelbench import Arguments, KernelBenchFile, ReferenceFile, Share, call
 from evaluator.foreign.inside.leetgpu import LeetGpuFile
 from evaluator.foreign.inside.operators import seed_torch
 from evaluator.foreign.inside.refusals import NoOneAnswerError, RefusedError, TooLargeError, refused_where_it_fails
@@ -87,6 +88,7 @@ class ReferenceServer:
         with watched:
             self._model = self._file.model(_SEED)
             self._arguments = self._file.arguments(self._model, _SEED)
+            _initialize(self._model, self._arguments)
         self._draws = {name: watched.of(tensor) for name, tensor in self._arguments.tensors.items()}
         self._parameters = {name: one.detach() for name, one in self._model.named_parameters()}
         self._state = {
@@ -226,6 +228,7 @@ class ReferenceServer:
         """What the file itself makes of its inputs and buffers under a seed. Raises RefusedError."""
         model = self._file.model(seed)
         arguments = self._file.arguments(model, seed)
+        _initialize(model, arguments)
         state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
         return {name: {**state, **arguments.tensors}[given] for given, name in self._names().items()}
 
@@ -286,6 +289,20 @@ class ReferenceServer:
             with mode:
                 found = call(self._model, state, self._arguments, tensors)
         return list(found)
+
+
+def _initialize(model: torch.nn.Module, arguments: Arguments) -> None:
+    """Give modules such as `LazyLinear` the parameters whose shapes they learn in their first call."""
+
+    def any_lazy() -> bool:
+        return any(map(is_lazy, (*model.parameters(), *model.buffers())))
+
+    if any_lazy():
+        with refused_where_it_fails("forward"), torch.no_grad():
+            args, kwargs = arguments.with_tensors({name: one.clone() for name, one in arguments.tensors.items()})
+            model(*args, **kwargs)
+        if any_lazy():
+            raise RefusedError("it has parameters that have no shape, even after a call of forward")
 
 
 def _check_tensor(what: str, tensor: torch.Tensor) -> None:
@@ -381,6 +398,7 @@ def known_by_shapes(read: Callable[[], ReferenceFile], room: CallRoom, seed: int
             file = read()
             model = file.model(seed)
             arguments = file.arguments(model, seed)
+            _initialize(model, arguments)
             state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
             seed_torch(seed)
             with refused_where_it_fails("forward"), counted:
