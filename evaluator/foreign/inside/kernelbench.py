@@ -27,6 +27,8 @@ _GUARDED: Final = (torch, torch.nn, torch.nn.functional, torch.Tensor, torch.nn.
 """What a file that changes it would change the meaning of for us too."""
 _REPLACED: Final = frozenset({"manual_seed", "__init__", "__setstate__"})
 """What PyTorch itself replaces of these when its compiler is imported."""
+_BY_DEFAULT_TYPE: Final = "Storage"
+"""An attribute of torch that `torch.set_default_dtype` sets."""
 _MOST_AXES: Final = 6
 """Of a tuple the numbers after these are no sizes: it is no shape."""
 _MOST_NAMED: Final = 8
@@ -126,7 +128,11 @@ class ReferenceFile(ABC):
         """Raises RefusedError where the file has changed torch."""
         for (owner, name), value in _BEFORE.items():
             now = vars(owner).get(name)
-            if now is not value and not (name in _REPLACED and _is_written_in_torch(now)):
+            if (
+                now is not value
+                and name != _BY_DEFAULT_TYPE
+                and not (name in _REPLACED and _is_written_in_torch(now))
+            ):
                 raise RefusedError(f"it changes {getattr(owner, '__name__', 'torch')}.{name}")
 
 

@@ -150,11 +150,17 @@ COMPOSED = {
     "determinism": "torch.use_deterministic_algorithms(True)",
     "the compiler": "import torch._dynamo",
     "decompositions": "import torch._refs",
+    "attention with a function": "from torch.nn.attention.flex_attention import flex_attention as f; "
+    "x = f(*[x.reshape(1, 2, 3, 4)] * 3, lambda score, *_: score * 2.0).reshape(4, 6)",
+    "another default type": "torch.set_default_dtype(torch.float64)",
 }
 
 
 @pytest.mark.parametrize("deed", COMPOSED.values(), ids=COMPOSED)
-def test_what_imports_more_of_torch_is_described_and_leaves_nothing(deed: str, sandbox: Sandbox) -> None:
+def test_what_imports_more_of_torch_is_described_and_leaves_nothing(
+    deed: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zygote, "_MOST_FILES", 1 << 30)
     assert described(sandbox, written("kernelbench", deed)) == {}
     assert zygote.KEPT.idle == 1
 

@@ -14,7 +14,7 @@ import pytest
 from evaluator.cancellation import CancelledError, CancelToken
 from evaluator.errors import JobKilledError
 from evaluator.foreign import zygote
-from evaluator.foreign.inside.condition import STEPPED_BACK
+from evaluator.foreign.inside.process import STEPPED_BACK
 from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.sandbox import selftest
