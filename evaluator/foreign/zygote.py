@@ -32,6 +32,9 @@ _IDLE_S: Final = 300.0
 _RETURN_S: Final = 5.0
 """For the end of a file's process and all that it started."""
 _SECRET_BYTES: Final = 32
+_UNCOMPILED: Final = {"TORCHDYNAMO_DISABLE": "1", "TORCHINDUCTOR_CACHE_DIR": "."}
+"""What a file has compiled is carried out operator by operator, or nobody could see its operators; and the compiler,
+which makes its folder when it is imported, finds one that is there."""
 _PACKAGES: Final = ("torch", "numpy", "sympy", "triton")
 """By which the folders of packages are known among all from which this process imports."""
 
@@ -61,12 +64,12 @@ class Zygote:
         self._begun_s = time.monotonic()
         processors = max(1, min(8, len(os.sched_getaffinity(0))))
         arguments = map(str, (processors, room.input_bytes, room.output_bytes))
-        environment = {"OMP_NUM_THREADS": str(processors), "OMP_WAIT_POLICY": "PASSIVE"}
+        # Threads that spin for work cost more than they bring beside a compiler.
+        environment = {"OMP_NUM_THREADS": str(processors), "OMP_WAIT_POLICY": "PASSIVE"} | _UNCOMPILED
         self.session: SandboxSession = sandbox.start(
             Job(
                 argv=tuple(own_python("evaluator.foreign.inside.process", *arguments)),
                 readable=readable_packages(),
-                # Threads that spin for work cost more than they bring beside a compiler.
                 environment={**environment, **gpu_environment("")},
                 limits=Limits(
                     wall_s=_SESSION_S,

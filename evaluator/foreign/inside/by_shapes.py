@@ -8,7 +8,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from evaluator.foreign.inside.arithmetic import BoundedWork, CallRoom, NumbersRead
-from evaluator.foreign.inside.kernelbench import ReferenceFile, call
+from evaluator.foreign.inside.kernelbench import ReferenceFile, call, initialize
 from evaluator.foreign.inside.operators import seed_torch
 from evaluator.foreign.inside.refusals import TooLargeError, refused_where_it_fails
 
@@ -31,6 +31,7 @@ def known_by_shapes(read: Callable[[], ReferenceFile], room: CallRoom, seed: int
             file = read()
             model = file.model(seed)
             arguments = file.arguments(model, seed)
+            initialize(model, arguments)
             state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
             seed_torch(seed)
             with refused_where_it_fails("forward"), counted:

@@ -6,18 +6,20 @@ Source: https://github.com/ScalingIntelligence/KernelBench, README, "Task descri
 import ast
 import functools
 import inspect
+import os
 import random
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType, ModuleType
+from types import CodeType, MappingProxyType, ModuleType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from evaluator.foreign.inside.numbers_in_text import varies
@@ -27,6 +29,10 @@ from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_
 
 _GUARDED: Final = (torch, torch.nn, torch.nn.functional, torch.Tensor, torch.nn.Module)
 """What a file that changes it would change the meaning of for us too."""
+_REPLACED: Final = frozenset({"manual_seed", "__init__", "__setstate__"})
+"""What PyTorch itself replaces of these when its compiler is imported."""
+_BY_DEFAULT_TYPE: Final = "Storage"
+"""An attribute of torch that `torch.set_default_dtype` sets."""
 _MOST_AXES: Final = 6
 """Of a tuple the numbers after these are no sizes: it is no shape."""
 _MOST_NAMED: Final = 8
@@ -147,8 +153,11 @@ class ReferenceFile(ABC):
         """Raises RefusedError where the file has changed torch."""
         for (owner, name), value in _BEFORE.items():
             now = vars(owner).get(name)
-            # PyTorch replaces some of its own when more of it is imported.
-            if now is not value and not str(getattr(now, "__module__", "")).startswith("torch"):
+            if (
+                now is not value
+                and name != _BY_DEFAULT_TYPE
+                and not (name in _REPLACED and _is_written_in_torch(now))
+            ):
                 raise RefusedError(f"it changes {getattr(owner, '__name__', 'torch')}.{name}")
 
 
@@ -208,6 +217,20 @@ class KernelBenchFile(ReferenceFile):
             else:
                 placed.append(leaf)
         return Arguments(tensors, placed, structure)
+
+
+def initialize(model: torch.nn.Module, arguments: Arguments) -> None:
+    """Give modules such as `LazyLinear` the parameters whose shapes they learn in their first call."""
+
+    def any_lazy() -> bool:
+        return any(map(is_lazy, (*model.parameters(), *model.buffers())))
+
+    if any_lazy():
+        with refused_where_it_fails("forward"), torch.no_grad():
+            args, kwargs = arguments.with_tensors({name: one.clone() for name, one in arguments.tensors.items()})
+            model(*args, **kwargs)
+        if any_lazy():
+            raise RefusedError("it has parameters that have no shape, even after a call of forward")
 
 
 def call(
@@ -365,6 +388,12 @@ def _definitions(tree: ast.Module) -> dict[str, int]:
     """Lines of what the file defines at its top, by name."""
     defined = (ast.FunctionDef, ast.ClassDef)
     return {node.name: node.lineno for node in tree.body if isinstance(node, defined)}
+
+
+def _is_written_in_torch(function: Any) -> bool:
+    """By the file of its code: what it says of its module anyone can set."""
+    code = getattr(function, "__code__", None)
+    return isinstance(code, CodeType) and code.co_filename.startswith(os.path.dirname(torch.__file__) + os.sep)
 
 
 def _attributes() -> dict[tuple[Any, str], Any]:

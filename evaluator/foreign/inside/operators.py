@@ -5,15 +5,27 @@ it so is as honest as one in float32 can be, but for `log1p`; from outside nothi
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class SeenOperators(TorchDispatchMode):
-    """While it is active, every operator that reaches PyTorch's kernels goes through `__torch_dispatch__`."""
+    """While it is active, every operator that reaches PyTorch's kernels goes through `__torch_dispatch__`.
+
+    Of an operator on functions, `flex_attention`, those do of which it is composed.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__torch_dispatch__" in vars(cls):
+            cls.__torch_dispatch__ = _composed(cls.__torch_dispatch__)  # type: ignore[method-assign]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -22,6 +34,27 @@ class SeenOperators(TorchDispatchMode):
 
 
 _seeded = 0
+
+
+def _composed(dispatch: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(dispatch)
+    def seen(self: SeenOperators, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if isinstance(func, HigherOrderOperator):
+            with self:
+                return func.py_kernels[torch._C.DispatchKey.CompositeExplicitAutograd](*args, **(kwargs or {}))
+        if _is_composed(func):
+            with self:
+                return func.decompose(*args, **(kwargs or {}))
+        return dispatch(self, func, types, args, kwargs)
+
+    return seen
+
+
+@functools.cache
+def _is_composed(func: Any) -> bool:
+    """Of others, as `matmul` is. Within an operator on functions nobody has taken it apart before."""
+    name, key = func.name(), torch._C.DispatchKey.CompositeImplicitAutograd
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, key))
 
 
 def seed_torch(seed: int) -> None:

@@ -36,7 +36,7 @@ from evaluator.foreign.inside.forms.leetgpu import LeetGpuFile
 from evaluator.foreign.inside.forms.tensara import TensaraFile
 from evaluator.foreign.inside.forms.trace import TraceFile
 from evaluator.foreign.inside.in_order import OneAccumulator
-from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call
+from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call, initialize
 from evaluator.foreign.inside.numbers_in_text import Fixed, varies
 from evaluator.foreign.inside.operators import finfo_of_float32, seed_torch
 from evaluator.foreign.inside.refusals import NoOneAnswerError, RefusedError, TooLargeError, refused_where_it_fails
@@ -96,6 +96,7 @@ class ReferenceServer:
         with watched:
             self._model = self._file.model(_SEED)
             self._arguments = self._file.arguments(self._model, _SEED)
+            initialize(self._model, self._arguments)
         self._file.forget_made(self._model)  # what it is made with is remembered
         self._draws = {name: watched.of(tensor) for name, tensor in self._arguments.tensors.items()}
         self._parameters = {name: one.detach() for name, one in self._model.named_parameters()}
@@ -253,6 +254,7 @@ class ReferenceServer:
         """What the file itself makes of its inputs and buffers under a seed. Raises RefusedError."""
         model = self._file.model(seed)
         arguments = self._file.arguments(model, seed)
+        initialize(model, arguments)
         state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
         return {name: {**state, **arguments.tensors}[given] for given, name in self._names().items()}
 

@@ -129,6 +129,55 @@ def test_what_is_in_no_form_is_refused(text: bytes, told: str, sandbox: Sandbox)
         described(sandbox, text)
 
 
+DISGUISED = {
+    "a function that says it is of torch": "f = lambda x: x; f.__module__ = 'torch'; torch.relu = f",
+    "another function of torch": "torch.nn.functional.relu = torch.nn.functional.gelu",
+    "a name that PyTorch replaces": "f = lambda x: x; f.__module__ = 'torch'; torch.manual_seed = f",
+}
+
+
+@pytest.mark.parametrize("deed", DISGUISED.values(), ids=DISGUISED)
+def test_torch_is_not_changed_in_disguise(deed: str, sandbox: Sandbox) -> None:
+    with pytest.raises(ReferenceRefusedError, match="it changes torch"):
+        described(sandbox, written("kernelbench", deed))
+
+
+COMPOSED = {
+    "vmap": "x = torch.func.vmap(lambda a: a * a)(x)",
+    "grad": "x = torch.func.grad(lambda a: (a**3).sum())(x)",
+    "a checkpoint": "x = torch.utils.checkpoint.checkpoint(torch.tanh, x, use_reentrant=False)",
+    "what is compiled": "x = torch.compile(torch.relu)(x)",
+    "determinism": "torch.use_deterministic_algorithms(True)",
+    "the compiler": "import torch._dynamo",
+    "decompositions": "import torch._refs",
+    "attention with a function": "from torch.nn.attention.flex_attention import flex_attention as f; "
+    "x = f(*[x.reshape(1, 2, 3, 4)] * 3, lambda score, *_: score * 2.0).reshape(4, 6)",
+    "another default type": "torch.set_default_dtype(torch.float64)",
+}
+
+
+@pytest.mark.parametrize("deed", COMPOSED.values(), ids=COMPOSED)
+def test_what_imports_more_of_torch_is_described_and_leaves_nothing(
+    deed: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zygote, "_MOST_FILES", 1 << 30)
+    assert described(sandbox, written("kernelbench", deed)) == {}
+    assert zygote.KEPT.idle == 1
+
+
+def test_an_operator_of_the_files_own_is_described(sandbox: Sandbox) -> None:
+    own = """import torch
+@torch.library.custom_op("mine::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2.0
+@twice.register_fake
+def _(x):
+    return torch.empty_like(x)
+"""
+    deed = "x = torch.ops.mine.twice(x)"
+    assert described(sandbox, own.encode() + written("kernelbench", deed)) == {}
+
+
 def test_what_writes_files_is_judged_and_leaves_none(sandbox: Sandbox) -> None:
     kept = "open('left', 'a').write('x'); x = x + __import__('os').path.getsize('left') * 0"
     assert described(sandbox, written("kernelbench", kept)) == {}

@@ -1,17 +1,24 @@
 """What one file does to its process, to the zygote or to the machine around it matters to no other file."""
 
+import fcntl
+import os
+import platform
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evaluator.cancellation import CancelledError, CancelToken
+from evaluator.errors import JobKilledError
 from evaluator.foreign import zygote
+from evaluator.foreign.inside.process import STEPPED_BACK
 from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.sandbox import selftest
+from evaluator.sandbox.host import warden
 from evaluator.sandbox.sandbox import Sandbox
 
 RIGHT = (Path(__file__).parent / "references" / "relu.py").read_bytes()
@@ -76,9 +83,19 @@ LEFT_BEHIND = {
     "a folder": "os.path.isfile('reference.py') and (os.unlink('reference.py'), os.mkdir('reference.py'))",
     "answers of its own": "[os.write(int(each), b'0' * 64) for each in os.listdir('/proc/self/fd') "
     "if os.path.exists(f'/proc/self/fd/{each}') and __import__('fcntl').fcntl(int(each), 3) & 3 == 1]",
-    "the end of its parent": "os.kill(os.getppid(), 9)",
     "an end of its own": "os._exit(3)",
 }
+IN_NAMESPACES = {
+    "a hidden file": "open('/dev/shm/x', 'w').write('x'); os.chmod('/dev/shm', 0o300)",
+    "a hidden file in the work folder": "open('x', 'w').write('x'); os.chmod('.', 0o300)",
+    "another mode of a folder": "os.chmod('/tmp', 0o701)",
+    "its niceness": "os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)",
+    "its scheduling class": "os.sched_setscheduler(os.getppid(), os.SCHED_IDLE, os.sched_param(0))",
+    "its place before the disk": "__import__('ctypes').CDLL(None).syscall(NUMBER, 1, os.getppid(), 3 << 13)",
+    "its processors": "os.sched_setaffinity(os.getppid(), {min(os.sched_getaffinity(0))})",
+}
+"""Without namespaces the filter of system calls refuses these."""
+_IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
 
 
 def test_what_stays_in_memory_ends_with_the_process_of_the_file(
@@ -102,6 +119,59 @@ def test_what_is_left_outside_ends_the_zygote(deed: str, sandbox: Sandbox, start
     assert len(started) == 2
     assert described(sandbox, RIGHT) == {"batch_size": 16, "dim": 1000}
     assert len(started) == 2
+
+
+def test_a_file_that_kills_the_zygote_ends_its_own_evaluation_alone(
+    sandbox: Sandbox, started: list[zygote.Zygote]
+) -> None:
+    with pytest.raises(JobKilledError):
+        described(sandbox, poison("os.kill(os.getppid(), 9)"))
+    assert described(sandbox, RIGHT) == {"batch_size": 16, "dim": 1000}
+    assert len(started) == 2
+
+
+@pytest.mark.parametrize("deed", IN_NAMESPACES.values(), ids=IN_NAMESPACES)
+def test_a_change_around_it_ends_the_zygote(deed: str, sandbox: Sandbox, started: list[zygote.Zygote]) -> None:
+    if sandbox.name != "bubblewrap" or ("affinity" in deed and len(os.sched_getaffinity(0)) == 1):
+        pytest.skip("this cannot be changed here")
+    deed = deed.replace("NUMBER", str(_IOPRIO_SET[platform.machine()]))
+    assert outcome(sandbox, poison(deed)) == ""
+    assert described(sandbox, RIGHT) == {"batch_size": 16, "dim": 1000}
+    assert len(started) == 2
+
+
+def test_it_goes_on_where_the_sandbox_has_it_let_others_go_first(
+    sandbox: Sandbox, started: list[zygote.Zygote]
+) -> None:
+    assert STEPPED_BACK == warden.STEP_BACK
+    if sandbox.name != "bubblewrap":
+        pytest.skip("the filter of system calls refuses it")
+    assert outcome(sandbox, poison(f"os.setpriority(os.PRIO_PROCESS, os.getppid(), {STEPPED_BACK})")) == ""
+    assert described(sandbox, RIGHT) == {"batch_size": 16, "dim": 1000}
+    assert len(started) == 1
+
+
+def test_what_a_file_does_to_the_pipe_of_its_answers_reaches_no_other_answer(
+    sandbox: Sandbox, started: list[zygote.Zygote]
+) -> None:
+    # More than a pipe holds, so that who cannot wait for the reader fails.
+    text = poison("pass").replace(b"4, 6", b"1000, 1000")
+    inputs = {"x": np.ones((1000, 1000), np.float32)}
+    for command, value in ((fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC), (fcntl.F_SETPIPE_SZ, 4096)):
+        # Not every number is an open file, nor is every file a pipe that is written to.
+        change = f"fcntl(each, 3) & 3 == 1 and fcntl(each, {command}, {value})"
+        deed = f"from fcntl import fcntl\n        for each in range(3, 64):\n            try: {change}"
+        deed += "\n            except OSError: pass"
+        assert outcome(sandbox, poison(deed)) == ""
+        process = ReferenceProcess(sandbox, text, "some.py")
+        try:
+            process.describe({})
+            found = process.answered(inputs, {})["value_0"]
+        finally:
+            process.close()
+        assert found.shape == (1000, 1000)
+        assert (found == 2.0).all()
+    assert len(started) == 1
 
 
 def test_a_file_cannot_look_into_the_zygote(sandbox: Sandbox) -> None:

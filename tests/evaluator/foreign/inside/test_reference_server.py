@@ -493,3 +493,21 @@ def test_inputs_that_are_always_the_same_are_told(made: str, draw: dict[str, obj
     inputs = f"def get_inputs():\n    return [torch.randn(4, 6), {made}]\n"
     told = server("return x.sum() * y", inputs, arguments="self, x, y").describe()["inputs"][1]
     assert (told["draw"], told["fixed"]) == (draw, fixed)
+
+
+def test_modules_that_learn_their_shapes_have_them_and_draw_the_same_again() -> None:
+    init = "    def __init__(self):\n        super().__init__()\n        self.m = torch.nn.LazyLinear(3)\n"
+    server = ReferenceServer(f"{HEAD}{init}    def forward(self, x):\n        return self.m(x)\n{INPUTS}", 1 << 20)
+    assert {one["name"]: one["shape"] for one in server.describe()["inputs"]} == {
+        "x": [4, 6],
+        "m_weight": [3, 6],
+        "m_bias": [3],
+    }
+    one, other = server.drawn(7), server.drawn(7)
+    assert all(torch.equal(one[name], other[name]) for name in ("x", "m_weight", "m_bias"))
+
+
+def test_parameters_that_never_have_a_shape_are_refused() -> None:
+    init = "    def __init__(self):\n        super().__init__()\n        self.m = torch.nn.LazyLinear(3)\n"
+    with pytest.raises(RefusedError, match="parameters that have no shape"):
+        ReferenceServer(f"{HEAD}{init}    def forward(self, x):\n        return x * 2\n{INPUTS}", 1 << 20)
