@@ -185,6 +185,15 @@ def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]
             "Name every parameter as the problem does, or say how to launch with a line such as\n"
             f"{as_directives(_guess(problem, entry, entries))}{_to_replace(problem, (entry,))}",
         )
+    mismatch = _const_output(problem, entry)
+    if mismatch is not None:
+        parameter, output = mismatch
+        raise PlanRefusedError(
+            f"No launch plan was given, and in order `{parameter.type} {parameter.name}` would be the output "
+            f"'{output}' of {problem.id}, which a pointer to const cannot write (the order is {', '.join(offered)}).",
+            "Name every parameter as the problem does, or say how to launch with a line such as\n"
+            f"{as_directives(_guess(problem, entry, entries))}{_to_replace(problem, (entry,))}",
+        )
     pairs = ", ".join(f"{name} = {what}" for name, what in zip(names, offered, strict=True))
     return _guess(problem, entry, entries), f"bound by order: {pairs}"
 
@@ -192,8 +201,7 @@ def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]
 def _guess(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> LaunchPlan:
     """One launch of `entry`: arguments by name, else by order; a thread for each element of the largest output."""
     names = tuple(parameter.name for parameter in entry.parameters)
-    by_order = len(names) == len(problem.parameter_names) and not set(names) <= set(problem.parameter_names)
-    arguments = problem.parameter_names if by_order else names
+    arguments = problem.parameter_names if _goes_by_order(problem, entry) else names
     counts = dict.fromkeys(
         " * ".join(extent if extent.isalnum() or extent.isidentifier() else f"({extent})" for extent in output.shape)
         for output in problem.outputs
@@ -209,11 +217,25 @@ def _guess(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> LaunchPl
         ) from None
 
 
+def _goes_by_order(problem: Problem, entry: Entry) -> bool:
+    """Whether parameters that have other names than the problem's stand for those in order."""
+    names, offered = {parameter.name for parameter in entry.parameters}, problem.parameter_names
+    fits = len(entry.parameters) == len(offered) and not names <= set(offered)
+    return fits and _const_output(problem, entry) is None
+
+
+def _const_output(problem: Problem, entry: Entry) -> tuple[Parameter, str] | None:
+    """The first pointer to const that would be an output in order, and that output."""
+    outputs = {output.name for output in problem.outputs}
+    for parameter, what in zip(entry.parameters, problem.parameter_names, strict=False):
+        if parameter.kind == "pointer" and parameter.type.startswith("const ") and what in outputs:
+            return parameter, what
+    return None
+
+
 def _to_replace(problem: Problem, entries: Iterable[Entry]) -> str:
     """What to do with the names in a guessed plan that the problem does not have."""
-    names = [
-        p.name for entry in entries if len(entry.parameters) != len(problem.parameter_names) for p in entry.parameters
-    ]
+    names = [p.name for entry in entries if not _goes_by_order(problem, entry) for p in entry.parameters]
     unknown = [name for name in dict.fromkeys(names) if name not in problem.parameter_names]
     if not unknown:
         return ""
