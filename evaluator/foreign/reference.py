@@ -53,6 +53,14 @@ def large_room() -> ReferenceRoom:
     return ReferenceRoom(8 * MOST_INPUT_BYTES, 2 * MOST_OUTPUT_BYTES, 4 * MEMORY_BYTES, _NO_MOST_WORK)
 
 
+EXPRESSION: Final = "the expression"
+"""The name of an expression in messages, in the place of a file's: nobody has seen the file that becomes of it."""
+WHAT_IS_NEEDED: Final = (
+    "What states a problem must run with PyTorch on the CPU, without a network and without other files, and give the "
+    "same finite answer with each call, which depends on each of its arguments."
+)
+"""In the place of a page: who sends a file to a service may have none."""
+
 RefusedAt: TypeAlias = Literal["reading", "calibrating", "judging"]
 """`reading`: it does not run, or has no form of a problem. `calibrating`: no tolerance tells right from wrong.
 `judging`: its answer says nothing about a kernel."""
@@ -68,7 +76,7 @@ class ReferenceTooLargeError(ReferenceRefusedError):
     """Its inputs are too large with these sizes; with others they may not be."""
 
     def __init__(self, message: str, constants: Mapping[str, int]) -> None:
-        super().__init__(message, "docs/foreign_problems.md says what is needed.")
+        super().__init__(message, "State it with smaller sizes, each a number that is assigned once.")
         self.constants = constants
         """The file's own, which can be changed."""
 
@@ -211,11 +219,15 @@ class ReferenceProcess:
         return header, named
 
     def _refused(self, header: Mapping[str, Any]) -> ReferenceRefusedError:
+        said = str(header["refused"])[:1000].rstrip(". ")
         line = f":{header['line']}" if isinstance(header.get("line"), int) else ""
-        message = f"{self.name}{line}: {str(header['refused'])[:1000]}."
+        message = f"{self.name}{line}: {said}."
+        if self.name == EXPRESSION:
+            message = f"{self.name} {said.removeprefix('forward ')}." if said.startswith("forward ") else message
+            message = message.replace(f"{self.name}{line}:", f"{self.name}:", 1)
         constants = header.get("constants")
         if not isinstance(constants, dict) or len(constants) > MOST_SIZES:
-            refused = ReferenceRefusedError(message, "docs/foreign_problems.md says what is needed.")
+            refused = ReferenceRefusedError(message, WHAT_IS_NEEDED)
             refused.at = "calibrating" if header.get("at") == "calibrating" else "reading"
             return refused
         numbers = {
@@ -256,4 +268,4 @@ class ReferenceProcess:
         else:
             said = last_words(result.stderr.decode(errors="replace"), 300).strip()
             why = f"its process ended before it could {deed} ({ended}{' ' + said if said else ''})".replace("\n", " ")
-        return ReferenceEndedError(f"{self.name}: {why}.", "docs/foreign_problems.md says what is needed.")
+        return ReferenceEndedError(f"{self.name}: {why}.", WHAT_IS_NEEDED)

@@ -52,10 +52,28 @@ def refused_where_it_fails(deed: str) -> Iterator[None]:
         said = f"{type(error).__name__}: {error}"[:_MOST_CHARACTERS]
         if "can't allocate memory" in said:
             raise RefusedError(f"{deed} takes more memory than it may ({said})", _line_of(error)) from error
-        # What asks for an address is told only that there is none.
-        offline = "name resolution" in said or "Network is unreachable" in said
-        why = "; a file of others has no network" if offline else ""
-        raise RefusedError(f"{deed} fails: {said}{why}", _line_of(error)) from error
+        raise RefusedError(f"{deed} fails: {said.rstrip('. ')}{_why(error, said)}", _line_of(error)) from error
+
+
+_NETWORK: Final = ("name resolution", "Network is unreachable", "Connection refused", "Name or service not known")
+"""What is said where there is no network: not that there is none."""
+_GPU: Final = ("not compiled with CUDA", "NVIDIA driver", "CUDA driver", "No CUDA GPU", "no NVIDIA GPU", "CUDA error")
+
+
+def _why(error: BaseException, said: str) -> str:
+    """What of the place where the file is carried out makes it fail, as a clause; empty where nothing of it may."""
+    if any(one in said for one in _NETWORK):
+        return "; a file of others has no network"
+    if any(one in said for one in _GPU):
+        return (
+            "; a file of others is carried out on the CPU: write no `.cuda()` and no device='cuda', or ask "
+            "torch.cuda.is_available() first"
+        )
+    if isinstance(error, FileNotFoundError | PermissionError) or "Read-only file system" in said:
+        return "; a file of others sees no files of this machine but those that it writes itself"
+    if isinstance(error, ModuleNotFoundError):
+        return "; a file of others may import what is installed beside PyTorch here, and nothing from its own folder"
+    return ""
 
 
 def _line_of(error: BaseException) -> int | None:

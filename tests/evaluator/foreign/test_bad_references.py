@@ -54,8 +54,12 @@ DEEDS = {
     "raises": ("raise ValueError('no')", "ValueError: no"),
     "exits": ("raise SystemExit(0)", "SystemExit"),
     "100 GB": ("torch.ones(25 << 30)", "takes more memory than it may"),
-    "network": ("__import__('socket').create_connection(('1.1.1.1', 80), 2)", "OSError"),
-    "writes outside": ("open('/usr/lib/x', 'w')", "OSError|PermissionError"),
+    "network": ("__import__('socket').create_connection(('1.1.1.1', 80), 2)", "a file of others has no network"),
+    "loopback": ("__import__('socket').create_connection(('127.0.0.1', 9), 2)", "a file of others has no network"),
+    "writes outside": ("open('/usr/lib/x', 'w')", "sees no files of this machine but"),
+    "reads a file": ("open('weights.bin')", "sees no files of this machine but"),
+    "imports": ("import einops_of_nobody", "may import what is installed beside PyTorch here"),
+    "two full stops": ("raise ValueError('This has no support.')", r"support\.$"),
     "random": ("x = x + torch.rand(x.shape)", "draws random numbers"),
     "changes": ("torch.count = getattr(torch, 'count', 0) + 1; x = x + torch.count", "another answer with each call"),
     "patches torch": ("torch.relu = abs", "it changes torch.relu"),
@@ -127,6 +131,12 @@ def test_what_each_form_does_wrong_is_refused_and_the_next_is_right(
 def test_what_is_in_no_form_is_refused(text: bytes, told: str, sandbox: Sandbox) -> None:
     with pytest.raises(ReferenceRefusedError, match=re.escape(told)):
         described(sandbox, text)
+
+
+def test_a_file_for_a_gpu_is_told_where_it_runs(sandbox: Sandbox) -> None:
+    for deed in ("x = x.cuda()", "x = torch.ones(3, device='cuda')"):
+        with pytest.raises(ReferenceRefusedError, match=r"is carried out on the CPU: write no `\.cuda\(\)`"):
+            described(sandbox, written("kernelbench", deed))
 
 
 def test_what_writes_files_is_judged_and_leaves_none(sandbox: Sandbox) -> None:
