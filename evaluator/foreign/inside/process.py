@@ -6,6 +6,9 @@ answers on stdout itself; `{"order": "end"}` brings secret bytes, which are sent
 it started are gone and nothing of it is left. Where anything is, this process ends; where the file's ended by itself,
 it ends in the same way.
 
+A message with `late_s`, a time of the clock CLOCK_MONOTONIC, and a `tag` is one that should be answered by then. At
+that time this process writes to stderr what of the file is under way (`STAGE`): a line with the tag in front.
+
 The file's process cannot get at the secret: it reads from a pipe of its own, and this process, which has the
 descriptor of stdin, is not dumpable, so that nobody but root may look into it. So who sends it back is this process.
 """
@@ -14,14 +17,18 @@ import contextlib
 import ctypes
 import gc
 import json
+import math
 import os
 import select
 import signal
 import struct
 import sys
+import time
 import traceback
 from types import ModuleType
 from typing import Any, Final, NoReturn
+
+from evaluator.foreign.inside.refusals import STAGE
 
 _SPARED: Final = "torch._meta_registrations"
 """Operators on tensors without contents, written in Python: a third of the time of `import torch`."""
@@ -59,6 +66,7 @@ class _Zygote:
         # Of a folder that others use too nothing can be said.
         self._own_folders = [folder for folder in _SHARED_FOLDERS if _entries(folder) == []]
         self._child = self._ended = self._to_child = self._said = -1
+        self._late_s, self._tag = math.inf, ""
 
     def serve(self) -> None:
         """Until stdin ends."""
@@ -71,6 +79,7 @@ class _Zygote:
             elif message.get("order") == "end":
                 self._end(_read(size))
             else:
+                self._late_s, self._tag = message.get("late_s", math.inf), message.get("tag", "")
                 self._pass_on(lengths + encoded, size)
 
     def _next_lengths(self) -> bytes:
@@ -78,15 +87,29 @@ class _Zygote:
         poller.register(0, select.POLLIN)
         if self._ended >= 0:
             poller.register(self._ended, select.POLLIN)
-        if any(descriptor == self._ended for descriptor, _ in poller.poll()):
+        ready: list[tuple[int, int]] = []
+        while not ready:
+            left_s = self._late_s - time.monotonic()
+            ready = poller.poll(None if left_s == math.inf else max(0.0, left_s) * 1000)
+            if not ready and time.monotonic() >= self._late_s:
+                self._say_what_is_under_way()
+        self._late_s = math.inf
+        if any(descriptor == self._ended for descriptor, _ in ready):
             self._end_as_the_child()
         return _read(16)
+
+    def _say_what_is_under_way(self) -> None:
+        """Once of each message. It may be answered already: nobody asks for the line then."""
+        self._late_s = math.inf
+        stage = bytes(byte for byte in STAGE[:] if byte >= 0x20)
+        _write(2, f"{self._tag} ".encode() + stage + b"\n")
 
     def _begin(self, form: str, text: bytes) -> None:
         exclusive = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with open(os.open(_FILE, os.O_WRONLY | exclusive, 0o600), "wb") as file:
             file.write(text)
         self._said = os.open(_SAID, os.O_RDWR | exclusive, 0o600)
+        STAGE[:] = bytes(len(STAGE))
         reading, self._to_child = os.pipe()
         self._child = os.fork()
         if self._child == 0:

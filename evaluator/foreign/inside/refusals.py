@@ -1,6 +1,7 @@
 """Why a file cannot be a problem, with the line that says so."""
 
 import contextlib
+import mmap
 import traceback
 from collections.abc import Iterator
 from typing import Final
@@ -8,6 +9,11 @@ from typing import Final
 FILE: Final = "reference.py"
 """The name under which the file's code is compiled, by which its lines are found in a traceback."""
 _MOST_CHARACTERS: Final = 500
+
+
+STAGE_BYTES: Final = 64
+STAGE: Final = mmap.mmap(-1, STAGE_BYTES)
+"""What of the file is under way, shared with the process that forked this one: it says so of a file that is late."""
 
 
 class RefusedError(Exception):
@@ -40,6 +46,7 @@ class TooLargeError(RefusedError):
 @contextlib.contextmanager
 def refused_where_it_fails(deed: str) -> Iterator[None]:
     """Turn whatever the file's own code raises into a refusal that says `deed` and the line of the file."""
+    before, STAGE[:] = STAGE[:], deed.encode()[:STAGE_BYTES].ljust(STAGE_BYTES, b"\0")
     try:
         yield
     except RefusedError:
@@ -53,6 +60,8 @@ def refused_where_it_fails(deed: str) -> Iterator[None]:
         if "can't allocate memory" in said:
             raise RefusedError(f"{deed} takes more memory than it may ({said})", _line_of(error)) from error
         raise RefusedError(f"{deed} fails: {said.rstrip('. ')}{_why(error, said)}", _line_of(error)) from error
+    finally:
+        STAGE[:] = before
 
 
 _NETWORK: Final = ("name resolution", "Network is unreachable", "Connection refused", "Name or service not known")

@@ -63,7 +63,7 @@ DEEDS = {
     "random": ("x = x + torch.rand(x.shape)", "draws random numbers"),
     "changes": ("torch.count = getattr(torch, 'count', 0) + 1; x = x + torch.count", "another answer with each call"),
     "patches torch": ("torch.relu = abs", "it changes torch.relu"),
-    "for ever": ("while True: pass", "it takes more than 3 s to be described"),
+    "for ever": ("while True: pass", "it takes more than 3 s to be described, and forward was not over"),
     "ends": ("__import__('os')._exit(0)", "its process ended before it could be described"),
 }
 ENDING = ("for ever", "ends")
