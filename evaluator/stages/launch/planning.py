@@ -40,6 +40,7 @@ from evaluator.stages.launch.checked_plan import (
     PlanSource,
     Role,
     SizedPlan,
+    may_write,
     packed,
     rounded,
 )
@@ -200,8 +201,7 @@ def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]
 
 def _guess(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> LaunchPlan:
     """One launch of `entry`: arguments by name, else by order; a thread for each element of the largest output."""
-    names = tuple(parameter.name for parameter in entry.parameters)
-    arguments = problem.parameter_names if _goes_by_order(problem, entry) else names
+    arguments = _arguments(problem, entry)
     counts = dict.fromkeys(
         " * ".join(extent if extent.isalnum() or extent.isidentifier() else f"({extent})" for extent in output.shape)
         for output in problem.outputs
@@ -217,25 +217,39 @@ def _guess(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> LaunchPl
         ) from None
 
 
-def _goes_by_order(problem: Problem, entry: Entry) -> bool:
-    """Whether parameters that have other names than the problem's stand for those in order."""
-    names, offered = {parameter.name for parameter in entry.parameters}, problem.parameter_names
-    fits = len(entry.parameters) == len(offered) and not names <= set(offered)
-    return fits and _const_output(problem, entry) is None
+def _arguments(problem: Problem, entry: Entry) -> tuple[str, ...]:
+    """What stands for each parameter: its own name, or what the problem has in its place in order.
+
+    Where a pointer to const would be an output there, such pointers are the inputs in order, and others the outputs.
+    """
+    names, offered = tuple(parameter.name for parameter in entry.parameters), problem.parameter_names
+    if len(names) != len(offered) or set(names) <= set(offered):
+        return names
+    if _const_output(problem, entry) is None:
+        return offered
+    inputs, outputs = [one.name for one in problem.inputs], [one.name for one in problem.outputs]
+    rest = [name for name in offered if name not in (*inputs, *outputs)]
+    arguments = []
+    for parameter in entry.parameters:
+        left = rest if parameter.kind != "pointer" else outputs if may_write(parameter) else inputs
+        if not left:
+            return names
+        arguments.append(left.pop(0))
+    return tuple(arguments)
 
 
 def _const_output(problem: Problem, entry: Entry) -> tuple[Parameter, str] | None:
     """The first pointer to const that would be an output in order, and that output."""
     outputs = {output.name for output in problem.outputs}
     for parameter, what in zip(entry.parameters, problem.parameter_names, strict=False):
-        if parameter.kind == "pointer" and parameter.type.startswith("const ") and what in outputs:
+        if parameter.kind == "pointer" and not may_write(parameter) and what in outputs:
             return parameter, what
     return None
 
 
 def _to_replace(problem: Problem, entries: Iterable[Entry]) -> str:
     """What to do with the names in a guessed plan that the problem does not have."""
-    names = [p.name for entry in entries if not _goes_by_order(problem, entry) for p in entry.parameters]
+    names = [name for entry in entries for name in _arguments(problem, entry)]
     unknown = [name for name in dict.fromkeys(names) if name not in problem.parameter_names]
     if not unknown:
         return ""
