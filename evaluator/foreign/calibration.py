@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from common.wire import DType
 from evaluator.foreign.description import Description, TensorFacts
+from evaluator.foreign.reference import ReferenceEndedError, ReferenceRefusedError
 from evaluator.problems.error_bounds import EPSILON, random_walk
 from evaluator.problems.generators import OWN_ROUNDING, SMALLEST_NORMAL
 
@@ -21,12 +22,13 @@ Computed: TypeAlias = Callable[[Mapping[str, NDArray[Any]], str], Mapping[str, N
 HONEST: Final = ("eager", "permuted 1", "permuted 2", "one accumulator")
 """Ways to compute in the file's own precision."""
 LOWER_THAN: Final[Mapping[DType, tuple[str, ...]]] = {
-    DType.FLOAT64: (),
+    DType.FLOAT64: ("float32",),
     DType.FLOAT32: ("TF32", "bfloat16", "float16"),
     DType.FLOAT16: ("bfloat16",),
     DType.BFLOAT16: ("float16", "float8_e4m3fn", "truncated bfloat16"),
 }
 """What a kernel could compute in to be fast, by the type of the output."""
+_OF_TENSOR_CORES: Final = ("TF32", "bfloat16", "float16")
 MARGIN: Final = 4.0
 """Between what is allowed and the worst that was measured of honest ways: there are more orders than were tried."""
 TOLD_FROM: Final = 2.0
@@ -34,8 +36,15 @@ TOLD_FROM: Final = 2.0
 _WELL_WITHIN: Final = 0.5
 _ROUNDINGS: Final = 16.0
 """Beside those of the longest sum: as for our own problems, where the largest of millions of elements counts."""
+_LEAST_ROUNDINGS: Final = 20.0
+"""As for one sum of one term."""
+_ABOVE_IN_ORDER: Final = 8.0
+"""How far above the worst that sums in order were off by: other inputs, orders and functions need some of it."""
 _INTERMEDIATE: Final = 1.5
 """Roundings of a result of 16 bits, beside the last: of one intermediate result."""
+_OF_FLOAT64: Final = 2.0**-16
+"""Of what float32 may be off by: float64 is off by 2^-29 of that."""
+_IN_PRODUCTS: Final = " in products"
 _HALF_STEP: Final = 2.0**-24
 
 
@@ -57,7 +66,7 @@ class Calibration:
 
     outputs: tuple[OutputTolerance, ...]
     told: Mapping[str, float]
-    """How many times the allowance each lower precision was off, in the output where it was most."""
+    """How many times the allowance each lower precision was off, in the output where it was least."""
 
     @property
     def untold(self) -> tuple[str, ...]:
@@ -85,7 +94,9 @@ def derived_relative(facts: TensorFacts, described: Description) -> float:
     if not facts.dtype.is_float:
         return 0.0
     between = _INTERMEDIATE * half_step(facts) if described.operators > 1 else 0.0
-    return float(random_walk(described.longest_sum, _ROUNDINGS)) + between
+    # Of float64 the oracle itself is off by some: what is allowed lies half-way to float32.
+    own = _OF_FLOAT64 if facts.dtype is DType.FLOAT64 else 1.0
+    return own * float(random_walk(facts.longest_sum, _ROUNDINGS)) + between
 
 
 class Calibrator:
@@ -101,8 +112,22 @@ class Calibrator:
         self._honest = [max(*pair) for pair in zip(self._honest, self._honest_errors(inputs, exact), strict=True)]
         names = {name for facts in self._described.outputs for name in LOWER_THAN.get(facts.dtype, ())}
         for name in sorted(names):
-            errors = self._errors(self._computed(inputs, name), exact)
-            self._lower[name] = [min(*pair) for pair in zip(self._lower.get(name, errors), errors, strict=True)]
+            # As tensor cores do it: what comes after a product may hide how far off that is.
+            alone = [name + _IN_PRODUCTS] * (self._described.products > 0 and name in _OF_TENSOR_CORES)
+            for how in (name, *alone):
+                errors = self._lower_errors(inputs, exact, how)
+                self._lower[name] = [min(*pair) for pair in zip(self._lower.get(name, errors), errors, strict=True)]
+
+    def _lower_errors(
+        self, inputs: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]], name: str
+    ) -> list[float]:
+        """Infinite where the file fails in that precision: a matrix is not positive definite any more."""
+        try:
+            return self._errors(self._computed(inputs, name), exact)
+        except ReferenceEndedError:
+            raise
+        except ReferenceRefusedError:
+            return [math.inf for _ in self._described.outputs]
 
     def admits(self, inputs: Mapping[str, NDArray[Any]], exact: Mapping[str, NDArray[Any]]) -> bool:
         """Whether honest ways stay well within what typical inputs have shown to be needed.
@@ -138,12 +163,16 @@ class Calibrator:
         outputs = []
         for facts, honest in zip(self._described.outputs, self._honest, strict=True):
             derived = derived_relative(facts, self._described)
+            if facts.dtype is DType.FLOAT32 and self._described.in_order:
+                # Of terms of one sign the scale is the sum itself, and all orders are far better than the bound.
+                derived = min(derived, max(EPSILON * _LEAST_ROUNDINGS, _ABOVE_IN_ORDER * honest))
             relative = max(derived, MARGIN * honest) if facts.dtype.is_float else 0.0
             outputs.append(OutputTolerance(relative, derived, honest))
         told = {
-            name: max(
-                (error / one.relative for one, error in zip(outputs, errors, strict=True) if one.relative > 0),
-                default=0.0,
+            name: min(
+                error / one.relative
+                for facts, one, error in zip(self._described.outputs, outputs, errors, strict=True)
+                if name in LOWER_THAN.get(facts.dtype, ())
             )
             for name, errors in self._lower.items()
         }

@@ -24,17 +24,27 @@ _TILES: Final = (16, 32, 64, 128, 256)
 _SCALES: Final = 12.0
 """Powers of two over which values are spread: three decades and a half."""
 _FEW: Final = 4
+_AT_ENDS: Final = 0.5
+"""Share of whole numbers that are at an end of their range."""
 _FEW_BITS: Final = 6
 """Behind the leading one: a product of two such values, added a thousand times, is exact in float32."""
 _STRETCH: Final = 32
 _FAR: Final = 4.0
 """Standard deviations: one normal value in 16,000 lies further out."""
+_TIES: Final = ("rows_of_one_value", "few_values", "extreme_ends")
+"""Arrangements of which many values are equal."""
 _STEPS: Final = 8
-"""Values of rows of one value lie on an eighth of the range's half: so few bits that equal terms add up exactly."""
+"""Values of rows of one value lie near an eighth of the range's half, with so few bits that equal terms add up
+exactly."""
 
 
-def distributions_of(inputs: Sequence[TensorFacts], inputs_at: InputsAt, called: Called) -> tuple[Distribution, ...]:
-    """The typical distribution, and those that arrange the tensors among `forward`'s arguments otherwise."""
+def distributions_of(
+    inputs: Sequence[TensorFacts], inputs_at: InputsAt, called: Called, with_ties: bool = True
+) -> tuple[Distribution, ...]:
+    """The typical distribution, and those that arrange the tensors among `forward`'s arguments otherwise.
+
+    `with_ties`: also those that make many values equal.
+    """
     kinds: tuple[tuple[str, str, Callable[[DrawnAs], Maker]], ...] = (
         ("as_drawn", "as the file draws it", _drawn),
         ("rows_of_one_value", "one value for each row, within the file's range", _rows_of_one_value),
@@ -43,10 +53,24 @@ def distributions_of(inputs: Sequence[TensorFacts], inputs_at: InputsAt, called:
         ("several_scales", "magnitudes over three decades, within the file's range", _several_scales),
         ("extreme_ends", "the ends of the range where tiles of 16 to 256 begin and end", _extreme_ends),
     )
-    movable = [facts for facts in inputs if facts.kind == "argument" and facts.draw.kind in ("uniform", "normal")]
-    return tuple(
-        Distribution(name, reason, _drawing(inputs_at, {facts.name for facts in movable}, made, called))
-        for name, reason, made in (kinds if movable else kinds[:1])
+    movable = {
+        facts.name for facts in inputs if facts.kind == "argument" and facts.draw.kind in ("uniform", "normal")
+    }
+    whole = {facts.name for facts in inputs if facts.kind == "argument" and facts.draw.kind == "integers"}
+    of_whole: tuple[tuple[str, str, Callable[[DrawnAs], Maker]], ...] = (
+        ("whole_numbers_at_ends", "whole numbers at the ends of their range", _whole_at_ends),
+        ("few_whole_numbers", "four distinct whole numbers, both ends of their range among them", _few_whole),
+    )
+    return (
+        *(
+            Distribution(name, reason, _drawing(inputs_at, movable, made, called))
+            for name, reason, made in (kinds if movable else kinds[:1])
+            if with_ties or name not in _TIES
+        ),
+        *(
+            Distribution(name, reason, _drawing(inputs_at, whole, made, called))
+            for name, reason, made in (of_whole if whole and with_ties else ())
+        ),
     )
 
 
@@ -102,9 +126,12 @@ def _centre_and_reach(draw: DrawnAs) -> tuple[float, float]:
 def _rows_of_one_value(draw: DrawnAs) -> Maker:
     centre, reach = _centre_and_reach(draw)
 
+    step = 2.0 ** (math.floor(math.log2(reach)) - _FEW_BITS) if reach > 0 else 0.0
+
     def make(rng: Rng, shape: Shape) -> Array:
-        steps = rng.integers(1 - _STEPS, _STEPS - 1, (*shape[:-1], 1)) / _STEPS
-        return rng.xp.broadcast_to(centre + reach * steps, shape)
+        values = centre + reach * rng.integers(1 - _STEPS, _STEPS - 1, (*shape[:-1], 1)) / _STEPS
+        values = rng.xp.round(values / step) * step if step else values
+        return rng.xp.broadcast_to(values, shape)
 
     return make
 
@@ -140,6 +167,30 @@ def _several_scales(draw: DrawnAs) -> Maker:
 
     def make(rng: Rng, shape: Shape) -> Array:
         return centre + (_drawn(draw)(rng, shape) - centre) * 2.0 ** -rng.uniform(0.0, _SCALES, shape)
+
+    return make
+
+
+def _whole_at_ends(draw: DrawnAs) -> Maker:
+    """Where a padding index, an ignored class and the last row of a table are, which are drawn once in thousands."""
+    low, high = round(draw.low), round(draw.high)
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        ends = rng.xp.where(rng.signs(shape) > 0, rng.integers(high, high, shape), rng.integers(low, low, shape))
+        return rng.xp.where(rng.uniform(0.0, 1.0, shape) < _AT_ENDS, ends, rng.integers(low, high, shape))
+
+    return make
+
+
+def _few_whole(draw: DrawnAs) -> Maker:
+    """So that many are equal: what adds to the same place must not lose any."""
+    low, high = round(draw.low), round(draw.high)
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        values = rng.xp.concat(
+            [rng.integers(low, high, (_FEW - 2,)), rng.integers(low, low, (1,)), rng.integers(high, high, (1,))]
+        )
+        return values[rng.integers(0, _FEW - 1, shape)]
 
     return make
 

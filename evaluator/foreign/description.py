@@ -37,6 +37,12 @@ class TensorFacts:
     shape: tuple[int, ...]
     draw: DrawnAs
     kind: InputKind
+    longest_sum: int = 1
+    """Of an output: terms of the longest sum that it was seen to be made of."""
+    fixed: bool = False
+    """Whether the file makes the same contents under every seed; of one value everywhere it is drawn all the same."""
+    instead: DrawnAs | None = None
+    """How contents like these could be drawn, where they are `fixed` and no whole numbers."""
 
     @property
     def size_bytes(self) -> int:
@@ -54,7 +60,7 @@ class Description:
     """Whole numbers that the file names at its top."""
     flops: int
     longest_sum: int
-    """Terms of the longest sum that the file was seen to make."""
+    """Terms of the longest sum that the file was seen to make, for whatever output."""
     torch: str
     """Version of PyTorch."""
     constants: tuple[str, ...] = ()
@@ -67,6 +73,14 @@ class Description:
     """How often others go over an axis: once for a sum, twice for a softmax or a norm."""
     reducible: Mapping[str, int] = field(default_factory=dict)
     """Numbers that can be made smaller, as the file states them: the constants, and shares of others."""
+    fixed: tuple[str, ...] = ()
+    """Those of them on which a kernel may rely: they are made smaller only where the others are not enough."""
+    assumed: Mapping[str, int] = field(default_factory=dict)
+    """Sizes that the file leaves open, as they are taken here where nobody states them."""
+    in_order: bool = False
+    """Whether all sums were of a kind that can be measured with one accumulator each."""
+    unordered: bool = False
+    """Whether whole numbers of the answer may hang on which of equal values comes first, which nobody states."""
     fault: str = ""
     """Why the answer at these sizes says nothing about a kernel, as far as a call with other inputs shows.
 
@@ -95,24 +109,27 @@ class Description:
         if len(set(names)) != len(names) or not all(name.isidentifier() and name.isascii() for name in names):
             raise ValueError("names that no kernel's parameters can have, or two of the same")
         for tensor in tensors:
-            draw = tensor.draw
             if not tensor.shape or not all(1 <= extent < MOST_EXTENT for extent in tensor.shape):
                 raise ValueError(f"'{tensor.name}' of shape {tensor.shape}")
-            if not all(math.isfinite(value) for value in (draw.low, draw.high, draw.mean, draw.std)):
-                raise ValueError(f"'{tensor.name}' drawn without bounds")
-            if draw.low > draw.high or draw.std < 0 or (draw.kind == "permutation" and len(tensor.shape) != 1):
-                raise ValueError(f"'{tensor.name}' cannot be drawn")
+            for draw in (tensor.draw, *([tensor.instead] if tensor.instead else [])):
+                if not all(math.isfinite(value) for value in (draw.low, draw.high, draw.mean, draw.std)):
+                    raise ValueError(f"'{tensor.name}' drawn without bounds")
+                if draw.low > draw.high or draw.std < 0 or (draw.kind == "permutation" and len(tensor.shape) != 1):
+                    raise ValueError(f"'{tensor.name}' cannot be drawn")
         if not all(1 <= size < MOST_EXTENT for size in described.sizes.values()):
             raise ValueError("sizes out of range")
         if not set(described.constants) <= set(described.sizes):
             raise ValueError("constants that are no sizes")
-        if len(described.reducible) > MOST_SIZES or not all(
-            name.isidentifier() and name.isascii() and 1 <= value < MOST_EXTENT
-            for name, value in described.reducible.items()
-        ):
-            raise ValueError("numbers to make smaller that are none")
+        for numbers in (described.reducible, described.assumed):
+            if len(numbers) > MOST_SIZES or not all(
+                name.isidentifier() and name.isascii() and 1 <= value < MOST_EXTENT for name, value in numbers.items()
+            ):
+                raise ValueError("numbers to make smaller, or that were assumed, that are none")
+        if not set(described.fixed) <= set(described.reducible):
+            raise ValueError("numbers that are fixed, and not among those to make smaller")
         counted = (described.operators, described.products, described.passes)
-        if not (0 <= described.flops < 1 << 62 and 1 <= described.longest_sum < 1 << 40 and min(counted) >= 0):
+        sums = [described.longest_sum, *(facts.longest_sum for facts in described.outputs)]
+        if not (0 <= described.flops < 1 << 62 and all(1 <= one < 1 << 40 for one in sums) and min(counted) >= 0):
             raise ValueError("work out of range")
         return described
 

@@ -2,9 +2,9 @@
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,20 @@ from evaluator.foreign.calibration import (
 )
 from evaluator.foreign.contents import distributions_of
 from evaluator.foreign.description import Description, TensorFacts
-from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError, ReferenceTooLargeError
+from evaluator.foreign.redrawn import (
+    Redrawn,
+    caveats_of_contents,
+    drawn_in_words,
+    drawn_otherwise,
+    scaled,
+    sizes_in_words,
+)
+from evaluator.foreign.reference import (
+    ReferenceEndedError,
+    ReferenceProcess,
+    ReferenceRefusedError,
+    ReferenceTooLargeError,
+)
 from evaluator.foreign.sizes import (
     VariedSizes,
     afforded,
@@ -52,8 +65,6 @@ _SEED: Final = 20_000
 """Of the inputs that a problem is calibrated and linted with; those of an evaluation are secret."""
 _LOOKS: Final = 3
 """At typical inputs: whether a lower precision is told must not hang on one draw."""
-_WIDER: Final = 3.0
-"""How far beyond a published range that begins at 0: beyond 1, where functions that clamp begin to."""
 _LARGER: Final = (8.0, 64.0)
 """How many times as large inputs are that may make a problem of a file whose answer says nothing."""
 _NOT_FINITE: Final = "the answer is not finite, or does not fit in its type, for inputs as the file draws them"
@@ -70,8 +81,8 @@ class Known:
     """Names of distributions for which the answer is not finite, or honest kernels are off by far more."""
     warnings: tuple[str, ...]
     varied: VariedSizes
-    both_signs: bool = False
-    """Whether what the file draws from 0 up is drawn from both sides of it."""
+    redrawn: Redrawn = "as stated"
+    """Which of the file's inputs are drawn otherwise than it does."""
     too_large: str = ""
     """What the file states itself, in words, where the description is at smaller sizes."""
 
@@ -81,7 +92,7 @@ class File:
 
     def __init__(self, process: ReferenceProcess, text: bytes, problem_id: str) -> None:
         self.process, self.text, self.name, self.problem_id = process, text, process.name, problem_id
-        self.both_signs = False
+        self.redrawn: Redrawn = "as stated"
         self._seen: dict[tuple[tuple[str, int], ...], Description] = {}
 
     def described(self, sizes: Sizes) -> Description:
@@ -89,8 +100,7 @@ class File:
         key = tuple(sorted(sizes.items()))
         if key not in self._seen:
             self._seen[key] = self.process.describe(dict(sizes))
-        found = self._seen[key]
-        return (_of_both_signs(found) or found) if self.both_signs else found
+        return drawn_otherwise(self._seen[key], self.redrawn)
 
     def remember(self, found: Description) -> None:
         """What was described before."""
@@ -100,7 +110,8 @@ class File:
 def learn(file: File) -> Known:
     """Describe, calibrate and lint a file. Raises ReferenceRefusedError.
 
-    One whose answer says nothing for the values that it draws from 0 up is tried with values of both signs.
+    One whose answer says nothing for the values that it draws from 0 up is tried with values of both signs, and one
+    that makes inputs the same under every seed with others.
     """
     described = afforded(file.described)
     try:
@@ -109,23 +120,36 @@ def learn(file: File) -> Known:
         if not isinstance(as_published, _DegenerateError):
             as_published.at = "calibrating"
             raise
-        wider = _of_both_signs(described)
-        if wider is None:
-            raise _DegenerateError(file.name, as_published.fault, _repair(file, described)) from None
-        file.both_signs = True
-        try:
-            known = _calibrated(file, wider)
-        except ReferenceRefusedError:
-            raise _DegenerateError(file.name, as_published.fault, _repair(file, wider)) from None
-        moved = [
-            f"'{facts.name}' from {facts.draw.low:g} to {facts.draw.high:g}"
-            for facts, before in zip(wider.inputs, described.inputs, strict=True)
-            if facts != before
-        ]
-        fault = f"as published, {as_published.fault}: so it draws {', '.join(moved)}"
-        known = replace(known, warnings=(fault, *known.warnings), description=described, both_signs=True)
+        known = _repaired(file, described, as_published)
     varied = learned_sizes(described, file.described)
-    return replace(known, varied=varied, too_large=_too_large(described, file))
+    assumed = _assumed(described)
+    return replace(known, varied=varied, too_large=_too_large(described, file), warnings=(*assumed, *known.warnings))
+
+
+def _repaired(file: File, described: Description, as_published: "_DegenerateError") -> Known:
+    """The file with inputs drawn otherwise, where its answer then says something. Raises ReferenceRefusedError."""
+    tried = described
+    for redrawn in get_args(Redrawn)[1:]:
+        other = drawn_otherwise(described, redrawn)
+        if other == tried:
+            continue
+        tried, file.redrawn = other, redrawn
+        try:
+            known = _calibrated(file, other)
+        except ReferenceRefusedError:
+            continue
+        pairs = zip(other.inputs, described.inputs, strict=True)
+        moved = ", ".join(drawn_in_words(facts) for facts, before in pairs if facts != before)
+        fault = f"as published, {as_published.fault}: so it draws {moved}"
+        return replace(known, warnings=(fault, *known.warnings), description=described, redrawn=redrawn)
+    file.redrawn = "as stated" if tried == described else file.redrawn
+    raise _DegenerateError(file.name, as_published.fault, _repair(file, tried)) from None
+
+
+def _assumed(described: Description) -> Iterator[str]:
+    if described.assumed:
+        extents = sizes_in_words(described.assumed)
+        yield f"no workload gives its extents and contents: it stands at {extents}, and is random"
 
 
 def _too_large(described: Description, file: File) -> str:
@@ -133,31 +157,14 @@ def _too_large(described: Description, file: File) -> str:
     try:
         published = file.described({})
     except ReferenceTooLargeError as refused:
-        return _listed({name: value for name, value in refused.constants.items() if name in described.sizes})
-    return "" if published.sizes == described.sizes else _listed(published.sizes)
-
-
-def _listed(sizes: Sizes) -> str:
-    return ", ".join(f"{name}={size}" for name, size in sizes.items())
-
-
-def _of_both_signs(described: Description) -> Description | None:
-    """The same with uniform arguments from 0 up drawn from both sides of it; None where there are none."""
-
-    def moved(facts: TensorFacts) -> TensorFacts:
-        draw = facts.draw
-        if facts.kind != "argument" or draw.kind != "uniform" or draw.low != 0.0:
-            return facts
-        return replace(facts, draw=replace(draw, low=-_WIDER * draw.high, high=_WIDER * draw.high))
-
-    inputs = tuple(moved(facts) for facts in described.inputs)
-    return None if inputs == described.inputs else replace(described, inputs=inputs)
+        return sizes_in_words({name: value for name, value in refused.constants.items() if name in described.sizes})
+    return "" if published.sizes == described.sizes else sizes_in_words(published.sizes)
 
 
 def _repair(file: File, described: Description) -> str:
     """What makes a problem of a file whose answer says nothing, tried, in words; empty where nothing simple does."""
     for times in _LARGER:
-        larger = replace(described, inputs=tuple(_scaled(facts, times) for facts in described.inputs))
+        larger = replace(described, inputs=tuple(scaled(facts, times) for facts in described.inputs))
         changed = [facts for facts in larger.inputs if facts not in described.inputs]
         if not changed:
             break
@@ -165,22 +172,9 @@ def _repair(file: File, described: Description) -> str:
             _calibrated(file, larger)
         except ReferenceRefusedError:
             continue
-        drawn = ", ".join(
-            f"'{one.name}' from {one.draw.low:g} to {one.draw.high:g}"
-            if one.draw.kind == "uniform"
-            else f"'{one.name}' with a standard deviation of {one.draw.std:g}"
-            for one in changed
-        )
+        drawn = ", ".join(map(drawn_in_words, changed))
         return f" It would be one with larger inputs: let get_inputs draw {drawn}."
     return ""
-
-
-def _scaled(facts: TensorFacts, times: float) -> TensorFacts:
-    draw = facts.draw
-    if facts.kind != "argument" or draw.kind not in ("uniform", "normal"):
-        return facts
-    low, high, mean, std = (times * value for value in (draw.low, draw.high, draw.mean, draw.std))
-    return replace(facts, draw=replace(draw, low=low, high=high, mean=mean, std=std))
 
 
 class _DegenerateError(ReferenceRefusedError):
@@ -220,26 +214,76 @@ def _calibrated(file: File, described: Description) -> Known:
                 "finite: no tolerance tells right from wrong."
             )
     known = replace(known, calibration=calibration)
-    faults, ignored = degeneracies(stated_problem(file, known, "reported"), _SEED)
-    arguments = {facts.name for facts in described.inputs if facts.kind == "argument"}
-    faults += tuple(f"no output depends on the input '{one}'" for one in ignored if one in arguments)
+    faults, ignored = degeneracies(_that_may_fail(stated_problem(file, known, "reported")), _SEED)
+    arguments = {facts.name: facts for facts in described.inputs if facts.kind == "argument"}
+
+    def matters(facts: TensorFacts) -> bool:
+        def answered(inputs: Arrays) -> Mapping[str, NDArray[Any]]:
+            return _checked(process, described, process.answered(inputs, constants))
+
+        return _matters(facts, tried, distributions[0], answered)
+
+    learned = {one for one in ignored if one in arguments and matters(arguments[one])}
+    faults += tuple(
+        f"no output depends on the input '{one}'" for one in ignored if one in arguments and one not in learned
+    )
     if faults:
         raise _DegenerateError(name, faults[0])
     left_out: list[str] = []
     for turn, distribution in enumerate(distributions[1:], _LOOKS):
-        inputs, exact, finite = tried(turn, distribution)
-        if not finite or not calibrator.admits(inputs, exact):
+        try:
+            inputs, exact, finite = tried(turn, distribution)
+            admitted = finite and calibrator.admits(inputs, exact)
+        except ReferenceEndedError:
+            raise
+        except ReferenceRefusedError:  # such as a matrix that has no inverse, where its rows are alike
+            admitted = False
+        if not admitted:
             left_out.append(distribution.name)
     warnings = tuple(f"no output depends on the parameter '{one}'" for one in ignored if one not in arguments)
-    return replace(known, left_out=tuple(left_out), warnings=(*warnings, *_untold(calibration)))
+    return replace(
+        known,
+        left_out=tuple(left_out),
+        warnings=(*warnings, *caveats_of_contents(described, calibration.untold, calibration.told)),
+    )
 
 
-def _untold(calibration: Calibration) -> Iterator[str]:
-    for precision in calibration.untold:
-        yield (
-            f"this problem cannot tell {precision} from its own precision: with operands and results rounded to it "
-            f"the answer is off by {calibration.told[precision]:.2g} times what is allowed"
-        )
+def _that_may_fail(problem: Problem) -> Problem:
+    """The same whose answer is no number where the file fails: with inputs of two draws that only go together."""
+
+    def oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
+        try:
+            return problem.oracle(inputs, sizes)
+        except ReferenceEndedError:
+            raise
+        except ReferenceRefusedError:
+            shapes = {tensor.name: tensor.shape_at(sizes) for tensor in problem.outputs}
+            return {name: Expected(np.full(shape, np.nan), np.zeros(shape)) for name, shape in shapes.items()}
+
+    return replace(problem, oracle=oracle)
+
+
+def _matters(
+    facts: TensorFacts,
+    tried: Callable[[int, Distribution], tuple[Arrays, Mapping[str, NDArray[Any]], bool]],
+    typical: Distribution,
+    answered: Callable[[Arrays], Mapping[str, NDArray[Any]]],
+) -> bool:
+    """Whether the answer hangs on an input of whole numbers that each draw makes the same: in another order of its
+    elements the file gives another answer, or fails.
+    """
+    if not facts.fixed or facts.dtype.is_float:
+        return False
+    inputs, exact, _ = tried(0, typical)
+    values = inputs[facts.name]
+    order = np.random.default_rng(_SEED).permutation(values.size)
+    try:
+        other = answered({**inputs, facts.name: values.reshape(-1)[order].reshape(values.shape)})
+    except ReferenceEndedError:
+        raise
+    except ReferenceRefusedError:
+        return True
+    return any(not np.array_equal(other[name], values) for name, values in exact.items())
 
 
 def _checked(
@@ -270,6 +314,7 @@ def _distributions(file: File, base: Description) -> tuple[Distribution, ...]:
         base.inputs,
         lambda at: file.described(constants_of(base, at)).inputs,
         lambda seed, names, at: file.process.drawn(seed, names, constants_of(base, at)),
+        with_ties=not base.unordered,
     )
 
 
@@ -296,15 +341,13 @@ def stated_problem(
         on_host = {one: to_numpy(values) for one, values in given.items()}
         answer = _checked(process, here, process.answered(on_host, constants))
         if here.sizes != known.description.sizes and not _finite(here, answer):
-            raise ReferenceRefusedError(f"{name} at {_listed(here.sizes)}: {_NOT_FINITE}.")
+            raise ReferenceRefusedError(f"{name} at {sizes_in_words(here.sizes)}: {_NOT_FINITE}.")
         return {
             facts.name: Expected(
                 _beside(given, _as_compared(answer[f"value_{number}"], facts)),
                 _beside(given, answer[f"scale_{number}"]),
-                longer=_longer(facts, known.description, here) * (one.relative / base if base else 1.0),
-                beyond=_beside(given, half_step(facts) * np.abs(answer[f"value_{number}"]))
-                if half_step(facts)
-                else 0.0,
+                longer=_longer(facts, known.description) * (one.relative / base if base else 1.0),
+                beyond=_beyond(given, answer[f"value_{number}"], answer[f"scale_{number}"], facts),
             )
             for number, (facts, one) in enumerate(zip(here.outputs, calibration.outputs, strict=True))
         }
@@ -369,6 +412,13 @@ def origin_of(file: File, known: Known, other_sizes: OtherSizes, published: Desc
     return origins.dump(Origin(file.text, file.name, file.problem_id, known, other_sizes, published))
 
 
+def _beyond(given: Arrays, value: NDArray[Any], scale: NDArray[Any], facts: TensorFacts) -> Array | float:
+    """What the last rounding to 16 bits takes; of whole numbers how far honest ways were seen to be apart."""
+    if not facts.dtype.is_float:
+        return _beside(given, scale) if scale.any() else 0.0
+    return _beside(given, half_step(facts) * np.abs(value)) if half_step(facts) else 0.0
+
+
 def _beside(given: Arrays, values: NDArray[Any]) -> Array:
     """The same where the inputs are."""
     return on_device_of(next(iter(given.values())), values) if given else values
@@ -376,14 +426,16 @@ def _beside(given: Arrays, values: NDArray[Any]) -> Array:
 
 def caveats_of_sizes(known: Known, other_sizes: OtherSizes, as_published: bool = False) -> Iterator[str]:
     """What is to be said of the sizes at which a problem is judged."""
-    if known.too_large and not as_published:
+    smaller = bool(known.too_large) and not as_published
+    if smaller:
         yield (
             f"at its own sizes ({known.too_large}) this problem is too large for the simulator: it is judged at "
-            f"{_listed(known.description.sizes)}"
+            f"{sizes_in_words(known.description.sizes)}"
         )
     if not known.varied.steps:
+        where = "these smaller sizes" if smaller else "its own shapes"
         why = "and is judged there alone" if other_sizes == "required" else "so nothing is said about others"
-        yield f"this problem is known at its own shapes only, {why}: none of its constants could be varied"
+        yield f"this problem is known at {where} only, {why}: none of its constants could be varied"
 
 
 def _tensors(listed: Sequence[TensorFacts], varied: VariedSizes) -> tuple[Tensor, ...]:
@@ -394,11 +446,12 @@ def _bytes_at(tensor: Tensor, sizes: Sizes) -> int:
     return math.prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes
 
 
-def _longer(facts: TensorFacts, base: Description, here: Description) -> float:
+def _longer(facts: TensorFacts, base: Description) -> float:
     """How much more longer sums than those of the calibration may be off."""
-    if here.longest_sum <= base.longest_sum or not facts.dtype.is_float:
+    (calibrated,) = (one for one in base.outputs if one.name == facts.name)
+    if facts.longest_sum <= calibrated.longest_sum or not facts.dtype.is_float:
         return 1.0
-    return derived_relative(facts, here) / derived_relative(facts, base)
+    return derived_relative(facts, base) / derived_relative(calibrated, base)
 
 
 def _as_compared(values: NDArray[Any], facts: TensorFacts) -> Array:
@@ -424,7 +477,7 @@ def _reason(described: Description, calibration: Calibration) -> str:
         why = (
             f"{MARGIN:g} times what PyTorch in the file's own type was off at most"
             if one.relative > one.derived
-            else f"sums of {described.longest_sum} terms in any order; PyTorch in the file's own type was off by "
+            else f"sums of {facts.longest_sum} terms in any order; PyTorch in the file's own type was off by "
             f"{in_roundings(one.honest)} at most"
         )
         last = f" beside half a step of {facts.dtype}" if half_step(facts) else ""

@@ -118,7 +118,7 @@ def subject_of(origin: bytes) -> Subject:
 
 def _used(file: File, known: Known, other_sizes: OtherSizes, published: Description | None) -> Problem:
     """The problem for one evaluation."""
-    file.both_signs = known.both_signs
+    file.redrawn = known.redrawn
     file.remember(known.description)
     if published is not None:
         file.remember(published)

@@ -80,10 +80,26 @@ class ReferenceRefusedError(UsageError):
 class ReferenceTooLargeError(ReferenceRefusedError):
     """Its inputs are too large with these sizes; with others they may not be."""
 
-    def __init__(self, message: str, constants: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        message: str,
+        constants: Mapping[str, int],
+        fixed: Sequence[str] = (),
+        found: int | None = None,
+        of: str = "",
+    ) -> None:
         super().__init__(message, "State it with smaller sizes, each a number that is assigned once.")
         self.constants = constants
         """The file's own, which can be changed."""
+        self.fixed = fixed
+        """Those of them that are changed only where others are not enough."""
+        self._found, self._of = found, of
+
+    def as_large_as(self, other: "ReferenceTooLargeError") -> bool:
+        """Whether it is known to be no smaller than `other`: in the same unit, in the same place."""
+        if self._found is None or other._found is None or self._of != other._of:
+            return False
+        return self._found >= other._found
 
 
 class ReferenceEndedError(ReferenceRefusedError):
@@ -93,7 +109,9 @@ class ReferenceEndedError(ReferenceRefusedError):
 def why_no_references(sandbox: Sandbox) -> UsageError | None:
     """Why no file of someone else can be carried out here, whatever is in it; None where one can."""
     if importlib.util.find_spec("torch") is None:
-        return UsageError("A problem in a PyTorch file needs PyTorch, which is not installed.", "pip install torch")
+        return UsageError(
+            "A problem in a PyTorch file needs PyTorch, which is not installed.", "pip install 'assay[references]'"
+        )
     if sandbox.image_id is not None:
         return UsageError(
             "Problems of others cannot be read in Docker's sandboxes, whose image has no PyTorch.",
@@ -240,7 +258,14 @@ class ReferenceProcess:
         numbers = {
             name: value for name, value in constants.items() if type(value) is int and 1 <= value < MOST_EXTENT
         }
-        return ReferenceTooLargeError(message, numbers)
+        fixed, found = header.get("fixed"), header.get("found")
+        return ReferenceTooLargeError(
+            message,
+            numbers,
+            [name for name in numbers if isinstance(fixed, list) and name in fixed],
+            found if isinstance(found, int) else None,
+            str(header.get("of")),
+        )
 
     @staticmethod
     def _header(session: SandboxSession) -> dict[str, Any]:

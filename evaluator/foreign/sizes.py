@@ -31,7 +31,10 @@ _REDUCED_ELEMENTS: Final = 1 << 18
 _WORTH: Final = 0.9
 """A halving that leaves more than this of what is too much is none: images of one pixel, on which a norm says
 nothing, would not make a deep network small."""
-_HALVINGS: Final = 64
+_LEAST_HALVED: Final = 3
+"""Sizes up to this are not halved: of one row nothing shows a kernel that computes no other."""
+_HALVINGS: Final = 96
+"""Of which those of what nothing hangs on are a part."""
 _MOST_RUNS: Final = 48
 """Of the file while it is learned what can vary: milliseconds each for small files."""
 _LEARNING_S: Final = 20.0
@@ -87,24 +90,30 @@ def afforded(described: Described) -> Description:
 
     Raises ReferenceRefusedError for what cannot be halved so far.
     """
+    too_large: ReferenceTooLargeError | None = None
+    found: Description | None = None
     try:
         found = described({})
         if work_of(found) <= MOST_WORK and _elements(found) <= _MOST_ELEMENTS:
             return found
-        sizes = dict(found.reducible)
-        too_large: ReferenceTooLargeError | None = None
+        stated, fixed = found.reducible, found.fixed
     except ReferenceTooLargeError as refused:
-        sizes, too_large, found = dict(refused.constants), refused, None
+        stated, fixed, too_large = refused.constants, tuple(refused.fixed), refused
+    failed: ReferenceRefusedError | None = None
     telling = _Telling(described)
-    ways: list[tuple[Described, bool]] = [(telling, True), (telling, False), (described, True), (described, False)]
-    for way, largest_first in ways if found is None or not found.fault else ways[2:]:
+    for way in (telling, described):
+        if way is telling and found is not None and found.fault:
+            continue  # it says nothing at any size
         if way is described and found is None and not telling.faults:
             break  # nothing is to be had that way which was not to be had before
-        # What was halved while all was too large still, and was never carried out, may have to be as it is: then
-        # those that the file states first.
-        fits, failed = _halved(way, sizes, found, largest_first)
-        if fits is not None:
-            return fits
+        halving = _Halving(way, stated, found, too_large)
+        for some in dict.fromkeys((tuple(name for name in stated if name not in fixed), tuple(stated))):
+            # What was halved while all was too large still, and was never carried out, may have to be as it is.
+            for largest_first in (True, False):
+                fits, why = halving.tried(some, largest_first)
+                if fits is not None:
+                    return fits
+                failed = why or failed
     assert too_large is not None
     if failed is None:
         raise too_large
@@ -131,46 +140,85 @@ class _Telling:
         return found
 
 
-def _halved(
-    described: Described, stated: Mapping[str, int], found: Description | None, largest_first: bool
-) -> tuple[Description | None, ReferenceRefusedError | None]:
-    """The file at the first sizes that are small enough, or at the smallest at which it runs; None where it runs at
-    none. Beside it the last reason why it does not run at some. `found`: the file as stated, where that is not too
-    large to run. `largest_first`: or those that the file states first.
-    """
-    sizes = dict(stated)
-    groups: list[tuple[str, ...]] = [(name,) for name in sizes]
-    failed: ReferenceRefusedError | None = None
-    for _ in range(_HALVINGS):
-        left = [names for names in groups if sizes[names[0]] > 1]
-        if not left:
-            break
-        names = max(left, key=lambda names: sizes[names[0]]) if largest_first else left[0]
-        tried = {**sizes, **{name: max(1, sizes[name] // 2) for name in names}}
-        try:
-            smaller = described(tried)
-        except ReferenceTooLargeError:
-            sizes, found = tried, None
-            continue
-        except ReferenceRefusedError as refused:
-            # It must be as it is, or as large as others that the file states with the same number; or what it must
-            # fit has no name, and is among the numbers of the model or of its inputs.
-            groups = [other for other in groups if other != names]
-            if len(names) == 1:
-                equal = [
-                    name for name in stated if stated[name] == stated[names[0]] and name not in (*names, *SHARES)
-                ]
-                groups += [(*names, *equal)] * bool(equal and names[0] not in SHARES)
-                groups += [(*names, share) for share in SHARES if share in stated and share not in names]
-            failed = refused
-            continue
-        if found is not None and 1.0 < _excess(smaller) > _WORTH * _excess(found):
-            groups = [other for other in groups if other != names]
-            continue
-        sizes, found = tried, smaller
-        if _excess(found) <= 1.0:
-            break
-    return found, failed
+@dataclass(frozen=True)
+class _Halving:
+    """Makes a file small enough, or as small as it can be."""
+
+    described: Described
+    stated: Mapping[str, int]
+    """The numbers that can be halved."""
+    found: Description | None
+    """The file as stated, where that is not too large to run."""
+    too_large: ReferenceTooLargeError | None
+    """Why it is, where it is."""
+
+    def tried(
+        self, some: Sequence[str], largest_first: bool
+    ) -> tuple[Description | None, ReferenceRefusedError | None]:
+        """The file at the first sizes that are small enough, or at the smallest at which it runs; None where it runs
+        at none. Beside it the last reason why it does not run at some. `some`: the names of what may be halved.
+        `largest_first`: or those that the file states first.
+        """
+        sizes, found, before = dict(self.stated), self.found, self.too_large
+        groups: list[tuple[str, ...]] = [(name,) for name in some]
+        idle: list[tuple[str, ...]] = []
+        failed: ReferenceRefusedError | None = None
+        smaller_since = False
+        for _ in range(_HALVINGS):
+            left = [names for names in groups if sizes[names[0]] > _LEAST_HALVED]
+            if not left and idle:
+                # Of two that are equally large neither makes what is largest smaller by itself.
+                groups = idle if smaller_since else _equal_together(idle, sizes)
+                idle, smaller_since = [] if smaller_since else idle, False
+                if groups:
+                    continue
+            if not left:
+                break
+            names = max(left, key=lambda names: sizes[names[0]]) if largest_first else left[0]
+            tried = {**sizes, **{name: max(1, sizes[name] // 2) for name in names}}
+            try:
+                smaller = self.described(tried)
+            except ReferenceTooLargeError as refused:
+                if found is None and before is not None and refused.as_large_as(before):
+                    # Nothing hangs on it so far, and it may be no size at all: it stays until others are smaller.
+                    groups = [other for other in groups if other != names]
+                    idle.append(names)
+                    continue
+                sizes, found, before, smaller_since = tried, None, refused, True
+                continue
+            except ReferenceRefusedError as refused:
+                groups = [other for other in groups if other != names] + self._with_others(names, some)
+                failed = refused
+                continue
+            if found is not None and 1.0 < _excess(smaller) > _WORTH * _excess(found):
+                groups = [other for other in groups if other != names]
+                continue
+            sizes, found, smaller_since = tried, smaller, True
+            if _excess(found) <= 1.0:
+                break
+        return found, failed
+
+    def _with_others(self, names: tuple[str, ...], some: Sequence[str]) -> list[tuple[str, ...]]:
+        """Where one number alone cannot be smaller: it must be as large as others that the file states with the same
+        number; or what it must fit has no name, and is among the numbers of the model or of its inputs.
+        """
+        if len(names) > 1:
+            return []
+        (name,) = names
+        equal = [
+            other
+            for other in some
+            if self.stated[other] == self.stated[name] and other != name and other not in SHARES
+        ]
+        groups = [(name, *equal)] * bool(equal and name not in SHARES)
+        return groups + [(name, share) for share in SHARES if share in some and share != name]
+
+
+def _equal_together(groups: Sequence[tuple[str, ...]], sizes: Mapping[str, int]) -> list[tuple[str, ...]]:
+    """Groups of equal size as one, those of the largest; none where there are no two."""
+    largest = max((sizes[names[0]] for names in groups if len(names) == 1), default=0)
+    equal = tuple(names[0] for names in groups if len(names) == 1 and sizes[names[0]] == largest)
+    return [equal] if len(equal) > 1 and largest > 1 else []
 
 
 def learned_sizes(base: Description, described: Described) -> VariedSizes:
@@ -259,7 +307,7 @@ def drawn_sizes(
                 return tuple(drawn)  # to try again could take a minute each time
             except ReferenceRefusedError:
                 continue
-            cheap = work_of(found) <= max(_SET_WORK, work_of(base))
+            cheap = work_of(found) <= max(_SET_WORK, 2 * work_of(base))
             if cheap and found.sizes not in (base.sizes, *drawn) and follows(found, base, varied):
                 drawn.append(found.sizes)
                 break
@@ -340,7 +388,13 @@ def _of_same_tensors(one: Description, other: Description) -> bool:
     def faces(described: Description) -> list[object]:
         tensors = (*described.inputs, *described.outputs)
         return [
-            (facts.name, facts.dtype, len(facts.shape), facts.kind, facts.kind == "argument" and facts.draw.kind)
+            (
+                facts.name,
+                facts.dtype,
+                len(facts.shape),
+                facts.kind,
+                facts.kind == "argument" and (facts.fixed or facts.draw.kind),
+            )
             for facts in tensors
         ]
 

@@ -1,6 +1,7 @@
 """Definitions and workloads of FlashInfer Trace as files: each definition becomes one text with one workload.
 
-A dataset of FlashInfer has `definitions/…/NAME.json` and `workloads/…/NAME.jsonl`, whose lines name their definition;
+A dataset of FlashInfer has `definitions/…/NAME.json` and `workloads/…/NAME.jsonl`, whose lines name their definition,
+and had `traces/workloads/…/NAME.workload.jsonl`;
 SOL-ExecBench has a folder for each problem with `definition.json` and `workload.jsonl`.
 """
 
@@ -43,8 +44,10 @@ def trace_text(definition: Path, workload: str | None = None) -> bytes:
 
 def _workloads(definition: Path, name: str) -> Iterator[dict[str, Any]]:
     beside = [definition.with_name("workload.jsonl"), definition.with_name("workloads.jsonl")]
-    above = [root / "workloads" for root in definition.resolve().parents[:_ROOTS]]
-    named = (file for root in above if root.is_dir() for file in sorted(root.rglob("*.jsonl")) if file.stem == name)
+    roots = definition.resolve().parents[:_ROOTS]
+    above = [root / folder for root in roots for folder in ("workloads", "traces/workloads")]
+    names = (f"{name}.jsonl", f"{name}.workload.jsonl")
+    named = (file for root in above if root.is_dir() for file in sorted(root.rglob("*.jsonl")) if file.name in names)
     for file in (*(one for one in beside if one.is_file()), *named):
         for at, line in enumerate(_read(file, _MOST_BYTES).splitlines(), 1):
             record = _json(file, line, at) if line.strip() else {}

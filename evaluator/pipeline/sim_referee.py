@@ -80,7 +80,9 @@ class SimulatorReferee:
             else:
                 judged = JudgeResult(verified.warned((_unrehearsed(work),)))
             varied = checked_plan.problem.varied_sizes
-            elsewhere = _generalisation(request, session, varied(generator) if varied else (), rng, seed)
+            if varied is None:
+                return judged
+            elsewhere = _generalisation(request, session, varied(generator), rng, seed)
             return replace(judged, verified=_generalised(judged.verified, elsewhere))
 
     def _counted(self, request: JudgeRequest, verified: Verified, session: PieceSession, rng: Rng) -> JudgeResult:
@@ -143,8 +145,10 @@ def _generalisation(
 
 def _generalised(verified: Verified, found: Generalisation | None) -> Verified:
     """The same with this fact, and a warning where it is a bad one."""
-    if found is None or verified.correctness is None:
+    if verified.correctness is None:
         return verified
+    if found is None:
+        return verified.warned(("nothing is said about other sizes: the simulator could run none of those drawn",))
     told = replace(verified, correctness=verified.correctness.model_copy(update={"generalisation": found}))
     if found.passed:
         return told

@@ -242,14 +242,34 @@ def _passing_guesses(problem: Problem, draw: _Draw, others: Sequence[_Draw]) -> 
 def _ignored_inputs(problem: Problem, draw: _Draw, others: Sequence[_Draw]) -> tuple[str, ...]:
     sizes = problem.example_sizes[0]
 
-    def tells(name: str, other: _Draw) -> bool:
-        answer = _answer(problem, draw.inputs | {name: other.inputs[name]}, sizes)
+    def tells(name: str, values: Array) -> bool:
+        answer = _answer(problem, draw.inputs | {name: values}, sizes)
         return not all(
             within(answer[t.name].value, draw.expected[t.name], problem.tolerance) for t in problem.outputs
         )
 
-    # Several: a mean of signs, for example, may be the same by chance.
-    return tuple(t.name for t in problem.inputs if not any(tells(t.name, other) for other in others))
+    def ignored(name: str) -> bool:
+        drawn = [other.inputs[name] for other in others]
+        # Several: a mean of signs, for example, may be the same by chance.
+        if not all(np.array_equal(values, draw.inputs[name]) for values in drawn):
+            return not any(tells(name, values) for values in drawn)
+        try:  # a problem of someone else may make the same each time: a mask, a table
+            return not any(tells(name, values) for values in _rearranged(draw.inputs[name]))
+        except Exception:  # what fails for other contents looks at them
+            return False
+
+    return tuple(tensor.name for tensor in problem.inputs if ignored(tensor.name))
+
+
+def _rearranged(values: Array) -> Iterator[Array]:
+    """The same values at other places, which are indices or a mask as before; of one value everywhere, another."""
+    flat = values.reshape(-1)
+    yield flat[::-1].reshape(values.shape)
+    yield np.roll(flat, 1).reshape(values.shape)
+    if np.issubdtype(values.dtype, np.floating):
+        yield values * values.dtype.type(1.5) + values.dtype.type(0.5)
+    elif np.isin(values, (0, 1)).all():
+        yield 1 - values
 
 
 def _copied_inputs(problem: Problem, draw: _Draw) -> Iterator[str]:

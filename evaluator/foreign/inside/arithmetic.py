@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
+from torch.utils.weak import WeakIdKeyDictionary
 
 from evaluator.foreign.inside.operators import CANCELLING, SeenOperators, operator_name
 from evaluator.foreign.inside.refusals import TooLargeError, current_line
@@ -20,7 +21,7 @@ from evaluator.foreign.inside.refusals import TooLargeError, current_line
 ROUNDING: Final = 2.0**-24
 """Largest relative error of one float32 rounding to nearest: the noise of Monte Carlo arithmetic."""
 _MOST_MOVED: Final = math.sqrt(3.0) * ROUNDING
-_NARROW: Final = (torch.float32, torch.float16, torch.bfloat16)
+NARROW: Final = (torch.float32, torch.float16, torch.bfloat16)
 _MOVES: Final = frozenset(
     [
         "_unsafe_view",
@@ -51,8 +52,9 @@ _MOVES: Final = frozenset(
     ]
 )
 """Operators that compute nothing: no rounding happens in them."""
-_MOST_TERMS: Final = 1 << 25
-"""Products that are made one by one for a sum in order: some tenths of a second."""
+_WHOLE: Final = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32)
+_ROUNDINGS: Final = ("floor", "ceil", "trunc")
+_COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 def _computes(func: Any) -> bool:
@@ -70,9 +72,14 @@ class DoubleArithmetic(SeenOperators):
     `ROUNDING` of itself, up or down at random, and of what cancels in the operator.
     """
 
-    def __init__(self, noise: torch.Generator | None = None) -> None:
+    def __init__(self, noise: torch.Generator | None = None, exact: "DoubleArithmetic | None" = None) -> None:
+        """`exact`: the same without noise, carried out before."""
         super().__init__()
         self._noise = noise
+        self._exact = exact
+        self._steps: list[tuple[torch.Tensor, torch.Tensor]] = []
+        """Of each operator that steps, such as a floor: its result, and where its operand is on a step."""
+        self._step = 0
 
     def __enter__(self) -> "DoubleArithmetic":
         self._before = torch.get_default_dtype()
@@ -86,6 +93,8 @@ class DoubleArithmetic(SeenOperators):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args, kwargs = pytree.tree_map(_doubled, (args, kwargs or {}))
+        if _is_step(func, args, kwargs):
+            return self._at_step(func(*args, **kwargs), operator_name(func), args)
         if self._noise is None or not _computes(func) or not _floats((args, kwargs)):
             return func(*args, **kwargs)
         cancelling = CANCELLING.get(operator_name(func).removesuffix("_"))
@@ -96,6 +105,20 @@ class DoubleArithmetic(SeenOperators):
                 one.mul_(self.factors(one.shape))
                 if cancelling and at == 0:
                     one.add_(cancelling(one, before, *args[1:], **kwargs) * (self.factors(one.shape) - 1.0))
+        return made
+
+    def _at_step(self, made: torch.Tensor, name: str, args: Any) -> torch.Tensor:
+        """Where the exact operand is a whole number, or equals the other one, noise does not move it across: whole
+        numbers are exact in float32 too.
+        """
+        if self._noise is None:
+            other = args[1] if name in _COMPARISONS else args[0].round()
+            self._steps.append((made, torch.as_tensor(args[0] == other).expand(made.shape)))
+        elif self._exact is not None and self._step < len(self._exact._steps):
+            exact, on_step = self._exact._steps[self._step]
+            self._step += 1
+            if exact.shape == made.shape:
+                return torch.where(on_step, exact, made)
         return made
 
     @property
@@ -113,30 +136,60 @@ class DoubleArithmetic(SeenOperators):
         return factors.uniform_(1.0 - _MOST_MOVED, 1.0 + _MOST_MOVED, generator=self._noise)
 
 
+def _is_step(func: Any, args: Any, kwargs: Mapping[str, Any]) -> bool:
+    name = operator_name(func)
+    if not args or not isinstance(args[0], torch.Tensor) or not args[0].dtype.is_floating_point:
+        return False
+    cut_off = name == "_to_copy" and kwargs.get("dtype") in _WHOLE
+    return not func._schema.is_mutable and (cut_off or name in _ROUNDINGS or name in _COMPARISONS)
+
+
 def _doubled(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.double() if value.dtype in _NARROW else value
-    return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value
+        return value.double() if value.dtype in NARROW else value
+    return torch.float64 if isinstance(value, torch.dtype) and value in NARROW else value
 
 
 class RoundedArithmetic(SeenOperators):
-    """Floating operands and results of every operator rounded to a lower precision, computed in the file's own."""
+    """Floating operands and results of every operator rounded to a lower precision, computed in the file's own.
 
-    def __init__(self, rounding: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    With `products_alone` only the operands of products and convolutions, as tensor cores take them.
+    """
+
+    def __init__(
+        self,
+        rounding: Callable[[torch.Tensor], torch.Tensor],
+        dtypes: tuple[torch.dtype, ...],
+        products_alone: bool = False,
+    ) -> None:
         super().__init__()
-        self._rounding = rounding
+        self._rounding, self._dtypes, self.products_alone = rounding, dtypes, products_alone
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if not _computes(func) or func._schema.is_mutable:
             return func(*args, **(kwargs or {}))
+        if self.products_alone:
+            product = func.overloadpacket in flop_registry
+            factors = pytree.tree_map(self.rounded, args) if product else args
+            return func(*factors, **(kwargs or {}))
         args, kwargs = pytree.tree_map(self.rounded, (args, kwargs or {}))
         return pytree.tree_map(self.rounded, func(*args, **kwargs))
 
     def rounded(self, value: Any) -> Any:
         """A tensor of floats with its values rounded; anything else as it is."""
-        if isinstance(value, torch.Tensor) and value.dtype in _NARROW:
+        if isinstance(value, torch.Tensor) and value.dtype in self._dtypes:
             return self._rounding(value.float()).to(value.dtype)
         return value
+
+
+def rounded_arithmetic(name: str) -> RoundedArithmetic:
+    """By a name of `LOWER`, or `NAME in products`. Raises KeyError."""
+    precision = name.removesuffix(_IN_PRODUCTS)
+    dtypes = (torch.float64,) if precision == "float32" else NARROW
+    return RoundedArithmetic(LOWER[precision], dtypes, products_alone=name != precision)
+
+
+_IN_PRODUCTS: Final = " in products"
 
 
 def _to_tf32(values: torch.Tensor) -> torch.Tensor:
@@ -149,9 +202,13 @@ LOWER: Final[Mapping[str, Callable[[torch.Tensor], torch.Tensor]]] = {
     "TF32": _to_tf32,
     "bfloat16": lambda values: values.to(torch.bfloat16).float(),
     "float16": lambda values: values.to(torch.float16).float(),
+    "float32": lambda values: values,
     "float8_e4m3fn": lambda values: values.to(torch.float8_e4m3fn).float(),
 }
-"""Precisions lower than float32, to nearest: 10, 7, 10 and 3 fraction bits, the last two with a small range too."""
+"""Lower precisions, to nearest: 10, 7, 10, 23 and 3 fraction bits, float16 and the last with a small range too.
+
+Tensors are float32 where they are rounded; `float32` is what float64 is rounded to.
+"""
 TRUNCATED: Final = "truncated bfloat16"
 
 
@@ -191,7 +248,7 @@ class PermutedOrder(SeenOperators):
         self._generator = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        factors = _FACTORS.get(operator_name(func))
+        factors = FACTORS.get(operator_name(func))
         if factors is not None:
             left, right = (args[at] for at in factors)
             order = torch.randperm(left.shape[-1], generator=self._generator)
@@ -200,58 +257,38 @@ class PermutedOrder(SeenOperators):
             changed[factors[1]] = right.index_select(-1 if right.ndim == 1 else -2, order)
             return func(*changed, **(kwargs or {}))
         if operator_name(func) in ("sum", "mean") and args[0].ndim:
-            axes = _axes(func, args) or tuple(range(args[0].ndim))
+            axes = axes_of(func, args) or tuple(range(args[0].ndim))
             return func(args[0].flip(axes), *args[1:], **(kwargs or {}))
         return func(*args, **(kwargs or {}))
 
 
-class OneAccumulator(SeenOperators):
-    """Sums and products of matrices in float32, one term after another: what the plainest kernel does.
-
-    Those of 16 bits are added in float32 too, and rounded once. Where there are more terms than `_MOST_TERMS`, in
-    PyTorch's own order.
-    """
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name, kwargs = operator_name(func), kwargs or {}
-        factors = _FACTORS.get(name)
-        if factors is not None and not (kwargs.keys() & {"alpha", "beta"}):
-            left, right = (args[at] for at in factors)
-            columns = 1 if right.ndim == 1 else right.shape[-1]
-            if left.dtype in _NARROW and left.numel() * columns <= _MOST_TERMS:
-                product = _in_order(left.float(), right.float())
-                return (product if factors[0] == 0 else product + args[0].float()).to(left.dtype)
-        own = name in ("sum", "mean") and kwargs.get("dtype") in (None, args[0].dtype)
-        if own and args[0].dtype in _NARROW and args[0].numel() <= _MOST_TERMS:
-            axes = _axes(func, args) or tuple(range(args[0].ndim))
-            if axes:
-                kept = bool(args[2]) if len(args) > 2 else bool(kwargs.get("keepdim", False))
-                return _summed(args[0].float(), axes, kept, name == "mean").to(args[0].dtype)
-        return func(*args, **kwargs)
-
-
-_FACTORS: Final = {"mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "addmv": (1, 2)}
+IN_ORDER: Final = frozenset(
+    {
+        "mm",
+        "bmm",
+        "mv",
+        "addmm",
+        "baddbmm",
+        "addmv",
+        "sum",
+        "mean",
+        "var",
+        "var_mean",
+        "std",
+        "std_mean",
+        "linalg_vector_norm",
+        "_softmax",
+        "_log_softmax",
+        "native_layer_norm",
+        "native_group_norm",
+    }
+)
+"""Operators that `in_order` carries out with one accumulator for each sum."""
+FACTORS: Final = {"mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "addmv": (1, 2)}
 """Where products of matrices have their factors."""
 
 
-def _in_order(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    columns = right[..., None, :] if right.ndim == 1 else right.mT[..., None, :, :]
-    terms = left.numpy()[..., None, :] * columns.numpy()
-    found = torch.from_numpy(np.add.accumulate(terms, axis=-1)[..., -1].copy())
-    return found[..., 0] if right.ndim == 1 else found
-
-
-def _summed(values: torch.Tensor, axes: tuple[int, ...], kept: bool, mean: bool) -> torch.Tensor:
-    others = [axis for axis in range(values.ndim) if axis not in axes]
-    moved = values.permute(*others, *axes).reshape(*(values.shape[axis] for axis in others), -1).numpy()
-    total = torch.from_numpy(np.add.accumulate(moved, axis=-1)[..., -1].copy())
-    total = total / moved.shape[-1] if mean else total
-    return (
-        total.reshape([1 if axis in axes else extent for axis, extent in enumerate(values.shape)]) if kept else total
-    )
-
-
-def _axes(func: Any, args: Any) -> tuple[int, ...]:
+def axes_of(func: Any, args: Any) -> tuple[int, ...]:
     """The axes that a sum goes over; none where it goes over all."""
     given = args[1] if len(args) > 1 and func._overloadname != "default" else None
     listed = [given] if isinstance(given, int) else list(given or ())
@@ -275,6 +312,8 @@ _TWO_PASSES: Final = frozenset(
     }
 )
 """Operators that go over an axis twice."""
+_SORTING: Final = frozenset(["sort", "argsort", "topk", "kthvalue", "median", "mode"])
+_REDUCING: Final = frozenset(["amax", "amin", "max", "min", "aminmax", "cummax", "cummin"])
 _ORDERING: Final = frozenset(["argmax", "argmin", "sort", "topk", "kthvalue", "median", "mode"])
 """Operators that go over an axis and add up nothing."""
 
@@ -288,16 +327,23 @@ class CountedWork(SeenOperators):
         self._most_bytes = most_bytes
         self.flops = 0
         self.longest_sum = 1
+        self._sums: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._hidden_sum = 1
+        """The longest of what was written into a part of another tensor, which may have other names."""
         self.operators = 0
         self.products = 0
         """Operators that multiply matrices, or convolve."""
         self.passes = 0
         """Times that another operator goes over an axis to add up, or to take the largest."""
+        self.in_order = True
+        """Whether every sum is in an operator whose sums can be computed in order."""
+        self.unordered = False
+        """Whether something was sorted of which nobody states which of equal values comes first."""
         self.random: list[tuple[str, int | None]] = []
         """Operators that draw random numbers, and the lines of the file that call them."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        factors = _FACTORS.get(operator_name(func))
+        factors = FACTORS.get(operator_name(func))
         if factors is not None:
             left, right = (args[at] for at in factors)
             rows = left.numel() // max(1, left.shape[-1])
@@ -305,30 +351,52 @@ class CountedWork(SeenOperators):
             if found_bytes > self._most_bytes:
                 raise TooLargeError(found_bytes, self._most_bytes, current_line(), "products")
         made = func(*args, **(kwargs or {}))
+        given = [
+            self._sums.get(one, 1) for one in pytree.tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)
+        ]
+        longest = max(given, default=1)
         if torch.Tag.nondeterministic_seeded in func.tags:
             self.random.append((operator_name(func), current_line()))
+        if operator_name(func) in _SORTING and not (kwargs or {}).get("stable") and True not in args[1:2]:
+            self.unordered = True
         read, written = _floats((args, kwargs)), _floats(made)
         if not _computes(func) or not read:
-            return made
+            return self._with_sums(made, longest, func)
         self.operators += 1
         elements = max((one.numel() for one in (*read, *written)), default=0)
         if func.overloadpacket in flop_registry and not isinstance(made, tuple):
             self.flops += int(flop_registry[func.overloadpacket](*args, **(kwargs or {}), out_val=made))
+        elif operator_name(func).startswith("_scaled_dot_product"):
+            self.flops += 4 * int(args[0].numel()) * int(args[1].shape[-2])
         else:
             self.flops += elements
         terms = _terms(operator_name(func), args, made)
         self.longest_sum = max(self.longest_sum, terms)
+        self.in_order = self.in_order and (terms == 1 or operator_name(func) in IN_ORDER)
         if func.overloadpacket in flop_registry:
             self.products += 1
-        elif terms > 1 or operator_name(func) in _ORDERING:
+        elif terms > 1 or operator_name(func) in _ORDERING | _REDUCING:
             self.passes += 1 + (operator_name(func) in _TWO_PASSES)
+        return self._with_sums(made, max(longest, terms), func)
+
+    def _with_sums(self, made: Any, longest: int, func: Any) -> Any:
+        """`made`, of which it is remembered how long the longest sum is that is in it."""
+        for one in pytree.tree_leaves(made):
+            if isinstance(one, torch.Tensor):
+                self._sums[one] = longest
+                if func._schema.is_mutable and one._is_view():
+                    self._hidden_sum = max(self._hidden_sum, longest)
         return made
+
+    def longest_sum_in(self, tensor: torch.Tensor) -> int:
+        """Terms of the longest sum that a tensor was seen to be made of."""
+        return int(max(self._hidden_sum, self._sums.get(tensor, self.longest_sum)))
 
 
 def _terms(name: str, args: Any, made: Any) -> int:
     """How many terms one element of an operator's result adds up."""
-    if name in _FACTORS:
-        return int(args[_FACTORS[name][0]].shape[-1])
+    if name in FACTORS:
+        return int(args[FACTORS[name][0]].shape[-1])
     if name == "convolution":
         weight, transposed = args[1], args[6]
         return int(weight.numel() // weight.shape[1 if transposed else 0])
@@ -336,11 +404,46 @@ def _terms(name: str, args: Any, made: Any) -> int:
         return int(args[0].shape[args[1]]) if args[0].ndim else 1
     if name == "native_layer_norm":
         return int(np.prod(args[1]))
+    if name in _CHOOSING or name in _ORDERING:
+        return 1
+    if name.startswith("nll_loss"):
+        return int(args[1].numel())
+    if name in ("bilinear", "_trilinear"):
+        return int(args[0].shape[-1] * args[1].shape[-1])
+    if name.startswith("_fft_"):
+        return int(np.prod([args[0].shape[axis] for axis in args[1]]))
+    if name.startswith("_scaled_dot_product"):
+        return int(max(args[0].shape[-1], args[1].shape[-2]))
     read = max((one.numel() for one in _floats(args)), default=1)
     results = [one.numel() for one in _floats(made) if one.numel()]
     return max(1, read // min(results)) if results else 1
 
 
+_CHOOSING: Final = frozenset(
+    {
+        "amax",
+        "amin",
+        "max",
+        "min",
+        "aminmax",
+        "maximum",
+        "minimum",
+        "max_pool2d_with_indices",
+        "max_pool3d_with_indices",
+        "adaptive_max_pool2d",
+        "adaptive_max_pool3d",
+        "fractional_max_pool2d",
+        "fractional_max_pool3d",
+        "cummax",
+        "cummin",
+        "any",
+        "all",
+        "take",
+        "masked_select",
+        "nonzero",
+    }
+)
+"""Operators that look at many values and give one of them: nothing is added up."""
 _MOST_OPERATORS: Final = 2000
 """A network of 200 layers has 700. A calibration carries out each some 200 times, at a tenth of a millisecond and
 more; what has more is recurrent, and has fewer in shorter sequences."""
@@ -392,5 +495,6 @@ class BoundedWork(CountedWork):
         made = super().__torch_dispatch__(func, types, args, kwargs)
         bounded = self._numbers.count == self._before and self._room.work < 1 << 60
         if bounded and self.operators > _MOST_OPERATORS:
-            raise TooLargeError(self.operators, _MOST_OPERATORS, what="sums, products and others", unit="operators")
+            what = "sums, products and others"
+            raise TooLargeError(self.operators, _MOST_OPERATORS, what=what, unit="operators", counted=False)
         return made

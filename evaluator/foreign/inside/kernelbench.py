@@ -4,6 +4,7 @@ Source: https://github.com/ScalingIntelligence/KernelBench, README, "Task descri
 """
 
 import ast
+import functools
 import inspect
 import random
 import sys
@@ -13,13 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from evaluator.foreign.inside.on_cpu import FoldedNumbers, is_size
-from evaluator.foreign.inside.operators import seed_torch
+from evaluator.foreign.inside.numbers_in_text import varies
+from evaluator.foreign.inside.on_cpu import OWN_SEED, FoldedNumbers, is_size
+from evaluator.foreign.inside.operators import own_seed, seed_torch
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
 
 _GUARDED: Final = (torch, torch.nn, torch.nn.functional, torch.Tensor, torch.nn.Module)
@@ -62,6 +65,8 @@ class Share:
     of 8 MB.
     """
 
+    varies = False
+
     def __init__(self, places: Sequence[ast.Constant]) -> None:
         self._stated = [(place, int(place.value)) for place in places]  # type: ignore[arg-type]  # of `_multiples`
         self._largest = self._value = max(stated for _, stated in self._stated)
@@ -93,12 +98,16 @@ class ReferenceFile(ABC):
     """Where the file names its outputs."""
     sizes: Mapping[str, int]
     """Whole numbers that the file names, and a kernel may use."""
+    assumed: Mapping[str, int] = MappingProxyType({})
+    """Those of them that the file leaves open."""
 
     def __init__(self, tree: ast.Module, constants: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         """`constants`: places of numbers in `tree`, some of which get other values, `sizes`. Raises RefusedError."""
         module = ModuleType("reference")
         sys.modules["reference"] = module
         self._names = vars(module)
+        self._own: WeakKeyDictionary[torch.nn.Module, dict[str, Any]] = WeakKeyDictionary()
+        self._names[OWN_SEED] = own_seed
         self.constants = dict(constants)
         with refused_where_it_fails("carrying out the file"):
             for name, value in sizes.items():
@@ -118,6 +127,21 @@ class ReferenceFile(ABC):
     @abstractmethod
     def arguments(self, model: torch.nn.Module, seed: int) -> Arguments:
         """What the module is called with, made under this seed. Raises RefusedError."""
+
+    def forget_made(self, model: torch.nn.Module) -> None:
+        """What the file has kept of calls before: tables that were made in other types, or under other noise."""
+        for module in model.modules():
+            own = vars(module)
+            kept = self._own.setdefault(module, {name: one for name, one in own.items() if not name.startswith("_")})
+            for name in [one for one in own if not one.startswith("_")]:
+                if name not in kept:
+                    del own[name]
+            own.update(kept)
+        methods = (one for kind in {type(module) for module in model.modules()} for one in vars(kind).values())
+        for one in (*self._names.values(), *methods):
+            clear = getattr(one, "cache_clear", None)
+            if callable(clear) and isinstance(one, functools._lru_cache_wrapper):
+                clear()
 
     def check_torch(self) -> None:
         """Raises RefusedError where the file has changed torch."""
@@ -255,7 +279,7 @@ def _sizes(tree: ast.Module, names: Mapping[str, Any], constants: Mapping[str, A
     return found | {
         name: place.value
         for name, place in constants.items()
-        if name not in names and not (isinstance(place, Share) and place.whole)
+        if name not in names and (varies(place) or not place.whole)
     }
 
 

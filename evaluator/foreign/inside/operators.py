@@ -4,7 +4,8 @@
 it so is as honest as one in float32 can be, but for `log1p`; from outside nothing of that sum is to be seen.
 """
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import torch
@@ -20,9 +21,37 @@ class SeenOperators(TorchDispatchMode):
         return False
 
 
+_seeded = 0
+
+
 def seed_torch(seed: int) -> None:
-    """As `torch.manual_seed`, which imports the compiler too."""
+    """As `torch.manual_seed`, which imports the compiler too; `own_seed` follows it."""
+    global _seeded
+    _seeded = seed
     torch.default_generator.manual_seed(seed)
+
+
+@contextlib.contextmanager
+def finfo_of_float32(doubled: bool) -> Iterator[None]:
+    """Where a file is carried out in float64 in the place of less, `torch.finfo` speaks of float32."""
+    if not doubled:
+        yield
+        return
+    own = torch.finfo
+
+    def finfo(dtype: torch.dtype | None = None) -> torch.finfo:
+        return own(torch.float32 if dtype in (None, torch.float64) else dtype)
+
+    torch.finfo = finfo  # type: ignore[assignment,misc]
+    try:
+        yield
+    finally:
+        torch.finfo = own  # type: ignore[misc]
+
+
+def own_seed(stated: Any) -> int:
+    """What takes the place of a seed that a file states: as secret as ours, and the same for the same number."""
+    return (int(stated) ^ (_seeded * _SPREAD)) & 0x7FFFFFFF
 
 
 def operator_name(func: Any) -> str:
@@ -30,6 +59,7 @@ def operator_name(func: Any) -> str:
     return str(func.overloadpacket.__name__)
 
 
+_SPREAD: Final = 0x9E3779B1
 _ROUNDING: Final = 2.0**-24
 _TINY: Final = 2.0**-1000
 

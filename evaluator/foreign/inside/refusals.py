@@ -39,8 +39,21 @@ class TooLargeError(RefusedError):
         line: int | None = None,
         what: str = "inputs and parameters",
         unit: str = "bytes",
+        counted: bool = True,
     ) -> None:
+        """`counted`: whether `found` is all that there is, and not where counting ended."""
         super().__init__(f"its {what} take {found:,} {unit}, and may take {most:,} here", line)
+        self.found = found if counted else None
+        """How much it is, in units of what `of` names."""
+        self.of = f"{what} {line}"
+
+
+class TooMuchMemoryError(TooLargeError):
+    """What the file asks for while it is carried out is more than its process may have."""
+
+    def __init__(self, reason: str, line: int | None) -> None:
+        RefusedError.__init__(self, reason, line)
+        self.found, self.of = None, "memory"
 
 
 @contextlib.contextmanager
@@ -53,12 +66,20 @@ def refused_where_it_fails(deed: str) -> Iterator[None]:
         raise
     except SyntaxError as error:
         raise RefusedError(f"it is not Python: {error.msg}", error.lineno) from error
+    except ModuleNotFoundError as error:
+        module = str(error.name or error).partition(".")[0]
+        raise RefusedError(
+            f"{deed} fails: ModuleNotFoundError: it imports `{module}`, which is not installed beside Assay; a "
+            "reference may import only what is",
+            _line_of(error),
+        ) from error
     except MemoryError as error:
-        raise RefusedError(f"{deed} takes more memory than it may", _line_of(error)) from error
+        raise TooMuchMemoryError(f"{deed} takes more memory than it may", _line_of(error)) from error
     except BaseException as error:  # a file may raise SystemExit or a class of its own
         said = f"{type(error).__name__}: {error}"[:_MOST_CHARACTERS]
         if "can't allocate memory" in said:
-            raise RefusedError(f"{deed} takes more memory than it may ({said})", _line_of(error)) from error
+            told = f"{deed} takes more memory than it may ({said})"
+            raise TooMuchMemoryError(told, _line_of(error)) from error
         raise RefusedError(f"{deed} fails: {said.rstrip('. ')}{_why(error, said)}", _line_of(error)) from error
     finally:
         STAGE[:] = before
@@ -80,8 +101,6 @@ def _why(error: BaseException, said: str) -> str:
         )
     if isinstance(error, FileNotFoundError | PermissionError) or "Read-only file system" in said:
         return "; a file of others sees no files of this machine but those that it writes itself"
-    if isinstance(error, ModuleNotFoundError):
-        return "; a file of others may import what is installed beside PyTorch here, and nothing from its own folder"
     return ""
 
 

@@ -7,8 +7,7 @@ of the tensors that its `tensors` list by name, dtype and shape, in that order; 
 import json
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import IO, Any, Final
 
@@ -18,26 +17,34 @@ from evaluator.foreign.inside.arithmetic import (
     LOWER,
     ROUNDING,
     TRUNCATED,
-    BoundedWork,
     CallRoom,
     CountedWork,
     DoubleArithmetic,
-    NumbersRead,
-    OneAccumulator,
     PermutedOrder,
-    RoundedArithmetic,
     TruncatedArithmetic,
+    rounded_arithmetic,
 )
-from evaluator.foreign.inside.draws import CALLED, Draw, WatchedDraws, draw_of_buffer, draw_of_parameter
-from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, Share, call
-from evaluator.foreign.inside.leetgpu import LeetGpuFile
-from evaluator.foreign.inside.operators import seed_torch
+from evaluator.foreign.inside.by_shapes import ByShapes, known_by_shapes
+from evaluator.foreign.inside.draws import (
+    CALLED,
+    Draw,
+    WatchedDraws,
+    draw_of_buffer,
+    draw_of_parameter,
+)
+from evaluator.foreign.inside.forms.leetgpu import LeetGpuFile
+from evaluator.foreign.inside.forms.tensara import TensaraFile
+from evaluator.foreign.inside.forms.trace import TraceFile
+from evaluator.foreign.inside.in_order import OneAccumulator
+from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call
+from evaluator.foreign.inside.numbers_in_text import Fixed, varies
+from evaluator.foreign.inside.operators import finfo_of_float32, seed_torch
 from evaluator.foreign.inside.refusals import NoOneAnswerError, RefusedError, TooLargeError, refused_where_it_fails
-from evaluator.foreign.inside.tensara import TensaraFile
-from evaluator.foreign.inside.trace import TraceFile
 
 _NOISY_RUNS: Final = 8
 """Of Monte Carlo arithmetic: with eight, one element in a million has a scale eight times too small."""
+_HONEST: Final = ("eager", "permuted 1", "one accumulator")
+"""Ways in the file's own types that show where a whole number hangs on a rounding."""
 _DTYPES: Final = {
     torch.float64: "float64",
     torch.float32: "float32",
@@ -45,7 +52,9 @@ _DTYPES: Final = {
     torch.bfloat16: "bfloat16",
     torch.int64: "int64",
     torch.int32: "int32",
+    torch.uint32: "uint32",
     torch.int16: "int16",
+    torch.uint16: "uint16",
     torch.int8: "int8",
     torch.uint8: "uint8",
     torch.bool: "uint8",
@@ -87,6 +96,7 @@ class ReferenceServer:
         with watched:
             self._model = self._file.model(_SEED)
             self._arguments = self._file.arguments(self._model, _SEED)
+        self._file.forget_made(self._model)  # what it is made with is remembered
         self._draws = {name: watched.of(tensor) for name, tensor in self._arguments.tensors.items()}
         self._parameters = {name: one.detach() for name, one in self._model.named_parameters()}
         self._state = {
@@ -179,10 +189,15 @@ class ReferenceServer:
         """
         found, work = self._first_call()
         used = self._that_matter([name for name in self._state if name not in self._parameters], found)
-        names = self._names()
+        names, fixed = self._names(), self._fixed()
         inputs = []
         for name, tensor in self._arguments.tensors.items():
-            inputs.append(_described(names[name], tensor, self._draws[name], "argument"))
+            # Of one value everywhere it is drawn as a parameter is: a kernel could leave it out.
+            one_value = name in fixed and _is_constant(tensor)
+            draw = draw_of_parameter(tensor) if one_value else self._draws[name]
+            told = _described(names[name], tensor, draw, "argument")
+            instead = draw_of_parameter(tensor) if name in fixed and not one_value else CALLED
+            inputs.append(told | {"fixed": name in fixed, "instead": None if instead is CALLED else instead})
         for name, tensor in self._parameters.items():
             inputs.append(_described(names[name], tensor, draw_of_parameter(tensor), "parameter"))
         for name in used:
@@ -193,7 +208,8 @@ class ReferenceServer:
         outputs = []
         for at, tensor in enumerate(found):
             name = (*self._file.output_names[at : at + 1], f"out_{at}" if several else "out")[0]
-            outputs.append(_described(name + "_" * (name in taken), tensor, CALLED, "output"))
+            told = _described(name + "_" * (name in taken), tensor, CALLED, "output")
+            outputs.append({**told, "longest_sum": work.longest_sum_in(tensor)})
         taken |= {one["name"] for one in outputs}
         sizes = {name: value for name, value in self._file.sizes.items() if name not in taken}
         constants = self._file.constants
@@ -201,15 +217,26 @@ class ReferenceServer:
             "inputs": inputs,
             "outputs": outputs,
             "sizes": sizes,
-            "constants": [name for name in sizes if name in constants and not isinstance(constants[name], Share)],
+            "assumed": dict(self._file.assumed),
+            "constants": [name for name in sizes if name in constants and varies(constants[name])],
             "flops": max(work.flops, least_flops),
             "longest_sum": work.longest_sum,
             "operators": work.operators,
             "products": work.products,
             "passes": work.passes,
+            "in_order": work.in_order,
             "torch": torch.__version__,
             "fault": fault,
+            "unordered": work.unordered and not all(one.dtype.is_floating_point for one in found),
         }
+
+    def _fixed(self) -> set[str]:
+        """The arguments that only the file can make, and makes the same under another seed."""
+        made = [name for name, draw in self._draws.items() if draw["kind"] == "called"]
+        if not made:
+            return set()
+        other = self._file.arguments(self._file.model(_SEED + 1), _SEED + 1).tensors
+        return {name for name in made if _alike([self._arguments.tensors[name]], [other.get(name)])}
 
     def _names(self) -> dict[str, str]:
         """What a kernel's parameter is called, by the file's own name."""
@@ -231,11 +258,12 @@ class ReferenceServer:
 
     def answered(self, given: Mapping[str, torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Each output in float64, and its scale. Raises RefusedError."""
-        exact = self._run(given, DoubleArithmetic())
+        plainly = DoubleArithmetic()
+        exact = self._run(given, plainly)
         squares = [torch.zeros(one.shape, dtype=torch.float64) for one in exact]
         generator = torch.Generator().manual_seed(_SEED)
         for _ in range(_NOISY_RUNS):
-            noisy = self._run(given, DoubleArithmetic(generator))
+            noisy = self._run(given, DoubleArithmetic(generator, plainly))
             shapes = [tuple(one.shape) for one in noisy]
             if shapes != [tuple(one.shape) for one in exact]:
                 raise RefusedError(f"forward gives outputs of other shapes with other contents: {shapes}")
@@ -247,15 +275,22 @@ class ReferenceServer:
             torch.hypot(one.double(), torch.sqrt(square) / ROUNDING) if one.dtype.is_floating_point else square
             for one, square in zip(exact, squares, strict=True)
         ]
+        whole = [at for at, one in enumerate(exact) if not one.dtype.is_floating_point]
+        for how in _HONEST if whole else ():
+            found = self.computed(given, how)
+            for at in whole:  # a value that lies where a rounding decides has more than one right answer
+                scales[at] = torch.maximum(scales[at], (found[at].double() - exact[at].double()).abs())
         return exact, scales
 
     def computed(self, given: Mapping[str, torch.Tensor], how: str) -> list[torch.Tensor]:
-        """Each output as it is computed `how`: a key of `LOWER`, `TRUNCATED`, `eager`, `one accumulator`, or
-        `permuted N`.
+        """Each output as it is computed `how`: a key of `LOWER`, that `in products`, `TRUNCATED`, `eager`,
+        `one accumulator`, or `permuted N`.
         """
-        if how in LOWER:
+        if how.removesuffix(" in products") in LOWER:
+            rounded = rounded_arithmetic(how)
+            if rounded.products_alone:
+                return self._run(given, rounded)
             # What no operator computes, a kernel may round too: inputs that are only moved, and the result.
-            rounded = RoundedArithmetic(LOWER[how])
             found = self._run({name: rounded.rounded(one) for name, one in given.items()}, rounded)
             return [rounded.rounded(one) for one in found]
         if how == TRUNCATED:
@@ -279,7 +314,8 @@ class ReferenceServer:
             values = values.to(torch.float64, copy=True)
             return values.mul_(mode.factors(values.shape)) if mode.noisy else values
 
-        with refused_where_it_fails("forward on drawn inputs"):
+        self._file.forget_made(self._model)
+        with refused_where_it_fails("forward on drawn inputs"), finfo_of_float32(doubled):
             seed_torch(_SEED)
             tensors = {name: own(name, one) for name, one in self._arguments.tensors.items()}
             state = {name: own(name, one) for name, one in self._state.items()}
@@ -350,6 +386,7 @@ def _reply(servers: "_Servers", request: Mapping[str, Any], given: Mapping[str, 
         return {
             **told,
             "reducible": {name: size for name, size in servers.constants.items() if name not in taken},
+            "fixed": [name for name in servers.fixed if name not in taken],
         }, {}
     server = servers.at(sizes)
     if asked == "draw":
@@ -361,43 +398,6 @@ def _reply(servers: "_Servers", request: Mapping[str, Any], given: Mapping[str, 
     exact, scales = server.answered(given)
     named = {f"value_{at}": one for at, one in enumerate(exact)}
     return {}, {**named, **{f"scale_{at}": one for at, one in enumerate(scales)}}
-
-
-@dataclass(frozen=True)
-class ByShapes:
-    """What one call takes."""
-
-    operations: int = 0
-    failed: str = ""
-    """Why it is not known: it hangs on contents, or the file fails at these shapes."""
-
-
-def known_by_shapes(read: Callable[[], ReferenceFile], room: CallRoom, seed: int) -> ByShapes:
-    """On PyTorch's device meta, whose tensors have no contents: in tenths of a second. Raises TooLargeError."""
-    numbers = NumbersRead()
-    counted = BoundedWork(room, numbers)
-    try:
-        with torch.device("meta"), numbers:
-            file = read()
-            model = file.model(seed)
-            arguments = file.arguments(model, seed)
-            state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
-            seed_torch(seed)
-            with refused_where_it_fails("forward"), counted:
-                found = call(model, state, arguments, arguments.tensors)
-        given_bytes = sum(one.nbytes for one in (*arguments.tensors.values(), *state.values()))
-        found_bytes = sum(one.nbytes for one in found)
-    except TooLargeError:
-        raise
-    except BaseException as failed:  # a file may raise what it likes; then it is carried out in earnest
-        return ByShapes(failed=str(failed) or type(failed).__name__)
-    if given_bytes > room.input_bytes:
-        raise TooLargeError(given_bytes, room.input_bytes)
-    if found_bytes > room.output_bytes:
-        raise TooLargeError(found_bytes, room.output_bytes, what="outputs")
-    if counted.flops > room.work:
-        raise TooLargeError(counted.flops, room.work, what="sums and products", unit="operations")
-    return ByShapes(counted.flops)
 
 
 class _Servers:
@@ -413,6 +413,12 @@ class _Servers:
     def constants(self) -> dict[str, int]:
         """Those of the file, with its own numbers."""
         return {name: place.value for name, place in FORMS[self._form].parsed(self._text)[1].items()}
+
+    @property
+    def fixed(self) -> list[str]:
+        """Those of them on which a kernel may rely."""
+        parsed = FORMS[self._form].parsed(self._text)[1]
+        return [name for name, place in parsed.items() if isinstance(place, Fixed)]
 
     def described(self, sizes: Mapping[str, int], most_work: int) -> dict[str, Any]:
         """Raises RefusedError."""
@@ -472,7 +478,8 @@ def serve_reference(
             if isinstance(refused, NoOneAnswerError):
                 reply["at"] = "calibrating"
             if isinstance(refused, TooLargeError):
-                reply["constants"] = servers.constants
+                reply |= {"constants": servers.constants, "fixed": servers.fixed}
+                reply |= {"found": refused.found, "of": refused.of}
         encoded = json.dumps(reply).encode()
         sink.write(struct.pack("<Q", len(encoded)) + encoded)
         for content in contents:

@@ -42,7 +42,7 @@ def test_a_healthy_machine(toolbox):
 def test_where_files_of_others_cannot_be_graded_it_says_why(toolbox, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     told = doctor._references(toolbox)
-    assert (told.ok, told.remedy) == (None, "pip install torch")
+    assert (told.ok, told.remedy) == (None, "pip install 'assay[references]'")
     assert "PyTorch, which is not installed" in told.detail
 
 

@@ -48,3 +48,28 @@ def test_a_sum_in_order_of_few_values_is_exact(draw: DrawnAs) -> None:
     assert len(np.unique(values)) <= 4
     sums = np.add.accumulate(values, axis=1, dtype=np.float32)[:, -1]
     assert np.array_equal(sums, values.astype(np.float64).sum(axis=1))
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_whole_numbers_are_at_their_ends_and_many_are_equal(kind: str) -> None:
+    draw = DrawnAs("integers", low=0, high=30521)
+    facts = (TensorFacts("ids", DType.INT64, (64, 32), draw, "argument"),)
+    found = {
+        one.name: to_numpy(one.draw(rng_of(kind), {})["ids"])
+        for one in distributions_of(facts, lambda sizes: facts, lambda *asked: {})
+    }
+    assert list(found) == ["as_drawn", "whole_numbers_at_ends", "few_whole_numbers"]
+    for values in found.values():
+        assert values.shape == (64, 32)
+        assert values.dtype == np.int64
+        assert values.min() >= 0
+        assert values.max() <= 30521
+    for name in ("whole_numbers_at_ends", "few_whole_numbers"):
+        assert {0, 30521} <= set(found[name].ravel().tolist())
+    assert len(set(found["few_whole_numbers"].ravel().tolist())) <= 4
+
+
+def test_where_equal_values_have_no_order_none_are_made_equal() -> None:
+    facts = (TensorFacts("x", DType.FLOAT32, SHAPE, NORMAL, "argument"),)
+    names = [one.name for one in distributions_of(facts, lambda sizes: facts, lambda *asked: {}, with_ties=False)]
+    assert names == ["as_drawn", "sorted_stretches", "several_scales"]

@@ -238,3 +238,26 @@ def test_a_text_without_end_is_refused_unread(toolbox: Toolbox) -> None:
         foreign_problem(b"#" * (MOST_TEXT_BYTES + 1), "some.py", toolbox.sandbox, toolbox.cache),
     ):
         pass
+
+
+def test_a_reference_may_import_what_is_installed_beside_assay(toolbox: Toolbox) -> None:
+    text = (
+        "import torch\nfrom einops import rearrange\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+        "        return rearrange(x, 'a (b c) -> b (a c)', b=3) * 2\n"
+        "def get_inputs():\n    return [torch.randn(8, 12)]\n"
+    )
+    with foreign_problem(text.encode(), "rearranged.py", toolbox.sandbox, toolbox.cache) as problem:
+        assert problem.outputs[0].shape == ("3", "32")
+
+
+def test_contents_for_which_the_file_fails_are_left_out(toolbox: Toolbox) -> None:
+    """Where its rows are alike a matrix has no inverse."""
+    text = (
+        f"{HEAD}    def forward(self, x):\n        x = x.reshape(6, 6)\n"
+        "        return torch.linalg.cholesky(x.T @ x)\n"
+        "def get_inputs():\n    return [torch.randn(36)]\n"
+    )
+    with foreign_problem(text.encode(), "factor.py", toolbox.sandbox, toolbox.cache) as problem:
+        names = [one.name for one in problem.distributions]
+        assert names[0] == "as_drawn"
+        assert "rows_of_one_value" not in names

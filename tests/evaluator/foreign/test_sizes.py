@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,51 @@ def test_numbers_without_a_name_are_halved_with_what_they_must_fit() -> None:
 
     found = afforded(described_by(shapes, {"edge": 4096, "largest_in_model": 8 * 4096}, most=1 << 22))
     assert found.sizes == {"edge": 128, "largest_in_model": 1024}
+
+
+def too_large(found: int, sizes: Mapping[str, int], fixed: tuple[str, ...] = ()) -> ReferenceTooLargeError:
+    return ReferenceTooLargeError("too large", sizes, fixed, found, "inputs")
+
+
+def test_what_nothing_hangs_on_is_not_halved_while_all_is_too_large() -> None:
+    """The modulus of a field, which is the largest number of the file."""
+    published = {"modulus": (1 << 31) - 1, "n": 1 << 24}
+
+    def shapes(modulus: int, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if n > 1 << 20:
+            raise too_large(4 * n, published)
+        return (n,), (n,)
+
+    found = afforded(described_by(shapes, published))
+    assert dict(found.sizes) == {"modulus": (1 << 31) - 1, "n": 1 << 17}
+
+
+def test_what_was_left_is_tried_again_once_others_are_smaller() -> None:
+    """The largest tensor is made first, and only it is seen."""
+    published = {"rows": 1 << 22, "width": 1 << 24}
+
+    def shapes(rows: int, width: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if max(rows, width) > 1 << 16:
+            raise too_large(max(rows, width), published)
+        assert rows == 1 << 16
+        return (rows, 4), (width,)
+
+    found = afforded(described_by(shapes, published))
+    assert dict(found.sizes) == {"rows": 1 << 16, "width": 1 << 15}
+
+
+def test_what_a_kernel_may_rely_on_is_made_smaller_last() -> None:
+    published = {"rows": 4096, "hidden": 8192}
+
+    def shapes(most: int, rows: int, hidden: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if rows * hidden > most:
+            raise too_large(rows * hidden, published, ("hidden",))
+        return (rows, hidden), (rows,)
+
+    kept = afforded(described_by(partial(shapes, 1 << 20), published))
+    assert dict(kept.sizes) == {"rows": 16, "hidden": 8192}
+    smaller = afforded(described_by(partial(shapes, 1 << 12), published))
+    assert dict(smaller.sizes) == {"rows": 64, "hidden": 64}
 
 
 def test_what_makes_nothing_smaller_stays_as_it_is() -> None:

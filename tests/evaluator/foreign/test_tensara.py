@@ -3,17 +3,19 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from common.contract import OtherSizes, Reference, Status, Submission, Verdict, form_of, is_foreign_problem
 from evaluator.cli.console import EXIT_PASSED
 from evaluator.cli.main import main
-from evaluator.foreign.inside.tensara import TensaraFile
+from evaluator.foreign.inside.forms.tensara import TensaraFile
 from evaluator.foreign.loading import foreign_problem
 from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.arrays import NumpyRng
 
 FOLDER = Path(__file__).parent / "references" / "tensara"
 TEXT, KERNEL = (FOLDER / "def.py").read_text(), (FOLDER / "damped_product.cu").read_text()
@@ -89,3 +91,57 @@ def test_the_commands_take_it(toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch)
     told = CliRunner().invoke(main, ("problems", "--tensara", str(FOLDER)))
     assert told.exit_code == EXIT_PASSED
     assert "varies rows, columns" in told.stdout
+
+
+CASES = """
+import torch
+from problem import Problem
+
+class ranked(Problem):
+    parameters = {parameters}
+
+    def __init__(self):
+        super().__init__(name="ranked")
+
+    def reference_solution(self, values):
+        return {answer}
+
+    def generate_test_cases(self{more}):
+        cases = [{{"name": "first", "dims": (8192, 4096)}}, {{"name": "second", "dims": (4, 8192)}}]
+        return [
+            {{"create_inputs": lambda dims=case["dims"]: ({made},)}}
+            for case in cases
+        ]
+"""
+POINTER = "[{'name': 'values', 'type': 'float', 'pointer': True, 'const': True}]"
+
+
+def test_numbers_of_cases_that_are_dicts_are_made_smaller(toolbox: Toolbox) -> None:
+    """From shapes alone, though a generator of the file draws on the device that it names."""
+    made = "torch.rand(*dims, device='cuda', generator=torch.Generator(device='cuda').manual_seed(3)) * 2 - 1"
+    text = CASES.format(parameters=POINTER, answer="values.cumsum(1) @ values.T", more="", made=made)
+    with foreign_problem(text.encode(), "def.py", toolbox.sandbox, toolbox.cache) as problem:
+        (sizes,) = problem.example_sizes
+        assert list(sizes) == ["dims_0", "dims_1"]
+        assert problem.too_large == "dims_0=8192, dims_1=4096"
+        assert problem.inputs[0].shape == ("dims_0", "dims_1")
+        assert sizes["dims_0"] < 8192
+
+
+def test_older_problems_are_given_a_type_and_name_no_parameters(toolbox: Toolbox) -> None:
+    made = "torch.rand(dims[0] // 128, 3, dtype=dtype) - 0.5"
+    text = CASES.format(parameters="()", answer="values * 3", more=", dtype", made=made)
+    with foreign_problem(text.encode(), "def.py", toolbox.sandbox, toolbox.cache) as problem:
+        assert [tensor.name for tensor in (*problem.inputs, *problem.outputs)] == ["values", "out"]
+
+
+def test_whole_numbers_in_float32_are_cut_where_they_stand(toolbox: Toolbox) -> None:
+    """Moved by a rounding, as operands are for the scale, half of them would be counted elsewhere."""
+    made = "torch.randint(0, 64, (dims[0] // 32,), dtype=torch.float32)"
+    answer = "torch.bincount(values.clamp(0, 63).long(), minlength=64).float()"
+    text = CASES.format(parameters=POINTER, answer=answer, more="", made=made)
+    with foreign_problem(text.encode(), "def.py", toolbox.sandbox, toolbox.cache) as problem:
+        inputs = problem.distributions[0].draw(NumpyRng(np.random.default_rng(1)), problem.example_sizes[0])
+        (found,) = problem.oracle(inputs, problem.example_sizes[0]).values()
+        assert np.array_equal(found.value, np.bincount(inputs["values"].astype(int), minlength=64))
+        assert np.array_equal(found.scale, found.value)

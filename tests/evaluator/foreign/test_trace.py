@@ -13,9 +13,9 @@ from common.contract import OtherSizes, Reference, Status, Submission, Verdict, 
 from evaluator.cli.console import EXIT_PASSED, EXIT_USAGE
 from evaluator.cli.main import main
 from evaluator.errors import UsageError
-from evaluator.foreign.inside.axes import extents, holds
+from evaluator.foreign.inside.forms.axes import completed, extents, holds, left_open
+from evaluator.foreign.inside.forms.trace import TraceFile
 from evaluator.foreign.inside.refusals import RefusedError
-from evaluator.foreign.inside.trace import TraceFile
 from evaluator.foreign.loading import foreign_problem
 from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.foreign.traces import definitions_in, trace_text
@@ -70,6 +70,11 @@ def test_workloads_are_found_where_both_datasets_have_them(tmp_path: Path) -> No
         file.write(json.dumps({"definition": "weighted_rows_p4", "workload": json.loads(line), "solution": None}))
     assert json.loads(trace_text(definition))["workload"]["uuid"] == "second"
     assert definitions_in(tmp_path) == [definition]
+    workloads.unlink()
+    older = tmp_path / "traces" / "workloads" / "sums" / "weighted_rows_p4.workload.jsonl"
+    older.parent.mkdir(parents=True)
+    older.write_text(json.dumps({"definition": "weighted_rows_p4", "workload": json.loads(line)}))
+    assert json.loads(trace_text(definition))["workload"]["uuid"] == "second"
     workloads.write_text("{}\n{")
     with pytest.raises(UsageError, match=r"weighted_rows_p4\.jsonl:2: it is not JSON"):
         trace_text(definition)
@@ -177,3 +182,124 @@ def test_the_commands_take_it(toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch)
     assert "1 file: 1 load, 1 calibrate" in told.stdout
     other = CliRunner().invoke(main, ("grade", kernel, "--problem", f"tensara:{folder}/definition.json"))
     assert (other.exit_code, "is in the form trace, and not tensara" in other.output) == (EXIT_USAGE, True)
+
+
+def stated(axes: dict[str, Any], inputs: dict[str, Any], reference: str, **more: Any) -> str:
+    """A definition without a workload, whose output is as its first input."""
+    first = next(iter(inputs.values()))
+    told = {"axes": axes, "inputs": inputs, "outputs": {"out": first}, "reference": reference, **more}
+    return json.dumps({"name": "scaled", "op_type": "scale", **told})
+
+
+VAR: dict[str, Any] = {"type": "var"}
+ROWS = {"shape": ["rows", "width"], "dtype": "float32"}
+SCALED = "import torch\ndef run(x, factor=2.0, mask=None):\n    return x * factor * (1 if mask is None else mask)\n"
+
+
+def test_a_definition_without_a_workload_stands_at_default_extents(toolbox: Toolbox) -> None:
+    text = stated(
+        {"rows": VAR, "half": VAR, "width": {"type": "const", "value": 48}},
+        {
+            "x": ROWS,
+            "factor": {"shape": None, "dtype": "float32"},
+            "mask": {"shape": ["half"], "dtype": "unknown", "optional": True},
+        },
+        SCALED,
+        constraints=["width == 2 * half", "rows <= total.sum()"],
+    )
+    with foreign_problem(text.encode(), "definition.json", toolbox.sandbox, toolbox.cache) as problem:
+        assert problem.example_sizes == ({"rows": 64, "half": 24, "width": 48},)
+        assert [tensor.name for tensor in problem.inputs] == ["x"]
+        assert problem.caveats[0] == "no workload gives its extents and contents: it stands at rows=64, and is random"
+        kernel = """
+        __global__ void doubled(const float* x, float* out, int rows, int width)
+        {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i < rows * width) out[i] = 2.0f * x[i];
+        }
+        """
+        submission = Submission(problem=problem.id, source=kernel, backend="sim")
+        verdict = evaluate(submission, toolbox, problem=problem)
+        assert verdict.status is Status.PASSED, verdict.message
+
+
+@pytest.mark.parametrize(
+    ("inputs", "more", "told"),
+    [
+        ({"x": ROWS, "places": {"shape": ["rows"], "dtype": "int32"}}, {},
+         "inputs.places: it holds whole numbers (int32), such as indices or lengths, and random ones say nothing"),
+        ({"x": ROWS, "power": {"shape": None, "dtype": "float32"}}, {},
+         "inputs.power: it is a number that only a workload gives: a workload is needed"),
+        ({"x": ROWS}, {"constraints": ["rows > 100"]},
+         "constraints[0]: rows > 100 does not hold for rows=64: a workload is needed"),
+    ],
+)  # fmt: skip
+def test_what_only_a_workload_gives_is_named(inputs: dict[str, Any], more: dict[str, Any], told: str) -> None:
+    names = ", ".join(inputs)
+    axes = {"rows": VAR, "width": {"type": "const", "value": 48}}
+    text = stated(axes, inputs, f"def run({names}):\n    return x * 2\n", **more)
+
+    def read() -> None:
+        file = TraceFile(text)
+        file.arguments(file.model(1), 1)
+
+    with pytest.raises(RefusedError, match=re.escape(told)):
+        read()
+
+
+def test_a_reference_that_random_inputs_do_not_fit_needs_a_workload(toolbox: Toolbox) -> None:
+    text = stated(
+        {"rows": VAR, "width": VAR}, {"x": ROWS}, "import torch\ndef run(x):\n    return torch.bernoulli(x)\n"
+    )
+    with (
+        pytest.raises(ReferenceRefusedError, match=r"may not fit it: a workload is needed\)"),
+        foreign_problem(text.encode(), "definition.json", toolbox.sandbox, toolbox.cache),
+    ):
+        pass
+
+
+def test_a_number_that_bears_the_name_of_an_axis_is_its_extent() -> None:
+    text = stated(
+        {"rows": VAR, "width": {"type": "const", "value": 48}},
+        {"x": ROWS, "width": {"shape": None, "dtype": "int32"}},
+        "def run(x, width):\n    return x * width\n",
+    )
+    model: Any = TraceFile(text).model(1)
+    assert model.scalars == {"width": 48}
+
+
+def test_a_reference_of_another_name_is_called_by_names(toolbox: Toolbox) -> None:
+    """As in the definitions that FlashInfer makes of its own tests, whose inputs may be in another order."""
+    text = stated(
+        {"rows": VAR, "width": {"type": "const", "value": 48}},
+        {"x": ROWS, "bias": {"shape": ["width"], "dtype": "float32"}},
+        "def _scaled_reference(bias, x, **_unused):\n    return x * 3 + bias\n",
+    )
+    with foreign_problem(text.encode(), "definition.json", toolbox.sandbox, toolbox.cache) as problem:
+        assert [tensor.shape for tensor in problem.inputs] == [("rows", "48"), ("48",)]
+    ordered = text.replace("bias, x, **_unused", "matrix, row").replace("x * 3 + bias", "matrix * 3 + row")
+    model: Any = TraceFile(ordered).model(1)
+    assert not model.by_name
+
+
+def test_constant_axes_are_made_smaller_where_nothing_else_is_enough(toolbox: Toolbox) -> None:
+    text = stated(
+        {"rows": VAR, "width": {"type": "const", "value": 8192}},
+        {"x": ROWS, "weight": {"shape": ["width", "width"], "dtype": "float32"}},
+        "def run(x, weight):\n    return x @ weight\n",
+    )
+    with foreign_problem(text.encode(), "definition.json", toolbox.sandbox, toolbox.cache) as problem:
+        (sizes,) = problem.example_sizes
+        assert sizes["width"] < 8192
+        assert problem.too_large == "rows=64, width=8192"
+        assert "too large for the simulator: it is judged at" in problem.caveats[-1]
+    kept = text.replace("8192", "2048")
+    with foreign_problem(kept.encode(), "definition.json", toolbox.sandbox, toolbox.cache) as problem:
+        assert problem.example_sizes[0]["width"] == 2048
+
+
+def test_extents_that_follow_from_others_are_found() -> None:
+    axes = dict.fromkeys(("rows", "rows_plus_one", "half", "odd"), VAR) | {"n": {"type": "const", "value": 9}}
+    constraints = ["rows_plus_one == rows + 1", "n == 3 * half", "n == 2 * odd", "rows == table[-1].item()", "rows <"]
+    assert left_open(axes, constraints) == {"rows": 64, "odd": 64}
+    assert completed(axes, constraints, {"rows": 5}) == {"rows": 5, "rows_plus_one": 6, "half": 3}

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from evaluator.foreign.inside.arithmetic import CallRoom
+from evaluator.foreign.inside.by_shapes import known_by_shapes
 from evaluator.foreign.inside.kernelbench import KernelBenchFile
 from evaluator.foreign.inside.refusals import RefusedError, TooLargeError
-from evaluator.foreign.inside.server import ReferenceServer, known_by_shapes
+from evaluator.foreign.inside.server import ReferenceServer
 
 HEAD = "import torch\nfrom torch import nn\nclass Model(nn.Module):\n"
 INPUTS = "def get_inputs():\n    return [torch.randn(4, 6)]\n"
@@ -24,7 +25,7 @@ def server(body: str, inputs: str = INPUTS, init: str = INIT, arguments: str = "
     ("text", "reason", "line"),
     [
         ("x = (", "not Python", 1),
-        ("import no_such_module", "ModuleNotFoundError", 1),
+        ("import no_such_module.deeper", "it imports `no_such_module`, which is not installed beside Assay", 1),
         ("import torch", "no class `Model`, and defines nothing", None),
         (f"class Net:\n    pass\n{INPUTS}", "and defines `Net` in line 1, `get_inputs` in line 3", None),
         ("Model = 3", "no torch.nn.Module", None),
@@ -414,3 +415,81 @@ def test_numbers_in_arithmetic_are_no_sizes() -> None:
     assert share.value == 16
     assert small["inputs"][1]["shape"] == [64, 32]
     assert not small["fault"]
+
+
+def test_what_is_made_on_the_cpu_by_name_has_no_contents_where_shapes_are_enough() -> None:
+    made = "torch.rand(1 << 20, 1 << 10, device='cpu', generator=torch.Generator(device='cpu')).to('cpu').cpu()"
+    text = f"{HEAD}    def forward(self, x):\n        return x * 2\ndef get_inputs():\n    return [{made}]\n"
+    with pytest.raises(TooLargeError, match="4,294,967,296 bytes"):
+        known_by_shapes(lambda: KernelBenchFile(text), CallRoom(1 << 20, 1 << 20, 1 << 20, 1 << 32), 1)
+
+
+def test_sums_are_those_of_each_output() -> None:
+    """Beside a loss of 1,000 terms an element-wise answer has none; a maximum adds up nothing."""
+    told = server("return x * 2, (x * x).mean(), x.amax(-1), x.cumsum(-1)[:, 0]").describe()
+    assert [one["longest_sum"] for one in told["outputs"]] == [1, 24, 1, 6]
+    assert (told["longest_sum"], told["passes"]) == (24, 3)
+    hidden = "out = torch.zeros(4, 6)\n        out[:, 0] = x.sum(-1)\n        return out"
+    assert server(hidden).describe()["outputs"][0]["longest_sum"] == 6
+
+
+@pytest.mark.parametrize(
+    ("body", "terms"),
+    [
+        ("return torch.nn.functional.bilinear(x, x, torch.ones(3, 6, 6))", 36),
+        ("return torch.fft.rfft(x).abs()", 6),
+        ("return torch.nn.functional.scaled_dot_product_attention(x[None], x[None], x[None])", 6),
+        ("return torch.nn.functional.nll_loss(x, torch.tensor([0, 1, 2, 3]))", 4),
+        ("return torch.topk(x, 2).values", 1),
+    ],
+)
+def test_sums_inside_an_operator_are_counted(body: str, terms: int) -> None:
+    assert server(body).describe()["longest_sum"] == terms
+
+
+def test_what_a_file_keeps_of_a_call_is_not_there_in_the_next() -> None:
+    """A table that was made in float32 would not be one in float64."""
+    text = (
+        f"import functools\n{HEAD}    table = None\n"
+        "    def forward(self, x):\n        if self.table is None:\n            self.table = kept(6)\n"
+        "        return x * self.table * kept(6)\n"
+        f"@functools.lru_cache\ndef kept(n):\n    return torch.arange(1, n + 1) / 3.0\n{INPUTS}"
+    )
+    here = ReferenceServer(text, 1 << 20)
+    here.describe()
+    ((exact,), (scale,)) = here.answered({"x": torch.ones(4, 6)})
+    torch.testing.assert_close(exact[0], (torch.arange(1, 7, dtype=torch.float64) / 3.0) ** 2, rtol=1e-15, atol=0)
+    assert bool((scale > exact.abs()).all()), "its roundings are in the scale"
+
+
+def test_where_a_whole_number_hangs_on_a_rounding_the_scale_says_so() -> None:
+    here = server("return torch.floor(x / 0.1).to(torch.int32)")
+    here.describe()
+    values = torch.arange(1, 25, dtype=torch.float32).reshape(4, 6) * 0.1
+    ((exact,), (scale,)) = here.answered({"x": values})
+    eager = here.computed({"x": values}, "eager")[0]
+    assert torch.equal((eager - exact).abs().double(), scale.double())
+    assert 0 < int((scale > 0).sum()) < 24
+
+
+def test_files_speak_of_the_types_they_are_written_in() -> None:
+    here = server("return torch.log(torch.relu(x) + torch.finfo(x.dtype).eps)")
+    here.describe()
+    ((exact,), _) = here.answered({"x": torch.full((4, 6), -1.0)})
+    assert exact[0, 0].item() == pytest.approx(math.log(2.0**-23))
+    assert torch.finfo(torch.float64).eps == 2.0**-52
+
+
+@pytest.mark.parametrize(
+    ("made", "draw", "fixed"),
+    [
+        ("torch.triu(torch.ones(6, 6), 1).bool()", {"kind": "called"}, True),
+        ("torch.tensor(2.0)", {"kind": "uniform", "low": 1.0, "high": 3.0}, True),
+        ("torch.zeros(6)", {"kind": "uniform", "low": -0.5, "high": 0.5}, True),
+        ("torch.randn(6).softmax(-1)", {"kind": "called"}, False),
+    ],
+)
+def test_inputs_that_are_always_the_same_are_told(made: str, draw: dict[str, object], fixed: bool) -> None:
+    inputs = f"def get_inputs():\n    return [torch.randn(4, 6), {made}]\n"
+    told = server("return x.sum() * y", inputs, arguments="self, x, y").describe()["inputs"][1]
+    assert (told["draw"], told["fixed"]) == (draw, fixed)

@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
+from evaluator.foreign.inside.numbers_in_text import numbers_together, numbers_within, shown
 from evaluator.foreign.inside.on_cpu import is_size, parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
 
@@ -83,20 +84,24 @@ class TensaraFile(ReferenceFile):
             if not callable(getattr(self._problem, name, None)):
                 line = next((node.lineno for node in tree.body if isinstance(node, ast.ClassDef)), None)
                 raise RefusedError(f"its class {self._problem.__name__} has no method `{name}`", line)
-        self.sizes = {name: place.value for name, place in self.constants.items()}
+        self.sizes = shown(self.constants)
 
     @staticmethod
     def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
-        """The numbers are those of the first entry of each list of test cases. Raises SyntaxError."""
+        """The numbers are those of the first entry of each list of test cases, and those that stand in no such list.
+        Raises SyntaxError.
+        """
         tree = parsed_for_cpu(text, FILE)
-        return tree, dict(_first_case(tree))
+        return tree, _constants(tree)
 
     def model(self, seed: int) -> torch.nn.Module:
         """The problem as a module of the tensors that it reads. Raises RefusedError."""
         seeded(seed)
         with refused_where_it_fails(_CASES):
             problem = self._problem()
-            cases = problem.generate_test_cases()
+            # Older problems are given the type of all tensors.
+            typed = "dtype" in inspect.signature(problem.generate_test_cases).parameters
+            cases = problem.generate_test_cases(torch.float32) if typed else problem.generate_test_cases()
             made = next(iter(cases))["create_inputs"]() if cases else None
         if made is None:
             raise RefusedError(f"{_CASES} gives no test case")
@@ -137,20 +142,31 @@ class _Solved(torch.nn.Module):
         )
 
 
-def _first_case(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
+def _constants(tree: ast.Module) -> dict[str, Any]:
     """The whole numbers in the first entries of the lists that loops of the test cases go through, by the names that
     they have there: `for m, n in [(64, 32), …]`; of `for shape, dim in [((8, 4), 1), …]` they are `shape_0`,
-    `shape_1` and `dim`.
+    `shape_1` and `dim`, and of `for case in [{"n": 8, "dims": (4, 2)}, …]` they are `n`, `dims_0` and `dims_1`. Then
+    those of the test cases that have no name.
     """
     methods = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == _CASES]
     if not methods:
-        return
+        return {}
+    named: dict[str, ast.Constant] = {}
+    lists = []
+    for target, entries in _loops(methods[0]):
+        lists.append(entries)
+        for name, place in _named_numbers(target, entries.elts[0]):
+            named.setdefault(name, place)
+    return numbers_together(named, (), numbers_within(methods[0], lists))
+
+
+def _loops(method: ast.FunctionDef) -> Iterator[tuple[ast.expr, ast.List | ast.Tuple]]:
+    """What loops of the test cases go through."""
     assigned: dict[str, list[ast.expr]] = {}
-    for node in ast.walk(methods[0]):
+    for node in ast.walk(method):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             assigned.setdefault(node.targets[0].id, []).append(node.value)
-    seen: set[str] = set()
-    for node in ast.walk(methods[0]):
+    for node in ast.walk(method):
         if not isinstance(node, ast.For | ast.comprehension):
             continue
         through: ast.expr | None = node.iter
@@ -158,10 +174,7 @@ def _first_case(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
             values = assigned.get(through.id, [])
             through = values[0] if len(values) == 1 else None
         if isinstance(through, ast.List | ast.Tuple) and through.elts:
-            for name, place in _named_numbers(node.target, through.elts[0]):
-                if name not in seen:
-                    seen.add(name)
-                    yield name, place
+            yield node.target, through
 
 
 def _named_numbers(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.Constant]]:
@@ -174,3 +187,7 @@ def _named_numbers(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast
         for at, one in enumerate(value.elts):
             if isinstance(one, ast.Constant) and is_size(one.value):
                 yield f"{target.id}_{at}", one
+    elif isinstance(target, ast.Name) and isinstance(value, ast.Dict):
+        for key, given in zip(value.keys, value.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isidentifier():
+                yield from _named_numbers(ast.Name(key.value, ast.Store()), given)

@@ -3,12 +3,14 @@
 import ast
 import itertools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from evaluator.foreign.inside.on_cpu import MOST_SIZE, is_size
 from evaluator.foreign.inside.refusals import RefusedError
 
+DEFAULT_EXTENT: Final = 64
+"""Of an axis whose extent nobody states: a whole tile of most kernels, and three such axes are still small."""
 _MOST: Final = 1 << 62
 _MOST_POWER: Final = 64
 _OPERATORS: Final[Mapping[type, Callable[[int, int], int]]] = {
@@ -33,7 +35,9 @@ class _UnknownNameError(ValueError):
 
 
 def extents(axes: Mapping[str, Any], given: Mapping[str, int]) -> dict[str, int]:
-    """The extent of each axis; `given`: those of the `var` ones. Raises RefusedError that names the field."""
+    """The extent of each axis; `given`: those of the `var` ones, and others of the `const` ones than they state.
+    Raises RefusedError that names the field.
+    """
     found: dict[str, int] = {}
     for name in axes:
         _extent(name, axes, given, found, ())
@@ -53,6 +57,75 @@ def holds(constraint: str, found: Mapping[str, int]) -> bool | None:
     return all(one(*pair) for one, pair in zip(relations, itertools.pairwise(values), strict=True))
 
 
+def left_open(axes: Mapping[str, Any], constraints: Sequence[Any]) -> dict[str, int]:
+    """The `var` axes on which nothing else hangs, each with the extent that is taken where no workload gives one.
+
+    Of `rows_plus_one == rows + 1` it is the one that the definition states first.
+    """
+    taken: dict[str, int] = {}
+    for name, stated in axes.items():
+        is_open = isinstance(stated, dict) and stated.get("type") == "var"
+        if is_open and name not in completed(axes, constraints, taken):
+            taken[name] = DEFAULT_EXTENT
+    return taken
+
+
+def completed(axes: Mapping[str, Any], constraints: Sequence[Any], given: Mapping[str, int]) -> dict[str, int]:
+    """`given`, and the extents of `var` axes that follow from it by equations among the constraints, such as
+    `hidden == 2 * half`. What follows from none is left out.
+    """
+    found = dict(given)
+    equations = [one for one in map(_equation, constraints) if one is not None]
+    while True:
+        before = len(found)
+        for left, right in equations:
+            names = {one.id for side in (left, right) for one in ast.walk(side) if isinstance(one, ast.Name)}
+            open_ones = [name for name in names if name in axes and not _is_known(name, axes, found)]
+            if len(open_ones) == 1 and isinstance(axes[open_ones[0]], dict):
+                name = open_ones[0]
+                value = _solved(left, right, name, axes, found) if axes[name].get("type") == "var" else None
+                if value is not None:
+                    found[name] = value
+        if len(found) == before:
+            return found
+
+
+def _equation(constraint: Any) -> tuple[ast.expr, ast.expr] | None:
+    try:
+        node = ast.parse(str(constraint), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    equation = isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq)
+    return (node.left, node.comparators[0]) if equation and isinstance(node, ast.Compare) else None
+
+
+def _is_known(name: str, axes: Mapping[str, Any], given: Mapping[str, int]) -> bool:
+    try:
+        _extent(name, axes, given, {}, ())
+    except (RefusedError, _UnknownNameError):
+        return False
+    return True
+
+
+def _solved(
+    left: ast.expr, right: ast.expr, name: str, axes: Mapping[str, Any], given: Mapping[str, int]
+) -> int | None:
+    """The extent at which both sides are equal, where their difference is linear in it."""
+
+    def difference(value: int) -> int:
+        def of(other: str) -> int:
+            return value if other == name else _extent(other, axes, given, {}, ())
+
+        return _value(left, of) - _value(right, of)
+
+    try:
+        at_zero, slope = difference(0), difference(1) - difference(0)
+        value = -at_zero // slope if slope else 0
+        return value if is_size(value) and difference(value) == 0 else None
+    except (ValueError, ZeroDivisionError, RefusedError, RecursionError):
+        return None
+
+
 def _extent(
     name: str, axes: Mapping[str, Any], given: Mapping[str, int], found: dict[str, int], above: tuple[str, ...]
 ) -> int:
@@ -66,7 +139,7 @@ def _extent(
     stated = axes[name] if isinstance(axes[name], dict) else {}
     kind, field, value = stated.get("type"), f"axes.{name}", None
     if kind == "const":
-        field, value = f"axes.{name}.value", stated.get("value")
+        field, value = f"axes.{name}.value", given.get(name, stated.get("value"))
     elif kind == "var":
         if name not in given:
             raise RefusedError(f"axes.{name}: it is var, and no workload gives its extent")

@@ -15,11 +15,26 @@ from typing import Any, Final
 import torch
 from torch.utils import _pytree as pytree
 
-from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, assigned, seeded
+from evaluator.foreign.inside.kernelbench import (
+    Arguments,
+    Place,
+    ReferenceFile,
+    assigned,
+    constants_in,
+    seeded,
+)
+from evaluator.foreign.inside.numbers_in_text import (
+    given_numbers,
+    keyed_numbers,
+    numbers_together,
+    numbers_within,
+    shown,
+)
 from evaluator.foreign.inside.on_cpu import is_size, parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
 
 _TIMED: Final = "generate_performance_test"
+_WAYS: Final = ("in", "out", "inout")
 
 
 class _Challenge:
@@ -76,9 +91,9 @@ class LeetGpuFile(ReferenceFile):
 
     @staticmethod
     def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
-        """The numbers are those that the performance test assigns once. Raises SyntaxError."""
+        """The numbers are those at the file's top and in the performance test. Raises SyntaxError."""
         tree = parsed_for_cpu(text, FILE)
-        return tree, _timed_constants(tree)
+        return tree, _constants(tree)
 
     def model(self, seed: int) -> torch.nn.Module:
         """The challenge as a module of the tensors that it reads. Raises RefusedError."""
@@ -87,19 +102,18 @@ class LeetGpuFile(ReferenceFile):
             challenge = self._names["Challenge"]()
             directions = {name: str(kind[1]) for name, kind in challenge.get_solve_signature().items()}
         for name, way in directions.items():
-            if way not in ("in", "out"):
-                raise RefusedError(f"'{name}' is '{way}': a tensor is either read (in) or written (out)")
+            if way not in _WAYS:
+                raise RefusedError(f"'{name}' is '{way}': a tensor is read (in), written (out) or both (inout)")
         with refused_where_it_fails(_TIMED):
             case = dict(getattr(challenge, _TIMED)())
-        model = _Solved(challenge, case, [name for name, way in directions.items() if way == "out"])
-        self.output_names = model.written
+        model = _Solved(challenge, case, directions)
+        self.output_names = [f"{name}_out" if name in model.read else name for name in model.written]
         self.sizes = {name: value for name, value in case.items() if is_size(value)}
         # What the test derives from a number of the same name is another size.
         self.constants = {
-            name: place
-            for name, place in self.constants.items()
-            if self.sizes.setdefault(name, place.value) == place.value
+            name: place for name, place in self.constants.items() if self.sizes.get(name, place.value) == place.value
         }
+        self.sizes |= shown(self.constants)
         return model
 
     def arguments(self, model: torch.nn.Module, seed: int) -> Arguments:
@@ -113,26 +127,35 @@ class LeetGpuFile(ReferenceFile):
 class _Solved(torch.nn.Module):
     """What a solution computes."""
 
-    def __init__(self, challenge: Any, case: Mapping[str, Any], written: Sequence[str]) -> None:
+    def __init__(self, challenge: Any, case: Mapping[str, Any], directions: Mapping[str, str]) -> None:
         super().__init__()
         self.challenge, self.case = challenge, case
-        self.written = [name for name in written if isinstance(case.get(name), torch.Tensor)]
-        self.read = [
-            name for name, value in case.items() if isinstance(value, torch.Tensor) and name not in self.written
-        ]
+        tensors = [name for name, value in case.items() if isinstance(value, torch.Tensor)]
+        self.written = [name for name, way in directions.items() if way != "in" and name in tensors]
+        self.read = [name for name in tensors if directions.get(name) != "out"]
         if not self.written:
             raise RefusedError("its signature has no tensor that is written (out)")
 
     def forward(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """The tensors that are written, made anew: as wide as what computes here."""
-        written = {name: torch.zeros(self.case[name].shape, dtype=self.case[name].dtype) for name in self.written}
+        """The tensors that are written, made anew: as wide as what computes here. What is changed in place is
+        changed in a copy of what was given.
+        """
+        tensors = {
+            name: value.clone() if name in self.written else value
+            for name, value in zip(self.read, given, strict=True)
+        }
+        for name in self.written:
+            if name not in tensors:
+                tensors[name] = torch.zeros(self.case[name].shape, dtype=self.case[name].dtype)
         rest = {name: value for name, value in self.case.items() if not isinstance(value, torch.Tensor)}
-        self.challenge.reference_impl(**dict(zip(self.read, given, strict=True)), **written, **rest)
-        return tuple(written.values())
+        self.challenge.reference_impl(**tensors, **rest)
+        return tuple(tensors[name] for name in self.written)
 
 
-def _timed_constants(tree: ast.Module) -> dict[str, Any]:
-    """What the performance test assigns once, as `N = 16` or `M, N = 16, 32`, with the places of the numbers."""
+def _constants(tree: ast.Module) -> dict[str, Any]:
+    """What the performance test assigns once, as `N = 16` or `M, N = 16, 32`, gives a function of the file, or
+    returns under a name; what the file's top assigns; and the test's numbers without a name.
+    """
     methods = [
         node
         for top in tree.body
@@ -142,11 +165,18 @@ def _timed_constants(tree: ast.Module) -> dict[str, Any]:
     ]
     if not methods:
         return {}
-    stored = Counter(
-        one.id for one in ast.walk(methods[0]) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-    )
-    return {
+    test = methods[0]
+    stored = Counter(one.id for one in ast.walk(test) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    named = {
         name: place
-        for name, place in assigned(methods[0].body)
+        for name, place in assigned(test.body)
         if stored[name] == 1 and isinstance(place, ast.Constant) and is_size(place.value)
     }
+    for name, place in given_numbers(test, tree):
+        if name not in stored:
+            named.setdefault(name, place)
+    named |= {name: place for name, place in constants_in(tree).items() if name not in named}
+    taken = {id(place) for place in named.values()}
+    keys = [(name, place) for name, place in keyed_numbers(test) if id(place) not in taken]
+    taken |= {id(place) for _, place in keys}
+    return numbers_together(named, keys, [place for place in numbers_within(test) if id(place) not in taken])

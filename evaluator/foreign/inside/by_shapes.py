@@ -1,0 +1,66 @@
+"""What a file takes, from shapes alone, before it is carried out: on PyTorch's device meta."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from evaluator.foreign.inside.arithmetic import BoundedWork, CallRoom, NumbersRead
+from evaluator.foreign.inside.kernelbench import ReferenceFile, call
+from evaluator.foreign.inside.operators import seed_torch
+from evaluator.foreign.inside.refusals import TooLargeError, refused_where_it_fails
+
+
+@dataclass(frozen=True)
+class ByShapes:
+    """What one call takes."""
+
+    operations: int = 0
+    failed: str = ""
+    """Why it is not known: it hangs on contents, or the file fails at these shapes."""
+
+
+def known_by_shapes(read: Callable[[], ReferenceFile], room: CallRoom, seed: int) -> ByShapes:
+    """On PyTorch's device meta, whose tensors have no contents: in tenths of a second. Raises TooLargeError."""
+    numbers = NumbersRead()
+    counted = BoundedWork(room, numbers)
+    try:
+        with torch.device("meta"), _WithoutContents(), numbers:
+            file = read()
+            model = file.model(seed)
+            arguments = file.arguments(model, seed)
+            state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
+            seed_torch(seed)
+            with refused_where_it_fails("forward"), counted:
+                found = call(model, state, arguments, arguments.tensors)
+        given_bytes = sum(one.nbytes for one in (*arguments.tensors.values(), *state.values()))
+        found_bytes = sum(one.nbytes for one in found)
+    except TooLargeError:
+        raise
+    except BaseException as failed:  # a file may raise what it likes; then it is carried out in earnest
+        return ByShapes(failed=str(failed) or type(failed).__name__)
+    if given_bytes > room.input_bytes:
+        raise TooLargeError(given_bytes, room.input_bytes)
+    if found_bytes > room.output_bytes:
+        raise TooLargeError(found_bytes, room.output_bytes, what="outputs")
+    if counted.flops > room.work:
+        raise TooLargeError(counted.flops, room.work, what="sums and products", unit="operations")
+    return ByShapes(counted.flops)
+
+
+class _WithoutContents(TorchFunctionMode):
+    """What names the CPU as the place of a tensor, as files that were written for a GPU do here, has no contents."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.cpu:
+            return args[0]
+        # A generator is one of the CPU, and nothing is drawn.
+        kwargs = {name: _meta(value) for name, value in (kwargs or {}).items() if name != "generator"}
+        return func(*map(_meta, args), **kwargs)
+
+
+def _meta(value: Any) -> Any:
+    named = value if isinstance(value, str) else value.type if isinstance(value, torch.device) else ""
+    return torch.device("meta") if named == "cpu" or named.startswith("cpu:") else value

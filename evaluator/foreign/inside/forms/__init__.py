@@ -1,0 +1,1 @@
+"""The forms in which others state problems, beside KernelBench's."""
