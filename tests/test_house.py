@@ -15,7 +15,7 @@ from common.contract import Status
 from evaluator import __version__
 from evaluator.problems.catalogue import problems
 from evaluator.settings import MachineSettings, ServiceSettings, variables
-from scripts import figures, rewards_page
+from scripts import expression_functions, figures, rewards_page
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -279,6 +279,12 @@ def test_a_figure_that_no_results_have_is_refused():
 
 def test_the_page_of_rewards_says_what_the_code_does():
     assert (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8") == rewards_page.page(), "run `make docs`"
+
+
+def test_the_functions_of_an_expression_are_those_of_the_code():
+    page = (ROOT / "docs" / "foreign_problems.md").read_text(encoding="utf-8")
+    assert page == expression_functions.page(), "run `make docs`"
+    assert "layer_norm, leaky_relu" in " ".join(page.split())
 
 
 def test_nothing_of_one_machine_is_in_the_repository():

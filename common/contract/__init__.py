@@ -16,6 +16,7 @@ from common.contract.correctness import (
 )
 from common.contract.problem import ProblemFace, ScalarFace, TensorFace
 from common.contract.reference import (
+    FILE_OF_A_FOLDER,
     MAX_REFERENCE_BYTES,
     Reference,
     ReferenceForm,
@@ -23,6 +24,8 @@ from common.contract.reference import (
     foreign_problem_id,
     form_of,
     is_foreign_problem,
+    name_of_file,
+    sendable_name,
 )
 from common.contract.submission import (
     MAX_FLAG,
@@ -61,6 +64,7 @@ CONTRACT_VERSION = "1.4"
 __all__ = [
     "BASELINE_WORDS",
     "CONTRACT_VERSION",
+    "FILE_OF_A_FOLDER",
     "MAX_FLAG",
     "MAX_REFERENCE_BYTES",
     "MAX_SIZES",
@@ -110,4 +114,6 @@ __all__ = [
     "form_of",
     "is_foreign_problem",
     "kept_source",
+    "name_of_file",
+    "sendable_name",
 ]

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import Field, model_validator
@@ -22,6 +22,9 @@ LeetGPU or a problem of Tensara, known by what they import, or a definition of F
 by being JSON. `torch`: an expression of tensors."""
 
 ReferenceForm = Literal["kernelbench", "leetgpu", "tensara", "trace"]
+FILE_OF_A_FOLDER: Final = {"leetgpu": "challenge.py", "tensara": "def.py", "trace": "definition.json"}
+"""What the file is called that states a problem, where a problem is a folder."""
+_LONGEST_NAME: Final = 100
 _CHALLENGE: Final = re.compile(rb"^\s*(?:from|import) core\.challenge_base\b", re.MULTILINE)
 _TENSARA: Final = re.compile(rb"^\s*(?:from problem import\b|import problem\b)", re.MULTILINE)
 
@@ -64,6 +67,17 @@ def form_of(text: bytes) -> ReferenceForm:
     if _CHALLENGE.search(text):
         return "leetgpu"
     return "tensara" if _TENSARA.search(text) else "kernelbench"
+
+
+def name_of_file(file: Path) -> str:
+    """The name that messages about a file begin with: its own, or its folder's where all of a form have one name."""
+    folder = file.resolve().parent.name if file.name in FILE_OF_A_FOLDER.values() else ""
+    return f"{folder}{file.suffix}" if folder else file.name
+
+
+def sendable_name(name: str) -> str:
+    """A file's name with the characters alone that `Reference.name` may have."""
+    return re.sub(r"[^A-Za-z0-9_.+-]", "_", name)[-_LONGEST_NAME:].lstrip(".+-") or "reference.py"
 
 
 def foreign_problem_id(name: str, text: bytes) -> str:

@@ -259,10 +259,12 @@ class RunOutcome:
 class UnsupportedError(Exception):
     """The backend cannot run the program: names the instruction or feature, and where."""
 
-    def __init__(self, feature: str, line: int | None = None) -> None:
+    def __init__(self, feature: str, line: int | None = None, remedy: str | None = None) -> None:
+        """`remedy`: what to do, where that is not to write the program without the feature."""
         super().__init__(feature)
         self.feature = feature
         self.line = line
+        self.remedy = remedy
 
 
 class Session(Protocol):

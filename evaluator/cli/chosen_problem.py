@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import ValidationError
 
-from common.contract import OtherSizes, Reference, foreign_problem_id, form_of
+from common.contract import (
+    FILE_OF_A_FOLDER,
+    OtherSizes,
+    Reference,
+    foreign_problem_id,
+    form_of,
+    is_foreign_problem,
+    name_of_file,
+    sendable_name,
+)
 from evaluator.cli import arguments
 from evaluator.errors import UsageError
 from evaluator.problems.catalogue import find_problem
@@ -21,8 +30,6 @@ if TYPE_CHECKING:
 
 
 _STATED: Final = re.compile(r"(?P<form>kernelbench|leetgpu|tensara|trace):(?P<path>[^#]+)(?:#(?P<workload>.+))?")
-_NAMES: Final = {"leetgpu": "challenge.py", "tensara": "def.py", "trace": "definition.json"}
-"""What the file is called that states a problem, where a problem is a folder."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +49,7 @@ class ReferenceText:
         try:
             if self.expression:
                 return Reference(kind="torch", text=self.expression, shapes=dict(self.shapes))
-            stem = re.sub(r"[^A-Za-z0-9_.+-]", "_", self.name).lstrip(".+-")[:100] or "reference.py"
-            return Reference(name=stem, text=self.text.decode())
+            return Reference(name=sendable_name(self.name), text=self.text.decode())
         except UnicodeDecodeError as error:
             line = self.text[: error.start].count(b"\n") + 1
             raise UsageError(f"{self.name}:{line}: it is not text in UTF-8.") from error
@@ -55,7 +61,7 @@ class ReferenceText:
         """The id of the problem that it states."""
         if self.expression:
             return self.as_sent().problem_id
-        return foreign_problem_id(self.name, self.text)
+        return foreign_problem_id(sendable_name(self.name), self.text)
 
 
 def reference_given(
@@ -77,11 +83,12 @@ def reference_given(
     if file is not None:
         raise UsageError("--reference and --torch each say what to grade for.", "Leave one of them out.")
     # Nobody needs it who grades for a problem of ours.
+    from evaluator.foreign.reference import EXPRESSION
     from evaluator.foreign.torch_text import kernelbench_text, shapes_of
 
     extents = shapes_of(shapes)
-    text = kernelbench_text(expression, extents).encode()
-    return ReferenceText("torch", text, "--torch", expression, extents)
+    text = kernelbench_text(expression, extents, "--shape").encode()
+    return ReferenceText(EXPRESSION, text, "--torch", expression, extents)
 
 
 def reference_stated(given: str | None, expression: str | None, shapes: tuple[str, ...]) -> ReferenceText | None:
@@ -93,12 +100,12 @@ def reference_stated(given: str | None, expression: str | None, shapes: tuple[st
 
 def _of_form(form: str, path: Path, workload: str | None) -> ReferenceText:
     """The file at `path`, or in the folder `path`, which must be in this form. Raises UsageError."""
-    if path.is_dir() and form not in _NAMES:
+    if path.is_dir() and form not in FILE_OF_A_FOLDER:
         raise UsageError(
             f"{path} is a folder, and a problem of {form} is one file.",
             f"Name the file; `assay problems --{form} {path}` says what the folder holds.",
         )
-    file = path / _NAMES[form] if path.is_dir() and form in _NAMES else path
+    file = path / FILE_OF_A_FOLDER[form] if path.is_dir() else path
     if workload is not None and form != "trace":
         file = file.with_name(f"{file.name}#{workload}")
     found = _of_file(file, "--problem", workload if form == "trace" else None)
@@ -115,7 +122,7 @@ def _of_file(file: Path, option: str, workload: str | None = None) -> ReferenceT
         from evaluator.foreign.traces import trace_text
 
         text = trace_text(file, workload)
-    return ReferenceText(file.name, text, option)
+    return ReferenceText(name_of_file(file), text, option)
 
 
 @contextmanager
@@ -152,6 +159,12 @@ def chosen_problem(
         toolbox.backend_for(backend),
     ) as problem:
         yield problem
+
+
+def kept_at_service(problem_id: str | None, raw: bytes) -> str | None:
+    """The id that `--problem` or the first line gives, where only a service that was sent its file knows it."""
+    named = problem_id or arguments.named_problem(raw)
+    return named if named is not None and is_foreign_problem(named) else None
 
 
 def refuse_other_name(reference: ReferenceText, named: str | None, file: Path) -> None:

@@ -22,6 +22,7 @@ from evaluator.backends.gpu.device.install import cuda_of_pycuda, fault_of_pycud
 from evaluator.backends.gpu.tools import launch
 from evaluator.cli.console import EXIT_OTHER, EXIT_PASSED, printing
 from evaluator.errors import AssayError, UsageError
+from evaluator.foreign.reference import ReferenceProcess, why_no_references
 from evaluator.installation import install_command
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
@@ -58,6 +59,7 @@ def examine(toolbox: Toolbox) -> Iterator[HealthCheck]:
     yield _finding("data folder", lambda: _storage(toolbox))
     yield _finding("simulator", lambda: _simulator(toolbox))
     yield from _gpu(toolbox)
+    yield _finding("references", lambda: _references(toolbox))
     yield from _service(toolbox)
 
 
@@ -121,6 +123,32 @@ def _simulator(toolbox: Toolbox) -> HealthCheck:
             "simulator", False, f"a right kernel got {verdict.status}: {verdict.message}", verdict.hint
         )
     return HealthCheck("simulator", True, f"graded {problem.id} in {took} on {platform.machine()}, {sys.platform}")
+
+
+def _references(toolbox: Toolbox) -> HealthCheck:
+    """Whether files of others can be graded for: have one carried out."""
+    missing = why_no_references(toolbox.sandbox)
+    if missing is not None:
+        return HealthCheck("references", None, f"{missing} `assay grade --reference` needs it.", missing.remedy)
+    started_s = time.monotonic()
+    process = ReferenceProcess(toolbox.sandbox, _REFERENCE, "reference.py")
+    try:
+        found = process.describe({})
+    finally:
+        process.close()
+    took = f"{time.monotonic() - started_s:.2f} s"
+    return HealthCheck(
+        "references", True, f"PyTorch {found.torch} carried out a file of KernelBench's form in {took}"
+    )
+
+
+_REFERENCE = b"""import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+def get_inputs():
+    return [torch.randn(64)]
+"""
 
 
 def _service(toolbox: Toolbox) -> Iterator[HealthCheck]:

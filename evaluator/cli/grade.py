@@ -11,6 +11,7 @@ from common.contract import BaselineName, GpuName, OtherSizes, Phase, RewardName
 from evaluator.cli import arguments
 from evaluator.cli.chosen_problem import (
     chosen_problem,
+    kept_at_service,
     reference_given,
     refuse_beside_problem,
     refuse_beside_reference,
@@ -127,13 +128,16 @@ def grade(
     """Grade FILE (`-` reads standard input): exit 0 passed, 1 any other verdict, 2 usage, 3 our own fault."""
     raw = arguments.read_source(file)
     foreign = reference_given(problem_id, reference, expression, shapes)
-    if foreign is None and other_sizes is not None:
+    kept = kept_at_service(problem_id, raw) if foreign is None and server is not None else None
+    stated = kept is not None or foreign is not None
+    if not stated and other_sizes is not None:
         raise UsageError("--other-sizes is of a problem that states fixed sizes.", "Add --reference or --torch.")
-    if foreign is None and (baseline is not None or all_baselines):
+    if not stated and (baseline is not None or all_baselines):
         raise UsageError("--baseline is of a problem that a file states.", "Add --reference or --torch.")
-    if foreign is not None:
+    if stated:
         others = {"--size": bool(sizes), "--shrink": shrink or shrink_s is not None}
-        refuse_beside_reference(foreign.option, {**others, "--repro": repro_name is not None})
+        option = "a problem of others" if foreign is None else foreign.option
+        refuse_beside_reference(option, {**others, "--repro": repro_name is not None})
     report_file = arguments.output_path(report_name, file) if report_name is not None else None
     receipt_file = arguments.output_path(receipt_name, file, "receipt") if receipt_name is not None else None
     repro_file = arguments.output_path(repro_name, file, "repro") if repro_name is not None else None
@@ -161,12 +165,16 @@ def grade(
     machine = MachineSettings.from_environment()
     service = (server, key) if server is not None else None
     problem: Problem | None = None
-    if service is not None and foreign is not None:
+    if service is not None and stated:
         # The service reads it, so that nothing of it runs here.
-        refuse_beside_problem(foreign, problem_id)
-        refuse_other_name(foreign, arguments.named_problem(raw), file)
-        submission = Submission(
-            source=source, plan=plan, backend=backend, settings=settings, reference=foreign.as_sent()
+        if foreign is not None:
+            refuse_beside_problem(foreign, problem_id)
+            refuse_other_name(foreign, arguments.named_problem(raw), file)
+            which: dict[str, object] = {"reference": foreign.as_sent()}
+        else:
+            which = {"problem": arguments.problem_of(problem_id, raw, file)}
+        submission = Submission.model_validate(
+            {"source": source, "plan": plan, "backend": backend, "settings": settings, **which}
         )
         verdict = evaluate_anywhere(submission, None, machine, raw, quiet=as_json, service=service)
         if verdict.phase is Phase.PROBLEM and verdict.status is Status.UNSUPPORTED:

@@ -26,25 +26,26 @@ if TYPE_CHECKING:
     "--kernelbench",
     "folder",
     type=click.Path(path_type=Path, exists=True),
-    help="Say what can be promised of each KernelBench file in this folder (needs PyTorch).",
+    help="Say what can be promised of this KernelBench file, and show it as a problem; or of each file in a folder "
+    "(needs PyTorch).",
 )
 @click.option(
     "--leetgpu",
     "challenges",
     type=click.Path(path_type=Path, exists=True),
-    help="The same of each LeetGPU challenge.py in this folder and those below it.",
+    help="The same of a LeetGPU challenge.py, or of each in a folder and those below it.",
 )
 @click.option(
     "--tensara",
     "tensara",
     type=click.Path(path_type=Path, exists=True),
-    help="The same of each Tensara def.py there.",
+    help="The same of a Tensara def.py, or of each there.",
 )
 @click.option(
     "--trace",
     "traces",
     type=click.Path(path_type=Path, exists=True),
-    help="The same of each definition of FlashInfer Trace there, with the first of its workloads.",
+    help="The same of a definition of FlashInfer Trace, or of each there, with the first of its workloads.",
 )
 def show_problems(
     problem_id: str | None,
@@ -66,12 +67,14 @@ def show_problems(
     folders = {"*.py": folder, "challenge.py": challenges, "def.py": tensara, "*.json": traces}
     given = [(pattern, one) for pattern, one in folders.items() if one is not None]
     if given:
-        if problem_id or starter or check or len(given) > 1:
+        if problem_id or check or len(given) > 1:
             raise UsageError(
                 "--kernelbench, --leetgpu, --tensara and --trace are each about files of others.",
-                "Give one of them, without ID, --starter and --check.",
+                "Give one of them, without ID and --check.",
             )
-        sys.exit(_survey(given[0][1], given[0][0], as_json))
+        if starter and (as_json or given[0][1].is_dir()):
+            raise UsageError("--starter prints the source for one file.", "Give one file, without --json.")
+        sys.exit(_survey(given[0][1], given[0][0], as_json, starter))
     if starter and problem_id is None:
         raise UsageError("A starter file for which problem?", "Run `assay problems ID --starter`.")
     if check and (starter or as_json):
@@ -107,16 +110,21 @@ def _check(chosen: "Sequence[Problem]") -> int:
     return code
 
 
-def _survey(folder: Path, pattern: str, as_json: bool) -> int:
-    """Print a line for each file as it becomes known, and at the end how many are what; the exit code."""
+def _survey(folder: Path, pattern: str, as_json: bool, starter: bool) -> int:
+    """Print a line for each file as it becomes known, and at the end how many are what; the exit code.
+
+    `folder` may be one file: beside its line that prints the problem's card, or its `starter` alone.
+    """
     from rich.console import Console
 
+    from common.contract import name_of_file
     from evaluator.cli.arguments import read_source
+    from evaluator.cli.screen import Screen
     from evaluator.errors import UsageError
     from evaluator.foreign.loading import SurveyedFile
     from evaluator.foreign.traces import definitions_in, trace_text
     from evaluator.pipeline.toolbox import Toolbox
-    from evaluator.report.terminal import printable
+    from evaluator.report.terminal import printable, problem_card
     from evaluator.settings import MachineSettings
 
     traces = pattern == "*.json"
@@ -138,17 +146,30 @@ def _survey(folder: Path, pattern: str, as_json: bool) -> int:
             except UsageError as unread:
                 one = SurveyedFile(name, str(unread), "reading")
             else:
-                one = _surveyed(text, file.name, toolbox, name)
+                one = _surveyed(text, name_of_file(file), toolbox, name)
             found.append(one)
-            if not as_json:
+            if not as_json and not starter:
                 with printing():
                     click.echo(f"{'FAIL' if one.refused else 'ok  '}  {printable(name)}: {printable(_in_words(one))}")
+    if starter and found[0].face is None:
+        raise UsageError(found[0].refused)
     with printing():
         if as_json:
-            click.echo(json.dumps([asdict(one) for one in found], indent=2))
-        else:
+            click.echo(json.dumps([_as_json(one) for one in found], indent=2))
+        elif folder.is_dir():
             click.echo(_totals(found))
+        elif found[0].face is not None and starter:
+            click.echo(found[0].face.starter, nl=False)
+        elif found[0].face is not None:
+            Screen().print(problem_card(found[0].face))
     return EXIT_OTHER if any(one.refused for one in found) else EXIT_PASSED
+
+
+def _as_json(one: "SurveyedFile") -> dict[str, object]:
+    """A line's facts."""
+    told = asdict(replace(one, face=None))
+    del told["face"]
+    return told
 
 
 def _surveyed(text: bytes, file_name: str, toolbox: "Toolbox", name: str) -> "SurveyedFile":
@@ -186,8 +207,9 @@ def _totals(found: "Sequence[SurveyedFile]") -> str:
     ended = sum(one.ended for one in found)
     again = f"; {ended} ran out of time or memory, and of {unknown} this machine failed" if ended or unknown else ""
     tell = sum("TF32" in one.told and "TF32" not in one.untold for one in usable)
+    files = "1 file" if len(found) == 1 else f"{len(found)} files"
     return (
-        f"{len(found)} files: {len(found) - unknown - refused_at.count('reading')} load, "
+        f"{files}: {len(found) - unknown - refused_at.count('reading')} load, "
         f"{len(usable) + degenerate} calibrate, {degenerate} are degenerate; "
         f"of the {len(usable)} that can be graded {tell} tell TF32 from float32, "
         f"{sum(bool(one.varies) for one in usable)} vary, "

@@ -79,17 +79,24 @@ def verify(
         if rerun and found is not None:
             checks += _rerun(found, source, plan, settings, quiet=as_json)
     good = verified(checks)
-    click.echo(_json(found, checks, good) if as_json else _words(found, checks, good))
+    click.echo(_json(found, checks, good) if as_json else _words(found, checks, good, named=bool(keys)))
     sys.exit(EXIT_VERIFIED if good else EXIT_NOT)
 
 
-def _words(shown: "ParsedReceipt | None", checks: "tuple[Check, ...]", good: bool) -> str:
+def _words(shown: "ParsedReceipt | None", checks: "tuple[Check, ...]", good: bool, named: bool) -> str:
+    """`named`: whether keys to trust were given, else that of this installation is the one."""
     width = max(len(check.name) for check in checks)
     lines = [f"{_MARKS[check.outcome]}  {check.name:{width}}  {check.detail}" for check in checks]
     failed = [check.name for check in checks if check.outcome == "failed"]
     if good and shown is not None:
         signature = shown.receipt.signature
         lines.append(f"Verified: {shown.verdict.status}, signed by {signature.key_id if signature else 'nobody'}.")
+    elif failed == ["key"] and not named:
+        lines.append(
+            "Not verified: this was signed elsewhere, and no key but that of this installation is trusted without "
+            "--key; all else is in order. Name the signer's public key with --key: `assay keys signing` prints "
+            "it on the signer's machine, and GET /version of a service has it."
+        )
     elif failed == ["key"]:
         lines.append("Not verified: none of the signers that you named has signed this; everything else is in order.")
     else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from common.contract import OtherSizes, foreign_problem_id
+from common.contract import OtherSizes, ProblemFace, foreign_problem_id, sendable_name
 from common.wire import Json
 from evaluator.cancellation import CancelToken
 from evaluator.disk_cache import Cache, key_of
@@ -157,6 +157,8 @@ class SurveyedFile:
     caveats: tuple[str, ...] = ()
     """What a verdict cannot say, in words."""
     duration_s: float = 0.0
+    face: ProblemFace | None = None
+    """What the author of a kernel needs to know of it; None where it is refused."""
 
 
 def survey_file(text: bytes, name: str, sandbox: Sandbox, cache: Cache) -> SurveyedFile:
@@ -167,7 +169,8 @@ def survey_file(text: bytes, name: str, sandbox: Sandbox, cache: Cache) -> Surve
     except ReferenceRefusedError as refused:
         return SurveyedFile(name, str(refused), refused.at)
     try:
-        known = _known_of(File(process, text, name), cache)
+        file = File(process, text, foreign_problem_id(sendable_name(name), text))
+        known = _known_of(file, cache)
     except ReferenceRefusedError as refused:
         ended = isinstance(refused, ReferenceEndedError)
         return SurveyedFile(name, str(refused), refused.at, ended, duration_s=time.monotonic() - begun_s)
@@ -181,6 +184,7 @@ def survey_file(text: bytes, name: str, sandbox: Sandbox, cache: Cache) -> Surve
         at_smaller_sizes=bool(known.too_large),
         caveats=(*known.warnings, *caveats_of_sizes(known, "reported")),
         duration_s=time.monotonic() - begun_s,
+        face=_used(file, known, "reported", None).face,
     )
 
 

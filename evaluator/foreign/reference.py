@@ -7,6 +7,8 @@ more is a refusal of the file, unless someone outside ended it.
 import importlib.util
 import json
 import math
+import re
+import secrets
 import struct
 import time
 from collections.abc import Mapping, Sequence
@@ -34,6 +36,9 @@ _DESCRIBE_S: Final = 60.0
 """PyTorch alone takes 2 s to import from a warm disk, and 15 s from a cold one."""
 _ANSWER_S: Final = 60.0
 """Nine runs of the file in float64."""
+_NEARLY: Final = 0.9
+"""After this share of its time a process says what it is at."""
+_UNDER_WAY: Final = "under way "
 _MOST_HEADER_BYTES: Final = 4 << 20
 MOST_OUTPUT_BYTES: Final = 4 * MOST_INPUT_BYTES
 _MOST_WORK: Final = 1 << 32
@@ -52,6 +57,14 @@ def large_room() -> ReferenceRoom:
     """What a file may take that is judged at its own sizes, whatever they are."""
     return ReferenceRoom(8 * MOST_INPUT_BYTES, 2 * MOST_OUTPUT_BYTES, 4 * MEMORY_BYTES, _NO_MOST_WORK)
 
+
+EXPRESSION: Final = "the expression"
+"""The name of an expression in messages, in the place of a file's: nobody has seen the file that becomes of it."""
+WHAT_IS_NEEDED: Final = (
+    "What states a problem must run with PyTorch on the CPU, without a network and without other files, and give the "
+    "same finite answer with each call, which depends on each of its arguments."
+)
+"""In the place of a page: who sends a file to a service may have none."""
 
 RefusedAt: TypeAlias = Literal["reading", "calibrating", "judging"]
 """`reading`: it does not run, or has no form of a problem. `calibrating`: no tolerance tells right from wrong.
@@ -75,7 +88,7 @@ class ReferenceTooLargeError(ReferenceRefusedError):
         found: int | None = None,
         of: str = "",
     ) -> None:
-        super().__init__(message, "docs/foreign_problems.md says what is needed.")
+        super().__init__(message, "State it with smaller sizes, each a number that is assigned once.")
         self.constants = constants
         """The file's own, which can be changed."""
         self.fixed = fixed
@@ -200,9 +213,11 @@ class ReferenceProcess:
         assert self._zygote is not None
         session, self._in_order = self._zygote.session, False
         listed = [{"name": name, "dtype": one.dtype.name, "shape": list(one.shape)} for name, one in inputs.items()]
-        encoded = json.dumps({**request, "tensors": listed}).encode()
         begun_s = time.monotonic()
         allowed_s = min(time_s, max(0.0, self._left_s))
+        tag = f"{_UNDER_WAY}{secrets.token_hex(8)}"
+        lateness = {"late_s": begun_s + _NEARLY * allowed_s, "tag": tag}
+        encoded = json.dumps({**request, **lateness, "tensors": listed}).encode()
         try:
             session.allow(allowed_s)
             session.send(*message(encoded, sum(one.nbytes for one in inputs.values())))
@@ -218,7 +233,7 @@ class ReferenceProcess:
             late = time.monotonic() - begun_s >= allowed_s
             whole = f"all that is asked of it takes more than {self._granted_s:g} s"
             over = whole if allowed_s < time_s else f"it takes more than {time_s:g} s to {deed}"
-            raise self._ended(session, deed, over if late else "", ended) from ended
+            raise self._ended(session, deed, over if late else "", ended, tag) from ended
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             self.close()
             raise ReferenceRefusedError(f"{self.name}: its process answers in no form that is known.") from error
@@ -229,11 +244,15 @@ class ReferenceProcess:
         return header, named
 
     def _refused(self, header: Mapping[str, Any]) -> ReferenceRefusedError:
+        said = str(header["refused"])[:1000].rstrip(". ")
         line = f":{header['line']}" if isinstance(header.get("line"), int) else ""
-        message = f"{self.name}{line}: {str(header['refused'])[:1000]}."
+        message = f"{self.name}{line}: {said}."
+        if self.name == EXPRESSION:
+            message = f"{self.name} {said.removeprefix('forward ')}." if said.startswith("forward ") else message
+            message = message.replace(f"{self.name}{line}:", f"{self.name}:", 1)
         constants = header.get("constants")
         if not isinstance(constants, dict) or len(constants) > MOST_SIZES:
-            refused = ReferenceRefusedError(message, "docs/foreign_problems.md says what is needed.")
+            refused = ReferenceRefusedError(message, WHAT_IS_NEEDED)
             refused.at = "calibrating" if header.get("at") == "calibrating" else "reading"
             return refused
         numbers = {
@@ -264,9 +283,16 @@ class ReferenceProcess:
             raise ValueError(f"a tensor of shape {shape}")
         return np.frombuffer(session.receive(size_bytes), dtype).reshape(shape)
 
-    def _ended(self, session: SandboxSession, deed: str, late: str, ended: SessionEndedError) -> Exception:
-        """What to raise where the process ended instead of answering; `late`: how it used up its time, if it did."""
+    def _ended(
+        self, session: SandboxSession, deed: str, late: str, ended: SessionEndedError, tag: str = ""
+    ) -> Exception:
+        """What to raise where the process ended instead of answering; `late`: how it used up its time, if it did.
+
+        `tag`: what begins the line in which the process says what of the file was under way then.
+        """
         result = session.finish()
+        said = result.stderr.decode(errors="replace")
+        stage = re.search(rf"^{tag} (.+)$", said, re.M) if tag else None
         self.close()
         self._cancel_token.check()
         by = None if late else foreign(result)
@@ -275,10 +301,11 @@ class ReferenceProcess:
         if result.memory_exceeded:
             why = f"it takes more than the {self._room.memory_bytes >> 30} GiB of memory that it may"
         elif late:
-            why = late
+            why = f"{late}, and {stage[1]} was not over" if stage else late
         elif result.limit_hit:
             why = f"its process met a limit, {result.limit_hit}"
         else:
-            said = last_words(result.stderr.decode(errors="replace"), 300).strip()
+            # The lines of that kind may be about a file of somebody else, which the process served before.
+            said = last_words(re.sub(rf"^{_UNDER_WAY}.*$", "", said, flags=re.M), 300).strip()
             why = f"its process ended before it could {deed} ({ended}{' ' + said if said else ''})".replace("\n", " ")
-        return ReferenceEndedError(f"{self.name}: {why}.", "docs/foreign_problems.md says what is needed.")
+        return ReferenceEndedError(f"{self.name}: {why}.", WHAT_IS_NEEDED)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from common.contract import MAX_REFERENCE_BYTES, Reference
 from evaluator.errors import UsageError
+from evaluator.foreign.reference import EXPRESSION
 from evaluator.foreign.torch_text import kernelbench_text
 
 
@@ -22,7 +23,7 @@ def source_of(reference: Reference) -> ForeignSource:
     """What a caller sent, looked at as far as it can be without running it. Raises UsageError."""
     if reference.kind == "torch":
         return ForeignSource(
-            reference.problem_id, "torch", kernelbench_text(reference.text, reference.shapes).encode()
+            reference.problem_id, EXPRESSION, kernelbench_text(reference.text, reference.shapes).encode()
         )
     text = reference.text.encode("utf-8", "surrogatepass")
     if len(text) > MAX_REFERENCE_BYTES:

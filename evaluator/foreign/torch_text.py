@@ -5,10 +5,11 @@ into the file, which then runs in the sandbox as any other.
 """
 
 import ast
+import difflib
 import keyword
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from evaluator.errors import UsageError
 
@@ -152,7 +153,7 @@ _FUNCTIONAL: Final = frozenset(
 )
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _MOST_EXTENT: Final = 1 << 31
-_SHAPE: Final = re.compile(r"([A-Za-z]\w*)=([1-9][0-9]{0,9}(?:x[1-9][0-9]{0,9}){0,7})", re.ASCII)
+_SHAPE: Final = re.compile(r"([A-Za-z]\w*)=([1-9][0-9]{0,30}(?:x[1-9][0-9]{0,30}){0,7})", re.ASCII)
 _PLAIN: Final = (
     *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult, ast.USub, ast.UAdd, ast.Load, ast.Tuple, ast.List),
     *(
@@ -172,10 +173,13 @@ _PLAIN: Final = (
 )
 
 
-def kernelbench_text(expression: str, shapes: Mapping[str, tuple[int, ...]]) -> str:
+def kernelbench_text(
+    expression: str, shapes: Mapping[str, tuple[int, ...]], given_by: Literal["--shape", "shapes"] = "shapes"
+) -> str:
     """A file in KernelBench's form that computes `expression` of standard normal tensors of these shapes.
 
-    Its sizes are the distinct extents in order: `n`, or `n0`, `n1` … where there are several.
+    Its sizes are the distinct extents in order: `n`, or `n0`, `n1` … where there are several. `given_by`: how shapes
+    are given where messages are read, as an option of a command or a member of a request.
 
     Raises UsageError for anything but names of `shapes`, numbers, operators and the functions listed above, and for
     what can be no name or extent.
@@ -184,20 +188,24 @@ def kernelbench_text(expression: str, shapes: Mapping[str, tuple[int, ...]]) -> 
         if not _can_be_named(name) or not shape or not all(1 <= extent <= _MOST_EXTENT for extent in shape):
             raise UsageError(
                 f"The tensor {name[:64]!r} cannot have this name or the shape {list(shape[:8])}.",
-                "Names are those of variables, and extents whole numbers from 1 on.",
+                f"Names are those of variables, and extents whole numbers from 1 to {_MOST_EXTENT:,}.",
             )
     if len(expression) > MOST_CHARACTERS:
         raise UsageError(f"The expression has {len(expression):,} characters; it may have {MOST_CHARACTERS:,}.")
     try:
         tree = ast.parse(expression.strip(), mode="eval")
-        used = _checked_names(tree.body, shapes)
+        used = _checked_names(tree.body, shapes, given_by)
         written = ast.unparse(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         said = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise UsageError(f"The expression {expression[:80]!r} is not one: {said[:200]}.") from error
+        end = "" if said.endswith("?") else "."
+        raise UsageError(f"The expression {expression[:80]!r} is not one: {said[:200]}{end}") from error
     unused = [name for name in shapes if name not in used]
     if unused:
-        raise UsageError(f"The expression does not use {', '.join(unused)}.", "Leave out its --shape.")
+        raise UsageError(
+            f"The expression does not use {', '.join(unused)}.",
+            f"Leave out its {given_by}." if given_by == "--shape" else "Leave it out of `shapes`.",
+        )
     extents = dict.fromkeys(extent for shape in shapes.values() for extent in shape)
     names = {extent: "n" if len(extents) == 1 else f"n{at}" for at, extent in enumerate(extents)}
     sizes = [f"{name} = {extent}" for extent, name in names.items()]
@@ -223,11 +231,18 @@ def shapes_of(given: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
         if match is None or not _can_be_named(match[1]):
             raise UsageError(
                 f"--shape {text} cannot be read.",
-                "Write it as NAME=EXTENTS, whole numbers from 1 on, for example --shape a=1024 --shape b=32x64.",
+                f"Write it as NAME=EXTENTS, whole numbers from 1 to {_MOST_EXTENT:,}, for example --shape a=1024 "
+                "--shape b=32x64.",
             )
         if match[1] in shapes:
             raise UsageError(f"--shape gives {match[1]} twice.", "Give each tensor one shape.")
-        shapes[match[1]] = tuple(int(extent) for extent in match[2].split("x"))
+        extents = tuple(int(extent) for extent in match[2].split("x"))
+        if max(extents) > _MOST_EXTENT:
+            raise UsageError(
+                f"--shape {text[:80]}: an extent may be {_MOST_EXTENT:,} at most, and not {max(extents):,}.",
+                "Give a smaller one.",
+            )
+        shapes[match[1]] = extents
     if not shapes:
         raise UsageError("Which shapes do the tensors have?", "Add --shape NAME=EXTENTS for each of them.")
     return shapes
@@ -237,7 +252,9 @@ def _can_be_named(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and name not in ("torch", "F", "self") and not keyword.iskeyword(name)
 
 
-def _checked_names(node: ast.expr, shapes: Mapping[str, tuple[int, ...]]) -> set[str]:
+def _checked_names(
+    node: ast.expr, shapes: Mapping[str, tuple[int, ...]], given_by: Literal["--shape", "shapes"]
+) -> set[str]:
     """The tensors that an expression uses. Raises ValueError for what it may not hold."""
     used: set[str] = set()
     functions = {id(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}
@@ -248,7 +265,8 @@ def _checked_names(node: ast.expr, shapes: Mapping[str, tuple[int, ...]]) -> set
     for one in ast.walk(node):
         if isinstance(one, ast.Name) and id(one) not in modules:
             if one.id not in shapes:
-                raise ValueError(f"{one.id} is no tensor with a --shape, such as --shape {one.id}=1024")
+                such = f"--shape {one.id}=1024" if given_by == "--shape" else f'{{"{one.id}": [1024]}}'
+                raise ValueError(f"{one.id} is no tensor with a shape, such as {such}")
             used.add(one.id)
         elif isinstance(one, ast.Constant):
             if not isinstance(one.value, int | float | bool | str | None):
@@ -271,4 +289,12 @@ def _listed_function(function: ast.AST) -> ast.Name:
         listed = {"torch": _TORCH, "F": _FUNCTIONAL}.get(function.value.id, frozenset())
         if function.attr in listed:
             return function.value
-    raise ValueError(f"{ast.unparse(function)[:60]} is none of the functions that are read")
+    written = ast.unparse(function)[:60]
+    near = difflib.get_close_matches(written, FUNCTIONS, n=1, cutoff=0.75)
+    own = [name for name in FUNCTIONS if name.partition(".")[2] == written.rpartition(".")[2]]
+    meant = " or ".join(own or near)
+    raise ValueError(f"{written} is none of the functions that are read{f': did you mean {meant}?' if meant else ''}")
+
+
+FUNCTIONS: Final = (*(f"torch.{name}" for name in sorted(_TORCH)), *(f"F.{name}" for name in sorted(_FUNCTIONAL)))
+"""All that an expression may call, as it calls them."""

@@ -235,5 +235,6 @@ def _unsupported(backend: str, missing: UnsupportedError) -> Ruling:
         Status.UNSUPPORTED,
         Phase.LAUNCH,
         f"{who} cannot run {missing.feature}{line}.",
-        f"Grade this kernel {where}, or write it without that. It was not judged, so there is no reward.",
+        f"{missing.remedy or f'Grade this kernel {where}, or write it without that.'} "
+        "It was not judged, so there is no reward.",
     )

@@ -112,8 +112,10 @@ def _supported(problem: Problem, ruling: Ruling) -> None:
     if problem.too_large:
         raise UnsupportedError(
             f"this problem at its own sizes ({problem.too_large}), and the kernel fails at the smaller ones that "
-            f"were tried, which it need not serve (--other-sizes required has it judged there): "
-            f"{ruling.message.removesuffix('.')}"
+            f"were tried, which it need not serve: {ruling.message.removesuffix('.')}",
+            remedy="Add --other-sizes required (settings.other_sizes), with which a kernel must be right at other "
+            "sizes too and is incorrect where it is not, or grade on a GPU (--backend gpu), at the problem's own "
+            "sizes.",
         )
 
 

@@ -51,7 +51,8 @@ def find_problem(problem_id: str) -> Problem:
     )
     if is_foreign_problem(problem_id):
         remedy = (
-            "it is one of others, known by its file alone: `assay grade` and `assay verify` take that as --reference"
+            "it is one of others, known by its file alone: `assay grade` and `assay verify` take it as --reference; "
+            "with --server URL the id is enough where you have sent the file to that service before"
         )
     elif ":" in problem_id:
         remedy = "problems of others are named FORM:PATH, where FORM is kernelbench, leetgpu, tensara or trace"

@@ -224,18 +224,18 @@ def _passing_guesses(problem: Problem, draw: _Draw, others: Sequence[_Draw]) -> 
         return all(within(guess(t), draw.expected[t.name], problem.tolerance) for t in problem.outputs)
 
     if passes(lambda tensor: np.zeros(tensor.shape_at(sizes))):
-        yield "zeros pass: the answer is inside the tolerance of zero"
+        yield "zeros would pass, since the answer is within the tolerance of zero"
     elif passes(lambda tensor: others[0].expected[tensor.name].value):
-        yield "the answer to other inputs passes: the answer is nearly constant"
+        yield "the right answer to other inputs would pass, since the answer hardly changes with the inputs"
     elif passes(lambda tensor: np.mean([other.expected[tensor.name].value for other in others], axis=0)):
-        yield "the mean of the answers to other inputs passes: the answer is nearly constant"
+        yield ("the mean of the right answers to other inputs would pass, since the answer hardly changes with them")
     if all(draw.expected[tensor.name].value.size > 1 for tensor in problem.outputs):
         if passes(lambda tensor: np.full(tensor.shape_at(sizes), draw.expected[tensor.name].value.mean())):
-            yield "the mean of the answer passes for every element: the answer is nearly constant"
+            yield "one number would pass for every element, since the elements of the answer are nearly the same"
         elif all(draw.expected[tensor.name].value.shape[-1] > 1 for tensor in problem.outputs) and passes(
             lambda tensor: draw.expected[tensor.name].value.mean(axis=-1, keepdims=True)
         ):
-            yield "the mean of each row passes: the answer is nearly constant along the last axis"
+            yield ("one number for each row would pass, since the answer is nearly the same along the last axis")
     yield from _copied_inputs(problem, draw)
 
 

@@ -381,9 +381,14 @@ def _trials(correctness: Correctness) -> list[str]:
     if others is not None:
         where = "; ".join(", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in others.sizes)
         left_out.append(f"at other sizes: {'right' if others.passed else 'wrong'} ({_short(where)})")
-    return [said, *left_out, *(f"warning: {_short(warning)}" for warning in correctness.warnings[:2])]
+    # Whole: what decides whether it matters may stand at its end.
+    left_out += [f"warning: {_short(warning, 1000)}" for warning in correctness.warnings[:_MOST_WARNINGS]]
+    if correctness.warnings[_MOST_WARNINGS:]:
+        left_out.append(f"warnings beside these: {len(correctness.warnings) - _MOST_WARNINGS} (--json has all)")
+    return [said, *left_out]
 
 
+_MOST_WARNINGS: Final = 4
 NOT_JUDGED: Final = "What was not judged counts neither for the kernel nor against it."
 
 

@@ -138,3 +138,25 @@ def test_what_a_callers_own_callback_raises_is_raised_and_is_no_failure_of_the_e
         assay.grade(RELU, "relu", "sim", progress=fails)
     with pytest.raises(ValueError, match="cannot be called"):
         assay.grade(RELU, "relu", "sim", progress=5)
+
+
+def test_a_file_of_others_or_an_expression_is_graded_for_in_this_process(tmp_path):
+    file = tmp_path / "1_scaled" / "challenge.py"
+    references = ROOT / "tests" / "evaluator" / "foreign" / "references"
+    file.parent.mkdir()
+    file.write_bytes((references / "relu.py").read_bytes())
+    kernel = (references / "relu.cu").read_text()
+    quick = Settings(verification="quick", estimate_for=None)
+    verdict = assay.grade(kernel, file, backend="sim", settings=quick)
+    assert (verdict.status, verdict.problem[:21]) == (Status.PASSED, "kernelbench_1_scaled_")
+    text = assay.Reference(name="relu.py", text=file.read_text())
+    assert assay.grade(kernel, text, backend="sim", settings=quick).problem == text.problem_id
+    add = assay.Reference(kind="torch", text="torch.relu(x)", shapes={"x": (16, 1000)})
+    wrong = assay.grade(
+        f"// problem: {add.problem_id}\n__global__ void k(const float* x, float* out) {{}}", add, "sim"
+    )
+    assert wrong.status is Status.INCORRECT
+    with pytest.raises(assay.UsageError, match=r"broken\.py:1: it is not Python"):
+        assay.grade(kernel, assay.Reference(name="broken.py", text="x = ("), "sim")
+    with pytest.raises(assay.UsageError, match="cannot be read"):
+        assay.grade(kernel, tmp_path / "none.py", "sim")

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
@@ -7,6 +9,7 @@ from common.contract import (
     DeviceState,
     Evaluation,
     Phase,
+    Reference,
     Reward,
     RewardName,
     Screening,
@@ -15,6 +18,8 @@ from common.contract import (
     Submission,
     Timing,
     Verdict,
+    name_of_file,
+    sendable_name,
 )
 from common.contract.counters import Counts, SharedTraffic, Traffic
 from common.wire import DType
@@ -148,3 +153,13 @@ def test_conflicts_are_passes_beyond_those_needed():
     assert Counts(shared=SharedTraffic(wavefronts=7, least_wavefronts=4)).conflict_wavefronts == 3
     # A profiler's estimate of what is needed may exceed what it counted.
     assert Counts(shared=SharedTraffic(wavefronts=3, least_wavefronts=4)).conflict_wavefronts == 0
+
+
+def test_the_folder_names_what_has_the_name_of_its_form(tmp_path):
+    for name in ("challenge.py", "def.py", "definition.json"):
+        assert name_of_file(tmp_path / "1_vector_add" / name) == f"1_vector_add.{name.rpartition('.')[2]}"
+    assert name_of_file(tmp_path / "1_relu.py") == "1_relu.py"
+    assert name_of_file(Path("/def.py")) == "def.py"
+    for name in ("100_Hinge (1).py", "..py", "-x.py", "a" * 200 + ".py", "été.py", "("):
+        assert Reference(name=sendable_name(name), text="x").problem_id
+    assert sendable_name("100_Hinge (1).py") == "100_Hinge__1_.py"

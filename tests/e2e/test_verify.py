@@ -77,11 +77,13 @@ def test_a_key_that_nobody_vouches_for_is_not_trusted_and_none_is_made(grader, e
     ended = elsewhere(grader / "good.json", "--source", SOURCE)
     assert ended.returncode == 1
     assert "Signed by an unknown key" in ended.stdout
-    assert ended.stdout.splitlines()[-1].startswith(
-        "Not verified: none of the signers that you named has signed this"
-    )
+    last = ended.stdout.splitlines()[-1]
+    assert last.startswith("Not verified: this was signed elsewhere, and no key but that of this installation is")
+    assert "Name the signer's public key with --key" in last
     ended = elsewhere(grader / "good.json", "--key", Signer("1" * 64).public_key)
     assert ended.returncode == 1
+    last = ended.stdout.splitlines()[-1]
+    assert last.startswith("Not verified: none of the signers that you named has signed this")
 
 
 def test_a_changed_receipt_and_an_unsigned_one_are_refused(grader, elsewhere, tmp_path):

@@ -10,13 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from common.contract import ProblemFace, Reference
+from common.contract import ProblemFace, Reference, name_of_file, sendable_name
 from common.contract.reference import MAX_REFERENCE_BYTES
 from trainer.data.tasks import Task, is_held_out
 from trainer.errors import ConfigurationError
 
 _PATTERNS: Final = ("*.py", "*.json")
-_OTHER_NAMES: Final = str.maketrans({" ": "_", ",": "_", "(": "_", ")": "_", "=": "_"})
 
 
 @dataclass(frozen=True)
@@ -65,13 +64,7 @@ def _read(file: Path) -> Reference:
             f"{file} has {len(text.encode()):,} bytes; a problem has 1 to {MAX_REFERENCE_BYTES:,}.",
             "Leave it out of tasks.references.",
         )
-    # Many are called challenge.py or def.py: their folder says which problem it is.
-    name = file.name if file.name not in ("challenge.py", "def.py", "definition.json") else _named_by_folder(file)
-    return Reference(text=text, name=name.translate(_OTHER_NAMES)[-100:])
-
-
-def _named_by_folder(file: Path) -> str:
-    return f"{file.resolve().parent.name}{file.suffix}"
+    return Reference(text=text, name=sendable_name(name_of_file(file)))
 
 
 def with_references(tasks: Iterable[Task], problems: Iterable[StatedProblem]) -> tuple[Task, ...]:

@@ -6,6 +6,9 @@ that answers to stdout; `{"order": "end"}` brings secret bytes, which are sent b
 it started are gone, nothing of it is left and nothing around it changed. Where anything is, this process ends; where
 the file's ended by itself, it ends in the same way.
 
+A message with `late_s`, a time of the clock CLOCK_MONOTONIC, and a `tag` is one that should be answered by then. At
+that time this process writes to stderr what of the file is under way (`STAGE`): a line with the tag in front.
+
 The file's process cannot get at the secret: it reads from a pipe of its own, and this process, which has the
 descriptor of stdin, is not dumpable, so that nobody but root may look into it. So who sends it back is this process.
 Nor has it stdout: the flags of an open file (O_NONBLOCK) are shared by all who have it, and outlive who set them.
@@ -18,6 +21,7 @@ import fcntl
 import gc
 import importlib
 import json
+import math
 import os
 import platform
 import resource
@@ -26,11 +30,14 @@ import signal
 import struct
 import sys
 import termios
+import time
 import traceback
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final, NoReturn
+
+from evaluator.foreign.inside.refusals import STAGE
 
 _SPARED: Final = "torch._meta_registrations"
 """Operators on tensors without contents, written in Python: a fifth of the time of `import torch`. With them nearly
@@ -139,6 +146,7 @@ class _Zygote:
         self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._condition = _Condition()
         self._child = self._ended = self._to_child = self._answers = self._said = -1
+        self._late_s, self._tag = math.inf, ""
 
     def serve(self) -> None:
         """Until stdin ends."""
@@ -151,6 +159,7 @@ class _Zygote:
             elif message.get("order") == "end":
                 self._end(_read(size))
             else:
+                self._late_s, self._tag = message.get("late_s", math.inf), message.get("tag", "")
                 self._pass_on(lengths + encoded, size)
 
     def _next_lengths(self) -> bytes:
@@ -161,7 +170,12 @@ class _Zygote:
             poller.register(self._ended, select.POLLIN)
             poller.register(self._answers, select.POLLIN)
         while True:
-            ready = dict(poller.poll())
+            left_s = self._late_s - time.monotonic()
+            ready = dict(poller.poll(None if left_s == math.inf else max(0.0, left_s) * 1000))
+            if not ready:
+                if time.monotonic() >= self._late_s:
+                    self._say_what_is_under_way()
+                continue
             if self._ended in ready:
                 self._end_as_the_child()
             if ready.get(self._answers, 0) & select.POLLIN:
@@ -169,13 +183,21 @@ class _Zygote:
             elif self._answers in ready:  # it has closed them, and would wake us for ever
                 poller.unregister(self._answers)
             elif 0 in ready:
+                self._late_s = math.inf
                 return _read(16)
+
+    def _say_what_is_under_way(self) -> None:
+        """Once of each message. It may be answered already: nobody asks for the line then."""
+        self._late_s = math.inf
+        stage = bytes(byte for byte in STAGE[:] if byte >= 0x20)
+        _write(2, f"{self._tag} ".encode() + stage + b"\n")
 
     def _begin(self, form: str, text: bytes) -> None:
         exclusive = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with open(os.open(_FILE, os.O_WRONLY | exclusive, 0o600), "wb") as file:
             file.write(text)
         self._said = os.open(_SAID, os.O_RDWR | exclusive, 0o600)
+        STAGE[:] = bytes(len(STAGE))
         reading, self._to_child = os.pipe()
         self._answers, sink = os.pipe()
         with contextlib.suppress(OSError):  # beyond the user's share of pipe memory it stays small, and works

@@ -1,6 +1,7 @@
 """Why a file cannot be a problem, with the line that says so."""
 
 import contextlib
+import mmap
 import traceback
 from collections.abc import Iterator
 from typing import Final
@@ -8,6 +9,11 @@ from typing import Final
 FILE: Final = "reference.py"
 """The name under which the file's code is compiled, by which its lines are found in a traceback."""
 _MOST_CHARACTERS: Final = 500
+
+
+STAGE_BYTES: Final = 64
+STAGE: Final = mmap.mmap(-1, STAGE_BYTES)
+"""What of the file is under way, shared with the process that forked this one: it says so of a file that is late."""
 
 
 class RefusedError(Exception):
@@ -53,6 +59,7 @@ class TooMuchMemoryError(TooLargeError):
 @contextlib.contextmanager
 def refused_where_it_fails(deed: str) -> Iterator[None]:
     """Turn whatever the file's own code raises into a refusal that says `deed` and the line of the file."""
+    before, STAGE[:] = STAGE[:], deed.encode()[:STAGE_BYTES].ljust(STAGE_BYTES, b"\0")
     try:
         yield
     except RefusedError:
@@ -73,10 +80,28 @@ def refused_where_it_fails(deed: str) -> Iterator[None]:
         if "can't allocate memory" in said:
             told = f"{deed} takes more memory than it may ({said})"
             raise TooMuchMemoryError(told, _line_of(error)) from error
-        # What asks for an address is told only that there is none.
-        offline = "name resolution" in said or "Network is unreachable" in said
-        why = "; a file of others has no network" if offline else ""
-        raise RefusedError(f"{deed} fails: {said}{why}", _line_of(error)) from error
+        raise RefusedError(f"{deed} fails: {said.rstrip('. ')}{_why(error, said)}", _line_of(error)) from error
+    finally:
+        STAGE[:] = before
+
+
+_NETWORK: Final = ("name resolution", "Network is unreachable", "Connection refused", "Name or service not known")
+"""What is said where there is no network: not that there is none."""
+_GPU: Final = ("not compiled with CUDA", "NVIDIA driver", "CUDA driver", "No CUDA GPU", "no NVIDIA GPU", "CUDA error")
+
+
+def _why(error: BaseException, said: str) -> str:
+    """What of the place where the file is carried out makes it fail, as a clause; empty where nothing of it may."""
+    if any(one in said for one in _NETWORK):
+        return "; a file of others has no network"
+    if any(one in said for one in _GPU):
+        return (
+            "; a file of others is carried out on the CPU: write no `.cuda()` and no device='cuda', or ask "
+            "torch.cuda.is_available() first"
+        )
+    if isinstance(error, FileNotFoundError | PermissionError) or "Read-only file system" in said:
+        return "; a file of others sees no files of this machine but those that it writes itself"
+    return ""
 
 
 def _line_of(error: BaseException) -> int | None:

@@ -129,8 +129,8 @@ class CheckedPlan:
     def _turned_round(self, call: Call) -> str | None:
         """An input that goes where the kernel may write, and an output that goes where it may only read."""
         inputs, outputs = ({t.name for t in each} for each in (self.problem.inputs, self.problem.outputs))
-        to_write = [one for one in call.pointers if _may_write(one[1]) and one[2] in inputs]
-        to_read = [one for one in call.pointers if not _may_write(one[1]) and one[2] in outputs]
+        to_write = [one for one in call.pointers if may_write(one[1]) and one[2] in inputs]
+        to_read = [one for one in call.pointers if not may_write(one[1]) and one[2] in outputs]
         if not to_write or not to_read:
             return None
         (number, written, name), (other, read, output) = to_write[0], to_read[0]
@@ -144,7 +144,7 @@ class CheckedPlan:
         """Through which argument a kernel may write to this buffer, in words; None where there is none."""
         for call in self.calls.values():
             for number, parameter, buffer in call.pointers:
-                if buffer == name and _may_write(parameter):
+                if buffer == name and may_write(parameter):
                     return f"{call.place} gives {name} to `{parameter.type} {parameter.name}` (argument {number})"
         return None
 
@@ -163,7 +163,7 @@ class CheckedPlan:
             return refused.ruling
 
 
-def _may_write(parameter: Parameter) -> bool:
+def may_write(parameter: Parameter) -> bool:
     """Whether the type of a pointer lets its kernel write there."""
     return "const" not in parameter.type.split("*")[0].split()
 

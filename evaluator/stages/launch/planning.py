@@ -40,6 +40,7 @@ from evaluator.stages.launch.checked_plan import (
     PlanSource,
     Role,
     SizedPlan,
+    may_write,
     packed,
     rounded,
 )
@@ -185,15 +186,22 @@ def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]
             "Name every parameter as the problem does, or say how to launch with a line such as\n"
             f"{as_directives(_guess(problem, entry, entries))}{_to_replace(problem, (entry,))}",
         )
+    mismatch = _const_output(problem, entry)
+    if mismatch is not None:
+        parameter, output = mismatch
+        raise PlanRefusedError(
+            f"No launch plan was given, and in order `{parameter.type} {parameter.name}` would be the output "
+            f"'{output}' of {problem.id}, which a pointer to const cannot write (the order is {', '.join(offered)}).",
+            "Name every parameter as the problem does, or say how to launch with a line such as\n"
+            f"{as_directives(_guess(problem, entry, entries))}{_to_replace(problem, (entry,))}",
+        )
     pairs = ", ".join(f"{name} = {what}" for name, what in zip(names, offered, strict=True))
     return _guess(problem, entry, entries), f"bound by order: {pairs}"
 
 
 def _guess(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> LaunchPlan:
     """One launch of `entry`: arguments by name, else by order; a thread for each element of the largest output."""
-    names = tuple(parameter.name for parameter in entry.parameters)
-    by_order = len(names) == len(problem.parameter_names) and not set(names) <= set(problem.parameter_names)
-    arguments = problem.parameter_names if by_order else names
+    arguments = _arguments(problem, entry)
     counts = dict.fromkeys(
         " * ".join(extent if extent.isalnum() or extent.isidentifier() else f"({extent})" for extent in output.shape)
         for output in problem.outputs
@@ -209,11 +217,39 @@ def _guess(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> LaunchPl
         ) from None
 
 
+def _arguments(problem: Problem, entry: Entry) -> tuple[str, ...]:
+    """What stands for each parameter: its own name, or what the problem has in its place in order.
+
+    Where a pointer to const would be an output there, such pointers are the inputs in order, and others the outputs.
+    """
+    names, offered = tuple(parameter.name for parameter in entry.parameters), problem.parameter_names
+    if len(names) != len(offered) or set(names) <= set(offered):
+        return names
+    if _const_output(problem, entry) is None:
+        return offered
+    inputs, outputs = [one.name for one in problem.inputs], [one.name for one in problem.outputs]
+    rest = [name for name in offered if name not in (*inputs, *outputs)]
+    arguments = []
+    for parameter in entry.parameters:
+        left = rest if parameter.kind != "pointer" else outputs if may_write(parameter) else inputs
+        if not left:
+            return names
+        arguments.append(left.pop(0))
+    return tuple(arguments)
+
+
+def _const_output(problem: Problem, entry: Entry) -> tuple[Parameter, str] | None:
+    """The first pointer to const that would be an output in order, and that output."""
+    outputs = {output.name for output in problem.outputs}
+    for parameter, what in zip(entry.parameters, problem.parameter_names, strict=False):
+        if parameter.kind == "pointer" and not may_write(parameter) and what in outputs:
+            return parameter, what
+    return None
+
+
 def _to_replace(problem: Problem, entries: Iterable[Entry]) -> str:
     """What to do with the names in a guessed plan that the problem does not have."""
-    names = [
-        p.name for entry in entries if len(entry.parameters) != len(problem.parameter_names) for p in entry.parameters
-    ]
+    names = [name for entry in entries for name in _arguments(problem, entry)]
     unknown = [name for name in dict.fromkeys(names) if name not in problem.parameter_names]
     if not unknown:
         return ""

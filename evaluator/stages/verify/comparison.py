@@ -266,7 +266,22 @@ def in_words(mismatch: Mismatch, tolerance: Tolerance) -> str:
     """Which elements are wrong, the worst of them, and how far it is off."""
     index = ", ".join(map(str, mismatch.index))
     how_far = "" if mismatch.error is None else f", {mismatch.error:.3g} times the allowed error"
-    if tolerance.relative == tolerance.absolute == 0:
+    if tolerance.relative == tolerance.absolute == 0 or _must_be_exact(mismatch):
         how_far = ", and must be exact"
     worst = f"{mismatch.output}[{index}] is {mismatch.actual}, expected {mismatch.expected}{how_far}"
     return f"{mismatch.pattern}. Worst: {worst}."
+
+
+def _must_be_exact(mismatch: Mismatch) -> bool:
+    """Whether what is allowed there is nothing that a result could be off by, as for whole numbers.
+
+    The ratio says no more then than how small a number was added to 0.
+    """
+    if mismatch.error is None:
+        return False
+    off = abs(float(mismatch.actual) - float(mismatch.expected))
+    return off < _LEAST_ALLOWED * mismatch.error
+
+
+_LEAST_ALLOWED: Final = 1e-30
+"""Below it float32 has a few numbers left: an allowance that is less stands for none."""

@@ -35,6 +35,15 @@ def test_a_healthy_machine(toolbox):
     assert str(len(problems())) in findings["assay"].detail
     assert toolbox.toolchain.version in findings["compiler"].detail
     assert toolbox.sandbox.name in findings["sandbox"].detail
+    assert findings["references"].ok is True
+    assert "carried out a file of KernelBench's form" in findings["references"].detail
+
+
+def test_where_files_of_others_cannot_be_graded_it_says_why(toolbox, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    told = doctor._references(toolbox)
+    assert (told.ok, told.remedy) == (None, "pip install 'assay[references]'")
+    assert "PyTorch, which is not installed" in told.detail
 
 
 def test_a_data_folder_that_cannot_be_made(tmp_path):

@@ -280,3 +280,14 @@ def test_problems_are_checked_by_the_linter(run, monkeypatch):
     assert "FAIL  relu\n      the oracle is wrong\n" in ended.output
     assert ended.output.count("ok    ") == len(problems()) - 1
     assert run("problems", "relu", "--check", "--json").exit_code == EXIT_USAGE
+
+
+def test_the_page_about_grading_has_every_option():
+    page = (Path(__file__).parents[3] / "docs" / "grading.md").read_text(encoding="utf-8")
+    options = page[page.index("## Options") : page.index("## The report")]
+    named = set(re.findall(r"--[a-z-]+", options))
+    known = {
+        name for one in main.main.get_command(None, "grade").params for name in one.opts if name.startswith("--")
+    }
+    assert known <= named
+    assert {name for row in options.splitlines() for name in re.findall(r"^\| `(--[a-z-]+)", row)} <= known

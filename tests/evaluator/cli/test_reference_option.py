@@ -1,5 +1,6 @@
 """`assay grade --reference` and `--torch`: what is refused at once, and one of each to its verdict."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,7 +56,19 @@ def test_what_contradicts_itself_is_refused_before_anything_runs(
     [
         (("--torch", "torch.add(a, b", "--shape", "a=3"), "'(' was never closed."),
         (("--torch", "torch.add(a, b)", "--shape", "a=3"), "such as --shape b=1024"),
-        (("--torch", "a", "--shape", "a=0"), "whole numbers from 1 on"),
+        (("--torch", "a", "--shape", "a=0"), "whole numbers from 1 to 2,147,483,648"),
+        (
+            ("--torch", "a", "--shape", "a=99999999999"),
+            "an extent may be 2,147,483,648 at most, and not 99,999,999,999",
+        ),
+        (("--torch", "torch.sofmax(a, 0)", "--shape", "a=3"), "did you mean torch.softmax?"),
+        (("--torch", "torch.silu(a)", "--shape", "a=3"), "did you mean F.silu?"),
+        (
+            ("--torch", "torch.mm(a, b)", "--shape", "a=3", "--shape", "b=4"),
+            "the expression fails: RuntimeError: self must",
+        ),
+        (("--torch", "a * b", "--shape", "a=3", "--shape", "b=3", "--shape", "c=3"), "Leave out its --shape."),
+        (("--problem", "kernelbench_relu_0123456789"), "with --server URL the id is enough"),
         (("--problem", "foo:a.py"), "where FORM is kernelbench, leetgpu, tensara or trace"),
         (("--problem", f"kernelbench:{REFERENCES}"), "is a folder, and a problem of kernelbench is one file"),
     ],
@@ -103,6 +116,48 @@ def test_a_folder_is_surveyed_file_by_file(run: Callable[..., Result], tmp_path:
         "3 files: 2 load, 2 calibrate, 1 are degenerate; of the 1 that can be graded 1 tell TF32"
     )
     assert run("problems", "--kernelbench", folder, "--check").exit_code == EXIT_USAGE
+
+
+def test_one_file_is_shown_as_a_problem_of_ours_is(run: Callable[..., Result], tmp_path: Path) -> None:
+    for folder in ("1_gain", "2_gain"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "challenge.py").write_bytes((REFERENCES / "leetgpu" / "challenge.py").read_bytes())
+    file = tmp_path / "1_gain" / "challenge.py"
+    shown = run("problems", "--leetgpu", file)
+    assert shown.exit_code == EXIT_PASSED, shown.output
+    line, *card = shown.stdout.splitlines()
+    assert line.startswith("ok    challenge.py: loads, calibrates")
+    text = " ".join("".join(card).split())
+    for told in (
+        "leetgpu_1_gain_",
+        "signal[rows, columns] float32",
+        "at its own sizes (rows=32768, columns=4096)",
+        "Cannot say",
+    ):
+        assert told in text, told
+    starter = run("problems", "--leetgpu", file, "--starter").stdout
+    assert starter.startswith("// problem: leetgpu_1_gain_")
+    assert "\n// assay: launch leetgpu_1_gain_" in starter
+    (tmp_path / "k.cu").write_text(starter)
+    verdict = Verdict.model_validate_json(run("grade", "k.cu", "--reference", file, "--json").stdout)
+    assert verdict.status is not Status.INVALID_SUBMISSION
+    assert "gains[0] was never written" in verdict.message
+    (listed,) = json.loads(run("problems", "--leetgpu", file, "--json").stdout)
+    assert (listed["name"], listed["varies"], "face" in listed) == ("challenge.py", ["rows", "columns"], False)
+    assert run("problems", "--leetgpu", tmp_path, "--starter").exit_code == EXIT_USAGE
+    whole = run("problems", "--leetgpu", tmp_path).stdout.splitlines()
+    assert [line.split()[1] for line in whole[:2]] == ["1_gain/challenge.py:", "2_gain/challenge.py:"]
+
+
+def test_a_file_that_is_refused_has_no_starter(run: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import torch\nx = (")
+    ended = run("problems", "--kernelbench", "broken.py", "--starter")
+    assert (ended.exit_code, "broken.py:2: it is not Python" in ended.output) == (EXIT_USAGE, True)
+    alone = run("problems", "--kernelbench", "broken.py")
+    assert (alone.exit_code, len(alone.stdout.splitlines())) == (EXIT_OTHER, 1)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "broken.py").rename(tmp_path / "folder" / "broken.py")
+    assert "\n1 file: 0 load" in run("problems", "--kernelbench", "folder").stdout
 
 
 def test_a_verdict_on_a_problem_of_others_is_verified_with_the_file_that_states_it(

@@ -54,12 +54,16 @@ DEEDS = {
     "raises": ("raise ValueError('no')", "ValueError: no"),
     "exits": ("raise SystemExit(0)", "SystemExit"),
     "100 GB": ("torch.ones(25 << 30)", "takes more memory than it may"),
-    "network": ("__import__('socket').create_connection(('1.1.1.1', 80), 2)", "OSError"),
-    "writes outside": ("open('/usr/lib/x', 'w')", "OSError|PermissionError"),
+    "network": ("__import__('socket').create_connection(('1.1.1.1', 80), 2)", "a file of others has no network"),
+    "loopback": ("__import__('socket').create_connection(('127.0.0.1', 9), 2)", "a file of others has no network"),
+    "writes outside": ("open('/usr/lib/x', 'w')", "sees no files of this machine but"),
+    "reads a file": ("open('weights.bin')", "sees no files of this machine but"),
+    "imports": ("import einops_of_nobody", "it imports `einops_of_nobody`, which is not installed"),
+    "two full stops": ("raise ValueError('This has no support.')", r"support\.(?!\.)"),
     "random": ("x = x + torch.rand(x.shape)", "draws random numbers"),
     "changes": ("torch.count = getattr(torch, 'count', 0) + 1; x = x + torch.count", "another answer with each call"),
     "patches torch": ("torch.relu = abs", "it changes torch.relu"),
-    "for ever": ("while True: pass", "it takes more than 3 s to be described"),
+    "for ever": ("while True: pass", "it takes more than 3 s to be described, and forward was not over"),
     "ends": ("__import__('os')._exit(0)", "its process ended before it could be described"),
 }
 ENDING = ("for ever", "ends")
@@ -176,6 +180,12 @@ def _(x):
 """
     deed = "x = torch.ops.mine.twice(x)"
     assert described(sandbox, own.encode() + written("kernelbench", deed)) == {}
+
+
+def test_a_file_for_a_gpu_is_told_where_it_runs(sandbox: Sandbox) -> None:
+    for deed in ("x = x.cuda()", "x = torch.ones(3, device='cuda')"):
+        with pytest.raises(ReferenceRefusedError, match=r"is carried out on the CPU: write no `\.cuda\(\)`"):
+            described(sandbox, written("kernelbench", deed))
 
 
 def test_what_writes_files_is_judged_and_leaves_none(sandbox: Sandbox) -> None:

@@ -100,12 +100,14 @@ def test_what_is_too_large_is_judged_at_less_and_says_so(toolbox: Toolbox, monke
         verdict = graded(source.replace("batch_size * dim", "16000"), problem, toolbox)
         assert verdict.status is Status.UNSUPPORTED
         assert "batch_size=16, dim=1000" in (verdict.message or "")
+        assert (verdict.hint or "").startswith("Add --other-sizes required (settings.other_sizes)")
+        assert "or write it without that" not in (verdict.hint or "")
 
 
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        pytest.param("        return x * 0 + 1", "the answer to other inputs passes", id="constant"),
+        pytest.param("        return x * 0 + 1", "the right answer to other inputs would pass", id="constant"),
         pytest.param("        return x * 1.0", "equals the input 'x'", id="copy"),
         pytest.param("        return y * y", "no output depends on the input 'x'", id="ignored"),
         pytest.param("        return torch.log(x - 2) + y", "is not finite", id="not-finite"),
@@ -176,7 +178,7 @@ def test_larger_inputs_are_named_where_they_make_a_problem(
     inputs = f"def get_inputs():\n    return [{made}]\n"
     text = f"{HEAD}    def forward(self, x):\n        return {body}\n{inputs}{TAIL}"
     with (
-        pytest.raises(ReferenceRefusedError, match="nearly constant") as refused,
+        pytest.raises(ReferenceRefusedError, match="hardly changes with the inputs") as refused,
         foreign_problem(text.encode(), "some.py", toolbox.sandbox, toolbox.cache),
     ):
         pass

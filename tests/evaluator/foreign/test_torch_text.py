@@ -1,5 +1,7 @@
 """PyTorch text: what becomes a file, and what is refused before anything runs."""
 
+import re
+
 import pytest
 
 from evaluator.errors import UsageError
@@ -42,6 +44,15 @@ def test_an_expression_becomes_a_file_whose_sizes_are_its_extents() -> None:
 def test_only_listed_functions_of_named_tensors_are_read(expression: str) -> None:
     with pytest.raises(UsageError):
         kernelbench_text(expression, {"a": (4,)})
+
+
+def test_messages_speak_of_shapes_as_they_were_given() -> None:
+    for given_by, told in (("--shape", "--shape b=1024"), ("shapes", '{"b": [1024]}')):
+        with pytest.raises(UsageError, match=re.escape(told)):
+            kernelbench_text("a + b", {"a": (4,)}, given_by)  # type: ignore[arg-type]  # of the loop
+    with pytest.raises(UsageError) as unused:
+        kernelbench_text("a", {"a": (4,), "b": (4,)})
+    assert unused.value.remedy == "Leave it out of `shapes`."
 
 
 @pytest.mark.parametrize("shapes", [(), ("a",), ("a=0",), ("a=3x",), ("a=3", "a=4"), ("torch=3",), ("_a=3",)])

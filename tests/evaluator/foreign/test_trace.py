@@ -175,11 +175,11 @@ def test_the_commands_take_it(toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch)
     for problem in (f"trace:{folder}", f"trace:{folder}/definition.json#second"):
         passed = CliRunner().invoke(main, ("grade", kernel, "--problem", problem, "--quick", "--json"))
         assert passed.exit_code == EXIT_PASSED, passed.output
-        assert json.loads(passed.stdout)["problem"].startswith("trace_definition_")
+        assert json.loads(passed.stdout)["problem"].startswith("trace_trace_")  # its folder's name
     told = CliRunner().invoke(main, ("problems", "--trace", folder))
     assert told.exit_code == EXIT_PASSED
     assert told.stdout.startswith("ok    definition.json: loads, calibrates; tells TF32")
-    assert "1 files: 1 load, 1 calibrate" in told.stdout
+    assert "1 file: 1 load, 1 calibrate" in told.stdout
     other = CliRunner().invoke(main, ("grade", kernel, "--problem", f"tensara:{folder}/definition.json"))
     assert (other.exit_code, "is in the form trace, and not tensara" in other.output) == (EXIT_USAGE, True)
 

@@ -90,16 +90,19 @@ WIDE = Tolerance(2.0**-9, 0.0, "far too wide")
 DEGENERATE = {
     "zeros": (
         replace(draw_with(SCALAR_MULTIPLY, normal(1e-6)), tolerance=Tolerance(1e-6, 1e-3, "absolute too wide")),
-        "zeros pass",
+        "zeros would pass",
     ),
-    "a relu that is always zero": (draw_with(RELU, uniform(-2, -1)), "zeros pass"),
-    "constant answer": (replace(RELU, oracle=answer(softmax_of_one), tolerance=WIDE), "nearly constant"),
+    "a relu that is always zero": (draw_with(RELU, uniform(-2, -1)), "zeros would pass"),
+    "constant answer": (
+        replace(RELU, oracle=answer(softmax_of_one), tolerance=WIDE),
+        "hardly changes with the inputs",
+    ),
     "nearly constant answer": (
         replace(RELU, oracle=answer(slightly_off_constant), tolerance=roundings(4, "a test")),
-        "nearly constant",
+        "hardly changes with the inputs",
     ),
-    "the same inputs each time": (draw_with(RELU, constant(2.0)), "answer to other inputs passes"),
-    "one value for all": (draw_with(SCALAR_MULTIPLY, constant_rows()), "mean of the answer passes"),
+    "the same inputs each time": (draw_with(RELU, constant(2.0)), "right answer to other inputs would pass"),
+    "one value for all": (draw_with(SCALAR_MULTIPLY, constant_rows()), "one number would pass for every element"),
     "one value for each row": (
         replace(
             draw_with(ROW_SUM, constant_rows()),
@@ -108,7 +111,7 @@ DEGENERATE = {
                 "y": Expected(inputs["x"].astype(float), np.abs(inputs["x"]).astype(float))
             },
         ),
-        "mean of each row passes",
+        "one number for each row would pass",
     ),
     "relu without negatives": (draw_with(RELU, uniform(0, 1)), "equals the input 'x'"),
     "idle input": (replace(VECTOR_ADD, oracle=twice_a), "no output depends on the input 'b'"),

@@ -196,3 +196,14 @@ def test_problems_are_shown_with_all_a_kernel_author_needs(width):
         assert face.serves.replace(" ", "") in text
         assert "".join(face.starter.split()) in text
     assert max(cell_len(line) for line in table.splitlines()) <= width
+
+
+def test_a_warning_is_shown_to_its_end():
+    verdict = passed()
+    decisive = f"at its own sizes ({'n=1048576, ' * 20}) this problem is too large: it is judged at batch=2"
+    correctness = verdict.correctness.model_copy(
+        update={"warnings": (decisive, "second", "third", "fourth", "fifth")}
+    )
+    text = flat(shown(verdict_card(verdict.model_copy(update={"correctness": correctness}), SOURCE)))
+    assert "it is judged at batch=2 warning: second" in text
+    assert "warnings beside these: 1 (--json has all)" in text

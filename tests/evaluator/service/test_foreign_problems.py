@@ -92,7 +92,42 @@ def test_the_command_has_a_service_read_what_it_is_given(here, toolbox):
         until(lambda: len(here.announced) == 2)
         assert judged(here, toolbox).phase is Phase.PROBLEM
         assert refused.result().exit_code == EXIT_USAGE
-        assert "torch is no problem that a verdict could say anything about" in refused.result().output
+        assert "the expression is no problem that a verdict could say anything about" in refused.result().output
+
+
+def test_the_command_sends_the_id_of_what_the_service_has(here, toolbox, tmp_path):
+    with here.http() as http:
+        problem = sent(http, **own()).submission.problem
+        assert judged(here, toolbox).status is Status.PASSED
+    kernel = tmp_path / "k.cu"
+    kernel.write_text(f"// problem: {problem}\n{RELU_KERNEL}")
+    with ThreadPoolExecutor(1) as aside:
+        for more in (("--problem", problem), ("--other-sizes", "required")):
+            announced = len(here.announced)
+            asked = ("grade", str(kernel), "--server", here.url, "--json", *more)
+            ended = aside.submit(CliRunner().invoke, main, asked)
+            until(lambda before=announced: len(here.announced) > before)
+            assert judged(here, toolbox).status is Status.PASSED
+            assert ended.result().exit_code == EXIT_PASSED, ended.result().output
+            assert Verdict.model_validate_json(ended.result().stdout).problem == problem
+    for given in ("--shrink", "--size", "dim=3"), ("--shrink",):
+        refused = CliRunner().invoke(main, ("grade", str(kernel), "--server", here.url, *given))
+        assert (refused.exit_code, "cannot be used with a problem of others" in refused.output) == (EXIT_USAGE, True)
+
+
+def test_over_http_an_expression_is_spoken_of_as_a_request_states_it(here):
+    with here.http() as http:
+        for text, told in (
+            ("a + b", 'b is no tensor with a shape, such as {"b": [1024]}'),
+            (
+                "torch.sofmax(a, 0)",
+                "torch.sofmax is none of the functions that are read: did you mean torch.softmax?",
+            ),
+        ):
+            reference = {"kind": "torch", "text": text, "shapes": {"a": [3]}}
+            said = http.post("/evaluate", json={"source": "", "reference": reference}).json()["detail"]
+            assert told in said
+            assert "--shape" not in said
 
 
 @pytest.mark.parametrize(
@@ -119,6 +154,10 @@ def test_what_can_be_no_problem_is_refused_once_and_the_next_job_is_right(text, 
         assert refused.message.startswith(told)
         said = http.get(f"/problems/{problem}")
         assert (said.status_code, said.json()["detail"]) == (422, refused.message)
+        assert said.json()["remedy"].startswith("What states a problem must run with PyTorch on the CPU")
+        assert refused.hint.startswith(
+            "State it with smaller sizes" if "100 << 30" in text else "What states a problem"
+        )
         sent(http, problem=problem, source=f"// another\n{RELU_KERNEL}")
         begun_s = time.monotonic()
         assert judged(here, toolbox).message == refused.message

@@ -99,6 +99,19 @@ def test_inference_binds_by_order_when_one_name_is_foreign():
     assert planned.at(SIZES).steps[0].arguments[:3] == (Pointer("a"), Pointer("b"), Pointer("c"))
 
 
+def test_a_pointer_to_const_is_no_output_in_order():
+    odd = entry("add", "const float* x", "float* y", "const float* z", "int n")
+    ruling = refused(plan("", (odd,)).ruling, "`const float* z` would be the output 'c'")
+    assert "args=(a, c, b, n)" in ruling.hint
+    assert "in place of" not in ruling.hint
+    three = entry("add", "const float* x", "const float* y", "const float* z", "int n")
+    ruling = refused(plan("", (three,)).ruling, "`const float* z` would be the output 'c'")
+    assert "args=(x, y, z, n)" in ruling.hint
+    assert "a number in place of x, y, z" in ruling.hint
+    named = entry("add", "const float* c", "const float* b", "float* a", "int n")
+    assert plan("", (named,)).checked_plan.binding == "c, b, a, n bound by name"
+
+
 def test_inference_refuses_what_does_not_fit():
     hint = refused(plan("", (entry("k", "float* p", "float* q"),)).ruling, "args=(p, q)").hint
     assert "vector_add, a temporary, or a number in place of p, q" in hint

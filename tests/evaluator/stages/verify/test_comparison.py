@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from evaluator.problems.problem import Expected, Tolerance
-from evaluator.stages.verify.comparison import compare_output, heat, is_poison, where_wrong
+from evaluator.stages.verify.comparison import compare_output, heat, in_words, is_poison, where_wrong
 
 TOLERANCE = Tolerance(1e-3, 1e-6, "for the test")
 SHAPES = npst.array_shapes(min_dims=1, max_dims=3, max_side=9)
@@ -205,3 +205,16 @@ def test_the_heat_of_a_large_output_keeps_the_sum(rows, cols, share, seed):
     edges = [np.linspace(0, n, min(n, 48) + 1).astype(int) for n in (rows, cols)]
     weights = np.outer(*(np.diff(edge) for edge in edges))
     assert (grid * weights).sum() == pytest.approx(wrong.sum(), abs=1e-4 * wrong.size)
+
+
+def test_a_ratio_to_nothing_is_not_told():
+    # Of a problem with several outputs the allowance of whole numbers is the tiny one that its floats have at 0.
+    tiny = Tolerance(1e-6, 1.17549e-38, "for the test")
+    for actual, wanted, scale in (
+        (np.array([7, 2]), np.array([43, 2]), 0.0),
+        (np.array([0.5, 1.0]), np.array([0.0, 1.0]), np.array([0.0, 1.0])),
+    ):
+        found = compare_output("y", actual, Expected(wanted, np.asarray(scale)), tiny, 0x5B).mismatch
+        assert in_words(found, tiny).endswith(f"expected {wanted[0]:g}, and must be exact.")
+    near = compare_output("y", np.array([1.1]), Expected(np.array([1.0]), np.array([1.0])), tiny, 0x5B).mismatch
+    assert "times the allowed error" in in_words(near, tiny)
