@@ -165,6 +165,7 @@ def test_what_imports_more_of_torch_is_described_and_leaves_nothing(
     deed: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zygote, "_MOST_FILES", 1 << 30)
+    zygote.KEPT.end_all()  # those of other tests
     assert described(sandbox, written("kernelbench", deed)) == {}
     assert zygote.KEPT.idle == 1
 
