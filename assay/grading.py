@@ -16,7 +16,6 @@ from common.contract import (
     foreign_problem_id,
     form_of,
     name_of_file,
-    sendable_name,
 )
 from common.launch_plan import LaunchPlan
 
@@ -150,7 +149,7 @@ def _source_of(problem: Path | Reference) -> "ForeignSource":
     if form_of(text) == "trace":
         text = trace_text(problem)
     name = name_of_file(problem)
-    return ForeignSource(foreign_problem_id(sendable_name(name), text), name, text)
+    return ForeignSource(foreign_problem_id(name, text), name, text)
 
 
 @lru_cache(maxsize=4)

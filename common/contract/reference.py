@@ -81,8 +81,10 @@ def sendable_name(name: str) -> str:
 
 
 def foreign_problem_id(name: str, text: bytes) -> str:
-    """`kernelbench_relu_0123456789`: the form, the file's name, and a hash of its text."""
-    stem = re.sub(r"\W+", "_", PurePath(name).stem, flags=re.ASCII).strip("_").lower()[:_STEM_CHARACTERS]
+    """`kernelbench_relu_0123456789`: the form, the file's name as it can be sent, and a hash of its text."""
+    stem = (
+        re.sub(r"\W+", "_", PurePath(sendable_name(name)).stem, flags=re.ASCII).strip("_").lower()[:_STEM_CHARACTERS]
+    )
     return f"{form_of(text)}_{stem}_{hashlib.sha256(text).hexdigest()[:_HASH_CHARACTERS]}"
 
 

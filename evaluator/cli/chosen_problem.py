@@ -61,7 +61,7 @@ class ReferenceText:
         """The id of the problem that it states."""
         if self.expression:
             return self.as_sent().problem_id
-        return foreign_problem_id(sendable_name(self.name), self.text)
+        return foreign_problem_id(self.name, self.text)
 
 
 def reference_given(

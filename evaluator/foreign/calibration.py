@@ -4,7 +4,7 @@ Errors count in roundings of float32 of an element's scale. See docs/foreign_pro
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -178,6 +178,24 @@ class Calibrator:
         }
         # JSON has no infinity: a lower precision whose range is too small is told as clearly as any.
         return Calibration(tuple(outputs), {name: min(times, _PLENTY) for name, times in told.items()})
+
+
+def caveats_of_contents(described: Description, calibration: Calibration) -> Iterator[str]:
+    """What the contents of a problem do not tell, in words."""
+    for precision in calibration.untold:
+        yield (
+            f"this problem cannot tell {precision} from its own precision: with operands and results rounded to it "
+            f"the answer is off by {calibration.told[precision]:.2g} times what is allowed"
+        )
+    if described.unordered:
+        yield (
+            "which of equal values comes first when they are sorted is not stated, so none are made equal on purpose"
+        )
+    for facts in described.inputs:
+        if facts.kind == "argument" and facts.fixed and facts.draw.kind == "called":
+            yield f"the file makes the input '{facts.name}' the same each time: a kernel may know it"
+        elif facts.kind == "argument" and facts.fixed:
+            yield f"the file fills the input '{facts.name}' with one value: here it draws {facts.drawn_in_words}"
 
 
 _PLENTY: Final = 1e12

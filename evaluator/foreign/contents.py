@@ -31,7 +31,7 @@ _FEW_BITS: Final = 6
 _STRETCH: Final = 32
 _FAR: Final = 4.0
 """Standard deviations: one normal value in 16,000 lies further out."""
-_TIES: Final = ("rows_of_one_value", "few_values", "extreme_ends")
+_TIES: Final = ("rows_of_one_value", "few_values", "extreme_ends", "whole_numbers_at_ends", "few_whole_numbers")
 """Arrangements of which many values are equal."""
 _STEPS: Final = 8
 """Values of rows of one value lie near an eighth of the range's half, with so few bits that equal terms add up
@@ -45,6 +45,9 @@ def distributions_of(
 
     `with_ties`: also those that make many values equal.
     """
+    arguments = [facts for facts in inputs if facts.kind == "argument"]
+    movable = {facts.name for facts in arguments if facts.draw.kind in ("uniform", "normal")}
+    whole = {facts.name for facts in arguments if facts.draw.kind == "integers"}
     kinds: tuple[tuple[str, str, Callable[[DrawnAs], Maker]], ...] = (
         ("as_drawn", "as the file draws it", _drawn),
         ("rows_of_one_value", "one value for each row, within the file's range", _rows_of_one_value),
@@ -53,24 +56,16 @@ def distributions_of(
         ("several_scales", "magnitudes over three decades, within the file's range", _several_scales),
         ("extreme_ends", "the ends of the range where tiles of 16 to 256 begin and end", _extreme_ends),
     )
-    movable = {
-        facts.name for facts in inputs if facts.kind == "argument" and facts.draw.kind in ("uniform", "normal")
-    }
-    whole = {facts.name for facts in inputs if facts.kind == "argument" and facts.draw.kind == "integers"}
     of_whole: tuple[tuple[str, str, Callable[[DrawnAs], Maker]], ...] = (
         ("whole_numbers_at_ends", "whole numbers at the ends of their range", _whole_at_ends),
         ("few_whole_numbers", "four distinct whole numbers, both ends of their range among them", _few_whole),
     )
-    return (
-        *(
-            Distribution(name, reason, _drawing(inputs_at, movable, made, called))
-            for name, reason, made in (kinds if movable else kinds[:1])
-            if with_ties or name not in _TIES
-        ),
-        *(
-            Distribution(name, reason, _drawing(inputs_at, whole, made, called))
-            for name, reason, made in (of_whole if whole and with_ties else ())
-        ),
+    arranged = [(movable, kind) for kind in (kinds if movable else kinds[:1])]
+    arranged += [(whole, kind) for kind in (of_whole if whole else ())]
+    return tuple(
+        Distribution(name, reason, _drawing(inputs_at, moved, made, called))
+        for moved, (name, reason, made) in arranged
+        if with_ties or name not in _TIES
     )
 
 
@@ -123,10 +118,14 @@ def _centre_and_reach(draw: DrawnAs) -> tuple[float, float]:
     return (draw.low + draw.high) / 2, (draw.high - draw.low) / 2
 
 
+def _step_of_few_bits(reach: float) -> float:
+    """What values within this reach are multiples of that have `_FEW_BITS`; 0 where there is no room for any."""
+    return 2.0 ** (math.floor(math.log2(reach)) - _FEW_BITS) if reach > 0 else 0.0
+
+
 def _rows_of_one_value(draw: DrawnAs) -> Maker:
     centre, reach = _centre_and_reach(draw)
-
-    step = 2.0 ** (math.floor(math.log2(reach)) - _FEW_BITS) if reach > 0 else 0.0
+    step = _step_of_few_bits(reach)
 
     def make(rng: Rng, shape: Shape) -> Array:
         values = centre + reach * rng.integers(1 - _STEPS, _STEPS - 1, (*shape[:-1], 1)) / _STEPS
@@ -139,7 +138,7 @@ def _rows_of_one_value(draw: DrawnAs) -> Maker:
 def _few_values(draw: DrawnAs) -> Maker:
     """Of few bits: to add one value of many again and again biases the roundings of a sum in order."""
     centre, reach = _centre_and_reach(draw)
-    step = 2.0 ** (math.floor(math.log2(reach)) - _FEW_BITS) if reach > 0 else 0.0
+    step = _step_of_few_bits(reach)
 
     def make(rng: Rng, shape: Shape) -> Array:
         values = _drawn(draw)(rng, (_FEW,))

@@ -49,6 +49,14 @@ class TensorFacts:
         """Bytes of all elements."""
         return math.prod(self.shape) * self.dtype.size_bytes
 
+    @property
+    def drawn_in_words(self) -> str:
+        """How a uniform or normal input is drawn: `'x' from 0 to 1`."""
+        if self.draw.kind == "uniform":
+            return f"'{self.name}' from {self.draw.low:g} to {self.draw.high:g}"
+        centred = f" around {self.draw.mean:g}" * (self.draw.mean != 0.0)
+        return f"'{self.name}'{centred} with a standard deviation of {self.draw.std:g}"
+
 
 @dataclass(frozen=True)
 class Description:

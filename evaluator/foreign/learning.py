@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, get_args
 
@@ -16,20 +16,14 @@ from evaluator.foreign.calibration import (
     Calibration,
     Calibrator,
     absolute_of,
+    caveats_of_contents,
     derived_relative,
     half_step,
     in_roundings,
 )
 from evaluator.foreign.contents import distributions_of
 from evaluator.foreign.description import Description, TensorFacts
-from evaluator.foreign.redrawn import (
-    Redrawn,
-    caveats_of_contents,
-    drawn_in_words,
-    drawn_otherwise,
-    scaled,
-    sizes_in_words,
-)
+from evaluator.foreign.redrawn import Redrawn, drawn_otherwise, scaled
 from evaluator.foreign.reference import (
     ReferenceEndedError,
     ReferenceProcess,
@@ -44,6 +38,7 @@ from evaluator.foreign.sizes import (
     follows,
     learned_sizes,
     shapes_as_stated,
+    sizes_in_words,
 )
 from evaluator.problems.arrays import Array, NumpyRng, largest, on_device_of, to_numpy
 from evaluator.problems.linter import degeneracies
@@ -139,7 +134,7 @@ def _repaired(file: File, described: Description, as_published: "_DegenerateErro
         except ReferenceRefusedError:
             continue
         pairs = zip(other.inputs, described.inputs, strict=True)
-        moved = ", ".join(drawn_in_words(facts) for facts, before in pairs if facts != before)
+        moved = ", ".join(facts.drawn_in_words for facts, before in pairs if facts != before)
         fault = f"as published, {as_published.fault}: so it draws {moved}"
         return replace(known, warnings=(fault, *known.warnings), description=described, redrawn=redrawn)
     file.redrawn = "as stated" if tried == described else file.redrawn
@@ -172,7 +167,7 @@ def _repair(file: File, described: Description) -> str:
             _calibrated(file, larger)
         except ReferenceRefusedError:
             continue
-        drawn = ", ".join(map(drawn_in_words, changed))
+        drawn = ", ".join(one.drawn_in_words for one in changed)
         return f" It would be one with larger inputs: let get_inputs draw {drawn}."
     return ""
 
@@ -215,18 +210,8 @@ def _calibrated(file: File, described: Description) -> Known:
             )
     known = replace(known, calibration=calibration)
     faults, ignored = degeneracies(_that_may_fail(stated_problem(file, known, "reported")), _SEED)
-    arguments = {facts.name: facts for facts in described.inputs if facts.kind == "argument"}
-
-    def matters(facts: TensorFacts) -> bool:
-        def answered(inputs: Arrays) -> Mapping[str, NDArray[Any]]:
-            return _checked(process, described, process.answered(inputs, constants))
-
-        return _matters(facts, tried, distributions[0], answered)
-
-    learned = {one for one in ignored if one in arguments and matters(arguments[one])}
-    faults += tuple(
-        f"no output depends on the input '{one}'" for one in ignored if one in arguments and one not in learned
-    )
+    arguments = {facts.name for facts in described.inputs if facts.kind == "argument"}
+    faults += tuple(f"no output depends on the input '{one}'" for one in ignored if one in arguments)
     if faults:
         raise _DegenerateError(name, faults[0])
     left_out: list[str] = []
@@ -244,7 +229,7 @@ def _calibrated(file: File, described: Description) -> Known:
     return replace(
         known,
         left_out=tuple(left_out),
-        warnings=(*warnings, *caveats_of_contents(described, calibration.untold, calibration.told)),
+        warnings=(*warnings, *caveats_of_contents(described, calibration)),
     )
 
 
@@ -261,29 +246,6 @@ def _that_may_fail(problem: Problem) -> Problem:
             return {name: Expected(np.full(shape, np.nan), np.zeros(shape)) for name, shape in shapes.items()}
 
     return replace(problem, oracle=oracle)
-
-
-def _matters(
-    facts: TensorFacts,
-    tried: Callable[[int, Distribution], tuple[Arrays, Mapping[str, NDArray[Any]], bool]],
-    typical: Distribution,
-    answered: Callable[[Arrays], Mapping[str, NDArray[Any]]],
-) -> bool:
-    """Whether the answer hangs on an input of whole numbers that each draw makes the same: in another order of its
-    elements the file gives another answer, or fails.
-    """
-    if not facts.fixed or facts.dtype.is_float:
-        return False
-    inputs, exact, _ = tried(0, typical)
-    values = inputs[facts.name]
-    order = np.random.default_rng(_SEED).permutation(values.size)
-    try:
-        other = answered({**inputs, facts.name: values.reshape(-1)[order].reshape(values.shape)})
-    except ReferenceEndedError:
-        raise
-    except ReferenceRefusedError:
-        return True
-    return any(not np.array_equal(other[name], values) for name, values in exact.items())
 
 
 def _checked(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from common.contract import OtherSizes, ProblemFace, foreign_problem_id, sendable_name
+from common.contract import OtherSizes, ProblemFace, foreign_problem_id
 from common.wire import Json
 from evaluator.cancellation import CancelToken
 from evaluator.disk_cache import Cache, key_of
@@ -169,7 +169,7 @@ def survey_file(text: bytes, name: str, sandbox: Sandbox, cache: Cache) -> Surve
     except ReferenceRefusedError as refused:
         return SurveyedFile(name, str(refused), refused.at)
     try:
-        file = File(process, text, foreign_problem_id(sendable_name(name), text))
+        file = File(process, text, foreign_problem_id(name, text))
         known = _known_of(file, cache)
     except ReferenceRefusedError as refused:
         ended = isinstance(refused, ReferenceEndedError)

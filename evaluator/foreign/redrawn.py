@@ -1,6 +1,5 @@
-"""Inputs drawn otherwise than a file draws them, where its answer says nothing for its own; and caveats."""
+"""Inputs drawn otherwise than a file draws them, where its answer says nothing for its own."""
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
@@ -34,37 +33,3 @@ def scaled(facts: TensorFacts, times: float) -> TensorFacts:
         return facts
     low, high, mean, std = (times * value for value in (draw.low, draw.high, draw.mean, draw.std))
     return replace(facts, draw=replace(draw, low=low, high=high, mean=mean, std=std))
-
-
-def drawn_in_words(facts: TensorFacts) -> str:
-    """How a uniform or normal input is drawn."""
-    if facts.draw.kind == "uniform":
-        return f"'{facts.name}' from {facts.draw.low:g} to {facts.draw.high:g}"
-    centred = f" around {facts.draw.mean:g}" * (facts.draw.mean != 0.0)
-    return f"'{facts.name}'{centred} with a standard deviation of {facts.draw.std:g}"
-
-
-def caveats_of_contents(described: Description, untold: Sequence[str], told: Mapping[str, float]) -> Iterator[str]:
-    """What its contents do not tell."""
-    for precision in untold:
-        yield (
-            f"this problem cannot tell {precision} from its own precision: with operands and results rounded to it "
-            f"the answer is off by {told[precision]:.2g} times what is allowed"
-        )
-    if described.unordered:
-        yield (
-            "which of equal values comes first when they are sorted is not stated, so none are made equal on purpose"
-        )
-    yield from (_of_fixed(facts) for facts in described.inputs if facts.kind == "argument" and facts.fixed)
-
-
-def _of_fixed(facts: TensorFacts) -> str:
-    """What is to be said of an input that the file makes without drawing."""
-    if facts.draw.kind == "called":
-        return f"the file makes the input '{facts.name}' the same each time: a kernel may know it"
-    return f"the file fills the input '{facts.name}' with one value: here it draws {drawn_in_words(facts)}"
-
-
-def sizes_in_words(sizes: Mapping[str, int]) -> str:
-    """`n=3, m=4`."""
-    return ", ".join(f"{name}={size}" for name, size in sizes.items())

@@ -182,14 +182,15 @@ class RoundedArithmetic(SeenOperators):
         return value
 
 
+IN_PRODUCTS: Final = " in products"
+"""Behind the name of a precision: of the operands of products alone."""
+
+
 def rounded_arithmetic(name: str) -> RoundedArithmetic:
     """By a name of `LOWER`, or `NAME in products`. Raises KeyError."""
-    precision = name.removesuffix(_IN_PRODUCTS)
+    precision = name.removesuffix(IN_PRODUCTS)
     dtypes = (torch.float64,) if precision == "float32" else NARROW
     return RoundedArithmetic(LOWER[precision], dtypes, products_alone=name != precision)
-
-
-_IN_PRODUCTS: Final = " in products"
 
 
 def _to_tf32(values: torch.Tensor) -> torch.Tensor:
@@ -262,30 +263,13 @@ class PermutedOrder(SeenOperators):
         return func(*args, **(kwargs or {}))
 
 
-IN_ORDER: Final = frozenset(
-    {
-        "mm",
-        "bmm",
-        "mv",
-        "addmm",
-        "baddbmm",
-        "addmv",
-        "sum",
-        "mean",
-        "var",
-        "var_mean",
-        "std",
-        "std_mean",
-        "linalg_vector_norm",
-        "_softmax",
-        "_log_softmax",
-        "native_layer_norm",
-        "native_group_norm",
-    }
-)
-"""Operators that `in_order` carries out with one accumulator for each sum."""
 FACTORS: Final = {"mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "addmv": (1, 2)}
 """Where products of matrices have their factors."""
+IN_ORDER: Final = frozenset(FACTORS) | {
+    *("sum", "mean", "var", "var_mean", "std", "std_mean", "linalg_vector_norm"),
+    *("_softmax", "_log_softmax", "native_layer_norm", "native_group_norm"),
+}
+"""Operators that `in_order` carries out with one accumulator for each sum."""
 
 
 def axes_of(func: Any, args: Any) -> tuple[int, ...]:
@@ -296,25 +280,16 @@ def axes_of(func: Any, args: Any) -> tuple[int, ...]:
 
 
 _TWO_PASSES: Final = frozenset(
-    {
-        "_softmax",
-        "_log_softmax",
-        "_safe_softmax",
-        "logsumexp",
-        "var",
-        "var_mean",
-        "std",
-        "std_mean",
-        "native_layer_norm",
-        "native_group_norm",
-        "native_batch_norm",
-        "_native_batch_norm_legit",
-    }
+    (
+        *("_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "var", "var_mean", "std", "std_mean"),
+        *("native_layer_norm", "native_group_norm", "native_batch_norm", "_native_batch_norm_legit"),
+    )
 )
 """Operators that go over an axis twice."""
 _SORTING: Final = frozenset(["sort", "argsort", "topk", "kthvalue", "median", "mode"])
-_REDUCING: Final = frozenset(["amax", "amin", "max", "min", "aminmax", "cummax", "cummin"])
-_ORDERING: Final = frozenset(["argmax", "argmin", "sort", "topk", "kthvalue", "median", "mode"])
+"""Of equal values nobody states which these put first, unless they are asked to."""
+_REDUCING: Final = frozenset(["amax", "amin", "max", "min", "aminmax", "cummax", "cummin", "argmax", "argmin"])
+_ONE_PASS: Final = _SORTING | _REDUCING
 """Operators that go over an axis and add up nothing."""
 
 
@@ -375,7 +350,7 @@ class CountedWork(SeenOperators):
         self.in_order = self.in_order and (terms == 1 or operator_name(func) in IN_ORDER)
         if func.overloadpacket in flop_registry:
             self.products += 1
-        elif terms > 1 or operator_name(func) in _ORDERING | _REDUCING:
+        elif terms > 1 or operator_name(func) in _ONE_PASS:
             self.passes += 1 + (operator_name(func) in _TWO_PASSES)
         return self._with_sums(made, max(longest, terms), func)
 
@@ -404,7 +379,7 @@ def _terms(name: str, args: Any, made: Any) -> int:
         return int(args[0].shape[args[1]]) if args[0].ndim else 1
     if name == "native_layer_norm":
         return int(np.prod(args[1]))
-    if name in _CHOOSING or name in _ORDERING:
+    if name in _CHOOSING:
         return 1
     if name.startswith("nll_loss"):
         return int(args[1].numel())
@@ -419,30 +394,11 @@ def _terms(name: str, args: Any, made: Any) -> int:
     return max(1, read // min(results)) if results else 1
 
 
-_CHOOSING: Final = frozenset(
-    {
-        "amax",
-        "amin",
-        "max",
-        "min",
-        "aminmax",
-        "maximum",
-        "minimum",
-        "max_pool2d_with_indices",
-        "max_pool3d_with_indices",
-        "adaptive_max_pool2d",
-        "adaptive_max_pool3d",
-        "fractional_max_pool2d",
-        "fractional_max_pool3d",
-        "cummax",
-        "cummin",
-        "any",
-        "all",
-        "take",
-        "masked_select",
-        "nonzero",
-    }
-)
+_CHOOSING: Final = _ONE_PASS | {
+    *("maximum", "minimum", "any", "all", "take", "masked_select", "nonzero"),
+    *("max_pool2d_with_indices", "max_pool3d_with_indices", "fractional_max_pool2d", "fractional_max_pool3d"),
+    *("adaptive_max_pool2d", "adaptive_max_pool3d"),
+}
 """Operators that look at many values and give one of them: nothing is added up."""
 _MOST_OPERATORS: Final = 2000
 """A network of 200 layers has 700. A calibration carries out each some 200 times, at a tenth of a millisecond and

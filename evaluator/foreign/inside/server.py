@@ -8,12 +8,14 @@ import json
 import math
 import struct
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import IO, Any, Final
 
 import torch
 
 from evaluator.foreign.inside.arithmetic import (
+    IN_PRODUCTS,
     LOWER,
     ROUNDING,
     TRUNCATED,
@@ -288,7 +290,7 @@ class ReferenceServer:
         """Each output as it is computed `how`: a key of `LOWER`, that `in products`, `TRUNCATED`, `eager`,
         `one accumulator`, or `permuted N`.
         """
-        if how.removesuffix(" in products") in LOWER:
+        if how.removesuffix(IN_PRODUCTS) in LOWER:
             rounded = rounded_arithmetic(how)
             if rounded.products_alone:
                 return self._run(given, rounded)
@@ -411,16 +413,19 @@ class _Servers:
         self._kept: dict[tuple[tuple[str, int], ...], ReferenceServer] = {}
         self._told: bool | None = None
 
+    @cached_property
+    def _places(self) -> dict[str, Any]:
+        return dict(FORMS[self._form].parsed(self._text)[1])
+
     @property
     def constants(self) -> dict[str, int]:
         """Those of the file, with its own numbers."""
-        return {name: place.value for name, place in FORMS[self._form].parsed(self._text)[1].items()}
+        return {name: place.value for name, place in self._places.items()}
 
     @property
     def fixed(self) -> list[str]:
         """Those of them on which a kernel may rely."""
-        parsed = FORMS[self._form].parsed(self._text)[1]
-        return [name for name, place in parsed.items() if isinstance(place, Fixed)]
+        return [name for name, place in self._places.items() if isinstance(place, Fixed)]
 
     def described(self, sizes: Mapping[str, int], most_work: int) -> dict[str, Any]:
         """Raises RefusedError."""

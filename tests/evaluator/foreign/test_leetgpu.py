@@ -1,6 +1,7 @@
 """Challenges in LeetGPU's form: judged at smaller sizes than they state, and refused in words."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from evaluator.foreign.loading import foreign_problem
 from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.problem import Problem
 
 FOLDER = Path(__file__).parent / "references" / "leetgpu"
 TEXT, KERNEL = (FOLDER / "challenge.py").read_text(), (FOLDER / "gains.cu").read_text()
@@ -81,6 +83,13 @@ class Challenge(ChallengeBase):
 """
 
 
+def assert_ends(problem: Problem, toolbox: Toolbox, kernels: Mapping[str, Status]) -> None:
+    for source, status in kernels.items():
+        submission = Submission(problem=problem.id, source=source, backend="sim")
+        verdict = evaluate(submission, toolbox, problem=problem)
+        assert verdict.status is status, verdict.message
+
+
 def challenge(arguments: str, body: str, made: str, **directions: str) -> bytes:
     told = ", ".join(f"'{name}': (ctypes.c_float, '{way}')" for name, way in directions.items())
     signature = "{" + told + "}"
@@ -106,10 +115,7 @@ def test_what_is_changed_in_place_is_an_input_and_an_output(toolbox: Toolbox) ->
     with foreign_problem(text, "challenge.py", toolbox.sandbox, toolbox.cache) as problem:
         assert [tensor.name for tensor in problem.inputs] == ["values", "steps"]
         assert [tensor.name for tensor in problem.outputs] == ["values_out"]
-        for source, status in ((kernel, Status.PASSED), (kernel.replace("2.0f *", ""), Status.INCORRECT)):
-            submission = Submission(problem=problem.id, source=source, backend="sim")
-            verdict = evaluate(submission, toolbox, problem=problem)
-            assert verdict.status is status, verdict.message
+        assert_ends(problem, toolbox, {kernel: Status.PASSED, kernel.replace("2.0f *", ""): Status.INCORRECT})
 
 
 def test_numbers_without_a_name_are_made_smaller(toolbox: Toolbox) -> None:
@@ -219,10 +225,7 @@ def test_whole_numbers_without_a_sign_are_inputs_and_outputs(toolbox: Toolbox) -
     """
     with foreign_problem(text, "challenge.py", toolbox.sandbox, toolbox.cache) as problem:
         assert [tensor.dtype for tensor in (*problem.inputs, *problem.outputs)] == ["uint32", "uint32"]
-        for source, status in ((kernel, Status.PASSED), (kernel.replace("3ull", "3u"), Status.INCORRECT)):
-            submission = Submission(problem=problem.id, source=source, backend="sim")
-            verdict = evaluate(submission, toolbox, problem=problem)
-            assert verdict.status is status, verdict.message
+        assert_ends(problem, toolbox, {kernel: Status.PASSED, kernel.replace("3ull", "3u"): Status.INCORRECT})
 
 
 def test_inputs_that_only_go_together_may_fail_apart(toolbox: Toolbox) -> None:
