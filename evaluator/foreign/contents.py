@@ -31,8 +31,21 @@ _FEW_BITS: Final = 6
 _STRETCH: Final = 32
 _FAR: Final = 4.0
 """Standard deviations: one normal value in 16,000 lies further out."""
-_TIES: Final = ("rows_of_one_value", "few_values", "extreme_ends", "whole_numbers_at_ends", "few_whole_numbers")
+_TIES: Final = (
+    "rows_of_one_value",
+    "few_values",
+    "extreme_ends",
+    "few_far",
+    "whole_numbers_at_ends",
+    "few_whole_numbers",
+)
 """Arrangements of which many values are equal."""
+_FEW_FAR: Final = 6.0
+"""Elements of a row that are far from zero, beside its first, its last and one near its end; and rows of a tensor."""
+_NEAR_END: Final = 64
+_OTHER_ROWS: Final = 2.0**-12
+"""Of the range: a thousand such rows add up to a quarter of one that is whole, and none is zero, which a norm divides
+by."""
 _STEPS: Final = 8
 """Values of rows of one value lie near an eighth of the range's half, with so few bits that equal terms add up
 exactly."""
@@ -55,6 +68,11 @@ def distributions_of(
         ("sorted_stretches", "drawn as in the file, and sorted in stretches of 32", _sorted_stretches),
         ("several_scales", "magnitudes over three decades, within the file's range", _several_scales),
         ("extreme_ends", "the ends of the range where tiles of 16 to 256 begin and end", _extreme_ends),
+        (
+            "few_far",
+            "nearly all zero or what is nearest to it, and few far from it: both ends and some others",
+            _few_far,
+        ),
     )
     of_whole: tuple[tuple[str, str, Callable[[DrawnAs], Maker]], ...] = (
         ("whole_numbers_at_ends", "whole numbers at the ends of their range", _whole_at_ends),
@@ -194,11 +212,35 @@ def _few_whole(draw: DrawnAs) -> Maker:
     return make
 
 
-def _extreme_ends(draw: DrawnAs) -> Maker:
+def _ends(draw: DrawnAs) -> tuple[float, float]:
     if draw.kind == "normal":
-        ends = draw.mean - _FAR * draw.std, draw.mean + _FAR * draw.std
-    else:
-        ends = draw.low, math.nextafter(draw.high, draw.low)
+        return draw.mean - _FAR * draw.std, draw.mean + _FAR * draw.std
+    return draw.low, math.nextafter(draw.high, draw.low)
+
+
+def _few_far(draw: DrawnAs) -> Maker:
+    """So that a long sum of one sign is made of few terms: one that is left out is told, however many there are."""
+    low, high = _ends(draw)
+    nearest = min(max(0.0, low), high)
+
+    def make(rng: Rng, shape: Shape) -> Array:
+        xp, (length, column) = rng.xp, (shape[-1], (*shape[:-1], 1))
+        rows, place = math.prod(shape[:-1]), rng.arange(length)
+        near_end = length - xp.floor(2.0 ** rng.uniform(0.0, math.log2(min(length, _NEAR_END)), column))
+        far = (place == 0) | (place == length - 1) | (place == near_end)
+        far = far | (rng.uniform(0.0, 1.0, shape) < _FEW_FAR / length)
+        row = xp.reshape(rng.arange(rows), column)
+        whole = (row == 0) | (row == rows - 1) | (rng.uniform(0.0, 1.0, column) < _FEW_FAR / rows)
+        upwards = ((rng.signs(shape) > 0) | (low == nearest)) & (high != nearest)
+        end = xp.where(upwards, rng.full(shape, high), rng.full(shape, low))
+        distance = (end - nearest) * rng.uniform(0.5, 1.0, shape) * xp.where(whole, 1.0, _OTHER_ROWS)
+        return nearest + xp.where(far, distance, 0.0)
+
+    return make
+
+
+def _extreme_ends(draw: DrawnAs) -> Maker:
+    ends = _ends(draw)
 
     def make(rng: Rng, shape: Shape) -> Array:
         tile = _TILES[int(rng.integers(0, len(_TILES) - 1, (1,))[0])]

@@ -25,6 +25,8 @@ from evaluator.foreign.contents import distributions_of
 from evaluator.foreign.description import Description, TensorFacts
 from evaluator.foreign.redrawn import Redrawn, drawn_otherwise, scaled
 from evaluator.foreign.reference import (
+    MOST_WORK,
+    NO_MOST_WORK,
     ReferenceEndedError,
     ReferenceProcess,
     ReferenceRefusedError,
@@ -54,12 +56,15 @@ from evaluator.problems.problem import (
     Work,
 )
 
-RULES: Final = "kernelbench 6"
+RULES: Final = "kernelbench 7"
 """By which files are described and calibrated: part of a problem's version and of the key of what is cached."""
 _SEED: Final = 20_000
 """Of the inputs that a problem is calibrated and linted with; those of an evaluation are secret."""
 _LOOKS: Final = 3
 """At typical inputs: whether a lower precision is told must not hang on one draw."""
+_SOON: Final = 1 << 30
+"""Operations that a core computes in a second, which twenty sizes may take while those are looked for that can be
+judged. Only of what cannot be made smaller are more carried out."""
 _LARGER: Final = (8.0, 64.0)
 """How many times as large inputs are that may make a problem of a file whose answer says nothing."""
 _NOT_FINITE: Final = "the answer is not finite, or does not fit in its type, for inputs as the file draws them"
@@ -88,13 +93,15 @@ class File:
     def __init__(self, process: ReferenceProcess, text: bytes, problem_id: str) -> None:
         self.process, self.text, self.name, self.problem_id = process, text, process.name, problem_id
         self.redrawn: Redrawn = "as stated"
+        self.most_work = NO_MOST_WORK
+        """Operations above which it is not described."""
         self._seen: dict[tuple[tuple[str, int], ...], Description] = {}
 
     def described(self, sizes: Sizes) -> Description:
         """With these values of its constants; those that are left out have the file's. Raises as the process."""
         key = tuple(sorted(sizes.items()))
         if key not in self._seen:
-            self._seen[key] = self.process.describe(dict(sizes))
+            self._seen[key] = self.process.describe(dict(sizes), self.most_work)
         return drawn_otherwise(self._seen[key], self.redrawn)
 
     def remember(self, found: Description) -> None:
@@ -108,7 +115,14 @@ def learn(file: File) -> Known:
     One whose answer says nothing for the values that it draws from 0 up is tried with values of both signs, and one
     that makes inputs the same under every seed with others.
     """
-    described = afforded(file.described)
+    try:
+        return _learned(file)
+    finally:
+        file.most_work = NO_MOST_WORK
+
+
+def _learned(file: File) -> Known:
+    described = _afforded(file)
     try:
         known = _calibrated(file, described)
     except ReferenceRefusedError as as_published:
@@ -119,6 +133,16 @@ def learn(file: File) -> Known:
     varied = learned_sizes(described, file.described)
     assumed = _assumed(described)
     return replace(known, varied=varied, too_large=_too_large(described, file), warnings=(*assumed, *known.warnings))
+
+
+def _afforded(file: File) -> Description:
+    """At sizes that can be judged here. Raises ReferenceRefusedError."""
+    try:
+        file.most_work = _SOON
+        return afforded(file.described)
+    except ReferenceTooLargeError:
+        file.most_work = MOST_WORK
+        return afforded(file.described)
 
 
 def _repaired(file: File, described: Description, as_published: "_DegenerateError") -> Known:

@@ -41,21 +41,21 @@ _NEARLY: Final = 0.9
 _UNDER_WAY: Final = "under way "
 _MOST_HEADER_BYTES: Final = 4 << 20
 MOST_OUTPUT_BYTES: Final = 4 * MOST_INPUT_BYTES
-_MOST_WORK: Final = 1 << 32
+MOST_WORK: Final = 1 << 32
 """Operations: PyTorch takes seconds for them on a busy core, while learning, which looks for at most 2^29."""
-_NO_MOST_WORK: Final = 1 << 62
+NO_MOST_WORK: Final = 1 << 62
 _MOST_ANSWER_BYTES: Final = 2 << 30
 """Of all tensors of one answer: values and scales of float32 outputs in float64 are four times as large as these."""
 
 
 def usual_room() -> ReferenceRoom:
     """What a file may take where it is judged at sizes that the simulator affords."""
-    return ReferenceRoom(MOST_INPUT_BYTES, MOST_OUTPUT_BYTES, MEMORY_BYTES, _MOST_WORK)
+    return ReferenceRoom(MOST_INPUT_BYTES, MOST_OUTPUT_BYTES, MEMORY_BYTES, MOST_WORK)
 
 
 def large_room() -> ReferenceRoom:
     """What a file may take that is judged at its own sizes, whatever they are."""
-    return ReferenceRoom(8 * MOST_INPUT_BYTES, 2 * MOST_OUTPUT_BYTES, 4 * MEMORY_BYTES, _NO_MOST_WORK)
+    return ReferenceRoom(8 * MOST_INPUT_BYTES, 2 * MOST_OUTPUT_BYTES, 4 * MEMORY_BYTES, NO_MOST_WORK)
 
 
 EXPRESSION: Final = "the expression"
@@ -175,9 +175,12 @@ class ReferenceProcess:
         elif zygote is not None:
             zygote.finish()
 
-    def describe(self, sizes: Mapping[str, int]) -> Description:
-        """With these values of the file's constants. Raises ReferenceRefusedError, InfrastructureError."""
-        request = {"ask": "describe", "sizes": sizes, "most_work": self._room.work}
+    def describe(self, sizes: Mapping[str, int], most_work: int = NO_MOST_WORK) -> Description:
+        """With these values of the file's constants. Raises ReferenceRefusedError, InfrastructureError.
+
+        `most_work`: operations above which it is refused as too large, where it may not take fewer anyway.
+        """
+        request = {"ask": "describe", "sizes": sizes, "most_work": min(most_work, self._room.work)}
         header, _ = self._ask(request, {}, _DESCRIBE_S, "be described")
         try:
             found = Description.from_json(json.dumps(header).encode())

@@ -314,10 +314,13 @@ class CountedWork(SeenOperators):
         """Whether every sum is in an operator whose sums can be computed in order."""
         self.unordered = False
         """Whether something was sorted of which nobody states which of equal values comes first."""
+        self.reads = 0
+        """Numbers that are read out of tensors: a loop may wait for one."""
         self.random: list[tuple[str, int | None]] = []
         """Operators that draw random numbers, and the lines of the file that call them."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.reads += operator_name(func) == "_local_scalar_dense"
         factors = FACTORS.get(operator_name(func))
         if factors is not None:
             left, right = (args[at] for at in factors)
@@ -438,19 +441,13 @@ class NumbersRead(SeenOperators):
 class BoundedWork(CountedWork):
     """Ends in TooLargeError where there are too many operators; not in a loop that may wait for a number."""
 
-    def __init__(self, room: CallRoom, numbers: NumbersRead) -> None:
+    def __init__(self, room: CallRoom) -> None:
         super().__init__(room.result_bytes)
-        self._room, self._numbers, self._before = room, numbers, 0
-
-    def __enter__(self) -> "BoundedWork":
-        self._before = self._numbers.count
-        super().__enter__()
-        return self
+        self._bounded = room.work < 1 << 60
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = super().__torch_dispatch__(func, types, args, kwargs)
-        bounded = self._numbers.count == self._before and self._room.work < 1 << 60
-        if bounded and self.operators > _MOST_OPERATORS:
+        if self._bounded and not self.reads and self.operators > _MOST_OPERATORS:
             what = "sums, products and others"
             raise TooLargeError(self.operators, _MOST_OPERATORS, what=what, unit="operators", counted=False)
         return made

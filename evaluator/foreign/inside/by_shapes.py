@@ -1,8 +1,10 @@
 """What a file takes, from shapes alone, before it is carried out: on PyTorch's device meta."""
 
+import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -12,6 +14,13 @@ from evaluator.foreign.inside.kernelbench import ReferenceFile, call, initialize
 from evaluator.foreign.inside.operators import seed_torch
 from evaluator.foreign.inside.refusals import TooLargeError, refused_where_it_fails
 
+_OPERATORS: Final = "torch._meta_registrations"
+"""Operators on tensors without contents that are written in Python: with them comes the compiler, in a second. What
+a zygote imports leaves them out."""
+_SMALL: Final = 1 << 18
+"""Elements of inputs, parameters and buffers together: as many as a problem has that was made small enough. What is
+recurrent is not small: how much it computes is known from shapes alone."""
+
 
 @dataclass(frozen=True)
 class ByShapes:
@@ -20,12 +29,23 @@ class ByShapes:
     operations: int = 0
     failed: str = ""
     """Why it is not known: it hangs on contents, or the file fails at these shapes."""
+    is_small: bool = False
+    """Whether it fails with so little that carrying it out takes no longer than finding out why."""
 
 
 def known_by_shapes(read: Callable[[], ReferenceFile], room: CallRoom, seed: int) -> ByShapes:
     """On PyTorch's device meta, whose tensors have no contents: in tenths of a second. Raises TooLargeError."""
+    known = _known(read, room, seed)
+    if known.failed and not known.is_small and _OPERATORS not in sys.modules:
+        importlib.import_module(_OPERATORS)
+        known = _known(read, room, seed)
+    return known
+
+
+def _known(read: Callable[[], ReferenceFile], room: CallRoom, seed: int) -> ByShapes:
     numbers = NumbersRead()
-    counted = BoundedWork(room, numbers)
+    counted = BoundedWork(room)
+    is_small = False
     try:
         with torch.device("meta"), _WithoutContents(), numbers:
             file = read()
@@ -33,17 +53,20 @@ def known_by_shapes(read: Callable[[], ReferenceFile], room: CallRoom, seed: int
             arguments = file.arguments(model, seed)
             initialize(model, arguments)
             state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
+            given = (*arguments.tensors.values(), *state.values())
+            given_bytes = sum(one.nbytes for one in given)
+            if given_bytes > room.input_bytes:
+                raise TooLargeError(given_bytes, room.input_bytes)
+            recurrent = any(isinstance(one, torch.nn.RNNBase) for one in model.modules())
+            is_small = sum(one.numel() for one in given) <= _SMALL and not recurrent
             seed_torch(seed)
             with refused_where_it_fails("forward"), counted:
                 found = call(model, state, arguments, arguments.tensors)
-        given_bytes = sum(one.nbytes for one in (*arguments.tensors.values(), *state.values()))
         found_bytes = sum(one.nbytes for one in found)
     except TooLargeError:
         raise
     except BaseException as failed:  # a file may raise what it likes; then it is carried out in earnest
-        return ByShapes(failed=str(failed) or type(failed).__name__)
-    if given_bytes > room.input_bytes:
-        raise TooLargeError(given_bytes, room.input_bytes)
+        return ByShapes(failed=str(failed) or type(failed).__name__, is_small=is_small)
     if found_bytes > room.output_bytes:
         raise TooLargeError(found_bytes, room.output_bytes, what="outputs")
     if counted.flops > room.work:

@@ -27,6 +27,8 @@ from evaluator.foreign.inside.on_cpu import OWN_SEED, FoldedNumbers, is_size
 from evaluator.foreign.inside.operators import own_seed, seed_torch
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
 
+MODULE: Final = "reference"
+"""The module that a file becomes."""
 _GUARDED: Final = (torch, torch.nn, torch.nn.functional, torch.Tensor, torch.nn.Module)
 """What a file that changes it would change the meaning of for us too."""
 _REPLACED: Final = frozenset({"manual_seed", "__init__", "__setstate__"})
@@ -109,8 +111,8 @@ class ReferenceFile(ABC):
 
     def __init__(self, tree: ast.Module, constants: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         """`constants`: places of numbers in `tree`, some of which get other values, `sizes`. Raises RefusedError."""
-        module = ModuleType("reference")
-        sys.modules["reference"] = module
+        module = ModuleType(MODULE)
+        sys.modules[MODULE] = module
         self._names = vars(module)
         self._own: WeakKeyDictionary[torch.nn.Module, dict[str, Any]] = WeakKeyDictionary()
         self._names[OWN_SEED] = own_seed
@@ -186,7 +188,9 @@ class KernelBenchFile(ReferenceFile):
         """The numbers are `constants_in` the file, and `shares_in` it. Raises SyntaxError."""
         tree: ast.Module = FoldedNumbers().visit(ast.parse(text, FILE))
         constants = constants_in(tree)
-        return tree, constants | shares_in(tree, [one.value for one in constants.values()])
+        given = {one.id for one in ast.walk(_function(tree, "get_init_inputs")) if isinstance(one, ast.Name)}
+        # What the Model is given may stand in it too; a batch of as many is another number.
+        return tree, constants | shares_in(tree, [one.value for name, one in constants.items() if name in given])
 
     def model(self, seed: int) -> torch.nn.Module:
         """A new `Model`, made under this seed, in the mode in which the file leaves it. Raises RefusedError."""
@@ -306,10 +310,15 @@ def _sizes(tree: ast.Module, names: Mapping[str, Any], constants: Mapping[str, A
     }
 
 
+def _function(tree: ast.Module, name: str) -> ast.AST:
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    return found[-1] if found else ast.Module([], [])
+
+
 def shares_in(tree: ast.Module, named: Sequence[int]) -> dict[str, Share]:
     """The numbers of the module's own classes with what they are made with, and those of the inputs.
 
-    Without those that the file's top has a name for, `named`: they are as large as these.
+    Without the `named`: they are as large as what the file's top has a name for.
     """
     inputs = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "get_inputs"]
     others = [
@@ -323,9 +332,16 @@ def shares_in(tree: ast.Module, named: Sequence[int]) -> dict[str, Share]:
 def _multiples(nodes: Iterable[ast.AST], named: Sequence[int]) -> list[ast.Constant]:
     within = [one for node in nodes for one in ast.walk(node)]
     factors = {id(one) for node in within for one in _factors(node)}
-    places = [one for one in within if isinstance(one, ast.Constant) and id(one) not in factors]
-    sizes = [one for one in places if is_size(one.value) and one.value not in named]
-    return [one for one in sizes if int(one.value) % _EIGHTHS == 0]  # type: ignore[arg-type]  # of `is_size`
+    multiplied = {id(one) for node in within for one in _multiplied(node)}
+    places = [one for one in within if isinstance(one, ast.Constant) and is_size(one.value)]
+    sizes = [one for one in places if one.value not in named and int(one.value) % _EIGHTHS == 0]  # type: ignore[arg-type]
+    alone = {one.value for one in sizes if id(one) not in factors}
+    # `512 * expansion` goes with 512 elsewhere: it is as many channels, of as many parts.
+    return [one for one in sizes if id(one) not in factors or (id(one) in multiplied and one.value in alone)]
+
+
+def _multiplied(node: ast.AST) -> Sequence[ast.AST]:
+    return (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else ()
 
 
 def _factors(node: ast.AST) -> Sequence[ast.AST]:

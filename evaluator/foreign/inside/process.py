@@ -227,7 +227,7 @@ class _Zygote:
         self._libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)  # so that the sandbox can count what it holds
         import torch
 
-        from evaluator.foreign.inside.server import serve_reference
+        from evaluator.foreign.inside.serving import serve_reference
 
         torch.set_num_threads(self._processors)
         with os.fdopen(reading, "rb") as source, os.fdopen(sink, "wb") as answers:
@@ -353,7 +353,7 @@ def _write(descriptor: int, data: bytes) -> None:
 def main() -> None:
     """Import what every file needs, then serve."""
     _import_torch()
-    import evaluator.foreign.inside.server  # noqa: F401
+    import evaluator.foreign.inside.serving  # noqa: F401
 
     gc.collect()
     gc.freeze()  # or a collection in each child would copy all of it

@@ -1,16 +1,9 @@
-"""The process of one file: it reads requests and answers them, until there are no more.
+"""What is asked of one file: how it is described, what it draws, its answer in float64 and in other ways."""
 
-A request is the lengths of a JSON text and of what follows it (8 bytes each, little-endian), that text, and the bytes
-of the tensors that its `tensors` list by name, dtype and shape, in that order; an answer has the first length alone.
-"""
-
-import json
-import math
-import struct
+import sys
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import torch
 
@@ -19,6 +12,7 @@ from evaluator.foreign.inside.arithmetic import (
     LOWER,
     ROUNDING,
     TRUNCATED,
+    BoundedWork,
     CallRoom,
     CountedWork,
     DoubleArithmetic,
@@ -26,7 +20,6 @@ from evaluator.foreign.inside.arithmetic import (
     TruncatedArithmetic,
     rounded_arithmetic,
 )
-from evaluator.foreign.inside.by_shapes import ByShapes, known_by_shapes
 from evaluator.foreign.inside.draws import (
     CALLED,
     Draw,
@@ -38,8 +31,15 @@ from evaluator.foreign.inside.forms.leetgpu import LeetGpuFile
 from evaluator.foreign.inside.forms.tensara import TensaraFile
 from evaluator.foreign.inside.forms.trace import TraceFile
 from evaluator.foreign.inside.in_order import OneAccumulator
-from evaluator.foreign.inside.kernelbench import KernelBenchFile, ReferenceFile, call, initialize
-from evaluator.foreign.inside.numbers_in_text import Fixed, varies
+from evaluator.foreign.inside.kernelbench import (
+    MODULE,
+    KernelBenchFile,
+    ReferenceFile,
+    call,
+    initialize,
+    seeded,
+)
+from evaluator.foreign.inside.numbers_in_text import varies
 from evaluator.foreign.inside.operators import finfo_of_float32, seed_torch
 from evaluator.foreign.inside.refusals import NoOneAnswerError, RefusedError, TooLargeError, refused_where_it_fails
 
@@ -47,7 +47,7 @@ _NOISY_RUNS: Final = 8
 """Of Monte Carlo arithmetic: with eight, one element in a million has a scale eight times too small."""
 _HONEST: Final = ("eager", "permuted 1", "one accumulator")
 """Ways in the file's own types that show where a whole number hangs on a rounding."""
-_DTYPES: Final = {
+DTYPES: Final = {
     torch.float64: "float64",
     torch.float32: "float32",
     torch.float16: "float16",
@@ -61,8 +61,7 @@ _DTYPES: Final = {
     torch.uint8: "uint8",
     torch.bool: "uint8",
 }
-_BY_NAME: Final = {name: dtype for dtype, name in _DTYPES.items() if dtype is not torch.bool}
-_SEED: Final = 1
+SEED: Final = 1
 _MOST_RESULTS: Final = 8
 """How many times what all outputs may have a product of matrices may have: a quarter of the memory, or less."""
 FORMS: Final[Mapping[str, Any]] = {
@@ -76,8 +75,11 @@ _MOST_FAULT_WORK: Final = 1 << 30
 simulator, and at others would cost seconds."""
 _HARDLY: Final = 1e-3
 """Of an answer: a norm over one element has 1e-4 of noise, which depends on the input."""
-_MOST_KEPT: Final = 8
-"""Sizes of which module and inputs are kept: what one evaluation has."""
+
+
+def call_room(most_bytes: int, most_output_bytes: int, most_work: int) -> CallRoom:
+    """What one call may take, of inputs, of outputs and of operations."""
+    return CallRoom(most_bytes, most_output_bytes, _MOST_RESULTS * most_output_bytes, most_work)
 
 
 class ReferenceServer:
@@ -92,12 +94,13 @@ class ReferenceServer:
         form: str = "kernelbench",
     ) -> None:
         """`sizes`: for the file's constants, in the place of its own numbers. Raises RefusedError."""
-        self._most_output_bytes = most_output_bytes
+        self._most_bytes, self._most_output_bytes = most_bytes, most_output_bytes
         self._file: ReferenceFile = FORMS[form](text, sizes)
+        self._read_again = lambda: FORMS[form](text, sizes)
         watched = WatchedDraws(most_bytes)
         with watched:
-            self._model = self._file.model(_SEED)
-            self._arguments = self._file.arguments(self._model, _SEED)
+            self._model = self._file.model(SEED)
+            self._arguments = self._file.arguments(self._model, SEED)
             initialize(self._model, self._arguments)
         self._file.forget_made(self._model)  # what it is made with is remembered
         self._draws = {name: watched.of(tensor) for name, tensor in self._arguments.tensors.items()}
@@ -113,10 +116,10 @@ class ReferenceServer:
         if total > most_bytes:
             raise TooLargeError(total, most_bytes)
 
-    def _first_call(self) -> tuple[list[torch.Tensor], CountedWork]:
-        counted = CountedWork(_MOST_RESULTS * self._most_output_bytes)
+    def _first_call(self, most_work: int) -> tuple[list[torch.Tensor], CountedWork]:
+        counted = BoundedWork(call_room(self._most_bytes, self._most_output_bytes, most_work))
         with refused_where_it_fails("forward"):
-            seed_torch(_SEED)
+            seed_torch(SEED)
             with counted:
                 first = self._call({})
         if not first:
@@ -129,7 +132,7 @@ class ReferenceServer:
         if found_bytes > self._most_output_bytes:
             raise TooLargeError(found_bytes, self._most_output_bytes, what="outputs")
         with refused_where_it_fails("a second call of forward"):
-            seed_torch(_SEED + 1)
+            seed_torch(SEED + 1)
             second = self._call({})
         if not _alike(first, second):
             if counted.random:
@@ -140,6 +143,36 @@ class ReferenceServer:
             raise NoOneAnswerError("forward gives another answer with each call")
         self._file.check_torch()
         return first, counted
+
+    def _made_anew(self, answer: Sequence[torch.Tensor]) -> Mapping[str, torch.Tensor]:
+        """The arguments that the file makes when it is carried out anew under another seed.
+
+        Raises RefusedError where it answers otherwise then to the same tensors: `answer` hangs on what it draws
+        beside inputs, parameters and buffers.
+        """
+        before = sys.modules[MODULE]
+        try:
+            with refused_where_it_fails("carrying out the file a second time"):
+                seeded(SEED + 1)
+                file = self._read_again()
+                model = file.model(SEED + 1)
+                arguments = file.arguments(model, SEED + 1)
+                initialize(model, arguments)
+            with refused_where_it_fails("forward of a Model made anew"):
+                seed_torch(SEED)
+                tensors = {name: one.clone() for name, one in self._arguments.tensors.items()}
+                state = {name: one.clone() for name, one in self._state.items()}
+                other = call(model, state, arguments, tensors)
+        finally:
+            sys.modules[MODULE] = before
+        if not _alike(answer, other):
+            raise RefusedError(
+                "its answer hangs on what it draws itself and no kernel is given, such as tensors that `Model` keeps "
+                "in a list or a dict, or that the file makes at its top: make them parameters or buffers "
+                "(`register_buffer`), or inputs"
+            )
+        made: Mapping[str, torch.Tensor] = arguments.tensors
+        return made
 
     def _call(self, changed: Mapping[str, torch.Tensor]) -> list[Any]:
         """What forward returns for the file's own contents but for those `changed`, by the file's names."""
@@ -185,14 +218,17 @@ class ReferenceServer:
                     return f"no output depends on '{name}'"
         return ""
 
-    def describe(self, least_flops: int = 0) -> dict[str, Any]:
+    def describe(self, least_flops: int = 0, most_work: int = 1 << 62) -> dict[str, Any]:
         """All that is known of the file, as JSON. Raises RefusedError.
 
         `least_flops`: what is known before of its operations, some of which are one operator to the processor: LSTMs.
+        `most_work`: as in a `CallRoom`.
         """
-        found, work = self._first_call()
+        found, work = self._first_call(most_work)
         used = self._that_matter([name for name in self._state if name not in self._parameters], found)
-        names, fixed = self._names(), self._fixed()
+        anew, names = self._made_anew(found), self._names()
+        only_made = {name for name, draw in self._draws.items() if draw["kind"] == "called"}
+        fixed = {name for name in only_made if _alike([self._arguments.tensors[name]], [anew.get(name)])}
         inputs = []
         for name, tensor in self._arguments.tensors.items():
             # Of one value everywhere it is drawn as a parameter is: a kernel could leave it out.
@@ -233,14 +269,6 @@ class ReferenceServer:
             "unordered": work.unordered and not all(one.dtype.is_floating_point for one in found),
         }
 
-    def _fixed(self) -> set[str]:
-        """The arguments that only the file can make, and makes the same under another seed."""
-        made = [name for name, draw in self._draws.items() if draw["kind"] == "called"]
-        if not made:
-            return set()
-        other = self._file.arguments(self._file.model(_SEED + 1), _SEED + 1).tensors
-        return {name for name in made if _alike([self._arguments.tensors[name]], [other.get(name)])}
-
     def _names(self) -> dict[str, str]:
         """What a kernel's parameter is called, by the file's own name."""
         chosen: dict[str, str] = {}
@@ -265,7 +293,7 @@ class ReferenceServer:
         plainly = DoubleArithmetic()
         exact = self._run(given, plainly)
         squares = [torch.zeros(one.shape, dtype=torch.float64) for one in exact]
-        generator = torch.Generator().manual_seed(_SEED)
+        generator = torch.Generator().manual_seed(SEED)
         for _ in range(_NOISY_RUNS):
             noisy = self._run(given, DoubleArithmetic(generator, plainly))
             shapes = [tuple(one.shape) for one in noisy]
@@ -320,7 +348,7 @@ class ReferenceServer:
 
         self._file.forget_made(self._model)
         with refused_where_it_fails("forward on drawn inputs"), finfo_of_float32(doubled):
-            seed_torch(_SEED)
+            seed_torch(SEED)
             tensors = {name: own(name, one) for name, one in self._arguments.tensors.items()}
             state = {name: own(name, one) for name, one in self._state.items()}
             with mode:
@@ -332,7 +360,7 @@ def _check_tensor(what: str, tensor: torch.Tensor) -> None:
     # Of the device meta there are shapes alone, and what they are compared by is whatever lies in memory.
     if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
         raise RefusedError(f"{what} has no contents in memory: it is on {tensor.device}, {tensor.layout}")
-    if tensor.dtype not in _DTYPES:
+    if tensor.dtype not in DTYPES:
         raise RefusedError(
             f"{what} is {str(tensor.dtype).removeprefix('torch.')}, which no input or output can be here"
         )
@@ -353,8 +381,11 @@ def _is_constant(tensor: torch.Tensor) -> bool:
 
 
 def _told_apart(tensor: torch.Tensor) -> torch.Tensor:
-    """The same with each element another, within a half of what it was."""
-    return tensor + torch.linspace(-0.5, 0.5, tensor.numel(), dtype=tensor.dtype).reshape(tensor.shape)
+    """Of one value: the same with each element another, from a half of it to one and a half."""
+    value = float(tensor.reshape(-1)[0])
+    reach = 0.5 * abs(value) or 0.5
+    ends = (value - reach, value + reach) if tensor.numel() > 1 else (value + 0.5 * reach, value + reach)
+    return torch.linspace(*ends, tensor.numel(), dtype=tensor.dtype).reshape(tensor.shape)
 
 
 def _hardly_moved(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -369,126 +400,4 @@ def _hardly_moved(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def _described(name: str, tensor: torch.Tensor, draw: Draw, kind: str) -> dict[str, Any]:
     shape = list(tensor.shape) or [1]
-    return {"name": name, "dtype": _DTYPES[tensor.dtype], "shape": shape, "draw": draw, "kind": kind}
-
-
-def _encoded(named: Mapping[str, torch.Tensor]) -> tuple[list[dict[str, Any]], list[bytes]]:
-    listed, contents = [], []
-    for name, tensor in named.items():
-        listed.append({"name": name, "dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape)})
-        # numpy has no bfloat16: the bytes are taken as they are.
-        contents.append(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return listed, contents
-
-
-def _reply(servers: "_Servers", request: Mapping[str, Any], given: Mapping[str, torch.Tensor]) -> Any:
-    """The JSON value and the tensors of an answer."""
-    asked, sizes = request["ask"], request["sizes"]
-    if asked == "describe":
-        told = servers.described(sizes, request["most_work"])
-        taken = {one["name"] for one in (*told["inputs"], *told["outputs"])}
-        return {
-            **told,
-            "reducible": {name: size for name, size in servers.constants.items() if name not in taken},
-            "fixed": [name for name in servers.fixed if name not in taken],
-        }, {}
-    server = servers.at(sizes)
-    if asked == "draw":
-        drawn = server.drawn(request["seed"])
-        return {}, {name: drawn[name] for name in request["names"]}
-    if asked == "compute":
-        found = server.computed(given, request["how"])
-        return {}, {f"value_{at}": one for at, one in enumerate(found)}
-    exact, scales = server.answered(given)
-    named = {f"value_{at}": one for at, one in enumerate(exact)}
-    return {}, {**named, **{f"scale_{at}": one for at, one in enumerate(scales)}}
-
-
-class _Servers:
-    """Of one file, for the sizes that were asked for last."""
-
-    def __init__(self, text: str, most_bytes: int, most_output_bytes: int, form: str) -> None:
-        self._text, self._most_bytes, self._most_output_bytes = text, most_bytes, most_output_bytes
-        self._form = form
-        self._kept: dict[tuple[tuple[str, int], ...], ReferenceServer] = {}
-        self._told: bool | None = None
-
-    @cached_property
-    def _places(self) -> dict[str, Any]:
-        return dict(FORMS[self._form].parsed(self._text)[1])
-
-    @property
-    def constants(self) -> dict[str, int]:
-        """Those of the file, with its own numbers."""
-        return {name: place.value for name, place in self._places.items()}
-
-    @property
-    def fixed(self) -> list[str]:
-        """Those of them on which a kernel may rely."""
-        return [name for name, place in self._places.items() if isinstance(place, Fixed)]
-
-    def described(self, sizes: Mapping[str, int], most_work: int) -> dict[str, Any]:
-        """Raises RefusedError."""
-        found = self._by_shapes(sizes, most_work)
-        try:
-            return self.at(sizes).describe(found.operations)
-        except TooLargeError as too_large:
-            # It may fail at these sizes however large it may be: not so where shapes alone say nothing of this file.
-            if sizes and found.failed and self._known_by_shapes(most_work):
-                raise RefusedError(found.failed) from too_large
-            raise
-
-    def _known_by_shapes(self, most_work: int) -> bool:
-        if self._told is None:
-            try:
-                self._told = not self._by_shapes({}, most_work).failed
-            except TooLargeError:
-                self._told = True
-        return self._told
-
-    def _by_shapes(self, sizes: Mapping[str, int], most_work: int) -> ByShapes:
-        most_output_bytes = self._most_output_bytes
-        room = CallRoom(self._most_bytes, most_output_bytes, _MOST_RESULTS * most_output_bytes, most_work)
-        return known_by_shapes(lambda: FORMS[self._form](self._text, sizes), room, _SEED)
-
-    def at(self, sizes: Mapping[str, int]) -> ReferenceServer:
-        """Raises RefusedError."""
-        key = tuple(sorted(sizes.items()))
-        found = self._kept.pop(key, None)
-        found = found or ReferenceServer(self._text, self._most_bytes, sizes, self._most_output_bytes, self._form)
-        self._kept[key] = found
-        if len(self._kept) > _MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
-        return found
-
-
-def serve_reference(
-    source: IO[bytes], sink: IO[bytes], text: str, most_bytes: int, most_output_bytes: int, form: str
-) -> None:
-    """Answer each request about the file `text` in turn until `source` ends."""
-    servers = _Servers(text, most_bytes, most_output_bytes, form)
-    while header := source.read(16):
-        request = json.loads(source.read(struct.unpack("<QQ", header)[0]))
-        given = {}
-        for one in request["tensors"]:
-            dtype = _BY_NAME[one["dtype"]]
-            data = bytearray(source.read(math.prod(one["shape"]) * dtype.itemsize))
-            given[one["name"]] = torch.frombuffer(data, dtype=dtype).reshape(one["shape"])
-        contents: list[bytes] = []
-        try:
-            reply, named = _reply(servers, request, given)
-            reply["tensors"], contents = _encoded(named)
-        except RefusedError as refused:
-            reply = {"refused": refused.reason, "line": refused.line, "tensors": []}
-            if form == "trace" and refused.line is not None:  # of the code that stands in one line of the file
-                reply |= {"refused": f"line {refused.line} of its reference: {refused.reason}", "line": None}
-            if isinstance(refused, NoOneAnswerError):
-                reply["at"] = "calibrating"
-            if isinstance(refused, TooLargeError):
-                reply |= {"constants": servers.constants, "fixed": servers.fixed}
-                reply |= {"found": refused.found, "of": refused.of}
-        encoded = json.dumps(reply).encode()
-        sink.write(struct.pack("<Q", len(encoded)) + encoded)
-        for content in contents:
-            sink.write(content)
-        sink.flush()
+    return {"name": name, "dtype": DTYPES[tensor.dtype], "shape": shape, "draw": draw, "kind": kind}

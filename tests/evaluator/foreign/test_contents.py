@@ -73,3 +73,18 @@ def test_where_equal_values_have_no_order_none_are_made_equal() -> None:
     facts = (TensorFacts("x", DType.FLOAT32, SHAPE, NORMAL, "argument"),)
     names = [one.name for one in distributions_of(facts, lambda sizes: facts, lambda *asked: {}, with_ties=False)]
     assert names == ["as_drawn", "sorted_stretches", "several_scales"]
+
+
+@pytest.mark.parametrize(
+    "draw", [NORMAL, DrawnAs("uniform", low=0.0, high=1.0), DrawnAs("uniform", low=1.0, high=2.0)]
+)
+@pytest.mark.parametrize("shape", [(262144,), (300, 4096), (7,), (5, 1)])
+def test_no_element_at_an_end_is_small_beside_a_long_sum(draw: DrawnAs, shape: tuple[int, ...]) -> None:
+    facts = (TensorFacts("x", DType.FLOAT32, shape, draw, "argument"),)
+    far = next(one for one in distributions_of(facts, lambda sizes: facts, lambda *_: {}) if one.name == "few_far")
+    values = np.abs(to_numpy(far.draw(rng_of("numpy"), {})["x"])).astype(np.float64)
+    nearest = 1.0 if draw.low == 1.0 else 0.0
+    rows = values.reshape(-1, shape[-1]) - nearest
+    assert (rows[:, [0, -1]].min(axis=1) >= rows.sum(axis=1) / 100).all()
+    assert rows[-1, -1] >= rows.sum() / 1000
+    assert rows.max() >= 0.5

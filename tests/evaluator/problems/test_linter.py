@@ -11,7 +11,7 @@ from evaluator.problems.families.elementwise import SCALAR_MULTIPLY, VECTOR_ADD
 from evaluator.problems.families.reduction import HISTOGRAM, ROW_SUM
 from evaluator.problems.families.transpose import TRANSPOSE
 from evaluator.problems.generators import constant, constant_rows, distribution, normal, probe, roundings, uniform
-from evaluator.problems.linter import keep_bits, lint, within
+from evaluator.problems.linter import degeneracies, keep_bits, lint, within
 from evaluator.problems.problem import Distribution, Expected, Scalar, SizeRange, Tensor, Tolerance
 from evaluator.problems.sampling import element_wise
 
@@ -228,6 +228,15 @@ def test_degenerate_problems_are_refused(name):
 @pytest.mark.parametrize("problem", [VECTOR_ADD, SCALAR_MULTIPLY, RELU, ROW_SUM, HISTOGRAM], ids=lambda p: p.id)
 def test_the_problems_they_are_made_from_are_clean(problem):
     assert lint(problem, seed=1) == ()
+
+
+def test_a_guess_that_is_right_by_chance_condemns_nothing():
+    def one_of_sixteen(inputs, sizes):
+        value = np.array([1.0 + float(inputs["x"].reshape(-1)[0]) * 1e6 // 1.0 % 16])
+        return {"y": Expected(value, value)}
+
+    problem = replace(RELU, outputs=(Tensor("y", ("1",)),), oracle=one_of_sixteen)
+    assert not any(degeneracies(problem, seed)[0] for seed in range(0, 160, 4))
 
 
 def test_lint_draws_by_its_seed_alone():

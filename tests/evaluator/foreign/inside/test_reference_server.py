@@ -318,6 +318,17 @@ def test_what_a_call_takes_is_known_before_it_is_carried_out() -> None:
     assert small.operations == pytest.approx(ReferenceServer(NETWORK, 1 << 24).describe()["flops"], rel=0.1)
 
 
+def test_a_loop_of_many_operators_is_not_judged_and_one_that_waits_is() -> None:
+    room = 1 << 32
+    loop = "for _ in range(3000):\n            x = x * 0.999\n        return x\n"
+    long = f"{HEAD}    def forward(self, x):\n        {loop}{INPUTS}"
+    with pytest.raises(TooLargeError, match="2,001 operators"):
+        ReferenceServer(long, 1 << 20).describe(most_work=room)
+    assert ReferenceServer(long, 1 << 20).describe()["operators"] == 3000
+    waits = long.replace("x = x * 0.999", "x = x * 0.999 if x[0, 0].item() else x")
+    assert ReferenceServer(waits, 1 << 20).describe(most_work=room)["operators"] >= 3000
+
+
 @pytest.mark.parametrize(
     ("body", "failed"),
     [
@@ -387,6 +398,40 @@ def test_a_tensor_that_a_module_keeps_is_a_buffer() -> None:
         assert alone.computed(given, "eager")[0].dtype is torch.float32
     both = ReferenceServer(f"{kept}def get_inputs():\n    return [torch.randn(4, 6), torch.randn(4, 6)]\n", 1 << 20)
     assert [one["name"] for one in both.describe()["inputs"]] == ["x", "first"]
+
+
+HIDDEN = {
+    "in a list": ("self.held = [torch.randn(6)]", "self.held[0]"),
+    "in a dict": ("self.held = {'w': torch.randn(6)}", "self.held['w']"),
+    "in a module's list": (
+        "self.inner = torch.nn.Identity(); self.inner.held = [torch.rand(6)]",
+        "self.inner.held[0]",
+    ),
+    "at the top": ("pass", "TABLE"),
+    "a number": ("self.held = torch.rand(1).item()", "self.held"),
+    "an order": ("self.held = torch.randperm(6).tolist()", "x[:, self.held]"),
+}
+
+
+@pytest.mark.parametrize("kept", HIDDEN)
+def test_what_the_file_draws_and_no_kernel_is_given_is_refused(kept: str) -> None:
+    made, used = HIDDEN[kept]
+    text = (
+        "import torch\nTABLE = torch.randn(6)\nclass Model(torch.nn.Module):\n    def __init__(self):\n"
+        f"        super().__init__()\n        {made}\n    def forward(self, x):\n        return x * {used}\n"
+        "def get_inputs():\n    return [torch.randn(4, 6)]\n"
+    )
+    with pytest.raises(RefusedError, match="no kernel is given"):
+        ReferenceServer(text, 1 << 20).describe()
+
+
+def test_what_the_file_keeps_and_does_not_draw_is_its_own() -> None:
+    text = (
+        "import torch\nTABLE = torch.arange(6.0)\nclass Model(torch.nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.held = [torch.ones(6)]\n    def forward(self, x):\n"
+        "        return x * self.held[0] + TABLE\ndef get_inputs():\n    return [torch.randn(4, 6)]\n"
+    )
+    assert [one["name"] for one in ReferenceServer(text, 1 << 20).describe()["inputs"]] == ["x"]
 
 
 @pytest.mark.parametrize(
