@@ -25,8 +25,9 @@ ReferenceForm = Literal["kernelbench", "leetgpu", "tensara", "trace"]
 FILE_OF_A_FOLDER: Final = {"leetgpu": "challenge.py", "tensara": "def.py", "trace": "definition.json"}
 """What the file is called that states a problem, where a problem is a folder."""
 _LONGEST_NAME: Final = 100
-_CHALLENGE: Final = re.compile(rb"^\s*(?:from|import) core\.challenge_base\b", re.MULTILINE)
-_TENSARA: Final = re.compile(rb"^\s*(?:from problem import\b|import problem\b)", re.MULTILINE)
+# Blanks of one line, and no step back: with `\s*` a text of empty lines would take the square of its length.
+_CHALLENGE: Final = re.compile(rb"^[^\S\n]*+(?:from|import) core\.challenge_base\b", re.MULTILINE)
+_TENSARA: Final = re.compile(rb"^[^\S\n]*+(?:from problem import\b|import problem\b)", re.MULTILINE)
 
 
 class Reference(Request):

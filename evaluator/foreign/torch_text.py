@@ -14,6 +14,8 @@ from typing import Final, Literal
 from evaluator.errors import UsageError
 
 MOST_CHARACTERS: Final = 2000
+_MOST_DEPTH: Final = 100
+"""Of calls and operators: to find out that Python's own limit is reached takes 30 ms and a megabyte."""
 _TORCH: Final = frozenset(
     [
         "abs",
@@ -194,6 +196,8 @@ def kernelbench_text(
         raise UsageError(f"The expression has {len(expression):,} characters; it may have {MOST_CHARACTERS:,}.")
     try:
         tree = ast.parse(expression.strip(), mode="eval")
+        if _depth(tree) > _MOST_DEPTH:
+            raise ValueError(f"it nests deeper than {_MOST_DEPTH}")
         used = _checked_names(tree.body, shapes, given_by)
         written = ast.unparse(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -221,6 +225,13 @@ def kernelbench_text(
         f"    return [{', '.join(drawn)}]",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _depth(tree: ast.AST) -> int:
+    depth, level = 0, [tree]
+    while level:
+        depth, level = depth + 1, [inner for one in level for inner in ast.iter_child_nodes(one)]
+    return depth
 
 
 def shapes_of(given: tuple[str, ...]) -> dict[str, tuple[int, ...]]:

@@ -13,9 +13,56 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from evaluator.service.api.callers import sender_of
 from evaluator.service.api.errors import ApiError
+from evaluator.service.web.pages import COOKIE
 
+HEADERS_BYTES: Final = 64 << 10
+"""Most bytes of a request before its body."""
 _LINGERS_S: Final = 2.0
 """How long a connection that is to end takes in what its caller still sends of a body."""
+
+
+_READ: Final = frozenset(
+    [
+        *(b"accept", b"accept-encoding", b"authorization", b"connection", b"content-encoding", b"content-length"),
+        *(b"content-type", b"cookie", b"host", b"idempotency-key", b"if-none-match", b"last-event-id", b"origin"),
+        *(b"prefer", b"sec-fetch-site", b"transfer-encoding", b"upgrade", b"x-forwarded-for", b"x-forwarded-proto"),
+        b"x-request-id",
+    ]
+)
+"""The headers that anything here reads."""
+_READ_BYTES: Final = 8 << 10
+"""Most bytes of them in one request."""
+
+
+class Requests(h11.Connection):
+    """HTTP as h11 reads it, of whose requests only the headers are kept that are read here, and of cookies our own.
+
+    A request may wait for minutes and a caller have thousands of them: whatever else stands in their headers would
+    stay in memory as long.
+    """
+
+    refusal = ""
+    """Why the last request cannot be used."""
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if not isinstance(event, h11.Request):
+            return event
+        kept = [
+            (name, _own_cookies(value) if name == b"cookie" else value)
+            for name, value in event.headers
+            if name in _READ
+        ]
+        if sum(len(name) + len(value) for name, value in kept) > _READ_BYTES:
+            self.refusal = f"Those of its headers that are read here have more than {_READ_BYTES >> 10} KiB."
+            raise h11.RemoteProtocolError(self.refusal)
+        object.__setattr__(event, "headers", kept)
+        return event
+
+
+def _own_cookies(cookies: bytes) -> bytes:
+    own = (one.strip() for one in cookies.split(b";"))
+    return b"; ".join(one for one in own if one.partition(b"=")[0] == COOKIE.encode())
 
 
 class PoliteTransport:
@@ -65,6 +112,7 @@ class HttpConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.conn = self._requests = Requests(h11.SERVER, self.config.h11_max_incomplete_event_size or HEADERS_BYTES)
         self._polite = PoliteTransport(self, transport)
         self.transport = cast(asyncio.Transport, self._polite)
         # An answer goes out in two parts; without this the second waits 40 ms for the first to be acknowledged.
@@ -114,7 +162,8 @@ class HttpConnection(H11Protocol):
         return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
 
     def send_400_response(self, msg: str) -> None:
-        body = ApiError("malformed", msg).problem().model_dump_json(exclude_none=True).encode()
+        refused = ApiError("malformed", self._requests.refusal or msg)
+        body = refused.problem().model_dump_json(exclude_none=True).encode()
         headers = [
             (b"content-type", b"application/problem+json"),
             (b"content-length", str(len(body)).encode()),

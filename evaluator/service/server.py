@@ -26,7 +26,7 @@ from evaluator.sandbox.selftest import probe_sandbox
 from evaluator.service import logs
 from evaluator.service.api.app import create_app
 from evaluator.service.api.notifier import Notifier
-from evaluator.service.connections import HttpConnection
+from evaluator.service.connections import HEADERS_BYTES, HttpConnection
 from evaluator.service.storage.api_keys import ApiKeyRepository
 from evaluator.service.storage.evaluations import EvaluationRepository
 from evaluator.service.storage.storage import open_storage
@@ -37,7 +37,6 @@ from evaluator.settings import MachineSettings, ServiceSettings, kept_secret, un
 
 HEADERS_S: Final = 10.0
 """How long the headers of a request may take to arrive."""
-_HEADERS_BYTES: Final = 64 << 10
 _KEEP_ALIVE_S: Final = 8
 _UNREAD_S: Final = 60.0
 """How long a caller may leave an answer unread."""
@@ -262,7 +261,7 @@ def _config(app: Any, settings: ServiceSettings) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         backlog=4096,
-        h11_max_incomplete_event_size=_HEADERS_BYTES,
+        h11_max_incomplete_event_size=HEADERS_BYTES,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(settings.drain_s)),
     )

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -108,6 +109,11 @@ def launches(count, args):
     return plan('"steps":[' + ",".join([one] * count) + "]")
 
 
+def expressions(count, text):
+    reference = {"kind": "torch", "text": text, "shapes": {"a": [10]}}
+    return json.dumps({"submissions": [{"source": "", "reference": reference}] * count})
+
+
 MEMBERS = ",".join(f'"{number}":0' for number in range(100_000))
 BODIES = {
     "a third of a million steps": lambda: plan('"steps":[' + ",".join(["1"] * 350_000) + "]"),
@@ -167,6 +173,7 @@ BATCHES = {
     "sixty megabytes of escapes": lambda: (
         '{"submissions":[{"problem":"relu","source":"' + "\\n" * (30 << 20) + '"}]}'
     ),
+    "half a thousand expressions that nest": lambda: expressions(512, "a+" * 990 + "a"),
     "sixty megabytes and one wide character": lambda: '{"submissions":["\U0001f600' + "x" * (60 << 20) + '"]}',
 }
 
@@ -185,6 +192,9 @@ TAKEN = {
     "the largest source": lambda: '{"problem":"relu","source":"' + "x" * (16 << 20) + '"}',
     "the widest source": lambda: '{"problem":"relu","source":"\U0001f600' + "x" * ((16 << 20) - 1) + '"}',
     "the widest that is compiled": lambda: '{"problem":"relu","source":"\U0001f600' + "x" * ((1 << 20) - 4) + '"}',
+    "a reference of empty lines": lambda: json.dumps(
+        {"source": "", "reference": {"text": "\n" * ((512 << 10) - 1) + "x"}}
+    ),
     "the largest plan": lambda: launches(256, ",".join(['"' + "1+" * 20 + '1"'] * 64)),
 }
 AT_ONCE = ("the largest source", "the widest source")  # too large to compile, which is a verdict
@@ -198,6 +208,42 @@ def test_the_largest_that_is_taken_stops_nobody(target, max_wait_s, kind):
     assert answer.status_code == (200 if kind in AT_ONCE else 202), answer.text[:300]
     assert max(waits) < max_wait_s
     assert target.memory_bytes < MAX_MEMORY_BYTES
+
+
+TAKEN_BATCHES = {
+    "sixty megabytes": lambda: json.dumps(
+        {"submissions": [{"problem": "relu", "source": f"{number}{'x' * 1_000_000}"} for number in range(60)]}
+    ),
+    "half a thousand expressions": lambda: expressions(512, "torch.add(a, a)" + " + torch.relu(a)" * 90),
+}
+
+
+@pytest.mark.parametrize("make", TAKEN_BATCHES.values(), ids=TAKEN_BATCHES)
+def test_the_largest_batch_that_is_taken_stops_nobody(target, max_wait_s, make):
+    body = make().encode()
+    began_bytes = target.memory_bytes
+    with target.watched() as waits:
+        answer = target.post("/evaluate/batch", body)
+    assert answer.status_code == 202, answer.text[:300]
+    assert [one["index"] for one in answer.json()["items"]] == list(range(len(answer.json()["items"])))
+    assert max(waits) < max_wait_s
+    assert target.memory_bytes - began_bytes < 4 * len(body) + (50 << 20)
+
+
+def test_headers_that_nobody_reads_are_not_kept_while_their_caller_waits(target):
+    where = target.post("/evaluate", ADD.encode() + b"}").headers["location"]
+    host, port = target.url.removeprefix("http://").split(":")
+    target.forget()
+    began_bytes = target.memory_bytes
+    headers = "".join(f"X-{number}: {'x' * 1000}\r\nCookie: a={'x' * 1000}\r\n" for number in range(28))
+    asked = f"GET {where} HTTP/1.1\r\nHost: localhost\r\nPrefer: wait=30\r\n{headers}\r\n".encode()
+    with contextlib.ExitStack() as waiting:
+        for _ in range(400):
+            one = waiting.enter_context(socket.create_connection((host, int(port)), timeout=30))
+            one.sendall(asked)
+        httpx.get(f"{target.url}/livez", timeout=60)
+        time.sleep(0.5)
+        assert target.memory_bytes - began_bytes < 400 * 100_000
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/html"])

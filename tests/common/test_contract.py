@@ -1,9 +1,11 @@
+import time
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from common.contract import (
+    MAX_REFERENCE_BYTES,
     Compilation,
     Correctness,
     DeviceState,
@@ -153,6 +155,14 @@ def test_conflicts_are_passes_beyond_those_needed():
     assert Counts(shared=SharedTraffic(wavefronts=7, least_wavefronts=4)).conflict_wavefronts == 3
     # A profiler's estimate of what is needed may exceed what it counted.
     assert Counts(shared=SharedTraffic(wavefronts=3, least_wavefronts=4)).conflict_wavefronts == 0
+
+
+@pytest.mark.parametrize("piece", ["\n", " ", "\n ", "\r", "import ", "\nfrom problem import"])
+def test_the_form_of_any_text_is_seen_in_one_look(piece):
+    text = (piece * MAX_REFERENCE_BYTES)[: MAX_REFERENCE_BYTES - 1] + "x"
+    began_s = time.process_time()
+    assert Reference(text=text).problem_id
+    assert time.process_time() - began_s < 1
 
 
 def test_the_folder_names_what_has_the_name_of_its_form(tmp_path):

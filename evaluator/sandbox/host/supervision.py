@@ -80,6 +80,8 @@ class WorkFolders:
             start_time = own.read().rpartition(")")[2].split()[19]
         folder = self.root / f"job-{os.getpid()}-{start_time}-{secrets.token_hex(8)}"
         try:
+            # Who cleans temporary folders and caches may have removed it meanwhile.
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700)
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             fcntl.flock(descriptor, fcntl.LOCK_EX)

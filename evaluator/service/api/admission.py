@@ -3,10 +3,10 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from common.contract import Submission, is_foreign_problem, kept_source
 from common.wire import as_bytes
@@ -17,7 +17,7 @@ from evaluator.pipeline.grading_job import source_bytes
 from evaluator.pipeline.without_result import verdict_before_grading
 from evaluator.problems.catalogue import find_problem
 from evaluator.service import logs
-from evaluator.service.api.callers import Caller
+from evaluator.service.api.callers import Caller, TenantTurns
 from evaluator.service.api.errors import ApiError, refusal_of
 from evaluator.service.api.fleet import Fleet
 from evaluator.service.storage.models import (
@@ -38,10 +38,14 @@ from evaluator.stages.verify.trials import asked_sizes
 _RULES: Final = "2"
 """Part of what a verdict depends on: of version 1 are verdicts on compilers that someone outside had killed."""
 
+Kept = TypeVar("Kept")
+
 _LOG = logs.logger("admission")
 _MINUTE_S = 60.0
 _MAX_AT_ONCE = 16
 _MAX_ANNOUNCE = 40
+_STATING = 2
+"""Threads that read the problems which callers state."""
 
 
 class Admission:
@@ -65,6 +69,8 @@ class Admission:
         self._writing: asyncio.Task[None] | None = None
         # Of its own: announcing may take seconds while Redis is away, and nothing else has to wait for that.
         self._announcing = ThreadPoolExecutor(_MAX_ANNOUNCE, "announcing")
+        self._stating = ThreadPoolExecutor(_STATING, "stating")
+        self._stating_turns = TenantTurns()
         # Times (monotonic) and costs of what was refused in the last minute, by tenant.
         self._refused: dict[str, deque[tuple[float, int]]] = {}
 
@@ -104,7 +110,13 @@ class Admission:
 
         What arrives while the store writes is written together, next.
         """
-        asked = Asked(
+        asked = self._asked(submission, caller, idempotency_key, fresh, request_id)
+        return await self._accept(await self._stated(asked), caller)
+
+    def _asked(
+        self, submission: Submission, caller: Caller, idempotency_key: str | None, fresh: bool, request_id: str
+    ) -> Asked:
+        return Asked(
             submission,
             caller.tenant,
             FIRST_QUEUE,
@@ -114,8 +126,24 @@ class Admission:
             quota=caller.quota,
             refused_lately=self.refused_lately(caller),
         )
-        if submission.reference is not None or is_foreign_problem(submission.problem):
-            asked = self._asked_for_own(asked)
+
+    async def _stated(self, asked: Asked) -> Asked | ApiError:
+        """With the text of the problem that the caller states, now or before; for every other problem as it is.
+
+        Reading it takes up to 10 ms, so it is done in a thread, and one of each tenant at a time.
+        """
+        if asked.submission.reference is None and not is_foreign_problem(asked.submission.problem):
+            return asked
+        async with self._stating_turns.of(asked.tenant):
+            read = asyncio.get_running_loop().run_in_executor(self._stating, self._asked_for_own, asked)
+            try:
+                return await read
+            except ApiError as refused:
+                return _alone(refused)
+
+    async def _accept(self, asked: Asked | ApiError, caller: Caller) -> Accepted:
+        if isinstance(asked, ApiError):
+            raise asked
         answer: asyncio.Future[Answer | AssayError] = asyncio.get_running_loop().create_future()
         self._arrived.setdefault(caller.tenant, deque()).append((asked, answer))
         if self._writing is None or self._writing.done():
@@ -171,19 +199,25 @@ class Admission:
         idempotency_key: str | None,
         fresh: bool,
         request_id: str,
-    ) -> list[Accepted | ApiError]:
-        """Take in each, in order. The refusal of one is no refusal of the others."""
+        keep: Callable[[Accepted], Kept],
+    ) -> list[Kept | ApiError]:
+        """Take in each, in order. The refusal of one is no refusal of the others.
 
-        async def one(index: int, submission: Submission) -> Accepted | ApiError:
-            own_key = f"{idempotency_key}/{index}" if idempotency_key else None
+        `keep` says what is kept of one that is taken in until all are: its verdict, if there is one, may be large.
+        """
+
+        async def one(asked: Asked | ApiError) -> Kept | ApiError:
             try:
-                return await self.accept(
-                    submission, caller, idempotency_key=own_key, fresh=fresh, request_id=request_id
-                )
+                return keep(await self._accept(asked, caller))
             except ApiError as refused:
-                return refused
+                return _alone(refused)
 
-        return await asyncio.gather(*(one(index, submission) for index, submission in enumerate(submissions)))
+        stated = []
+        for index, submission in enumerate(submissions):
+            own_key = f"{idempotency_key}/{index}" if idempotency_key else None
+            stated.append(await self._stated(self._asked(submission, caller, own_key, fresh, request_id)))
+        # Only now, so that one which names the problem of another before it finds that.
+        return await asyncio.gather(*map(one, stated))
 
     async def _write(self) -> None:
         """Take in whatever has arrived, a few at a time, so that workers' writes come between."""
@@ -269,6 +303,12 @@ class Admission:
         }
         facts = [fact for one in sorted(able) for fact in one]
         return reuse_key(self._secret, (_RULES, tenant, as_bytes(submission), version, backend, *facts))
+
+
+def _alone(refused: ApiError) -> ApiError:
+    """Without what it came of, which keeps all that was read until a whole batch is answered."""
+    refused.__cause__ = refused.__context__ = None
+    return refused.with_traceback(None)
 
 
 def _ruled(asked: Asked) -> Asked | None:

@@ -150,10 +150,11 @@ class RequestMiddleware:
             asked = [one for one in scope["headers"] if one[0].lower() != b"prefer"]
             scope = {**scope, "method": "GET", "headers": asked}
         answer = _Answer(send, request_id, headers, head)
+        accept = headers.get(b"accept", "")
 
         async def refuse(refused: ApiError) -> None:
             if not answer.status:
-                told = self._page(headers.get(b"accept", ""), refused) or refused.response(request_id)
+                told = self._page(accept, refused) or refused.response(request_id)
                 await told(scope, receive, answer.send)
 
         body = Body(self, receive, self._limit_bytes(scope), self._settings.receive_s)
@@ -161,6 +162,7 @@ class RequestMiddleware:
             try:
                 await self._count(scope, headers, body)
                 await self._admit(scope, headers, body)
+                del headers  # what follows may wait for minutes
                 if head:
                     await _until_begun(self._app(scope, body.receive, answer.send), answer.begun)
                 else:
@@ -398,8 +400,8 @@ class Body:
         self._held_bytes = size_bytes
 
     def hold_up_to(self, size_bytes: int) -> None:
-        """As `hold`, for what is in the store already: where it takes more than a share, it takes all of that."""
-        self.hold(min(size_bytes, self._door.share_bytes))
+        """As `hold`, for what is in the store already, beside what is held: more than a share takes all of that."""
+        self.hold(max(self._held_bytes, min(size_bytes, self._door.share_bytes)))
 
     def release(self) -> None:
         """The body is no longer on its way: what was in it is in the store, or refused."""

@@ -150,23 +150,24 @@ async def evaluate_batch(
     The n-th submission counts, for idempotency, as if it had been sent alone with the key `KEY/n`. Where
     nothing could be accepted, the first refusal is the answer.
     """
+    is_waited_for = preference.applied != "respond-async"
     taken = await service.admission.accept_all(
         batch.take().submissions,
         caller,
         idempotency_key,
         fresh,
         request.state.request_id,
+        # Of what was taken in, which may be large, only the ids; but what was just sent has its room already.
+        lambda one: _Known.of(one.evaluation) if is_waited_for or one.evaluation.verdict else one,
     )
     if all(isinstance(one, ApiError) for one in taken) and isinstance(taken[0], ApiError):
         raise taken[0]
     applied = {"Preference-Applied": preference.applied} if preference.applied else {}
-    if preference.applied == "respond-async":
-        lines = [_line(index, one, request) for index, one in enumerate(taken)]
-        return as_json(BatchAnswer(items=tuple(lines)), 202, applied)
+    if not is_waited_for:
+        return StreamingResponse(_items(service, taken, request), 202, applied, "application/json")
     request.state.body.release()
     wait_s = preference.wait_s if preference.applied else float("inf")
-    # Of what was taken in, which may be large, the stream keeps only the ids.
-    known = [one if isinstance(one, ApiError) else _Known.of(one.evaluation) for one in taken]
+    known = [one for one in taken if not isinstance(one, Accepted)]
     return StreamingResponse(_stream(service, known, wait_s, request), 200, applied, NDJSON)
 
 
@@ -409,6 +410,23 @@ async def _stream(
         for index in indexes:
             yield await _now(service, left, index, request)
             request.state.body.release()
+
+
+async def _items(
+    service: Service, taken: "list[Accepted | _Known | ApiError]", request: Request
+) -> AsyncIterator[bytes]:
+    """A `BatchAnswer`, one item after the other: as a whole it may be as large as the body was."""
+    yield b'{"items":['
+    for index in range(len(taken)):
+        one = taken.pop(0)
+        line = (
+            await _now(service, one.id, index, request)
+            if isinstance(one, _Known)
+            else _ndjson(_line(index, one, request))
+        )
+        del one
+        yield b"," * bool(index) + line.rstrip()
+    yield b"]}"
 
 
 async def _now(service: Service, evaluation_id: str, index: int, request: Request) -> bytes:

@@ -56,6 +56,8 @@ class Database:
         self.clock = clock
         self.steady_clock = steady_clock
         self._turns = threading.Lock()
+        self._file: tuple[int, int] | None = None
+        """Device and number of SQLite's file, from the first connection on."""
         self._is_sqlite = self._url.get_backend_name() == "sqlite"
         self._engine = _sqlite_engine(self._url) if self._is_sqlite else _postgresql_engine(self._url)
 
@@ -86,6 +88,7 @@ class Database:
     def close(self) -> None:
         """Close the connections that are not in use. The next call opens new ones."""
         self._engine.dispose()
+        self._file = None
 
     @property
     def has_one_writer(self) -> bool:
@@ -106,13 +109,13 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """One transaction that writes nothing. Raises StorageError."""
-        with self._faults(), self._engine.begin() as connection:
+        with self._faults(), self._same_file(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """One transaction that may write: all of it or nothing. Raises StorageError."""
-        with self._faults(), self._turn(), self._engine.connect() as connection:
+        with self._faults(), self._same_file(), self._turn(), self._engine.connect() as connection:
             connection.execution_options(assay_writes=True)
             with connection.begin():
                 yield connection
@@ -131,6 +134,20 @@ class Database:
                 self._turns.release()
         else:
             raise StorageError(f"{_SQLITE_WORDS['SQLITE_BUSY'][0]} ({self._place}).", _SQLITE_WORDS["SQLITE_BUSY"][1])
+
+    @contextmanager
+    def _same_file(self) -> Iterator[None]:
+        """A file of SQLite that was deleted or moved away can still be written by who has it open, and what was
+        accepted would be lost; and another in its place would be damaged by what the first has left beside it.
+        """
+        if self._is_sqlite and self._file is not None and self._file != _identity(self._url.database):
+            raise StorageError(
+                f"The database's file was deleted, moved or replaced while it was in use ({self._place}).",
+                "Put it back, or stop the service before another takes its place.",
+            )
+        yield
+        if self._is_sqlite and self._file is None:
+            self._file = _identity(self._url.database)
 
     def hold(self, connection: Connection, lock: AdvisoryLock) -> None:
         """Until this transaction ends, no other one holds `lock`. SQLite has a single writer anyway."""
@@ -192,6 +209,15 @@ def _sqlite_engine(url: URL) -> Engine:
             connection.exec_driver_sql("BEGIN")
 
     return engine
+
+
+def _identity(file: str | None) -> tuple[int, int] | None:
+    """Which file has this name now; None where there is none."""
+    try:
+        found = os.stat(str(file))
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _begin_to_write(connection: Connection) -> None:

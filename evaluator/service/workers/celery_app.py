@@ -14,6 +14,8 @@ import shutil
 import signal
 import socket
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -88,18 +90,41 @@ def why_unreachable(broker_url: str) -> str | None:
 
 
 class CeleryAnnouncer:
-    """Announces over Redis. Safe to use from many threads."""
+    """Announces over Redis. Safe to use from many threads.
 
-    def __init__(self, broker_url: str) -> None:
+    While Redis does not answer, one announcement in `away_s` seconds finds that out, and takes its time; all others
+    stay unsaid at once, so that neither a caller nor a sweep waits for each of them.
+    """
+
+    def __init__(self, broker_url: str, away_s: float = 5.0) -> None:
+        self._away_s = away_s
         self._app = celery_app(broker_url, _ANSWER_S)
+        self._lock = threading.Lock()
+        self._away_until_s: float | None = None
+        """Until when nobody tries; None while Redis answers."""
 
     def announce(self, evaluation_id: str, queue: str) -> None:
         """Send a message; while Redis cannot be reached it stays unsaid, and the sweeper says it later."""
+        if not self._may_try():
+            return
         task = "assay.compile" if queue == "compile" else "assay.judge"
         try:
             self._app.send_task(task, args=[evaluation_id], queue=queue, retry=False, ignore_result=True)
         except (OperationalError, OSError) as error:
+            self._away_until_s = time.monotonic() + self._away_s
             _LOG.warning("Redis cannot be reached", evaluation_id=evaluation_id, queue=queue, error=str(error))
+        else:
+            self._away_until_s = None
+
+    def _may_try(self) -> bool:
+        with self._lock:
+            now_s = time.monotonic()
+            if self._away_until_s is None:
+                return True
+            if now_s < self._away_until_s:
+                return False
+            self._away_until_s = now_s + self._away_s
+            return True
 
     def close(self) -> None:
         """Let the connections go."""

@@ -33,6 +33,10 @@ _STRUCTS: Final = {
 }
 _HALVES: Final = {"half": "__half", "__half": "__half", "__nv_bfloat16": "__nv_bfloat16"}
 
+_TYPES: Final = "|".join((*_SAME_AS, *_STRUCTS, *_HALVES))
+_MACRO: Final = re.compile(r"^[^\S\n]*#[^\S\n]*(?:define|undef)[^\S\n]+([A-Za-z_]\w*)", re.MULTILINE)
+_OWN_TYPE: Final = re.compile(rf"\b(?:struct|class|union|enum|using|namespace)\s+({_TYPES})\b")
+_OWN_ALIAS: Final = re.compile(rf"\b({_TYPES})\s*;")
 _BALANCED: Final = r"\((?:[^()]|\([^()]*\))*\)"
 _BOUNDS: Final = rf"(?:__launch_bounds__\s*{_BALANCED}\s*)?"
 _KERNEL: Final = re.compile(
@@ -61,25 +65,25 @@ def signatures(source: str) -> dict[str, Declaration] | None:
     kernels = list(_KERNEL.finditer(code))
     if len(kernels) != len(re.findall(r"\b__global__\b", code)):
         return None
+    redefined = _redefined(code)
     found: dict[str, Declaration] = {}
     for kernel in kernels:
         parameters = _parameters(kernel["parameters"])
         if parameters is None or kernel["name"] in found:
             return None
         words = {"__global__", "__launch_bounds__", "void", kernel["name"], *_NAME.findall(kernel["parameters"])}
-        if any(_is_redefined(word, code) for word in words):
+        if not redefined.isdisjoint(words):
             return None
         found[kernel["name"]] = Declaration(text.line(kernel.start("name")), parameters)
     return found
 
 
-def _is_redefined(name: str, code: str) -> bool:
-    """Whether the source gives a word of a signature a meaning of its own."""
-    if name in _SAME_AS or name in _STRUCTS or name in _HALVES:
-        own = rf"\b(?:struct|class|union|enum|using|namespace)\s+{name}\b|\b{name}\s*;"
-        if re.search(own, code):
-            return True
-    return re.search(rf"^[^\S\n]*#[^\S\n]*(?:define|undef)[^\S\n]+{name}\b", code, re.MULTILINE) is not None
+def _redefined(code: str) -> frozenset[str]:
+    """The words to which the source gives a meaning of its own, of those that a signature may hold.
+
+    All in one look, however many words there are.
+    """
+    return frozenset((*_MACRO.findall(code), *_OWN_TYPE.findall(code), *_OWN_ALIAS.findall(code)))
 
 
 def _parameters(text: str) -> tuple[Described, ...] | None:

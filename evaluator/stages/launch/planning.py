@@ -47,7 +47,9 @@ from evaluator.stages.launch.checked_plan import (
 
 __all__ = ["BufferFacts", "CheckedPlan", "Planned", "SizedPlan", "plan_launches"]
 
-_TEMPLATE = re.compile(r"\btemplate\s*<[^;{}]*>\s*(?:[\w\s]*\s)?__global__")
+_STATEMENT_ENDS = re.compile("[;{}]")
+_TEMPLATE = re.compile(r"\btemplate\s*<")
+_TEMPLATED_KERNEL = re.compile(r">(?:[\w\s]*\s)?__global__")
 _INFERRED_BLOCK: Final = 256
 _SHOWN: Final = 8
 _MOST_SHOWN: Final = 80
@@ -156,8 +158,22 @@ def _unmarked(source: str) -> str:
     return f"Line {number}, `{shown}`, is a comment and launches nothing: a directive begins with `{PREFIX} launch`. "
 
 
+def _template_of(pattern: str, source: str) -> bool:
+    """Whether a template of a kernel is written, behind whose `__global__` its text fits `pattern`.
+
+    One statement after the other, each looked at once: a single pattern for all of it would take the square of a text
+    that says `template` again and again.
+    """
+    for statement in _STATEMENT_ENDS.split(source):
+        head = _TEMPLATE.search(statement)
+        kernel = head and _TEMPLATED_KERNEL.search(statement, head.end())
+        if kernel and re.compile(pattern).search(statement, kernel.end()):
+            return True
+    return False
+
+
 def _no_kernel(source: str) -> PlanRefusedError:
-    if _TEMPLATE.search(source):
+    if _template_of("", source):
         return PlanRefusedError(
             "There is no `__global__` function in the compiled source: no kernel template was instantiated.",
             "Instantiate what is launched, for example `template __global__ void scale<float>(float*, int);`.",
@@ -396,7 +412,7 @@ def _entry(step: str, wanted: str, entries: Sequence[Entry], source: str) -> Ent
     close = nearest(wanted, entries)
     hint = f"Did you mean {' or '.join(close)}?" if close else None
     last = re.escape(re.split(r"[<(]", wanted)[0].split("::")[-1].strip())
-    if last and re.search(rf"{_TEMPLATE.pattern}[^;{{}}]*\b{last}\s*\(", source):
+    if last and _template_of(rf"\b{last}\s*\(", source):
         hint = (
             "A kernel template is compiled only where it is instantiated: add a line such as "
             f"`template __global__ void {wanted if '<' in wanted else f'{wanted}<float>'}(…);`."

@@ -246,7 +246,8 @@ def _protected(text: str) -> bytearray:
     return mask
 
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([\w+#.\-]*)[^`\n]*$", re.MULTILINE)
+# Possessive: a line that is no fence after all would be tried in as many ways as it has characters.
+_FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t]*+([\w+#.\-]*+)[^`\n]*+$", re.MULTILINE)
 _KERNEL = re.compile(
     r"\b__global__\b(?:[^;{}()]|__launch_bounds__\s*\([^()]{0,200}\)){0,200}?\b(\w{1,200})\s{0,20}\((?!\s*\()"
 )

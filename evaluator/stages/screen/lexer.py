@@ -32,8 +32,7 @@ _PIECE = re.compile(
     rf"(?P<splice>{_SPLICE})"
     rf"|(?P<line_comment>/{_S}/(?:{_SPLICE}|[^\n])*+)"
     rf"|(?P<comment>{_COMMENT})"
-    rf"|(?P<include>(?:\#|%{_S}:){_BLANK}(?:{_WORDS}){_BLANK}|(?:{_HAS}){_BLANK}\({_BLANK})"
-    r'(?P<header><[^>\n]*+>|"[^"\n]*+")'
+    rf"|(?P<include>(?:(?:\#|%{_S}:){_BLANK}(?:{_WORDS}){_BLANK}|(?:{_HAS}){_BLANK}\({_BLANK})(?=[<\"]))"
     r"|(?P<raw>(?<![\w$])(?:u8|[uUL])?R" + _S + r'"(?P<fence>[^()\\\s"]{0,16})\()'
     rf'|(?P<string>"{_INSIDE.format(quote=chr(34))}(?:"{_SUFFIX})?)'
     rf"|(?P<char>'{_INSIDE.format(quote=chr(39))}(?:'{_SUFFIX})?)"
@@ -50,12 +49,20 @@ _TRIGRAPH = re.compile(r"\?\?([=/'()!<>\-])")
 def pieces(text: str) -> Iterator[Piece]:
     """Cut `text` into stretches that cover it without a gap."""
     position = cut = 0
+    headers = _Headers(text)
     while match := _PIECE.search(text, position):
         kind = match.lastgroup
         start, end = match.span()
         if kind == "number":
             position = end
             continue
+        if kind == "include":
+            kind, header_end = "header", headers.end(end)
+            if header_end is None:
+                position = start + 1
+                continue
+            yield from _without_header(text, cut, end)
+            start, cut, end = end, end, header_end
         if kind == "raw":
             if _TAIL.search(text, max(0, start - 80), start):
                 # A splice glues the prefix to a name before it, so this is a name and then a plain string.
@@ -66,15 +73,35 @@ def pieces(text: str) -> Iterator[Piece]:
                 closing = f'){match["fence"]}"'
                 found = text.find(closing, end)
                 kind, end = "raw", len(text) if found < 0 else found + len(closing)
-        if kind == "header":
-            yield from _without_header(text, cut, match.start("header"))
-            start = match.start("header")
-        elif cut < start:
+        if cut < start:
             yield "code", cut, start
         yield _KINDS[kind or ""], start, end
         position = cut = end
     if cut < len(text):
         yield "code", cut, len(text)
+
+
+class _Headers:
+    """Where header names end. Each line is looked through once, however many names it begins and does not end."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._found: dict[str, tuple[int, int]] = {}
+        """For a character: that it stands nowhere from the first offset on before the second."""
+
+    def end(self, start: int) -> int | None:
+        """The end of the header name that begins at `start` with `<` or a quote; None where its line ends before."""
+        close = self._find(">" if self._text[start] == "<" else '"', start + 1)
+        return close + 1 if close < self._find("\n", start + 1) else None
+
+    def _find(self, character: str, start: int) -> int:
+        """Where the character stands next, from `start` on; the text's end where nowhere."""
+        since, found = self._found.get(character, (0, -1))
+        if not since <= start <= found:
+            found = self._text.find(character, start)
+            found = len(self._text) if found < 0 else found
+            self._found[character] = start, found
+        return found
 
 
 _KINDS: dict[str, Kind] = {
@@ -217,11 +244,10 @@ class SourceText:
             part = text[start:end]
             shown = part
             if kind == "line_comment":
-                rest = [line.strip(" \t\\/*|_-") for line in part.split("\n")[1:]]
                 hidden += [
                     len(starts) + 1 + index
-                    for index, line in enumerate(rest)
-                    if line and not part.split("\n")[1 + index].lstrip().startswith("//")
+                    for index, line in enumerate(part.split("\n")[1:])
+                    if line.strip(" \t\\/*|_-") and not line.lstrip().startswith("//")
                 ]
             if kind == "splice":
                 shown = ""

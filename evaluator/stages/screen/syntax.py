@@ -1,6 +1,7 @@
 """The outline of a CUDA text from its syntax tree: functions and their side, loops without an end, lasting state."""
 
 import re
+import time
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,6 +13,9 @@ from tree_sitter import Language, Node, Parser
 # Counts, not seconds, so that the same text always gives the same findings. The grammar is ambiguous for rows of
 # `a<b<c`, where the parser's work grows with the square; honest text needs a few hundred steps.
 _MAX_STEPS = 12_000
+# But what one step costs grows with the errors before it, as in rows of `[[a]]`, of which 100 KiB take minutes.
+# 1 MiB of what compiles takes 0.3 s of a processor, and comes nowhere near this.
+_MAX_PARSE_S = 4.0
 _MAX_NODES = 600_000
 _MAX_DEPTH = 1_500
 
@@ -207,12 +211,12 @@ class _Walk:
 def outline(code: str) -> Outline:
     """Parse and walk, both with a bounded cost. Text that does not parse still gives what could be made out."""
     data = _plain(code)
-    steps = 0
+    steps, end_s = 0, time.thread_time() + _MAX_PARSE_S
 
     def enough(*_: object) -> bool:
         nonlocal steps
         steps += 1
-        return steps > _MAX_STEPS
+        return steps > _MAX_STEPS or time.thread_time() > end_s
 
     try:
         tree = Parser(_language()).parse(lambda at, _point: data[at : at + 65_536], progress_callback=enough)

@@ -248,6 +248,11 @@ def test_who_goes_on_working_removes_what_the_killed_left(on_the_host, monkeypat
     assert not stale.exists()
 
 
+def test_a_root_that_someone_cleaned_away_is_made_again(on_the_host):
+    shutil.rmtree(on_the_host.root)
+    assert on_the_host.run(shell("true")).succeeded
+
+
 def test_a_root_that_cannot_be_written_is_a_storage_fault(sandbox, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError) as caught:

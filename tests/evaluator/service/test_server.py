@@ -630,6 +630,30 @@ def test_what_is_no_http_is_refused(impatient, raw):
     assert httpx.get(f"{impatient.url}/livez").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        (f"Prefer: {'x' * 9000}", 400),
+        (f"X-Other: {'x' * 50_000}", 200),
+        (f"Cookie: a={'x' * 50_000}; b=c", 200),
+    ],
+)
+def test_headers_are_bounded_where_they_are_kept(impatient, header, status):
+    with dial(impatient) as caller:
+        caller.sendall(f"GET /livez HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n".encode())
+        assert caller.recv(4000).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_the_cookie_of_a_key_is_found_among_others(impatient):
+    _, key = impatient.storage.keys.create("alice")
+    with dial(impatient) as caller:
+        cookies = f"a={'x' * 9000}; assay_key={key}; b={'x' * 9000}"
+        caller.sendall(
+            f"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\nCookie: {cookies}\r\n\r\n".encode()
+        )
+        assert caller.recv(4000).startswith(b"HTTP/1.1 200 ")
+
+
 def test_two_lengths_of_one_body_smuggle_no_second_request(impatient):
     smuggled = b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with dial(impatient) as odd:

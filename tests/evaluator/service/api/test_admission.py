@@ -67,7 +67,7 @@ def numbered(count):
 
 
 def together(admission, submissions, caller=CALLER, key=None):
-    return asyncio.run(admission.accept_all(submissions, caller, key, False, "req_1"))
+    return asyncio.run(admission.accept_all(submissions, caller, key, False, "req_1", lambda one: one))
 
 
 def test_what_arrives_together_is_one_row_each_in_few_transactions(admission, storage, submissions, announced):
@@ -95,8 +95,9 @@ def test_a_flood_of_one_tenant_is_in_nobody_elses_way(admission, submissions):
     """A batch that its quota refuses still costs a transaction: others are taken in between, in their own order."""
 
     async def story():
+        greedy = Caller("flood", quota=Quota(concurrent=1))
         flood = asyncio.create_task(
-            admission.accept_all(numbered(400), Caller("flood", quota=Quota(concurrent=1)), None, False, "req_1")
+            admission.accept_all(numbered(400), greedy, None, False, "req_1", lambda one: one)
         )
         await asyncio.sleep(0)  # the flood is there before the other comes
         first, second = numbered(2)

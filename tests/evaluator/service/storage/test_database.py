@@ -1,5 +1,6 @@
 """What fails below the repositories: a full disk, a database that is away, or is none. Nothing is half written."""
 
+import os
 import subprocess
 import threading
 import time
@@ -8,7 +9,7 @@ from functools import partial
 import pytest
 from postgres import Postgres
 from sqlalchemy import event
-from storage_samples import SUBMISSION, accept, ended, tallied
+from storage_samples import SUBMISSION, accept, empty_sqlite, ended, tallied
 
 from common.contract import Submission
 from evaluator.errors import StorageError, UsageError
@@ -201,6 +202,23 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(StorageError, match="cannot be opened") as fault:
         Database(f"sqlite:///{tmp_path / 'nowhere' / 'assay.db'}").upgrade()
     assert "folder" in fault.value.remedy
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_moved_away_while_in_use_takes_nothing_more(tmp_path, replaced):
+    storage = open_storage(empty_sqlite(tmp_path / "a.db"))
+    accept(storage)
+    os.rename(tmp_path / "a.db", tmp_path / "b.db")
+    if replaced:
+        empty_sqlite(tmp_path / "a.db")
+    for use in (lambda: accept(storage), storage.workers.fleet, storage.workers.prove_writable):
+        with pytest.raises(StorageError, match="moved or replaced"):
+            use()
+    assert (tmp_path / "a.db").exists() == replaced
+    os.rename(tmp_path / "b.db", tmp_path / "a.db")
+    accept(storage)
+    assert storage.evaluations.depth()["compile"].count == 2
+    storage.database.close()
 
 
 def test_a_file_that_is_no_database_is_left_alone(tmp_path):

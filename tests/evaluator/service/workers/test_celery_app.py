@@ -62,13 +62,20 @@ class Redis:
         until(self._answers)
 
     def _answers(self):
+        return self.ask("PING").startswith("+PONG")
+
+    def ask(self, command):
+        """The answer to a command, in Redis's own words; empty where it is away."""
         with socket.socket(socket.AF_UNIX) as connection:
             try:
                 connection.connect(str(self._socket))
             except OSError:
-                return False
-            connection.sendall(b"PING\r\n")
-            return connection.recv(16).startswith(b"+PONG")
+                return ""
+            connection.sendall(f"{command}\r\n".encode())
+            return connection.recv(100).decode().strip()
+
+    def signal(self, number):
+        self._process.send_signal(number)
 
     def kill(self):
         self._process.kill()
@@ -103,7 +110,7 @@ class Service:
         self.storage = open_storage(f"sqlite:///{folder / 'assay.db'}")
         self.storage.database.upgrade()
         self.data_dir = data_dir(folder / "data")
-        self.announcer = CeleryAnnouncer(redis.url)
+        self.announcer = CeleryAnnouncer(redis.url, away_s=0.2)
         self.sweeper = Sweeper(self.storage.sweeps, self.announcer, interval_s=0.2)
         self.sweeper.start()
         self.workers = []
@@ -238,6 +245,28 @@ def test_redis_may_die_and_come_back_empty(service, redis):
     assert done(service.storage, unheard).verdict.status is Status.PASSED
     service.announcer.announce(heard, "compile")
     assert done(service.storage, heard).verdict.status is Status.PASSED
+
+
+def test_only_one_announcement_waits_for_a_redis_that_hangs():
+    with a_redis() as server:
+        announcer = CeleryAnnouncer(server.url, away_s=3)
+        announcer.announce("ev_heard", "compile")
+        server.signal(signal.SIGSTOP)
+        try:
+            announcer.announce("ev_unheard", "compile")
+            began_s = time.monotonic()
+            for number in range(100):
+                announcer.announce(f"ev_{number}", "compile")
+            assert time.monotonic() - began_s < 1
+        finally:
+            server.signal(signal.SIGCONT)
+
+        def is_heard_again():
+            announcer.announce("ev_again", "compile")
+            return server.ask("LLEN compile") not in (":0", ":1", ":2")
+
+        until(is_heard_again, 10)
+        announcer.close()
 
 
 def test_a_killed_worker_takes_its_children_along_and_they_give_back(apart):

@@ -1,4 +1,5 @@
 import subprocess
+import time
 from itertools import product
 
 import pytest
@@ -115,3 +116,14 @@ K = "__global__ void k(const float* x, int n) { }\n"
 )
 def test_what_is_not_plain_is_left_to_the_compiler(source):
     assert signatures(source) is None
+
+
+@pytest.mark.parametrize("parameters", [1, 10_000])
+def test_many_words_are_looked_up_in_one_look(parameters):
+    kernels = 20_000 // parameters
+    listed = ", ".join(f"float4 a{number}" for number in range(parameters))
+    source = "".join(f"__global__ void k{number}({listed}) {{}}\n" for number in range(kernels)) + "\n" * 500_000
+    began_s = time.process_time()
+    assert len(signatures(source)) == kernels
+    assert time.process_time() - began_s < 5
+    assert signatures(source + "#define a0 b\n") is None

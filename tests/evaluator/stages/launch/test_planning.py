@@ -1,4 +1,5 @@
 import struct
+import time
 from dataclasses import replace
 
 import pytest
@@ -126,6 +127,14 @@ def test_no_kernel_and_two_kernels():
     ruling = refused(plan("", (ADD, entry("k", "float* c"))).ruling, "2 kernels (add, k)")
     assert "// assay: launch add grid=(ceil_div(n, 256)) block=(256) args=(a, b, c, n)" in ruling.hint
     assert "// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(c)" in ruling.hint
+
+
+@pytest.mark.parametrize("entries", [(), (ADD,)])
+def test_a_source_that_says_template_a_hundred_thousand_times_is_read_once(entries):
+    source = "// assay: launch scale grid=(1) block=(1) args=(c)\n//" + "template <class T> " * 50_000
+    began_s = time.process_time()
+    refused(plan(source, entries).ruling, "kernel")
+    assert time.process_time() - began_s < 2
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,15 @@ BETWEEN = st.sampled_from(
         "\f\v\x85\n",
     ]
 )
+
+
+@pytest.mark.parametrize("piece", ["```", "~", "``` ", "```\n", "~~~a", " ", "a", "\n", "<think>", "</think>", "<s>"])
+@pytest.mark.parametrize("around", ["{}", "```{}`", "~~~ {}`"])
+def test_a_mebibyte_of_anything_is_cleaned_in_bounded_time(piece, around):
+    text = around.format(piece * ((MAX_SOURCE_BYTES - 8) // len(piece)))
+    began_s = time.process_time()
+    clean(text.encode())
+    assert time.process_time() - began_s < 8
 
 
 @st.composite
