@@ -56,7 +56,7 @@ OWNERS = {
     "starlette": {"evaluator.service.api.errors"},
     "structlog": {"evaluator.service.logs"},
     "uvicorn": {"evaluator.service.connections", "evaluator.service.server"},
-    "scipy": {"evaluator.problems.arrays", "evaluator.stages.time.statistics"},
+    "scipy": {"evaluator.problems.arrays", "evaluator.stages.time.statistics", "trainer.evaluation.statistics"},
     "tokenizers": {"trainer.policies.models"},
     "torch": {
         "evaluator.backends.gpu.tensors",
@@ -77,6 +77,7 @@ OWNERS = {
         "evaluator.seed",
         "evaluator.stages",
         "trainer.conversation.rewards",
+        "trainer.evaluation.statistics",
         "trainer.rl.advantages",
     },
     "pydantic": {
