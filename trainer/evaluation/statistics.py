@@ -165,15 +165,14 @@ def holm(ps: Sequence[float]) -> tuple[float, ...]:
 
 
 def geometric_interval(
-    ratios: Sequence[float], groups: Sequence[float] | None = None, *, seed: int = 0
+    ratios: Sequence[Sequence[float]], *, seed: int = 0
 ) -> tuple[float, tuple[float, float] | None]:
-    """The geometric mean of ratios with its 95 % interval by `bootstrap_interval`. `ratios`: of each cluster, or the
-    product of so many as `groups` says. Raises ValueError for none.
+    """The geometric mean of ratios, given by cluster, with its 95 % interval by `bootstrap_interval`. Raises
+    ValueError for none.
     """
-    logs = [math.log(ratio) for ratio in ratios]
-    counts = groups if groups is not None else [1.0] * len(logs)
-    if not logs:
+    sums, counts = [math.fsum(map(math.log, each)) for each in ratios], [float(len(each)) for each in ratios]
+    if not sum(counts):
         raise ValueError("there are no ratios")
-    found = bootstrap_interval(logs, counts, seed=seed)
-    middle = math.exp(sum(logs) / sum(counts))
+    found = bootstrap_interval(sums, counts, seed=seed)
+    middle = math.exp(math.fsum(sums) / sum(counts))
     return middle, (math.exp(found[0]), math.exp(found[1])) if found else None

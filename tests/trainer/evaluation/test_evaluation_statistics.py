@@ -226,9 +226,9 @@ def test_few_clusters_and_clusters_of_nothing():
 
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=12))
 def test_the_geometric_mean_of_ratios_turns_round_with_them(ratios):
-    middle, interval = statistics.geometric_interval(ratios)
+    middle, interval = statistics.geometric_interval([[one] for one in ratios])
     assert middle == pytest.approx(stats.gmean(ratios))
-    around, _ = statistics.geometric_interval([1 / ratio for ratio in ratios])
+    around, _ = statistics.geometric_interval([[1 / ratio] for ratio in ratios])
     assert around == pytest.approx(1 / middle)
     if interval is None:
         assert len(ratios) < statistics.FEWEST_CLUSTERS
