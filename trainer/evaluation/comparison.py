@@ -6,8 +6,8 @@ from statistics import median
 from trainer.evaluation.measures import (
     NAIVE,
     THRESHOLDS,
+    AnswerOutcome,
     MeasureSettings,
-    Outcome,
     by,
     speedups_of_tasks,
 )
@@ -15,14 +15,14 @@ from trainer.evaluation.report import Figure, McNemarResult, PairedFigure, Syste
 from trainer.evaluation.statistics import bootstrap_interval, geometric_interval, holm, mcnemar, pass_at_k
 from trainer.evaluation.task_sets import SetName
 
-OfTask = Callable[[Sequence[Outcome]], float | None]
+OfTask = Callable[[Sequence[AnswerOutcome]], float | None]
 """What a measure is on one task; None where it says nothing of it."""
 
 
 def compared(
     names: tuple[str, str],
-    first: Sequence[Outcome],
-    second: Sequence[Outcome],
+    first: Sequence[AnswerOutcome],
+    second: Sequence[AnswerOutcome],
     settings: MeasureSettings,
     *,
     asked: int,
@@ -85,7 +85,7 @@ def _pass_at(k: int) -> OfTask:
 
 
 def _fast(p: float, baseline: str, settings: MeasureSettings) -> OfTask:
-    def of_task(each: Sequence[Outcome]) -> float | None:
+    def of_task(each: Sequence[AnswerOutcome]) -> float | None:
         known = [
             one
             for one in each
@@ -142,7 +142,9 @@ def _ratio(
     )
 
 
-def _mcnemar(ours: Mapping[str, Sequence[Outcome]], theirs: Mapping[str, Sequence[Outcome]]) -> McNemarResult:
+def _mcnemar(
+    ours: Mapping[str, Sequence[AnswerOutcome]], theirs: Mapping[str, Sequence[AnswerOutcome]]
+) -> McNemarResult:
     """Of the conversations with the number 0, one of each task: more of them would not be independent."""
     firsts = [
         {one.task: one.passed for each in side.values() for one in each if one.sample == 0} for side in (ours, theirs)

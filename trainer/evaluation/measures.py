@@ -43,7 +43,7 @@ _WORDS: Final[Mapping[str, tuple[str, str, Unit]]] = {
     "pass_rate/first": ("First kernel is right", "share of the conversations whose first kernel is right", "share"),
     "sol_score": (
         "SOL score",
-        "mean over right conversations: 0.5 is as fast as the baseline, 1 the speed of light; the best kernel of each",
+        "mean over right conversations, the best kernel of each: 0.5 is the baseline, 1 the speed of light",
         "number",
     ),
     "reward": ("Reward", "mean of what a conversation's best kernel is worth by the Generator's reward", "number"),
@@ -72,7 +72,7 @@ _WORDS: Final[Mapping[str, tuple[str, str, Unit]]] = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AnswerOutcome:
     """What one conversation came to."""
 
     task: str
@@ -94,8 +94,6 @@ class Outcome:
     tokens: tuple[int, ...]
     """Of each answer whose tokens are known."""
     ended: EndReason | None
-    backends: frozenset[str]
-    """Where its kernels were judged."""
     reward: float | None
     speedups: Mapping[str, float]
     """Of the best right kernel over each baseline that is known, `NAIVE` among them, which is an estimate."""
@@ -133,7 +131,7 @@ def _over(baseline: str) -> str:
     return word if word.startswith("torch") else f"PyTorch {word}"
 
 
-def outcome_of(answer: Answer) -> Outcome | None:
+def judged_outcome(answer: Answer) -> AnswerOutcome | None:
     """What a conversation came to; None where it cannot be judged."""
     talk = answer.conversation
     if talk is None:
@@ -149,7 +147,7 @@ def outcome_of(answer: Answer) -> Outcome | None:
         for attempt in attempts
         if attempt.passed and attempt.verdict and attempt.verdict.timing
     ]
-    return Outcome(
+    return AnswerOutcome(
         task=talk.task.id,
         problem=talk.task.problem,
         sample=answer.sample,
@@ -164,7 +162,6 @@ def outcome_of(answer: Answer) -> Outcome | None:
         cut=sum(response.cut for response in responses),
         tokens=tuple(len(response.token_ids) for response in responses if response.token_ids),
         ended=talk.ended,
-        backends=frozenset(attempt.verdict.backend for attempt in attempts if attempt.verdict),
         reward=talk.final_reward,
         speedups=_speedups(talk),
         sol_score=max((score for score in scores if score is not None), default=None),
@@ -210,7 +207,7 @@ class MeasureSettings:
     seed: int = 0
 
 
-def figures_of(outcomes: Sequence[Outcome], settings: MeasureSettings) -> dict[str, Figure]:
+def figures_of(outcomes: Sequence[AnswerOutcome], settings: MeasureSettings) -> dict[str, Figure]:
     """Every figure of these conversations, in the order of a report."""
     if not outcomes:
         names = ("compile_rate", *(f"pass@{k}" for k in settings.ks))
@@ -248,11 +245,11 @@ def figures_of(outcomes: Sequence[Outcome], settings: MeasureSettings) -> dict[s
 class _Summed:
     """Outcomes by cluster."""
 
-    def __init__(self, outcomes: Sequence[Outcome], settings: MeasureSettings) -> None:
+    def __init__(self, outcomes: Sequence[AnswerOutcome], settings: MeasureSettings) -> None:
         self.outcomes, self.settings = outcomes, settings
         self.clusters = tuple(by(outcomes, settings.clustered_by).values())
 
-    def share(self, counted: Callable[[Outcome], tuple[int, int]]) -> Figure:
+    def share(self, counted: Callable[[AnswerOutcome], tuple[int, int]]) -> Figure:
         """`counted`: how many of how many of an outcome."""
         pairs = [[counted(one) for one in cluster] for cluster in self.clusters]
         sums, counts = (
@@ -308,7 +305,7 @@ class _Summed:
         low, high = median_interval(values) or (None, None)
         return Figure(value=median(values), low=low, high=high, of=len(values))
 
-    def mean(self, value: Callable[[Outcome], float | None], why_not: str) -> Figure:
+    def mean(self, value: Callable[[AnswerOutcome], float | None], why_not: str) -> Figure:
         found = [[known for one in cluster if (known := value(one)) is not None] for cluster in self.clusters]
         sums, counts = [float(sum(each)) for each in found], [float(len(each)) for each in found]
         of = round(sum(counts))
@@ -329,15 +326,15 @@ class _Summed:
         return Figure(value=middle, of=len(firsts))
 
 
-def by(outcomes: Sequence[Outcome], cluster: ClusteredBy) -> dict[str, list[Outcome]]:
+def by(outcomes: Sequence[AnswerOutcome], cluster: ClusteredBy) -> dict[str, list[AnswerOutcome]]:
     """The outcomes of each task or problem."""
-    found: dict[str, list[Outcome]] = defaultdict(list)
+    found: dict[str, list[AnswerOutcome]] = defaultdict(list)
     for one in outcomes:
         found[one.task if cluster == "task" else one.problem].append(one)
     return dict(found)
 
 
-def _pass_at(outcomes: Sequence[Outcome], k: int) -> dict[str, float]:
+def _pass_at(outcomes: Sequence[AnswerOutcome], k: int) -> dict[str, float]:
     """pass@k of each task with so many answers."""
     return {
         task: pass_at_k(len(each), sum(one.passed for one in each), k)
@@ -346,14 +343,14 @@ def _pass_at(outcomes: Sequence[Outcome], k: int) -> dict[str, float]:
     }
 
 
-def pass_curve(outcomes: Sequence[Outcome], settings: MeasureSettings) -> tuple[Figure, ...]:
+def pass_curve(outcomes: Sequence[AnswerOutcome], settings: MeasureSettings) -> tuple[Figure, ...]:
     """pass@1, pass@2 and so on, as far as there are answers."""
     most = max((len(each) for each in by(outcomes, "task").values()), default=0)
     summed = _Summed(outcomes, settings)
     return tuple(summed.pass_at(k) for k in range(1, most + 1))
 
 
-def speedups_of_tasks(outcomes: Sequence[Outcome], baseline: str) -> dict[str, float]:
+def speedups_of_tasks(outcomes: Sequence[AnswerOutcome], baseline: str) -> dict[str, float]:
     """Median speedup of the right conversations about each task, where one is known."""
     found = {
         task: [one.speedups[baseline] for one in each if baseline in one.speedups]
@@ -362,7 +359,7 @@ def speedups_of_tasks(outcomes: Sequence[Outcome], baseline: str) -> dict[str, f
     return {task: median(values) for task, values in found.items() if values}
 
 
-def problem_results(outcomes: Sequence[Outcome], name: SetName) -> tuple[ProblemResult, ...]:
+def problem_results(outcomes: Sequence[AnswerOutcome], name: SetName) -> tuple[ProblemResult, ...]:
     """What came of each problem of a set."""
     results = []
     for problem, each in by(outcomes, "problem").items():

@@ -13,11 +13,11 @@ from trainer.errors import OracleError
 from trainer.evaluation.answers import Answer, Answers
 from trainer.evaluation.comparison import adjusted, compared
 from trainer.evaluation.measures import (
+    AnswerOutcome,
     ClusteredBy,
     MeasureSettings,
-    Outcome,
     figures_of,
-    outcome_of,
+    judged_outcome,
     pass_curve,
     problem_results,
 )
@@ -41,16 +41,16 @@ _BETWEEN: Final = "..with.."
 
 
 @dataclass(frozen=True)
-class Played:
+class SystemAnswers:
     """The answers of one system to all tasks."""
 
     system: System
     answers: tuple[Answer, ...]
 
-    def outcomes(self, tasks: frozenset[str] | None = None) -> list[Outcome]:
+    def outcomes(self, tasks: frozenset[str] | None = None) -> list[AnswerOutcome]:
         """Of those that can be judged, about these tasks or all."""
         asked = (one for one in self.answers if tasks is None or one.task in tasks)
-        return [found for one in asked if (found := outcome_of(one)) is not None]
+        return [found for one in asked if (found := judged_outcome(one)) is not None]
 
 
 def crossed(systems: Sequence[System]) -> tuple[System, ...]:
@@ -67,7 +67,7 @@ def crossed(systems: Sequence[System]) -> tuple[System, ...]:
     return tuple(found)
 
 
-def played_of(system: System, answers: Answers, tasks: Sequence[str], samples: int) -> Played:
+def played_of(system: System, answers: Answers, tasks: Sequence[str], samples: int) -> SystemAnswers:
     """What is kept of one system about these tasks. Raises OracleError where nothing of it could be judged by the
     evaluator's own fault.
     """
@@ -80,11 +80,11 @@ def played_of(system: System, answers: Answers, tasks: Sequence[str], samples: i
             f"{found[-1].fault}",
             "Look at the logs of the evaluator; the same command asks again.",
         )
-    return Played(system, found)
+    return SystemAnswers(system, found)
 
 
 def report_of(
-    played: Sequence[Played],
+    played: Sequence[SystemAnswers],
     sets: Sequence[TaskSet],
     *,
     evaluator: str,
@@ -94,7 +94,7 @@ def report_of(
     ks: Sequence[int],
     clustered_by: ClusteredBy = "task",
     seed: int = 0,
-    crosses: Sequence[Played] = (),
+    crosses: Sequence[SystemAnswers] = (),
     first_passes: Sequence[FirstPasses] = (),
 ) -> EvaluationReport:
     """Everything that these answers say. `crosses`: what `crossed` systems answered, with one conversation a task."""
@@ -149,7 +149,7 @@ def _measure_settings(
     )
 
 
-def _result(each: Played, sets: Sequence[TaskSet], settings: MeasureSettings, asked: int) -> SystemResult:
+def _result(each: SystemAnswers, sets: Sequence[TaskSet], settings: MeasureSettings, asked: int) -> SystemResult:
     system, outcomes = each.system, each.outcomes()
     faults = sum(one.conversation is None for one in each.answers)
     by_set = {one.name: each.outcomes(frozenset(task.id for task in one.tasks)) for one in sets}
@@ -179,7 +179,7 @@ def _result(each: Played, sets: Sequence[TaskSet], settings: MeasureSettings, as
 
 
 def _comparisons(
-    played: Sequence[Played], sets: Sequence[TaskSet], settings: MeasureSettings
+    played: Sequence[SystemAnswers], sets: Sequence[TaskSet], settings: MeasureSettings
 ) -> tuple[SystemComparison, ...]:
     """Each two systems, on each set and, where there are several, on all together."""
     whole: list[tuple[SetName | None, frozenset[str]]] = [
@@ -196,7 +196,7 @@ def _comparisons(
     return adjusted(found)
 
 
-def _cross_play(played: Sequence[Played], crosses: Sequence[Played]) -> CrossPlayResult | None:
+def _cross_play(played: Sequence[SystemAnswers], crosses: Sequence[SystemAnswers]) -> CrossPlayResult | None:
     if not crosses:
         return None
     same = {each.system.name: (each, each) for each in played if len(each.system.models) == 2}

@@ -24,6 +24,8 @@ from trainer.errors import ConfigurationError
 TEMPLATES: Final = "templates"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ABOUT_WEIGHTS: Final = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
+_DRAWS: Final = 16
+"""Of a kernel that was not there before in a conversation."""
 _CHUNK_BYTES: Final = 1 << 22
 _LONGEST_HEADER: Final = 100 << 20
 """Of a safetensors file, as its own library bounds it."""
@@ -184,11 +186,16 @@ class TemplatePolicy:
         styles = _styles(problem) if problem is not None else ()
         if not styles:
             return Response(f"There is no template for {problem or 'this task'}.")
-        rng = random.Random(f"{seed} {problem}")
+        rng, said = random.Random(f"{seed} {problem}"), "\n".join(message.text for message in messages)
         pick = self.settings.style
-        style = rng.choice(styles) if pick == "any" else styles[0 if pick == "plain" else -1]
-        flaw = None if rng.random() < self.settings.right_share else rng.choice(corpus.flaws(style))
-        return Response(wrapped(corpus.render_prompt(style, flaw).source))
+        for _ in range(_DRAWS):
+            style = rng.choice(styles) if pick == "any" else styles[0 if pick == "plain" else -1]
+            flaw = None if rng.random() < self.settings.right_share else rng.choice(corpus.flaws(style))
+            source = corpus.render_prompt(style, flaw).source
+            # The same again would end the conversation.
+            if source not in said:
+                break
+        return Response(wrapped(source))
 
 
 def _styles(problem: str) -> tuple[Style, ...]:
