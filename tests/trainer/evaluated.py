@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import sample_verdicts as samples
 from scripted import KINDS, Script, kernel
@@ -81,21 +82,8 @@ def system_named(name, *, models=1):
         name,
         f"made for a test: {name}",
         Flow(3, single_agent=models < 2),
-        {agent: AgentModel(samples_folder / agent, "ab" * 32, 1_100_000) for agent in agents},
+        {agent: AgentModel(Path("models") / agent, "ab" * 32, 1_100_000) for agent in agents},
     )
-
-
-class _Folder:
-    """Stands for a path that nobody opens."""
-
-    def __init__(self, name="models"):
-        self.name = name
-
-    def __truediv__(self, other):
-        return _Folder(str(other))
-
-
-samples_folder = _Folder()
 
 
 def reported(answers, tasks, *, families=(), **more):
