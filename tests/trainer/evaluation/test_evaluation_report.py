@@ -144,7 +144,7 @@ def test_a_page_says_what_was_not_measured_and_never_0(report, tmp_path):
         "4 of 12 right",
         "McNemar's p",
         "Conversations to the first pass",
-        "tan never",
+        "saxpy never",
     ):
         assert part in (tmp_path / "report.html").read_text(), part
 
