@@ -33,11 +33,17 @@ OWNERS = {
     "h11": {"evaluator.service.connections", "evaluator.service.server"},
     "hydra": {"trainer.rl.settings"},
     "httpx": {"common.client.transport", "evaluator.cli.doctor"},
-    "jinja2": {"evaluator.report.environment", "trainer.reporting.environment", "trainer.reporting.transcript_page"},
+    "jinja2": {
+        "evaluator.report.environment",
+        "trainer.evaluation.page",
+        "trainer.reporting.environment",
+        "trainer.reporting.transcript_page",
+    },
     "markupsafe": {
         "evaluator.diff.render",
         "evaluator.report",
         "evaluator.service.web.views",
+        "trainer.evaluation.page",
         "trainer.evaluation.pictures",
         "trainer.reporting.environment",
         "trainer.reporting.transcript_page",

@@ -29,7 +29,7 @@ from trainer.evaluation.answers import ANSWERS, PLAN, Answers
 from trainer.evaluation.first_passes import first_passes_of
 from trainer.evaluation.measures import ClusteredBy, named
 from trainer.evaluation.model_card import model_card
-from trainer.evaluation.page import p_value, shown, write_page
+from trainer.evaluation.page import figure_text, p_value, write_page
 from trainer.evaluation.playing import PlayPlan, play_system
 from trainer.evaluation.report import EvaluationReport, Figure, FirstPasses
 from trainer.evaluation.summary import crossed, played_of, report_of, silent
@@ -254,7 +254,7 @@ def _write(report: EvaluationReport, out: Path) -> None:
 def _cell(name: str, figure: Figure | None) -> str:
     if figure is not None and figure.value is None and str(figure.why_not).startswith("not measured here"):
         return "not measured here"
-    return shown(name, figure).replace(" (", "\n(")
+    return figure_text(name, figure).replace(" (", "\n(")
 
 
 def _print(report: EvaluationReport, out: Path) -> None:

@@ -33,12 +33,8 @@ NOT_TIMED: Final = "not measured here: no GPU timed a kernel"
 ClusteredBy = Literal["task", "problem"]
 Unit = Literal["share", "times", "number"]
 
-_WORDS: Final[Mapping[str, tuple[str, str, Unit]]] = {
-    "compile_rate": (
-        "Compiles",
-        "share of all kernels asked for that compile; an answer without one does not",
-        "share",
-    ),
+FIGURES: Final[Mapping[str, tuple[str, str, Unit]]] = {
+    "compile_rate": ("Compiles", "share of the answers whose kernel compiles", "share"),
     "pass@1": ("pass@1", "share of the conversations in which a kernel is right", "share"),
     "pass_rate/first": ("First kernel is right", "share of the conversations whose first kernel is right", "share"),
     "sol_score": (
@@ -69,6 +65,7 @@ _WORDS: Final[Mapping[str, tuple[str, str, Unit]]] = {
         "number",
     ),
 }
+"""Heading, meaning and unit of each figure whose name is always the same; docs/training.md repeats them."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +99,8 @@ class AnswerOutcome:
 
 def named(name: str) -> tuple[str, str, Unit]:
     """Heading, meaning and unit of a figure."""
-    if name in _WORDS:
-        return _WORDS[name]
+    if name in FIGURES:
+        return FIGURES[name]
     kind, _, baseline = name.partition("/")
     over = _over(baseline)
     if kind == "speedup":

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 
 from trainer.evaluation.measures import named
-from trainer.evaluation.page import p_value, shown, written_change, written_value
+from trainer.evaluation.page import figure_text, p_value, written_change, written_value
 from trainer.evaluation.report import EvaluationReport, Figure, SystemResult
 from trainer.evaluation.task_sets import MEANINGS
 from trainer.reporting.environment import visible
@@ -122,7 +122,7 @@ def _beside(report: EvaluationReport, system: SystemResult) -> Iterator[str]:
 
 
 def _shown(name: str, figure: Figure) -> str:
-    return _plain(shown(name, figure))
+    return _plain(figure_text(name, figure))
 
 
 def _plain(text: str) -> str:

@@ -33,7 +33,7 @@ def written_value(name: str, value: float) -> str:
     return f"{value:.2f}x" if unit == "times" else f"{value:.3g}" if abs(value) >= 100 else f"{value:.2f}"
 
 
-def shown(name: str, figure: Figure | None) -> str:
+def figure_text(name: str, figure: Figure | None) -> str:
     """A figure with its interval, or why there is none, in one line."""
     if figure is None:
         return NOT_ASKED

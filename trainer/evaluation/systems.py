@@ -215,7 +215,6 @@ def opened(
         yield {agent: script for agent in agents if agent is AgentName.GENERATOR or not system.flow.single_agent}
         return
     # Slow to import, and no script needs them.
-    from trainer.policies import adapters
     from trainer.policies.local_policy import LocalPolicy, SamplingSettings
 
     sampling = SamplingSettings(temperature, batch_size)
@@ -224,6 +223,8 @@ def opened(
         for agent, model in system.models.items():
             folder = model.folder
             if model.adapter is not None:
+                from trainer.policies import adapters
+
                 folder = Path(scratch) / agent
                 adapters.merge(model.folder, model.adapter, folder)
             policies[agent] = LocalPolicy(folder, sampling, device=device)

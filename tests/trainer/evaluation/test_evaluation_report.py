@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from trainer.conversation.conversation import Flow
 from trainer.errors import OracleError
 from trainer.evaluation.model_card import model_card
-from trainer.evaluation.page import pictures_of, shown, write_page
+from trainer.evaluation.page import figure_text, pictures_of, write_page
 from trainer.evaluation.pictures import Dot, Square, dots, round_ticks, squares
 from trainer.evaluation.report import EvaluationReport, Figure, FirstPasses
 from trainer.evaluation.summary import SystemAnswers, crossed, played_of, report_of, silent
@@ -157,8 +157,8 @@ def test_a_page_shows_what_a_gpu_measured(timed_report, tmp_path):
     assert titles == ["pass@1", "Compiles", "fast_p", "Differences in pass@1", "By problem"]
     base = timed_report.systems[0].figures
     assert base["fast_1/eager"].value == pytest.approx(5 / 6)
-    assert shown("fast_1/eager", base["fast_1/eager"]).startswith("83.3 % (")
-    assert shown("speedup/eager", base["speedup/eager"]) == "1.40x (0.90x to 1.90x)"
+    assert figure_text("fast_1/eager", base["fast_1/eager"]).startswith("83.3 % (")
+    assert figure_text("speedup/eager", base["speedup/eager"]) == "1.40x (0.90x to 1.90x)"
 
 
 def test_nothing_on_a_page_does_anything_and_nothing_is_loaded(report, tmp_path):

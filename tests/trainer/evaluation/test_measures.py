@@ -1,5 +1,8 @@
 """Figures of conversations whose outcomes are known, and what nobody measured."""
 
+import re
+from pathlib import Path
+
 import pytest
 import sample_verdicts as samples
 from evaluated import answered, estimated, failed, on_gpu, task, timed
@@ -7,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.evaluation.measures import (
+    FIGURES,
     NOT_TIMED,
     MeasureSettings,
     figures_of,
@@ -157,3 +161,14 @@ def test_a_problem_has_its_share_and_its_speed():
     first, second = problem_results(outcomes, "wordings")
     assert (first.problem, first.conversations, first.passed, first.speedup) == ("row_sum", 2, 1, 2.0)
     assert (second.problem, second.passed, second.speedup) == ("relu", 1, None)
+
+
+def test_the_training_page_lists_every_figure():
+    page = (Path(__file__).parents[3] / "docs" / "training.md").read_text(encoding="utf-8")
+    section = page.split("## Evaluation")[1].split("## Measures")[0]
+    listed = dict(re.findall(r"^\| `([a-z_/]+|pass@1)` \| (.*) \|$", section, re.MULTILINE))
+    sets = {"wordings", "shapes", "families", "references"}
+    assert {name: meaning for name, meaning in listed.items() if name not in sets} == {
+        name: meaning for name, (_, meaning, _) in FIGURES.items()
+    }
+    assert sets <= set(listed)
