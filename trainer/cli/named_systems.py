@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from trainer.cli.doctor import refuse_without_model
 from trainer.config.reading import load_config
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.conversation.conversation import AgentName, Flow
@@ -120,10 +121,11 @@ def _model(word: str) -> AgentModel:
         from trainer.policies import models
 
         return read_model(models.smollm2())
-    if Path(word).exists() or "+" not in word:
-        return read_model(Path(word))
-    base, _, adapter = word.partition("+")
-    return read_model(Path(base), Path(adapter))
+    base, _, adapter = (word, "", "") if Path(word).exists() else word.partition("+")
+    found = read_model(Path(base), Path(adapter) if adapter else None)
+    # Without a template nobody could ask it anything.
+    refuse_without_model(found.folder)
+    return found
 
 
 def _models_of_run(run: Path, place: str) -> dict[AgentName, AgentModel]:

@@ -183,6 +183,8 @@ BAD = [
     (("--system", "one={there}/nothing"), "there is no such folder"),
     (("--system", "one={there}/nothing@3"), "no folder of a training run"),
     (("--system", "one={there}/a,{there}/b,{there}/c"), "names 3 models"),
+    (("--system", "one={mute}"), "has no chat template"),
+    (("--system", "one={tiny}+{there}"), "There are no adapters"),
     (("--system", "one={run}@5"), "no checkpoint of step 5"),
     (("--system", "one={run}@sft"), "has no generator after supervised fine-tuning"),
     (("--system", "one={run}/checkpoints/step-000004/generator"), "There is no language model"),
@@ -197,7 +199,9 @@ BAD = [
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
     there = tmp_path_factory.mktemp("places")
-    return {"there": there, "run": run_with(there / "run", (4,)), "tiny": tiny(there / "tiny")}
+    mute = tiny(there / "mute")
+    (mute / "chat_template.jinja").unlink()
+    return {"there": there, "run": run_with(there / "run", (4,)), "tiny": tiny(there / "tiny"), "mute": mute}
 
 
 @pytest.mark.parametrize(("arguments", "said"), BAD, ids=[said for _, said in BAD])
