@@ -221,12 +221,9 @@ def _told(config: TrainingConfig, settings: EpisodeSettings, plan: PlayPlan, ver
 
 
 def _first_passes(asked: Sequence[NamedSystem]) -> tuple[FirstPasses, ...]:
-    """Of each training run once, under the name of its first system."""
-    runs: dict[Path, str] = {}
-    for one in asked:
-        if one.run is not None:
-            runs.setdefault(one.run, one.name)
-    found = [first_passes_of(name, run, load_config(str(run / CONFIG))) for run, name in runs.items()]
+    """Of each training run once."""
+    runs = dict.fromkeys(one.run for one in asked if one.run is not None)
+    found = [first_passes_of(run, load_config(str(run / CONFIG))) for run in runs]
     return tuple(one for one in found if one is not None)
 
 

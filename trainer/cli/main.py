@@ -308,7 +308,7 @@ def crossplay(folder: Path, count: int, seed: int, overrides: tuple[str, ...]) -
     "--set",
     "sets",
     multiple=True,
-    type=click.Choice(["wordings", "shapes", "families", "references"]),
+    type=click.Choice(["wordings", "shapes", "untaught", "families", "references"]),
     help="Ask these tasks only. May be repeated; else all that there are.",
 )
 @click.option(

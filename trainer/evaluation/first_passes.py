@@ -7,7 +7,7 @@ from trainer.evaluation.report import FirstPasses
 from trainer.reporting.transcripts import read_transcripts
 
 
-def first_passes_of(system: str, run: Path, config: TrainingConfig) -> FirstPasses | None:
+def first_passes_of(run: Path, config: TrainingConfig) -> FirstPasses | None:
     """Of the conversations that a run learned from, in their order; None where it kept no transcript. Raises
     TranscriptError.
     """
@@ -26,7 +26,7 @@ def first_passes_of(system: str, run: Path, config: TrainingConfig) -> FirstPass
     if not count:
         return None
     return FirstPasses(
-        system=system,
+        run=run.name,
         warm_start=warm_start_of(config),
         conversations=count,
         first=first,

@@ -254,7 +254,7 @@ class _Summed:
             [sum(of for _, of in each) for each in pairs],
         )
         if not sum(counts):
-            return Figure(value=None, why_not="none was right at all published sizes and tried at another one")
+            return Figure(value=None, why_not="no kernel came so far")
         low, high = share_interval(sums, counts)
         return Figure(value=sum(sums) / sum(counts), low=low, high=high, of=sum(counts))
 

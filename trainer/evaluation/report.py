@@ -151,9 +151,10 @@ class CrossPlayResult(Wire):
 class FirstPasses(Wire):
     """Conversations of a training run until the first one with a right kernel."""
 
-    system: str
+    run: str
+    """Its folder's name."""
     warm_start: str | None
-    """What the run's models had been taught before, in words; null for nothing."""
+    """What its models had been taught before, in words; null for nothing."""
     conversations: int
     """In the transcripts that the run kept."""
     first: int | None

@@ -11,18 +11,20 @@ from typing import Final, Literal, get_args
 
 from common.contract import ProblemFace
 from trainer.config.schema import TrainingConfig
+from trainer.data.graded import sides
 from trainer.data.operations import Operation, chosen_operations, stated
 from trainer.data.references import StatedProblem, read_references, with_references
 from trainer.data.tasks import Task, chosen, held_out_tasks
 from trainer.errors import ConfigurationError
 from trainer.evaluator.oracle import EvaluatorOracle
 
-SetName = Literal["wordings", "shapes", "families", "references"]
+SetName = Literal["wordings", "shapes", "untaught", "families", "references"]
 SETS: Final[tuple[SetName, ...]] = get_args(SetName)
 MEANINGS: Final[dict[SetName, str]] = {
     "wordings": "problems of the training, in words that no prompt of it has",
     "shapes": "the same problems, graded at sizes that no prompt of it states",
-    "families": "problems that it never asks for",
+    "untaught": "problems that reinforcement asks for and tuning showed no kernel of",
+    "families": "problems that nothing of the training asks for",
     "references": "problems in files of others",
 }
 """What each set asks, beside what was learned from."""
@@ -64,20 +66,23 @@ async def task_sets(
         raise ConfigurationError(
             "The evaluator can grade none of tasks.references.", "What it says of each is above."
         )
-    never = set(config.sft.held_out_problems)
+    untaught: Collection[str] = ()
+    if config.sft.examples and learned:
+        untaught = sides([face.id for face in learned], config.sft.held_out_problems)
     faces: dict[SetName, Sequence[ProblemFace]] = {
         "wordings": [
-            *(face for face in learned if face.id not in never),
+            *(face for face in learned if face.id not in untaught),
             *(one.face for one in operations if not (one.family_is_held_out or one.shape_is_held_out)),
         ],
+        "untaught": [face for face in learned if face.id in untaught],
         "families": [
-            *(face for face in every if face not in learned or face.id in never),
+            *(face for face in every if face not in learned),
             *(one.face for one in operations if one.family_is_held_out),
         ],
         "references": [one.face for one in others],
     }
     made = {
-        "shapes": _at_other_shapes([face for face in learned if face.id not in never], operations, config, count),
+        "shapes": _at_other_shapes([face for face in learned if face.id not in untaught], operations, config, count),
         **{name: _tasks(found, config, count) for name, found in faces.items()},
     }
     sets = tuple(TaskSet(name, _stated(made[name], others)) for name in SETS if _wants(name, wanted) and made[name])
@@ -85,6 +90,7 @@ async def task_sets(
         raise ConfigurationError(
             f"The set {missing[0]} is empty: {MEANINGS[missing[0]]}.",
             {
+                "untaught": "Give the configuration of a run that was tuned (sft.examples).",
                 "families": "Name in tasks.problems what was trained on, or families in tasks.operations.",
                 "references": "Name files or folders in tasks.references.",
             }.get(missing[0], "Name problems in tasks.problems."),

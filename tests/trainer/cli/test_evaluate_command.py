@@ -170,7 +170,7 @@ def test_what_a_run_learned_from_tells_how_long_the_first_pass_took(tmp_path, se
     )
     assert done.exit_code == 3, done.output
     (first,) = report_in(out).first_passes
-    assert (first.system, first.conversations, first.first, first.problems) == ("run", 4, 4, {"row_sum": 4})
+    assert (first.run, first.conversations, first.first, first.problems) == ("run", 4, 4, {"row_sum": 4})
     assert first.warm_start == "120 supervised steps on templated kernels"
 
 

@@ -52,9 +52,7 @@ def report():
         samples=2,
         ks=(1, 2),
         first_passes=[
-            FirstPasses(
-                system="tuned", warm_start=None, conversations=9, first=4, problems={"relu": 2, "saxpy": None}
-            )
+            FirstPasses(run="tuned", warm_start=None, conversations=9, first=4, problems={"relu": 2, "saxpy": None})
         ],
     )
 

@@ -74,10 +74,14 @@ def test_other_shapes_are_no_published_ones_and_kernels_are_graded_at_them(faces
     assert other_sizes({"n": 262144, "m": 1}) == {"n": 196609, "m": 1}
 
 
-def test_problems_that_tuning_holds_out_are_a_family_of_their_own(faces):
-    found = made(faces, "tasks.problems=[relu,row_sum]", "sft.held_out_problems=[relu]", count=18)
+def test_problems_that_tuning_holds_out_are_a_set_of_their_own(faces):
+    told = ("tasks.problems=[relu,row_sum]", "sft.held_out_problems=[relu]")
+    found = made(faces, *told, "sft.examples=8", count=18)
     assert {task.problem for task in found["wordings"]} == {"row_sum"}
-    assert "relu" in {task.problem for task in found["families"]}
+    assert {task.problem for task in found["untaught"]} == {"relu"}
+    # Reinforcement asks for it.
+    assert "relu" not in {task.problem for task in found["families"]}
+    assert "untaught" not in made(faces, *told), "nothing was tuned"
 
 
 def test_operations_stand_in_the_set_that_their_names_say(faces):
