@@ -7,6 +7,7 @@ import re
 import shutil
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -19,6 +20,7 @@ from pydantic import ValidationError
 
 from trainer.conversation.conversation import Flow
 from trainer.errors import OracleError
+from trainer.evaluation.measures import NOT_TIMED
 from trainer.evaluation.model_card import model_card
 from trainer.evaluation.page import figure_text, pictures_of, write_page
 from trainer.evaluation.pictures import Dot, Square, dots, round_ticks, squares
@@ -27,6 +29,7 @@ from trainer.evaluation.summary import SystemAnswers, crossed, played_of, report
 from trainer.evaluation.task_sets import TaskSet
 
 HOSTILE = "</title><script>alert(1)</script><img src=x>\u202e{{ 7*7 }}|`*"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "evaluation"
 TASKS = [task(number) for number in range(6)]
 FAMILIES = [task(number, "relu") for number in range(3)]
 
@@ -315,7 +318,23 @@ def test_in_a_browser_at_the_width_of_a_telephone_a_report_fits(report, timed_re
                 browser.go((tmp_path / f"{number}.html").as_uri())
                 assert browser.value("document.documentElement.scrollWidth <= innerWidth"), (number, width)
         assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 24)"
+        # Five systems are wide; what is measured stays legible beside them.
+        browser.go((EXAMPLE / "report.html").as_uri())
+        widths = "Math.min(...[...document.querySelectorAll('tbody th')].map(one => one.offsetWidth))"
+        assert browser.value(widths) >= 140
         assert browser.complaints == []
     finally:
         browser.close()
         shutil.rmtree(tmp_path / "profile", ignore_errors=True)
+
+
+def test_the_example_is_what_this_version_writes(tmp_path):
+    example = EvaluationReport.model_validate_json((EXAMPLE / "report.json").read_text(encoding="utf-8"))
+    write_page(example, tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_bytes() == (EXAMPLE / "report.html").read_bytes()
+    rl = next(one for one in example.systems if one.name == "rl")
+    assert model_card(example, rl) == (EXAMPLE / "rl.md").read_text(encoding="utf-8")
+    # Every system was asked the same, and none of the figures is of what the evaluator failed at.
+    assert all(one.judged + one.faults + one.unsupported == one.conversations == 192 for one in example.systems)
+    assert rl.figures["pass@1"].of == rl.judged
+    assert {one.why_not for one in rl.figures.values() if one.why_not and "GPU" in one.why_not} == {NOT_TIMED}
