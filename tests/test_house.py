@@ -60,7 +60,7 @@ SHARED_NAMES = {
     "Problem": "what there is to compute; and the body of a refusal, which RFC 9457 and the API's schema call so",
     "doctor": "a command of `assay` and of `assay-train`",
     "downgrade": "Alembic asks for it in each migration",
-    "evaluate": "the pipeline's only entry; and the route POST /evaluate, whose name is in the API's schema",
+    "evaluate": "the pipeline's only entry; the route POST /evaluate, as its schema names it; `assay-train evaluate`",
     "examine": "what `doctor` shows, for each of the two commands",
     "grade": "`assay grade`, and the same from Python: `assay.grade`",
     "main": "where a process begins",

@@ -39,10 +39,10 @@ from trainer.conversation.conversation import AgentName, Flow
 from trainer.conversation.episode import episode_settings, play_many
 from trainer.data.tasks import Task, chosen, held_out_tasks
 from trainer.errors import OracleError
+from trainer.evaluation.statistics import wilson
 from trainer.evaluator.oracle import EvaluatorOracle, oracle_settings
 from trainer.policies.local_policy import LocalPolicy, SamplingSettings
 from trainer.tuning import phases
-from trainer.tuning.measuring import wilson
 
 NAME = "warm_start"
 STATES = ("without", "with")

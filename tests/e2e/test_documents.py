@@ -133,6 +133,7 @@ NOT_RUN = {
         "fetches 93 MB",
         "needs machines at AWS",
         "needs a training run",
+        "needs a training run",
         "needs Docker",
         "needs Docker and a quarter of an hour",
     ],

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -285,6 +285,75 @@ def crossplay(folder: Path, count: int, seed: int, overrides: tuple[str, ...]) -
     from trainer.cli.crossplay import pair_checkpoints
 
     pair_checkpoints(folder, count, seed, overrides)
+
+
+@main.command()
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    required=True,
+    metavar="NAME=WHAT",
+    help="Whom to evaluate: a folder of a model or of a run (@base, @sft, @cross, @newest, @STEP), two models with a "
+    "comma between, BASE+ADAPTER, smollm2-135m, or a script (templates, templates:plain, templates:fast, "
+    "templates:0.5). May be repeated.",
+)
+@click.option(
+    "--config",
+    "name",
+    metavar="NAME|FILE",
+    help="Which problems were learned from, which evaluator judges, how many turns; else that of the first run.",
+)
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    type=click.Choice(["wordings", "shapes", "untaught", "families", "references"]),
+    help="Ask these tasks only. May be repeated; else all that there are.",
+)
+@click.option(
+    "--tasks", type=click.IntRange(1, bounds.MOST_TASKS), default=32, show_default=True, help="Tasks of each set."
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(1, bounds.MOST_CANDIDATES),
+    default=1,
+    show_default=True,
+    help="Conversations for each task, for pass@k.",
+)
+@click.option(
+    "--k", "ks", multiple=True, type=click.IntRange(1, bounds.MOST_CANDIDATES), help="Also pass@k for this k."
+)
+@click.option("--turns", multiple=True, metavar="NAME=N", help="Most kernels of this system; else flow.max_turns.")
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    type=click.Choice(["eager", "cuda_graph", "compile", "compile_max_autotune"]),
+    help="Of files of others, on a GPU: time this too. May be repeated.",
+)
+@click.option(
+    "--cluster",
+    "clustered_by",
+    type=click.Choice(["task", "problem"]),
+    default="task",
+    show_default=True,
+    help="What intervals take as one draw.",
+)
+@click.option("--crossplay", "cross_play", is_flag=True, help="Also each Generator with each Optimizer.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sampling.")
+@click.option("--evaluator", metavar="URL", help="evaluator.url, and none is started for it.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of answers and report.")
+@_overrides
+def evaluate(name: str | None, evaluator: str | None, out: Path, overrides: tuple[str, ...], **options: Any) -> None:
+    """Play systems on held-out tasks, and report what each is worth and how they differ: HTML, JSON, model cards.
+
+    What was stopped goes on with the same command. Ends with 3 where a system wrote nothing, or never came to an end.
+    """
+    from trainer.cli.evaluation import EvaluationOptions, evaluate_into
+
+    own = (f"evaluator.url={evaluator}", "evaluator.embedded=false") if evaluator else ()
+    evaluate_into(name, EvaluationOptions(**options), out, (*overrides, *own))
 
 
 @main.command()

@@ -86,12 +86,19 @@ class EpisodeSettings:
         return self.rewards.get(agent) or RewardSettings()
 
     def submission(
-        self, problem: str, source: str, rewards: RewardSettings, reference: Reference | None = None
+        self,
+        problem: str,
+        source: str,
+        rewards: RewardSettings,
+        reference: Reference | None = None,
+        sizes: Mapping[str, int] | None = None,
     ) -> Submission:
-        """One kernel as it is sent. Of a problem that a reference states it must be right at other sizes as well: the
-        agents are told that it is tried at such.
+        """One kernel as it is sent; `sizes`: of its task. Of a problem that a reference states it must be right at
+        other sizes as well: the agents are told that it is tried at such.
         """
         grading = self.grading.model_copy(update={"reward": rewards.name})
+        if sizes is not None:
+            grading = grading.model_copy(update={"sizes": dict(sizes)})
         if reference is None:
             return Submission(problem=problem, source=source, backend=self.backend, settings=grading)
         grading = grading.model_copy(update={"other_sizes": "required"})
@@ -219,9 +226,8 @@ async def _test(
         return replace(turn, report=format_report(problem, settings.tester), reward=format_reward(problem, rewards))
     if attempt.repeats is not None:
         return _repeated(turn, conversation.attempts[attempt.repeats], rewards)
-    submission = settings.submission(
-        conversation.task.problem, attempt.written.source, rewards, conversation.task.reference
-    )
+    task = conversation.task
+    submission = settings.submission(task.problem, attempt.written.source, rewards, task.reference, task.sizes)
     judged = await oracle.evaluate(submission)
     waited_s = time.monotonic() - began_s
     earned = {

@@ -8,7 +8,7 @@ that a wording adds is true of the problem or a matter of taste: none changes wh
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -39,6 +39,8 @@ class Task:
     # Not part of the hash, which its dictionary of shapes has none of: the id says which task it is.
     reference: Reference | None = field(default=None, hash=False)
     """What states the problem, where the evaluator does not know it."""
+    sizes: Mapping[str, int] | None = field(default=None, hash=False)
+    """Where its kernels are graded at these sizes too, and timed at them."""
 
 
 _SHAPE: Final = re.compile(r"_\d+(?:x\d+)*(?=-[0-9a-f]{12}$)")

@@ -60,7 +60,7 @@ async def cross_play(
                     played.append(await play(task, policies, seed + number))
                 except OracleError:
                     left_out += 1
-            pairings.append(_pairing(generator, optimizer, played, left_out))
+            pairings.append(pairing_of(generator, optimizer, played, left_out))
     return tuple(pairings)
 
 
@@ -73,7 +73,8 @@ def specialisation(pairings: Sequence[Pairing]) -> float | None:
     return fmean(same) - fmean(other) if same and other else None
 
 
-def _pairing(generator: str, optimizer: str, played: Sequence[Conversation], left_out: int) -> Pairing:
+def pairing_of(generator: str, optimizer: str, played: Sequence[Conversation], left_out: int) -> Pairing:
+    """What one Generator and one Optimizer came to on the tasks that they played."""
     rewards = [one.final_reward for one in played if one.final_reward is not None]
     gains = []
     for one in played:

@@ -78,16 +78,27 @@ def load_model(
     folder: Path, *, dtype: torch.dtype = torch.float32, **form: Any
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Model (on the CPU) and tokenizer of a folder; `form`: as transformers' `from_pretrained` knows it. Raises
-    ConfigurationError where it holds none.
+    ConfigurationError where it holds none, or weights that are not those of its configuration.
     """
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True, **form)
-        return model, AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError) as error:
+        model, told = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, local_files_only=True, output_loading_info=True, **form
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    # Weights of another shape are a RuntimeError of torch's.
+    except (OSError, ValueError, RuntimeError) as error:
         raise ConfigurationError(
             f"There is no language model in {folder}: {error}",
             f"Name a Hugging Face folder, or one of {', '.join(MADE_HERE)}.",
         ) from error
+    # transformers draws what is missing at random and warns: such a model answers, and nobody knows why so badly.
+    if missing := sorted(told["missing_keys"]):
+        raise ConfigurationError(
+            f"The weights in {folder} are of another layout than its config.json: {len(missing)} of the model's are "
+            f"missing, {missing[0]} among them.",
+            "Save the model again with save_pretrained, or take the config.json that belongs to these weights.",
+        )
+    return model, tokenizer
 
 
 def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:

@@ -70,12 +70,12 @@ def training_measures(conversations: Sequence[Conversation], left_out: int = 0) 
         "conversations": len(conversations),
         "left_out": left_out,
         "reward/final": _mean([one.final_reward for one in conversations]),
-        "compile_rate": _mean([_compiled(attempt) for attempt in attempts]),
+        "compile_rate": _mean([compiled(attempt) for attempt in attempts]),
         "pass_rate": _mean([any(attempt.passed for attempt in one.attempts) for one in conversations]),
         "pass_rate/first": _mean([one.attempts[0].passed for one in conversations if one.attempts]),
         "speedup/over_naive": _median(best),
         "speedup/measured": _median(measured),
-        "regression_rate": _mean([_regressed(attempt) for attempt in attempts]),
+        "regression_rate": _mean([regressed(attempt) for attempt in attempts]),
         "turns": _mean([len(one.attempts) for one in conversations]),
         "early_stop_rate": _mean([reason is EndReason.GOOD_ENOUGH for reason in ended]),
         "repeat_rate": _mean([reason is EndReason.REPEATED for reason in ended]),
@@ -126,18 +126,21 @@ def _measured(one: Conversation) -> Iterator[float]:
             yield timing.speedup_low
 
 
-def _compiled(attempt: Attempt) -> bool:
+def compiled(attempt: Attempt) -> bool:
+    """Whether there is a kernel, and the compiler took it."""
     compilation = attempt.verdict.compile if attempt.verdict else None
     return compilation is not None and bool(compilation.succeeded)
 
 
-def _regressed(attempt: Attempt) -> bool | None:
-    """None for a kernel that was not tried at a held-out size, or was wrong at a published one before."""
+def regressed(attempt: Attempt, held_out: Mapping[str, int] | None = None) -> bool | None:
+    """Whether a kernel that is right at all published sizes fails at a held-out one; `held_out`: sizes that count as
+    such too. None for one that was not tried at any, or was wrong at a published one before.
+    """
     correctness = attempt.verdict.correctness if attempt.verdict else None
     if correctness is None or attempt.verdict is None or attempt.verdict.status is Status.INTERNAL_ERROR:
         return None
-    hidden = [trial.passed for trial in correctness.trials if trial.hidden]
-    public = [trial.passed for trial in correctness.trials if not trial.hidden]
+    hidden = [one.passed for one in correctness.trials if one.hidden or one.sizes == held_out]
+    public = [one.passed for one in correctness.trials if not (one.hidden or one.sizes == held_out)]
     if not hidden or not all(public):
         return None
     return not all(hidden)

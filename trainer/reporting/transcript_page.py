@@ -5,10 +5,7 @@ Tester's report, the reward term by term. What a model wrote is hostile: jinja2 
 written out, and the pages' content security policy allows their one style sheet (by hash) and nothing else.
 """
 
-import base64
 import difflib
-import hashlib
-import unicodedata
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 from pygments.lexers import CudaLexer
 from pygments.token import Comment, Keyword, Name, Number, String
@@ -26,10 +23,10 @@ from common.source_lines import lines_of
 from trainer.conversation.conversation import AgentName, Attempt, EndReason
 from trainer.conversation.rewards import Credit
 from trainer.errors import ConfigurationError
+from trainer.reporting.environment import MAX_CHARACTERS as MAX_CHARACTERS
+from trainer.reporting.environment import page_environment, visible
 from trainer.reporting.transcripts import Transcript, read_transcripts
 
-MAX_CHARACTERS: Final = 60_000
-"""Of one text on a page; longer ones are cut, and the page says so."""
 MAX_DIAGNOSTICS: Final = 5
 MAX_LINES: Final = 2_000
 """Of a kernel that is compared with another."""
@@ -177,21 +174,6 @@ def difference_of(old: str, new: str, around: int = 3) -> Iterator[DiffLine]:
             yield from (DiffLine("+", line) for line in after[j1:j2])
 
 
-def visible(text: str) -> str:
-    """`text` with every character that shows nothing or changes the direction of others written out, and cut where it
-    is too long for a page.
-    """
-    cut = len(text) > MAX_CHARACTERS
-    kept = text[:MAX_CHARACTERS]
-    shown = "".join(
-        character
-        if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-        else f"\\u{{{ord(character):x}}}"
-        for character in kept
-    )
-    return f"{shown}\n… ({len(text) - MAX_CHARACTERS} more characters)" if cut else shown
-
-
 def coloured(source: str) -> Markup:
     """CUDA with its tokens in spans."""
     parts = []
@@ -205,29 +187,15 @@ def _ends(one: Transcript) -> str:
     return _ENDS[one.conversation.ended] if one.conversation.ended else "not over"
 
 
-def _number(value: float | None, digits: int = 3) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
 def _agent(name: AgentName) -> str:
     return name.value.capitalize()
 
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("trainer.reporting", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(number=_number, visible=visible, coloured=coloured, agent=_agent)
-    loader = made.loader
-    assert loader is not None
-    style = loader.get_source(made, "transcripts.css")[0]
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    made.globals.update(style=Markup(style), style_hash=digest, max_diagnostics=MAX_DIAGNOSTICS)
+    made = page_environment("trainer.reporting", "transcripts.css")
+    made.filters.update(coloured=coloured, agent=_agent)
+    made.globals.update(max_diagnostics=MAX_DIAGNOSTICS)
     return made
 
 

@@ -10,7 +10,6 @@ import asyncio
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import comb, sqrt
 from statistics import median
 from typing import Final
 
@@ -20,6 +19,7 @@ from trainer.conversation.extraction import wrapped
 from trainer.data.graded import GradedData, GradedKernel
 from trainer.data.tasks import Task
 from trainer.errors import ContextFullError, OracleError
+from trainer.evaluation.statistics import median_interval, wilson
 from trainer.tuning.diagnosis import Diagnosis
 from trainer.tuning.examples import is_better
 
@@ -27,8 +27,6 @@ GOALS: Final[Mapping[str, float]] = {"compile_rate": 0.9, "pass_rate": 0.8, "imp
 """What the requirements document asks of tuned agents: the first two of a Generator, the last of an Optimizer."""
 Ended = Callable[[int, Conversation | OracleError], None]
 """Gets each conversation as it ends, with the number of its prompt."""
-_Z: Final = 1.959963984540054
-"""Of the normal distribution: 95 % lie within so many standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -167,25 +165,3 @@ def _answered(conversations: Sequence[Conversation], agent: AgentName, left_out:
         median(speedups) if speedups else None,
         median_interval(speedups),
     )
-
-
-def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Two of the values that have the median between them with 95 % at least, whatever they are drawn from (order
-    statistics: David and Nagaraja 2003, section 7.1); None for fewer than six.
-    """
-    ordered, below, rank = sorted(values), 0.0, 0
-    while 2 * (below + comb(len(ordered), rank) / 2 ** len(ordered)) <= 0.05:
-        below += comb(len(ordered), rank) / 2 ** len(ordered)
-        rank += 1
-    return (ordered[rank - 1], ordered[-rank]) if rank else None
-
-
-def wilson(successes: int, of: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927). Raises ValueError for a share of nothing."""
-    if not 0 <= successes <= of or of < 1:
-        raise ValueError(f"{successes} of {of} is no share")
-    share, z2 = successes / of, _Z**2
-    middle = (share + z2 / (2 * of)) / (1 + z2 / of)
-    half = _Z * sqrt(share * (1 - share) / of + z2 / (4 * of**2)) / (1 + z2 / of)
-    # At the ends both terms are equal, and their difference is what rounding left.
-    return max(0.0, middle - half) if successes else 0.0, min(1.0, middle + half) if successes < of else 1.0

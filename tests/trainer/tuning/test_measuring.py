@@ -1,7 +1,6 @@
 """What held-out prompts say of an agent, with scripted agents whose answers are known."""
 
 import asyncio
-from math import comb
 
 import pytest
 from graded_kernels import TemplateJudge, graded_templates
@@ -12,6 +11,7 @@ from trainer.conversation.extraction import wrapped
 from trainer.data import corpus
 from trainer.data.tasks import held_out_tasks
 from trainer.errors import ContextFullError, OracleError
+from trainer.evaluation.statistics import wilson
 from trainer.tuning import examples, measuring
 
 SETTINGS = EpisodeSettings(turn_tokens=10_000)
@@ -34,7 +34,7 @@ def test_a_generator_that_knows_one_kernel_is_right_where_it_is(tasks):
     assert (found.prompts, found.left_out, len(judge.asked)) == (8, 0, 8)
     # The kernel is for relu, and half of the tasks are.
     assert (found.pass_rate, found.compile_rate, found.speedup) == (0.5, 0.5, 2.0)
-    assert found.pass_interval == found.compile_interval == measuring.wilson(4, 8)
+    assert found.pass_interval == found.compile_interval == wilson(4, 8)
     # Four equal values bound no median with 95 %.
     assert found.speedup_interval is None
     assert found.improved_rate is None
@@ -53,7 +53,7 @@ def test_an_optimizer_counts_where_it_improves_on_the_kernel_that_it_is_given(ta
     # Of conv2d there is no kernel to be improved.
     assert (best.prompts, best.improved_rate, best.pass_rate) == (4, 1.0, 1.0)
     assert (worst.prompts, worst.improved_rate, worst.pass_rate) == (4, 0.0, 0.0)
-    assert (best.improved_interval, worst.improved_interval) == (measuring.wilson(4, 4), measuring.wilson(0, 4))
+    assert (best.improved_interval, worst.improved_interval) == (wilson(4, 4), wilson(0, 4))
 
 
 def test_a_tester_counts_where_it_names_what_is_wrong(tasks):
@@ -65,7 +65,7 @@ def test_a_tester_counts_where_it_names_what_is_wrong(tasks):
     assert among < 4
     found = measured(measuring.measure_tester(Script([f"{issue}.\nLine 1."]), asked, SETTINGS, seed=3))
     assert (found.prompts, found.named_rate) == (4, among / 4)
-    assert found.named_interval == measuring.wilson(among, 4)
+    assert found.named_interval == wilson(among, 4)
     assert (found.compile_rate, found.pass_rate, found.improved_rate) == (None, None, None)
     assert measured(measuring.measure_tester(Script([""]), (), SETTINGS, seed=3)).named_rate is None
 
@@ -76,34 +76,7 @@ def test_a_tester_counts_where_it_names_what_is_wrong(tasks):
     assert measured(measuring.measure_tester(Full(), asked, SETTINGS, seed=3)).named_rate == 0
 
 
-def test_the_interval_of_a_median_covers_it_and_no_narrower_one_would():
-    assert measuring.median_interval(range(5)) is None
-    assert measuring.median_interval([5.0, 1.0, 2.0, 3.0, 4.0, 6.0]) == (1.0, 6.0)
-    for count in (7, 20, 51, 200):
-        low, high = measuring.median_interval(range(count))
-        assert low + high == count - 1
-
-        def missed(rank, of=count):
-            """The chance that fewer than `rank` of so many values lie below their median, or above it."""
-            return 2 * sum(comb(of, below) for below in range(rank)) / 2**of
-
-        assert missed(low + 1) <= 0.05 < missed(low + 2)
-
-
 def test_a_fault_of_the_evaluator_is_no_wrong_answer(tasks):
     judge = TemplateJudge(otherwise={SOURCES[0]: OracleError("down")})
     found = measured(measuring.measure_generator(Script([wrapped(SOURCES[0])]), tasks, judge, SETTINGS, seed=3))
     assert (found.prompts, found.left_out, found.pass_rate, found.pass_interval) == (8, 8, None, None)
-
-
-def test_the_interval_is_wilsons_and_covers_what_it_says():
-    # Newcombe 1998, table I: 81 of 263 gives 0.2553 to 0.3662.
-    assert measuring.wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
-    assert measuring.wilson(0, 10)[0] == 0
-    assert measuring.wilson(10, 10)[1] == pytest.approx(1)
-    for share in (0.1, 0.5, 0.8):
-        covered = [low <= share <= high for low, high in (measuring.wilson(hits, 50) for hits in range(51))]
-        chances = [comb(50, hits) * share**hits * (1 - share) ** (50 - hits) for hits in range(51)]
-        assert sum(chance for chance, inside in zip(chances, covered, strict=True) if inside) > 0.93
-    with pytest.raises(ValueError, match="no share"):
-        measuring.wilson(3, 2)

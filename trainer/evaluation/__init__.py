@@ -1,0 +1,1 @@
+"""What models are worth on tasks that they never learned from: played, measured, compared, and told."""
