@@ -38,6 +38,7 @@ _BY_DEFAULT_TYPE: Final = "Storage"
 _MOST_AXES: Final = 6
 """Of a tuple the numbers after these are no sizes: it is no shape."""
 _MOST_NAMED: Final = 8
+_BATCH: Final = "batch"
 _FUNCTIONS: Final = frozenset({"exp", "exp2", "log", "log2", "log10", "pow", "sqrt", "rsqrt"})
 _EIGHTHS: Final = 8
 """What channels, heads and edges of images are multiples of: all are made smaller together, and fit each other."""
@@ -188,9 +189,8 @@ class KernelBenchFile(ReferenceFile):
         """The numbers are `constants_in` the file, and `shares_in` it. Raises SyntaxError."""
         tree: ast.Module = FoldedNumbers().visit(ast.parse(text, FILE))
         constants = constants_in(tree)
-        given = {one.id for one in ast.walk(_function(tree, "get_init_inputs")) if isinstance(one, ast.Name)}
-        # What the Model is given may stand in it too; a batch of as many is another number.
-        return tree, constants | shares_in(tree, [one.value for name, one in constants.items() if name in given])
+        # A Model holds no number of examples: one of its own that equals it is another.
+        return tree, constants | shares_in(tree, [one.value for name, one in constants.items() if _BATCH not in name])
 
     def model(self, seed: int) -> torch.nn.Module:
         """A new `Model`, made under this seed, in the mode in which the file leaves it. Raises RefusedError."""
@@ -308,11 +308,6 @@ def _sizes(tree: ast.Module, names: Mapping[str, Any], constants: Mapping[str, A
         for name, place in constants.items()
         if name not in names and (varies(place) or not place.whole)
     }
-
-
-def _function(tree: ast.Module, name: str) -> ast.AST:
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    return found[-1] if found else ast.Module([], [])
 
 
 def shares_in(tree: ast.Module, named: Sequence[int]) -> dict[str, Share]:
