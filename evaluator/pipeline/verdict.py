@@ -3,7 +3,7 @@
 import time
 from typing import Final
 
-from common.contract import Compilation, Phase, Profile, Receipt, Screening, Status, Timing, Verdict
+from common.contract import Compilation, Dialect, Phase, Profile, Receipt, Screening, Status, Timing, Verdict
 from common.facts import facts_of, measures_of
 from common.reward import reward
 from evaluator.errors import Ruling
@@ -76,11 +76,12 @@ class _Known:
         self.compiled: Compiled | None = at.compiled if isinstance(at, CompiledSource) else None
         at = at.screened if isinstance(at, CompiledSource) else at
         self.screening = at.screening if isinstance(at, ScreenedSource) else Screening()
+        self.dialect: Dialect = at.dialect if isinstance(at, ScreenedSource) else "cuda"
 
     def compilation(self) -> Compilation:
         compiled = self.compiled
         if compiled is None:
-            return Compilation(succeeded=None, screening=self.screening)
+            return Compilation(succeeded=None, screening=self.screening, dialect=self.dialect)
         return Compilation(
             succeeded=compiled.program is not None,
             screening=self.screening,
@@ -91,6 +92,8 @@ class _Known:
             kernels=compiled.kernels,
             cached=compiled.cached,
             duration_s=round(compiled.duration_s, 4),
+            dialect=self.dialect,
+            lifting=self.planned.lifting if self.planned else None,
         )
 
     def last_phase(self) -> Phase:

@@ -65,6 +65,7 @@ def _submission(shown: ParsedReceipt, source: bytes | None, plan: LaunchPlan | N
     submission = Submission(
         problem=verdict.problem,
         source=raw.decode(errors="replace"),
+        dialect=verdict.compile.dialect if verdict.compile else None,
         plan=plan,
         backend=verdict.backend,
         settings=shown.receipt.settings,

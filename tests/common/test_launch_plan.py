@@ -3,16 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from common.launch_plan import (
-    Copy,
-    Fill,
-    Launch,
-    LaunchPlan,
-    PlanError,
-    Temporary,
-    as_directives,
-    parse_directives,
-)
+from common.launch_directives import as_directives, parse_directives
+from common.launch_plan import Copy, Fill, Launch, LaunchPlan, PlanError, Temporary
 from common.wire import DType
 
 LAUNCH = "launch k grid=(1) block=(1) args=()"
