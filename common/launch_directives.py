@@ -45,7 +45,7 @@ def as_directives(plan: LaunchPlan) -> str:
     """
 
     def listed(items: tuple[int | float | str | RawArgument, ...]) -> str:
-        return "(" + ", ".join(map(said, items)) + ")"
+        return "(" + ", ".join(map(argument_text, items)) + ")"
 
     lines = [f"temp {t.name} {t.dtype} {listed(t.shape)}" for t in plan.temporaries]
     for step in plan.steps:
@@ -64,7 +64,7 @@ def as_directives(plan: LaunchPlan) -> str:
     return "".join(f"{PREFIX} {line}\n" for line in lines)
 
 
-def said(argument: float | str | RawArgument) -> str:
+def argument_text(argument: float | str | RawArgument) -> str:
     """An argument as a directive has it; bytes, which it cannot have, in words."""
     if isinstance(argument, RawArgument):
         return _raw(argument)

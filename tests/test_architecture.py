@@ -86,6 +86,7 @@ OWNERS = {
         "evaluator.service.api",
         "evaluator.service.web",
         "evaluator.settings",
+        "evaluator.stages.lift",
         "evaluator.validation_messages",
         "trainer.config",
         "trainer.reporting.transcripts",

@@ -20,7 +20,7 @@ from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.compile.resources import fitting_blocks
 from evaluator.stages.launch.arguments import ArgumentError, pack, takes_number
 from evaluator.stages.launch.calls import Call, may_write
-from evaluator.stages.launch.recorded_plans import AsTable, RecordedPlans
+from evaluator.stages.launch.recorded_plans import AS_TABLE, RecordedPlans
 
 PlanSource: TypeAlias = Literal["json", "directives", "inferred", "recorded"]
 Role: TypeAlias = Literal["input", "output", "temporary"]
@@ -82,7 +82,7 @@ class CheckedPlan:
     """By the index of the step."""
     source_lines: int = 0
     """Lines of the source; a line beyond is the claim of a `#line`. 0 where it is not known."""
-    recorded: Annotated[RecordedPlans, AsTable()] | None = None
+    recorded: Annotated[RecordedPlans, AS_TABLE] | None = None
     """What stands for `plan` and `calls` at each set of sizes, where host code was recorded anew for each."""
 
     @property

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from common.demangled import without_parameters
-from common.launch_directives import PREFIX, as_directives, parse_directives, said, unmarked_launch
+from common.launch_directives import PREFIX, argument_text, as_directives, parse_directives, unmarked_launch
 from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, PlanError, RawArgument
 from evaluator.backends.session import Entry, Packed, Parameter, Pointer, Program
 from evaluator.errors import Ruling
@@ -303,7 +303,7 @@ def _call(step: str, launch: Launch, entries: Sequence[Entry], scope: Scope, sou
     place = f"{step} (launch {launch.kernel})"
     parameters = entry.parameters
     if len(launch.args) != len(parameters):
-        given = ", ".join(said(argument) for argument in launch.args)
+        given = ", ".join(argument_text(argument) for argument in launch.args)
         raise PlanRefusedError(
             f"{place}: args has {len(launch.args)} values ({given}), and the kernel takes {len(parameters)}: "
             f"`{_signature(entry)}`.",
@@ -424,7 +424,9 @@ def _describe(calls: Iterable[Call], entries: Sequence[Entry]) -> str:
     seen: dict[str, str] = {}
     for call in calls:
         pairs = zip(call.entry.parameters, call.launch.args, strict=True)
-        bound = ", ".join(p.name if p.name == argument else f"{p.name} = {said(argument)}" for p, argument in pairs)
+        bound = ", ".join(
+            p.name if p.name == argument else f"{p.name} = {argument_text(argument)}" for p, argument in pairs
+        )
         seen.setdefault(call.entry.symbol, f"{shortest(call.entry, entries)}({bound})")
     shown = list(seen.values())
     return "as the plan says: " + "; ".join(shown[:8]) + (f"; and {len(shown) - 8} more" if shown[8:] else "")

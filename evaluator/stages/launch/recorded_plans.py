@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from typing import Final, TypeAlias
 
 from common.launch_plan import LaunchPlan
+from common.wire import SentAs
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.problem import Sizes
 from evaluator.stages.launch.calls import Call
@@ -60,15 +58,5 @@ def sizes_key(sizes: Mapping[str, int], scalars: Mapping[str, float]) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in sorted({**sizes, **scalars}.items()))
 
 
-class AsTable:
-    """Annotation of `RecordedPlans`: they travel as what is known of them."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        table = handler.generate_schema(dict[str, RecordedPlan | Ruling])
-        return core_schema.no_info_after_validator_function(
-            RecordedPlans,
-            table,
-            serialization=core_schema.plain_serializer_function_ser_schema(
-                lambda plans: plans.known, return_schema=table
-            ),
-        )
+AS_TABLE: Final = SentAs(dict[str, RecordedPlan | Ruling], lambda plans: plans.known, RecordedPlans)
+"""`RecordedPlans` travel as what is known of them."""

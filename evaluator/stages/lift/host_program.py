@@ -24,7 +24,7 @@ from evaluator.stages.compile.diagnostics import SOURCE_NAME
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import HostSignature, LiftRefusedError
 from evaluator.stages.lift.dialects import EntryFunction
-from evaluator.stages.lift.host_runs import how_it_ended, run_untrusted
+from evaluator.stages.lift.host_runs import ending_of, run_untrusted
 
 RECORDER: Final = Path(__file__).parent / "recorder"
 _PARTS: Final = ("recording", "launches", "memory", "device")
@@ -95,7 +95,7 @@ class _Build:
             *("-c", *standard, *(f"-{'' if 'std=' in flag else '-'}{flag.lstrip('-')}" for flag in kept)),
             *("-gencode", f"arch={virtual},code={virtual}"),
             # A submission may have a main of its own, to try itself.
-            *(f"-DASSAY_ENTRY={entry.name}", "-Dmain=main_of_the_submission"),
+            *(f"-DENTRY_OF_ASSAY={entry.name}", "-Dmain=main_of_the_submission"),
         )
 
     def program(self) -> HostProgram:
@@ -218,7 +218,7 @@ class _Build:
         except ValidationError:
             refusal = LiftRefusedError(
                 Status.TIMEOUT if run.timed_out else Status.RUNTIME_ERROR,
-                f"The host code did not get to `{self.entry.name}` ({how_it_ended(run)}): an initialiser of a static "
+                f"The host code did not get to `{self.entry.name}` ({ending_of(run)}): an initialiser of a static "
                 "variable ends it, or does not end.",
                 "Do nothing before the entry function is called.",
             )

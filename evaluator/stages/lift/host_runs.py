@@ -138,7 +138,7 @@ class _Batch:
             )
         return LiftRefusedError(
             Status.RUNTIME_ERROR,
-            f"The host code ended the process that calls `{name}` ({how_it_ended(run)}).",
+            f"The host code ended the process that calls `{name}` ({ending_of(run)}).",
             "Send no signals, and end no processes.",
         )
 
@@ -159,7 +159,7 @@ def run_untrusted(sandbox: Sandbox, job: Job, runs: bytes) -> JobResult:
     return run
 
 
-def how_it_ended(run: JobResult) -> str:
+def ending_of(run: JobResult) -> str:
     """In words."""
     if run.timed_out:
         return "its time was up"

@@ -44,22 +44,22 @@ template <> struct Kind<double> {
 template <> struct Kind<bool> {
     static constexpr char letter = 'b';
 };
-#define ASSAY_INTEGER(type, its_letter)           \
+#define INTEGER_OF_ASSAY(type, its_letter)           \
     template <> struct Kind<type> {               \
         static constexpr char letter = its_letter; \
     };
-ASSAY_INTEGER(char, 'c')
-ASSAY_INTEGER(signed char, 'i')
-ASSAY_INTEGER(unsigned char, 'u')
-ASSAY_INTEGER(short, 'i')
-ASSAY_INTEGER(unsigned short, 'u')
-ASSAY_INTEGER(int, 'i')
-ASSAY_INTEGER(unsigned int, 'u')
-ASSAY_INTEGER(long, 'i')
-ASSAY_INTEGER(unsigned long, 'u')
-ASSAY_INTEGER(long long, 'i')
-ASSAY_INTEGER(unsigned long long, 'u')
-#undef ASSAY_INTEGER
+INTEGER_OF_ASSAY(char, 'c')
+INTEGER_OF_ASSAY(signed char, 'i')
+INTEGER_OF_ASSAY(unsigned char, 'u')
+INTEGER_OF_ASSAY(short, 'i')
+INTEGER_OF_ASSAY(unsigned short, 'u')
+INTEGER_OF_ASSAY(int, 'i')
+INTEGER_OF_ASSAY(unsigned int, 'u')
+INTEGER_OF_ASSAY(long, 'i')
+INTEGER_OF_ASSAY(unsigned long, 'u')
+INTEGER_OF_ASSAY(long long, 'i')
+INTEGER_OF_ASSAY(unsigned long long, 'u')
+#undef INTEGER_OF_ASSAY
 
 template <typename T> constexpr int bytes_of(T *) { return (int)sizeof(T); }
 constexpr int bytes_of(const volatile void *) { return 1; }
@@ -111,7 +111,7 @@ template <typename R, typename... P> int parameters(R (*)(P...), Parameter *foun
 
 } // namespace assay_caller
 
-extern "C" void assay_call(const assay_caller::Value *values) { assay_caller::call(&::ASSAY_ENTRY, values); }
+extern "C" void assay_call(const assay_caller::Value *values) { assay_caller::call(&::ENTRY_OF_ASSAY, values); }
 extern "C" int assay_parameters(assay_caller::Parameter *found, int room) {
-    return assay_caller::parameters(&::ASSAY_ENTRY, found, room);
+    return assay_caller::parameters(&::ENTRY_OF_ASSAY, found, room);
 }
