@@ -16,6 +16,8 @@ from common.wire import DType, MaxLength, Request
 
 MAX_STEPS = 256
 MAX_TEMPORARIES = 256
+MAX_RECORDED_STEPS: Final = 1024
+"""Of a plan that nobody had to write: a loop of host code over heads, or over digits, has soon more than 256."""
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 Extent = StrictInt | Annotated[StrictStr, Field(max_length=256)]
@@ -142,6 +144,12 @@ class LaunchPlan(Request):
                 hint = " (write a number without quotes)" if NUMBER.fullmatch(str(value)) else ""
                 raise PlanError(f"{place}: {error.reason}{hint}", error.text, error.position) from None
         return self
+
+
+class RecordedLaunchPlan(LaunchPlan):
+    """A plan that was recorded at one set of sizes."""
+
+    steps: Annotated[tuple[Step, ...], MaxLength(MAX_RECORDED_STEPS, minimum=1)]
 
 
 def _values(plan: LaunchPlan) -> Iterator[tuple[str, int | float | str]]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from common.demangled import without_parameters
 from common.launch_directives import PREFIX, argument_text, as_directives, parse_directives, unmarked_launch
-from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, PlanError, RawArgument
+from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, PlanError, RawArgument, RecordedLaunchPlan
 from evaluator.backends.session import Entry, Packed, Parameter, Pointer, Program
 from evaluator.errors import Ruling
 from evaluator.problems.problem import C_TYPES, Problem
@@ -82,7 +82,7 @@ def plan_launches(
 def plan_recorded(
     problem: Problem,
     program: Program,
-    record: Callable[[Sequence[Point]], Sequence[LaunchPlan | Ruling]],
+    record: Callable[[Sequence[Point]], Sequence[RecordedLaunchPlan | Ruling]],
     binding: str,
     source: str,
     static_shared_bytes: Mapping[str, int],
@@ -115,7 +115,7 @@ def plan_recorded(
 
 
 def _checked_recording(
-    problem: Problem, program: Program, plan: LaunchPlan, source: str, needs: _Needs
+    problem: Problem, program: Program, plan: RecordedLaunchPlan, source: str, needs: _Needs
 ) -> RecordedPlan | Ruling:
     try:
         return RecordedPlan(plan, _checked_calls(problem, program, plan, source, needs))
@@ -127,7 +127,8 @@ def _checked_calls(
     problem: Problem, program: Program, plan: LaunchPlan, source: str, needs: _Needs
 ) -> Mapping[int, Call]:
     """The calls of a plan, by their steps; all that does not depend on sizes is checked. Raises PlanRefusedError."""
-    scope = Scope(problem, plan, needs.variables)
+    # What host code gives to a kernel is what its compiler let through: a pointer of any type to any tensor.
+    scope = Scope(problem, plan, needs.variables, typed=not isinstance(plan, RecordedLaunchPlan))
     calls = {
         index: _call(f"step {index + 1}", step, program.entries, scope, source, needs)
         for index, step in enumerate(plan.steps)
@@ -378,7 +379,7 @@ def _check_type(
     if isinstance(value, Pointer) and parameter.kind == "pointer":
         dtype = scope.dtypes[value.buffer]
         reason = pointer_misfit(parameter.pointee, dtype)
-        if reason is not None:
+        if reason is not None and scope.typed:
             kind = C_TYPES[dtype]
             raise PlanRefusedError(
                 f"{place}: '{value.buffer}' is a {dtype} tensor: {reason}.",

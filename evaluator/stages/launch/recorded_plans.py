@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from common.launch_plan import LaunchPlan
+from common.launch_plan import RecordedLaunchPlan
 from common.wire import SentAs
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.problem import Sizes
@@ -15,7 +15,7 @@ from evaluator.stages.launch.calls import Call
 class RecordedPlan:
     """What host code launches at one set of sizes, checked against the kernels."""
 
-    plan: LaunchPlan
+    plan: RecordedLaunchPlan
     calls: Mapping[int, Call]
     """By the index of the step."""
 

@@ -15,9 +15,9 @@ from evaluator.stages.launch.checked_plan import PlanRefusedError, Role, packed,
 class Scope:
     """The names that a plan can use, and what they stand for."""
 
-    def __init__(self, problem: Problem, plan: LaunchPlan, variables: Mapping[str, int]) -> None:
-        """`variables`: those of the program, with their bytes."""
-        self.variables = variables
+    def __init__(self, problem: Problem, plan: LaunchPlan, variables: Mapping[str, int], typed: bool = True) -> None:
+        """`variables`: those of the program, with their bytes. `typed`: pointers must fit the tensors' types."""
+        self.variables, self.typed = variables, typed
         self.roles: dict[str, Role] = {}
         self.dtypes: dict[str, DType] = {}
         for temporary in plan.temporaries:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from common.contract import KernelResources, Settings
-from common.launch_plan import LaunchPlan
+from common.launch_plan import RecordedLaunchPlan
 from evaluator.backends.session import Program
 from evaluator.disk_cache import Cache
 from evaluator.errors import Ruling
@@ -38,7 +38,7 @@ class Lifted:
     settings: Settings
     sandbox: Sandbox
 
-    def plans_at(self, wanted: Sequence[tuple[Sizes, Scalars]]) -> list[LaunchPlan | Ruling]:
+    def plans_at(self, wanted: Sequence[tuple[Sizes, Scalars]]) -> list[RecordedLaunchPlan | Ruling]:
         """The plan at each of these, up to the first that cannot be had, whose ruling is the last.
 
         Raises InfrastructureError.
@@ -54,7 +54,7 @@ class Lifted:
         recorded = record(
             self.built.host, self.built.runs, self.described, calls, self.settings, self.sandbox, self.entry.name
         )
-        found: list[LaunchPlan | Ruling] = []
+        found: list[RecordedLaunchPlan | Ruling] = []
         for one in recorded:
             try:
                 if isinstance(one, LiftRefusedError):
@@ -70,7 +70,7 @@ class Lifted:
         parameters = self.built.signature.parameters
         return HostCall(bytes_of, tuple(call_values(self.problem, self.binding.names, parameters, sizes, scalars)))
 
-    def _plan(self, one: Recording | Refusal, other: Recording | Refusal) -> LaunchPlan:
+    def _plan(self, one: Recording | Refusal, other: Recording | Refusal) -> RecordedLaunchPlan:
         names = {entry.symbol: entry.name for entry in self.program.entries}
         for each in (one, other):
             if isinstance(each, Refusal):

@@ -11,13 +11,14 @@ from typing import Final
 
 from common.contract import Status
 from common.launch_plan import (
+    MAX_RECORDED_STEPS,
     AddressInArgument,
     Copy,
     Fill,
     Launch,
-    LaunchPlan,
     PlanError,
     RawArgument,
+    RecordedLaunchPlan,
     Step,
     Temporary,
 )
@@ -47,7 +48,7 @@ _DTYPES: Final = {
 _LIBRARIES: Final = {"cub": "CUB", "thrust": "Thrust", "cutlass": "CUTLASS"}
 
 
-def plan_of(problem: Problem, entries: Sequence[Entry], first: Recording, second: Recording) -> LaunchPlan:
+def plan_of(problem: Problem, entries: Sequence[Entry], first: Recording, second: Recording) -> RecordedLaunchPlan:
     """The plan of both. Raises LiftRefusedError where they are not one, or it cannot be carried out."""
     return _Reader(problem, entries, first, second).plan()
 
@@ -66,7 +67,7 @@ class _Reader:
         self.dtypes: dict[int, DType] = {}
         self.freed: set[int] = set()
 
-    def plan(self) -> LaunchPlan:
+    def plan(self) -> RecordedLaunchPlan:
         if len(self.first.steps) != len(self.second.steps):
             raise _unstable("it does another number of launches, fills and copies")
         steps = [step for pair in zip(self.first.steps, self.second.steps, strict=True) for step in self._step(*pair)]
@@ -83,7 +84,7 @@ class _Reader:
             for dtype in (self.dtypes.get(number, DType.UINT8),)
         )
         try:
-            return LaunchPlan(temporaries=temporaries, steps=tuple(steps))
+            return RecordedLaunchPlan(temporaries=temporaries, steps=tuple(steps))
         except (PlanError, ValueError) as error:
             raise LiftRefusedError(
                 Status.INVALID_SUBMISSION,
@@ -275,6 +276,6 @@ def _few(data: bytes) -> str:
 def _reason(error: Exception, steps: int) -> str:
     if isinstance(error, PlanError):
         return error.reason
-    return (
-        f"it has {steps} steps, and a plan has at most 256" if steps > 256 else "a name or a list in it is too long"
-    )
+    if steps > MAX_RECORDED_STEPS:
+        return f"it has {steps} steps, and {MAX_RECORDED_STEPS} are allowed"
+    return "a name or a list in it is too long"

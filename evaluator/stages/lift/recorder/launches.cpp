@@ -109,14 +109,26 @@ void __cudaRegisterFatBinaryEnd(void **) {}
 void __cudaUnregisterFatBinary(void **) {}
 char __cudaInitModule(void **) { return 0; }
 
+// Names from an anonymous namespace hold a hash of the file, which is another one where the kernels are compiled.
+static std::string without_hash(const char *symbol) {
+    std::string name = symbol;
+    for (const char *mark : {"_GLOBAL__N__", "_INTERNAL_"}) {
+        size_t at = name.find(mark);
+        if (at == std::string::npos) continue;
+        at += strlen(mark);
+        if (name.find_first_not_of("0123456789abcdef", at) == at + 8) name.replace(at, 8, 8, '0');
+    }
+    return name;
+}
+
 void __cudaRegisterFunction(void **, const char *function, char *, const char *symbol, int, uint3 *, uint3 *, dim3 *, dim3 *, int *) {
     std::lock_guard<std::recursive_mutex> guard(recorder().lock);
-    recorder().functions[function] = symbol;
+    recorder().functions[function] = without_hash(symbol);
 }
 
 void __cudaRegisterVar(void **, char *variable, char *, const char *symbol, int, size_t bytes, int, int) {
     std::lock_guard<std::recursive_mutex> guard(recorder().lock);
-    recorder().variables[variable] = {symbol, bytes};
+    recorder().variables[variable] = {without_hash(symbol), bytes};
 }
 
 void __cudaRegisterManagedVar(void **, void **, char *, const char *, int, size_t, int, int) { refuse("not_covered", "__managed__"); }
