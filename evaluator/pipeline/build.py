@@ -12,7 +12,7 @@ from evaluator.stages.compile.nvcc import Compiled, compile_source
 from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.launch.planning import plan_launches, plan_recorded
 from evaluator.stages.lift.binding import expected
-from evaluator.stages.lift.dialects import EntryFunction, entry_function, is_solve
+from evaluator.stages.lift.dialects import EntryFunction, called_libraries, entry_function, is_solve
 from evaluator.stages.lift.lifting import Lifted, lift
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.screening import screen
@@ -75,6 +75,13 @@ def _unlike_solve(screened: ScreenedSource, entry: EntryFunction | None) -> Ruli
             Phase.LIFT,
             "The submission has a launch plan, and host code that launches (dialect solve).",
             "Keep one of the two; with a plan, the dialect is cuda.",
+        )
+    if libraries := called_libraries(screened.source):
+        return Ruling(
+            Status.UNSUPPORTED,
+            Phase.LIFT,
+            f"The host code uses {' and '.join(libraries)}, whose kernels are not the submission's own.",
+            "Write the kernels in this file. It was not judged, so there is no reward.",
         )
     if entry is None:
         return Ruling(

@@ -47,6 +47,31 @@ def is_solve(source: str) -> bool:
     return _LAUNCH.search(SourceText.read(source).code) is not None and entry_function(source) is not None
 
 
+def called_libraries(source: str) -> tuple[str, ...]:
+    """Libraries whose host functions a text uses: their kernels would not be the submission's own."""
+    text = SourceText.read(source)
+    includes = [one.argument[1:] for one in text.directives if one.name == "include"]
+    return tuple(
+        name
+        for name, header, call in _LIBRARIES
+        if any(header.match(one) for one in includes) or (call is not None and call.search(text.code))
+    )
+
+
+_LIBRARIES: Final = (
+    ("cuBLAS", re.compile(r"cublas"), None),
+    ("cuDNN", re.compile(r"cudnn"), None),
+    ("cuFFT", re.compile(r"cufft"), None),
+    ("cuSPARSE", re.compile(r"cusparse"), None),
+    ("cuSOLVER", re.compile(r"cusolver"), None),
+    ("NCCL", re.compile(r"nccl"), None),
+    ("PyTorch", re.compile(r"(?:torch|ATen|c10|pybind11)/"), None),
+    ("Thrust", re.compile(r"thrust/(?!(?:complex|pair|tuple|functional)\.h)"), None),
+    ("CUB", re.compile(r"cub/device/"), re.compile(r"\bcub\s*::\s*Device[A-Z]\w+\s*::")),
+)
+"""Names, how their headers begin, and what a call looks like where device code uses the same headers."""
+
+
 def _names(parameters: str) -> tuple[str | None, ...]:
     if not parameters.strip() or parameters.strip() == "void":
         return ()

@@ -35,6 +35,7 @@ _RECORDER_FLAGS: Final = ("-std=c++17", "-O1", "-fno-rtti", "-w")
 _MAX_SIGNATURE_BYTES: Final = 1 << 16
 _MAX_HOST_BYTES: Final = 64 << 20
 _DESCRIBE_S: Final = 5.0
+_DOUBLED: Final = re.compile(r"multiple definition of [`'](?P<name>[^`'\n]{1,200})'")
 _UNDEFINED: Final = re.compile(r"undefined reference to [`'](?P<name>[^`'\n]{1,200})'")
 
 
@@ -186,6 +187,12 @@ class _Build:
             return run.files["host"]
         missing = dict.fromkeys(match["name"] for match in _UNDEFINED.finditer(said(run)))
         named = [name for name in missing if not name.startswith("assay_")]
+        if doubled := _DOUBLED.search(said(run)):
+            raise LiftRefusedError(
+                Status.COMPILE_ERROR,
+                f"The host code defines {doubled['name']}, which the CUDA runtime has.",
+                "Call the runtime's own, and name your functions otherwise.",
+            )
         if not named:
             raise _UncacheableError(
                 LiftRefusedError(

@@ -1,7 +1,7 @@
 """Lifting, as a whole: a source with an entry function in, and the plan at any sizes out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from common.contract import KernelResources, Settings
@@ -49,19 +49,19 @@ class Lifted:
             try:
                 calls.append(self._call(sizes, scalars))
             except LiftRefusedError as refusal:
-                refused = refusal.ruling
+                refused = _there(refusal.ruling, sizes)
                 break
         recorded = record(
             self.built.host, self.built.runs, self.described, calls, self.settings, self.sandbox, self.entry.name
         )
         found: list[RecordedLaunchPlan | Ruling] = []
-        for one in recorded:
+        for (sizes, _), one in zip(wanted, recorded, strict=False):
             try:
                 if isinstance(one, LiftRefusedError):
                     raise one
                 found.append(self._plan(*one))
             except LiftRefusedError as refusal:
-                return [*found, refusal.ruling]
+                return [*found, _there(refusal.ruling, sizes)]
         return [*found, *([refused] if refused else [])]
 
     def _call(self, sizes: Sizes, scalars: Scalars) -> HostCall:
@@ -78,6 +78,12 @@ class Lifted:
         assert isinstance(one, Recording)
         assert isinstance(other, Recording)
         return plan_of(self.problem, self.program.entries, one, other)
+
+
+def _there(ruling: Ruling, sizes: Sizes) -> Ruling:
+    """The same, with where it was."""
+    at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+    return replace(ruling, message=f"{ruling.message.removesuffix('.')} (at {at}).")
 
 
 def lift(

@@ -71,12 +71,16 @@ cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventElapsedTime(float *, cudaEvent_t, cudaEvent_t) { refuse("not_covered", "cudaEventElapsedTime"); }
 cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
 
-// --- errors: a call that cannot go well ends the recording with its reason, so none is pending -------------------
+// --- errors: most calls that cannot go well end the recording with their reason ------------------------------------
 
-cudaError_t cudaGetLastError(void) { return cudaSuccess; }
-cudaError_t cudaPeekAtLastError(void) { return cudaSuccess; }
-const char *cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : error == cudaErrorMemoryAllocation ? "out of memory" : "invalid argument"; }
-const char *cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaErrorInvalidValue"; }
+cudaError_t cudaGetLastError(void) {
+    cudaError_t error = recorder().error;
+    recorder().error = cudaSuccess;
+    return error;
+}
+cudaError_t cudaPeekAtLastError(void) { return recorder().error; }
+const char *cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : error == cudaErrorMemoryAllocation ? "out of memory" : error == cudaErrorInvalidConfiguration ? "invalid configuration argument" : "invalid argument"; }
+const char *cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : error == cudaErrorInvalidConfiguration ? "cudaErrorInvalidConfiguration" : "cudaErrorInvalidValue"; }
 
 // --- the device ---------------------------------------------------------------------------------------------------
 

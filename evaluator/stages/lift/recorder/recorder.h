@@ -53,6 +53,7 @@ struct Recorder {
     std::string output;
     int process = 0;
     unsigned long long handles = 0;
+    cudaError_t error = cudaSuccess; // of the last launch that a GPU would not have made
 };
 
 Recorder &recorder();
