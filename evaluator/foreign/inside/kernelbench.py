@@ -106,6 +106,9 @@ class ReferenceFile(ABC):
     """Whole numbers that the file names, and a kernel may use."""
     assumed: Mapping[str, int] = MappingProxyType({})
     """Those of them that the file leaves open."""
+    entry: Sequence[tuple[str, float | None, bool]] = ()
+    """What the host function of a solution takes, in order, where the form says so: names; the value of a number,
+    None for a tensor; and whether the tensor is read and written."""
 
     def __init__(self, tree: ast.Module, constants: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         """`constants`: places of numbers in `tree`, some of which get other values, `sizes`. Raises RefusedError."""

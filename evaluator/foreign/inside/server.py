@@ -214,6 +214,7 @@ class ReferenceServer:
             told = _described(name + "_" * (name in taken), tensor, CALLED, "output")
             outputs.append({**told, "longest_sum": work.longest_sum_in(tensor)})
         taken |= {one["name"] for one in outputs}
+        written = dict(zip(self._file.output_names, (one["name"] for one in outputs), strict=False))
         sizes = {name: value for name, value in self._file.sizes.items() if name not in taken}
         constants = self._file.constants
         return {
@@ -221,6 +222,7 @@ class ReferenceServer:
             "outputs": outputs,
             "sizes": sizes,
             "assumed": dict(self._file.assumed),
+            "entry": [self._entry_parameter(*one, names, written) for one in self._file.entry],
             "constants": [name for name in sizes if name in constants and varies(constants[name])],
             "flops": max(work.flops, least_flops),
             "longest_sum": work.longest_sum,
@@ -232,6 +234,17 @@ class ReferenceServer:
             "fault": fault,
             "unordered": work.unordered and not all(one.dtype.is_floating_point for one in found),
         }
+
+    @staticmethod
+    def _entry_parameter(
+        name: str, value: float | None, changed: bool, read: Mapping[str, str], written: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """A parameter of a solution's host function, with what the tensors are called here."""
+        if value is not None:
+            return {"name": name, "value": value}
+        if changed:
+            return {"name": name, "tensor": written.get(f"{name}_out", ""), "initial": read.get(name, "")}
+        return {"name": name, "tensor": read.get(name) or written.get(name, "")}
 
     def _fixed(self) -> set[str]:
         """The arguments that only the file can make, and makes the same under another seed."""

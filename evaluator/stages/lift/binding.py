@@ -46,6 +46,8 @@ class Binding:
     names: tuple[str, ...]
     said: str
     """In words."""
+    initial: tuple[tuple[str, str], ...] = ()
+    """Inputs whose contents an output has before the function is called, and that output."""
 
 
 _WORDS: Final = {"i": "int", "u": "unsigned", "c": "char", "b": "bool", "x": "struct", "v": "void"}
@@ -56,6 +58,8 @@ def bind(problem: Problem, entry: EntryFunction, signature: HostSignature) -> Bi
     """Raises LiftRefusedError where the function does not fit the problem."""
     parameters = signature.parameters
     known = problem.parameter_names
+    if problem.entry and len(problem.entry) == len(parameters):
+        return _bind_as_stated(problem, entry, parameters)
     names = entry.parameter_names if len(entry.parameter_names) == len(parameters) else (None,) * len(parameters)
     if all(name in known for name in names) and len(set(names)) == len(names):
         chosen = tuple(str(name) for name in names)
@@ -68,6 +72,19 @@ def bind(problem: Problem, entry: EntryFunction, signature: HostSignature) -> Bi
     for number, (name, parameter) in enumerate(zip(chosen, parameters, strict=True), 1):
         _check(problem, entry, number, name, parameter)
     return Binding(chosen, said)
+
+
+def _bind_as_stated(problem: Problem, entry: EntryFunction, parameters: Sequence[HostParameter]) -> Binding:
+    """To what the problem's own form says that the function takes: by name where all names are those, or by order."""
+    stated = {one.name: one for one in problem.entry}
+    by_name = set(entry.parameter_names) == set(stated) and len(entry.parameter_names) == len(stated)
+    chosen = [stated[str(name)] for name in entry.parameter_names] if by_name else list(problem.entry)
+    names = tuple(one.tensor or one.name for one in chosen)
+    for number, (name, parameter) in enumerate(zip(names, parameters, strict=True), 1):
+        _check(problem, entry, number, name, parameter)
+    changed = tuple((one.initial, one.tensor) for one in chosen if one.initial)
+    said = f"{entry.name}({', '.join(names)}) bound {'by name' if by_name else 'by order'}, as the problem states it"
+    return Binding(names, said, changed)
 
 
 def _in_order(problem: Problem, entry: EntryFunction, parameters: Sequence[HostParameter]) -> tuple[str, ...]:
@@ -129,6 +146,9 @@ def _check(problem: Problem, entry: EntryFunction, number: int, name: str, param
             Status.INVALID_SUBMISSION, f"{place}: it {reason}.", f"Declare it as `{C_TYPES[dtypes[name]]}*`."
         )
     floats = {scalar.name for scalar in problem.scalars if scalar.dtype.is_float}
+    floats |= {one.name for one in problem.entry if isinstance(one.value, float) and not one.value.is_integer()}
+    if parameter.kind == "f" and name not in problem.sizes and any(one.name == name for one in problem.entry):
+        return
     fits = parameter.kind == "f" if name in floats else parameter.kind in _NUMBERS
     if not fits:
         what = "a floating-point number" if name in floats else "an integer"
@@ -158,6 +178,7 @@ def call_values(
     """What is passed at `sizes`, as `recorder/recording.cpp` reads it. Raises LiftRefusedError."""
     tensors = [tensor.name for tensor in (*problem.inputs, *problem.outputs)]
     numbers: dict[str, float] = {s.name: scalars.get(s.name, s.value) for s in problem.scalars}
+    numbers |= {one.name: one.value for one in problem.entry if one.value is not None}
     numbers |= sizes
     values = []
     for name, parameter in zip(names, parameters, strict=True):

@@ -77,7 +77,7 @@ class Lifted:
                 raise ruling_of(each, names)
         assert isinstance(one, Recording)
         assert isinstance(other, Recording)
-        return plan_of(self.problem, self.program.entries, one, other)
+        return plan_of(self.problem, self.program.entries, one, other, self.binding.initial)
 
 
 def _there(ruling: Ruling, sizes: Sizes) -> Ruling:

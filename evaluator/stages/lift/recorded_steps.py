@@ -48,9 +48,20 @@ _DTYPES: Final = {
 _LIBRARIES: Final = {"cub": "CUB", "thrust": "Thrust", "cutlass": "CUTLASS"}
 
 
-def plan_of(problem: Problem, entries: Sequence[Entry], first: Recording, second: Recording) -> RecordedLaunchPlan:
-    """The plan of both. Raises LiftRefusedError where they are not one, or it cannot be carried out."""
-    return _Reader(problem, entries, first, second).plan()
+def plan_of(
+    problem: Problem,
+    entries: Sequence[Entry],
+    first: Recording,
+    second: Recording,
+    initial: Sequence[tuple[str, str]] = (),
+) -> RecordedLaunchPlan:
+    """The plan of both. Raises LiftRefusedError where they are not one, or it cannot be carried out.
+
+    `initial`: copies before everything else, from the first of two tensors to the second.
+    """
+    plan = _Reader(problem, entries, first, second).plan()
+    copies = tuple(Copy(source=source, target=target) for source, target in initial)
+    return plan.model_copy(update={"steps": (*copies, *plan.steps)}) if copies else plan
 
 
 class _Reader:

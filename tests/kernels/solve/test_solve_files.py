@@ -22,7 +22,10 @@ WRONG = {
     "relu_float4_and_tail": ("input + 4 * quads", "input + 3 * quads"),
     "relu_copied_first": ("n * sizeof(float), cudaMemcpyDeviceToDevice", "n, cudaMemcpyDeviceToDevice"),
     "reduce_sum_atomic": ("    cudaMemset(total, 0, sizeof(float));\n", ""),
-    "histogram_private_rows": ("256 * sizeof(unsigned), many);\n    count", "255 * sizeof(unsigned), many);\n    count"),
+    "histogram_private_rows": (
+        "256 * sizeof(unsigned), many);\n    count",
+        "255 * sizeof(unsigned), many);\n    count",
+    ),
     "prefix_sum_doubling": ("distance *= 2", "distance *= 3"),
     "conv2d_constant_shape": ("{batch, in_channels, out_channels", "{batch, in_channels - 1, out_channels"),
     "conv2d_filters_by_symbol": ("weight + pair * 9,", "weight,"),

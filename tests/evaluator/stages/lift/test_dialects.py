@@ -11,7 +11,10 @@ SOLVE = 'extern "C" void solve(float* x, int n) { k<<<1, 1>>>(x, n); }\n'
     [
         (KERNEL + SOLVE, True),
         (KERNEL + SOLVE.replace("solve", "solution"), True),
-        (KERNEL + 'extern "C" {\nvoid solve(\n    float* x, // the data\n    int n)\n{ k<<<1, 1>>>(x, n); }\n}', True),
+        (
+            KERNEL + 'extern "C" {\nvoid solve(\n    float* x, // the data\n    int n)\n{ k<<<1, 1>>>(x, n); }\n}',
+            True,
+        ),
         (KERNEL + SOLVE.replace("k<<<1, 1>>>(x, n);", "cudaLaunchKernel((void*)k, 1, 1, 0, 0, 0);"), True),
         (KERNEL, False),
         (KERNEL + 'extern "C" void solve(float* x, int n);\n', False),
@@ -19,9 +22,21 @@ SOLVE = 'extern "C" void solve(float* x, int n) { k<<<1, 1>>>(x, n); }\n'
         (KERNEL + f'const char* text = R"({SOLVE})";\n', False),
         (KERNEL + 'extern "C" void solve(float* x, int n) {}\n', False),
         ("// assay: launch k grid=(1) block=(1) args=(x, n)\n" + KERNEL + SOLVE, False),
-        (KERNEL + 'int main() { k<<<1, 1>>>(nullptr, 0); }\nvoid resolve(int n) {}\n', False),
+        (KERNEL + "int main() { k<<<1, 1>>>(nullptr, 0); }\nvoid resolve(int n) {}\n", False),
     ],
-    ids=["solve", "solution", "lines", "by address", "kernel", "declared", "comment", "text", "empty", "plan", "main"],
+    ids=[
+        "solve",
+        "solution",
+        "lines",
+        "by address",
+        "kernel",
+        "declared",
+        "comment",
+        "text",
+        "empty",
+        "plan",
+        "main",
+    ],
 )
 def test_a_text_is_recognised_by_its_entry_function_and_a_launch(source, is_one):
     assert is_solve(source) is is_one
