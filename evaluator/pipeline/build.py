@@ -15,7 +15,7 @@ from evaluator.stages.lift.binding import expected
 from evaluator.stages.lift.dialects import EntryFunction, called_libraries, entry_function, is_solve
 from evaluator.stages.lift.lifting import Lifted, lift
 from evaluator.stages.screen.cleaning import clean
-from evaluator.stages.screen.screening import screen
+from evaluator.stages.screen.screening import DEVICE_TIER, LIFTED, screen
 from evaluator.stages.verify.trials import asked_sizes, plan_trials
 
 
@@ -33,7 +33,7 @@ def build(
     dialect: Dialect = submitted.dialect or (
         "solve" if submitted.plan is None and is_solve(cleaned.source) else "cuda"
     )
-    found = screen(cleaned.source, cleaned.changes)
+    found = screen(cleaned.source, cleaned.changes, LIFTED if dialect == "solve" else DEVICE_TIER)
     screened = ScreenedSource(submitted, cleaned.source, found.screening, dialect)
     if found.ruling:
         return Ending(screened, found.ruling)

@@ -124,6 +124,18 @@ class ReferenceFile(ABC):
             exec(compile(tree, FILE, "exec"), self._names)
         self.check_torch()
 
+    def entry_by(self, read: Mapping[str, str], written: Mapping[str, str]) -> list[dict[str, Any]]:
+        """`entry` with what its tensors are called outside: those that are `read`, and those that are `written`."""
+        found: list[dict[str, Any]] = []
+        for name, value, changed in self.entry:
+            if value is not None:
+                found.append({"name": name, "value": value})
+            elif changed:
+                found.append({"name": name, "tensor": written.get(f"{name}_out", ""), "initial": read.get(name, "")})
+            else:
+                found.append({"name": name, "tensor": read.get(name) or written.get(name, "")})
+        return found
+
     @staticmethod
     @abstractmethod
     def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:

@@ -222,7 +222,7 @@ class ReferenceServer:
             "outputs": outputs,
             "sizes": sizes,
             "assumed": dict(self._file.assumed),
-            "entry": [self._entry_parameter(*one, names, written) for one in self._file.entry],
+            "entry": self._file.entry_by(names, written),
             "constants": [name for name in sizes if name in constants and varies(constants[name])],
             "flops": max(work.flops, least_flops),
             "longest_sum": work.longest_sum,
@@ -234,17 +234,6 @@ class ReferenceServer:
             "fault": fault,
             "unordered": work.unordered and not all(one.dtype.is_floating_point for one in found),
         }
-
-    @staticmethod
-    def _entry_parameter(
-        name: str, value: float | None, changed: bool, read: Mapping[str, str], written: Mapping[str, str]
-    ) -> dict[str, Any]:
-        """A parameter of a solution's host function, with what the tensors are called here."""
-        if value is not None:
-            return {"name": name, "value": value}
-        if changed:
-            return {"name": name, "tensor": written.get(f"{name}_out", ""), "initial": read.get(name, "")}
-        return {"name": name, "tensor": read.get(name) or written.get(name, "")}
 
     def _fixed(self) -> set[str]:
         """The arguments that only the file can make, and makes the same under another seed."""

@@ -147,7 +147,7 @@ def _check(problem: Problem, entry: EntryFunction, number: int, name: str, param
         )
     floats = {scalar.name for scalar in problem.scalars if scalar.dtype.is_float}
     floats |= {one.name for one in problem.entry if isinstance(one.value, float) and not one.value.is_integer()}
-    if parameter.kind == "f" and name not in problem.sizes and any(one.name == name for one in problem.entry):
+    if parameter.kind == "f" and any(one.name == name for one in problem.entry):
         return
     fits = parameter.kind == "f" if name in floats else parameter.kind in _NUMBERS
     if not fits:
