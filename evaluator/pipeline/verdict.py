@@ -1,6 +1,7 @@
 """The verdict of an evaluation, from what it had reached when it ended and the ruling that ended it."""
 
 import time
+from dataclasses import replace
 from typing import Final
 
 from common.contract import Compilation, Dialect, Phase, Profile, Receipt, Screening, Status, Timing, Verdict
@@ -18,6 +19,7 @@ from evaluator.pipeline.stage_values import (
     TimedProgram,
 )
 from evaluator.stages.compile.nvcc import Compiled
+from evaluator.stages.lift.dialects import in_host_words
 from evaluator.stages.profile.profile import counters, expected_time, profile
 
 _WORTH_A_HINT: Final = 0.2
@@ -35,6 +37,9 @@ def build_verdict(job: GradingJob, ending: Ending) -> Verdict:
     ruling = ending.ruling
     if ruling is None:
         ruling = Ruling(Status.PASSED, known.last_phase(), known.praise(), known.next_step(found))
+    if known.dialect == "solve":
+        hint = in_host_words(ruling.hint) if ruling.hint else None
+        ruling = replace(ruling, message=in_host_words(ruling.message), hint=hint)
     job.stopwatch.lap(ruling.phase)
     facts = facts_of(
         status=ruling.status,

@@ -47,6 +47,21 @@ def is_solve(source: str) -> bool:
     return _LAUNCH.search(SourceText.read(source).code) is not None and entry_function(source) is not None
 
 
+def in_host_words(text: str) -> str:
+    """A hint that speaks of lines of a launch plan, in the words of host code."""
+    for pattern, words in _HOST_WORDS:
+        text = pattern.sub(words, text)
+    return text
+
+
+_HOST_WORDS: Final = (
+    (re.compile(r"`// assay: fill (\w+) value=0`"), r"`cudaMemset(\1, 0, bytes)`"),
+    (re.compile(r"`// assay: temp [^`]*`"), "`cudaMalloc`"),
+    (re.compile(r"`// assay: launch [^`]*cooperative[^`]*`"), "`cudaLaunchCooperativeKernel`"),
+    (re.compile(r"`shared=`"), "amount of dynamic shared memory"),
+)
+
+
 def called_libraries(source: str) -> tuple[str, ...]:
     """Libraries whose host functions a text uses: their kernels would not be the submission's own."""
     text = SourceText.read(source)

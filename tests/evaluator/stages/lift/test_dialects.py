@@ -1,6 +1,6 @@
 import pytest
 
-from evaluator.stages.lift.dialects import called_libraries, entry_function, is_solve
+from evaluator.stages.lift.dialects import called_libraries, entry_function, in_host_words, is_solve
 
 KERNEL = "__global__ void k(float* x, int n) { x[0] = n; }\n"
 SOLVE = 'extern "C" void solve(float* x, int n) { k<<<1, 1>>>(x, n); }\n'
@@ -62,3 +62,9 @@ def test_the_names_of_parameters_are_read_where_there_are_some():
 )
 def test_libraries_that_would_do_the_work_are_named(source, libraries):
     assert called_libraries(source) == libraries
+
+
+def test_hints_speak_of_what_host_code_does():
+    said = "add `// assay: fill total value=0` before it, or `// assay: temp a float32 (n)`"
+    assert in_host_words(said) == "add `cudaMemset(total, 0, bytes)` before it, or `cudaMalloc`"
+    assert in_host_words("Use ceil_div.") == "Use ceil_div."
