@@ -86,7 +86,7 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Packed:
-    """An argument whose bytes hold addresses of buffers: a struct with pointers in it."""
+    """An argument as its bytes, which may hold addresses of buffers: a struct with pointers in it."""
 
     data: bytes
     """All of the parameter, zeros where the addresses go."""

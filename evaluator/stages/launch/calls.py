@@ -1,10 +1,8 @@
 """A launch with its kernel, before the sizes are known."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from common.launch_plan import Launch
-from common.wire import BYTES_AS_BASE64
 from evaluator.backends.session import Entry, Packed, Parameter, Pointer
 
 
@@ -14,15 +12,13 @@ class Call:
 
     launch: Launch
     entry: Entry
-    values: tuple[Pointer | Packed | bytes | int | float | str, ...]
+    values: tuple[Pointer | Packed | int | float | str, ...]
     static_shared_bytes: int
     place: str
     registers: int = 0
     """Of a thread; 0 where it is not known."""
     most_threads: int | None = None
     """Of a block, by the kernel's `__launch_bounds__`; None where it says nothing."""
-
-    __pydantic_config__: ClassVar = BYTES_AS_BASE64
 
     @property
     def pointers(self) -> tuple[tuple[int, Parameter, str], ...]:

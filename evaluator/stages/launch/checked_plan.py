@@ -363,9 +363,11 @@ class _Sized:
         return cluster if prod(cluster) > 1 else None
 
     def _argument(
-        self, place: str, value: Pointer | Packed | bytes | float | str, parameter: Parameter
+        self, place: str, value: Pointer | Packed | float | str, parameter: Parameter
     ) -> Pointer | Packed | bytes:
-        if isinstance(value, Pointer | Packed | bytes):
+        if isinstance(value, Packed) and not value.addresses:
+            return value.data
+        if isinstance(value, Pointer | Packed):
             return value
         if parameter.kind == "pointer":
             return bytes(parameter.size_bytes)

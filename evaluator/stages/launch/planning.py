@@ -365,7 +365,7 @@ def _entry(step: str, wanted: str, entries: Sequence[Entry], source: str) -> Ent
 def _check_type(
     place: str,
     argument: float | str | RawArgument,
-    value: Pointer | Packed | bytes | float | str,
+    value: Pointer | Packed | float | str,
     parameter: Parameter,
     scope: Scope,
 ) -> None:
@@ -375,7 +375,7 @@ def _check_type(
                 f"{place}: {len(argument.data) // 2} bytes for a parameter of {parameter.size_bytes} bytes."
             )
         return
-    assert not isinstance(value, Packed | bytes)
+    assert not isinstance(value, Packed)
     if isinstance(value, Pointer) and parameter.kind == "pointer":
         dtype = scope.dtypes[value.buffer]
         reason = pointer_misfit(parameter.pointee, dtype)

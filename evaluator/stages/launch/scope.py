@@ -67,7 +67,7 @@ class Scope:
         close = get_close_matches(name.lower(), known, n=1)
         return f": did you mean '{known[close[0]]}'?" if close else ""
 
-    def value(self, place: str, argument: float | str | RawArgument) -> Pointer | Packed | bytes | int | float | str:
+    def value(self, place: str, argument: float | str | RawArgument) -> Pointer | Packed | int | float | str:
         """What an argument stands for: a buffer, a number, an expression over the sizes, or bytes."""
         if isinstance(argument, RawArgument):
             return self._raw(place, argument)
@@ -81,7 +81,7 @@ class Scope:
         self.check_expression(place, argument)
         return argument
 
-    def _raw(self, place: str, argument: RawArgument) -> Pointer | Packed | bytes:
+    def _raw(self, place: str, argument: RawArgument) -> Pointer | Packed:
         data = bytes.fromhex(argument.data)
         for address in argument.addresses:
             name = address.buffer
@@ -91,9 +91,7 @@ class Scope:
                     f"The tensors and temporaries are {', '.join(self.roles)}.",
                 )
         to = tuple((address.at, Pointer(address.buffer, address.offset_bytes)) for address in argument.addresses)
-        if not to:
-            return data
-        return to[0][1] if len(data) == 8 else Packed(data, to)
+        return to[0][1] if to and len(data) == 8 else Packed(data, to)
 
     def check_move(self, place: str, step: Fill | Copy) -> None:
         """Raise where a fill or a copy names no buffer, or would write to an input."""

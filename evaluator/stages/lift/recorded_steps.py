@@ -123,7 +123,9 @@ class _Reader:
         entry = self.by_symbol.get(one.kernel)
         if entry is None or len(one.arguments) != len(entry.parameters):
             raise LiftRefusedError(
-                Status.RUNTIME_ERROR, "The host code launches a function that is no kernel of the program."
+                Status.RUNTIME_ERROR,
+                "The host code launches a function that is no kernel of the program.",
+                "Launch a `__global__` function of this file, with its own arguments.",
             )
         name = shortest(entry, self.entries)
         library = _LIBRARIES.get(entry.name.removeprefix("void ").split("::")[0].strip())
