@@ -129,6 +129,14 @@ class Lifting(Wire):
     times_include: str = "launches, fills and copies, one after another; not the host code's own time"
     """What a measured or estimated time is of."""
 
+    @property
+    def text(self) -> str:
+        """In words: `solve(x, y, n) bound by name: 2 launches, 1 temporary`."""
+        counts = {"launch": self.launches, "fill": self.fills, "copy": self.copies, "temporary": self.temporaries}
+        plurals = {"launch": "launches", "fill": "fills", "copy": "copies", "temporary": "temporaries"}
+        said = ", ".join(f"{many} {word if many == 1 else plurals[word]}" for word, many in counts.items() if many)
+        return f"{self.binding}: {said}"
+
 
 class Compilation(Wire):
     """What compiling gave."""

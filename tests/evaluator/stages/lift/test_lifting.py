@@ -1,9 +1,12 @@
 """Host code from its text to plans at any sizes, and those plans on their way to a referee in another process."""
 
+import io
 import os
+import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from common.contract import Phase, Settings, Status, Submission
 from common.launch_plan import LaunchPlan, RawArgument
@@ -15,6 +18,7 @@ from evaluator.pipeline.stage_values import Ending, PlannedProgram, SubmittedSou
 from evaluator.problems.catalogue import find_problem
 from evaluator.receipts.checks import CheckOutcome, Expectations, examine_verdict, verified
 from evaluator.receipts.replay import replay
+from evaluator.report.terminal import verdict_card
 from evaluator.seed import Seed
 from evaluator.stages.launch.checked_plan import SizedPlan
 from evaluator.stages.verify.trials import plan_trials
@@ -116,6 +120,10 @@ def test_a_verdict_says_what_was_lifted_and_comes_out_again(toolbox):
     verdict = evaluate(Submission(problem="vector_add", source=STRUCT, settings=settings), toolbox)
     assert verdict.status is Status.PASSED
     assert (verdict.compile.dialect, verdict.compile.lifting.entry) == ("solve", "solve")
+    assert verdict.compile.lifting.text == "solve(a, b, c, n) bound by name: 1 launch"
+    console = Console(width=100, file=io.StringIO())
+    console.print(verdict_card(verdict, STRUCT))
+    assert re.search(r"Lifted +solve\(a, b, c, n\) bound by name: 1 launch", console.file.getvalue())
     assert not {"host-launch", "host-runtime"} & {one.rule for one in verdict.compile.screening.findings}
     beside = Expectations(STRUCT.encode(), None, {toolbox.signer.public_key: "that of this test"})
     shown, checks = examine_verdict(verdict.model_dump_json().encode(), beside)
