@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from common.contract import (
+    Dialect,
     Reference,
     Settings,
     Status,
@@ -32,6 +33,7 @@ def grade(
     backend: Literal["auto", "gpu", "sim"] = "auto",
     *,
     plan: LaunchPlan | None = None,
+    dialect: Dialect | None = None,
     settings: Settings | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Verdict:
@@ -41,8 +43,9 @@ def grade(
     problem of others (it needs PyTorch): the path of a file that states one, or a `Reference` with its text or an
     expression. The file is carried out in a sandbox.
     `backend` says where to run: `sim`, `gpu`, or `auto`, which takes a GPU where one can be used. `plan` says how the
-    kernels are launched; without one it is read from the source's `// assay:` lines, or inferred. `progress` gets
-    the phase under way; an exception of its own ends the grading and is raised here. Environment variables `ASSAY_…`
+    kernels are launched; without one it is read from the source's `// assay:` lines, or inferred. `dialect` is
+    `solve` for a text whose own `solve()` or `solution()` launches; None finds that out. `progress` gets the phase
+    under way; an exception of its own ends the grading and is raised here. Environment variables `ASSAY_…`
     count as they do for the command `assay`.
 
         >>> from assay import Settings, grade
@@ -91,7 +94,14 @@ def grade(
             stated = _stated(problem, toolbox, chosen, backend, while_used)
         named = stated.id if stated is not None else problem
         submission = Submission.model_validate(
-            {"problem": named, "source": source, "plan": plan, "backend": backend, "settings": chosen}
+            {
+                "problem": named,
+                "source": source,
+                "dialect": dialect,
+                "plan": plan,
+                "backend": backend,
+                "settings": chosen,
+            }
         )
         verdict = evaluate(submission, toolbox, progress=show, problem=stated)
     if raised:

@@ -229,6 +229,23 @@ class SentByName(Generic[T]):
         )
 
 
+@dataclass(frozen=True)
+class SentAs(Generic[T]):
+    """Annotation of a value that travels as another, of type `kind`: `plain` makes that, `made` the value of it."""
+
+    kind: Any
+    plain: Callable[[T], Any]
+    made: Callable[[Any], T]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        inner = handler.generate_schema(self.kind)
+        return core_schema.no_info_after_validator_function(
+            self.made,
+            inner,
+            serialization=core_schema.plain_serializer_function_ser_schema(self.plain, return_schema=inner),
+        )
+
+
 def parse_json(text: bytes | bytearray) -> object:
     """The value of a JSON text, UTF-8. Raises ValueError: no JSON, a lone surrogate, nested deeper than 200."""
     value: object = from_json(text)

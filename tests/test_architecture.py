@@ -95,6 +95,7 @@ OWNERS = {
         "evaluator.service.api",
         "evaluator.service.web",
         "evaluator.settings",
+        "evaluator.stages.lift",
         "evaluator.validation_messages",
         "trainer.config",
         "trainer.evaluation.report",

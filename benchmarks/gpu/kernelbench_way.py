@@ -18,7 +18,8 @@ from typing import Any
 
 from common.contract import Submission
 from common.expressions import evaluate_expression
-from common.launch_plan import Launch, parse_directives
+from common.launch_directives import parse_directives
+from common.launch_plan import Launch
 from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
 

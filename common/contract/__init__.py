@@ -32,6 +32,7 @@ from common.contract.submission import (
     MAX_SIZE_NAME,
     MAX_SIZES,
     MAX_SOURCE_BYTES,
+    Dialect,
     GpuName,
     OtherSizes,
     RewardName,
@@ -46,6 +47,7 @@ from common.contract.verdict import (
     Evaluation,
     Finding,
     KernelResources,
+    Lifting,
     Occupancy,
     Phase,
     Profile,
@@ -59,7 +61,7 @@ from common.contract.verdict import (
     Verdict,
 )
 
-CONTRACT_VERSION = "1.4"
+CONTRACT_VERSION = "1.5"
 
 __all__ = [
     "BASELINE_WORDS",
@@ -76,6 +78,7 @@ __all__ = [
     "Correctness",
     "DeviceState",
     "Diagnostic",
+    "Dialect",
     "Evaluation",
     "Fault",
     "Finding",
@@ -83,6 +86,7 @@ __all__ = [
     "GpuName",
     "HazardWarning",
     "KernelResources",
+    "Lifting",
     "Mismatch",
     "Occupancy",
     "OtherSizes",

@@ -146,7 +146,8 @@ class Correctness(Wire):
     """Largest error over the allowed error in all passed trials."""
     deterministic: bool | None = None
     """Whether two runs on the same input gave the same bits; null when not tried."""
-    plan_source: Literal["json", "directives", "inferred"] | None = None
+    plan_source: Literal["json", "directives", "inferred", "recorded"] | None = None
+    """`recorded`: host code was recorded anew at each set of sizes (`Compilation.lifting`)."""
     binding: str | None = None
     """How parameters were bound to tensors and sizes, in words."""
     fault: Fault | None = None

@@ -109,6 +109,11 @@ class Settings(Request):
     """Launches end when the speedup is known to this share of it (half of its 95 % interval)."""
 
 
+Dialect = Literal["cuda", "solve"]
+"""`cuda`: kernels with a launch plan; host code never runs. `solve`: a file whose `extern "C" void solve(…)` or
+`solution(…)` launches the kernels, as on LeetGPU and Tensara; it is recorded, and the recording is the plan."""
+
+
 class Submission(Request):
     """One kernel for one problem, as the caller sends it."""
 
@@ -116,8 +121,8 @@ class Submission(Request):
     """Id of the problem. It may be left out where `reference` is given, which has one of its own."""
     source: str = Field(max_length=16 << 20)
     """The source text, UTF-8. Above 1 MiB the verdict is `invalid_submission`."""
-    dialect: Literal["cuda"] = "cuda"
-    """What kind of text `source` is."""
+    dialect: Dialect | None = None
+    """What kind of text `source` is; null finds out: `solve` where it has such a function, launches, and no plan."""
     plan: LaunchPlan | None = None
     """Launch plan; null takes it from `// assay:` directives in the source, or infers it."""
     backend: Literal["auto", "gpu", "sim"] = "auto"

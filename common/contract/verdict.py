@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from common.contract.correctness import Correctness
 from common.contract.counters import Estimate, Evidence, Pitfall
-from common.contract.submission import RewardName, Settings, Submission
+from common.contract.submission import Dialect, RewardName, Settings, Submission
 from common.contract.timing import Timing
 from common.wire import Wire
 
@@ -110,6 +110,34 @@ class KernelResources(Wire):
     barriers: int
 
 
+class Lifting(Wire):
+    """What host code was recorded to do, in the place of a launch plan. Counts are of the problem's typical sizes."""
+
+    entry: str
+    """The function that was called: `solve` or `solution`."""
+    binding: str
+    """What its parameters got, in words."""
+    launches: int
+    fills: int
+    """Memsets, and data that the host code copied to the device."""
+    copies: int
+    """Copies on the device."""
+    temporaries: int
+    """Allocations that launches, fills or copies use."""
+    duration_s: float
+    """What compiling the host code took, seconds; 0 where it was compiled before."""
+    times_include: str = "launches, fills and copies, one after another; not the host code's own time"
+    """What a measured or estimated time is of."""
+
+    @property
+    def text(self) -> str:
+        """In words: `solve(x, y, n) bound by name: 2 launches, 1 temporary`."""
+        counts = {"launch": self.launches, "fill": self.fills, "copy": self.copies, "temporary": self.temporaries}
+        plurals = {"launch": "launches", "fill": "fills", "copy": "copies", "temporary": "temporaries"}
+        said = ", ".join(f"{many} {word if many == 1 else plurals[word]}" for word, many in counts.items() if many)
+        return f"{self.binding}: {said}"
+
+
 class Compilation(Wire):
     """What compiling gave."""
 
@@ -126,6 +154,12 @@ class Compilation(Wire):
     """True when nothing had to be compiled for this evaluation."""
     duration_s: float | None = None
     """Wall-clock time of this evaluation's compile phase, seconds."""
+    dialect: Dialect = "cuda"
+    """What the source was taken for."""
+    tier: Literal["device"] = "device"
+    """How much of the submission runs untouched: `device`, its kernels alone."""
+    lifting: Lifting | None = None
+    """Null where no host code was recorded."""
 
 
 class Occupancy(Wire):

@@ -78,9 +78,21 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Pointer:
-    """An argument that is the address of a buffer."""
+    """An argument that is the address of a buffer, or of a byte in it."""
 
     buffer: str
+    offset_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Packed:
+    """An argument as its bytes, which may hold addresses of buffers: a struct with pointers in it."""
+
+    data: bytes
+    """All of the parameter, zeros where the addresses go."""
+    addresses: tuple[tuple[int, Pointer], ...]
+    """Each with its place among the bytes; eight bytes."""
+    __pydantic_config__: ClassVar = BYTES_AS_BASE64
 
 
 @dataclass(frozen=True)
@@ -92,25 +104,35 @@ class KernelLaunch:
     block: tuple[int, int, int]
     shared_bytes: int
     cooperative: bool
-    arguments: tuple[Pointer | bytes, ...]
+    arguments: tuple[Pointer | bytes | Packed, ...]
     cluster: tuple[int, int, int] | None = None
     """Blocks of a cluster, where the launch asks for clusters."""
 
 
 @dataclass(frozen=True)
 class BufferFill:
-    """Repeat `pattern` (one element) over the whole buffer."""
+    """Repeat `pattern` over a stretch of the buffer, whose size is a multiple of the pattern's."""
 
     buffer: str
     pattern: bytes
+    offset_bytes: int = 0
+    size_bytes: int | None = None
+    """None goes to the end of the buffer."""
+    variable: bool = False
+    """Whether `buffer` names a variable of the program; then the size is given."""
 
 
 @dataclass(frozen=True)
 class BufferCopy:
-    """Copy all of `source` over the start of `target`."""
+    """Copy `size_bytes` of `source` into `target`; None is all of `source`."""
 
     source: str
     target: str
+    source_offset_bytes: int = 0
+    target_offset_bytes: int = 0
+    size_bytes: int | None = None
+    variable: bool = False
+    """Whether `target` names a variable of the program; then the size is given."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import click
 from rich.console import Console
 
-from common.contract import BaselineName, GpuName, OtherSizes, Phase, RewardName, Status, Submission, Verdict
+from common.contract import BaselineName, Dialect, GpuName, OtherSizes, Phase, RewardName, Status, Submission, Verdict
 from evaluator.cli import arguments
 from evaluator.cli.chosen_problem import (
     chosen_problem,
@@ -59,6 +59,12 @@ _SHRINK_S = 10.0
 @click.option(
     "--baselines", "all_baselines", is_flag=True, help="Measure the others too; to compile takes a minute or two."
 )
+@click.option(
+    "--dialect",
+    type=click.Choice(get_args(Dialect)),
+    help="cuda: kernels with a launch plan. solve: host code that launches, as on LeetGPU and Tensara.  "
+    "[default: what FILE looks like]",
+)
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Launch plan as a JSON file.")
 @click.option("--backend", type=click.Choice(["auto", "gpu", "sim"]), default="auto", show_default=True)
 @click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Grade at this size as well; repeatable.")
@@ -102,6 +108,7 @@ def grade(
     other_sizes: OtherSizes | None,
     baseline: BaselineName | None,
     all_baselines: bool,
+    dialect: Dialect | None,
     plan_file: Path | None,
     backend: Literal["auto", "gpu", "sim"],
     sizes: tuple[str, ...],
@@ -162,6 +169,7 @@ def grade(
     )
     plan = arguments.plan_in(plan_file) if plan_file else None
     source = raw.decode(errors="replace")
+    how = {"dialect": dialect, "plan": plan, "backend": backend, "settings": settings}
     machine = MachineSettings.from_environment()
     service = (server, key) if server is not None else None
     problem: Problem | None = None
@@ -173,9 +181,7 @@ def grade(
             which: dict[str, object] = {"reference": foreign.as_sent()}
         else:
             which = {"problem": arguments.problem_of(problem_id, raw, file)}
-        submission = Submission.model_validate(
-            {"source": source, "plan": plan, "backend": backend, "settings": settings, **which}
-        )
+        submission = Submission.model_validate({"source": source, **how, **which})
         verdict = evaluate_anywhere(submission, None, machine, raw, quiet=as_json, service=service)
         if verdict.phase is Phase.PROBLEM and verdict.status is Status.UNSUPPORTED:
             raise UsageError(verdict.message, verdict.hint)
@@ -183,7 +189,14 @@ def grade(
         toolbox = _toolbox(machine) if foreign is not None else None
         with chosen_problem(problem_id, foreign, raw, file, toolbox, other_sizes or "reported", backend) as problem:
             submission = Submission.model_validate(
-                {"problem": problem.id, "source": source, "plan": plan, "backend": backend, "settings": settings}
+                {
+                    "problem": problem.id,
+                    "source": source,
+                    "dialect": dialect,
+                    "plan": plan,
+                    "backend": backend,
+                    "settings": settings,
+                }
             )
             verdict = evaluate_anywhere(
                 submission, problem, machine, raw, quiet=as_json, service=service, toolbox=toolbox

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from common.wire import DType, Json
+from evaluator.problems.problem import EntryParameter
 
 DrawKind: TypeAlias = Literal["uniform", "normal", "integers", "permutation", "called"]
 InputKind: TypeAlias = Literal["argument", "parameter", "buffer", "output"]
@@ -89,6 +90,8 @@ class Description:
     """Whether all sums were of a kind that can be measured with one accumulator each."""
     unordered: bool = False
     """Whether whole numbers of the answer may hang on which of equal values comes first, which nobody states."""
+    entry: tuple[EntryParameter, ...] = ()
+    """What the host function of a solution takes, where the form says so."""
     fault: str = ""
     """Why the answer at these sizes says nothing about a kernel, as far as a call with other inputs shows.
 
@@ -135,6 +138,13 @@ class Description:
                 raise ValueError("numbers to make smaller, or that were assumed, that are none")
         if not set(described.fixed) <= set(described.reducible):
             raise ValueError("numbers that are fixed, and not among those to make smaller")
+        for one in described.entry:
+            if not (one.name.isidentifier() and one.name.isascii()) or not math.isfinite(one.value or 0.0):
+                raise ValueError("a parameter of the host function that is none")
+            if one.value is None and one.tensor not in [tensor.name for tensor in tensors]:
+                raise ValueError(f"a parameter '{one.name}' of the host function that is no tensor of the problem")
+            if one.initial and one.initial not in [tensor.name for tensor in described.inputs]:
+                raise ValueError(f"a parameter '{one.name}' of the host function that begins as no input")
         counted = (described.operators, described.products, described.passes)
         sums = [described.longest_sum, *(facts.longest_sum for facts in described.outputs)]
         if not (0 <= described.flops < 1 << 62 and all(1 <= one < 1 << 40 for one in sums) and min(counted) >= 0):

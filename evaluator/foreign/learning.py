@@ -373,6 +373,7 @@ def stated_problem(
         varied_sizes=None if required or not known.varied.steps else varied,
         work_is_least=False,
         origin=origin_of(file, known, other_sizes, published),
+        entry=described.entry,
         too_large="" if required or published is not None else known.too_large,
     )
 

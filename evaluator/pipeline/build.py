@@ -1,27 +1,45 @@
 """The half of an evaluation that needs no device: from a source as it came in to a program with a fitting plan."""
 
-from common.contract import Phase
+from common.contract import Dialect, Lifting, Phase, Status
+from common.launch_plan import Copy, Fill, Launch
+from evaluator.errors import Ruling
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource, SubmittedSource
+from evaluator.pipeline.timing import larger
 from evaluator.pipeline.toolbox import Toolbox
-from evaluator.stages.compile.nvcc import compile_source
-from evaluator.stages.launch.planning import plan_launches
+from evaluator.seed import Seed
+from evaluator.stages.compile.nvcc import Compiled, compile_source
+from evaluator.stages.launch.checked_plan import CheckedPlan
+from evaluator.stages.launch.planning import plan_launches, plan_recorded
+from evaluator.stages.lift.binding import expected
+from evaluator.stages.lift.dialects import EntryFunction, called_libraries, entry_function, is_solve
+from evaluator.stages.lift.lifting import Lifted, lift
 from evaluator.stages.screen.cleaning import clean
-from evaluator.stages.screen.screening import screen
+from evaluator.stages.screen.screening import DEVICE_TIER, LIFTED, screen
+from evaluator.stages.verify.trials import asked_sizes, plan_trials
 
 
 def build(
     submitted: SubmittedSource, toolbox: Toolbox, progress: ProgressCallback = unheard
 ) -> PlannedProgram | Ending:
-    """Clean, screen, compile and plan; what was compiled before comes from the cache. Raises InfrastructureError."""
+    """Clean, screen, compile, lift and plan; what was compiled before comes from the cache.
+
+    Raises InfrastructureError.
+    """
     progress(Progress(Phase.SCREEN))
     cleaned = clean(submitted.raw)
     if cleaned.ruling:
         return Ending(submitted, cleaned.ruling)
-    found = screen(cleaned.source, cleaned.changes)
-    screened = ScreenedSource(submitted, cleaned.source, found.screening)
+    dialect: Dialect = submitted.dialect or (
+        "solve" if submitted.plan is None and is_solve(cleaned.source) else "cuda"
+    )
+    found = screen(cleaned.source, cleaned.changes, LIFTED if dialect == "solve" else DEVICE_TIER)
+    screened = ScreenedSource(submitted, cleaned.source, found.screening, dialect)
     if found.ruling:
         return Ending(screened, found.ruling)
+    entry = entry_function(cleaned.source) if dialect == "solve" else None
+    if dialect == "solve" and (refused := _unlike_solve(screened, entry)):
+        return Ending(screened, refused)
 
     progress(Progress(Phase.COMPILE))
     settings, arch = submitted.settings, submitted.arch
@@ -30,13 +48,113 @@ def build(
     compiled_source = CompiledSource(screened, compiled)
     if compiled.ruling or compiled.program is None:
         return Ending(compiled_source, compiled.ruling)
+    if entry is not None:
+        return _lifted(compiled_source, entry, toolbox, progress)
 
     progress(Progress(Phase.LAUNCH))
-    shared_bytes = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    registers = {kernel.kernel: kernel.registers for kernel in compiled.kernels}
+    shared_bytes, registers = _needs(compiled)
     planned = plan_launches(
         submitted.problem, compiled.program, submitted.plan, cleaned.source, shared_bytes, registers
     )
     if planned.checked_plan is None:
         return Ending(compiled_source, planned.ruling)
     return PlannedProgram(compiled_source, compiled.program, planned.checked_plan)
+
+
+def _needs(compiled: Compiled) -> tuple[dict[str, int], dict[str, int]]:
+    """Static shared memory and registers of each kernel, by its demangled name."""
+    shared_bytes = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
+    return shared_bytes, {kernel.kernel: kernel.registers for kernel in compiled.kernels}
+
+
+def _unlike_solve(screened: ScreenedSource, entry: EntryFunction | None) -> Ruling | None:
+    """Why this cannot be a source of the dialect `solve`."""
+    if screened.submitted.plan is not None or "// assay:" in screened.source:
+        return Ruling(
+            Status.INVALID_SUBMISSION,
+            Phase.LIFT,
+            "The submission has a launch plan, and host code that launches (dialect solve).",
+            "Keep one of the two; with a plan, the dialect is cuda.",
+        )
+    if libraries := called_libraries(screened.source):
+        return Ruling(
+            Status.UNSUPPORTED,
+            Phase.LIFT,
+            f"The host code uses {' and '.join(libraries)}, whose kernels are not the submission's own.",
+            "Write the kernels in this file. It was not judged, so there is no reward.",
+        )
+    if entry is None:
+        return Ruling(
+            Status.INVALID_SUBMISSION,
+            Phase.LIFT,
+            "There is no function `solve` or `solution` in the source, which the dialect solve calls.",
+            f"Write `{expected(screened.submitted.problem)}` and launch the kernels in it.",
+        )
+    return None
+
+
+def _lifted(
+    compiled_source: CompiledSource, entry: EntryFunction, toolbox: Toolbox, progress: ProgressCallback
+) -> PlannedProgram | Ending:
+    """What host code launches, recorded at the problem's typical sizes, and anew wherever it is judged."""
+    progress(Progress(Phase.LIFT))
+    screened, compiled = compiled_source.screened, compiled_source.compiled
+    submitted, program = screened.submitted, compiled.program
+    assert program is not None
+    cache = toolbox.cache.of_caller(toolbox.caller) if toolbox.caller else toolbox.cache
+    lifted = lift(
+        screened.source,
+        entry,
+        submitted.problem,
+        program,
+        compiled.kernels,
+        submitted.settings,
+        toolbox.toolchain,
+        toolbox.sandbox,
+        cache,
+    )
+    if not isinstance(lifted, Lifted):
+        # A verdict whose host code did not compile cannot say that the compiler took all of it.
+        failed = lifted.status is Status.COMPILE_ERROR
+        return Ending(screened if failed else compiled_source, lifted)
+    planned = plan_recorded(
+        submitted.problem,
+        program,
+        lifted.plans_at,
+        f"recorded from {lifted.binding.said}",
+        screened.source,
+        *_needs(compiled),
+    )
+    if planned.checked_plan is None:
+        return Ending(compiled_source, planned.ruling)
+    return PlannedProgram(compiled_source, program, planned.checked_plan, _lifting(lifted, planned.checked_plan))
+
+
+def _lifting(lifted: Lifted, checked_plan: CheckedPlan) -> Lifting:
+    steps = checked_plan.plan.steps
+    return Lifting(
+        entry=lifted.entry.name,
+        binding=lifted.binding.said,
+        launches=sum(isinstance(step, Launch) for step in steps),
+        fills=sum(isinstance(step, Fill) for step in steps),
+        copies=sum(isinstance(step, Copy) for step in steps),
+        temporaries=len(checked_plan.plan.temporaries),
+        duration_s=0.0 if lifted.built.cached else round(lifted.built.duration_s, 4),
+    )
+
+
+def record_ahead(planned: PlannedProgram, secret: bytes, timed_too: bool) -> None:
+    """Record host code at all sizes that a judge with this seed is known to ask for. Raises InfrastructureError.
+
+    Together they cost less; and a judge in another process can record none itself.
+    """
+    recorded, problem = planned.checked_plan.recorded, planned.checked_plan.problem
+    if recorded is None:
+        return
+    settings = planned.compiled_source.screened.submitted.settings
+    timed = asked_sizes(problem, settings.sizes) if settings.sizes else problem.timing_sizes
+    trials = plan_trials(problem, settings, Seed(secret).generator(), timed_too=timed_too)
+    points = [(trial.sizes, trial.scalars) for trial in trials]
+    points += [(trial.sizes, {}) for trial in trials if trial.scalars]
+    points += [(sizes, {}) for sizes in (problem.timing_sizes, timed, larger(timed), *problem.example_sizes)]
+    recorded.record(points)

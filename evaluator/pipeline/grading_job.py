@@ -47,7 +47,7 @@ class GradingJob:
         """Where its stages begin."""
         settings = self.submission.settings
         arch = settings.arch or self.target.arch
-        return SubmittedSource(self.problem, self.raw, self.submission.plan, settings, arch)
+        return SubmittedSource(self.problem, self.raw, self.submission.plan, settings, arch, self.submission.dialect)
 
 
 def source_bytes(submission: Submission) -> bytes:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from common.contract import Phase, Status, Submission, Verdict
 from evaluator.backends.session import UnsupportedError
 from evaluator.errors import InfrastructureError, InternalError, Ruling, UsageError
-from evaluator.pipeline.build import build
+from evaluator.pipeline.build import build, record_ahead
 from evaluator.pipeline.grading_job import UNPREPARED, GradingJob, Preparation, source_bytes
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.receipt import plan_sha256
@@ -120,6 +120,7 @@ def _judge(
 ) -> JudgedProgram | Ending:
     progress(Progress(Phase.VERIFY))
     settings = job.submission.settings
+    record_ahead(planned, job.seed.secret, timed_too=referee.name == "gpu" and settings.timing)
     request = JudgeRequest(
         program=planned.program,
         checked_plan=planned.checked_plan,
@@ -177,7 +178,7 @@ def _remembered(job: GradingJob, planned: PlannedProgram, measurement: Measureme
         return Pooled(measurement.event_us, measurement.baseline_us)
     key = TimingKey(
         canonical_ptx_sha256=planned.compiled.canonical_ptx_sha256 or "",
-        plan_sha256=plan_sha256(planned.checked_plan.plan),
+        plan_sha256=plan_sha256(planned.checked_plan.plan_at(measurement.sizes)),
         problem=job.problem.id,
         problem_version=job.problem.version,
         sizes=measurement.sizes,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from common.contract import Screening, Settings, Timing
+from common.contract import Dialect, Lifting, Screening, Settings, Timing
 from common.launch_plan import LaunchPlan
 from evaluator.backends.session import Program
 from evaluator.errors import Ruling
@@ -24,6 +24,8 @@ class SubmittedSource:
     settings: Settings
     arch: str
     """What it is compiled for, for example `sm_90a`."""
+    dialect: Dialect | None = None
+    """What the caller says that the source is; None leaves it to the text."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class ScreenedSource:
     source: str
     """As cleaned."""
     screening: Screening
+    dialect: Dialect = "cuda"
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class PlannedProgram:
     compiled_source: CompiledSource
     program: Program
     checked_plan: CheckedPlan
+    lifting: Lifting | None = None
 
     @property
     def compiled(self) -> Compiled:

@@ -1,9 +1,10 @@
 """The verdict of an evaluation, from what it had reached when it ended and the ruling that ended it."""
 
 import time
+from dataclasses import replace
 from typing import Final
 
-from common.contract import Compilation, Phase, Profile, Receipt, Screening, Status, Timing, Verdict
+from common.contract import Compilation, Dialect, Phase, Profile, Receipt, Screening, Status, Timing, Verdict
 from common.facts import facts_of, measures_of
 from common.reward import reward
 from evaluator.errors import Ruling
@@ -18,6 +19,7 @@ from evaluator.pipeline.stage_values import (
     TimedProgram,
 )
 from evaluator.stages.compile.nvcc import Compiled
+from evaluator.stages.lift.dialects import in_host_words
 from evaluator.stages.profile.profile import counters, expected_time, profile
 
 _WORTH_A_HINT: Final = 0.2
@@ -35,6 +37,9 @@ def build_verdict(job: GradingJob, ending: Ending) -> Verdict:
     ruling = ending.ruling
     if ruling is None:
         ruling = Ruling(Status.PASSED, known.last_phase(), known.praise(), known.next_step(found))
+    if known.dialect == "solve":
+        hint = in_host_words(ruling.hint) if ruling.hint else None
+        ruling = replace(ruling, message=in_host_words(ruling.message), hint=hint)
     job.stopwatch.lap(ruling.phase)
     facts = facts_of(
         status=ruling.status,
@@ -76,11 +81,12 @@ class _Known:
         self.compiled: Compiled | None = at.compiled if isinstance(at, CompiledSource) else None
         at = at.screened if isinstance(at, CompiledSource) else at
         self.screening = at.screening if isinstance(at, ScreenedSource) else Screening()
+        self.dialect: Dialect = at.dialect if isinstance(at, ScreenedSource) else "cuda"
 
     def compilation(self) -> Compilation:
         compiled = self.compiled
         if compiled is None:
-            return Compilation(succeeded=None, screening=self.screening)
+            return Compilation(succeeded=None, screening=self.screening, dialect=self.dialect)
         return Compilation(
             succeeded=compiled.program is not None,
             screening=self.screening,
@@ -91,6 +97,8 @@ class _Known:
             kernels=compiled.kernels,
             cached=compiled.cached,
             duration_s=round(compiled.duration_s, 4),
+            dialect=self.dialect,
+            lifting=self.planned.lifting if self.planned else None,
         )
 
     def last_phase(self) -> Phase:

@@ -90,6 +90,19 @@ class Scalar:
 
 
 @dataclass(frozen=True)
+class EntryParameter:
+    """One parameter of the host function that a form of problems has its solutions define: a tensor or a number."""
+
+    name: str
+    tensor: str = ""
+    """The problem's tensor; empty for a number."""
+    value: float | None = None
+    """Of a number; one that has the name of a size is that size."""
+    initial: str = ""
+    """The input whose contents the tensor has at first, where it is read and written."""
+
+
+@dataclass(frozen=True)
 class Expected:
     """What one output should be. Both arrays are float64 (int64 for integer outputs) of the output's shape.
 
@@ -302,6 +315,8 @@ class Problem:
     fast."""
     origin: bytes = b""
     """What another process of ours states it from (`foreign.loading.restated`); empty for those in the catalogue."""
+    entry: tuple[EntryParameter, ...] = ()
+    """What the host function of a solution takes, where a form says so; else it is tensors, scalars and sizes."""
     too_large: str = ""
     """The sizes for which a kernel is meant, in words, where it is tried at smaller ones that it need not serve."""
 

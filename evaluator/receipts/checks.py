@@ -15,7 +15,8 @@ from pydantic import ValidationError
 
 from common.contract import CONTRACT_VERSION, Evaluation, Receipt, Submission, Verdict, is_foreign_problem
 from common.facts import facts_of, measures_of
-from common.launch_plan import LaunchPlan, PlanError, parse_directives
+from common.launch_directives import parse_directives
+from common.launch_plan import LaunchPlan, PlanError
 from common.reward import REWARD_VERSION, reward
 from common.signature import NotCanonicalError, is_genuine, key_id, read_json, signed_text
 from evaluator import __version__
@@ -260,6 +261,9 @@ def _source(shown: ParsedReceipt, beside: Expectations) -> str:
     return "The source has the hash that the verdict is about."
 
 
+_MADE: Final = {"inferred": "inferred from the compiled kernel", "recorded": "recorded from the host code"}
+
+
 def _plan(shown: ParsedReceipt, beside: Expectations) -> str:
     hashed, correctness = shown.receipt.plan_sha256, shown.verdict.correctness
     plan = beside.plan or (shown.submission.plan if shown.submission else None)
@@ -271,10 +275,8 @@ def _plan(shown: ParsedReceipt, beside: Expectations) -> str:
         except PlanError:
             plan = None
     if plan is None:
-        inferred = correctness is not None and correctness.plan_source == "inferred"
-        raise _CheckSkippedError(
-            "It was inferred from the compiled kernel; --rerun does so again." if inferred else "None is given."
-        )
+        made = _MADE.get(correctness.plan_source or "") if correctness is not None else None
+        raise _CheckSkippedError(f"It was {made}; --rerun does so again." if made else "None is given.")
     if hashed is None:
         raise _CheckSkippedError("The verdict was given before there was a plan.")
     if plan_sha256(plan) != hashed:

@@ -65,6 +65,7 @@ def _submission(shown: ParsedReceipt, source: bytes | None, plan: LaunchPlan | N
     submission = Submission(
         problem=verdict.problem,
         source=raw.decode(errors="replace"),
+        dialect=verdict.compile.dialect if verdict.compile else None,
         plan=plan,
         backend=verdict.backend,
         settings=shown.receipt.settings,
@@ -161,6 +162,8 @@ def _lasting(verdict: Verdict) -> Any:
         dumped["correctness"]["warnings"] = kept
     if dumped["compile"]:
         dumped["compile"] = {k: v for k, v in dumped["compile"].items() if k not in ("cached", "duration_s")}
+        if dumped["compile"]["lifting"]:
+            dumped["compile"]["lifting"].pop("duration_s")
     if dumped["receipt"]:
         dumped["receipt"] = {k: v for k, v in dumped["receipt"].items() if k not in _PASSING}
     return dumped

@@ -251,6 +251,7 @@ def _facts(verdict: Verdict, plain: bool) -> Table:
     if verdict.compile:
         row("Compiler", _diagnostics(verdict.compile))
         row("Kernels", _kernels(verdict))
+        row("Lifted", [lifting.text for lifting in (verdict.compile.lifting,) if lifting])
     if verdict.correctness:
         row("Wrong", _wrong(verdict.correctness))
         row("Trials", _trials(verdict.correctness))

@@ -3,16 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from common.launch_plan import (
-    Copy,
-    Fill,
-    Launch,
-    LaunchPlan,
-    PlanError,
-    Temporary,
-    as_directives,
-    parse_directives,
-)
+from common.launch_directives import as_directives, parse_directives
+from common.launch_plan import Copy, Fill, Launch, LaunchPlan, PlanError, Temporary
 from common.wire import DType
 
 LAUNCH = "launch k grid=(1) block=(1) args=()"
@@ -315,3 +307,46 @@ def test_any_source_gives_a_plan_or_a_plan_error(source):
 def test_a_large_hostile_source_is_read_quickly():
     for source in ("//\\\n" * 200_000, '"\\' * 400_000, 'R"(' * 300_000, "//essa: lunc\n" * 60_000, "/" * 800_000):
         assert parse_directives(source) is None or source.startswith("//essa")
+
+
+def raw(**fields) -> dict:
+    return {"kind": "launch", "kernel": "k", "grid": [1], "block": [1], "args": [{"data": "00" * 16, **fields}]}
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (raw(data="00112233445566770000000000000000", addresses=[{"at": 0, "buffer": "x"}]), "must be 0"),
+        (raw(addresses=[{"at": 4, "buffer": "x"}]), "multiples of 8"),
+        (raw(addresses=[{"at": 8, "buffer": "x"}, {"at": 8, "buffer": "x"}]), "multiples of 8"),
+        (raw(addresses=[{"at": 16, "buffer": "x"}]), "must be 0"),
+        ({"kind": "fill", "target": "y", "offset_bytes": 4}, "needs data"),
+        ({"kind": "fill", "target": "y", "data": "0011", "size_bytes": 5}, "cannot be filled"),
+        ({"kind": "fill", "target": "y", "data": "001122", "size_bytes": 6}, "1, 2, 4 or 8 bytes"),
+        ({"kind": "fill", "target": "y", "data": "00112233", "size_bytes": 8, "offset_bytes": 2}, "multiple of them"),
+        ({"kind": "copy", "source": "x", "target": "y", "source_offset_bytes": 4}, "needs size_bytes"),
+    ],
+)
+def test_bytes_and_stretches_that_say_nothing_are_refused(step, said):
+    with pytest.raises(ValueError, match=said):
+        LaunchPlan.model_validate({"steps": [step]})
+
+
+def test_all_data_of_a_plan_has_a_limit():
+    step = {"kind": "fill", "target": "y", "data": "00" * 65536, "size_bytes": 65536}
+    LaunchPlan.model_validate({"steps": [step]})
+    with pytest.raises(ValueError, match="131072 bytes, and 65536 are allowed"):
+        LaunchPlan.model_validate({"steps": [step, step]})
+
+
+def test_what_only_json_can_say_is_told_in_words():
+    steps = [
+        raw(addresses=[{"at": 8, "buffer": "x", "offset_bytes": 64}]),
+        {"kind": "fill", "target": "y", "data": "00", "offset_bytes": 4, "size_bytes": 8},
+        {"kind": "copy", "source": "x", "target": "y", "size_bytes": 8},
+    ]
+    assert as_directives(LaunchPlan.model_validate({"steps": steps})) == (
+        "// assay: launch k grid=(1) block=(1) args=({bytes 0000000000000000, x + 64 bytes})\n"
+        "// assay: fill y[bytes 4 to 12] bytes 00\n"
+        "// assay: copy x[bytes 0 to 8] y[bytes 0 to 8]\n"
+    )

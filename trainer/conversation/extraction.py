@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.contract import MAX_SOURCE_BYTES
-from common.launch_plan import LaunchPlan, PlanError, parse_directives
+from common.launch_directives import parse_directives
+from common.launch_plan import LaunchPlan, PlanError
 
 LANGUAGE: Final = "cuda"
 FORM: Final = "Answer with one block that starts with a line ```cuda and ends with a line ```."

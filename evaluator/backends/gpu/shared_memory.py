@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from evaluator.backends.session import Buffer, BufferCopy, BufferFill, Entry, KernelLaunch, Pointer
+from evaluator.backends.session import Buffer, BufferCopy, BufferFill, Entry, KernelLaunch, Packed, Pointer
 
 ALIGNMENT: Final = 256
 GUARD_BYTES: Final = 1 << 20
@@ -93,29 +93,35 @@ def step_order(
     """One step of a plan as the runner takes it: offsets for pointers, the other arguments as bytes."""
     where = {place.name: place for place in places.places}
     if isinstance(step, BufferFill):
-        target = where[step.buffer]
+        size_bytes = step.size_bytes
+        if size_bytes is None:
+            size_bytes = where[step.buffer].size_bytes - step.offset_bytes
         return {
             "step": "fill",
-            "offset": target.offset,
-            "bytes": target.size_bytes,
+            **_target(step.buffer, step.offset_bytes, step.variable, where),
+            "bytes": size_bytes,
             "pattern": step.pattern.hex(),
         }
     if isinstance(step, BufferCopy):
         source = where[step.source]
         return {
             "step": "copy",
-            "offset": where[step.target].offset,
-            "source": source.offset,
-            "bytes": source.size_bytes,
+            **_target(step.target, step.target_offset_bytes, step.variable, where),
+            "source": source.offset + step.source_offset_bytes,
+            "bytes": source.size_bytes if step.size_bytes is None else step.size_bytes,
         }
     parameters = entries[step.symbol].parameters
     block = bytearray(max((p.offset + p.size_bytes for p in parameters), default=0))
     pointers = []
     for parameter, argument in zip(parameters, step.arguments, strict=True):
         if isinstance(argument, Pointer):
-            pointers.append((parameter.offset, where[argument.buffer].offset))
-        else:
-            block[parameter.offset : parameter.offset + len(argument)] = argument
+            pointers.append((parameter.offset, where[argument.buffer].offset + argument.offset_bytes))
+            continue
+        data = argument.data if isinstance(argument, Packed) else argument
+        block[parameter.offset : parameter.offset + len(data)] = data
+        if isinstance(argument, Packed):
+            addresses = argument.addresses
+            pointers += [(parameter.offset + at, where[to.buffer].offset + to.offset_bytes) for at, to in addresses]
     return {
         "step": "launch",
         "symbol": step.symbol,
@@ -128,3 +134,10 @@ def step_order(
         "cooperative": step.cooperative,
         "cluster": step.cluster,
     }
+
+
+def _target(name: str, offset_bytes: int, variable: bool, where: dict[str, BufferRegion]) -> dict[str, Any]:
+    """Where a fill or a copy goes: from the start of the memory, or within a variable of the program."""
+    if variable:
+        return {"variable": name, "offset": offset_bytes}
+    return {"variable": None, "offset": where[name].offset + offset_bytes}

@@ -67,6 +67,7 @@ _HEADERS: Final = (
     "turns.h",
     "samples.h",
     "spreading.h",
+    "stretches.h",
 )
 _RULES: Final = b"simulator 2\n"
 """By what is cached: entries of version 1 may hold the part of a program at which someone killed the linker."""

@@ -21,6 +21,7 @@ from evaluator.backends.session import (
     BufferSample,
     Entry,
     KernelLaunch,
+    Packed,
     PlanRun,
     Pointer,
     RunOutcome,
@@ -57,6 +58,10 @@ _ALL_WATCHED: Final = 1 << 16
 _MAX_TEXT_BYTES: Final = 1 << 20
 _MAX_COUNTS_BYTES: Final = 64 << 20
 _MAX_WARPS_TOGETHER: Final = 4096
+_TO_THE_END: Final = (1 << 64) - 1
+"""In the place of the size of a stretch."""
+_VARIABLES: Final = 1 << 32
+"""In the place of buffers' numbers; `runtime/runtime.cpp` has the same."""
 _ELEMENTS: Final = (1 << 64) - 1
 """In the place of a run's number of buffers; `runtime/samples.h` has the same."""
 
@@ -190,9 +195,13 @@ class SimulatorSession:
 
     def _step(self, step: KernelLaunch | BufferFill | BufferCopy, numbers: Mapping[str, int]) -> bytes:
         if isinstance(step, BufferFill):
-            return struct.pack("<3Q", 1, numbers[step.buffer], len(step.pattern)) + step.pattern.ljust(8, b"\0")
+            slot = self._slot(step.buffer, step.variable, numbers)
+            stretch = (step.offset_bytes, _TO_THE_END if step.size_bytes is None else step.size_bytes)
+            return struct.pack("<5Q", 1, slot, *stretch, len(step.pattern)) + step.pattern
         if isinstance(step, BufferCopy):
-            return struct.pack("<3Q", 2, numbers[step.source], numbers[step.target])
+            slots = (numbers[step.source], self._slot(step.target, step.variable, numbers))
+            size_bytes = _TO_THE_END if step.size_bytes is None else step.size_bytes
+            return struct.pack("<6Q", 2, *slots, step.source_offset_bytes, step.target_offset_bytes, size_bytes)
         warps = math.prod(step.grid) * -(-math.prod(step.block) // 32)
         if step.cooperative and warps > _MAX_WARPS_TOGETHER:
             raise UnsupportedError(
@@ -204,13 +213,23 @@ class SimulatorSession:
         head = struct.pack("<10Q", 0, index, *step.grid, *step.block, step.shared_bytes, step.cooperative)
         arguments = []
         for parameter, argument in zip(self.entries[step.symbol].parameters, step.arguments, strict=True):
-            offset = parameter.offset
             if isinstance(argument, Pointer):
-                arguments.append(struct.pack("<4Q", 1, offset, 8, numbers[argument.buffer]))
+                arguments.append(_address(parameter.offset, argument, numbers))
+            elif isinstance(argument, Packed):
+                arguments.append(_value(parameter.offset, argument.data))
+                arguments += [_address(parameter.offset + at, to, numbers) for at, to in argument.addresses]
             else:
-                value = int.from_bytes(argument, "little")
-                arguments.append(struct.pack("<4Q", 0, offset, len(argument), value))
+                arguments.append(_value(parameter.offset, argument))
         return head + struct.pack("<Q", len(arguments)) + b"".join(arguments)
+
+    def _slot(self, name: str, variable: bool, numbers: Mapping[str, int]) -> int:
+        """The number of a buffer, or, from `_VARIABLES` on, of a variable of the program."""
+        if not variable:
+            return numbers[name]
+        if name not in self.translated.variables:
+            # A kernel uses it only where the translation has it; elsewhere nothing is to be seen of it.
+            raise UnsupportedError(f"a copy into the variable {name}, which no kernel uses")
+        return _VARIABLES + self.translated.variables.index(name)
 
     # Answers
 
@@ -337,6 +356,14 @@ class SimulatorSession:
 def _ended_unexpectedly(finished: JobResult) -> InfrastructureError:
     how, said = f"exit code {finished.exit_code}, signal {finished.signal}", finished.stderr.decode(errors="replace")
     return InfrastructureError(f"The simulator's process ended unexpectedly ({how}): {said[-500:]}", _REPORT_IT)
+
+
+def _value(offset: int, data: bytes) -> bytes:
+    return struct.pack("<3Q", 0, offset, len(data)) + data
+
+
+def _address(offset: int, pointer: Pointer, numbers: Mapping[str, int]) -> bytes:
+    return struct.pack("<4Q", 1, offset, numbers[pointer.buffer], pointer.offset_bytes)
 
 
 def _text(text: str) -> bytes:

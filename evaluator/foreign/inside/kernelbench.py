@@ -109,6 +109,9 @@ class ReferenceFile(ABC):
     """Whole numbers that the file names, and a kernel may use."""
     assumed: Mapping[str, int] = MappingProxyType({})
     """Those of them that the file leaves open."""
+    entry: Sequence[tuple[str, float | None, bool]] = ()
+    """What the host function of a solution takes, in order, where the form says so: names; the value of a number,
+    None for a tensor; and whether the tensor is read and written."""
 
     def __init__(self, tree: ast.Module, constants: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         """`constants`: places of numbers in `tree`, some of which get other values, `sizes`. Raises RefusedError."""
@@ -123,6 +126,18 @@ class ReferenceFile(ABC):
                 self.constants[name].value = value
             exec(compile(tree, FILE, "exec"), self._names)
         self.check_torch()
+
+    def entry_by(self, read: Mapping[str, str], written: Mapping[str, str]) -> list[dict[str, Any]]:
+        """`entry` with what its tensors are called outside: those that are `read`, and those that are `written`."""
+        found: list[dict[str, Any]] = []
+        for name, value, changed in self.entry:
+            if value is not None:
+                found.append({"name": name, "value": value})
+            elif changed:
+                found.append({"name": name, "tensor": written.get(f"{name}_out", ""), "initial": read.get(name, "")})
+            else:
+                found.append({"name": name, "tensor": read.get(name) or written.get(name, "")})
+        return found
 
     @staticmethod
     @abstractmethod

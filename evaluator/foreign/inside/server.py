@@ -250,6 +250,7 @@ class ReferenceServer:
             told = _described(name + "_" * (name in taken), tensor, CALLED, "output")
             outputs.append({**told, "longest_sum": work.longest_sum_in(tensor)})
         taken |= {one["name"] for one in outputs}
+        written = dict(zip(self._file.output_names, (one["name"] for one in outputs), strict=False))
         sizes = {name: value for name, value in self._file.sizes.items() if name not in taken}
         constants = self._file.constants
         return {
@@ -257,6 +258,7 @@ class ReferenceServer:
             "outputs": outputs,
             "sizes": sizes,
             "assumed": dict(self._file.assumed),
+            "entry": self._file.entry_by(names, written),
             "constants": [name for name in sizes if name in constants and varies(constants[name])],
             "flops": max(work.flops, least_flops),
             "longest_sum": work.longest_sum,

@@ -169,7 +169,7 @@ def _ended(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def _needs_attributes(checked_plan: CheckedPlan) -> bool:
-    return any(step.kind == "launch" and (step.cooperative or step.cluster) for step in checked_plan.plan.steps)
+    return any(step.kind == "launch" and (step.cooperative or step.cluster) for step in checked_plan.steps)
 
 
 def _reporter(channel: Channel) -> ProgressCallback:

@@ -27,6 +27,11 @@ UNNAMED: Final = "arg"
 """A parameter without a known name is called arg0, arg1, … by its position."""
 
 _ENTRY = re.compile(r"^[^\S\n]*(?:\.(?:visible|weak)\s+)?\.entry\s+([\w$]+)\s*(?:\(([^)]*)\))?", re.MULTILINE)
+_VARIABLE = re.compile(
+    r"^(?:\.(?:visible|extern|weak|common)\s+)*\.(?:global|const)\s+(?:\.attribute\([^)]*\)\s+)?(?:\.align\s+\d+\s+)?"
+    r"\.[busf](?P<bits>\d+)\s+(?P<name>[\w$]+)(?:\[(?P<count>\d+)\])?\s*[;=]",
+    re.MULTILINE,
+)
 _PARAM = re.compile(
     r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>[bsuf]\d+|pred)"
     r"(?:\s+\.ptr(?:\s+\.\w+)*?(?:\s+\.align\s+\d+)?)?\s+(?P<name>[\w$]+)\s*(?:\[(?P<count>\d+)\])?"
@@ -82,6 +87,11 @@ def _layouts(ptx: str) -> Iterator[tuple[str, tuple[_Slot, ...]]]:
 
 def _entry(symbol: str, slots: tuple[_Slot, ...], declared: Declaration) -> Entry:
     return Entry(symbol, demangled(symbol), _merged(symbol, slots, declared.parameters), declared.line)
+
+
+def module_variables(ptx: str) -> dict[str, int]:
+    """Bytes of each variable in global or constant memory that the program has, by its name in the PTX."""
+    return {match["name"]: int(match["bits"]) // 8 * int(match["count"] or 1) for match in _VARIABLE.finditer(ptx)}
 
 
 def launch_bounds(ptx: str) -> dict[str, int]:

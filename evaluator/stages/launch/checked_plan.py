@@ -2,24 +2,27 @@
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from common.contract import Phase, Status
 from common.expressions import ExpressionError, caret, evaluate_expression
 from common.gpu_limits import GPU_LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER_BLOCKS, MAX_GRID, limits_of
-from common.launch_plan import Extent, Fill, Launch, LaunchPlan, as_directives
+from common.launch_directives import as_directives
+from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, Step
 from common.wire import DType
-from evaluator.backends.session import Buffer, BufferCopy, BufferFill, Entry, KernelLaunch, Parameter, Pointer
+from evaluator.backends.session import Buffer, BufferCopy, BufferFill, KernelLaunch, Packed, Parameter, Pointer
 from evaluator.errors import Ruling
 from evaluator.problems.catalogue import ProblemById
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.compile.resources import fitting_blocks
 from evaluator.stages.launch.arguments import ArgumentError, pack, takes_number
+from evaluator.stages.launch.calls import Call, may_write
+from evaluator.stages.launch.recorded_plans import AS_TABLE, RecordedPlans
 
-PlanSource: TypeAlias = Literal["json", "directives", "inferred"]
+PlanSource: TypeAlias = Literal["json", "directives", "inferred", "recorded"]
 Role: TypeAlias = Literal["input", "output", "temporary"]
 
 
@@ -66,27 +69,6 @@ class SizedPlan:
 
 
 @dataclass(frozen=True)
-class Call:
-    """A launch step with its kernel. `values` are in parameter order; a text is an expression over the sizes."""
-
-    launch: Launch
-    entry: Entry
-    values: tuple[Pointer | int | float | str, ...]
-    static_shared_bytes: int
-    place: str
-    registers: int = 0
-    """Of a thread; 0 where it is not known."""
-    most_threads: int | None = None
-    """Of a block, by the kernel's `__launch_bounds__`; None where it says nothing."""
-
-    @property
-    def pointers(self) -> tuple[tuple[int, Parameter, str], ...]:
-        """Number (from 1), parameter and buffer of each argument that is a tensor or a temporary."""
-        pairs = enumerate(zip(self.values, self.entry.parameters, strict=True), 1)
-        return tuple((n, parameter, value.buffer) for n, (value, parameter) in pairs if isinstance(value, Pointer))
-
-
-@dataclass(frozen=True)
 class CheckedPlan:
     """A plan that fits the problem and the compiled kernels, at no particular size."""
 
@@ -100,11 +82,26 @@ class CheckedPlan:
     """By the index of the step."""
     source_lines: int = 0
     """Lines of the source; a line beyond is the claim of a `#line`. 0 where it is not known."""
+    recorded: Annotated[RecordedPlans, AS_TABLE] | None = None
+    """What stands for `plan` and `calls` at each set of sizes, where host code was recorded anew for each."""
 
     @property
     def static_shared_bytes(self) -> Mapping[str, int]:
         """Of each kernel that it launches, by the demangled name."""
         return {call.entry.name: call.static_shared_bytes for call in self.calls.values()}
+
+    def plan_at(self, sizes: Sizes) -> LaunchPlan:
+        """The plan at sizes where it was carried out."""
+        there = self.recorded.at(sizes, {}) if self.recorded is not None else None
+        return self.plan if there is None or isinstance(there, Ruling) else there.plan
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Those of the plan, at all sizes that are known."""
+        if self.recorded is None:
+            return self.plan.steps
+        known = (one for one in self.recorded.known.values() if not isinstance(one, Ruling))
+        return tuple(step for one in known for step in one.plan.steps)
 
     @property
     def exchanged(self) -> str | None:
@@ -113,6 +110,8 @@ class CheckedPlan:
         Either parameter is named as what the other gets; or an input goes where the kernel may write, and an output
         where it may only read.
         """
+        if self.recorded is not None:
+            return None  # what its host code does with them is up to it
         for call in self.calls.values():
             given = [v.buffer if isinstance(v, Pointer) else str(v) for v in call.values]
             taken = [(parameter.name, parameter.kind) for parameter in call.entry.parameters]
@@ -155,17 +154,18 @@ class CheckedPlan:
 
         A Ruling where a number is out of the range that it must be in.
 
-        All buffers together must fit in `memory_bytes`.
+        All buffers together must fit in `memory_bytes`. Raises InfrastructureError where nothing was recorded for
+        these sizes and nothing can be.
         """
+        if self.recorded is not None:
+            there = self.recorded.at(sizes, scalars)
+            if isinstance(there, Ruling):
+                return there
+            return replace(self, plan=there.plan, calls=there.calls, recorded=None).at(sizes, memory_bytes, scalars)
         try:
             return _Sized(self, sizes, scalars).sized_plan(memory_bytes)
         except PlanRefusedError as refused:
             return refused.ruling
-
-
-def may_write(parameter: Parameter) -> bool:
-    """Whether the type of a pointer lets its kernel write there."""
-    return "const" not in parameter.type.split("*")[0].split()
 
 
 def _as_line(plan: LaunchPlan, one: str, other: str) -> str:
@@ -197,8 +197,9 @@ class _Sized:
             if isinstance(step, Launch):
                 steps.append(self._launch(self.checked_plan.calls[index]))
             elif isinstance(step, Fill):
-                place = f"step {index + 1} (fill {step.target})"
-                steps.append(BufferFill(step.target, packed(place, step.value, sizes[step.target].dtype)))
+                steps.append(self._fill(f"step {index + 1} (fill {step.target})", step, sizes))
+            elif step.size_bytes is not None:
+                steps.append(self._copy(f"step {index + 1} (copy)", step, sizes))
             else:
                 source, target = sizes[step.source].size_bytes, sizes[step.target].size_bytes
                 if source != target:
@@ -208,6 +209,37 @@ class _Sized:
                     )
                 steps.append(BufferCopy(step.source, step.target))
         return SizedPlan(buffers, tuple(steps))
+
+    def _fill(self, place: str, step: Fill, buffers: Mapping[str, BufferFacts]) -> BufferFill:
+        if step.data is None:
+            return BufferFill(step.target, packed(place, step.value, buffers[step.target].dtype))
+        pattern, size_bytes = bytes.fromhex(step.data), step.size_bytes
+        if not step.variable:
+            room = buffers[step.target].size_bytes
+            size_bytes = room - step.offset_bytes if size_bytes is None else size_bytes
+            self._check_stretch(place, step.target, step.offset_bytes, size_bytes, room)
+            if size_bytes % len(pattern):
+                raise self._refused(place, f"{size_bytes} bytes cannot be filled with a pattern of {len(pattern)}")
+        elif size_bytes is None:
+            raise self._refused(place, "a fill of a variable needs size_bytes")
+        return BufferFill(step.target, pattern, step.offset_bytes, size_bytes, step.variable)
+
+    def _copy(self, place: str, step: Copy, buffers: Mapping[str, BufferFacts]) -> BufferCopy:
+        assert step.size_bytes is not None
+        source = buffers[step.source].size_bytes
+        self._check_stretch(place, step.source, step.source_offset_bytes, step.size_bytes, source)
+        if not step.variable:
+            target = buffers[step.target].size_bytes
+            self._check_stretch(place, step.target, step.target_offset_bytes, step.size_bytes, target)
+        offsets = step.source_offset_bytes, step.target_offset_bytes
+        return BufferCopy(step.source, step.target, *offsets, step.size_bytes, step.variable)
+
+    def _check_stretch(self, place: str, name: str, offset_bytes: int, size_bytes: int, room_bytes: int) -> None:
+        if size_bytes <= 0 or offset_bytes + size_bytes > room_bytes:
+            raise self._refused(
+                place,
+                f"bytes {offset_bytes} to {offset_bytes + size_bytes} of '{name}', which has {room_bytes} bytes",
+            )
 
     def _refused(self, place: str, reason: str, hint: str | None = None) -> PlanRefusedError:
         return PlanRefusedError(f"{place}: {reason} ({self.where}).", hint)
@@ -330,8 +362,12 @@ class _Sized:
                 raise self._refused(f"{place}, cluster", f"grid {axis} = {blocks} is not a multiple of {size}")
         return cluster if prod(cluster) > 1 else None
 
-    def _argument(self, place: str, value: Pointer | float | str, parameter: Parameter) -> Pointer | bytes:
-        if isinstance(value, Pointer):
+    def _argument(
+        self, place: str, value: Pointer | Packed | float | str, parameter: Parameter
+    ) -> Pointer | Packed | bytes:
+        if isinstance(value, Packed) and not value.addresses:
+            return value.data
+        if isinstance(value, Pointer | Packed):
             return value
         if parameter.kind == "pointer":
             return bytes(parameter.size_bytes)
@@ -372,9 +408,13 @@ def moved_bytes(sized_plan: SizedPlan | Ruling) -> tuple[int, ...]:
     if isinstance(sized_plan, Ruling):
         return ()
     sizes = {buffer.name: buffer.size_bytes for buffer in sized_plan.buffers}
-    fills = [sizes[step.buffer] for step in sized_plan.steps if isinstance(step, BufferFill)]
-    copies = [2 * sizes[step.source] for step in sized_plan.steps if isinstance(step, BufferCopy)]
-    return (*fills, *copies)
+    moved = []
+    for step in sized_plan.steps:
+        if isinstance(step, BufferFill):
+            moved.append(sizes[step.buffer] - step.offset_bytes if step.size_bytes is None else step.size_bytes)
+        elif isinstance(step, BufferCopy):
+            moved.append(2 * (sizes[step.source] if step.size_bytes is None else step.size_bytes))
+    return tuple(moved)
 
 
 def rounded(value: float, dtype: DType) -> float:

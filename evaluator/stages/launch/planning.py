@@ -5,45 +5,31 @@ evaluates the plan at one size and checks the hardware's limits. Both answer wit
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
 from common.demangled import without_parameters
-from common.expressions import ExpressionError, caret, names_in
-from common.launch_plan import (
-    PREFIX,
-    Copy,
-    Extent,
-    Fill,
-    Launch,
-    LaunchPlan,
-    PlanError,
-    as_directives,
-    parse_directives,
-    unmarked_launch,
-)
-from common.wire import DType
-from evaluator.backends.session import Entry, Parameter, Pointer, Program
+from common.launch_directives import PREFIX, argument_text, as_directives, parse_directives, unmarked_launch
+from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, PlanError, RawArgument, RecordedLaunchPlan
+from evaluator.backends.session import Entry, Packed, Parameter, Pointer, Program
 from evaluator.errors import Ruling
 from evaluator.problems.problem import C_TYPES, Problem
-from evaluator.stages.compile.kernel_entries import launch_bounds
+from evaluator.stages.compile.kernel_entries import launch_bounds, module_variables
 from evaluator.stages.compile.kernel_names import listed, matching, nearest, shortest
 from evaluator.stages.launch.arguments import pointer_misfit, takes_number
+from evaluator.stages.launch.calls import Call, may_write
 from evaluator.stages.launch.checked_plan import (
     BufferFacts,
-    Call,
     CheckedPlan,
     PlanRefusedError,
     PlanSource,
-    Role,
     SizedPlan,
-    may_write,
     packed,
-    rounded,
 )
+from evaluator.stages.launch.recorded_plans import Point, RecordedPlan, RecordedPlans
+from evaluator.stages.launch.scope import Scope
 
 __all__ = ["BufferFacts", "CheckedPlan", "Planned", "SizedPlan", "plan_launches"]
 
@@ -63,6 +49,8 @@ class _Needs:
     static_shared_bytes: Mapping[str, int]
     registers: Mapping[str, int]
     most_threads: Mapping[str, int]
+    variables: Mapping[str, int]
+    """Bytes of each variable of the program."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +74,72 @@ def plan_launches(
     `static_shared_bytes` is each kernel's static shared memory, `registers` what each of its threads has, both by
     `Entry.name`; a kernel that is missing has none.
     """
-    needs = _Needs(static_shared_bytes, registers, launch_bounds(program.ptx))
+    needs = _Needs(static_shared_bytes, registers, launch_bounds(program.ptx), module_variables(program.ptx))
     try:
         return Planned(None, _plan(problem, program, json_plan, source, needs))
     except PlanRefusedError as refused:
         return Planned(refused.ruling, None)
+
+
+def plan_recorded(
+    problem: Problem,
+    program: Program,
+    record: Callable[[Sequence[Point]], Sequence[RecordedLaunchPlan | Ruling]],
+    binding: str,
+    source: str,
+    static_shared_bytes: Mapping[str, int],
+    registers: Mapping[str, int],
+) -> Planned:
+    """As `plan_launches`, of plans that `record` gives anew for each set of sizes.
+
+    `binding`: how the host code is called, in words. Raises InfrastructureError.
+    """
+    needs = _Needs(static_shared_bytes, registers, launch_bounds(program.ptx), module_variables(program.ptx))
+
+    def checked(points: Sequence[Point]) -> list[RecordedPlan | Ruling]:
+        return [
+            plan if isinstance(plan, Ruling) else _checked_recording(problem, program, plan, source, needs)
+            for plan in record(points)
+        ]
+
+    typical: Point = (problem.example_sizes[0], {})
+    plans = RecordedPlans({}, checked)
+    first = plans.at(*typical)
+    if isinstance(first, Ruling):
+        return Planned(first, None)
+    try:
+        _check_outputs(problem, first.plan, first.calls.values())
+    except PlanRefusedError as refused:
+        return Planned(refused.ruling, None)
+    said = f"{binding}. {_describe(first.calls.values(), program.entries).replace('as the plan says', 'It launches')}"
+    lines = source.count("\n") + 1
+    return Planned(None, CheckedPlan(problem, first.plan, "recorded", said, program.arch, first.calls, lines, plans))
+
+
+def _checked_recording(
+    problem: Problem, program: Program, plan: RecordedLaunchPlan, source: str, needs: _Needs
+) -> RecordedPlan | Ruling:
+    try:
+        return RecordedPlan(plan, _checked_calls(problem, program, plan, source, needs))
+    except PlanRefusedError as refused:
+        return refused.ruling
+
+
+def _checked_calls(
+    problem: Problem, program: Program, plan: LaunchPlan, source: str, needs: _Needs
+) -> Mapping[int, Call]:
+    """The calls of a plan, by their steps; all that does not depend on sizes is checked. Raises PlanRefusedError."""
+    # What host code gives to a kernel is what its compiler let through: a pointer of any type to any tensor.
+    scope = Scope(problem, plan, needs.variables, typed=not isinstance(plan, RecordedLaunchPlan))
+    calls = {
+        index: _call(f"step {index + 1}", step, program.entries, scope, source, needs)
+        for index, step in enumerate(plan.steps)
+        if isinstance(step, Launch)
+    }
+    for index, step in enumerate(plan.steps):
+        if isinstance(step, Fill | Copy):
+            scope.check_move(f"step {index + 1}", step)
+    return calls
 
 
 def _plan(
@@ -117,13 +166,8 @@ def _plan(
         except PlanRefusedError as refused:
             raise PlanRefusedError(refused.ruling.message, f"{comment}{refused.ruling.hint}") from None
         plan_source = "inferred"
-    scope = _Scope(problem, plan)
     try:
-        calls = {
-            index: _call(f"step {index + 1}", step, program.entries, scope, source, needs)
-            for index, step in enumerate(plan.steps)
-            if isinstance(step, Launch)
-        }
+        calls = _checked_calls(problem, program, plan, source, needs)
     except PlanRefusedError as refused:
         if plan_source != "inferred":
             raise
@@ -132,9 +176,6 @@ def _plan(
             # The inferred line again would not fit either.
             comment + (refused.ruling.hint or f"Say how to launch with another line than\n{as_directives(plan)}"),
         ) from None
-    for index, step in enumerate(plan.steps):
-        if isinstance(step, Fill | Copy):
-            scope.check_move(f"step {index + 1}", step)
     _check_outputs(problem, plan, calls.values())
     binding = binding or _describe(calls.values(), program.entries)
     lines = source.count("\n") + 1
@@ -274,96 +315,12 @@ def _to_replace(problem: Problem, entries: Iterable[Entry]) -> str:
     )
 
 
-class _Scope:
-    """The names that a plan can use, and what they stand for."""
-
-    def __init__(self, problem: Problem, plan: LaunchPlan) -> None:
-        self.roles: dict[str, Role] = {}
-        self.dtypes: dict[str, DType] = {}
-        for temporary in plan.temporaries:
-            if temporary.name in problem.parameter_names:
-                raise PlanRefusedError(
-                    f"The temporary '{temporary.name}' has the name of something that {problem.id} already has.",
-                    f"Choose a name other than {', '.join(problem.parameter_names)}.",
-                )
-        groups: tuple[tuple[Role, Iterable[tuple[str, DType]]], ...] = (
-            ("input", ((t.name, t.dtype) for t in problem.inputs)),
-            ("output", ((t.name, t.dtype) for t in problem.outputs)),
-            ("temporary", ((t.name, t.dtype) for t in plan.temporaries)),
-        )
-        for role, members in groups:
-            for name, dtype in members:
-                self.roles[name], self.dtypes[name] = role, dtype
-        self.floats = {
-            scalar.name: rounded(scalar.value, scalar.dtype) for scalar in problem.scalars if scalar.dtype.is_float
-        }
-        self.integers = {*problem.sizes, *(s.name for s in problem.scalars if not s.dtype.is_float)}
-        for temporary in plan.temporaries:
-            for extent in temporary.shape:
-                self.check_expression(f"the shape of temporary '{temporary.name}'", extent)
-
-    def check_expression(self, place: str, text: Extent) -> None:
-        """Raise where `text` reads a name that is not a size or an integer scalar."""
-        try:
-            names = names_in(text)
-        except ExpressionError as error:
-            raise PlanRefusedError(f"{place}: {error}") from None
-        for name in names:
-            if name in self.integers:
-                continue
-            match = re.search(rf"(?<![\w]){name}(?![\w])", str(text))
-            shown = caret(str(text), match.start() if match else 0)
-            if name in self.dtypes:
-                reason = f"'{name}' is a tensor, and an expression can only compute with sizes"
-            elif name in self.floats:
-                reason = f"'{name}' is not an integer, and an expression can only compute with integers"
-            else:
-                reason = f"unknown name '{name}'{self._nearest(name)}"
-            known = ", ".join((*self.dtypes, *self.floats, *sorted(self.integers)))
-            raise PlanRefusedError(f"{place}: {reason}\n{shown}", f"The names here are {known}.")
-
-    def _nearest(self, name: str) -> str:
-        known = {each.lower(): each for each in (*self.dtypes, *self.floats, *self.integers)}
-        close = get_close_matches(name.lower(), known, n=1)
-        return f": did you mean '{known[close[0]]}'?" if close else ""
-
-    def value(self, place: str, argument: float | str) -> Pointer | int | float | str:
-        """What an argument stands for: a buffer, a number, or an expression over the sizes."""
-        if not isinstance(argument, str):
-            return argument
-        name = argument.strip()
-        if name in self.dtypes:
-            return Pointer(name)
-        if name in self.floats:
-            return self.floats[name]
-        self.check_expression(place, argument)
-        return argument
-
-    def check_move(self, place: str, step: Fill | Copy) -> None:
-        """Raise where a fill or a copy names no buffer, or would write to an input."""
-        for name in (step.target, step.source) if isinstance(step, Copy) else (step.target,):
-            if name not in self.roles:
-                raise PlanRefusedError(
-                    f"{place} ({step.kind}): there is no tensor or temporary named '{name}'{self._nearest(name)}",
-                    f"The tensors and temporaries are {', '.join(self.roles)}.",
-                )
-        if self.roles[step.target] == "input":
-            raise PlanRefusedError(
-                f"{place} ({step.kind}): '{step.target}' is an input, and inputs must come back unchanged.",
-                f"Write to an output or a temporary ({', '.join(n for n, r in self.roles.items() if r != 'input')}).",
-            )
-        if isinstance(step, Copy) and step.source == step.target:
-            raise PlanRefusedError(f"{place} (copy): '{step.source}' is copied to itself.", "Remove the step.")
-        if isinstance(step, Fill):
-            packed(f"{place} (fill {step.target})", step.value, self.dtypes[step.target])
-
-
-def _call(step: str, launch: Launch, entries: Sequence[Entry], scope: _Scope, source: str, needs: _Needs) -> Call:
+def _call(step: str, launch: Launch, entries: Sequence[Entry], scope: Scope, source: str, needs: _Needs) -> Call:
     entry = _entry(step, launch.kernel, entries, source)
     place = f"{step} (launch {launch.kernel})"
     parameters = entry.parameters
     if len(launch.args) != len(parameters):
-        given = ", ".join(str(argument) for argument in launch.args)
+        given = ", ".join(argument_text(argument) for argument in launch.args)
         raise PlanRefusedError(
             f"{place}: args has {len(launch.args)} values ({given}), and the kernel takes {len(parameters)}: "
             f"`{_signature(entry)}`.",
@@ -422,12 +379,23 @@ def _entry(step: str, wanted: str, entries: Sequence[Entry], source: str) -> Ent
 
 
 def _check_type(
-    place: str, argument: float | str, value: Pointer | float | str, parameter: Parameter, scope: _Scope
+    place: str,
+    argument: float | str | RawArgument,
+    value: Pointer | Packed | float | str,
+    parameter: Parameter,
+    scope: Scope,
 ) -> None:
+    if isinstance(argument, RawArgument):
+        if len(argument.data) != 2 * parameter.size_bytes:
+            raise PlanRefusedError(
+                f"{place}: {len(argument.data) // 2} bytes for a parameter of {parameter.size_bytes} bytes."
+            )
+        return
+    assert not isinstance(value, Packed)
     if isinstance(value, Pointer) and parameter.kind == "pointer":
         dtype = scope.dtypes[value.buffer]
         reason = pointer_misfit(parameter.pointee, dtype)
-        if reason is not None:
+        if reason is not None and scope.typed:
             kind = C_TYPES[dtype]
             raise PlanRefusedError(
                 f"{place}: '{value.buffer}' is a {dtype} tensor: {reason}.",
@@ -443,8 +411,8 @@ def _check_type(
     taken = takes_number(parameter)
     if taken is None:
         raise PlanRefusedError(
-            f"{place}: a struct ({parameter.size_bytes} bytes) cannot be given in a launch plan.",
-            "Make its members parameters of their own.",
+            f"{place}: a struct ({parameter.size_bytes} bytes) cannot be given as '{argument}'.",
+            "Make its members parameters of their own, or give it as bytes in a plan in JSON.",
         )
     if isinstance(value, Pointer):
         raise PlanRefusedError(f"{place}: '{argument}' is a tensor, and the parameter takes a number ({taken}).")
@@ -457,8 +425,8 @@ def _check_type(
 
 
 def _check_outputs(problem: Problem, plan: LaunchPlan, calls: Iterable[Call]) -> None:
-    named = {value.buffer for call in calls for value in call.values if isinstance(value, Pointer)}
-    named |= {step.target for step in plan.steps if isinstance(step, Fill | Copy)}
+    named = {buffer for call in calls for buffer in call.buffers}
+    named |= {step.target for step in plan.steps if isinstance(step, Fill | Copy) and not step.variable}
     missing = [output.name for output in problem.outputs if output.name not in named]
     if missing:
         names, what = " and ".join(missing), "output" if len(missing) == 1 else "outputs"
@@ -473,7 +441,9 @@ def _describe(calls: Iterable[Call], entries: Sequence[Entry]) -> str:
     seen: dict[str, str] = {}
     for call in calls:
         pairs = zip(call.entry.parameters, call.launch.args, strict=True)
-        bound = ", ".join(f"{p.name} = {argument}" if p.name != argument else p.name for p, argument in pairs)
+        bound = ", ".join(
+            p.name if p.name == argument else f"{p.name} = {argument_text(argument)}" for p, argument in pairs
+        )
         seen.setdefault(call.entry.symbol, f"{shortest(call.entry, entries)}({bound})")
     shown = list(seen.values())
     return "as the plan says: " + "; ".join(shown[:8]) + (f"; and {len(shown) - 8} more" if shown[8:] else "")

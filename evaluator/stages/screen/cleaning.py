@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import accumulate, zip_longest
 
 from common.contract import MAX_SOURCE_BYTES, Phase, Status
-from common.launch_plan import PREFIX
+from common.launch_directives import PREFIX
 from common.source_lines import with_newlines
 from evaluator.errors import Ruling
 from evaluator.stages.screen.lexer import pieces

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
-from common.launch_plan import PREFIX
+from common.launch_directives import PREFIX
 
 Kind: TypeAlias = Literal["code", "splice", "comment", "line_comment", "string", "char", "raw", "header"]
 Piece: TypeAlias = tuple[Kind, int, int]

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Final
 
 from common.contract import Finding, Phase, Screening, Severity, Status
 from evaluator.errors import Ruling
@@ -229,10 +230,19 @@ class ScreeningPolicy:
     name: str
     rejects: frozenset[str]
     """Rules that end an evaluation."""
+    silent: frozenset[str] = frozenset()
+    """Rules that say nothing here."""
+    host_code: str = _HOST
+    """What becomes of host code, in words."""
 
 
-DEVICE_TIER = ScreeningPolicy(
-    "device tier: host code never runs", frozenset({"host-file-include", "host-file-embed", "host-file-incbin"})
+_FILES: Final = frozenset({"host-file-include", "host-file-embed", "host-file-incbin"})
+DEVICE_TIER = ScreeningPolicy("device tier: host code never runs", _FILES)
+LIFTED = ScreeningPolicy(
+    "host code is recorded, where it sees nothing",
+    _FILES,
+    frozenset({"host-launch", "host-runtime"}),
+    "Host code is only recorded here, in a sandbox. ",
 )
 
 
@@ -255,13 +265,13 @@ def screen(source: str, changes: tuple[str, ...] = (), policy: ScreeningPolicy =
     `changes` is what cleaning did, and is passed on.
     """
     text = SourceText.read(source)
-    hits = list(_look(text))
+    hits = [hit for hit in _look(text) if hit[0] not in policy.silent]
     # -std=c++14 may be asked for, and there trigraphs are alive: take what either reading finds.
     if (other := without_trigraphs(source)) != source:
         hits.append(("digraph", source.count("\n", 0, source.index("??")) + 1, "a trigraph"))
         hits += _directive_hits(SourceText.read(other))
     rejected = [hit for hit in dict.fromkeys(hits) if hit[0] in policy.rejects]
-    findings = tuple(_findings(hits))
+    findings = tuple(_findings(hits, policy))
     remaining = 1.0
     for rule in {hit[0] for hit in hits}:
         remaining *= 1.0 - min(RULES[rule].weight, 0.9)
@@ -276,7 +286,7 @@ def screen(source: str, changes: tuple[str, ...] = (), policy: ScreeningPolicy =
     return Screened(screening, Ruling(Status.REJECTED, Phase.SCREEN, message, RULES[rejected[0][0]].why))
 
 
-def _findings(hits: Iterable[Hit]) -> Iterator[Finding]:
+def _findings(hits: Iterable[Hit], policy: ScreeningPolicy) -> Iterator[Finding]:
     """Hits as findings by line, at most `_MAX_PER_RULE` for each rule; the last of them says how many more."""
     distinct = sorted(dict.fromkeys(hits), key=lambda hit: hit[1])
     total = Counter(hit[0] for hit in distinct)
@@ -288,7 +298,13 @@ def _findings(hits: Iterable[Hit]) -> Iterator[Finding]:
         more = total[name] - _MAX_PER_RULE
         tail = f" (and {more} more such places)" if seen[name] == _MAX_PER_RULE and more > 0 else ""
         rule = RULES[name]
-        yield Finding(rule=name, severity=rule.severity, line=line, text=found + tail, why=rule.why)
+        yield Finding(
+            rule=name,
+            severity=rule.severity,
+            line=line,
+            text=found + tail,
+            why=rule.why.replace(_HOST, policy.host_code),
+        )
 
 
 def _look(text: SourceText) -> Iterator[Hit]:

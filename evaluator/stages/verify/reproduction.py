@@ -17,9 +17,10 @@ import numpy as np
 
 from common.contract import Smallest
 from common.contract.correctness import Content
-from common.launch_plan import Launch, as_directives
+from common.launch_directives import as_directives
+from common.launch_plan import Copy, Launch, RawArgument, Step
 from common.wire import DType
-from evaluator.backends.session import BufferFill, Entry, KernelLaunch, Parameter, Pointer
+from evaluator.backends.session import BufferFill, Entry, KernelLaunch, Packed, Parameter, Pointer
 from evaluator.errors import Ruling, UsageError
 from evaluator.problems.arrays import widened
 from evaluator.problems.problem import C_TYPES, Arrays, Expected
@@ -60,6 +61,11 @@ class _Writer:
         self.smallest, self.checked_plan = case.smallest, case.checked_plan
         self.problem = self.checked_plan.problem
         self.candidate = candidate_of(self.problem, self.smallest)
+        if any(step for step in self.checked_plan.steps if not _plain(step)):
+            raise UsageError(
+                "What host code launched can have no program: it has structs or addresses within buffers.",
+                "Call its own entry function with the sizes that the verdict names.",
+            )
         sized_plan = self.checked_plan.at(self.smallest.sizes, scalars=self.smallest.scalars)
         if isinstance(sized_plan, Ruling):
             raise UsageError(f"The plan does not fit at these sizes: {sized_plan.message}", sized_plan.hint)
@@ -271,7 +277,15 @@ def _named(buffer: str) -> str:
     return f"buffer_{buffer}"
 
 
-def _argument(given: Pointer | bytes, parameter: Parameter) -> str:
+def _plain(step: Step) -> bool:
+    """Whether a step needs neither bytes nor stretches of buffers to be said."""
+    if isinstance(step, Launch):
+        return not any(isinstance(argument, RawArgument) for argument in step.args)
+    return step.size_bytes is None and (isinstance(step, Copy) or step.data is None)
+
+
+def _argument(given: Pointer | bytes | Packed, parameter: Parameter) -> str:
+    assert not isinstance(given, Packed)
     if isinstance(given, Pointer):
         return _named(given.buffer)
     if parameter.kind == "pointer":

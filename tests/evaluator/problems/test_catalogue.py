@@ -3,7 +3,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from common.launch_plan import Launch, parse_directives
+from common.launch_directives import parse_directives
+from common.launch_plan import Launch
 from evaluator.errors import UnknownProblemError
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.problems.linter import lint

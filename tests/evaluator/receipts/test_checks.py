@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from sample_receipts import SEED, SIGNER, SOURCE, STRANGER, members, signed_again, unsigned
 
 from common.contract import Evaluation, Settings, Submission, Verdict
-from common.launch_plan import LaunchPlan, parse_directives
+from common.launch_directives import parse_directives
+from common.launch_plan import LaunchPlan
 from evaluator.pipeline.receipt import plan_sha256
 from evaluator.problems.catalogue import find_problem
 from evaluator.receipts.checks import CheckOutcome, Expectations, differences, examine_verdict, verified

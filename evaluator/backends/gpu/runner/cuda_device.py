@@ -184,10 +184,20 @@ class CudaDevice:
             case "launch":
                 return self._prepared_launch(step, base)
             case "fill":
-                return _prepared_fill(base + step["offset"], step["bytes"], bytes.fromhex(step["pattern"]))
+                return _prepared_fill(self._target(step), step["bytes"], bytes.fromhex(step["pattern"]))
             case _:
-                source, target, size = base + step["source"], base + step["offset"], step["bytes"]
+                source, target, size = base + step["source"], self._target(step), step["bytes"]
                 return lambda: cuda.memcpy_dtod_async(target, source, size)
+
+    def _target(self, step: dict[str, Any]) -> int:
+        """The address that a fill or a copy goes to: in the buffers, or in a variable of the program."""
+        if step["variable"] is None:
+            return int(self._base() + step["offset"])
+        if isinstance(self._module, driver.CudaModule):
+            start = self._module.variable(step["variable"])
+        else:
+            start, _ = self._module.get_global(step["variable"])
+        return int(start) + int(step["offset"])
 
     def _prepared_launch(self, step: dict[str, Any], base: int) -> Callable[[], None]:
         arguments = bytearray.fromhex(step["arguments"])
@@ -290,19 +300,25 @@ class LoneCudaDevice(CudaDevice):
 
 
 def _prepared_fill(address: int, size_bytes: int, pattern: bytes) -> Callable[[], None]:
+    # A pattern of one byte over and over is what a memset sets, which needs no alignment then.
+    pattern = pattern[:1] if len(set(pattern)) == 1 else pattern
     value = int.from_bytes(pattern, "little")
-    match len(pattern):
-        case 1:
-            return lambda: cuda.memset_d8_async(address, value, size_bytes, None)
-        case 2:
-            return lambda: cuda.memset_d16_async(address, value, size_bytes // 2, None)
-        case 4:
-            return lambda: cuda.memset_d32_async(address, value, size_bytes // 4, None)
-        case _:
-            low, high = value & 0xFFFFFFFF, value >> 32
+    if len(pattern) in (1, 2, 4, 8) and address % min(len(pattern), 4) == 0:
+        match len(pattern):
+            case 1:
+                return lambda: cuda.memset_d8_async(address, value, size_bytes, None)
+            case 2:
+                return lambda: cuda.memset_d16_async(address, value, size_bytes // 2, None)
+            case 4:
+                return lambda: cuda.memset_d32_async(address, value, size_bytes // 4, None)
+            case _:
+                low, high = value & 0xFFFFFFFF, value >> 32
 
-            def fill() -> None:
-                cuda.memset_d2d32_async(address, 8, low, 1, size_bytes // 8, None)
-                cuda.memset_d2d32_async(address + 4, 8, high, 1, size_bytes // 8, None)
+                def fill() -> None:
+                    cuda.memset_d2d32_async(address, 8, low, 1, size_bytes // 8, None)
+                    cuda.memset_d2d32_async(address + 4, 8, high, 1, size_bytes // 8, None)
 
-            return fill
+                return fill
+    # Bytes of the plan's own: they wait on the device, so that each run moves what is there already.
+    held = cuda.to_device(np.frombuffer(pattern * (size_bytes // len(pattern)), np.uint8))
+    return lambda: cuda.memcpy_dtod_async(address, held, size_bytes)

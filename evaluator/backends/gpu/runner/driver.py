@@ -143,6 +143,11 @@ class CudaModule:
         function = self._function(symbol, shared_bytes)
         _checked("cuLaunchKernelEx", driver.cuLaunchKernelEx(config, function, ctypes.addressof(pointers), 0))
 
+    def variable(self, name: str) -> int:
+        """The address of a `__device__` or `__constant__` variable. Raises DriverError."""
+        address, _ = _checked("cuModuleGetGlobal", driver.cuModuleGetGlobal(self._module, name.encode()))
+        return int(address)
+
     def _function(self, symbol: str, shared_bytes: int) -> Any:
         if symbol not in self._functions:
             answer = driver.cuModuleGetFunction(self._module, symbol.encode())

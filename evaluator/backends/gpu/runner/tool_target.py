@@ -9,7 +9,8 @@ answer, and judges nothing; what it tells is trusted for nothing but the names o
     order.json  {attributes, poison, runs: [{buffers: [{bytes, file}], steps: […]}]}
     told.json   {addresses: [[…], …], ended, fault: {error, message} | null}
 
-In a step, `pointers`, `offset` and `source` hold the number of a buffer where a runner's order has an offset.
+In a step, `pointers`, `offset` and `source` hold the number of a buffer, times 2^40, where a runner's order has the
+buffer's offset.
 """
 
 import contextlib
@@ -26,6 +27,8 @@ from evaluator.backends.gpu.runner.runner import DeviceError
 ORDER: Final = "order.json"
 IMAGE: Final = "image"
 TOLD: Final = "told.json"
+OFFSET_BITS: Final = 40
+"""Below the number of a buffer there is room for an offset in it."""
 REAL_DEVICE: Final = "evaluator.backends.gpu.runner.cuda_device:LoneCudaDevice"
 
 
@@ -84,9 +87,15 @@ def _content(name: str) -> Iterator[bytes]:
 
 def placed(step: dict[str, Any], addresses: list[int]) -> dict[str, Any]:
     """The step with addresses for the numbers of buffers."""
+
+    def address(number: int) -> int:
+        return addresses[number >> OFFSET_BITS] + number % (1 << OFFSET_BITS)
+
     if step["step"] == "launch":
-        return {**step, "pointers": [(place, addresses[number]) for place, number in step["pointers"]]}
-    named: dict[str, Any] = {name: addresses[step[name]] for name in ("offset", "source") if name in step}
+        return {**step, "pointers": [(place, address(number)) for place, number in step["pointers"]]}
+    named: dict[str, Any] = {"source": address(step["source"])} if "source" in step else {}
+    if step["variable"] is None:
+        named["offset"] = address(step["offset"])
     return {**step, **named}
 
 

@@ -191,9 +191,8 @@ def _files(program: Program, runs: Sequence[PlanRun], poison: int | None) -> dic
     attributes = False
     for number, run in enumerate(runs):
         # The places' offsets are the buffers' numbers, which the watched process replaces by addresses.
-        places = Layout(
-            tuple(BufferRegion(b.name, i, b.size_bytes, b.item_bytes) for i, b in enumerate(run.buffers)), 0
-        )
+        numbered = ((i << tool_target.OFFSET_BITS, b) for i, b in enumerate(run.buffers))
+        places = Layout(tuple(BufferRegion(b.name, at, b.size_bytes, b.item_bytes) for at, b in numbered), 0)
         buffers: list[dict[str, Any]] = []
         for index, buffer in enumerate(run.buffers):
             name = None

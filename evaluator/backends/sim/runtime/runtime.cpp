@@ -363,6 +363,8 @@ void check_time() {
     if (now_ns() >= DEADLINE_NS) answer_fault("watchdog", TIME_IS_UP, -1, nullptr, nullptr);
 }
 
+#include "stretches.h"
+
 void run_plan(u64 count) {
     u64 names = 0, returned[SLOT_COUNT - BUFFER_SLOT], returning = 0;
     forget_samples();
@@ -425,26 +427,20 @@ void run_plan(u64 count) {
             static u8 parameters[1 << 16];
             memset(parameters, 0, sizeof parameters);
             for (u64 arguments = get(); arguments; arguments--) {
-                u64 is_buffer = get(), offset = get(), size = get(), value = get();
-                if (offset + 8 > sizeof parameters || size > 8) _exit(4);
-                if (is_buffer) value = SLOTS[BUFFER_SLOT + value].low;
-                memcpy(parameters + offset, &value, size);
+                u64 is_address = get(), offset = get(), size = is_address ? 8 : get();
+                if (offset > sizeof parameters || size > sizeof parameters - offset) _exit(4);
+                if (is_address) {
+                    u64 slot = BUFFER_SLOT + get(), value = SLOTS[slot].low + get();
+                    memcpy(parameters + offset, &value, size);
+                } else {
+                    read_all(parameters + offset, size);
+                }
             }
             run_launch(PROGRAM.kernels[index], parameters, cooperative);
         } else if (kind == 1) {
-            u64 slot = BUFFER_SLOT + get(), size = get(), pattern = get();
-            u8 *p = (u8 *)SLOTS[slot].low;
-            watch_slot(slot, true);
-            for (u64 i = 0; i + size <= SLOTS[slot].size; i += size) {
-                memcpy(p + i, &pattern, size);
-                if (!(i & ((1 << 24) - 1))) check_time();
-            }
+            fill_stretch();
         } else {
-            u64 from = BUFFER_SLOT + get(), to = BUFFER_SLOT + get();
-            u64 bytes = SLOTS[from].size < SLOTS[to].size ? SLOTS[from].size : SLOTS[to].size;
-            if (bytes == SLOTS[to].size) watch_slot(to, true);
-            else watch_defined(SLOTS[to].low, bytes);
-            memcpy((void *)SLOTS[to].low, (void *)SLOTS[from].low, bytes);
+            copy_stretch();
         }
         check_time();
     }

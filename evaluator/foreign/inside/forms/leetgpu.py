@@ -109,6 +109,11 @@ class LeetGpuFile(ReferenceFile):
         model = _Solved(challenge, case, directions)
         self.output_names = [f"{name}_out" if name in model.read else name for name in model.written]
         self.sizes = {name: value for name, value in case.items() if is_size(value)}
+        self.entry = [
+            (name, None if isinstance(case[name], torch.Tensor) else case[name], way == "inout")
+            for name, way in directions.items()
+            if isinstance(case.get(name), torch.Tensor | int | float)
+        ]
         # What the test derives from a number of the same name is another size.
         self.constants = {
             name: place for name, place in self.constants.items() if self.sizes.get(name, place.value) == place.value

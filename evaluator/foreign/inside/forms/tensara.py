@@ -110,6 +110,9 @@ class TensaraFile(ReferenceFile):
         with refused_where_it_fails("parameters"):
             pointers = [(str(one["name"]), bool(one.get("const"))) for one in listed if one.get("pointer")]
             own = list(inspect.signature(problem.reference_solution).parameters)
+            extra = problem.get_extra_params(next(iter(cases)))
+        numbers = [one for one in (*inputs, *extra) if isinstance(one, int | float)]
+        self.entry = _entry(listed, numbers, self.sizes)
         read, self.output_names = ([name for name, const in pointers if const is kind] for kind in (True, False))
         return _Solved(problem, inputs, read, own)
 
@@ -119,6 +122,25 @@ class TensaraFile(ReferenceFile):
         tensors = {name: value.detach() for name, value in model.tensors.items()}
         places: Sequence[Any] = [Place(name) for name in tensors]
         return Arguments(tensors, places, pytree.tree_flatten((list(tensors), {}))[1])
+
+
+def _entry(
+    listed: Sequence[Mapping[str, Any]], numbers: Sequence[float], sizes: Mapping[str, int]
+) -> list[tuple[str, float | None, bool]]:
+    """What `solution` takes; nothing where the value of one of its numbers is not known."""
+    left = list(numbers)
+    found: list[tuple[str, float | None, bool]] = []
+    for one in listed:
+        name = str(one["name"])
+        if one.get("pointer"):
+            found.append((name, None, False))
+        elif name in sizes and sizes[name] not in left[:1]:
+            found.append((name, sizes[name], False))
+        elif left:
+            found.append((name, left.pop(0), False))
+        else:
+            return []
+    return found
 
 
 class _Solved(torch.nn.Module):

@@ -8,7 +8,7 @@ from typing import Final
 
 from common.contract import Fault
 from common.source_lines import lines_of
-from evaluator.backends.session import Hazard, Pointer
+from evaluator.backends.session import Hazard
 from evaluator.errors import Ruling
 from evaluator.stages.launch.checked_plan import CheckedPlan
 
@@ -138,7 +138,7 @@ def later_launch(undefined: Hazard | None, checked_plan: CheckedPlan) -> str | N
     """A launch behind the one that read undefined memory, which takes the same buffer: the order may be wrong."""
     fault = undefined.fault if undefined else None
     calls = [call for _, call in sorted(checked_plan.calls.items())]
-    taking = [call for call in calls if fault and Pointer(fault.buffer or "") in call.values]
+    taking = [call for call in calls if fault and (fault.buffer or "") in call.buffers]
     if not fault or not taking or not fault.kernel or f"{fault.kernel}(" not in taking[0].entry.name:
         return None
     return next((call.launch.kernel for call in taking[1:] if call.entry != taking[0].entry), None)

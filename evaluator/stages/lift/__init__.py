@@ -1,0 +1,1 @@
+"""Lifting: from host code that nobody trusts to the launch plan that it would carry out."""

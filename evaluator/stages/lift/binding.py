@@ -1,0 +1,221 @@
+"""What an entry function is called with: which tensor, size or scalar of the problem is which of its parameters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from common.contract import Phase, Status
+from common.wire import DType, Wire
+from evaluator.errors import Ruling
+from evaluator.problems.problem import C_TYPES, Problem, Sizes
+from evaluator.stages.lift.dialects import EntryFunction
+
+
+class LiftRefusedError(Exception):
+    """Host code of which no plan can be made: becomes a Ruling before it reaches a caller of a stage."""
+
+    def __init__(self, status: Status, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.ruling = Ruling(status, Phase.LIFT, message, hint)
+
+
+class HostParameter(Wire):
+    """One parameter of the entry function, as its own compiler sees it."""
+
+    kind: str
+    """`p` pointer, `i` and `u` integers, `c` char, `b` bool, `f` floating point, `x` anything else."""
+    bytes: int
+    behind: str
+    """Of a pointer, the kind of what it points to; `v` is void."""
+    bytes_behind: int
+    reads: bool
+    """Whether it points to const."""
+
+
+class HostSignature(Wire):
+    """What the entry function takes."""
+
+    parameters: tuple[HostParameter, ...]
+    count: int
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What goes into each parameter: the name of a tensor, a size or a scalar of the problem."""
+
+    names: tuple[str, ...]
+    said: str
+    """In words."""
+    initial: tuple[tuple[str, str], ...] = ()
+    """Inputs whose contents an output has before the function is called, and that output."""
+
+
+_WORDS: Final = {"i": "int", "u": "unsigned", "c": "char", "b": "bool", "x": "struct", "v": "void"}
+_NUMBERS: Final = frozenset("iucb")
+
+
+def bind(problem: Problem, entry: EntryFunction, signature: HostSignature) -> Binding:
+    """Raises LiftRefusedError where the function does not fit the problem."""
+    parameters = signature.parameters
+    known = problem.parameter_names
+    if problem.entry and len(problem.entry) == len(parameters):
+        return _bind_as_stated(problem, entry, parameters)
+    names = entry.parameter_names if len(entry.parameter_names) == len(parameters) else (None,) * len(parameters)
+    if all(name in known for name in names) and len(set(names)) == len(names):
+        chosen = tuple(str(name) for name in names)
+        said = f"{entry.name}({', '.join(chosen)}) bound by name"
+    else:
+        chosen = _in_order(problem, entry, parameters)
+        pairs = zip(names, chosen, strict=True)
+        told = ", ".join(what if name in (None, what) else f"{name} = {what}" for name, what in pairs)
+        said = f"{entry.name}({told}) bound by order"
+    for number, (name, parameter) in enumerate(zip(chosen, parameters, strict=True), 1):
+        _check(problem, entry, number, name, parameter)
+    return Binding(chosen, said)
+
+
+def _bind_as_stated(problem: Problem, entry: EntryFunction, parameters: Sequence[HostParameter]) -> Binding:
+    """To what the problem's own form says that the function takes: by name where all names are those, or by order."""
+    stated = {one.name: one for one in problem.entry}
+    by_name = set(entry.parameter_names) == set(stated) and len(entry.parameter_names) == len(stated)
+    chosen = [stated[str(name)] for name in entry.parameter_names] if by_name else list(problem.entry)
+    names = tuple(one.tensor or one.name for one in chosen)
+    for number, (name, parameter) in enumerate(zip(names, parameters, strict=True), 1):
+        _check(problem, entry, number, name, parameter)
+    changed = tuple((one.initial, one.tensor) for one in chosen if one.initial)
+    said = f"{entry.name}({', '.join(names)}) bound {'by name' if by_name else 'by order'}, as the problem states it"
+    return Binding(names, said, changed)
+
+
+def _in_order(problem: Problem, entry: EntryFunction, parameters: Sequence[HostParameter]) -> tuple[str, ...]:
+    """Tensors for pointers, inputs before outputs; scalars and then sizes for numbers; in the problem's order."""
+    inputs, outputs = [t.name for t in problem.inputs], [t.name for t in problem.outputs]
+    pointers = [p for p in parameters if p.kind == "p"]
+    const_output = any(p.reads for p in pointers[len(inputs) :])
+    tensors = [*inputs, *outputs]
+    floats = [s.name for s in problem.scalars if s.dtype.is_float]
+    integers = [*(s.name for s in problem.scalars if not s.dtype.is_float), *problem.sizes]
+    counts = {
+        "p": (len(pointers), len(tensors)),
+        "f": (sum(p.kind == "f" for p in parameters), len(floats)),
+        "i": (sum(p.kind in _NUMBERS for p in parameters), len(integers)),
+    }
+    if any(has != needs for has, needs in counts.values()) or any(p.kind == "x" for p in parameters):
+        raise LiftRefusedError(
+            Status.INVALID_SUBMISSION,
+            f"`{entry.name}` (line {entry.line}) takes {_described(parameters)}, and {problem.id} has "
+            f"{', '.join(tensors)} for pointers and {', '.join((*floats, *integers)) or 'nothing'} for numbers.",
+            f"Write it as `{expected(problem, entry.name)}`.",
+        )
+    if const_output:
+        # Pointers to const are inputs wherever they stand.
+        reading = iter(inputs)
+        writing = iter([*outputs, *inputs[sum(p.reads for p in pointers) :]])
+        if sum(p.reads for p in pointers) > len(inputs):
+            raise LiftRefusedError(
+                Status.INVALID_SUBMISSION,
+                f"`{entry.name}` (line {entry.line}) takes {sum(p.reads for p in pointers)} pointers to const, and "
+                f"{problem.id} has the inputs {', '.join(inputs)} alone.",
+                f"Write it as `{expected(problem, entry.name)}`.",
+            )
+        ordered = iter([next(reading) if p.reads else next(writing) for p in pointers])
+    else:
+        ordered = iter(tensors)
+    left = {"p": ordered, "f": iter(floats), "i": iter(integers)}
+    return tuple(next(left["i" if p.kind in _NUMBERS else p.kind]) for p in parameters)
+
+
+def expected(problem: Problem, name: str = "solve") -> str:
+    """The entry function that fits the problem."""
+    parameters = [f"const {C_TYPES[t.dtype]}* {t.name}" for t in problem.inputs]
+    parameters += [f"{C_TYPES[t.dtype]}* {t.name}" for t in problem.outputs]
+    parameters += [f"{C_TYPES[s.dtype]} {s.name}" for s in problem.scalars]
+    parameters += [f"int {name}" for name in problem.sizes]
+    return f'extern "C" void {name}({", ".join(parameters)})'
+
+
+def _check(problem: Problem, entry: EntryFunction, number: int, name: str, parameter: HostParameter) -> None:
+    """Raise where this tensor, size or scalar cannot go into this parameter."""
+    dtypes = {tensor.name: tensor.dtype for tensor in (*problem.inputs, *problem.outputs)}
+    place = f"`{entry.name}` (line {entry.line}), parameter {number} for '{name}'"
+    if name in dtypes:
+        if parameter.kind == "p" and _shows(parameter, dtypes[name]):
+            return
+        reason = f"takes {_word(parameter)}, and '{name}' is a {dtypes[name]} tensor"
+        raise LiftRefusedError(
+            Status.INVALID_SUBMISSION, f"{place}: it {reason}.", f"Declare it as `{C_TYPES[dtypes[name]]}*`."
+        )
+    floats = {scalar.name for scalar in problem.scalars if scalar.dtype.is_float}
+    floats |= {one.name for one in problem.entry if isinstance(one.value, float) and not one.value.is_integer()}
+    if parameter.kind == "f" and any(one.name == name for one in problem.entry):
+        return
+    fits = parameter.kind == "f" if name in floats else parameter.kind in _NUMBERS
+    if not fits:
+        what = "a floating-point number" if name in floats else "an integer"
+        raise LiftRefusedError(
+            Status.INVALID_SUBMISSION,
+            f"{place}: it takes {_word(parameter)}, and '{name}' is {what}.",
+            f"Write it as `{expected(problem, entry.name)}`.",
+        )
+
+
+def _shows(parameter: HostParameter, dtype: DType) -> bool:
+    """Whether a pointer of this type may be given a tensor of `dtype`. Types of the submission's own may."""
+    if parameter.behind in "vx" or parameter.bytes_behind == 1:
+        return True
+    if parameter.behind == "f":
+        return dtype.is_float and parameter.bytes_behind == dtype.size_bytes
+    return parameter.bytes_behind == dtype.size_bytes
+
+
+def call_values(
+    problem: Problem,
+    names: Sequence[str],
+    parameters: Sequence[HostParameter],
+    sizes: Sizes,
+    scalars: Mapping[str, float],
+) -> list[str]:
+    """What is passed at `sizes`, as `recorder/recording.cpp` reads it. Raises LiftRefusedError."""
+    tensors = [tensor.name for tensor in (*problem.inputs, *problem.outputs)]
+    numbers: dict[str, float] = {s.name: scalars.get(s.name, s.value) for s in problem.scalars}
+    numbers |= {one.name: one.value for one in problem.entry if one.value is not None}
+    numbers |= sizes
+    values = []
+    for name, parameter in zip(names, parameters, strict=True):
+        if parameter.kind == "p":
+            values.append(f"p {tensors.index(name)}")
+        elif parameter.kind == "f":
+            values.append(f"f {float(numbers[name])!r}")
+        else:
+            values.append(_integer(name, int(numbers[name]), parameter))
+    return values
+
+
+def _integer(name: str, value: int, parameter: HostParameter) -> str:
+    signed = parameter.kind in "ic"
+    bits = 8 * parameter.bytes - signed
+    if not -(1 << bits if signed else 0) <= value < 1 << bits:
+        raise LiftRefusedError(
+            Status.INVALID_SUBMISSION,
+            f"{name} = {value} does not fit into the parameter of {parameter.bytes} bytes that takes it.",
+            "Take sizes as `int`, and products of them as `long long` or `size_t`.",
+        )
+    return f"{'i' if signed else 'u'} {value}"
+
+
+def _described(parameters: Sequence[HostParameter]) -> str:
+    return ", ".join(_word(parameter) for parameter in parameters) or "nothing"
+
+
+def _word(parameter: HostParameter) -> str:
+    if parameter.kind != "p":
+        return _plain(parameter.kind, parameter.bytes)
+    return f"{'const ' if parameter.reads else ''}{_plain(parameter.behind, parameter.bytes_behind)}*"
+
+
+def _plain(kind: str, size_bytes: int) -> str:
+    if kind == "f":
+        return {4: "float", 8: "double"}.get(size_bytes, f"{8 * size_bytes}-bit float")
+    if kind in "iu" and size_bytes != 4:
+        return f"{'unsigned ' if kind == 'u' else ''}{8 * size_bytes}-bit integer"
+    return _WORDS.get(kind, "something else")

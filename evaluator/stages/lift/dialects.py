@@ -1,0 +1,94 @@
+"""Which dialect a text is in, where nobody says so; and the entry function of host code."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from evaluator.stages.screen.lexer import SourceText
+
+ENTRIES: Final = ("solve", "solution")
+"""What LeetGPU and Tensara call."""
+_ENTRY: Final = re.compile(
+    r"\bvoid\s+(?P<name>" + "|".join(ENTRIES) + r")\s*\((?P<parameters>[^(){};]*)\)\s*(?:noexcept\s*)?\{"
+)
+_LAUNCH: Final = re.compile(r"<<<|\bcudaLaunch(?:Cooperative)?Kernel\w*\s*\(")
+_NAME: Final = re.compile(r"([A-Za-z_]\w*)\s*(?:\[\s*\]\s*)?(?:=[^,]*)?\Z")
+_UNNAMED: Final = frozenset(
+    {"int", "float", "double", "long", "short", "char", "unsigned", "size_t", "bool", "const"}
+)
+
+
+@dataclass(frozen=True)
+class EntryFunction:
+    """The host function that a submission is called by."""
+
+    name: str
+    parameter_names: tuple[str | None, ...]
+    """As the text says them; None for one without a name."""
+    line: int
+
+
+def entry_function(source: str) -> EntryFunction | None:
+    """The first definition of `solve` or `solution` in a text; None where there is none."""
+    text = SourceText.read(source)
+    for name in ENTRIES:
+        for match in _ENTRY.finditer(text.code):
+            if match["name"] == name:
+                return EntryFunction(name, _names(match["parameters"]), text.line(match.start("name")))
+    return None
+
+
+def is_solve(source: str) -> bool:
+    """Whether a text is host code that launches: `extern "C" void solve(…)` or `solution(…)` with a launch in it, and
+    no launch plan.
+    """
+    if "// assay:" in source or not any(name in source for name in ENTRIES):
+        return False
+    return _LAUNCH.search(SourceText.read(source).code) is not None and entry_function(source) is not None
+
+
+def in_host_words(text: str) -> str:
+    """A hint that speaks of lines of a launch plan, in the words of host code."""
+    for pattern, words in _HOST_WORDS:
+        text = pattern.sub(words, text)
+    return text
+
+
+_HOST_WORDS: Final = (
+    (re.compile(r"`// assay: fill (\w+) value=0`"), r"`cudaMemset(\1, 0, bytes)`"),
+    (re.compile(r"`// assay: temp [^`]*`"), "`cudaMalloc`"),
+    (re.compile(r"`// assay: launch [^`]*cooperative[^`]*`"), "`cudaLaunchCooperativeKernel`"),
+    (re.compile(r"`shared=`"), "amount of dynamic shared memory"),
+)
+
+
+def called_libraries(source: str) -> tuple[str, ...]:
+    """Libraries whose host functions a text uses: their kernels would not be the submission's own."""
+    text = SourceText.read(source)
+    includes = [one.argument[1:] for one in text.directives if one.name == "include"]
+    return tuple(
+        name
+        for name, header, call in _LIBRARIES
+        if any(header.match(one) for one in includes) or (call is not None and call.search(text.code))
+    )
+
+
+_LIBRARIES: Final = (
+    ("cuBLAS", re.compile(r"cublas"), None),
+    ("cuDNN", re.compile(r"cudnn"), None),
+    ("cuFFT", re.compile(r"cufft"), None),
+    ("cuSPARSE", re.compile(r"cusparse"), None),
+    ("cuSOLVER", re.compile(r"cusolver"), None),
+    ("NCCL", re.compile(r"nccl"), None),
+    ("PyTorch", re.compile(r"(?:torch|ATen|c10|pybind11)/"), None),
+    ("Thrust", re.compile(r"thrust/(?!(?:complex|pair|tuple|functional)\.h)"), None),
+    ("CUB", re.compile(r"cub/device/"), re.compile(r"\bcub\s*::\s*Device[A-Z]\w+\s*::")),
+)
+"""Names, how their headers begin, and what a call looks like where device code uses the same headers."""
+
+
+def _names(parameters: str) -> tuple[str | None, ...]:
+    if not parameters.strip() or parameters.strip() == "void":
+        return ()
+    found = (_NAME.search(part.strip()) for part in parameters.split(","))
+    return tuple(match[1] if match and match[1] not in _UNNAMED else None for match in found)

@@ -1,0 +1,280 @@
+"""The host code of a submission as a program that records: nvcc's own host pass, linked with a runtime of ours.
+
+nvcc compiles the very text that was submitted, against CUDA's own headers, so that templates, lambdas, structs and
+`<<<>>>` mean what they mean everywhere. What the program then calls is `recorder/`, in the place of libcudart.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from common.contract import Settings, Severity, Status
+from evaluator.disk_cache import SPARED_S, Cache, key_of
+from evaluator.errors import ToolchainMissingError
+from evaluator.sandbox.retry import in_tries
+from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
+from evaluator.stages.compile import diagnostics
+from evaluator.stages.compile.compiler_exit import out_of_memory, refused, said, until_it_tells
+from evaluator.stages.compile.diagnostics import SOURCE_NAME
+from evaluator.stages.compile.toolchain import Toolchain
+from evaluator.stages.lift.binding import HostSignature, LiftRefusedError
+from evaluator.stages.lift.dialects import EntryFunction
+from evaluator.stages.lift.host_runs import ending_of, run_untrusted
+
+RECORDER: Final = Path(__file__).parent / "recorder"
+_PARTS: Final = ("recording", "launches", "memory", "device")
+_HEADERS: Final = ("recorder.h",)
+_CALLER: Final = "assay_caller.h"
+_RULES: Final = "host program 1"
+_RECORDER_FLAGS: Final = ("-std=c++17", "-O1", "-fno-rtti", "-w")
+_MAX_SIGNATURE_BYTES: Final = 1 << 16
+_MAX_HOST_BYTES: Final = 64 << 20
+_DESCRIBE_S: Final = 5.0
+_DOUBLED: Final = re.compile(r"multiple definition of [`'](?P<name>[^`'\n]{1,200})'")
+_UNDEFINED: Final = re.compile(r"undefined reference to [`'](?P<name>[^`'\n]{1,200})'")
+
+
+@dataclass(frozen=True)
+class HostProgram:
+    """A program that records what the entry function does."""
+
+    host: bytes
+    runs: bytes
+    """What runs it once for each recording."""
+    signature: HostSignature
+    duration_s: float
+    cached: bool
+
+
+class _UncacheableError(Exception):
+    """A refusal that another try may not meet."""
+
+    def __init__(self, refusal: LiftRefusedError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+def host_program(
+    source: str,
+    entry: EntryFunction,
+    settings: Settings,
+    arch: str,
+    toolchain: Toolchain,
+    sandbox: Sandbox,
+    cache: Cache,
+) -> HostProgram:
+    """Compile and link; what was compiled before comes from the cache.
+
+    Raises LiftRefusedError, InfrastructureError.
+    """
+    return _Build(source, entry, settings, arch, toolchain, sandbox, cache).program()
+
+
+class _Build:
+    def __init__(
+        self,
+        source: str,
+        entry: EntryFunction,
+        settings: Settings,
+        arch: str,
+        toolchain: Toolchain,
+        sandbox: Sandbox,
+        cache: Cache,
+    ) -> None:
+        self.source, self.entry, self.settings = source, entry, settings
+        self.toolchain, self.sandbox, self.cache = toolchain, sandbox, cache
+        self.spent_s = 0.0
+        virtual = arch.replace("sm_", "compute_")
+        kept = [flag for flag in settings.flags if flag.lstrip("-").startswith(("std=", "extended-lambda"))]
+        standard = () if any("std=" in flag for flag in kept) else ("-std=c++17",)
+        self.flags = (
+            *("-c", *standard, *(f"-{'' if 'std=' in flag else '-'}{flag.lstrip('-')}" for flag in kept)),
+            *("-gencode", f"arch={virtual},code={virtual}"),
+            # A submission may have a main of its own, to try itself.
+            *(f"-DENTRY_OF_ASSAY={entry.name}", "-Dmain=main_of_the_submission"),
+        )
+
+    def program(self) -> HostProgram:
+        recorder = self._recorder()
+        text = f'{self.source}\n#include "{_CALLER}"\n'.encode()
+        key = key_of(_RULES, text, _file(_CALLER), "\n".join(self.flags), self.toolchain.digest, *recorder.values())
+        try:
+            made, hit = self.cache.get_or_make(key, lambda: self._made(text, recorder))
+        except _UncacheableError as ended:
+            raise ended.refusal from None
+        if "refusal" in made:
+            status, message, hint = json.loads(made["refusal"])
+            raise LiftRefusedError(Status(status), message, hint)
+        signature = HostSignature.model_validate_json(made["signature"])
+        spent_s = self.spent_s + float(made.get(SPARED_S, b"0"))
+        return HostProgram(made["host"], recorder["runs"], signature, spent_s, hit and not spent_s)
+
+    def _recorder(self) -> Mapping[str, bytes]:
+        """The recorder's object files and `runs`, made once for each toolchain."""
+
+        def make() -> Mapping[str, bytes]:
+            headers = {name: _file(name) for name in _HEADERS}
+            include = tuple(
+                f"-I{folder}" for folder in self.toolchain.headers if (folder / "cuda_runtime_api.h").exists()
+            )
+            made = {}
+            for name in (*_PARTS, "runs"):
+                output = name if name == "runs" else f"{name}.o"
+                mode = () if name == "runs" else ("-c",)
+                arguments = (*_RECORDER_FLAGS, *include, *mode, "-o", output, f"{name}.cpp")
+                job = self._host_job(arguments, {**headers, f"{name}.cpp": _file(f"{name}.cpp")}, output, 120)
+                run = in_tries(lambda job=job: self.sandbox.run(job), said)  # type: ignore[misc]
+                if not run.succeeded or output not in run.files:
+                    raise ToolchainMissingError(
+                        f"The recorder of host code does not compile with {self.toolchain.host_compiler}: "
+                        f"{said(run)[-800:]}",
+                        "Install g++ 11 or newer and set CXX to it.",
+                    )
+                made[output] = run.files[output]
+            return made
+
+        files = [_file(name) for name in (*_HEADERS, *(f"{part}.cpp" for part in (*_PARTS, "runs")))]
+        key = key_of("recorder 1", *files, " ".join(_RECORDER_FLAGS), self.toolchain.digest)
+        return self.cache.get_or_make(key, make)[0]
+
+    def _made(self, text: bytes, recorder: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        try:
+            host = self._linked(self._compiled(text), recorder)
+            return {"host": host, "signature": self._signature(host, recorder["runs"])}
+        except LiftRefusedError as refusal:
+            ruling = refusal.ruling
+            return {"refusal": json.dumps([ruling.status, ruling.message, ruling.hint]).encode()}
+
+    def _compiled(self, text: bytes) -> bytes:
+        toolchain = self.toolchain
+        run = self._run(
+            Job(
+                argv=(
+                    *(str(toolchain.nvcc), *self.flags),
+                    *("-ccbin", str(toolchain.host_compiler), "-o", "kernel.o", SOURCE_NAME),
+                ),
+                files={SOURCE_NAME: text, _CALLER: _file(_CALLER)},
+                collect=("kernel.o",),
+                readable=toolchain.readable,
+                environment={"LC_ALL": "C"},
+            )
+        )
+        if run.exit_code == 0 and "kernel.o" in run.files:
+            return run.files["kernel.o"]
+        told = diagnostics.parse_diagnostics(run.stderr.decode(errors="replace"), self.source, toolchain.headers)
+        errors = [one for one in told if one.severity is Severity.ERROR]
+        first = next((one for one in errors if one.file == SOURCE_NAME and one.line), None)
+        where = f"{first.file}:{first.line}: {first.text}" if first else "the compiler does not say where"
+        refusal = LiftRefusedError(
+            Status.COMPILE_ERROR,
+            f"The host code does not compile: {where}",
+            f"It has to compile with nvcc as it stands, with `{self.entry.name}` as its entry function.",
+        )
+        if not refused(run):
+            raise _UncacheableError(refusal)
+        raise refusal
+
+    def _linked(self, kernel: bytes, recorder: Mapping[str, bytes]) -> bytes:
+        objects = {name: made for name, made in recorder.items() if name.endswith(".o")}
+        arguments = ("-o", "host", "kernel.o", *objects, "-lpthread", "-lm")
+        run = self._run(self._host_job(arguments, {"kernel.o": kernel, **objects}, "host", 30))
+        if run.exit_code == 0 and "host" in run.files:
+            return run.files["host"]
+        missing = dict.fromkeys(match["name"] for match in _UNDEFINED.finditer(said(run)))
+        named = [name for name in missing if not name.startswith("assay_")]
+        if doubled := _DOUBLED.search(said(run)):
+            raise LiftRefusedError(
+                Status.COMPILE_ERROR,
+                f"The host code defines {doubled['name']}, which the CUDA runtime has.",
+                "Call the runtime's own, and name your functions otherwise.",
+            )
+        if not named:
+            raise _UncacheableError(
+                LiftRefusedError(
+                    Status.COMPILE_ERROR,
+                    f"The host code cannot be linked: nothing calls `{self.entry.name}`.",
+                    "Let the file end outside of comments, conditions and namespaces.",
+                )
+            )
+        raise LiftRefusedError(
+            Status.UNSUPPORTED,
+            f"The host code calls {', '.join(named[:5])}, which cannot be recorded.",
+            "docs/lifting.md lists what can be: kernels of the submission's own, and memory, streams and events of "
+            "the CUDA runtime. It was not judged, so there is no reward.",
+        )
+
+    def _signature(self, host: bytes, runs: bytes) -> bytes:
+        """What the entry function takes, as the program says of itself. Raises LiftRefusedError."""
+        name = "parameters.json"
+        limits = Limits(
+            wall_s=_DESCRIBE_S,
+            cpu_s=_DESCRIBE_S,
+            memory_bytes=self.settings.memory_bytes,
+            file_bytes=_MAX_SIGNATURE_BYTES,
+            output_bytes=_MAX_SIGNATURE_BYTES,
+        )
+        run = run_untrusted(self.sandbox, Job(("./host",), {"host": host}, (name,), limits=limits), runs)
+        found = run.files.get(name, b"")
+        try:
+            HostSignature.model_validate_json(found)
+        except ValidationError:
+            refusal = LiftRefusedError(
+                Status.TIMEOUT if run.timed_out else Status.RUNTIME_ERROR,
+                f"The host code did not get to `{self.entry.name}` ({ending_of(run)}): an initialiser of a static "
+                "variable ends it, or does not end.",
+                "Do nothing before the entry function is called.",
+            )
+            raise _UncacheableError(refusal) from None
+        return found
+
+    def _host_job(self, arguments: tuple[str, ...], files: Mapping[str, bytes], output: str, wall_s: float) -> Job:
+        return Job(
+            (str(self.toolchain.host_compiler), *arguments),
+            files=files,
+            collect=(output,),
+            readable=self.toolchain.readable,
+            environment={"LC_ALL": "C"},
+            limits=Limits(wall_s=wall_s, cpu_s=2 * wall_s, file_bytes=_MAX_HOST_BYTES),
+        )
+
+    def _run(self, job: Job) -> JobResult:
+        """Within what is left of the time to compile."""
+        left_s = self.settings.compile_timeout_s - self.spent_s
+        if left_s <= 0:
+            raise _UncacheableError(self._late())
+        limits = Limits(
+            wall_s=left_s,
+            cpu_s=self.settings.compile_timeout_s + 1,
+            memory_bytes=self.settings.memory_bytes,
+            file_bytes=_MAX_HOST_BYTES,
+        )
+        job = Job(job.argv, job.files, job.collect, job.readable, job.environment, limits=limits)
+        run = until_it_tells(lambda: self.sandbox.run(job))
+        self.spent_s += run.wall_s - run.waited_s
+        if run.timed_out:
+            raise _UncacheableError(self._late())
+        if out_of_memory(run):
+            raise _UncacheableError(
+                LiftRefusedError(
+                    Status.OUT_OF_MEMORY,
+                    f"Compiling the host code took more than {self.settings.memory_bytes >> 20} MiB of memory.",
+                    "Look for recursive templates, huge constant arrays and very large unrolled loops.",
+                )
+            )
+        return run
+
+    def _late(self) -> LiftRefusedError:
+        return LiftRefusedError(
+            Status.TIMEOUT,
+            f"Compiling the host code took longer than {self.settings.compile_timeout_s:g} s.",
+            "Look for recursive templates, constexpr loops and large arrays.",
+        )
+
+
+def _file(name: str) -> bytes:
+    return (RECORDER / name).read_bytes()

@@ -1,0 +1,175 @@
+"""Running host code that nobody trusts: in a sandbox, twice for each recording, and what each way of ending means."""
+
+import re
+import secrets
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from common.contract import Settings, Status
+from evaluator.sandbox.retry import MAX_TRIES, foreign, killed_from_outside
+from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording, Refusal, recording_of
+
+_RUN_S: Final = 3.0
+"""Wall-clock limit of one call of the entry function, which launches nothing in truth."""
+_ALL_S: Final = 20.0
+_MAX_WRITTEN_BYTES: Final = 64 << 20
+_ENDING: Final = re.compile(rb"^(\d{1,6}) (exit|signal|late)(?: (\d{1,3}))?$", re.MULTILINE)
+_MAX_AT_ONCE: Final = 64
+"""Calls in one sandbox; each is recorded twice."""
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """What one call of the entry function gets: the tensors' bytes, and its arguments as the recorder reads them."""
+
+    buffers_bytes: tuple[int, ...]
+    values: tuple[str, ...]
+
+    def line(self, seed: int) -> str:
+        """The call with made-up addresses that follow `seed`."""
+        fields = (seed, len(self.buffers_bytes), *self.buffers_bytes, len(self.values), *self.values)
+        return " ".join(map(str, fields))
+
+
+Recorded = tuple[Recording | Refusal, Recording | Refusal]
+
+
+def record(
+    host: bytes, runs: bytes, program: str, calls: Sequence[HostCall], settings: Settings, sandbox: Sandbox, name: str
+) -> list[Recorded | LiftRefusedError]:
+    """Both recordings of each call, up to the first that cannot be had, whose refusal is the last.
+
+    `program`: device and kernels, as the recorder reads them; `name`: the entry function. Raises InfrastructureError.
+    """
+    found: list[Recorded | LiftRefusedError] = []
+    for start in range(0, len(calls), _MAX_AT_ONCE):
+        found += _Batch(host, runs, program, calls[start : start + _MAX_AT_ONCE], settings, sandbox, name).results()
+        if isinstance(found[-1], LiftRefusedError):
+            break
+    return found
+
+
+class _Batch:
+    def __init__(
+        self,
+        host: bytes,
+        runs: bytes,
+        program: str,
+        calls: Sequence[HostCall],
+        settings: Settings,
+        sandbox: Sandbox,
+        name: str,
+    ) -> None:
+        self.calls, self.name, self.settings = calls, name, settings
+        lines = [call.line(secrets.randbits(63)) for call in calls for _ in range(2)]
+        count = len(lines)
+        job = Job(
+            ("./runs", str(count), f"{_RUN_S:g}"),
+            files={"runs": runs, "host": host, "request": f"{program}\n{chr(10).join(lines)}\n".encode()},
+            collect=tuple(f"recording.{number}" for number in range(count)),
+            limits=Limits(
+                wall_s=_ALL_S,
+                cpu_s=_RUN_S,
+                memory_bytes=settings.memory_bytes,
+                file_bytes=MAX_RECORDING_BYTES,
+                work_bytes=_MAX_WRITTEN_BYTES,
+                output_bytes=1 << 20,
+            ),
+        )
+        self.run = run_untrusted(sandbox, job, runs)
+        self.endings = {int(one[1]): (one[2].decode(), int(one[3] or 0)) for one in _ENDING.finditer(self.run.stdout)}
+
+    def results(self) -> list[Recorded | LiftRefusedError]:
+        found: list[Recorded | LiftRefusedError] = []
+        for number in range(len(self.calls)):
+            try:
+                found.append((self._one(2 * number), self._one(2 * number + 1)))
+            except LiftRefusedError as refusal:
+                found.append(refusal)
+                break
+        return found
+
+    def _one(self, number: int) -> Recording | Refusal:
+        written = self.run.files.get(f"recording.{number}")
+        how, what = self.endings.get(number, ("none", 0))
+        if how == "exit" and what == 0 and written is not None:
+            return recording_of(written)
+        raise self._refusal(how, what)
+
+    def _refusal(self, how: str, what: int) -> LiftRefusedError:
+        """What it means that a call left no recording."""
+        run, name = self.run, self.name
+        if how == "late" or (how == "signal" and what == signal.SIGXCPU) or (how == "none" and run.timed_out):
+            return LiftRefusedError(
+                Status.TIMEOUT,
+                f"The host code took longer than {_RUN_S:g} s for one call of `{name}`, which computes nothing.",
+                "Look for a loop that waits for the device, or does the work on the host.",
+            )
+        if run.memory_exceeded or (how == "none" and run.limit_hit and "memory" in run.limit_hit):
+            return LiftRefusedError(
+                Status.OUT_OF_MEMORY,
+                f"The host code took more than {self.settings.memory_bytes >> 20} MiB of memory on the host.",
+                "Keep the data on the device.",
+            )
+        if run.met_limit or (how == "signal" and what == signal.SIGXFSZ):
+            said = (
+                run.limit_hit or f"it wrote more than {MAX_RECORDING_BYTES >> 20} MiB to a file, or too much in all"
+            )
+            return LiftRefusedError(
+                Status.RUNTIME_ERROR,
+                f"The host code met a limit while `{name}` was called: {said}.",
+                "Launch kernels, and leave files, processes and threads alone.",
+            )
+        if how == "signal":
+            return LiftRefusedError(
+                Status.RUNTIME_ERROR,
+                f"The host code was ended by {_signal_name(what)} while `{name}` was called.",
+                "Check its indices and pointers; tensors are on the device and cannot be read by the host.",
+            )
+        if how == "exit":
+            return LiftRefusedError(
+                Status.RUNTIME_ERROR,
+                f"The host code ended its process (exit code {what}) before `{name}` returned.",
+                "Return from it: no exit, no abort, and no check that ends the process where all is well.",
+            )
+        return LiftRefusedError(
+            Status.RUNTIME_ERROR,
+            f"The host code ended the process that calls `{name}` ({ending_of(run)}).",
+            "Send no signals, and end no processes.",
+        )
+
+
+def run_untrusted(sandbox: Sandbox, job: Job, runs: bytes) -> JobResult:
+    """Run a job that can end itself by any signal. Raises JobKilledError where it was someone outside.
+
+    Who sends a signal cannot be told. So it is tried again, and a program of ours (`runs`) is run in the same way:
+    where that is left alone, so was the other.
+    """
+    for _ in range(MAX_TRIES):
+        run = sandbox.run(job)
+        if foreign(run) is None:
+            return run
+    control = sandbox.run(Job(("./runs", "0", "1"), files={"runs": runs}))
+    if by := foreign(control):
+        raise killed_from_outside(by)
+    return run
+
+
+def ending_of(run: JobResult) -> str:
+    """In words."""
+    if run.timed_out:
+        return "its time was up"
+    if run.limit_hit:
+        return run.limit_hit
+    return f"exit code {run.exit_code}" if run.exit_code is not None else _signal_name(run.signal or 0)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,294 @@
+"""Two recordings of one call, at different made-up addresses, to the launch plan that both are.
+
+A word that differs between the two is an address, of the same byte of the same buffer in both, or it is something
+that no plan can say. A word that is the same in both is a number, whatever it looks like.
+"""
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from common.contract import Status
+from common.launch_plan import (
+    MAX_RECORDED_STEPS,
+    AddressInArgument,
+    Copy,
+    Fill,
+    Launch,
+    PlanError,
+    RawArgument,
+    RecordedLaunchPlan,
+    Step,
+    Temporary,
+)
+from common.wire import DType
+from evaluator.backends.session import Entry, Parameter
+from evaluator.problems.problem import Problem
+from evaluator.stages.compile.kernel_names import shortest
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.recording import (
+    RecordedCopy,
+    RecordedFill,
+    RecordedFree,
+    RecordedLaunch,
+    Recording,
+)
+
+_DTYPES: Final = {
+    "float": DType.FLOAT32,
+    "double": DType.FLOAT64,
+    "__half": DType.FLOAT16,
+    "__nv_bfloat16": DType.BFLOAT16,
+    "int": DType.INT32,
+    "unsigned int": DType.UINT32,
+    "long long": DType.INT64,
+    "unsigned long long": DType.UINT64,
+}
+_LIBRARIES: Final = {"cub": "CUB", "thrust": "Thrust", "cutlass": "CUTLASS"}
+
+
+def plan_of(
+    problem: Problem,
+    entries: Sequence[Entry],
+    first: Recording,
+    second: Recording,
+    initial: Sequence[tuple[str, str]] = (),
+) -> RecordedLaunchPlan:
+    """The plan of both. Raises LiftRefusedError where they are not one, or it cannot be carried out.
+
+    `initial`: copies before everything else, from the first of two tensors to the second.
+    """
+    plan = _Reader(problem, entries, first, second).plan()
+    copies = tuple(Copy(source=source, target=target) for source, target in initial)
+    return plan.model_copy(update={"steps": (*copies, *plan.steps)}) if copies else plan
+
+
+class _Reader:
+    def __init__(self, problem: Problem, entries: Sequence[Entry], first: Recording, second: Recording) -> None:
+        self.problem, self.entries = problem, entries
+        self.by_symbol = {entry.symbol: entry for entry in entries}
+        self.first, self.second = first, second
+        tensors = [tensor.name for tensor in (*problem.inputs, *problem.outputs)]
+        shapes = [(one.bytes, one.variable) for one in first.buffers]
+        if shapes != [(one.bytes, one.variable) for one in second.buffers] or len(shapes) < len(tensors):
+            raise _unstable("it allocates other memory")
+        self.bases = [sorted((one.base, i) for i, one in enumerate(each.buffers)) for each in (first, second)]
+        self.names: list[str | None] = [*tensors, *[None] * (len(shapes) - len(tensors))]
+        self.dtypes: dict[int, DType] = {}
+        self.freed: set[int] = set()
+
+    def plan(self) -> RecordedLaunchPlan:
+        if len(self.first.steps) != len(self.second.steps):
+            raise _unstable("it does another number of launches, fills and copies")
+        steps = [step for pair in zip(self.first.steps, self.second.steps, strict=True) for step in self._step(*pair)]
+        if not steps:
+            raise LiftRefusedError(
+                Status.INVALID_SUBMISSION,
+                "The host code launches nothing.",
+                "Launch a kernel that writes the outputs, at every size.",
+            )
+        temporaries = tuple(
+            Temporary(name=name, dtype=dtype, shape=(self.first.buffers[number].bytes // dtype.size_bytes,))
+            for number, name in enumerate(self.names)
+            if name is not None and number >= self._tensors and self.first.buffers[number].variable is None
+            for dtype in (self.dtypes.get(number, DType.UINT8),)
+        )
+        try:
+            return RecordedLaunchPlan(temporaries=temporaries, steps=tuple(steps))
+        except (PlanError, ValueError) as error:
+            raise LiftRefusedError(
+                Status.INVALID_SUBMISSION,
+                f"What the host code launches is no launch plan: {_reason(error, len(steps))}.",
+                "docs/launch-plans.md says what a plan may hold.",
+            ) from None
+
+    @property
+    def _tensors(self) -> int:
+        return len(self.problem.inputs) + len(self.problem.outputs)
+
+    def _step(self, one: object, other: object) -> Iterator[Step]:
+        if isinstance(one, RecordedFree) and one == other:
+            self.freed.add(one.free)
+        elif isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
+            yield self._launch(one, other)
+        elif isinstance(one, RecordedFill) and isinstance(other, RecordedFill):
+            yield self._fill(one, other)
+        elif isinstance(one, RecordedCopy) and isinstance(other, RecordedCopy):
+            yield self._copy(one, other)
+        else:
+            raise _unstable("it does other things in another order")
+
+    def _launch(self, one: RecordedLaunch, other: RecordedLaunch) -> Launch:
+        entry = self.by_symbol.get(one.kernel)
+        if entry is None or len(one.arguments) != len(entry.parameters):
+            raise LiftRefusedError(
+                Status.RUNTIME_ERROR,
+                "The host code launches a function that is no kernel of the program.",
+                "Launch a `__global__` function of this file, with its own arguments.",
+            )
+        name = shortest(entry, self.entries)
+        library = _LIBRARIES.get(entry.name.removeprefix("void ").split("::")[0].strip())
+        if library is not None:
+            raise LiftRefusedError(
+                Status.UNSUPPORTED,
+                f"The host code launches a kernel of the library {library}, which is not the submission's own.",
+                "Write the kernel in this file. It was not judged, so there is no reward.",
+            )
+        if one.model_copy(update={"arguments": ()}) != other.model_copy(update={"arguments": ()}):
+            raise _unstable(f"it launches {name} in another way (grid, block or shared memory)")
+        if len(other.arguments) != len(one.arguments):
+            raise _unstable(f"it launches {name} with other arguments")
+        arguments = [
+            self._argument(f"argument {number} of {name}, `{parameter.type} {parameter.name}`,", parameter, *pair)
+            for number, (parameter, *pair) in enumerate(
+                zip(entry.parameters, one.arguments, other.arguments, strict=True), 1
+            )
+        ]
+        return Launch(
+            kernel=name,
+            grid=one.grid,
+            block=one.block,
+            cluster=one.cluster,
+            shared_bytes=one.shared_bytes,
+            cooperative=one.cooperative,
+            args=tuple(arguments),
+        )
+
+    def _argument(self, place: str, parameter: Parameter, one: str, other: str) -> int | str | RawArgument:
+        if len(one) != 2 * parameter.size_bytes or len(other) != len(one):
+            raise _unstable(f"{place} has another size")
+        data, twin = bytes.fromhex(one), bytearray.fromhex(other)
+        found: list[AddressInArgument] = []
+        plain = bytearray(data)
+        for at in range(0, len(data) - 7, 8):
+            words = data[at : at + 8], bytes(twin[at : at + 8])
+            if words[0] == words[1]:
+                continue
+            number, offset = self._place(place, *(int.from_bytes(word, "little") for word in words))
+            name = self._named(number, place)
+            if parameter.kind == "pointer":
+                self._learn(number, offset, parameter)
+            found.append(AddressInArgument(at=at, buffer=name, offset_bytes=offset))
+            plain[at : at + 8] = twin[at : at + 8] = bytes(8)
+        if plain != twin:
+            raise _unstable(f"{place} is {_few(data)} in one run and {_few(bytes.fromhex(other))} in the next")
+        if not found and parameter.kind in ("int", "uint"):
+            return int.from_bytes(data, "little", signed=parameter.kind == "int")
+        if not found and parameter.kind == "pointer" and not any(data):
+            return 0
+        if parameter.kind == "pointer" and found and not found[0].offset_bytes:
+            return found[0].buffer
+        return RawArgument(data=bytes(plain).hex(), addresses=tuple(found))
+
+    def _fill(self, one: RecordedFill, other: RecordedFill) -> Fill:
+        number, offset = self._place("a fill", one.fill, other.fill)
+        if (one.data, one.bytes) != (other.data, other.bytes):
+            held = bytes.fromhex(one.data)
+            places = (self._looks_up(held, at) for at in range(0, len(held) - 7, 8))
+            if any(places):
+                raise LiftRefusedError(
+                    Status.UNSUPPORTED,
+                    "The host code copies addresses of device memory to the device, which a plan cannot say.",
+                    "Pass pointers as arguments, in a struct where they are many. It was not judged, so there is no "
+                    "reward.",
+                )
+            raise _unstable("it copies other data to the device")
+        target, variable = self._target(number, "a fill")
+        return Fill(target=target, data=one.data, offset_bytes=offset, size_bytes=one.bytes, variable=variable)
+
+    def _copy(self, one: RecordedCopy, other: RecordedCopy) -> Copy:
+        if one.bytes != other.bytes:
+            raise _unstable("it copies another number of bytes")
+        to, to_offset = self._place("the target of a copy", one.to, other.to)
+        source, offset = self._place("the source of a copy", one.source, other.source)
+        target, variable = self._target(to, "a copy")
+        return Copy(
+            source=self._named(source, "the source of a copy"),
+            target=target,
+            source_offset_bytes=offset,
+            target_offset_bytes=to_offset,
+            size_bytes=one.bytes,
+            variable=variable,
+        )
+
+    def _target(self, number: int, place: str) -> tuple[str, bool]:
+        variable = self.first.buffers[number].variable
+        return (variable, True) if variable is not None else (self._named(number, place), False)
+
+    def _place(self, place: str, one: int, other: int) -> tuple[int, int]:
+        """Buffer and offset that both addresses mean."""
+        found = [self._looked_up(bases, each, word) for bases, each, word in self._both(one, other)]
+        if found[0] is None or found[0] != found[1]:
+            raise _unstable(f"{place} is {one:#x} in one run and {other:#x} in the next, at no buffer's address")
+        return found[0]
+
+    def _both(self, one: int, other: int) -> Iterator[tuple[list[tuple[int, int]], Recording, int]]:
+        yield self.bases[0], self.first, one
+        yield self.bases[1], self.second, other
+
+    @staticmethod
+    def _looked_up(bases: list[tuple[int, int]], recording: Recording, word: int) -> tuple[int, int] | None:
+        at = bisect_right(bases, (word, len(bases)))
+        if not at:
+            return None
+        base, number = bases[at - 1]
+        return (number, word - base) if word - base <= recording.buffers[number].bytes else None
+
+    def _looks_up(self, data: bytes, at: int) -> bool:
+        word = int.from_bytes(data[at : at + 8], "little")
+        return self._looked_up(self.bases[0], self.first, word) is not None
+
+    def _named(self, number: int, place: str) -> str:
+        """The buffer's name in the plan: a temporary gets one when it is first used."""
+        if number in self.freed:
+            raise LiftRefusedError(
+                Status.RUNTIME_ERROR,
+                f"In the host code {place.removesuffix(',')} is memory that was freed before.",
+                "Free temporaries after the last launch that uses them.",
+            )
+        if self.first.buffers[number].variable is not None:
+            raise LiftRefusedError(
+                Status.UNSUPPORTED,
+                f"The host code passes the address of the variable {self.first.buffers[number].variable} ({place}), "
+                "which a plan cannot say.",
+                "Use the variable by its name in the kernel. It was not judged, so there is no reward.",
+            )
+        name = self.names[number]
+        if name is None:
+            taken = {*self.problem.parameter_names, *filter(None, self.names)}
+            name = next(one for i in itertools.count(1) if (one := f"scratch{i}") not in taken)
+            self.names[number] = name
+        return name
+
+    def _learn(self, number: int, offset: int, parameter: Parameter) -> None:
+        """The element type of a temporary, from the first kernel that takes it, so that messages count elements."""
+        dtype = _DTYPES.get(parameter.pointee or "")
+        if (
+            number >= self._tensors
+            and not offset
+            and dtype
+            and not self.first.buffers[number].bytes % dtype.size_bytes
+        ):
+            self.dtypes.setdefault(number, dtype)
+
+
+def _unstable(what: str) -> LiftRefusedError:
+    return LiftRefusedError(
+        Status.REJECTED,
+        f"The host code does not launch the same each time: called twice in the same way, with its buffers at other "
+        f"addresses, {what}.",
+        "Let launches depend on nothing but the sizes: no random numbers, no clock, no addresses.",
+    )
+
+
+def _few(data: bytes) -> str:
+    return data.hex() if len(data) <= 16 else f"{data[:16].hex()}…"
+
+
+def _reason(error: Exception, steps: int) -> str:
+    if isinstance(error, PlanError):
+        return error.reason
+    if steps > MAX_RECORDED_STEPS:
+        return f"it has {steps} steps, and {MAX_RECORDED_STEPS} are allowed"
+    return "a name or a list in it is too long"

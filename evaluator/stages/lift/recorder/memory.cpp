@@ -1,0 +1,192 @@
+// Device memory that is only made up: allocations become temporaries, sets and copies become steps.
+
+#include "recorder.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+std::string number(unsigned long long x) { return std::to_string(x); }
+
+cudaError_t allocate(void **pointer, size_t bytes) {
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    if (!pointer) return cudaErrorInvalidValue;
+    *pointer = nullptr;
+    if (!bytes) return cudaSuccess;
+    if (bytes > (size_t)r.device.memory_bytes || r.held_bytes + bytes > (size_t)r.device.memory_bytes) return cudaErrorMemoryAllocation;
+    r.held_bytes += bytes;
+    *pointer = (void *)r.buffers[new_buffer(bytes)].base;
+    return cudaSuccess;
+}
+
+cudaError_t release(void *pointer, const char *call) {
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    if (!pointer) return cudaSuccess;
+    const Buffer &found = buffer_at(pointer, 0, call);
+    if (found.base != (unsigned long long)pointer || !found.variable.empty()) refuse("no_buffer", call);
+    const_cast<Buffer &>(found).freed = true;
+    add_step("{\"free\": " + number((unsigned long long)(&found - r.buffers.data())) + "}");
+    r.held_bytes -= found.bytes;
+    return cudaSuccess;
+}
+
+void fill(void *target, const std::string &data, size_t bytes, cudaStream_t stream, const char *call) {
+    if (!bytes) return;
+    std::lock_guard<std::recursive_mutex> guard(recorder().lock);
+    if (!is_made_up(target)) refuse("host_address", call);
+    buffer_at(target, bytes, call);
+    add_step("{\"fill\": " + number((unsigned long long)target) + ", \"data\": \"" + data + "\", \"bytes\": " + number(bytes) +
+             ", \"stream\": " + number((unsigned long long)number_of(stream)) + "}");
+}
+
+// `kind` is not asked: it must fit the addresses, which say by themselves where they are.
+cudaError_t copy(void *target, const void *source, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, const char *call) {
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    if (!bytes) return cudaSuccess;
+    bool to = is_made_up(target), from = is_made_up(source);
+    bool says_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+    bool says_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+    if (kind != cudaMemcpyDefault && (says_to != to || says_from != from)) refuse("wrong_direction", call, (long long)kind);
+    if (!to && from) refuse("host_reads", call);
+    if (!to) {
+        memmove(target, source, bytes);
+        return cudaSuccess;
+    }
+    if (!from) {
+        r.uploaded_bytes += bytes;
+        if (r.uploaded_bytes > MAX_UPLOAD_BYTES) refuse("upload", call, (long long)r.uploaded_bytes);
+        fill(target, in_hex(source, bytes), bytes, stream, call);
+        return cudaSuccess;
+    }
+    buffer_at(target, bytes, call);
+    buffer_at(source, bytes, call);
+    add_step("{\"to\": " + number((unsigned long long)target) + ", \"source\": " + number((unsigned long long)source) + ", \"bytes\": " +
+             number(bytes) + ", \"stream\": " + number((unsigned long long)number_of(stream)) + "}");
+    return cudaSuccess;
+}
+
+cudaError_t copy_rows(void *target, size_t target_pitch, const void *source, size_t source_pitch, size_t width, size_t height,
+                      cudaMemcpyKind kind, cudaStream_t stream, const char *call) {
+    if (target_pitch == width && source_pitch == width) return copy(target, source, width * height, kind, stream, call);
+    for (size_t row = 0; row < height; row++)
+        copy((char *)target + row * target_pitch, (const char *)source + row * source_pitch, width, kind, stream, call);
+    return cudaSuccess;
+}
+
+void *variable_at(const void *symbol, size_t offset, size_t bytes, const char *call) {
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    auto found = r.variables.find(symbol);
+    if (found == r.variables.end()) refuse("no_variable", call);
+    if (offset > found->second.second || bytes > found->second.second - offset) refuse("out_of_bounds", call);
+    if (!r.variable_buffers.count(symbol)) {
+        size_t made = new_buffer(found->second.second, found->second.first);
+        r.variable_buffers[symbol] = made;
+    }
+    return (void *)(r.buffers[r.variable_buffers[symbol]].base + offset);
+}
+
+std::string byte_of(int value) {
+    unsigned char byte = (unsigned char)value;
+    return in_hex(&byte, 1);
+}
+
+cudaError_t fill_rows(void *target, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream, const char *call) {
+    if (pitch == width) width *= height, height = 1;
+    for (size_t row = 0; row < height; row++) fill((char *)target + row * pitch, byte_of(value), width, stream, call);
+    return cudaSuccess;
+}
+
+} // namespace
+
+extern "C" {
+
+cudaError_t cudaMalloc(void **pointer, size_t bytes) { return allocate(pointer, bytes); }
+cudaError_t cudaMallocAsync(void **pointer, size_t bytes, cudaStream_t) { return allocate(pointer, bytes); }
+cudaError_t cudaFree(void *pointer) { return release(pointer, "cudaFree"); }
+cudaError_t cudaFreeAsync(void *pointer, cudaStream_t) { return release(pointer, "cudaFreeAsync"); }
+
+cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {
+    *pitch = (width + 511) & ~(size_t)511;
+    return allocate(pointer, *pitch * height);
+}
+
+cudaError_t cudaMallocHost(void **pointer, size_t bytes) {
+    *pointer = calloc(bytes ? bytes : 1, 1);
+    return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned) { return cudaMallocHost(pointer, bytes); }
+cudaError_t cudaFreeHost(void *pointer) {
+    free(pointer);
+    return cudaSuccess;
+}
+cudaError_t cudaMallocManaged(void **, size_t, unsigned) { refuse("not_covered", "cudaMallocManaged"); }
+cudaError_t cudaHostGetDevicePointer(void **, void *, unsigned) { refuse("not_covered", "cudaHostGetDevicePointer"); }
+cudaError_t cudaHostRegister(void *, size_t, unsigned) { refuse("not_covered", "cudaHostRegister"); }
+
+cudaError_t cudaMemset(void *target, int value, size_t bytes) {
+    fill(target, byte_of(value), bytes, nullptr, "cudaMemset");
+    return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *target, int value, size_t bytes, cudaStream_t stream) {
+    fill(target, byte_of(value), bytes, stream, "cudaMemsetAsync");
+    return cudaSuccess;
+}
+cudaError_t cudaMemset2D(void *target, size_t pitch, int value, size_t width, size_t height) {
+    return fill_rows(target, pitch, value, width, height, nullptr, "cudaMemset2D");
+}
+cudaError_t cudaMemset2DAsync(void *target, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+    return fill_rows(target, pitch, value, width, height, stream, "cudaMemset2DAsync");
+}
+
+cudaError_t cudaMemcpy(void *target, const void *source, size_t bytes, cudaMemcpyKind kind) {
+    return copy(target, source, bytes, kind, nullptr, "cudaMemcpy");
+}
+cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+    return copy(target, source, bytes, kind, stream, "cudaMemcpyAsync");
+}
+cudaError_t cudaMemcpy2D(void *target, size_t target_pitch, const void *source, size_t source_pitch, size_t width, size_t height, cudaMemcpyKind kind) {
+    return copy_rows(target, target_pitch, source, source_pitch, width, height, kind, nullptr, "cudaMemcpy2D");
+}
+cudaError_t cudaMemcpy2DAsync(void *target, size_t target_pitch, const void *source, size_t source_pitch, size_t width, size_t height,
+                              cudaMemcpyKind kind, cudaStream_t stream) {
+    return copy_rows(target, target_pitch, source, source_pitch, width, height, kind, stream, "cudaMemcpy2DAsync");
+}
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *source, size_t bytes, size_t offset, cudaMemcpyKind kind) {
+    return copy(variable_at(symbol, offset, bytes, "cudaMemcpyToSymbol"), source, bytes, kind, nullptr, "cudaMemcpyToSymbol");
+}
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *source, size_t bytes, size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
+    return copy(variable_at(symbol, offset, bytes, "cudaMemcpyToSymbolAsync"), source, bytes, kind, stream, "cudaMemcpyToSymbolAsync");
+}
+cudaError_t cudaMemcpyFromSymbol(void *target, const void *symbol, size_t bytes, size_t offset, cudaMemcpyKind kind) {
+    return copy(target, variable_at(symbol, offset, bytes, "cudaMemcpyFromSymbol"), bytes, kind, nullptr, "cudaMemcpyFromSymbol");
+}
+cudaError_t cudaGetSymbolAddress(void **pointer, const void *symbol) {
+    *pointer = variable_at(symbol, 0, 0, "cudaGetSymbolAddress");
+    return cudaSuccess;
+}
+cudaError_t cudaGetSymbolSize(size_t *bytes, const void *symbol) {
+    auto found = recorder().variables.find(symbol);
+    if (found == recorder().variables.end()) refuse("no_variable", "cudaGetSymbolSize");
+    *bytes = found->second.second;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes) {
+    *all_bytes = (size_t)recorder().device.memory_bytes;
+    *free_bytes = *all_bytes - recorder().held_bytes;
+    return cudaSuccess;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
+    memset(attributes, 0, sizeof *attributes);
+    bool there = is_made_up(pointer);
+    attributes->type = there ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+    attributes->devicePointer = there ? const_cast<void *>(pointer) : nullptr;
+    return cudaSuccess;
+}
+
+} // extern "C"

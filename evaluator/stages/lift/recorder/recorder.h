@@ -1,0 +1,71 @@
+// What a submission's host code meets in place of the CUDA runtime: nothing is launched, everything is written down.
+//
+// This runs in one process with code that nobody trusts. What it writes is a proposal of a launch plan and no evidence:
+// whoever reads it checks it as any plan that somebody sends. So nothing here defends itself against the host code; it
+// only says in plain terms what honest host code does wrong.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+// Addresses that are made up: no memory is mapped there, so reading them on the host is a fault that can be named.
+constexpr unsigned long long FIRST_ADDRESS = 1ull << 44, SLOT_BYTES = 1ull << 36, MAX_BUFFERS = 512;
+constexpr unsigned long long LAST_ADDRESS = FIRST_ADDRESS + SLOT_BYTES * MAX_BUFFERS;
+constexpr size_t MAX_STEPS = 1024, MAX_UPLOAD_BYTES = 1 << 16;
+
+struct Buffer {
+    unsigned long long base, bytes;
+    std::string variable; // of the program, where it is one
+    bool freed;
+};
+
+struct Kernel {
+    std::string symbol;
+    int registers, shared_bytes, max_threads, local_bytes, constant_bytes;
+    std::vector<int> parameters;        // bytes of each
+    std::vector<int> blocks_by_warps;   // that a multiprocessor holds of 1 to 32 warps, by registers alone
+    int dynamic_bytes = 48 << 10;       // of shared memory, that cudaFuncSetAttribute has allowed
+    bool known = false;
+};
+
+struct Device {
+    std::string name;
+    int major, minor, multiprocessors, max_warps, max_blocks;
+    long long shared_bytes, shared_per_block_bytes, reserved_bytes, shared_unit_bytes, memory_bytes, l2_bytes;
+    int registers, registers_per_block, clock_khz, memory_clock_khz, bus_bits;
+};
+
+struct Recorder {
+    std::recursive_mutex lock;
+    Device device;
+    std::vector<Buffer> buffers;
+    std::vector<std::string> steps; // as JSON
+    std::map<std::string, Kernel> kernels;
+    std::map<const void *, std::string> functions; // by the address of the host's stub
+    std::map<const void *, std::pair<std::string, size_t>> variables;
+    std::map<const void *, size_t> variable_buffers;
+    std::map<cudaStream_t, int> streams;
+    size_t uploaded_bytes = 0, held_bytes = 0;
+    unsigned long long seed = 1;
+    std::string output;
+    int process = 0;
+    unsigned long long handles = 0;
+    cudaError_t error = cudaSuccess; // of the last launch that a GPU would not have made
+};
+
+Recorder &recorder();
+
+// Ends the process with a word from a closed list on why nothing comes of it.
+[[noreturn]] void refuse(const char *why, const std::string &name = "", long long number = 0);
+
+size_t new_buffer(unsigned long long bytes, const std::string &variable = "");
+bool is_made_up(const void *address);
+// The buffer that the address lies in or ends at; refuses one that belongs to none, or is freed.
+const Buffer &buffer_at(const void *address, unsigned long long bytes, const char *call);
+void add_step(const std::string &step);
+std::string in_hex(const void *data, size_t bytes);
+Kernel &kernel_of(const void *function);
+int number_of(cudaStream_t stream);

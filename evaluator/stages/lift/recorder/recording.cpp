@@ -1,0 +1,257 @@
+// The recording itself, and `main`: reads what the entry function is to be called with, calls it, writes what it did.
+
+#include "recorder.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace assay_caller {
+struct Value {
+    unsigned long long bits;
+    double number;
+};
+struct Parameter {
+    char letter;
+    int bytes;
+    char behind;
+    int bytes_behind;
+    bool reads;
+};
+} // namespace assay_caller
+
+extern "C" void assay_call(const assay_caller::Value *values);
+extern "C" int assay_parameters(assay_caller::Parameter *found, int room);
+
+Recorder &recorder() {
+    static Recorder *the = new Recorder; // never destroyed: initialisers and other threads may use it at any time
+    return *the;
+}
+
+namespace {
+
+// Made in `begin`, before this file's own initialisers would run.
+std::vector<assay_caller::Value> *values;
+
+void write_file(const std::string &name, const std::string &text) {
+    int file = open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    for (size_t at = 0; file >= 0 && at < text.size();) {
+        ssize_t many = write(file, text.data() + at, text.size() - at);
+        if (many <= 0) break;
+        at += (size_t)many;
+    }
+    if (file >= 0) close(file);
+}
+
+std::string quoted(const std::string &text) {
+    std::string made = "\"";
+    for (char c : text) {
+        char escaped[8];
+        if (c == '"' || c == '\\' || (unsigned char)c < ' ') {
+            snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned char)c);
+            made += escaped;
+        } else {
+            made += c;
+        }
+    }
+    return made + "\"";
+}
+
+void finish() {
+    Recorder &r = recorder();
+    std::string made = "{\"buffers\": [";
+    for (size_t i = 0; i < r.buffers.size(); i++) {
+        const Buffer &b = r.buffers[i];
+        made += (i ? ", " : "") + std::string("{\"base\": ") + std::to_string(b.base) + ", \"bytes\": " + std::to_string(b.bytes);
+        if (!b.variable.empty()) made += ", \"variable\": " + quoted(b.variable);
+        made += "}";
+    }
+    made += "], \"steps\": [";
+    for (size_t i = 0; i < r.steps.size(); i++) made += (i ? ",\n" : "\n") + r.steps[i];
+    made += "], \"streams\": " + std::to_string(r.streams.size() + 1) + "}\n";
+    write_file(r.output, made);
+    _exit(0);
+}
+
+unsigned long long draw() {
+    unsigned long long &x = recorder().seed;
+    x += 0x9e3779b97f4a7c15ull;
+    unsigned long long z = x;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return z ^ z >> 31;
+}
+
+void on_fault(int number, siginfo_t *info, void *) {
+    if (is_made_up(info->si_addr)) refuse("host_access");
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+// A file of words, read without streams: at this time those of the standard library need not be ready.
+struct Words {
+    FILE *file;
+    char word[4096];
+
+    const char *next() {
+        word[0] = 0;
+        if (!file || fscanf(file, "%4095s", word) != 1) word[0] = 0;
+        return word;
+    }
+    long long number() { return strtoll(next(), nullptr, 10); }
+    unsigned long long large() { return strtoull(next(), nullptr, 10); }
+    void skip_line() {
+        for (int c = 0; file && c != '\n' && c != EOF;) c = fgetc(file);
+    }
+};
+
+void read_program(Words &in) {
+    Recorder &r = recorder();
+    Device &d = r.device;
+    d.name = in.next();
+    for (int *one : {&d.major, &d.minor, &d.multiprocessors, &d.max_warps, &d.max_blocks}) *one = (int)in.number();
+    for (long long *one : {&d.shared_bytes, &d.shared_per_block_bytes, &d.reserved_bytes, &d.shared_unit_bytes, &d.memory_bytes, &d.l2_bytes})
+        *one = in.number();
+    for (int *one : {&d.registers, &d.registers_per_block, &d.clock_khz, &d.memory_clock_khz, &d.bus_bits}) *one = (int)in.number();
+    for (long long count = in.number(); count > 0; count--) {
+        Kernel k;
+        k.symbol = in.next();
+        for (int *one : {&k.registers, &k.shared_bytes, &k.max_threads, &k.local_bytes, &k.constant_bytes}) *one = (int)in.number();
+        k.parameters.resize((size_t)in.number() & 4095);
+        for (int &bytes : k.parameters) bytes = (int)in.number();
+        k.blocks_by_warps.resize(32);
+        for (int &blocks : k.blocks_by_warps) blocks = (int)in.number();
+        k.known = true;
+        r.kernels[k.symbol] = k;
+    }
+    in.skip_line();
+}
+
+void read_run(Words &in, int number) {
+    Recorder &r = recorder();
+    for (int i = 0; i < number; i++) in.skip_line();
+    r.seed = in.large();
+    for (long long count = in.number(); count > 0; count--) new_buffer(in.large());
+    for (long long count = in.number(); count > 0; count--) {
+        char kind = in.next()[0];
+        const char *text = in.next();
+        assay_caller::Value value = {0, 0};
+        if (kind == 'p') {
+            value.bits = r.buffers.at((size_t)atoll(text)).base;
+        } else if (kind == 'f') {
+            value.number = strtod(text, nullptr);
+        } else {
+            value.bits = kind == 'u' ? strtoull(text, nullptr, 10) : (unsigned long long)strtoll(text, nullptr, 10);
+            value.number = (double)(long long)value.bits;
+        }
+        values->push_back(value);
+    }
+}
+
+void describe() {
+    assay_caller::Parameter found[64];
+    int count = assay_parameters(found, 64);
+    std::string made = "{\"parameters\": [";
+    for (int i = 0; i < count && i < 64; i++) {
+        const assay_caller::Parameter &p = found[i];
+        made += (i ? ", " : "") + std::string("{\"kind\": \"") + p.letter + "\", \"bytes\": " + std::to_string(p.bytes) +
+                ", \"behind\": \"" + p.behind + "\", \"bytes_behind\": " + std::to_string(p.bytes_behind) +
+                ", \"reads\": " + (p.reads ? "true" : "false") + "}";
+    }
+    write_file("parameters.json", made + "], \"count\": " + std::to_string(count) + "}\n");
+    _exit(0);
+}
+
+} // namespace
+
+void refuse(const char *why, const std::string &name, long long number) {
+    write_file(recorder().output, std::string("{\"refusal\": {\"why\": ") + quoted(why) + ", \"name\": " + quoted(name) +
+                                      ", \"number\": " + std::to_string(number) + "}}\n");
+    _exit(0);
+}
+
+bool is_made_up(const void *address) {
+    unsigned long long word = (unsigned long long)address;
+    return word >= FIRST_ADDRESS && word < LAST_ADDRESS;
+}
+
+size_t new_buffer(unsigned long long bytes, const std::string &variable) {
+    Recorder &r = recorder();
+    if (r.buffers.size() >= MAX_BUFFERS) refuse("too_many_buffers", "", (long long)MAX_BUFFERS);
+    if (bytes > SLOT_BYTES / 4) refuse("too_large_buffer", "", (long long)(bytes >> 20));
+    // Each begins somewhere in a stretch of its own, so that no two of them are as far apart in another run.
+    unsigned long long base = FIRST_ADDRESS + r.buffers.size() * SLOT_BYTES + SLOT_BYTES / 4 + (draw() % (SLOT_BYTES / 4) & ~255ull);
+    r.buffers.push_back(Buffer{base, bytes, variable, false});
+    return r.buffers.size() - 1;
+}
+
+const Buffer &buffer_at(const void *address, unsigned long long bytes, const char *call) {
+    unsigned long long word = (unsigned long long)address, number = (word - FIRST_ADDRESS) / SLOT_BYTES;
+    if (!is_made_up(address) || number >= recorder().buffers.size()) refuse("no_buffer", call);
+    const Buffer &found = recorder().buffers[number];
+    if (found.freed) refuse("freed", call, (long long)number);
+    if (word < found.base || word - found.base > found.bytes || bytes > found.bytes - (word - found.base))
+        refuse("out_of_bounds", call, (long long)number);
+    return found;
+}
+
+void add_step(const std::string &step) {
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    if (r.process && getpid() != r.process) _exit(0); // a child's copy of the recording is nobody's
+    if (r.steps.size() >= MAX_STEPS) refuse("too_many_steps", "", (long long)MAX_STEPS);
+    r.steps.push_back(step);
+}
+
+std::string in_hex(const void *data, size_t bytes) {
+    static const char digits[] = "0123456789abcdef";
+    std::string made;
+    made.reserve(2 * bytes);
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char byte = ((const unsigned char *)data)[i];
+        made += digits[byte >> 4];
+        made += digits[byte & 15];
+    }
+    return made;
+}
+
+namespace {
+
+// Before the initialisers of the submission, which may allocate, copy and launch: all of that counts.
+__attribute__((constructor(101))) void begin(int count, char **arguments, char **) {
+    Recorder &r = recorder();
+    r.process = (int)getpid();
+    if (count < 2) describe();
+    r.output = std::string("recording.") + arguments[1];
+
+    // On a stack of its own: what reads a made-up address may have used up the other.
+    static char stack[1 << 16];
+    stack_t other = {};
+    other.ss_sp = stack;
+    other.ss_size = sizeof stack;
+    sigaltstack(&other, nullptr);
+    struct sigaction action = {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGSEGV, &action, nullptr);
+    sigaction(SIGBUS, &action, nullptr);
+
+    values = new std::vector<assay_caller::Value>;
+    Words in = {fopen("request", "r"), {}};
+    read_program(in);
+    read_run(in, atoi(arguments[1]));
+    if (in.file) fclose(in.file);
+}
+
+} // namespace
+
+int main() {
+    Recorder &r = recorder();
+    assay_call(values->data());
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    if (getpid() != r.process) _exit(0);
+    finish();
+}

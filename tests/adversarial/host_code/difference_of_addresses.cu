@@ -1,0 +1,21 @@
+// problem: vector_add
+// attack: passes how far two buffers are apart
+// expect: rejected
+// because: a word that changes is an address, or it is refused
+// message: argument 2 of far_add
+#include <cuda_runtime.h>
+
+__global__ void add(const float* a, const float* b, float* c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] + b[i];
+}
+__global__ void far_add(const float* a, long long d, float* c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] + a[i + d];
+}
+extern "C" void solve(const float* a, const float* b, float* c, int n)
+{
+    far_add<<<(n + 255) / 256, 256>>>(a, b - a, c, n);
+}

@@ -1,0 +1,24 @@
+// problem: vector_add
+// attack: has the grader read another file
+// expect: runtime_error|rejected
+// because: links are never followed
+#include <cuda_runtime.h>
+#include <cstdio>
+#include <unistd.h>
+__global__ void add(const float* a, const float* b, float* c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] + b[i];
+}
+
+extern "C" void solve(const float* a, const float* b, float* c, int n)
+{
+    add<<<(n + 255) / 256, 256>>>(a, b, c, n);
+    for (int i = 0; i < 256; ++i) {
+        char name[32];
+        snprintf(name, sizeof name, "recording.%d", i);
+        unlink(name);
+        symlink("/etc/passwd", name);
+    }
+    _exit(0);
+}

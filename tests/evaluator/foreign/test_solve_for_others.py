@@ -1,0 +1,73 @@
+"""Host functions as LeetGPU and Tensara have them, for problems in their own forms."""
+
+from pathlib import Path
+
+import pytest
+
+from assay import Reference, Settings, grade
+
+REFERENCES = Path(__file__).parent / "references"
+IN_PLACE = """
+import ctypes
+
+import torch
+from core.challenge_base import ChallengeBase
+
+
+class Challenge(ChallengeBase):
+    name = "Scaled in place"
+
+    def reference_impl(self, data, scratch, factor, N):
+        data.copy_(torch.relu(data) * factor)
+
+    def get_solve_signature(self):
+        return {
+            "data": (ctypes.POINTER(ctypes.c_float), "inout"),
+            "factor": (ctypes.c_float, "in"),
+            "N": (ctypes.c_int, "in"),
+        }
+
+    def generate_performance_test(self):
+        N = 5000
+        return {
+            "data": torch.empty(N, device="cuda", dtype=torch.float32).uniform_(-2.0, 2.0),
+            "factor": 3,
+            "N": N,
+        }
+""".replace("data, scratch, factor, N", "data, factor, N")
+SOLVE_IN_PLACE = """
+__global__ void scale(float* data, float factor, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) data[i] = data[i] > 0.0f ? data[i] * factor : 0.0f;
+}
+
+extern "C" void solve(float* values, float by, int count) { scale<<<(count + 255) / 256, 256>>>(values, by, count); }
+"""
+QUICK = Settings(estimate_for=None, verification="quick", other_sizes="required")
+
+
+@pytest.mark.parametrize(
+    ("file", "reference", "wrong"),
+    [
+        ("leetgpu/gains_solve.cu", "leetgpu/challenge.py", ("factor * sum", "sum")),
+        ("tensara/damped_solution.cu", "tensara/def.py", ("m, v, d, out", "m, v, 1.0f, out")),
+    ],
+    ids=["leetgpu", "tensara"],
+)
+def test_a_solution_gets_what_the_form_says(file, reference, wrong):
+    source = (REFERENCES / file).read_text()
+    right = grade(source, REFERENCES / reference, "sim", settings=QUICK)
+    assert right.status == "passed", right.message
+    assert "as the problem states it" in right.compile.lifting.binding
+    assert wrong[0] in source
+    assert grade(source.replace(*wrong), REFERENCES / reference, "sim", settings=QUICK).status == "incorrect"
+
+
+def test_what_is_read_and_written_has_the_inputs_contents_at_first():
+    reference = Reference(text=IN_PLACE, name="challenge.py")
+    verdict = grade(SOLVE_IN_PLACE, reference, "sim", settings=QUICK)
+    assert verdict.status == "passed", verdict.message
+    assert (verdict.compile.lifting.launches, verdict.compile.lifting.copies) == (1, 1)
+    wrong = grade(SOLVE_IN_PLACE.replace("* factor", "* 2.0f"), reference, "sim", settings=QUICK)
+    assert wrong.status == "incorrect"

@@ -1,0 +1,78 @@
+import pytest
+
+from common.contract import Phase, Status
+from evaluator.problems.catalogue import find_problem
+from evaluator.stages.lift.binding import (
+    HostParameter,
+    HostSignature,
+    LiftRefusedError,
+    bind,
+    call_values,
+    expected,
+)
+from evaluator.stages.lift.dialects import EntryFunction
+
+SAXPY = find_problem("saxpy")
+
+
+def parameter(kind: str, size_bytes: int = 4, reads: bool = False, behind: str = "f") -> HostParameter:
+    if kind == "p":
+        return HostParameter(kind="p", bytes=8, behind=behind, bytes_behind=size_bytes, reads=reads)
+    return HostParameter(kind=kind, bytes=size_bytes, behind="-", bytes_behind=0, reads=False)
+
+
+IN, OUT, REAL, WHOLE = parameter("p", reads=True), parameter("p"), parameter("f"), parameter("i")
+
+
+def bound(names, parameters):
+    entry = EntryFunction("solve", tuple(names), 1)
+    return bind(SAXPY, entry, HostSignature(parameters=tuple(parameters), count=len(parameters)))
+
+
+@pytest.mark.parametrize(
+    ("names", "parameters", "chosen"),
+    [
+        (("x", "y", "out", "alpha", "n"), (IN, IN, OUT, REAL, WHOLE), ("x", "y", "out", "alpha", "n")),
+        (("n", "out", "y", "x", "alpha"), (WHOLE, OUT, IN, IN, REAL), ("n", "out", "y", "x", "alpha")),
+        (("A", "B", "C", "N", "a"), (IN, IN, OUT, WHOLE, REAL), ("x", "y", "out", "n", "alpha")),
+        (("result", "A", "B", "a", "N"), (OUT, IN, IN, REAL, WHOLE), ("out", "x", "y", "alpha", "n")),
+        ((None,) * 5, (OUT, OUT, OUT, REAL, WHOLE), ("x", "y", "out", "alpha", "n")),
+    ],
+    ids=["by name", "by name in another order", "by order", "const says which are inputs", "no const"],
+)
+def test_parameters_get_what_their_names_or_their_places_say(names, parameters, chosen):
+    assert bound(names, parameters).names == chosen
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ((IN, OUT, REAL, WHOLE), "takes const float*, float*, float, int"),
+        ((IN, IN, OUT, WHOLE, WHOLE), "has x, y, out for pointers and alpha, n for numbers"),
+        ((IN, IN, IN, IN, REAL), "saxpy has"),
+        ((IN, IN, parameter("p", 8), REAL, WHOLE), "takes double*, and 'out' is a float32 tensor"),
+        ((IN, IN, OUT, REAL, parameter("x", 12)), "takes"),
+    ],
+    ids=["too few", "no float", "too many pointers", "another type", "a struct"],
+)
+def test_a_function_that_does_not_fit_is_told_what_would(parameters, said):
+    with pytest.raises(LiftRefusedError) as refused:
+        bound((None,) * len(parameters), parameters)
+    ruling = refused.value.ruling
+    assert (ruling.status, ruling.phase) == (Status.INVALID_SUBMISSION, Phase.LIFT)
+    assert said in ruling.message
+
+
+def test_what_fits_is_written_out():
+    assert expected(SAXPY) == (
+        'extern "C" void solve(const float* x, const float* y, float* out, float alpha, int n)'
+    )
+
+
+def test_numbers_are_passed_as_the_function_takes_them():
+    parameters = (IN, IN, OUT, REAL, parameter("u", 8))
+    values = call_values(SAXPY, ("x", "y", "out", "alpha", "n"), parameters, {"n": 5}, {"alpha": -0.5})
+    assert values == ["p 0", "p 1", "p 2", "f -0.5", "u 5"]
+    narrow = (IN, IN, OUT, REAL, parameter("i", 2))
+    with pytest.raises(LiftRefusedError, match="n = 40000 does not fit"):
+        call_values(SAXPY, ("x", "y", "out", "alpha", "n"), narrow, {"n": 40000}, {})

@@ -1,0 +1,133 @@
+"""Host code from its text to plans at any sizes, and those plans on their way to a referee in another process."""
+
+import io
+import os
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from common.contract import Phase, Settings, Status, Submission
+from common.launch_plan import LaunchPlan, RawArgument
+from evaluator.errors import InfrastructureError, Ruling
+from evaluator.pipeline.build import build, record_ahead
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.pipeline.referee import JudgeRequest
+from evaluator.pipeline.stage_values import Ending, PlannedProgram, SubmittedSource
+from evaluator.problems.catalogue import find_problem
+from evaluator.receipts.checks import CheckOutcome, Expectations, examine_verdict, verified
+from evaluator.receipts.replay import replay
+from evaluator.report.terminal import verdict_card
+from evaluator.seed import Seed
+from evaluator.stages.launch.checked_plan import SizedPlan
+from evaluator.stages.verify.trials import plan_trials
+
+FILES = Path(__file__).parents[3] / "kernels" / "solve"
+STRUCT = (FILES / "vector_add_struct.cu").read_text()
+ADD = find_problem("vector_add")
+
+
+def built(source: str, toolbox, problem=ADD, dialect=None, plan=None):
+    return build(SubmittedSource(problem, source.encode(), plan, Settings(), "sm_80", dialect), toolbox)
+
+
+def refused(ending, status: Status, said: str):
+    assert isinstance(ending, Ending)
+    assert (ending.ruling.status, ending.ruling.phase) == (status, Phase.LIFT)
+    assert said in ending.ruling.message
+    assert ending.ruling.hint
+
+
+def test_each_set_of_sizes_has_a_plan_of_its_own(toolbox):
+    checked_plan = built(STRUCT, toolbox).checked_plan
+    assert checked_plan.plan_source == "recorded"
+    for n in (1, 1000, 4099):
+        (launch,) = checked_plan.at({"n": n}).steps
+        assert launch.grid == (-(-n // 128), 1, 1)
+        (argument,) = launch.arguments
+        assert argument.data[:4] == n.to_bytes(4, "little")
+        assert [(at, to.buffer) for at, to in argument.addresses] == [(8, "a"), (16, "b"), (24, "c")]
+
+
+def test_host_code_is_recorded_at_the_scalars_of_a_trial(toolbox):
+    saxpy = find_problem("saxpy")
+    checked_plan = built((FILES / "saxpy_functor.cu").read_text(), toolbox, saxpy).checked_plan
+    published, other = (checked_plan.at({"n": 5}, scalars=one).steps[0].arguments for one in ({}, {"alpha": -0.5}))
+    assert other[4] == bytes.fromhex("000000bf")
+    assert published[4] != other[4]
+    assert published[:4] == other[:4]
+
+
+def test_what_was_recorded_travels_and_nothing_else_can_be_asked_there(toolbox):
+    planned = built(STRUCT, toolbox)
+    secret = os.urandom(32)
+    record_ahead(planned, secret, timed_too=True)
+    sent = JudgeRequest(planned.program, planned.checked_plan, Settings(), local_memory=False, secret=secret)
+    arrived = JudgeRequest.from_json(sent.to_json()).checked_plan
+    for trial in plan_trials(ADD, Settings(), Seed(secret).generator(), timed_too=True):
+        there = arrived.at(trial.sizes, scalars=trial.scalars)
+        assert isinstance(there, SizedPlan)
+        assert there == planned.checked_plan.at(trial.sizes, scalars=trial.scalars)
+    with pytest.raises(InfrastructureError, match="was not recorded at n = 77777"):
+        arrived.at({"n": 77777})
+    assert arrived.plan_at(ADD.timing_sizes) == planned.checked_plan.plan_at(ADD.timing_sizes)
+
+
+def test_a_recorded_plan_can_be_submitted_as_one(toolbox):
+    source = (FILES / "vector_add_two_streams.cu").read_text()
+    checked_plan = built(source, toolbox).checked_plan
+    there = checked_plan.recorded.at({"n": 1000}, {}).plan
+    assert any(isinstance(argument, RawArgument) for step in there.steps for argument in step.args)
+    submitted = built(source, toolbox, plan=LaunchPlan.model_validate_json(there.model_dump_json())).checked_plan
+    assert submitted.plan_source == "json"
+    assert submitted.at({"n": 1000}) == checked_plan.at({"n": 1000})
+
+
+def test_the_same_text_is_compiled_once(toolbox):
+    source = f"{STRUCT}// {os.urandom(8).hex()}\n"
+    first, second = (built(source, toolbox).lifting for _ in range(2))
+    assert first.duration_s > 0
+    assert second.duration_s == 0
+    assert (first.launches, first.fills, first.copies, first.temporaries) == (1, 0, 0, 0)
+
+
+def test_a_dialect_that_is_named_counts(toolbox):
+    plain = "__global__ void add(const float* a, const float* b, float* c, int n) {}\n"
+    refused(built(plain, toolbox, dialect="solve"), Status.INVALID_SUBMISSION, "no function `solve` or `solution`")
+    line = f"// assay: launch add grid=(1) block=(1) args=(a, b, c, n)\n{STRUCT}"
+    refused(built(line, toolbox, dialect="solve"), Status.INVALID_SUBMISSION, "a launch plan, and host code")
+    both = built(
+        f'{plain}extern "C" void solve(float* a) {{ add<<<1, 1>>>(a, a, a, 1); }}\n', toolbox, dialect="cuda"
+    )
+    assert isinstance(both, PlannedProgram)
+    assert both.checked_plan.plan_source == "inferred"
+    assert both.lifting is None
+
+
+def test_a_refusal_at_one_size_says_at_which(toolbox):
+    source = STRUCT.replace("    Arguments arguments{", "    if (n == 5) __builtin_trap();\n    Arguments arguments{")
+    checked_plan = built(source, toolbox).checked_plan
+    ruling = checked_plan.at({"n": 5})
+    assert isinstance(ruling, Ruling)
+    assert (ruling.status, ruling.phase) == (Status.RUNTIME_ERROR, Phase.LIFT)
+    assert "(at n = 5)" in ruling.message
+    assert isinstance(checked_plan.at({"n": 6}), SizedPlan)
+
+
+def test_a_verdict_says_what_was_lifted_and_comes_out_again(toolbox):
+    settings = Settings(verification="quick", estimate_for=None)
+    verdict = evaluate(Submission(problem="vector_add", source=STRUCT, settings=settings), toolbox)
+    assert verdict.status is Status.PASSED
+    assert (verdict.compile.dialect, verdict.compile.lifting.entry) == ("solve", "solve")
+    assert verdict.compile.lifting.text == "solve(a, b, c, n) bound by name: 1 launch"
+    console = Console(width=100, file=io.StringIO())
+    console.print(verdict_card(verdict, STRUCT))
+    assert re.search(r"Lifted +solve\(a, b, c, n\) bound by name: 1 launch", console.file.getvalue())
+    assert not {"host-launch", "host-runtime"} & {one.rule for one in verdict.compile.screening.findings}
+    beside = Expectations(STRUCT.encode(), None, {toolbox.signer.public_key: "that of this test"})
+    shown, checks = examine_verdict(verdict.model_dump_json().encode(), beside)
+    assert verified(checks), checks
+    assert {check.name: check for check in checks}["plan"].outcome is CheckOutcome.SKIPPED
+    again = replay(shown, STRUCT.encode(), None, toolbox)
+    assert verified(again), again
