@@ -12,6 +12,7 @@ _ENTRY: Final = re.compile(
     r"\bvoid\s+(?P<name>" + "|".join(ENTRIES) + r")\s*\((?P<parameters>[^(){};]*)\)\s*(?:noexcept\s*)?\{"
 )
 _LAUNCH: Final = re.compile(r"<<<|\bcudaLaunch(?:Cooperative)?Kernel\w*\s*\(")
+_FOR_C: Final = re.compile(r"\bextern\s*\"[^\"]*\"\s*void\s+(?:" + "|".join(ENTRIES) + r")\s*\(")
 _NAME: Final = re.compile(r"([A-Za-z_]\w*)\s*(?:\[\s*\]\s*)?(?:=[^,]*)?\Z")
 _UNNAMED: Final = frozenset(
     {"int", "float", "double", "long", "short", "char", "unsigned", "size_t", "bool", "const"}
@@ -39,12 +40,13 @@ def entry_function(source: str) -> EntryFunction | None:
 
 
 def is_solve(source: str) -> bool:
-    """Whether a text is host code that launches: `extern "C" void solve(…)` or `solution(…)` with a launch in it, and
-    no launch plan.
+    """Whether a text is host code that launches: it defines `solve(…)` or `solution(…)`, either `extern "C"` or with a
+    launch in the text, and has no launch plan.
     """
     if "// assay:" in source or not any(name in source for name in ENTRIES):
         return False
-    return _LAUNCH.search(SourceText.read(source).code) is not None and entry_function(source) is not None
+    code = SourceText.read(source).code
+    return bool(_LAUNCH.search(code) or _FOR_C.search(code)) and entry_function(source) is not None
 
 
 def in_host_words(text: str) -> str:

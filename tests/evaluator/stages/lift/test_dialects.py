@@ -20,7 +20,8 @@ SOLVE = 'extern "C" void solve(float* x, int n) { k<<<1, 1>>>(x, n); }\n'
         (KERNEL + 'extern "C" void solve(float* x, int n);\n', False),
         (KERNEL + "// " + SOLVE, False),
         (KERNEL + f'const char* text = R"({SOLVE})";\n', False),
-        (KERNEL + 'extern "C" void solve(float* x, int n) {}\n', False),
+        (KERNEL + 'extern "C" void solve(float* x, int n) {}\n', True),
+        (KERNEL + 'extern "C" __global__ void solve(float* x, int n) {}\n', False),
         ("// assay: launch k grid=(1) block=(1) args=(x, n)\n" + KERNEL + SOLVE, False),
         (KERNEL + "int main() { k<<<1, 1>>>(nullptr, 0); }\nvoid resolve(int n) {}\n", False),
     ],
@@ -34,11 +35,12 @@ SOLVE = 'extern "C" void solve(float* x, int n) { k<<<1, 1>>>(x, n); }\n'
         "comment",
         "text",
         "empty",
+        "a kernel of that name",
         "plan",
         "main",
     ],
 )
-def test_a_text_is_recognised_by_its_entry_function_and_a_launch(source, is_one):
+def test_a_text_is_recognised_by_its_entry_function(source, is_one):
     assert is_solve(source) is is_one
 
 
