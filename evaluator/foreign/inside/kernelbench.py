@@ -226,7 +226,8 @@ class KernelBenchFile(ReferenceFile):
             signature = inspect.signature(model.forward)
             signature.bind(*args, **kwargs)
         leaves, structure = pytree.tree_flatten((list(args), dict(kwargs)))
-        names = _leaf_names(signature, args, kwargs)
+        held = {name for name, _ in (*model.named_parameters(), *model.named_buffers())}
+        names = [f"{name}_input" if name in held else name for name in _leaf_names(signature, args, kwargs)]
         tensors: dict[str, torch.Tensor] = {}
         placed: list[Any] = []
         for name, leaf in zip(names, leaves, strict=True):

@@ -40,8 +40,8 @@ def entry_function(source: str) -> EntryFunction | None:
 
 
 def is_solve(source: str) -> bool:
-    """Whether a text is host code that launches: it defines `solve(…)` or `solution(…)`, `extern "C"` or with a launch
-    in the text, and has no launch plan.
+    """Whether a text is host code that launches: it defines `solve(…)` or `solution(…)`, `extern "C"` or with a
+    launch in the text, and has no launch plan.
     """
     if "// assay:" in source or not any(name in source for name in ENTRIES):
         return False

@@ -400,6 +400,19 @@ def test_a_tensor_that_a_module_keeps_is_a_buffer() -> None:
     assert [one["name"] for one in both.describe()["inputs"]] == ["x", "first"]
 
 
+def test_an_argument_that_is_called_as_a_tensor_of_the_model_has_another_name() -> None:
+    text = (
+        f"{HEAD}    def __init__(self):\n        super().__init__()\n        self.y = nn.Parameter(torch.ones(6))\n"
+        "        self.x = torch.zeros(6)\n    def forward(self, x, y):\n        return x * self.y + y + self.x\n"
+        "def get_inputs():\n    return [torch.randn(4, 6), torch.randn(6)]\n"
+    )
+    server = ReferenceServer(text, 1 << 20)
+    names = [one["name"] for one in server.describe()["inputs"]]
+    assert names == ["x_input", "y_input", "y", "x"]
+    given = {name: torch.full((4, 6) if name == "x_input" else (6,), 2.0 + at) for at, name in enumerate(names)}
+    assert server.answered(given)[0][0].tolist() == [[2.0 * 4.0 + 3.0 + 5.0] * 6] * 4
+
+
 HIDDEN = {
     "in a list": ("self.held = [torch.randn(6)]", "self.held[0]"),
     "in a dict": ("self.held = {'w': torch.randn(6)}", "self.held['w']"),
