@@ -167,7 +167,7 @@ class Connection:
                 f"it answered {said}", response.status_code, _seconds(response.headers.get("retry-after"))
             )
         if response.status_code == 401:
-            remedy = remedy or "Give a key that is valid there (ASSAY_KEY)."
+            remedy = "Set ASSAY_KEY to a key that is valid there."
         raise RequestRefusedError(f"The service at {self.url} answered {said}.", remedy, response.status_code)
 
 

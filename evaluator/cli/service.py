@@ -91,8 +91,11 @@ def _needs_the_service() -> None:
         raise UsageError(f"The service needs {', '.join(missing)}.", f"Run `{install_command('service')}`.")
 
 
-def _keys(data_dir: Path | None) -> "ApiKeyRepository":
+def _keys(data_dir: Path | None, new: bool = False) -> "ApiKeyRepository":
+    """Of a server's data folder, or of its database. `new`: it may be made here."""
     _needs_the_service()
+    if data_dir is not None and not new and not data_dir.is_dir():
+        raise UsageError(f"There is no folder {data_dir}.", "Give the data folder of `assay serve` with --data-dir.")
     settings, _ = _settings(data_dir)
     # Here, since grading a file needs none of it.
     from evaluator.service.storage.api_keys import ApiKeyRepository
@@ -169,7 +172,7 @@ def add_key(
     # Also what is no number at all: such a key would never expire.
     if expires_at is not None and not expires_at <= _END_OF_TIME_S:
         raise UsageError(f"A key cannot be valid for {expires_days:g} days.", "Leave --expires-days out.")
-    key, secret = _keys(data_dir).create(
+    key, secret = _keys(data_dir, new=True).create(
         name, expires_at=expires_at, per_minute=per_minute, concurrent=concurrent, admin=admin
     )
     click.echo(f"{key.id} for {name}; the secret follows, and is not shown again:", err=True)
@@ -183,7 +186,10 @@ def list_keys(data_dir: Path | None) -> None:
     now = time.time()
     repository = _keys(data_dir)
     usage = repository.usage()
-    for key in repository.list():
+    every = repository.list()
+    if not every:
+        click.echo("There is no key yet; `assay keys add NAME` makes one.", err=True)
+    for key in every:
         state = "revoked" if key.revoked_at is not None else "valid" if key.is_live(now) else "expired"
         told = [key.id, state, "admin" if key.admin else "user", f"made {_day(key.created_at)}"]
         told += [f"until {_day(key.expires_at)}"] if key.expires_at is not None else []
@@ -217,6 +223,8 @@ def revoke_key(named: str, data_dir: Path | None) -> None:
     repository = _keys(data_dir)
     key = _named(repository, named)
     if key is None or not repository.revoke(key.id):
+        if any(named in (one.id, one.name) for one in repository.list()):
+            raise UsageError(f"The key {named!r} was revoked before.", "Nothing is left to do.")
         raise UsageError(f"There is no key {named!r} to revoke.", "`assay keys list` shows IDs and names.")
     click.echo(f"{key.id} ({key.name}) is revoked.")
 

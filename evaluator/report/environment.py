@@ -6,6 +6,7 @@ from typing import Final
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from common.contract.reference import is_foreign_problem
 from evaluator.report.terminal import printable, which_are_wrong
 
 _OWN: Final = "evaluator.report"
@@ -28,6 +29,7 @@ def template_environment(package: str = _OWN) -> Environment:
     made.filters["sizes"] = lambda sizes: ", ".join(f"{name} = {size:,}" for name, size in sizes.items())
     made.filters["tenth"] = _tenth
     made.filters["which_are_wrong"] = which_are_wrong
+    made.tests["foreign_problem"] = is_foreign_problem
     return made
 
 

@@ -64,11 +64,15 @@ class _Axis:
 
 
 def dots(title: str, rows: Sequence[Dot], *, low: float, high: float, zero: float | None = None) -> Markup:
-    """A dot with a whisker for each row, on one axis from `low` to `high` or as far as values go; `zero`: a line."""
+    """A dot with a whisker for each row, on one axis from `low` to `high` or as far as values go; `zero`: a line.
+
+    Values are shares, or with `zero` differences of shares, which are told in points.
+    """
     ends = [end for row in rows for end in (row.value, row.low, row.high) if end is not None]
     x = _Axis(min([low, *ends]), max([high, *ends]), 104, WIDTH - 54)
     told = "; ".join(f"{row.name} {row.said}" for row in rows)
-    marks = [(x(tick), f"{tick:g}") for tick in round_ticks(x.low, x.high)]
+    form = "g" if zero is None else "+g"
+    marks = [(x(tick), f"{100 * tick:{form}}" if tick else "0") for tick in round_ticks(x.low, x.high)]
     return _drawn("dots", f"{title}. {told}", rows=rows, x=x, marks=marks, zero=zero)
 
 
@@ -76,7 +80,7 @@ def curves(title: str, lines: Sequence[Curve], *, across: str) -> Markup:
     """Lines over `across`, of shares from 0 to 1."""
     xs = [x for line in lines for x, _ in line.points]
     low, high = min(xs), max(xs)
-    x = _Axis(low, high if high > low else low + 1, 34, WIDTH - 12)
+    x = _Axis(low, high if high > low else low + 1, 40, WIDTH - 12)
     y = _Axis(0.0, 1.0, 150, 14)
     told = "; ".join(f"{line.name}: {', '.join(f'{a:g} {b:.0%}' for a, b in line.points)}" for line in lines)
     marks = [(x(tick), f"{tick:g}") for tick in (sorted(set(xs)) if len(set(xs)) <= 6 else round_ticks(low, high))]
