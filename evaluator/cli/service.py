@@ -94,7 +94,7 @@ def _needs_the_service() -> None:
 def _keys(data_dir: Path | None, new: bool = False) -> "ApiKeyRepository":
     """Of a server's data folder, or of its database. `new`: it may be made here."""
     _needs_the_service()
-    if data_dir is not None and not new and not data_dir.is_dir():
+    if data_dir is not None and not new and not data_dir.exists() and not data_dir.parent.is_file():
         raise UsageError(f"There is no folder {data_dir}.", "Give the data folder of `assay serve` with --data-dir.")
     settings, _ = _settings(data_dir)
     # Here, since grading a file needs none of it.

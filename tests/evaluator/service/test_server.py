@@ -391,7 +391,19 @@ def test_a_key_is_made_shown_once_listed_and_revoked(tmp_path):
     assert "revoked" in assay("keys", "list", *data).stdout
     storage.database.close()
     again = assay("keys", "revoke", key.id, *data)
-    assert (again.exit_code, "no key" in again.stderr) == (2, True)
+    assert (again.exit_code, "was revoked before" in again.stderr) == (2, True)
+    unknown = assay("keys", "revoke", "bob", *data)
+    assert (unknown.exit_code, "no key 'bob'" in unknown.stderr) == (2, True)
+
+
+def test_where_there_is_no_key_or_no_folder_it_is_said_and_none_is_made(tmp_path):
+    for command in (("list",), ("revoke", "ann"), ("rotate", "ann")):
+        mistyped = assay("keys", *command, "--data-dir", str(tmp_path / "mistyped"))
+        assert mistyped.exit_code == 2
+        assert f"There is no folder {tmp_path / 'mistyped'}." in mistyped.stderr
+    assert not (tmp_path / "mistyped").exists()
+    none = assay("keys", "list", "--data-dir", str(tmp_path))
+    assert (none.exit_code, none.stdout, "`assay keys add NAME`" in none.stderr) == (0, "", True)
 
 
 def test_a_key_is_revoked_by_its_name_where_that_says_which(tmp_path):
